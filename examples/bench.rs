@@ -1,0 +1,41 @@
+//! The agent that drives the measurements: `cargo run --release --example bench -- 8099`
+//!
+//! `forwardedProps` says what it does: `n` deltas, `mode` (`burst`: all at once, `yield`: giving way
+//! before each, `sleep`: waiting `delayUs` microseconds before each). The server around it is the
+//! ordinary one, with its ordinary limits; only the number of runs is higher.
+
+use std::time::Duration;
+
+use agui_server::{
+    Server,
+    agent::{EventStream, RunContext, build::TextMessage, event_stream},
+    protocol::RunAgentInput,
+};
+
+const MESSAGE: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let port = std::env::args().nth(1).and_then(|port| port.parse().ok()).unwrap_or(8099);
+    Server::new().agent("bench", bench).max_concurrent_runs(20_000).serve(("127.0.0.1", port)).await
+}
+
+fn bench(input: RunAgentInput, _: RunContext) -> EventStream {
+    let number = |name| input.forwarded_prop(name).and_then(|value| value.as_u64());
+    let deltas = number("n").unwrap_or(10);
+    let delay = Duration::from_micros(number("delayUs").unwrap_or(0));
+    let mode = input.forwarded_prop("mode").and_then(|mode| mode.as_str()).unwrap_or("burst").to_owned();
+    event_stream(async_stream::try_stream! {
+        let message = TextMessage::with_id(MESSAGE);
+        yield message.start();
+        for i in 0..deltas {
+            match mode.as_str() {
+                "yield" => tokio::task::yield_now().await,
+                "sleep" => tokio::time::sleep(delay).await,
+                _ => {}
+            }
+            yield message.delta(format!("token number {i:06} "));
+        }
+        yield message.end();
+    })
+}

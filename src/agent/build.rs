@@ -1,0 +1,232 @@
+//! Shorthands for the events an agent sends most: each names an item once and makes its events.
+//!
+//! ```
+//! use agui_server::agent::build::{Reasoning, Step, TextMessage, ToolCall, state};
+//! use serde_json::json;
+//!
+//! let step = Step::new("search");
+//! let call = ToolCall::new("get_weather");
+//! let events = [
+//!     vec![step.start()],
+//!     Reasoning::whole("Beijing, so I need the weather there."),
+//!     call.whole(&json!({ "city": "Beijing" })),
+//!     vec![call.result("Sunny, 25°C"), state::snapshot(json!({ "city": "Beijing" })), step.finish()],
+//!     TextMessage::whole("It is sunny in Beijing."),
+//! ];
+//! assert_eq!(events.concat().len(), 5 + 3 + 4 + 3);
+//! ```
+
+use serde::Serialize;
+
+use crate::protocol::{
+    Event, Interrupt, MessageContent, MessageId, ToolCallId,
+    event::{
+        ReasoningEnd, ReasoningMessageContent, ReasoningMessageEnd, ReasoningMessageStart, ReasoningStart, RunFinished,
+        RunOutcome, StepFinished, StepStarted, TextMessageContent, TextMessageEnd, TextMessageStart, ToolCallArgs,
+        ToolCallEnd, ToolCallResult, ToolCallStart,
+    },
+};
+
+/// An assistant's text message.
+#[derive(Debug, Clone)]
+pub struct TextMessage {
+    id: MessageId,
+}
+
+impl TextMessage {
+    /// A message with a new id.
+    #[allow(clippy::new_without_default, reason = "every message is another one")]
+    pub fn new() -> Self {
+        Self::with_id(MessageId::random())
+    }
+
+    /// A message whose id is known.
+    pub fn with_id(id: impl Into<MessageId>) -> Self {
+        Self { id: id.into() }
+    }
+
+    /// The message's id.
+    pub fn id(&self) -> &MessageId {
+        &self.id
+    }
+
+    /// Opens it.
+    pub fn start(&self) -> Event {
+        TextMessageStart::new(self.id.clone()).into()
+    }
+
+    /// Adds to it.
+    pub fn delta(&self, text: impl Into<String>) -> Event {
+        TextMessageContent::new(self.id.clone(), text).into()
+    }
+
+    /// Closes it.
+    pub fn end(&self) -> Event {
+        TextMessageEnd::new(self.id.clone()).into()
+    }
+
+    /// A whole message at once.
+    pub fn whole(text: impl Into<String>) -> Vec<Event> {
+        let message = Self::new();
+        vec![message.start(), message.delta(text), message.end()]
+    }
+}
+
+/// A tool call, and the result if it is the agent's own tool.
+#[derive(Debug, Clone)]
+pub struct ToolCall {
+    id: ToolCallId,
+    name: String,
+    parent: Option<MessageId>,
+}
+
+impl ToolCall {
+    /// A call of the tool `name`, with a new id.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self::with_id(ToolCallId::random(), name)
+    }
+
+    /// A call whose id is known.
+    pub fn with_id(id: impl Into<ToolCallId>, name: impl Into<String>) -> Self {
+        Self { id: id.into(), name: name.into(), parent: None }
+    }
+
+    /// Attaches the call to an assistant's message.
+    pub fn within(mut self, message: &TextMessage) -> Self {
+        self.parent = Some(message.id.clone());
+        self
+    }
+
+    /// The call's id.
+    pub fn id(&self) -> &ToolCallId {
+        &self.id
+    }
+
+    /// Opens it.
+    pub fn start(&self) -> Event {
+        let mut start = ToolCallStart::new(self.id.clone(), self.name.clone());
+        start.parent_message_id = self.parent.clone();
+        start.into()
+    }
+
+    /// Adds to the JSON text of its arguments.
+    pub fn delta(&self, json: impl Into<String>) -> Event {
+        ToolCallArgs::new(self.id.clone(), json).into()
+    }
+
+    /// Closes it: the arguments are complete.
+    pub fn end(&self) -> Event {
+        ToolCallEnd::new(self.id.clone()).into()
+    }
+
+    /// A whole call with its arguments. A value that JSON cannot express becomes `null`.
+    pub fn whole(&self, arguments: &impl Serialize) -> Vec<Event> {
+        let json = serde_json::to_string(arguments).unwrap_or_else(|_| "null".to_owned());
+        vec![self.start(), self.delta(json), self.end()]
+    }
+
+    /// Answers it. Only for the agent's own tools: a tool of the application is answered by the application.
+    pub fn result(&self, content: impl Into<MessageContent>) -> Event {
+        ToolCallResult::new(MessageId::random(), self.id.clone(), content).into()
+    }
+}
+
+/// A span of reasoning with one message in it.
+#[derive(Debug, Clone)]
+pub struct Reasoning {
+    span: MessageId,
+    message: MessageId,
+}
+
+impl Reasoning {
+    /// A span and a message with new ids.
+    #[allow(clippy::new_without_default, reason = "every span is another one")]
+    pub fn new() -> Self {
+        Self { span: MessageId::random(), message: MessageId::random() }
+    }
+
+    /// The message's id.
+    pub fn message_id(&self) -> &MessageId {
+        &self.message
+    }
+
+    /// Opens the span and the message.
+    pub fn start(&self) -> [Event; 2] {
+        [ReasoningStart::new(self.span.clone()).into(), ReasoningMessageStart::new(self.message.clone()).into()]
+    }
+
+    /// Adds to the message.
+    pub fn delta(&self, text: impl Into<String>) -> Event {
+        ReasoningMessageContent::new(self.message.clone(), text).into()
+    }
+
+    /// Closes the message and the span.
+    pub fn end(&self) -> [Event; 2] {
+        [ReasoningMessageEnd::new(self.message.clone()).into(), ReasoningEnd::new(self.span.clone()).into()]
+    }
+
+    /// A whole span at once.
+    pub fn whole(text: impl Into<String>) -> Vec<Event> {
+        let reasoning = Self::new();
+        let mut events = Vec::from(reasoning.start());
+        events.push(reasoning.delta(text));
+        events.extend(reasoning.end());
+        events
+    }
+}
+
+/// A step: a label over a part of the run.
+#[derive(Debug, Clone)]
+pub struct Step {
+    name: String,
+}
+
+impl Step {
+    /// The step `name`.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into() }
+    }
+
+    /// Opens it.
+    pub fn start(&self) -> Event {
+        StepStarted::new(self.name.clone()).into()
+    }
+
+    /// Closes it.
+    pub fn finish(&self) -> Event {
+        StepFinished::new(self.name.clone()).into()
+    }
+}
+
+/// Changes of the state that the agent shares with the application.
+pub mod state {
+    use serde_json::Value;
+
+    use crate::protocol::{
+        Event, PatchOperation,
+        event::{StateDelta, StateSnapshot},
+    };
+
+    /// Replaces the state.
+    pub fn snapshot(state: impl Into<Value>) -> Event {
+        StateSnapshot::new(state).into()
+    }
+
+    /// Amends the state: all operations, or none if one does not apply.
+    pub fn delta(operations: impl IntoIterator<Item = PatchOperation>) -> Event {
+        StateDelta::new(operations.into_iter().collect()).into()
+    }
+}
+
+/// Ends the run successfully with a return value. A stream that just ends is a success without one.
+pub fn finish(cx: &super::RunContext, result: impl Into<serde_json::Value>) -> Event {
+    let outcome = RunOutcome::success();
+    let mut finished = RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), outcome);
+    finished.result = Some(result.into());
+    finished.into()
+}
+
+/// Ends the run to ask for something from outside; the next run brings the answers.
+pub fn interrupt(cx: &super::RunContext, interrupts: Vec<Interrupt>) -> Event {
+    RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), RunOutcome::Interrupt { interrupts }).into()
+}

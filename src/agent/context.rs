@@ -1,0 +1,91 @@
+//! What an agent knows about its run besides the input.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::protocol::{RunId, ThreadId, TokenUsage};
+
+/// Who asked for a run: the name of the credential that was presented.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Principal(Arc<str>);
+
+impl Principal {
+    /// A principal by name.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Which run this is: what logs name it by.
+#[derive(Debug, Clone)]
+pub struct RunIdentity {
+    /// The conversation.
+    pub thread_id: ThreadId,
+    /// The run.
+    pub run_id: RunId,
+    /// The agent that answers it, by the name it is served under.
+    pub agent: Arc<str>,
+    /// Who asked; `None` when the server authenticates nobody.
+    pub principal: Option<Principal>,
+}
+
+/// A run's surroundings, for the agent that answers it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct RunContext(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    identity: RunIdentity,
+    usage: Mutex<Vec<TokenUsage>>,
+}
+
+impl RunContext {
+    /// The surroundings of a run. The server makes them; tests of an agent may, too.
+    pub fn new(identity: RunIdentity) -> Self {
+        Self(Arc::new(Inner { identity, usage: Mutex::default() }))
+    }
+
+    /// The conversation the run belongs to.
+    pub fn thread_id(&self) -> &ThreadId {
+        &self.0.identity.thread_id
+    }
+
+    /// The run.
+    pub fn run_id(&self) -> &RunId {
+        &self.0.identity.run_id
+    }
+
+    /// The name the agent is served under.
+    pub fn agent(&self) -> &str {
+        &self.0.identity.agent
+    }
+
+    /// Who asked for the run; `None` when the server authenticates nobody.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.0.identity.principal.as_ref()
+    }
+
+    /// Everything that identifies the run.
+    pub fn identity(&self) -> &RunIdentity {
+        &self.0.identity
+    }
+
+    /// Reports what a model call cost. The run's last event carries the sums, one entry a provider and
+    /// model, also when the run fails or is stopped.
+    pub fn add_usage(&self, usage: TokenUsage) {
+        let mut entries = self.0.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        match entries.iter_mut().find(|e| e.provider == usage.provider && e.model == usage.model) {
+            Some(entry) => entry.add(&usage),
+            None => entries.push(usage),
+        }
+    }
+
+    /// What the run's model calls have cost so far.
+    pub fn usage(&self) -> Vec<TokenUsage> {
+        self.0.usage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,32 @@
+//! An agent that repeats what it is told.
+
+use crate::{
+    agent::{Agent, EventStream, RunContext, build::TextMessage, events},
+    protocol::{AgentCapabilities, RunAgentInput, capabilities::Identity},
+};
+
+/// Answers every run with the newest user message, a word at a time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Echo;
+
+impl Agent for Echo {
+    fn run(&self, input: RunAgentInput, _: RunContext) -> EventStream {
+        let text = input.last_user_text().filter(|text| !text.is_empty());
+        let text = text.unwrap_or("There is no user message to repeat.".into()).into_owned();
+        let message = TextMessage::new();
+        let mut answer = vec![message.start()];
+        answer.extend(text.split_inclusive(char::is_whitespace).map(|word| message.delta(word)));
+        answer.push(message.end());
+        events(answer)
+    }
+
+    fn capabilities(&self) -> AgentCapabilities {
+        let identity = Identity {
+            name: Some("echo".to_owned()),
+            r#type: Some("agui-server".to_owned()),
+            description: Some("Repeats what it is told".to_owned()),
+            ..Identity::default()
+        };
+        AgentCapabilities { identity: Some(identity), ..AgentCapabilities::default() }
+    }
+}

@@ -1,0 +1,124 @@
+//! Texts with placeholders.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// What placeholders stand for, by name.
+pub(super) type Values = HashMap<String, String>;
+
+/// A text with placeholders, taken apart.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Template(Vec<Piece>);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Piece {
+    Text(String),
+    Placeholder(String),
+}
+
+impl Template {
+    /// Takes a text apart. `known` says whether a name stands for anything.
+    pub(super) fn parse(text: &str, known: &dyn Fn(&str) -> bool) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(brace) = rest.find(['{', '}']) {
+            literal.push_str(&rest[..brace]);
+            let opening = rest[brace..].starts_with('{');
+            rest = &rest[brace + 1..];
+            if let Some(doubled) = rest.strip_prefix(if opening { '{' } else { '}' }) {
+                literal.push(if opening { '{' } else { '}' });
+                rest = doubled;
+                continue;
+            }
+            let Some((name, behind)) = rest.split_once('}').filter(|_| opening) else {
+                return Err(format!("{text:?} has a brace that is not part of a placeholder; double it"));
+            };
+            if !known(name) {
+                return Err(format!("the placeholder {{{name}}} stands for nothing here"));
+            }
+            if !literal.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut literal)));
+            }
+            pieces.push(Piece::Placeholder(name.to_owned()));
+            rest = behind;
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() {
+            pieces.push(Piece::Text(literal));
+        }
+        Ok(Self(pieces))
+    }
+
+    /// The text, with everything filled in. What has no value is left empty.
+    pub(super) fn fill(&self, values: &Values) -> String {
+        self.0
+            .iter()
+            .map(|piece| match piece {
+                Piece::Text(text) => text.as_str(),
+                Piece::Placeholder(name) => values.get(name).map_or("", String::as_str),
+            })
+            .collect()
+    }
+}
+
+/// JSON whose strings are templates.
+#[derive(Debug, Clone)]
+pub(super) enum JsonTemplate {
+    Text(Template),
+    Array(Vec<Self>),
+    Object(Vec<(String, Self)>),
+    Fixed(Value),
+}
+
+impl JsonTemplate {
+    pub(super) fn parse(value: Value, known: &dyn Fn(&str) -> bool) -> Result<Self, String> {
+        Ok(match value {
+            Value::String(text) => Self::Text(Template::parse(&text, known)?),
+            Value::Array(items) => {
+                Self::Array(items.into_iter().map(|item| Self::parse(item, known)).collect::<Result<_, _>>()?)
+            }
+            Value::Object(object) => {
+                let members = object.into_iter().map(|(name, value)| Ok((name, Self::parse(value, known)?)));
+                Self::Object(members.collect::<Result<_, String>>()?)
+            }
+            fixed => Self::Fixed(fixed),
+        })
+    }
+
+    pub(super) fn fill(&self, values: &Values) -> Value {
+        match self {
+            Self::Text(template) => Value::String(template.fill(values)),
+            Self::Array(items) => Value::Array(items.iter().map(|item| item.fill(values)).collect()),
+            Self::Object(members) => {
+                Value::Object(members.iter().map(|(name, value)| (name.clone(), value.fill(values))).collect())
+            }
+            Self::Fixed(value) => value.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(text: &str) -> Result<String, String> {
+        let values = Values::from([("city".to_owned(), "Paris".to_owned())]);
+        Template::parse(text, &|name| ["city", "nothing"].contains(&name)).map(|template| template.fill(&values))
+    }
+
+    #[test]
+    fn placeholders_are_filled_and_doubled_braces_are_braces() {
+        assert_eq!(fill("In {city}{nothing}: {{{city}}}").unwrap(), "In Paris: {Paris}");
+        assert_eq!(fill("").unwrap(), "");
+    }
+
+    #[test]
+    fn what_is_not_a_placeholder_is_refused() {
+        assert_eq!(fill("{town}").unwrap_err(), "the placeholder {town} stands for nothing here");
+        for text in ["{city", "city}", "a } b", "{"] {
+            assert!(fill(text).unwrap_err().contains("double it"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Who may use the server.
+//!
+//! Knows nothing of HTTP beyond the text of an `Authorization` header, and nothing of runs.
+
+mod api_key;
+
+pub use api_key::{ApiKey, ApiKeys, InvalidDigest};
+
+use std::sync::Arc;
+
+/// How a server tells who is asking.
+#[derive(Debug, Clone, Default)]
+pub enum Authenticator {
+    /// It does not: everybody who can reach it may use it.
+    #[default]
+    Open,
+    /// By named keys.
+    ApiKeys(ApiKeys),
+}
+
+/// Why somebody was turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AuthError {
+    /// No credential came along.
+    #[error("this server needs a key: send `Authorization: Bearer <key>`")]
+    Missing,
+    /// The header is there, but it is not a bearer token.
+    #[error("the Authorization header is not of the form `Bearer <key>`")]
+    NotBearer,
+    /// Nobody has this key.
+    #[error("the key is not valid")]
+    Unknown,
+}
+
+impl Authenticator {
+    /// Whether everybody is let in.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Open)
+    }
+
+    /// The name of whoever presents this `Authorization` header; `None` when names are not asked for.
+    ///
+    /// # Errors
+    /// An [`AuthError`] when the header proves nothing.
+    pub fn identify(&self, authorization: Option<&[u8]>) -> Result<Option<Arc<str>>, AuthError> {
+        match self {
+            Self::Open => Ok(None),
+            Self::ApiKeys(keys) => {
+                let key = bearer_token(authorization.ok_or(AuthError::Missing)?).ok_or(AuthError::NotBearer)?;
+                keys.owner(key).map(Some).ok_or(AuthError::Unknown)
+            }
+        }
+    }
+}
+
+/// The token of a `Bearer` header. The scheme's name is case-insensitive.
+fn bearer_token(header: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = header.split_at_checked(7)?;
+    let token = token.trim_ascii();
+    (scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bearer_header_is_read_whatever_its_case_and_spacing() {
+        assert_eq!(bearer_token(b"Bearer abc"), Some(&b"abc"[..]));
+        assert_eq!(bearer_token(b"bEARER   abc "), Some(&b"abc"[..]));
+        for header in ["", "Bearer", "Bearer ", "Basic abc", "abc"] {
+            assert_eq!(bearer_token(header.as_bytes()), None, "{header}");
+        }
+    }
+
+    #[test]
+    fn each_way_to_fail_is_told_apart() {
+        let keys = Authenticator::ApiKeys(ApiKeys::new([ApiKey::from_secret("web", "s3cret")]));
+        assert_eq!(keys.identify(None), Err(AuthError::Missing));
+        assert_eq!(keys.identify(Some(b"Basic s3cret")), Err(AuthError::NotBearer));
+        assert_eq!(keys.identify(Some(b"Bearer s3cre")), Err(AuthError::Unknown));
+        assert_eq!(keys.identify(Some(b"Bearer s3cret")).unwrap().as_deref(), Some("web"));
+        assert_eq!(Authenticator::Open.identify(None), Ok(None));
+    }
+}

@@ -1,0 +1,62 @@
+//! The command line.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+use agui_server::config::Sources;
+
+/// An HTTP server that speaks AG-UI, the protocol between AI agents and the user interfaces in front of them.
+#[derive(Debug, Parser)]
+#[command(version, about, args_conflicts_with_subcommands = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) options: Options,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serves until it is told to stop; what happens without a command, too
+    Serve(Options),
+    /// Checks the configuration and ends
+    Check(Options),
+    /// Asks a running server whether it is alive: ends with 0 if it is
+    Health(Options),
+}
+
+/// What overrides the configuration file.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Options {
+    /// The configuration file; without one the demo is served
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The address and port to listen on, such as 127.0.0.1:8080
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// The agent behind /send-message
+    #[arg(long, value_name = "NAME")]
+    pub(crate) default_agent: Option<String>,
+    /// A log level, or a filter as in RUST_LOG
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log: Option<String>,
+}
+
+impl Options {
+    /// Where options come from: this command line, the environment, and the file that is named here.
+    pub(crate) fn sources(self) -> Sources {
+        let flags = [
+            ("--listen", "server.listen", self.listen.map(|address| address.to_string())),
+            ("--default-agent", "default_agent", self.default_agent),
+            ("--log", "log.level", self.log),
+        ];
+        Sources {
+            file: self.config,
+            environment: std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
+            flags: flags.into_iter().filter_map(|(flag, option, value)| Some((flag, option, value?))).collect(),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Says what is wrong with a configuration: in which file, on which line, and what was probably meant.
+
+use std::{fmt, ops::Range, path::Path};
+
+/// What is wrong with a configuration, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The file, the environment variable or the flag.
+    place: Option<String>,
+    /// The line and column in the file, both from 1, and the line's text.
+    position: Option<(usize, usize, String)>,
+    message: String,
+}
+
+impl ConfigError {
+    /// An error that concerns the configuration as a whole.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { place: None, position: None, message: message.into() }
+    }
+
+    /// An error in a file.
+    pub fn in_file(path: &Path, message: impl Into<String>) -> Self {
+        Self { place: Some(path.display().to_string()), position: None, message: message.into() }
+    }
+
+    /// An error at a place of a file's text.
+    pub fn at(path: &Path, text: &str, span: Option<Range<usize>>, message: &str) -> Self {
+        let position = span.map(|span| {
+            let before = &text[..span.start.min(text.len())];
+            let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+            let line = text[line_start..].lines().next().unwrap_or_default();
+            (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1, line.to_owned())
+        });
+        Self { place: Some(path.display().to_string()), position, message: suggest(message) }
+    }
+
+    /// An error in an environment variable or a flag.
+    pub(super) fn of_setting(name: &str, message: &str) -> Self {
+        Self { place: Some(name.to_owned()), position: None, message: suggest(message) }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// `file:line:column: message`, then the line with a mark under the place.
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.place {
+            f.write_str(place)?;
+            if let Some((line, column, _)) = &self.position {
+                write!(f, ":{line}:{column}")?;
+            }
+            f.write_str(": ")?;
+        }
+        f.write_str(&self.message)?;
+        if let Some((line, column, text)) = &self.position {
+            let gutter = " ".repeat(line.to_string().len());
+            write!(f, "\n {gutter} |\n {line} | {text}\n {gutter} | {}^", " ".repeat(column - 1))?;
+        }
+        Ok(())
+    }
+}
+
+/// Turns serde's words for an unknown name into ours, with the name that is nearest.
+fn suggest(message: &str) -> String {
+    let message = message.trim_end();
+    for (theirs, ours) in [("unknown field ", "unknown key"), ("unknown variant ", "unknown value")] {
+        let Some(rest) = message.strip_prefix(theirs) else { continue };
+        let mut quoted = rest.split('`').skip(1).step_by(2);
+        let Some(wrong) = quoted.next() else { continue };
+        let known: Vec<&str> = quoted.collect();
+        let list = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        return match nearest(wrong, known.iter().copied()) {
+            Some(near) => format!("{ours} `{wrong}`; did you mean `{near}`? (known: {list})"),
+            None => format!("{ours} `{wrong}` (known: {list})"),
+        };
+    }
+    message.to_owned()
+}
+
+/// The name that was probably meant.
+pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let wrong = wrong.to_lowercase();
+    known
+        .map(|name| (strsim::normalized_damerau_levenshtein(&wrong, &name.to_lowercase()), name))
+        .filter(|(similarity, _)| *similarity >= 0.5)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_nearest_known_one() {
+        let message = "unknown field `lisen`, expected one of `listen`, `drain_secs`";
+        assert_eq!(suggest(message), "unknown key `lisen`; did you mean `listen`? (known: `listen`, `drain_secs`)");
+        assert_eq!(suggest("unknown variant `x`, expected `echo`"), "unknown value `x` (known: `echo`)");
+        assert_eq!(suggest("invalid type: string"), "invalid type: string");
+    }
+
+    #[test]
+    fn the_place_is_shown_with_its_line() {
+        let text = "a = 1\nbé = 2\n";
+        let error = ConfigError::at(Path::new("x.toml"), text, Some(text.find('2').unwrap()..text.len() - 1), "no");
+        assert_eq!(error.to_string(), "x.toml:2:6: no\n   |\n 2 | bé = 2\n   |      ^");
+    }
+}

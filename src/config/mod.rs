@@ -1,0 +1,205 @@
+//! What can be set, as plain data, one struct a concern.
+//!
+//! `config/default.toml` lists every option with its default; a test keeps the two equal. A file, then
+//! the environment, then flags override the defaults ([`Sources`]). Nothing here knows what an agent is.
+
+mod check;
+mod diagnose;
+mod load;
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+pub use check::Origin;
+pub use diagnose::ConfigError;
+pub use load::{Loaded, Sources};
+
+/// Everything that can be set.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The agent behind `/send-message`; may be left out when there is only one.
+    pub default_agent: Option<String>,
+    /// How the server listens.
+    pub server: Server,
+    /// Who may use it.
+    pub auth: Auth,
+    /// What limits runs.
+    pub runs: Runs,
+    /// Which pages may use it from a browser.
+    pub cors: Cors,
+    /// What is logged.
+    pub log: Log,
+    /// The agents, by name.
+    pub agents: IndexMap<String, Agent>,
+}
+
+/// How the server listens, and how patient it is.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Server {
+    /// The address and port.
+    pub listen: SocketAddr,
+    /// The largest request body, in bytes.
+    pub max_body_bytes: usize,
+    /// How long a stream is silent before it gets a comment; 0 for never.
+    pub keep_alive_secs: u64,
+    /// How long runs may go on at shutdown.
+    pub drain_secs: u64,
+    /// How long a request's head may take to arrive.
+    pub head_timeout_secs: u64,
+    /// How long a request's body may take to arrive.
+    pub body_timeout_secs: u64,
+    /// How long a client may leave what it is sent unread.
+    pub stall_timeout_secs: u64,
+}
+
+/// Who may use the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Auth {
+    /// How callers identify themselves.
+    pub mode: AuthMode,
+    /// The keys of `mode = "api_key"`.
+    pub api_keys: Vec<ApiKey>,
+    /// Lets everybody in on any address, with `mode = "none"`.
+    pub allow_unauthenticated: bool,
+}
+
+/// How callers identify themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthMode {
+    /// They do not; the server then serves this machine only.
+    #[default]
+    None,
+    /// With a key, as `Authorization: Bearer <key>`.
+    ApiKey,
+}
+
+/// A named key: in an environment variable, or as a digest.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiKey {
+    /// Who holds it.
+    pub name: String,
+    /// The environment variable it is in.
+    pub env: Option<String>,
+    /// Its SHA-256, in hexadecimal.
+    pub sha256: Option<String>,
+}
+
+/// What limits runs.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Runs {
+    /// How many there may be at a time.
+    pub max_concurrent: usize,
+    /// The longest one may take; 0 for no limit.
+    pub max_seconds: u64,
+    /// The longest an agent may be silent; 0 for no limit.
+    pub idle_seconds: u64,
+}
+
+/// Which pages may use the server from a browser.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cors {
+    /// Pages served from this machine.
+    pub allow_localhost: bool,
+    /// Other origins; `*` for all.
+    pub allow_origins: Vec<String>,
+}
+
+/// What is logged.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// A level, or a filter in the form of `RUST_LOG`, which overrides it.
+    pub level: String,
+    /// How lines look.
+    pub format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// An agent.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// What answers.
+    pub kind: AgentKind,
+    /// The script of `kind = "script"`, relative to the file that names it.
+    pub script: Option<PathBuf>,
+}
+
+/// What kind of agent answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentKind {
+    /// Repeats what it is told.
+    Echo,
+    /// Is played from a file.
+    Script,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let demo = Agent { kind: AgentKind::Script, script: Some("scripts/demo.toml".into()) };
+        Self {
+            default_agent: None,
+            server: Server::default(),
+            auth: Auth::default(),
+            runs: Runs::default(),
+            cors: Cors::default(),
+            log: Log::default(),
+            agents: IndexMap::from([("demo".to_owned(), demo)]),
+        }
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            max_body_bytes: 10 * 1024 * 1024,
+            keep_alive_secs: 15,
+            drain_secs: 10,
+            head_timeout_secs: 15,
+            body_timeout_secs: 30,
+            stall_timeout_secs: 60,
+        }
+    }
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self { max_concurrent: 1000, max_seconds: 600, idle_seconds: 120 }
+    }
+}
+
+impl Default for Cors {
+    fn default() -> Self {
+        Self { allow_localhost: true, allow_origins: Vec::new() }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info".to_owned(), format: LogFormat::Text }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Events as bytes: Server-Sent Events, or length-prefixed protobuf frames.
+//!
+//! An encoder appends to a buffer that whoever sends it owns, so that an event is written once and
+//! never copied. Which one a client gets is decided by its `Accept` header, in [`Encoder::negotiate`].
+
+mod accept;
+mod proto;
+mod sse;
+
+pub use proto::Proto;
+pub use sse::Sse;
+
+use crate::protocol::Event;
+
+/// The media type of Server-Sent Events.
+pub const SSE_MEDIA_TYPE: &str = "text/event-stream";
+/// The media type of AG-UI's binary wire.
+pub const PROTO_MEDIA_TYPE: &str = "application/vnd.ag-ui.event+proto";
+
+/// Writes the events of one run.
+#[derive(Debug)]
+pub enum Encoder {
+    /// Server-Sent Events, one JSON object each.
+    Sse(Sse),
+    /// Protobuf frames.
+    Proto(Proto),
+}
+
+impl Encoder {
+    /// The encoder for a client that accepts these types.
+    ///
+    /// Protobuf has to be named. AG-UI's binding would also read it into a wildcard, but a bare `*/*`
+    /// is what `curl` and browsers send, and those cannot show it.
+    ///
+    /// ```
+    /// use agui_server::encode::Encoder;
+    /// let media_type = |accept: &str| Encoder::negotiate([accept]).media_type();
+    /// assert_eq!(media_type("*/*"), "text/event-stream");
+    /// assert_eq!(media_type("application/vnd.ag-ui.event+proto"), "application/vnd.ag-ui.event+proto");
+    /// assert_eq!(media_type("application/vnd.ag-ui.event+proto;q=0, */*"), "text/event-stream");
+    /// ```
+    pub fn negotiate<'a>(accept: impl IntoIterator<Item = &'a str>) -> Self {
+        if accept.into_iter().any(|header| accept::names(header, PROTO_MEDIA_TYPE)) {
+            Self::Proto(Proto)
+        } else {
+            Self::Sse(Sse::default())
+        }
+    }
+
+    /// The media type of what is written.
+    pub fn media_type(&self) -> &'static str {
+        match self {
+            Self::Sse(_) => SSE_MEDIA_TYPE,
+            Self::Proto(_) => PROTO_MEDIA_TYPE,
+        }
+    }
+
+    /// Appends an event.
+    pub fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        match self {
+            Self::Sse(sse) => sse.event(event, out),
+            Self::Proto(proto) => proto.event(event, out),
+        }
+    }
+
+    /// Appends a sign of life that no client takes for an event. The binary wire has none.
+    pub fn heartbeat(&self, out: &mut Vec<u8>) {
+        if let Self::Sse(_) = self {
+            out.extend_from_slice(b": keep-alive\n\n");
+        }
+    }
+}

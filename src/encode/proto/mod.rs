@@ -1,0 +1,336 @@
+//! AG-UI's binary wire: 4 bytes of big-endian length, then one event as protobuf.
+//!
+//! Written by hand rather than with a generated message type: those would have to be filled with
+//! copies of every text first, and they keep open objects in maps without an order, while the
+//! reference encoder writes members in the order they have. Field numbers are those of the protocol's
+//! own `.proto` files; a test compares the bytes of every event with the reference encoder's
+//! (`@ag-ui/proto`), and so would find any number that is wrong.
+
+mod payload;
+mod writer;
+
+use self::writer::Writer;
+use crate::protocol::{
+    Event, EventType, JsonPatch, PatchOperation, TokenUsage,
+    event::{BaseEvent, EncryptedValueSubtype, RunOutcome, SubagentOutcome, TextMessageRole},
+};
+
+/// Writes events as protobuf frames.
+#[derive(Debug, Default)]
+pub struct Proto;
+
+impl Proto {
+    /// Appends an event's frame.
+    pub fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&[0; 4]);
+        encode(event, &mut Writer::new(out));
+        match u32::try_from(out.len() - start - 4) {
+            Ok(length) => out[start..start + 4].copy_from_slice(&length.to_be_bytes()),
+            Err(_) => {
+                out.truncate(start);
+                tracing::error!(event = event.event_type().as_str(), "an event is too large for a frame");
+            }
+        }
+    }
+}
+
+/// An event's field number in the envelope, and its number in the type enumeration.
+fn numbers(kind: EventType) -> (u32, u64) {
+    match kind {
+        EventType::TextMessageStart => (1, 0),
+        EventType::TextMessageContent => (2, 1),
+        EventType::TextMessageEnd => (3, 2),
+        EventType::ToolCallStart => (4, 3),
+        EventType::ToolCallArgs => (5, 4),
+        EventType::ToolCallEnd => (6, 5),
+        EventType::StateSnapshot => (7, 6),
+        EventType::StateDelta => (8, 7),
+        EventType::MessagesSnapshot => (9, 8),
+        EventType::Raw => (10, 9),
+        EventType::Custom => (11, 10),
+        EventType::RunStarted => (12, 11),
+        EventType::RunFinished => (13, 12),
+        EventType::RunError => (14, 13),
+        EventType::StepStarted => (15, 14),
+        EventType::StepFinished => (16, 15),
+        EventType::TextMessageChunk => (17, 19),
+        EventType::ToolCallChunk => (18, 20),
+        EventType::SubagentStarted => (19, 16),
+        EventType::SubagentFinished => (20, 17),
+        EventType::SubagentError => (21, 18),
+        EventType::ToolCallResult => (22, 21),
+        EventType::ActivitySnapshot => (23, 22),
+        EventType::ActivityDelta => (24, 23),
+        EventType::ReasoningStart => (25, 24),
+        EventType::ReasoningMessageStart => (26, 25),
+        EventType::ReasoningMessageContent => (27, 26),
+        EventType::ReasoningMessageEnd => (28, 27),
+        EventType::ReasoningMessageChunk => (29, 28),
+        EventType::ReasoningEnd => (30, 29),
+        EventType::ReasoningEncryptedValue => (31, 30),
+    }
+}
+
+fn encode(event: &Event, w: &mut Writer<'_>) {
+    let kind = event.event_type();
+    w.message(numbers(kind).0, |w| {
+        w.message(1, |w| base(kind, event.base(), w));
+        fields(event, w);
+    });
+}
+
+fn base(kind: EventType, base: &BaseEvent, w: &mut Writer<'_>) {
+    w.number(1, numbers(kind).1);
+    w.optional_integer(2, base.timestamp());
+    if let Some(raw) = base.raw_event() {
+        w.message(3, |w| w.value(raw));
+    }
+    if let Some(metadata) = base.metadata() {
+        w.message(4, |w| w.object(metadata));
+    }
+}
+
+/// Everything of an event but its base. The attribution's field number differs from event to event.
+fn fields(event: &Event, w: &mut Writer<'_>) {
+    let attribution = event.subagent_run_id().map(AsRef::as_ref);
+    match event {
+        Event::TextMessageStart(e) => {
+            w.text(2, &e.message_id);
+            w.optional_text(3, e.role.map(role));
+            w.optional_text(4, e.name.as_deref());
+            w.optional_text(5, attribution);
+        }
+        Event::TextMessageContent(e) => {
+            w.text(2, &e.message_id);
+            w.text(3, &e.delta);
+            w.optional_text(4, attribution);
+        }
+        Event::TextMessageEnd(e) => {
+            w.text(2, &e.message_id);
+            w.optional_text(3, attribution);
+        }
+        Event::TextMessageChunk(e) => {
+            w.optional_text(2, e.message_id.as_deref());
+            w.optional_text(3, e.role.map(role));
+            w.optional_text(4, e.delta.as_deref());
+            w.optional_text(5, e.name.as_deref());
+            w.optional_text(6, attribution);
+        }
+        Event::ToolCallStart(e) => {
+            w.text(2, &e.tool_call_id);
+            w.text(3, &e.tool_call_name);
+            w.optional_text(4, e.parent_message_id.as_deref());
+            w.optional_text(5, attribution);
+        }
+        Event::ToolCallArgs(e) => {
+            w.text(2, &e.tool_call_id);
+            w.text(3, &e.delta);
+            w.optional_text(4, attribution);
+        }
+        Event::ToolCallEnd(e) => {
+            w.text(2, &e.tool_call_id);
+            w.optional_text(3, attribution);
+        }
+        Event::ToolCallChunk(e) => {
+            w.optional_text(2, e.tool_call_id.as_deref());
+            w.optional_text(3, e.tool_call_name.as_deref());
+            w.optional_text(4, e.parent_message_id.as_deref());
+            w.optional_text(5, e.delta.as_deref());
+            w.optional_text(6, attribution);
+        }
+        Event::ToolCallResult(e) => {
+            w.optional_text(2, attribution);
+            w.text(3, &e.message_id);
+            w.text(4, &e.tool_call_id);
+            payload::content(5, 7, &e.content, w, |w| w.optional_text(6, e.role.map(|_| "tool")));
+        }
+        Event::StateSnapshot(e) => {
+            w.message(2, |w| w.value(&e.snapshot));
+            w.optional_text(3, attribution);
+        }
+        Event::StateDelta(e) => {
+            patch(2, &e.delta, w);
+            w.optional_text(3, attribution);
+        }
+        Event::MessagesSnapshot(e) => {
+            e.messages.iter().for_each(|message| w.message(2, |w| payload::message(message, w)));
+        }
+        Event::ActivitySnapshot(e) => {
+            w.optional_text(2, attribution);
+            w.text(3, &e.message_id);
+            w.text(4, &e.activity_type);
+            w.message(5, |w| w.object(&e.content));
+            w.optional_flag(6, e.replace);
+        }
+        Event::ActivityDelta(e) => {
+            w.optional_text(2, attribution);
+            w.text(3, &e.message_id);
+            w.text(4, &e.activity_type);
+            patch(5, &e.patch, w);
+        }
+        Event::Raw(e) => {
+            w.message(2, |w| w.value(&e.event));
+            w.optional_text(3, e.source.as_deref());
+            w.optional_text(4, attribution);
+        }
+        Event::Custom(e) => {
+            w.text(2, &e.name);
+            w.message(3, |w| w.value(&e.value));
+            w.optional_text(4, attribution);
+        }
+        Event::RunStarted(e) => {
+            w.text(2, &e.thread_id);
+            w.text(3, &e.run_id);
+            w.optional_text(4, e.parent_run_id.as_deref());
+            if let Some(input) = &e.input {
+                w.message(5, |w| payload::input(input, w));
+            }
+            w.optional_text(6, e.protocol_version.as_deref());
+        }
+        Event::RunFinished(e) => {
+            w.text(2, &e.thread_id);
+            w.text(3, &e.run_id);
+            w.optional_value(4, e.result.as_ref());
+            let (mut interrupts, mut pending) = (&[][..], &[][..]);
+            match &e.outcome {
+                None => {}
+                Some(RunOutcome::Success { pending_tool_call_ids }) => {
+                    w.text(5, "success");
+                    pending = pending_tool_call_ids;
+                }
+                Some(RunOutcome::Interrupt { interrupts: asked }) => {
+                    w.text(5, "interrupt");
+                    interrupts = asked;
+                }
+                Some(RunOutcome::Cancelled) => w.text(5, "cancelled"),
+            }
+            interrupts.iter().for_each(|interrupt| w.message(6, |w| payload::interrupt(interrupt, w)));
+            usage(7, &e.usage, w);
+            pending.iter().for_each(|id| w.repeated_text(8, id));
+        }
+        Event::RunError(e) => {
+            w.optional_text(2, e.code.as_deref());
+            w.text(3, &e.message);
+            usage(4, &e.usage, w);
+        }
+        Event::StepStarted(e) => {
+            w.text(2, &e.step_name);
+            w.optional_text(3, attribution);
+        }
+        Event::StepFinished(e) => {
+            w.text(2, &e.step_name);
+            w.optional_text(3, attribution);
+        }
+        Event::ReasoningStart(e) => {
+            w.optional_text(2, attribution);
+            w.text(3, &e.message_id);
+        }
+        Event::ReasoningMessageStart(e) => {
+            w.optional_text(2, attribution);
+            w.text(3, &e.message_id);
+            w.text(4, "reasoning");
+        }
+        Event::ReasoningMessageContent(e) => {
+            w.optional_text(2, attribution);
+            w.text(3, &e.message_id);
+            w.text(4, &e.delta);
+        }
+        Event::ReasoningMessageEnd(e) => {
+            w.optional_text(2, attribution);
+            w.text(3, &e.message_id);
+        }
+        Event::ReasoningMessageChunk(e) => {
+            w.optional_text(2, attribution);
+            w.optional_text(3, e.message_id.as_deref());
+            w.optional_text(4, e.delta.as_deref());
+        }
+        Event::ReasoningEnd(e) => {
+            w.optional_text(2, attribution);
+            w.text(3, &e.message_id);
+        }
+        Event::ReasoningEncryptedValue(e) => {
+            w.optional_text(2, attribution);
+            w.text(
+                3,
+                match e.subtype {
+                    EncryptedValueSubtype::ToolCall => "tool-call",
+                    EncryptedValueSubtype::Message => "message",
+                },
+            );
+            w.text(4, &e.entity_id);
+            w.text(5, &e.encrypted_value);
+        }
+        Event::SubagentStarted(e) => {
+            w.text(2, &e.subagent_run_id);
+            w.text(3, &e.name);
+            w.optional_text(4, e.description.as_deref());
+            w.optional_text(5, e.parent_subagent_run_id.as_deref());
+            w.optional_text(6, e.parent_tool_call_id.as_deref());
+            w.optional_text(7, e.parent_message_id.as_deref());
+        }
+        Event::SubagentFinished(e) => {
+            w.text(2, &e.subagent_run_id);
+            w.optional_value(3, e.result.as_ref());
+            match &e.outcome {
+                None => {}
+                Some(SubagentOutcome::Success) => w.text(4, "success"),
+                Some(SubagentOutcome::Suspended { interrupt_ids }) => {
+                    w.text(4, "suspended");
+                    interrupt_ids.iter().for_each(|id| w.repeated_text(5, id));
+                }
+            }
+        }
+        Event::SubagentError(e) => {
+            w.text(2, &e.subagent_run_id);
+            w.text(3, &e.message);
+            w.optional_text(4, e.code.as_deref());
+        }
+    }
+}
+
+fn role(role: TextMessageRole) -> &'static str {
+    crate::protocol::Role::from(role).as_str()
+}
+
+fn patch(field: u32, patch: &JsonPatch, w: &mut Writer<'_>) {
+    for operation in patch {
+        let (path, from) = operation.pointers();
+        let (number, value) = match operation {
+            PatchOperation::Add { value, .. } => (0, Some(value)),
+            PatchOperation::Remove { .. } => (1, None),
+            PatchOperation::Replace { value, .. } => (2, Some(value)),
+            PatchOperation::Move { .. } => (3, None),
+            PatchOperation::Copy { .. } => (4, None),
+            PatchOperation::Test { value, .. } => (5, Some(value)),
+        };
+        w.message(field, |w| {
+            w.number(1, number);
+            w.text(2, path);
+            w.optional_text(3, from);
+            if let Some(value) = value {
+                w.message(4, |w| w.value(value));
+            }
+        });
+    }
+}
+
+fn usage(field: u32, usage: &[TokenUsage], w: &mut Writer<'_>) {
+    for entry in usage {
+        w.message(field, |w| {
+            w.optional_text(1, entry.provider.as_deref());
+            w.optional_text(2, entry.model.as_deref());
+            let counts = [
+                entry.input_tokens,
+                entry.output_tokens,
+                entry.total_tokens,
+                entry.reasoning_tokens,
+                entry.cached_input_tokens,
+                entry.cache_write_input_tokens,
+            ];
+            for (field, count) in (3..).zip(counts) {
+                w.optional_integer(field, count.map(|count| i64::try_from(count).unwrap_or(i64::MAX)));
+            }
+        });
+    }
+}

@@ -1,0 +1,36 @@
+//! `agui-server health`: a health check for containers, whose image has no `curl`.
+
+use std::{
+    error::Error,
+    io::{Read as _, Write as _},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use crate::cli::Options;
+
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Asks the server that the options describe, on this machine, for `/healthz`.
+pub(crate) fn ask(options: Options) -> Result<(), Box<dyn Error>> {
+    let mut address = options.sources().load()?.config.server.listen;
+    // A server that listens on all addresses listens on the loopback, too.
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    let status = status_line(address).map_err(|error| format!("{address} does not answer: {error}"))?;
+    if status.starts_with("HTTP/1.1 200 ") { Ok(()) } else { Err(format!("{address} answered {status:?}").into()) }
+}
+
+fn status_line(address: SocketAddr) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.take(4096).read_to_end(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned())
+}

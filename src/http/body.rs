@@ -1,0 +1,105 @@
+//! A run as a response body.
+//!
+//! hyper polls the body, the body polls the run, the run polls the agent: there is no task and no
+//! channel in between, so a client that does not read stops the agent, and one that leaves drops it.
+//!
+//! Events are encoded straight into the buffer that hyper sends. Whatever the agent has ready leaves in
+//! one piece of up to [`PIECE`] bytes; an event that nothing follows leaves at once.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+
+use crate::{
+    encode::Encoder,
+    protocol::Event,
+    run::{EventSink, Progress, Run},
+};
+
+/// How many bytes are gathered into a piece, as long as the agent has more.
+const PIECE: usize = 8 * 1024;
+/// The same for the first piece, which the client waits for.
+const FIRST_PIECE: usize = 4 * 1024;
+/// How many bytes may leave before other connections get their turn. hyper takes pieces for as long as
+/// there are any; an agent that always has more would keep it, and the thread, to itself.
+const TURN: usize = 32 * 1024;
+/// The least and the most room that is made for a piece.
+const ROOM: std::ops::RangeInclusive<usize> = 256..=PIECE + 512;
+
+pub(super) struct RunBody {
+    run: Run,
+    encoder: Encoder,
+    buffer: Vec<u8>,
+    /// How much room the next piece is expected to need: as much as the last one.
+    room: usize,
+    /// How many bytes the next piece may have.
+    piece: usize,
+    /// How many bytes are left of this turn.
+    turn: usize,
+}
+
+impl RunBody {
+    pub(super) fn new(run: Run, encoder: Encoder) -> Self {
+        // The first piece ends its turn: hyper writes when nothing more is ready, and so the client sees
+        // it before a fast agent has filled hyper's buffer.
+        Self { run, encoder, buffer: Vec::new(), room: *ROOM.start(), piece: FIRST_PIECE, turn: FIRST_PIECE }
+    }
+
+    fn take(&mut self) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = std::mem::take(&mut self.buffer);
+        self.room = (piece.len() + piece.len() / 8).clamp(*ROOM.start(), *ROOM.end());
+        self.piece = PIECE;
+        self.turn = self.turn.saturating_sub(piece.len());
+        Poll::Ready(Some(Ok(Frame::data(piece.into()))))
+    }
+}
+
+impl Body for RunBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        if this.turn == 0 {
+            this.turn = TURN;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let span = this.run.span().clone();
+        let _entered = span.enter();
+        loop {
+            let mut sink = Encoding { encoder: &mut this.encoder, buffer: &mut this.buffer, room: this.room };
+            match this.run.poll_progress(cx, &mut sink) {
+                Poll::Ready(Progress::Moved) if this.buffer.len() < this.piece => {}
+                Poll::Ready(Progress::Heartbeat) => this.encoder.heartbeat(&mut this.buffer),
+                Poll::Ready(Progress::Ended) if this.buffer.is_empty() => return Poll::Ready(None),
+                Poll::Pending if this.buffer.is_empty() => {
+                    this.turn = TURN;
+                    return Poll::Pending;
+                }
+                Poll::Ready(Progress::Moved | Progress::Ended) | Poll::Pending => return this.take(),
+            }
+        }
+    }
+}
+
+struct Encoding<'a> {
+    encoder: &'a mut Encoder,
+    buffer: &'a mut Vec<u8>,
+    room: usize,
+}
+
+impl EventSink for Encoding<'_> {
+    fn emit(&mut self, event: &Event) {
+        // Room is made for events only: a silent stream has no buffer.
+        if self.buffer.capacity() == 0 {
+            self.buffer.reserve(self.room);
+        }
+        self.encoder.event(event, self.buffer);
+    }
+}

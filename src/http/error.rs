@@ -1,0 +1,174 @@
+//! Every refusal a client can get instead of a run: the one place that knows status codes.
+//!
+//! Use the constructor that says what happened; add one here when there is none. What a client sees is
+//! safe to show: the cause of a failure within the server goes to the log, and the client gets a 500
+//! that says nothing about it.
+
+use axum::{
+    Json,
+    http::{HeaderValue, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
+use crate::{auth::AuthError, protocol::decode::DecodeError, run::StartError};
+
+/// A refusal: a status, and what the body says.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    path: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    error: Detail<'a>,
+}
+
+#[derive(Serialize)]
+struct Detail<'a> {
+    code: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), path: None }
+    }
+
+    /// The body is not JSON by its `Content-Type`.
+    pub(super) fn not_json(found: Option<&HeaderValue>) -> Self {
+        let found = match found.map(|value| String::from_utf8_lossy(value.as_bytes())) {
+            Some(value) => format!("this is {:?}", value.chars().take(80).collect::<String>()),
+            None => "there is none".to_owned(),
+        };
+        let message = format!("the request needs `Content-Type: application/json`; {found}");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+    }
+
+    /// The body is compressed.
+    pub(super) fn encoded_body() -> Self {
+        let message = "compressed request bodies are not supported; send the JSON as it is";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_content_encoding", message)
+    }
+
+    /// The body is larger than the limit, in bytes.
+    pub(super) fn body_too_large(limit: usize) -> Self {
+        let message = format!("the request body is larger than {limit} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+    }
+
+    /// The body did not arrive in time.
+    pub(super) fn body_timeout() -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the request body took too long to arrive")
+    }
+
+    /// The body broke off.
+    pub(super) fn body_incomplete() -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "body_incomplete", "the request body ended too early")
+    }
+
+    /// Nobody is served under this name.
+    pub(super) fn unknown_agent(name: &str) -> Self {
+        let message = format!("there is no agent {:?}", name.chars().take(80).collect::<String>());
+        Self::new(StatusCode::NOT_FOUND, "unknown_agent", message)
+    }
+
+    /// No agent is the default one.
+    pub(super) fn no_default_agent() -> Self {
+        let message = "this server has no default agent; use /agents/{agent}/send-message";
+        Self::new(StatusCode::NOT_FOUND, "unknown_agent", message)
+    }
+
+    /// The client speaks a newer major version of AG-UI.
+    pub(super) fn unsupported_version(declared: &str) -> Self {
+        let declared: String = declared.chars().take(16).collect();
+        let message = format!("this server speaks AG-UI 1.0, not {declared}");
+        let mut error = Self::new(StatusCode::BAD_REQUEST, "unsupported_protocol_version", message);
+        error.path = Some("protocolVersion".to_owned());
+        error
+    }
+
+    /// The request names a host that this server does not answer for.
+    pub(super) fn foreign_host() -> Self {
+        let message = "without authentication this server answers only for localhost; \
+                       configure [auth] to serve other names";
+        Self::new(StatusCode::FORBIDDEN, "host_not_allowed", message)
+    }
+
+    /// The server failed; why is in the log.
+    pub(super) fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the server failed")
+    }
+}
+
+impl From<DecodeError> for ApiError {
+    fn from(error: DecodeError) -> Self {
+        let (status, code) = match error {
+            DecodeError::Syntax(_) => (StatusCode::BAD_REQUEST, "invalid_json"),
+            DecodeError::TooDeep(_) => (StatusCode::BAD_REQUEST, "too_deep"),
+            DecodeError::TooManyValues { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "too_many_values"),
+            DecodeError::Malformed { .. } => (StatusCode::BAD_REQUEST, "invalid_input"),
+        };
+        Self { path: error.path().map(str::to_owned), ..Self::new(status, code, error.to_string()) }
+    }
+}
+
+impl From<StartError> for ApiError {
+    fn from(error: StartError) -> Self {
+        let code = match error {
+            StartError::Full => "too_many_runs",
+            StartError::Draining => "shutting_down",
+        };
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string())
+    }
+}
+
+impl From<AuthError> for ApiError {
+    fn from(error: AuthError) -> Self {
+        let code = match error {
+            AuthError::Missing | AuthError::NotBearer => "unauthenticated",
+            AuthError::Unknown => "invalid_key",
+        };
+        Self::new(StatusCode::UNAUTHORIZED, code, error.to_string())
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        tracing::info!(status = self.status.as_u16(), code = self.code, message = self.message, "refused");
+        let detail = Detail { code: self.code, message: &self.message, path: self.path.as_deref() };
+        let mut response = (self.status, Json(Body { error: detail })).into_response();
+        let headers = response.headers_mut();
+        match self.status {
+            StatusCode::UNAUTHORIZED => {
+                let challenge = match self.code {
+                    "invalid_key" => "Bearer realm=\"agui-server\", error=\"invalid_token\"",
+                    _ => "Bearer realm=\"agui-server\"",
+                };
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+            }
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+/// The answer to a path that is no route.
+pub(super) async fn no_such_route(uri: Uri) -> ApiError {
+    let path: String = uri.path().chars().take(80).collect();
+    ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is nothing at {path:?}"))
+}
+
+/// The answer to a method that a route does not have; axum adds the `Allow` header.
+pub(super) async fn method_not_allowed(method: axum::http::Method) -> ApiError {
+    let message = format!("this route does not take {method}");
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+}

@@ -1,0 +1,79 @@
+//! Takes in a request body, from a client that may be slow, endless or gone.
+
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody as _};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+
+use super::error::ApiError;
+
+/// How much of a body that is too large is read and thrown away, so that a client that is still
+/// sending gets to see the answer instead of a broken connection.
+const DISCARDED: usize = 64 * 1024 * 1024;
+
+/// How a body is to be read.
+pub(super) struct Limits {
+    /// The largest body, in bytes.
+    pub(super) bytes: usize,
+    /// How long it may take to arrive.
+    pub(super) timeout: Duration,
+    /// Whether the client waits for a `100 Continue`: it sends nothing that would have to be thrown away.
+    pub(super) client_waits: bool,
+}
+
+/// Reads the whole body.
+pub(super) async fn read(body: Body, limits: Limits) -> Result<Bytes, ApiError> {
+    tokio::time::timeout(limits.timeout, collect(body, &limits)).await.unwrap_or_else(|_| Err(ApiError::body_timeout()))
+}
+
+async fn collect(mut body: Body, limits: &Limits) -> Result<Bytes, ApiError> {
+    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if declared > limits.bytes {
+        return Err(too_large(body, limits).await);
+    }
+    // A small body is one frame and is not copied.
+    let Some(first) = next(&mut body, limits.bytes).await? else { return Ok(Bytes::new()) };
+    let Some(first) = first else { return Err(too_large(body, limits).await) };
+    let mut whole = BytesMut::new();
+    loop {
+        let read = if whole.is_empty() { first.len() } else { whole.len() };
+        match next(&mut body, limits.bytes - read).await? {
+            None if whole.is_empty() => return Ok(first),
+            None => return Ok(whole.freeze()),
+            Some(None) => return Err(too_large(body, limits).await),
+            Some(Some(data)) => {
+                if whole.is_empty() {
+                    whole.reserve(declared.max(first.len() + data.len()));
+                    whole.extend_from_slice(&first);
+                }
+                whole.extend_from_slice(&data);
+            }
+        }
+    }
+}
+
+/// The next piece of the body: `None` at its end, `Some(None)` if it is larger than what may still come.
+async fn next(body: &mut Body, room: usize) -> Result<Option<Option<Bytes>>, ApiError> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| ApiError::body_incomplete())?;
+        // Trailers are of no interest.
+        if let Ok(data) = frame.into_data()
+            && !data.is_empty()
+        {
+            return Ok(Some((data.len() <= room).then_some(data)));
+        }
+    }
+    Ok(None)
+}
+
+async fn too_large(mut body: Body, limits: &Limits) -> ApiError {
+    let mut discarded = 0;
+    while !limits.client_waits && discarded < DISCARDED {
+        match body.frame().await {
+            Some(Ok(frame)) => discarded += frame.data_ref().map_or(0, Bytes::len),
+            _ => break,
+        }
+    }
+    ApiError::body_too_large(limits.bytes)
+}

@@ -1,0 +1,124 @@
+//! `POST /send-message` and `POST /agents/{agent}/send-message`: a request becomes a run, and the run
+//! the response.
+
+use axum::{
+    body::Body,
+    extract::{Path, Request, State},
+    http::{HeaderMap, HeaderValue, header},
+    response::{IntoResponse as _, Response},
+};
+
+use super::{
+    App,
+    body::RunBody,
+    error::ApiError,
+    middleware::Caller,
+    read_body::{self, Limits},
+};
+use crate::{
+    encode::{Encoder, SSE_MEDIA_TYPE},
+    protocol::{
+        RunAgentInput, VersionSupport,
+        decode::{Decoded, decode},
+        judge_version,
+    },
+};
+
+/// Runs the default agent.
+pub(super) async fn default_agent(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    run(&app, None, request).await
+}
+
+/// Runs an agent by name.
+pub(super) async fn named_agent(
+    State(app): State<App>,
+    Path(agent): Path<String>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    run(&app, Some(&agent), request).await
+}
+
+async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response, ApiError> {
+    let agent = app.runner().agent(name).ok_or_else(|| match name {
+        Some(name) => ApiError::unknown_agent(name),
+        None => ApiError::no_default_agent(),
+    })?;
+    let (head, body) = request.into_parts();
+    require_json(&head.headers)?;
+    // The right to run is taken before the body is read: it also bounds how many bodies are in memory.
+    let slot = app.runner().reserve()?;
+    let options = app.options();
+    let limits = Limits {
+        bytes: options.max_body_bytes,
+        timeout: options.body_timeout,
+        client_waits: head.headers.contains_key(header::EXPECT),
+    };
+    let body = read_body::read(body, limits).await?;
+    let Decoded { input, dropped } = decode(&body)?;
+    drop(body);
+    if !dropped.is_empty() {
+        tracing::warn!(%dropped, "left out of the input what AG-UI 1.0 does not describe");
+    }
+    check_version(&input)?;
+    let accept = head.headers.get_all(header::ACCEPT);
+    let legacy = is_legacy_client(&input, accept.iter());
+    let encoder = Encoder::negotiate(accept.iter().filter_map(|value| value.to_str().ok()));
+    let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
+    let mut run = app.runner().start(slot, agent, input, principal);
+    if legacy {
+        run = run.for_legacy_client();
+    }
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(encoder.media_type())),
+        // Nothing on the way may hold the stream back: no cache, no compression, no proxy's buffer.
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
+        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    Ok((headers, Body::new(RunBody::new(run, encoder))).into_response())
+}
+
+fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    let content_type = headers.get(header::CONTENT_TYPE);
+    let essence = content_type.and_then(|value| value.to_str().ok()).map(|value| match value.split_once(';') {
+        Some((essence, _)) => essence.trim(),
+        None => value.trim(),
+    });
+    let json = essence.is_some_and(|essence| {
+        let essence = essence.to_ascii_lowercase();
+        essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+    });
+    if !json {
+        return Err(ApiError::not_json(content_type));
+    }
+    match headers.get(header::CONTENT_ENCODING) {
+        Some(encoding) if encoding != "identity" => Err(ApiError::encoded_body()),
+        _ => Ok(()),
+    }
+}
+
+fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
+    let Some(declared) = input.protocol_version.as_deref() else { return Ok(()) };
+    match judge_version(declared) {
+        VersionSupport::Spoken => Ok(()),
+        VersionSupport::Unfamiliar => {
+            let declared: String = declared.chars().take(16).collect();
+            tracing::warn!(?declared, "the client speaks a version of AG-UI that this server does not know");
+            Ok(())
+        }
+        VersionSupport::UnknownMajor => Err(ApiError::unsupported_version(declared)),
+    }
+}
+
+/// Whether the request comes from an AG-UI SDK older than 1.0.
+///
+/// Those refuse an outcome with members they do not know, so `pendingToolCallIds` is kept from them.
+/// They declare no version, but neither does a request written by hand, which should get the whole of
+/// AG-UI 1.0. What tells them apart is what these SDKs have always sent: `state` and `forwardedProps`,
+/// also when they are empty, and an `Accept` that is exactly the stream's type.
+fn is_legacy_client<'a>(input: &RunAgentInput, mut accept: impl Iterator<Item = &'a HeaderValue>) -> bool {
+    input.protocol_version.is_none()
+        && input.state.is_some()
+        && input.forwarded_props.is_some()
+        && accept.next().is_some_and(|value| value == SSE_MEDIA_TYPE)
+        && accept.next().is_none()
+}

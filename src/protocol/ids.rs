@@ -1,0 +1,155 @@
+//! The protocol's identifiers, as types that cannot be mixed up and that clone without allocating.
+//!
+//! All of them are opaque strings to everybody but their owner. Any text is a valid identifier,
+//! also the empty one.
+
+use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+macro_rules! identifier {
+    ($(#[$doc:meta])* $name:ident $(, random $prefix:literal)?) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The identifier as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            $(
+                #[doc = concat!("A new identifier nobody else has: `", $prefix, "_` and 32 random hexadecimal digits.")]
+                pub fn random() -> Self {
+                    let mut text = [0; $prefix.len() + 33];
+                    text[..$prefix.len()].copy_from_slice($prefix.as_bytes());
+                    text[$prefix.len()] = b'_';
+                    uuid::Uuid::new_v4().simple().encode_lower(&mut text[$prefix.len() + 1..]);
+                    Self(String::from_utf8_lossy(&text).into())
+                }
+            )?
+        }
+
+        impl Deref for $name {
+            type Target = str;
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                &*self.0 == other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                &*self.0 == *other
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        /// Debug output is quoted and escaped, so that an identifier a client chose cannot break a log line.
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&*self.0, f)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl de::Visitor<'_> for Text {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("a string")
+                    }
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
+                        Ok($name(text.into()))
+                    }
+                }
+                deserializer.deserialize_str(Text)
+            }
+        }
+    };
+}
+
+identifier! {
+    /// Names a conversation. Chosen by the application, stable across runs.
+    ThreadId
+}
+identifier! {
+    /// Names one run of a thread.
+    RunId
+}
+identifier! {
+    /// Names a message; unique within its thread, also across runs.
+    MessageId, random "msg"
+}
+identifier! {
+    /// Names one tool call, and ties its result and any interrupt about it back to it.
+    ToolCallId, random "call"
+}
+identifier! {
+    /// Names one invocation of a subagent; never reused within a run.
+    SubagentRunId, random "sub"
+}
+identifier! {
+    /// Names something a run waits for; a resume entry answers it by this id.
+    InterruptId, random "int"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_ids_carry_their_prefix_and_never_repeat() {
+        let (a, b) = (MessageId::random(), MessageId::random());
+        assert!(a.starts_with("msg_") && a.len() == 36, "{a}");
+        assert_ne!(a, b);
+        assert!(ToolCallId::random().starts_with("call_"));
+    }
+
+    #[test]
+    fn debug_output_escapes_what_would_break_a_log_line() {
+        assert_eq!(format!("{:?}", ThreadId::from("a\nb\u{1b}[31m")), r#""a\nb\u{1b}[31m""#);
+    }
+}

@@ -1,0 +1,120 @@
+//! Stopping a run from outside: on request, or because the server shuts down.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::Context,
+};
+
+use futures::task::AtomicWaker;
+use tokio::sync::Notify;
+
+/// Why a run is asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Somebody asked for it.
+    Cancel = 1,
+    /// The server shuts down and waits no longer.
+    Shutdown = 2,
+}
+
+/// Stops a run from wherever it is held.
+#[derive(Debug, Default)]
+pub struct RunControl {
+    stop: AtomicU8,
+    waker: AtomicWaker,
+}
+
+impl RunControl {
+    /// Stops the run: the agent is dropped, what it left open is closed, and the run ends with the
+    /// `cancelled` outcome. A run that has ended is left alone.
+    pub fn cancel(&self) {
+        self.stop(Stop::Cancel);
+    }
+
+    /// The first reason to stop stands.
+    pub(super) fn stop(&self, stop: Stop) {
+        let _ = self.stop.compare_exchange(0, stop as u8, Ordering::AcqRel, Ordering::Acquire);
+        self.waker.wake();
+    }
+
+    pub(super) fn requested(&self) -> Option<Stop> {
+        match self.stop.load(Ordering::Acquire) {
+            1 => Some(Stop::Cancel),
+            2 => Some(Stop::Shutdown),
+            _ => None,
+        }
+    }
+
+    /// Answers a request to stop, or wakes the task when one comes.
+    pub(super) fn poll_requested(&self, cx: &mut Context<'_>) -> Option<Stop> {
+        self.waker.register(cx.waker());
+        self.requested()
+    }
+}
+
+/// All runs that have not ended.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    runs: Mutex<Runs>,
+    all_ended: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Runs {
+    next: u64,
+    controls: HashMap<u64, Arc<RunControl>>,
+}
+
+impl Live {
+    pub(super) fn enter(self: &Arc<Self>) -> Lease {
+        let control = Arc::new(RunControl::default());
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = runs.next;
+        runs.next += 1;
+        runs.controls.insert(number, control.clone());
+        Lease { live: self.clone(), number, control }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).controls.len()
+    }
+
+    pub(super) fn stop_all(&self, stop: Stop) {
+        let controls: Vec<_> =
+            self.runs.lock().unwrap_or_else(PoisonError::into_inner).controls.values().cloned().collect();
+        controls.iter().for_each(|control| control.stop(stop));
+    }
+
+    /// Waits until no run is left.
+    pub(super) async fn ended(&self) {
+        loop {
+            let notified = self.all_ended.notified();
+            if self.count() == 0 {
+                return;
+            }
+            notified.await;
+        }
+    }
+}
+
+/// A run's place among the live ones; dropping it gives the place back.
+#[derive(Debug)]
+pub(super) struct Lease {
+    live: Arc<Live>,
+    number: u64,
+    pub(super) control: Arc<RunControl>,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut runs = self.live.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.controls.remove(&self.number);
+        if runs.controls.is_empty() {
+            self.live.all_ended.notify_waiters();
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Drives one run from its first event to its last.
+//!
+//! The driver owns the run's frame. `RUN_STARTED` leaves before the agent is polled, and exactly one
+//! terminal event comes last: `RUN_FINISHED` when the agent's stream ends or the run is stopped on
+//! purpose, `RUN_ERROR` when the agent fails, panics, is silent for too long, breaks the protocol, or
+//! the server shuts down. What the agent left open is closed before that.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use futures::stream::{self, Stream, StreamExt as _};
+
+use super::{
+    EventSink, RunControl, RunLimits, Slot, Violation,
+    clock::{Clock, Due},
+    control::{Lease, Stop},
+    guard::{Closing, Guard},
+};
+use crate::{
+    agent::{Agent, EventStream, RunContext},
+    protocol::{
+        Event, RunAgentInput, RunId, TokenUsage,
+        event::{RunError, RunFinished, RunOutcome, RunStarted},
+    },
+};
+
+/// How many events pass between two looks at the time while the agent never pauses.
+const EVENTS_PER_LOOK: u32 = 64;
+
+/// What came of polling a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The agent moved; its events, if that made any, are in the sink.
+    Moved,
+    /// Nothing has happened for so long that the client should be sent a sign of life.
+    Heartbeat,
+    /// The run has ended; nothing follows.
+    Ended,
+}
+
+/// One run. Poll it with [`poll_progress`](Self::poll_progress), or read it as a stream with
+/// [`into_events`](Self::into_events). Dropping it stops the agent.
+pub struct Run {
+    stage: Stage,
+    guard: Guard,
+    cx: RunContext,
+    parent_run_id: Option<RunId>,
+    clock: Clock,
+    lease: Lease,
+    span: tracing::Span,
+    until_look: u32,
+    events: u64,
+    _slot: Slot,
+}
+
+enum Stage {
+    /// Nothing was sent yet.
+    Opening(Arc<dyn Agent>, Box<RunAgentInput>),
+    /// `RUN_STARTED` was sent; the agent was not called yet.
+    Opened(Arc<dyn Agent>, Box<RunAgentInput>),
+    Running(EventStream),
+    Ended,
+}
+
+/// Why a run ends.
+enum Ending {
+    /// The agent's stream ended, or the agent said how the run ends.
+    Finished(RunFinished),
+    /// Somebody or something stopped it; named for the log.
+    Cancelled(&'static str),
+    Failed(RunError),
+}
+
+impl Run {
+    pub(super) fn new(
+        agent: Arc<dyn Agent>,
+        input: RunAgentInput,
+        cx: RunContext,
+        limits: RunLimits,
+        lease: Lease,
+        slot: Slot,
+    ) -> Self {
+        let id = cx.identity();
+        let span =
+            tracing::info_span!("run", agent = &*id.agent, thread = ?short(&id.thread_id), run = ?short(&id.run_id));
+        Self {
+            guard: Guard::new(&input),
+            parent_run_id: input.parent_run_id.clone(),
+            stage: Stage::Opening(agent, Box::new(input)),
+            cx,
+            clock: Clock::start(limits),
+            lease,
+            span,
+            until_look: EVENTS_PER_LOOK,
+            events: 0,
+            _slot: slot,
+        }
+    }
+
+    /// The span that the run's log lines belong to.
+    pub fn span(&self) -> &tracing::Span {
+        &self.span
+    }
+
+    /// Stops the run from elsewhere.
+    pub fn control(&self) -> Arc<RunControl> {
+        self.lease.control.clone()
+    }
+
+    /// Leaves out of the stream what clients from before AG-UI 1.0 cannot read:
+    /// `pendingToolCallIds`, which those derive from the stream themselves.
+    pub fn for_legacy_client(mut self) -> Self {
+        self.guard.omit_pending_tool_calls();
+        self
+    }
+
+    /// Moves the run on by about one event, which goes to the sink.
+    ///
+    /// The first call sends `RUN_STARTED` and returns without having called the agent, so that the
+    /// event can leave before an agent takes its time.
+    pub fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+        loop {
+            let Stage::Running(stream) = &mut self.stage else {
+                match self.advance(sink) {
+                    Some(progress) => return Poll::Ready(progress),
+                    None => continue,
+                }
+            };
+            if let Some(stop) = self.lease.control.requested() {
+                return self.end(stop.into(), sink);
+            }
+            let polled = catch_unwind(AssertUnwindSafe(|| stream.poll_next_unpin(cx)));
+            return match polled {
+                Ok(Poll::Ready(Some(Ok(event)))) => self.pass(event, sink),
+                Ok(Poll::Ready(Some(Err(error)))) => {
+                    tracing::error!(?error, "the agent failed");
+                    let (code, message) = error.into_code_and_message();
+                    self.end(Ending::Failed(RunError::new(code, message)), sink)
+                }
+                Ok(Poll::Ready(None)) => {
+                    let finished = self.finished(RunOutcome::success());
+                    self.end(Ending::Finished(finished), sink)
+                }
+                Ok(Poll::Pending) => self.pause(cx, sink),
+                Err(panic) => self.end(panicked(panic), sink),
+            };
+        }
+    }
+
+    /// The run as a stream of events, which ends after the last one.
+    pub fn into_events(self) -> impl Stream<Item = Event> {
+        let mut state = (self, Vec::new().into_iter());
+        stream::poll_fn(move |cx| {
+            let (run, ready) = &mut state;
+            loop {
+                if let Some(event) = ready.next() {
+                    return Poll::Ready(Some(event));
+                }
+                let mut sink = Vec::new();
+                let progress = ready!(run.poll_progress(cx, &mut sink));
+                *ready = sink.into_iter();
+                if progress == Progress::Ended {
+                    return Poll::Ready(ready.next());
+                }
+            }
+        })
+    }
+
+    /// The stages in which no agent is polled. `None` is the way to the next one.
+    fn advance(&mut self, sink: &mut impl EventSink) -> Option<Progress> {
+        match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::Opening(agent, input) => {
+                let id = self.cx.identity();
+                let mut started = RunStarted::new(id.thread_id.clone(), id.run_id.clone());
+                started.parent_run_id = self.parent_run_id.take();
+                self.events += 1;
+                sink.emit(&started.into());
+                self.clock.event();
+                self.stage = Stage::Opened(agent, input);
+                Some(Progress::Moved)
+            }
+            Stage::Opened(agent, input) => {
+                let context = self.cx.clone();
+                match catch_unwind(AssertUnwindSafe(|| agent.run(*input, context))) {
+                    Ok(stream) => {
+                        self.stage = Stage::Running(stream);
+                        None
+                    }
+                    Err(panic) => {
+                        self.close(panicked(panic), sink);
+                        Some(Progress::Moved)
+                    }
+                }
+            }
+            stage @ Stage::Running(_) => {
+                self.stage = stage;
+                None
+            }
+            Stage::Ended => Some(Progress::Ended),
+        }
+    }
+
+    /// Takes an event from the agent.
+    fn pass(&mut self, event: Event, sink: &mut impl EventSink) -> Poll<Progress> {
+        self.clock.event();
+        let ending = match event {
+            Event::RunFinished(finished) => Some(Ending::Finished(*finished)),
+            Event::RunError(error) => {
+                tracing::error!(code = ?error.code, message = ?short(&error.message), "the agent reported a failure");
+                Some(Ending::Failed(error))
+            }
+            Event::RunStarted(_) => {
+                tracing::debug!("the agent sent RUN_STARTED, which the server has sent already");
+                None
+            }
+            event => {
+                let mut counted = Counted { sink, events: &mut self.events };
+                self.guard.admit(event, &mut counted).err().map(violated)
+            }
+        };
+        if let Some(ending) = ending {
+            return self.end(ending, sink);
+        }
+        self.until_look -= 1;
+        if self.until_look == 0 {
+            self.until_look = EVENTS_PER_LOOK;
+            if self.clock.time_is_over() {
+                return self.end(Ending::Cancelled("time limit"), sink);
+            }
+        }
+        Poll::Ready(Progress::Moved)
+    }
+
+    /// The agent has nothing for now.
+    fn pause(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+        if let Some(stop) = self.lease.control.poll_requested(cx) {
+            return self.end(stop.into(), sink);
+        }
+        match ready!(self.clock.poll(cx)) {
+            Due::Heartbeat => Poll::Ready(Progress::Heartbeat),
+            Due::TimeLimit => self.end(Ending::Cancelled("time limit"), sink),
+            Due::IdleLimit => {
+                tracing::error!("the agent was silent for too long");
+                let error = RunError::new("agent_timeout", "the agent did not answer in time");
+                self.end(Ending::Failed(error), sink)
+            }
+        }
+    }
+
+    fn end(&mut self, ending: Ending, sink: &mut impl EventSink) -> Poll<Progress> {
+        self.close(ending, sink);
+        Poll::Ready(Progress::Moved)
+    }
+
+    /// Stops the agent, closes what it left open, and sends the terminal event.
+    fn close(&mut self, ending: Ending, sink: &mut impl EventSink) {
+        // The agent goes first: nothing of it runs on behind a finished run. A destructor that panics
+        // must not cost the client its terminal event.
+        let agent = std::mem::replace(&mut self.stage, Stage::Ended);
+        if catch_unwind(AssertUnwindSafe(|| drop(agent))).is_err() {
+            tracing::error!("the agent panicked while it was dropped");
+        }
+        let ending = match ending {
+            Ending::Finished(finished) => match self.guard.check_ending(&finished) {
+                Ok(()) => Ending::Finished(finished),
+                Err(violation) => violated(violation),
+            },
+            other => other,
+        };
+        let mut sink = Counted { sink, events: &mut self.events };
+        let (event, outcome) = match ending {
+            Ending::Finished(mut finished) => {
+                finished.thread_id = self.cx.thread_id().clone();
+                finished.run_id = self.cx.run_id().clone();
+                let outcome = self.guard.finish(&mut finished, &mut sink);
+                finished.usage = all_usage(finished.usage, &self.cx);
+                (Event::from(finished), outcome)
+            }
+            Ending::Cancelled(why) => {
+                self.guard.close_all(&Closing::Cancelled, &mut sink);
+                let (thread, run) = (self.cx.thread_id().clone(), self.cx.run_id().clone());
+                let mut finished = RunFinished::new(thread, run, RunOutcome::Cancelled);
+                finished.usage = self.cx.usage();
+                (finished.into(), why)
+            }
+            Ending::Failed(mut error) => {
+                self.guard.close_all(&Closing::Failed, &mut sink);
+                error.usage = all_usage(error.usage, &self.cx);
+                (error.into(), "failed")
+            }
+        };
+        sink.emit(&event);
+        let millis = self.clock.elapsed().as_millis() as u64;
+        tracing::info!(outcome, events = self.events, millis, "run ended");
+    }
+
+    fn finished(&self, outcome: RunOutcome) -> RunFinished {
+        RunFinished::new(self.cx.thread_id().clone(), self.cx.run_id().clone(), outcome)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !matches!(self.stage, Stage::Ended) {
+            let _entered = self.span.enter();
+            let millis = self.clock.elapsed().as_millis() as u64;
+            tracing::info!(outcome = "abandoned", events = self.events, millis, "the client left");
+        }
+    }
+}
+
+impl From<Stop> for Ending {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Cancel => Self::Cancelled("cancelled"),
+            Stop::Shutdown => {
+                Self::Failed(RunError::new("server_shutdown", "the server is shutting down; please try again"))
+            }
+        }
+    }
+}
+
+fn violated(violation: Violation) -> Ending {
+    tracing::error!(%violation, "the agent broke the protocol");
+    Ending::Failed(RunError::new("protocol_violation", violation.to_string()))
+}
+
+fn panicked(panic: Box<dyn Any + Send>) -> Ending {
+    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = text.unwrap_or("not a text"), "the agent panicked");
+    Ending::Failed(RunError::new("agent_panic", "the agent failed unexpectedly"))
+}
+
+/// What the agent put on its own terminal event, and what it reported while it ran.
+fn all_usage(own: Vec<TokenUsage>, cx: &RunContext) -> Vec<TokenUsage> {
+    own.into_iter().for_each(|usage| cx.add_usage(usage));
+    cx.usage()
+}
+
+/// An identifier or message cut short for the log; the client chose it, and may have chosen megabytes.
+fn short(text: &str) -> &str {
+    let end = text.char_indices().nth(80).map_or(text.len(), |(index, _)| index);
+    &text[..end]
+}
+
+struct Counted<'a, S> {
+    sink: &'a mut S,
+    events: &'a mut u64,
+}
+
+impl<S: EventSink> EventSink for Counted<'_, S> {
+    fn emit(&mut self, event: &Event) {
+        *self.events += 1;
+        self.sink.emit(event);
+    }
+}

@@ -1,0 +1,110 @@
+//! The end of a run: what is still open is closed, and the outcome is checked and completed.
+
+use std::collections::HashSet;
+
+use super::{Guard, Owner, Violation};
+use crate::{
+    protocol::{
+        Event, EventType,
+        event::{
+            ReasoningEnd, ReasoningMessageEnd, RunFinished, RunOutcome, StepFinished, SubagentError, SubagentFinished,
+            SubagentOutcome, TextMessageEnd, ToolCallEnd,
+        },
+    },
+    run::EventSink,
+};
+
+/// How the run ends, as far as it matters to the subagents that are still active.
+pub(in crate::run) enum Closing<'a> {
+    Finished(&'a RunOutcome),
+    Cancelled,
+    Failed,
+}
+
+impl Guard {
+    /// Whether a run can end as its agent said.
+    pub(in crate::run) fn check_ending(&self, finished: &RunFinished) -> Result<(), Violation> {
+        let Some(RunOutcome::Interrupt { interrupts }) = &finished.outcome else { return Ok(()) };
+        if interrupts.is_empty() {
+            return Err(Violation::new(EventType::RunFinished, "an interrupt outcome without an interrupt"));
+        }
+        let mut ids = HashSet::new();
+        match interrupts.iter().find(|interrupt| !ids.insert(&interrupt.id)) {
+            Some(twice) => {
+                let problem = format!("two interrupts with the id {:?}", twice.id);
+                Err(Violation::new(EventType::RunFinished, problem))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Closes what is open and completes the outcome. Answers the outcome's name.
+    pub(in crate::run) fn finish(&mut self, finished: &mut RunFinished, out: &mut impl EventSink) -> &'static str {
+        let outcome = finished.outcome.get_or_insert_with(RunOutcome::success);
+        self.close_all(&Closing::Finished(outcome), out);
+        match outcome {
+            RunOutcome::Success { pending_tool_call_ids } => {
+                *pending_tool_call_ids = if self.omit_pending { Vec::new() } else { self.pending_calls() };
+                "success"
+            }
+            RunOutcome::Interrupt { .. } => "interrupt",
+            RunOutcome::Cancelled => "cancelled",
+        }
+    }
+
+    /// Closes everything that is open: items first, then subagents, the youngest first.
+    pub(in crate::run) fn close_all(&mut self, how: &Closing<'_>, out: &mut impl EventSink) {
+        self.close_items(None, out);
+        let active = self.subagents.iter_mut().rev().filter(|(_, active)| **active);
+        for (id, active) in active {
+            *active = false;
+            let event: Event = match how {
+                Closing::Finished(RunOutcome::Success { .. }) => SubagentFinished::new(id.clone()).into(),
+                Closing::Finished(RunOutcome::Interrupt { interrupts }) => {
+                    let own = interrupts.iter().filter(|interrupt| interrupt.subagent_run_id.as_ref() == Some(id));
+                    let interrupt_ids = own.map(|interrupt| interrupt.id.clone()).collect();
+                    let mut suspended = SubagentFinished::new(id.clone());
+                    suspended.outcome = Some(SubagentOutcome::Suspended { interrupt_ids });
+                    suspended.into()
+                }
+                // There is no cancelled outcome for a subagent, and a success it is not.
+                Closing::Finished(RunOutcome::Cancelled) | Closing::Cancelled => {
+                    let mut stopped = SubagentError::new(id.clone(), "the run was stopped");
+                    stopped.code = Some("cancelled".to_owned());
+                    stopped.into()
+                }
+                Closing::Failed => {
+                    let mut failed = SubagentError::new(id.clone(), "the run failed");
+                    failed.code = Some("run_failed".to_owned());
+                    failed.into()
+                }
+            };
+            out.emit(&event);
+        }
+    }
+
+    /// Closes all open items, or those of one owner.
+    pub(super) fn close_items(&mut self, of: Option<&Owner>, out: &mut impl EventSink) {
+        self.lanes.retain(|lane| of.is_some_and(|owner| *owner != lane.owner));
+        let mut emit = |event: Event, owner: Owner| out.emit(&event.attributed_to(owner));
+        for (id, owner) in self.thoughts.close_open(of) {
+            emit(ReasoningMessageEnd::new(id).into(), owner);
+        }
+        for (id, owner) in self.spans.close_open(of) {
+            emit(ReasoningEnd::new(id).into(), owner);
+        }
+        for (id, owner) in self.texts.close_open(of) {
+            emit(TextMessageEnd::new(id).into(), owner);
+        }
+        for (id, owner) in self.calls.close_open(of) {
+            emit(ToolCallEnd::new(id).into(), owner);
+        }
+        self.steps.retain(|(owner, name)| {
+            let close = of.is_none_or(|of| of == owner);
+            if close {
+                emit(StepFinished::new(name.clone()).into(), owner.clone());
+            }
+            !close
+        });
+    }
+}

@@ -1,0 +1,46 @@
+//! Text messages: opened once, continued while open, by whoever opened them.
+
+use super::{Guard, Violation};
+use crate::protocol::{
+    EventType,
+    event::{TextMessageContent, TextMessageEnd, TextMessageRole, TextMessageStart},
+};
+
+const KIND: &str = "message";
+
+/// What the start of a message said, which a reopening has to repeat.
+pub(super) struct Text {
+    pub(super) role: TextMessageRole,
+    pub(super) name: Option<String>,
+}
+
+impl Guard {
+    pub(super) fn text_start(&mut self, event: &TextMessageStart) -> Result<bool, Violation> {
+        let kind = EventType::TextMessageStart;
+        let (id, owner, role) = (&event.message_id, &event.subagent_run_id, event.role.unwrap_or_default());
+        match self.texts.check_start(kind, KIND, id, owner)? {
+            Some(closed) => {
+                if closed.detail.role != role {
+                    return Err(Violation::new(kind, format!("message {id:?} is reopened with another role")));
+                }
+                if event.name.is_some() && closed.detail.name != event.name {
+                    return Err(Violation::new(kind, format!("message {id:?} is reopened with another name")));
+                }
+            }
+            None => self.claim(kind, id, role.into(), owner)?,
+        }
+        self.texts.open(id, owner, || Text { role, name: event.name.clone() });
+        Ok(true)
+    }
+
+    pub(super) fn text_content(&mut self, event: &TextMessageContent) -> Result<bool, Violation> {
+        let kind = EventType::TextMessageContent;
+        self.texts.check_continues(kind, KIND, &event.message_id, &event.subagent_run_id)?;
+        // Clients from before 1.0 take an empty delta for an error.
+        Ok(!event.delta.is_empty() || !event.base.is_empty())
+    }
+
+    pub(super) fn text_end(&mut self, event: &TextMessageEnd) -> Result<bool, Violation> {
+        self.texts.close(EventType::TextMessageEnd, KIND, &event.message_id, &event.subagent_run_id)
+    }
+}

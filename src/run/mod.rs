@@ -1,0 +1,39 @@
+//! One run's life, free of HTTP.
+//!
+//! - [`Runner`] knows the agents, admits runs and drains them at shutdown.
+//! - [`Run`] is the driver of one: it opens the run, polls the agent, and closes the run exactly once,
+//!   whatever happens.
+//! - [`Guard`] stands between agent and client: what leaves it is a legal AG-UI stream.
+//! - [`Transcript`] applies events to messages and state as a client does.
+//!
+//! A run is polled by whoever consumes it, a response body or a task; there is no channel and no queue.
+
+mod clock;
+mod control;
+mod driver;
+mod guard;
+mod runner;
+mod transcript;
+
+pub use clock::RunLimits;
+pub use control::RunControl;
+pub use driver::{Progress, Run};
+pub use guard::{Guard, Violation};
+pub use runner::{AgentEntry, Runner, RunnerBuilder, Slot, StartError};
+pub use transcript::Transcript;
+
+pub use crate::agent::Principal;
+
+use crate::protocol::Event;
+
+/// Where the events of a run go, in order. An event is only borrowed: an encoder writes it out at once.
+pub trait EventSink {
+    /// Takes the next event.
+    fn emit(&mut self, event: &Event);
+}
+
+impl EventSink for Vec<Event> {
+    fn emit(&mut self, event: &Event) {
+        self.push(event.clone());
+    }
+}

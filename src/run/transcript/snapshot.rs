@@ -1,0 +1,117 @@
+//! Snapshots: of the conversation, which is reconciled by id, and of activities.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::{Transcript, merge, patch};
+use crate::protocol::{
+    ActivityMessage, JsonObject, Message, MessageId, Role,
+    event::{ActivityDelta, ActivitySnapshot, MessagesSnapshot},
+};
+
+/// The metadata key under which the reference client lets a producer say which activities a snapshot
+/// speaks for.
+const CLIENT_KEY: &str = "@ag-ui/client";
+
+/// Which activities that a snapshot leaves out are gone.
+enum ActivityScope<'a> {
+    /// All, if the snapshot has any activity, and else none.
+    Inferred,
+    All,
+    OfTypes(Vec<&'a str>),
+}
+
+impl Transcript {
+    /// Known messages are replaced where they are, new ones appended, and missing ones dropped, except
+    /// for activities and reasoning, which a server may not keep: a snapshot without any keeps them all.
+    pub(super) fn reconcile(&mut self, event: &MessagesSnapshot) {
+        let snapshot: HashMap<&MessageId, &Message> = event.messages.iter().map(|m| (m.id(), m)).collect();
+        let has = |role| event.messages.iter().any(|message| message.role() == role);
+        let (has_activity, has_reasoning) = (has(Role::Activity), has(Role::Reasoning));
+        let scope = activity_scope(event);
+        let keeps = |message: &Message| match message {
+            Message::Activity(activity) => match &scope {
+                ActivityScope::Inferred => !has_activity,
+                ActivityScope::All => false,
+                ActivityScope::OfTypes(types) => !types.contains(&activity.activity_type.as_str()),
+            },
+            Message::Reasoning(_) => !has_reasoning,
+            _ => false,
+        };
+        self.messages.retain_mut(|message| match snapshot.get(message.id()) {
+            Some(restated) => {
+                message.clone_from(restated);
+                true
+            }
+            None => keeps(message),
+        });
+        let known: HashSet<MessageId> = self.messages.iter().map(|message| message.id().clone()).collect();
+        self.messages.extend(event.messages.iter().filter(|message| !known.contains(message.id())).cloned());
+        self.last = 0;
+    }
+
+    pub(super) fn set_activity(&mut self, event: &ActivitySnapshot, metadata: Option<&JsonObject>) {
+        let replace = event.replace != Some(false);
+        let mut activity = ActivityMessage {
+            id: event.message_id.clone(),
+            activity_type: event.activity_type.clone(),
+            content: event.content.clone(),
+            metadata: None,
+            subagent_run_id: event.subagent_run_id.clone(),
+        };
+        match self.message_mut(&event.message_id) {
+            None => {
+                merge(&mut activity.metadata, metadata);
+                self.messages.push(Message::Activity(activity));
+            }
+            Some(Message::Activity(known)) => {
+                if replace {
+                    // Metadata outlives the content it came with; attribution does not.
+                    activity.metadata = known.metadata.take();
+                    *known = activity;
+                }
+                merge(&mut known.metadata, metadata);
+            }
+            Some(other) if replace => {
+                merge(&mut activity.metadata, metadata);
+                *other = Message::Activity(activity);
+            }
+            Some(_) => {}
+        }
+    }
+
+    pub(super) fn amend_activity(&mut self, event: &ActivityDelta, metadata: Option<&JsonObject>) {
+        let Some(Message::Activity(activity)) = self.message_mut(&event.message_id) else { return };
+        // Metadata does not depend on the patch.
+        merge(&mut activity.metadata, metadata);
+        let mut content = Value::Object(activity.content.clone());
+        match patch::apply(&mut content, &event.patch) {
+            Ok(()) => {
+                if let Value::Object(content) = content {
+                    activity.content = content;
+                    activity.activity_type.clone_from(&event.activity_type);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "an activity delta does not apply and was skipped"),
+        }
+    }
+}
+
+fn activity_scope(event: &MessagesSnapshot) -> ActivityScope<'_> {
+    let declared = event.base.metadata().and_then(|metadata| metadata.get(CLIENT_KEY));
+    let types = match declared {
+        None => return ActivityScope::Inferred,
+        Some(Value::Object(declared)) => declared.get("authoritativeActivityTypes"),
+        Some(_) => return ActivityScope::OfTypes(Vec::new()),
+    };
+    match types {
+        None => ActivityScope::Inferred,
+        Some(Value::Null) => ActivityScope::All,
+        Some(Value::Array(types)) => {
+            let names: Option<Vec<&str>> = types.iter().map(Value::as_str).collect();
+            ActivityScope::OfTypes(names.unwrap_or_default())
+        }
+        Some(_) => ActivityScope::OfTypes(Vec::new()),
+    }
+}
