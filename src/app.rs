@@ -203,7 +203,7 @@ fn read_script(name: &str, path: &Path, origin: &Origin) -> Result<Script, Confi
 }
 
 fn build_auth(auth: &config::Auth, origin: &Origin) -> Result<Authenticator, ConfigError> {
-    if auth.mode == AuthMode::None {
+    if auth.mode != Some(AuthMode::ApiKey) {
         return Ok(Authenticator::Open);
     }
     let keys = auth.api_keys.iter().map(|key| {
@@ -238,7 +238,7 @@ fn http_options(config: &Config) -> HttpOptions {
         max_body_bytes: config.server.max_body_bytes,
         body_timeout: Duration::from_secs(config.server.body_timeout_secs),
         cors: Cors { allow_localhost: config.cors.allow_localhost, allow_origins: config.cors.allow_origins.clone() },
-        loopback_hosts_only: config.auth.mode == AuthMode::None && !config.auth.allow_unauthenticated,
+        loopback_hosts_only: config.auth.mode != Some(AuthMode::ApiKey) && !config.auth.allow_unauthenticated,
     }
 }
 

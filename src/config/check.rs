@@ -141,15 +141,14 @@ impl Config {
             }
         }
         match self.auth.mode {
-            AuthMode::ApiKey if self.auth.api_keys.is_empty() => {
+            Some(AuthMode::ApiKey) if self.auth.api_keys.is_empty() => {
                 Err(origin.error(&["auth", "mode"], "\"api_key\" needs at least one of `api_keys`"))
             }
-            AuthMode::None if !self.auth.api_keys.is_empty() => {
-                Err(origin.error(&keys, "keys are only used with mode = \"api_key\""))
+            Some(AuthMode::ApiKey) => Ok(()),
+            None if !self.auth.api_keys.is_empty() => {
+                Err(origin.error(&keys, "there are keys, but no `mode`: \"api_key\" asks for them, \"none\" does not"))
             }
-            AuthMode::None
-                if !self.server.listen.ip().to_canonical().is_loopback() && !self.auth.allow_unauthenticated =>
-            {
+            _ if !self.server.listen.ip().to_canonical().is_loopback() && !self.auth.allow_unauthenticated => {
                 let message = format!(
                     "{} can be reached from other machines, and without authentication anybody there could use \
                      the server. Configure keys ([auth] mode = \"api_key\"), listen on 127.0.0.1, or, if that is \

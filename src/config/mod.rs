@@ -60,8 +60,8 @@ pub struct Server {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Auth {
-    /// How callers identify themselves.
-    pub mode: AuthMode,
+    /// How callers identify themselves; not at all, if this is left out.
+    pub mode: Option<AuthMode>,
     /// The keys of `mode = "api_key"`.
     pub api_keys: Vec<ApiKey>,
     /// Lets everybody in on any address, with `mode = "none"`.
@@ -69,11 +69,10 @@ pub struct Auth {
 }
 
 /// How callers identify themselves.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthMode {
     /// They do not; the server then serves this machine only.
-    #[default]
     None,
     /// With a key, as `Authorization: Bearer <key>`.
     ApiKey,

@@ -1,1 +1,186 @@
+use std::path::PathBuf;
 
+use super::*;
+
+const DEFAULTS: &str = include_str!("../../config/default.toml");
+
+fn load(text: &str) -> Result<Loaded, String> {
+    load_with(text, &[], vec![])
+}
+
+fn load_with(
+    text: &str,
+    environment: &[(&str, &str)],
+    flags: Vec<(&'static str, &'static str, String)>,
+) -> Result<Loaded, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("my.toml");
+    std::fs::write(&file, text).unwrap();
+    let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Sources { file: Some(file), environment, flags }
+        .load()
+        .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
+}
+
+fn refused(text: &str) -> String {
+    load(text).map(|loaded| loaded.config).unwrap_err()
+}
+
+#[test]
+fn the_default_file_says_what_the_defaults_are() {
+    let file: Config = toml::from_str(DEFAULTS).unwrap();
+    let defaults = Config {
+        default_agent: Some("demo".to_owned()),
+        auth: Auth { mode: Some(AuthMode::None), ..Auth::default() },
+        ..Config::default()
+    };
+    assert_eq!(file, defaults);
+    assert_eq!(Config::default().default_agent(), Some("demo"));
+}
+
+#[test]
+fn the_default_file_lists_every_option() {
+    let table: toml::Table = toml::from_str(DEFAULTS).unwrap();
+    // What a section can hold is what an unknown key in it is told.
+    for section in ["", "server", "auth", "runs", "cors", "log"] {
+        let text = if section.is_empty() { "x = 1".to_owned() } else { format!("[{section}]\nx = 1") };
+        let error = toml::from_str::<Config>(&text).unwrap_err().message().to_owned();
+        let listed = if section.is_empty() { Some(&table) } else { table[section].as_table() };
+        for option in error.split('`').skip(3).step_by(2) {
+            assert!(listed.is_some_and(|listed| listed.contains_key(option)), "[{section}] {option} is not listed");
+        }
+    }
+}
+
+#[test]
+fn a_file_needs_only_what_it_changes() {
+    let config = load("[server]\nlisten = \"127.0.0.1:9\"").unwrap().config;
+    assert_eq!(config.server.listen.port(), 9);
+    assert_eq!(config.server.keep_alive_secs, 15);
+    assert_eq!(config.default_agent(), Some("demo"));
+}
+
+#[test]
+fn a_file_that_names_agents_serves_those_instead_of_the_demo() {
+    let one = load("[agents.me]\nkind = \"echo\"").unwrap().config;
+    assert_eq!((one.agents.len(), one.default_agent()), (1, Some("me")));
+    let several = "[agents.me]\nkind = \"echo\"\n[agents.you]\nkind = \"echo\"";
+    assert_eq!(refused(several), "my.toml: default_agent: there are several agents; name one of `me`, `you`");
+    let named = load(&format!("default_agent = \"you\"\n{several}")).unwrap().config;
+    assert_eq!(named.default_agent(), Some("you"));
+}
+
+#[test]
+fn the_environment_overrides_the_file_and_flags_override_both() {
+    let file = "[server]\nlisten = \"127.0.0.1:1\"\n[runs]\nmax_seconds = 1";
+    let environment = [
+        ("AGUI_SERVER__LISTEN", "127.0.0.1:2"),
+        ("AGUI_RUNS__MAX_SECONDS", "2"),
+        ("AGUI_CORS__ALLOW_ORIGINS", "https://a.example, https://b.example"),
+        ("AGUI_AUTH__MODE", "none"),
+        ("AGUI_LOG__LEVEL", "2"),
+        ("AGUI_DEFAULT_AGENT", "demo"),
+        ("AGUI_KEY_WEB", "a key, not an option"),
+        ("OTHER__THING", "x"),
+    ];
+    let config =
+        load_with(file, &environment, vec![("--listen", "server.listen", "127.0.0.1:3".to_owned())]).unwrap().config;
+    assert_eq!(config.server.listen.port(), 3);
+    assert_eq!(config.runs.max_seconds, 2);
+    assert_eq!(config.cors.allow_origins, ["https://a.example", "https://b.example"]);
+    assert_eq!(config.auth.mode, Some(AuthMode::None));
+    assert_eq!(config.log.level, "2");
+}
+
+#[test]
+fn lists_of_tables_can_come_from_the_environment() {
+    let keys = [("AGUI_AUTH__API_KEYS", "[{ name = \"web\", env = \"K\" }]"), ("AGUI_AUTH__MODE", "api_key")];
+    let config = load_with("", &keys, vec![]).unwrap().config;
+    assert_eq!(config.auth.api_keys[0].name, "web");
+}
+
+#[test]
+fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
+    for (text, expected) in [
+        (
+            "\n[server]\nlisen = \"x\"",
+            "my.toml:3:1: unknown key `lisen`; did you mean `listen`? (known: `listen`, `max_body_bytes`, \
+             `keep_alive_secs`, `drain_secs`, `head_timeout_secs`, `body_timeout_secs`, `stall_timeout_secs`)\n   |\n 3 | \
+             lisen = \"x\"\n   | ^",
+        ),
+        ("[srver]", "my.toml:1:2: unknown key `srver`; did you mean `server`?"),
+        ("[server]\nlisten = \"nowhere\"", "my.toml:2:10: invalid socket address syntax"),
+        ("[server]\ndrain_secs = -1", "my.toml:2:14: invalid value"),
+        ("[agents.x]\nkind = \"scrpt\"", "my.toml:2:8: unknown value `scrpt`; did you mean `script`?"),
+        ("[agents.x]\nkind = \"script\"", "my.toml:1:9: agents.x: kind = \"script\" needs `script`, a file"),
+        ("[agents.x]\nkind = \"echo\"\nscript = \"s\"", "my.toml:3:1: agents.x.script: only kind = \"script\""),
+        ("[agents.\"a/b\"]\nkind = \"echo\"", "my.toml:1:9: agents.a/b: an agent's name is part of its address"),
+        ("default_agent = \"dmo\"", "my.toml:1:1: default_agent: there is no agent `dmo`; did you mean `demo`?"),
+        ("[server\nlisten = 1", "my.toml:1:8: unclosed table"),
+        ("[runs]\nmax_concurrent = 0", "my.toml:2:1: runs.max_concurrent: at least 1 is needed"),
+        (
+            "[cors]\nallow_origins = [\"app.example.com\"]",
+            "my.toml:2:1: cors.allow_origins: \"app.example.com\" is not",
+        ),
+        ("[cors]\nallow_origins = [\"https://a.b/\"]", "my.toml:2:1: cors.allow_origins: \"https://a.b/\" is not"),
+        ("[auth]\nmode = \"api_key\"", "my.toml:2:1: auth.mode: \"api_key\" needs at least one of `api_keys`"),
+        ("[auth]\nmode = \"jwt\"", "my.toml:2:8: unknown value `jwt` (known: `none`, `api_key`)"),
+        (
+            "[auth]\napi_keys = [{ name = \"a\", env = \"X\" }]",
+            "my.toml:2:1: auth.api_keys: there are keys, but no `mode`",
+        ),
+        (
+            "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"a\" }]",
+            "my.toml:3:1: auth.api_keys: the key \"a\" needs either",
+        ),
+        (
+            "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"a\", env = \"X\" }, { name = \"a\", env = \"Y\" }]",
+            "my.toml:3:1: auth.api_keys: there are two keys named \"a\"",
+        ),
+    ] {
+        let error = refused(text);
+        assert!(error.starts_with(expected), "{text}\n{error}\n{expected}");
+    }
+}
+
+#[test]
+fn a_wrong_variable_or_flag_is_refused_by_its_name() {
+    let wrong = |name, value| load_with("", &[(name, value)], vec![]).unwrap_err();
+    assert!(
+        wrong("AGUI_SERVER__LISEN", "x").starts_with("AGUI_SERVER__LISEN: unknown key `lisen`; did you mean `listen`?")
+    );
+    assert!(
+        wrong("AGUI_RUNS__MAX_SECONDS", "soon").starts_with("AGUI_RUNS__MAX_SECONDS: invalid type: string \"soon\"")
+    );
+    assert!(wrong("AGUI_SERVRE__LISTEN", "x").contains("did you mean `server`?"));
+    let flag = vec![("--listen", "server.listen", "nowhere".to_owned())];
+    assert!(load_with("", &[], flag).unwrap_err().starts_with("--listen: invalid socket address"));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_refused_by_its_name() {
+    let error = Sources { file: Some("/nowhere/x.toml".into()), ..Sources::default() }.load().unwrap_err().to_string();
+    assert!(error.starts_with("/nowhere/x.toml: cannot be read: No such file"), "{error}");
+}
+
+#[test]
+fn without_authentication_only_the_loopback_is_listened_on() {
+    for address in ["0.0.0.0:80", "[::]:80", "192.168.0.1:80", "[::ffff:10.0.0.1]:80"] {
+        let listen = format!("[server]\nlisten = \"{address}\"\n");
+        let error = refused(&listen);
+        assert!(error.contains("my.toml:2:1") && error.contains("allow_unauthenticated = true"), "{error}");
+        load(&format!("{listen}[auth]\nallow_unauthenticated = true")).unwrap();
+        load(&format!("{listen}[auth]\nmode = \"api_key\"\napi_keys = [{{ name = \"a\", env = \"X\" }}]")).unwrap();
+    }
+    for address in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80"] {
+        load(&format!("[server]\nlisten = \"{address}\"")).unwrap();
+    }
+}
+
+#[test]
+fn paths_are_relative_to_the_file_that_names_them() {
+    let origin = load("[agents.x]\nkind = \"script\"\nscript = \"a/b.toml\"").unwrap().origin;
+    let folder = origin.file().unwrap().0.parent().unwrap().to_owned();
+    assert_eq!(origin.resolve(&PathBuf::from("a/b.toml")), folder.join("a/b.toml"));
+    assert_eq!(origin.resolve(&PathBuf::from("/a/b.toml")), PathBuf::from("/a/b.toml"));
+}

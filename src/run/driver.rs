@@ -358,3 +358,6 @@ impl<S: EventSink> EventSink for Counted<'_, S> {
         self.sink.emit(event);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,3 +116,6 @@ fn syntax_error(error: &serde_json::Error) -> DecodeError {
         DecodeError::Syntax(text)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,7 @@ impl Guard {
         let (id, tag) = (&event.tool_call_id, &event.subagent_run_id);
         let (parent, parent_owner) = self.call_parent(event);
         if let (Some(message), Some(owner)) = (&parent, &parent_owner) {
-            agree(kind, "the message that holds the call,", message, owner, tag)?;
+            agree(kind, "parent message", message, owner, tag)?;
         }
         let owner = tag.clone().or(parent_owner.flatten());
         match self.calls.check_start(kind, KIND, id, &owner)? {

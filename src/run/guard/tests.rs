@@ -1,1 +1,488 @@
+use serde_json::{Value, json};
 
+use super::*;
+use crate::protocol::{Interrupt, Message, event::RunFinished, event::RunOutcome};
+
+/// Events as JSON without the noise, as an agent yields them and as they leave the guard.
+fn guard(events: Value) -> (Result<(), String>, Vec<Value>) {
+    guard_after(&RunAgentInput::new("t", "r", vec![]), events)
+}
+
+fn guard_after(input: &RunAgentInput, events: Value) -> (Result<(), String>, Vec<Value>) {
+    let mut guard = Guard::new(input);
+    let mut out: Vec<Event> = Vec::new();
+    let mut result = Ok(());
+    for event in serde_json::from_value::<Vec<Event>>(events).unwrap() {
+        if let Err(violation) = guard.admit(event, &mut out) {
+            result = Err(violation.to_string());
+            break;
+        }
+    }
+    if result.is_ok() {
+        guard.close_all(&Closing::Finished(&RunOutcome::success()), &mut out);
+    }
+    (result, out.iter().map(|event| serde_json::to_value(event).unwrap()).collect())
+}
+
+fn sent(events: Value) -> Value {
+    match guard(events) {
+        (Ok(()), out) => out.into(),
+        (Err(violation), out) => panic!("{violation} after {out:?}"),
+    }
+}
+
+fn violation(events: Value) -> String {
+    match guard(events) {
+        (Err(violation), _) => violation,
+        (Ok(()), out) => panic!("accepted: {out:?}"),
+    }
+}
+
+fn text_start(id: &str) -> Value {
+    json!({ "type": "TEXT_MESSAGE_START", "messageId": id })
+}
+
+fn text(id: &str, delta: &str) -> Value {
+    json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": delta })
+}
+
+fn text_end(id: &str) -> Value {
+    json!({ "type": "TEXT_MESSAGE_END", "messageId": id })
+}
+
+fn call_start(id: &str) -> Value {
+    json!({ "type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": "f" })
+}
+
+fn call_end(id: &str) -> Value {
+    json!({ "type": "TOOL_CALL_END", "toolCallId": id })
+}
+
+fn by(owner: &str, mut event: Value) -> Value {
+    event["subagentRunId"] = owner.into();
+    event
+}
+
+#[test]
+fn a_legal_stream_passes_unchanged() {
+    let events = json!([
+        { "type": "STEP_STARTED", "stepName": "s" },
+        text_start("a"), call_start("c"), text("a", "x"),
+        { "type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{}" },
+        { "type": "REASONING_START", "messageId": "r" },
+        { "type": "REASONING_MESSAGE_START", "messageId": "r", "role": "reasoning" },
+        { "type": "REASONING_MESSAGE_CONTENT", "messageId": "r", "delta": "hm" },
+        { "type": "REASONING_MESSAGE_END", "messageId": "r" },
+        { "type": "REASONING_ENCRYPTED_VALUE", "subtype": "message", "entityId": "r", "encryptedValue": "e" },
+        { "type": "REASONING_END", "messageId": "r" },
+        text_end("a"), call_end("c"),
+        { "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": "ok" },
+        { "type": "STATE_SNAPSHOT", "snapshot": null },
+        { "type": "STATE_DELTA", "delta": [{ "op": "add", "path": "/a~1b", "value": null }] },
+        { "type": "ACTIVITY_SNAPSHOT", "messageId": "p", "activityType": "PLAN", "content": {} },
+        { "type": "ACTIVITY_DELTA", "messageId": "p", "activityType": "PLAN", "patch": [] },
+        { "type": "CUSTOM", "name": "n", "value": null },
+        { "type": "RAW", "event": 1 },
+        { "type": "STEP_FINISHED", "stepName": "s" },
+        { "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "helper" },
+        by("s", text_start("b")), text("b", "y"), by("s", text_end("b")),
+        { "type": "SUBAGENT_FINISHED", "subagentRunId": "s" },
+    ]);
+    assert_eq!(sent(events.clone()), events);
+}
+
+#[test]
+fn what_an_agent_left_open_is_closed_under_its_owner() {
+    let open = json!([
+        { "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "outer" },
+        { "type": "SUBAGENT_STARTED", "subagentRunId": "t", "name": "inner", "parentSubagentRunId": "s" },
+        { "type": "STEP_STARTED", "stepName": "one" }, by("s", json!({ "type": "STEP_STARTED", "stepName": "one" })),
+        { "type": "REASONING_START", "messageId": "r" },
+        { "type": "REASONING_MESSAGE_START", "messageId": "r", "role": "reasoning" },
+        by("t", text_start("a")), call_start("c"),
+    ]);
+    let closed = sent(open.clone());
+    let closing = &closed.as_array().unwrap()[open.as_array().unwrap().len()..];
+    assert_eq!(
+        closing,
+        [
+            json!({ "type": "REASONING_MESSAGE_END", "messageId": "r" }),
+            json!({ "type": "REASONING_END", "messageId": "r" }),
+            by("t", text_end("a")),
+            call_end("c"),
+            json!({ "type": "STEP_FINISHED", "stepName": "one" }),
+            by("s", json!({ "type": "STEP_FINISHED", "stepName": "one" })),
+            json!({ "type": "SUBAGENT_FINISHED", "subagentRunId": "t" }),
+            json!({ "type": "SUBAGENT_FINISHED", "subagentRunId": "s" }),
+        ]
+    );
+}
+
+#[test]
+fn what_cannot_be_repaired_is_a_violation_that_says_why() {
+    let snapshot =
+        |id: &str| json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": id, "activityType": "x", "content": {} });
+    let result = |id: &str| json!({ "type": "TOOL_CALL_RESULT", "messageId": id, "toolCallId": "c", "content": "" });
+    let thought = |id: &str| json!({ "type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning" });
+    let sub = |id: &str| json!({ "type": "SUBAGENT_STARTED", "subagentRunId": id, "name": "n" });
+    let sub_end = |id: &str| json!({ "type": "SUBAGENT_FINISHED", "subagentRunId": id });
+    for (events, expected) in [
+        (json!([text("a", "x")]), "TEXT_MESSAGE_CONTENT: message \"a\" is not open"),
+        (json!([text_start("a"), text_end("a"), text("a", "x")]), "TEXT_MESSAGE_CONTENT: message \"a\" is not open"),
+        (json!([text_start("a"), text_start("a")]), "TEXT_MESSAGE_START: message \"a\" is already open"),
+        (
+            json!([text_start("a"), text_end("a"), { "type": "TEXT_MESSAGE_START", "messageId": "a", "role": "user" }]),
+            "TEXT_MESSAGE_START: message \"a\" is reopened with another role",
+        ),
+        (
+            json!([text_start("a"), text_end("a"), { "type": "TEXT_MESSAGE_START", "messageId": "a", "name": "n" }]),
+            "TEXT_MESSAGE_START: message \"a\" is reopened with another name",
+        ),
+        (
+            json!([text_start("a"), text_end("a"), by("s", text_start("a"))]),
+            "TEXT_MESSAGE_START: message \"a\" belongs to the parent agent, not to subagent \"s\"",
+        ),
+        (
+            json!([by("s", text_start("a")), by("t", text("a", "x"))]),
+            "TEXT_MESSAGE_CONTENT: message \"a\" belongs to subagent \"s\", not to subagent \"t\"",
+        ),
+        (
+            json!([text_start("a"), thought("a")]),
+            "REASONING_MESSAGE_START: message id \"a\" already belongs to a message of role assistant",
+        ),
+        (
+            json!([thought("a"), text_start("a")]),
+            "TEXT_MESSAGE_START: message id \"a\" already belongs to a message of role reasoning",
+        ),
+        (
+            json!([text_start("a"), snapshot("a")]),
+            "ACTIVITY_SNAPSHOT: message id \"a\" already belongs to a message of role assistant",
+        ),
+        (
+            json!([snapshot("a"), text_start("a")]),
+            "TEXT_MESSAGE_START: message id \"a\" already belongs to a message of role activity",
+        ),
+        (
+            json!([result("a"), text_start("a")]),
+            "TEXT_MESSAGE_START: message id \"a\" already belongs to a message of role tool",
+        ),
+        (json!([result("a"), result("a")]), "TOOL_CALL_RESULT: message id \"a\" already belongs to a tool message"),
+        (json!([call_start("c"), call_start("c")]), "TOOL_CALL_START: tool call \"c\" is already open"),
+        (
+            json!([call_start("c"), call_end("c"), { "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "g" }]),
+            "TOOL_CALL_START: tool call \"c\" is reopened with another name",
+        ),
+        (
+            json!([{ "type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "" }]),
+            "TOOL_CALL_ARGS: tool call \"c\" is not open",
+        ),
+        (
+            json!([
+                by("s", text_start("a")),
+                by(
+                    "t",
+                    json!({ "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f", "parentMessageId": "a" })
+                )
+            ]),
+            "TOOL_CALL_START: parent message \"a\" belongs to subagent \"s\", not to subagent \"t\"",
+        ),
+        (
+            json!([{ "type": "REASONING_START", "messageId": "r" }, { "type": "REASONING_START", "messageId": "r" }]),
+            "REASONING_START: reasoning span \"r\" is already open",
+        ),
+        (
+            json!([{ "type": "REASONING_START", "messageId": "r" }, { "type": "REASONING_MESSAGE_CONTENT", "messageId": "r", "delta": "x" }]),
+            "REASONING_MESSAGE_CONTENT: reasoning message \"r\" is not open",
+        ),
+        (
+            json!([{ "type": "STEP_STARTED", "stepName": "s" }, { "type": "STEP_STARTED", "stepName": "s" }]),
+            "STEP_STARTED: step \"s\" is already open",
+        ),
+        (json!([sub("s"), sub("s")]), "SUBAGENT_STARTED: subagent \"s\" is already active"),
+        (
+            json!([sub("s"), sub_end("s"), sub("s")]),
+            "SUBAGENT_STARTED: subagent \"s\" has ended; its id cannot be used again",
+        ),
+        (
+            json!([by("s", text_start("a")), sub("s")]),
+            "SUBAGENT_STARTED: events were attributed to subagent \"s\" before it started",
+        ),
+        (
+            json!([{ "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "n", "parentSubagentRunId": "p" }]),
+            "SUBAGENT_STARTED: its parent, subagent \"p\", has not started",
+        ),
+        (
+            json!([{ "type": "ACTIVITY_DELTA", "messageId": "a", "activityType": "x", "patch": [] }]),
+            "ACTIVITY_DELTA: activity \"a\" has no snapshot that it could amend",
+        ),
+        (
+            json!([{ "type": "STATE_DELTA", "delta": [{ "op": "move", "from": "a", "path": "/b" }] }]),
+            "STATE_DELTA: \"a\" is not a JSON Pointer",
+        ),
+        (
+            json!([{ "type": "TEXT_MESSAGE_CHUNK", "delta": "x" }]),
+            "TEXT_MESSAGE_CHUNK: the first chunk of an item needs its messageId",
+        ),
+        (
+            json!([{ "type": "TOOL_CALL_CHUNK", "toolCallId": "c" }]),
+            "TOOL_CALL_CHUNK: the first chunk of an item needs its toolCallName",
+        ),
+        (
+            json!([{ "type": "TEXT_MESSAGE_CHUNK", "messageId": "a" }, { "type": "TEXT_MESSAGE_CHUNK", "role": "user" }]),
+            "TEXT_MESSAGE_CHUNK: item \"a\" was opened with another role",
+        ),
+        (
+            json!([text_start("a"), { "type": "TEXT_MESSAGE_CHUNK", "messageId": "a", "delta": "x" }]),
+            "TEXT_MESSAGE_START: message \"a\" is already open",
+        ),
+        (json!([{ "type": "RUN_ERROR", "message": "" }]), "RUN_ERROR: only the server sends it"),
+    ] {
+        assert_eq!(violation(events.clone()), expected, "{events}");
+    }
+}
+
+#[test]
+fn what_carries_nothing_is_left_out() {
+    let events = json!([
+        text_end("never"), call_end("never"), { "type": "STEP_FINISHED", "stepName": "never" },
+        { "type": "REASONING_END", "messageId": "never" }, { "type": "REASONING_MESSAGE_END", "messageId": "never" },
+        { "type": "SUBAGENT_ERROR", "subagentRunId": "never", "message": "" },
+        text_start("a"), text("a", ""),
+        { "type": "TEXT_MESSAGE_CONTENT", "messageId": "a", "delta": "", "metadata": {} },
+        text_end("a"), text_end("a"),
+    ]);
+    let annotated = json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": "a", "delta": "", "metadata": {} });
+    assert_eq!(sent(events), json!([text_start("a"), annotated, text_end("a")]));
+}
+
+#[test]
+fn chunks_become_the_events_they_stand_for() {
+    let events = json!([
+        { "type": "TEXT_MESSAGE_CHUNK", "messageId": "a", "delta": "He", "metadata": { "k": 1 }, "rawEvent": { "x": 1 } },
+        { "type": "TEXT_MESSAGE_CHUNK", "delta": "llo" },
+        { "type": "RAW", "event": 1 },
+        { "type": "TEXT_MESSAGE_CHUNK", "metadata": { "k": 2 } },
+        { "type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": "f", "parentMessageId": "a", "delta": "{" },
+        { "type": "TOOL_CALL_CHUNK", "toolCallId": "c", "delta": "}" },
+        { "type": "REASONING_MESSAGE_CHUNK", "messageId": "r", "delta": "hm" },
+        { "type": "REASONING_MESSAGE_CHUNK", "messageId": "q", "delta": "" },
+        { "type": "STEP_STARTED", "stepName": "s" },
+    ]);
+    assert_eq!(
+        sent(events),
+        json!([
+            { "type": "TEXT_MESSAGE_START", "messageId": "a", "role": "assistant", "metadata": { "k": 1 } },
+            { "type": "TEXT_MESSAGE_CONTENT", "messageId": "a", "delta": "He", "metadata": { "k": 1 }, "rawEvent": { "x": 1 } },
+            text("a", "llo"),
+            { "type": "RAW", "event": 1 },
+            { "type": "TEXT_MESSAGE_CONTENT", "messageId": "a", "delta": "", "metadata": { "k": 2 } },
+            text_end("a"),
+            { "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f", "parentMessageId": "a" },
+            { "type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{" },
+            { "type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "}" },
+            call_end("c"),
+            { "type": "REASONING_MESSAGE_START", "messageId": "r", "role": "reasoning" },
+            { "type": "REASONING_MESSAGE_CONTENT", "messageId": "r", "delta": "hm" },
+            { "type": "REASONING_MESSAGE_END", "messageId": "r" },
+            { "type": "REASONING_MESSAGE_START", "messageId": "q", "role": "reasoning" },
+            { "type": "REASONING_MESSAGE_END", "messageId": "q" },
+            { "type": "STEP_STARTED", "stepName": "s" },
+            { "type": "STEP_FINISHED", "stepName": "s" },
+        ])
+    );
+}
+
+#[test]
+fn chunks_of_several_owners_do_not_disturb_each_other() {
+    let chunk = |id: Option<&str>, owner: Option<&str>, delta: &str| {
+        let mut chunk = json!({ "type": "TEXT_MESSAGE_CHUNK", "delta": delta });
+        if let Some(id) = id {
+            chunk["messageId"] = id.into();
+        }
+        if let Some(owner) = owner {
+            chunk["subagentRunId"] = owner.into();
+        }
+        chunk
+    };
+    let start = |id: &str| json!({ "type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant" });
+    assert_eq!(
+        sent(json!([
+            chunk(Some("a"), Some("s"), "1"),
+            chunk(Some("b"), None, "2"),
+            chunk(Some("c"), Some("t"), "3"),
+            chunk(None, Some("s"), "4"),
+            chunk(None, None, "5"),
+            chunk(Some("a"), None, "6"),
+            text_start("d"),
+            chunk(None, Some("t"), "7"),
+        ])),
+        json!([
+            by("s", start("a")),
+            by("s", text("a", "1")),
+            start("b"),
+            text("b", "2"),
+            by("t", start("c")),
+            by("t", text("c", "3")),
+            by("s", text("a", "4")),
+            text("b", "5"),
+            by("s", text("a", "6")),
+            text_end("b"),
+            text_start("d"),
+            by("t", text("c", "7")),
+            by("s", text_end("a")),
+            by("t", text_end("c")),
+            text_end("d"),
+        ])
+    );
+    assert_eq!(
+        violation(json!([chunk(Some("a"), Some("s"), "1"), chunk(Some("c"), Some("t"), "3"), chunk(None, None, "?")])),
+        "TEXT_MESSAGE_CHUNK: it names neither an item nor a subagent, and several could be meant"
+    );
+}
+
+#[test]
+fn a_call_that_is_answered_while_open_is_closed_first() {
+    let result = json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [] });
+    assert_eq!(sent(json!([call_start("c"), result])), json!([call_start("c"), call_end("c"), result]));
+}
+
+#[test]
+fn a_call_that_names_no_assistants_message_as_its_parent_is_sent_without() {
+    let user = json!({ "type": "TEXT_MESSAGE_START", "messageId": "u", "role": "user" });
+    let call = json!({ "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f", "parentMessageId": "u" });
+    let out = sent(json!([user, call]));
+    assert_eq!(out[1], call_start("c"));
+}
+
+#[test]
+fn a_subagents_items_are_closed_before_it_is() {
+    let started = json!({ "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "n" });
+    let failed = json!({ "type": "SUBAGENT_ERROR", "subagentRunId": "s", "message": "no" });
+    assert_eq!(
+        sent(json!([started, by("s", text_start("a")), text_start("b"), failed])),
+        json!([started, by("s", text_start("a")), text_start("b"), by("s", text_end("a")), failed, text_end("b")])
+    );
+}
+
+#[test]
+fn ids_of_earlier_messages_and_calls_are_not_taken_for_others() {
+    let history = serde_json::from_value::<Vec<Message>>(json!([
+        { "id": "u", "role": "user", "content": "hi" },
+        { "id": "a", "role": "assistant", "toolCalls": [{ "id": "c", "type": "function", "function": { "name": "f", "arguments": "" } }] },
+        { "id": "p", "role": "activity", "activityType": "x", "content": {} },
+    ]))
+    .unwrap();
+    let input = RunAgentInput::new("t", "r", history);
+    let violation = |events: Value| guard_after(&input, events).0.unwrap_err();
+    assert_eq!(
+        violation(json!([text_start("u")])),
+        "TEXT_MESSAGE_START: message id \"u\" already belongs to a message of role user"
+    );
+    assert_eq!(
+        violation(json!([call_start("c")])),
+        "TOOL_CALL_START: tool call \"c\" was made in an earlier run; only its result can follow"
+    );
+    let fine = json!([
+        text_start("a"), text_end("a"),
+        { "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": "" },
+        { "type": "ACTIVITY_DELTA", "messageId": "p", "activityType": "x", "patch": [] },
+    ]);
+    assert_eq!(guard_after(&input, fine.clone()), (Ok(()), fine.as_array().unwrap().clone()));
+}
+
+#[test]
+fn history_is_found_also_when_it_is_long_and_often_asked() {
+    let messages = (0..100).map(|n| Message::user(format!("u{n}"), "x")).collect();
+    let mut guard = Guard::new(&RunAgentInput::new("t", "r", messages));
+    for n in 0..100 {
+        assert_eq!(guard.history.role(&format!("u{n}").into()), Some(Role::User));
+        assert_eq!(guard.history.role(&format!("x{n}").into()), None);
+    }
+    let start: Event = serde_json::from_value(text_start("u99")).unwrap();
+    guard.admit(start, &mut Vec::new()).unwrap_err();
+}
+
+#[test]
+fn a_snapshot_restates_whose_messages_are() {
+    let restated = json!({ "type": "MESSAGES_SNAPSHOT", "messages": [
+        { "id": "a", "role": "assistant", "content": "", "subagentRunId": "s" },
+        { "id": "u", "role": "user", "content": "" },
+    ] });
+    let events = json!([text_start("a"), text_end("a"), restated, by("s", text_start("a")), by("s", text_end("a"))]);
+    assert_eq!(sent(events.clone()), events);
+    assert_eq!(
+        violation(json!([restated, text_start("u")])),
+        "TEXT_MESSAGE_START: message id \"u\" already belongs to a message of role user"
+    );
+}
+
+fn finish(outcome: RunOutcome, events: Value) -> (Value, Vec<Value>) {
+    let mut guard = Guard::new(&RunAgentInput::new("t", "r", vec![]));
+    let mut out: Vec<Event> = Vec::new();
+    for event in serde_json::from_value::<Vec<Event>>(events).unwrap() {
+        guard.admit(event, &mut out).unwrap();
+    }
+    let mut finished = RunFinished::new("t".into(), "r".into(), outcome);
+    guard.check_ending(&finished).unwrap();
+    guard.finish(&mut finished, &mut out);
+    let out = out.iter().map(|event| serde_json::to_value(event).unwrap()).collect();
+    (serde_json::to_value(finished.outcome).unwrap(), out)
+}
+
+#[test]
+fn the_calls_left_to_the_application_are_named_in_order() {
+    let result = json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "b", "content": "" });
+    let calls = json!([call_start("z"), call_end("z"), call_start("b"), result, call_start("a")]);
+    let (outcome, _) = finish(RunOutcome::success(), calls.clone());
+    assert_eq!(outcome, json!({ "type": "success", "pendingToolCallIds": ["z", "a"] }));
+    let interrupt = RunOutcome::Interrupt { interrupts: vec![Interrupt::new("x")] };
+    assert_eq!(finish(interrupt, calls).0.get("pendingToolCallIds"), None);
+    assert_eq!(finish(RunOutcome::success(), json!([])).0, json!({ "type": "success" }));
+}
+
+#[test]
+fn an_interrupt_suspends_the_subagents_that_are_active() {
+    let mut own = Interrupt::new("approval");
+    own.subagent_run_id = Some("s".into());
+    let id = own.id.clone();
+    let outcome = RunOutcome::Interrupt { interrupts: vec![Interrupt::new("other"), own] };
+    let started = |id: &str| json!({ "type": "SUBAGENT_STARTED", "subagentRunId": id, "name": "n" });
+    let (_, out) = finish(outcome, json!([started("s"), started("t")]));
+    assert_eq!(
+        out[2],
+        json!({ "type": "SUBAGENT_FINISHED", "subagentRunId": "t", "outcome": { "type": "suspended" } })
+    );
+    assert_eq!(
+        out[3],
+        json!({ "type": "SUBAGENT_FINISHED", "subagentRunId": "s", "outcome": { "type": "suspended", "interruptIds": [id.as_str()] } })
+    );
+}
+
+#[test]
+fn a_run_that_did_not_complete_leaves_no_subagent_a_success() {
+    for (closing, code) in [
+        (Closing::Cancelled, "cancelled"),
+        (Closing::Finished(&RunOutcome::Cancelled), "cancelled"),
+        (Closing::Failed, "run_failed"),
+    ] {
+        let mut guard = Guard::default();
+        let mut out = Vec::new();
+        let started = json!({ "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "n" });
+        guard.admit(serde_json::from_value(started).unwrap(), &mut out).unwrap();
+        guard.close_all(&closing, &mut out);
+        let last = serde_json::to_value(out.last()).unwrap();
+        assert_eq!((&last["type"], &last["code"]), (&json!("SUBAGENT_ERROR"), &json!(code)));
+    }
+}
+
+#[test]
+fn an_interrupt_outcome_asks_for_something_and_for_each_thing_once() {
+    let check = |interrupts| {
+        let outcome = RunOutcome::Interrupt { interrupts };
+        Guard::default().check_ending(&RunFinished::new("t".into(), "r".into(), outcome))
+    };
+    assert!(check(vec![Interrupt::new("x"), Interrupt::new("x")]).is_ok());
+    assert_eq!(check(vec![]).unwrap_err().to_string(), "RUN_FINISHED: an interrupt outcome without an interrupt");
+    let twice = Interrupt::new("x");
+    assert!(check(vec![twice.clone(), twice]).unwrap_err().to_string().contains("two interrupts with the id"));
+}

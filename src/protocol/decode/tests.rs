@@ -1,0 +1,327 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::protocol::{ContentPart, Message, MessageContent, PartSource};
+
+fn input_with(member: &str, value: Value) -> Value {
+    let mut input = json!({ "threadId": "t", "runId": "r", "messages": [] });
+    input[member] = value;
+    input
+}
+
+fn decoded(value: &Value) -> Decoded {
+    decode(value.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}: {value}"))
+}
+
+fn refused(value: &Value) -> String {
+    match decode(value.to_string().as_bytes()) {
+        Ok(_) => panic!("accepted: {value}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn refused_message(message: Value) -> String {
+    refused(&input_with("messages", json!([message])))
+}
+
+fn message(message: Value) -> (Message, Dropped) {
+    let mut decoded = decoded(&input_with("messages", json!([message])));
+    (decoded.input.messages.remove(0), decoded.dropped)
+}
+
+#[test]
+fn thread_run_and_messages_are_required_and_nothing_else_is() {
+    let whole = json!({ "threadId": "t", "runId": "r", "messages": [] });
+    let input = decoded(&whole).input;
+    assert_eq!((input.thread_id.as_str(), input.run_id.as_str()), ("t", "r"));
+    assert!(input.tools.is_empty() && input.context.is_empty() && input.resume.is_empty());
+    assert_eq!(input.state, None);
+    for member in ["threadId", "runId", "messages"] {
+        let mut input = whole.clone();
+        input.as_object_mut().unwrap().remove(member);
+        assert_eq!(refused(&input), format!("{member}: missing"));
+        input[member] = Value::Null;
+        assert_eq!(refused(&input), format!("{member}: missing"));
+    }
+}
+
+#[test]
+fn a_whole_input_is_read_as_serde_reads_what_it_wrote() {
+    let read = decoded(&json!({
+        "threadId": "t", "runId": "r", "protocolVersion": "1.0", "parentRunId": "p", "state": { "a": [1, null, "x"] },
+        "messages": [
+            { "id": "1", "role": "developer", "content": "d", "name": "n", "metadata": { "k": null } },
+            { "id": "2", "role": "system", "content": "s", "encryptedValue": "e" },
+            { "id": "3", "role": "user", "content": [
+                { "type": "text", "text": "look", "id": "p1", "metadata": [1] },
+                { "type": "image", "source": { "type": "data", "value": "AA==", "mimeType": "image/png" } },
+                { "type": "audio", "source": { "type": "url", "value": "https://a", "mimeType": "audio/wav" } },
+                { "type": "video", "source": { "type": "url", "value": "https://v" } },
+                { "type": "document", "source": { "type": "file", "value": "f", "provider": "openai" }, "metadata": { "n": 1 } },
+            ] },
+            { "id": "4", "role": "assistant", "toolCalls": [
+                { "id": "c", "type": "function", "function": { "name": "f", "arguments": "{" }, "encryptedValue": "e", "metadata": {} },
+            ] },
+            { "id": "5", "role": "tool", "toolCallId": "c", "content": [{ "type": "text", "text": "r" }], "error": "no" },
+            { "id": "6", "role": "reasoning", "content": "hm", "encryptedValue": "x", "subagentRunId": "s" },
+            { "id": "7", "role": "activity", "activityType": "PLAN", "content": { "done": false } },
+            { "id": "8", "role": "assistant", "content": "" },
+        ],
+        "tools": [{ "name": "f", "description": "d", "parameters": { "type": "object" }, "metadata": { "m": 1 } }, { "name": "g", "description": "" }],
+        "context": [{ "description": "d", "value": "v" }],
+        "forwardedProps": { "x": null },
+        "resume": [{ "interruptId": "i", "status": "resolved", "payload": false }, { "interruptId": "j", "status": "cancelled", "metadata": {} }],
+    }));
+    assert!(read.dropped.is_empty(), "{}", read.dropped);
+    assert_eq!(read.input.messages.len(), 8);
+    let written = serde_json::to_string(&read.input).unwrap();
+    assert_eq!(serde_json::from_str::<RunAgentInput>(&written).unwrap(), read.input);
+    assert_eq!(decode(written.as_bytes()).unwrap().input, read.input);
+}
+
+#[test]
+fn a_malformed_field_is_refused_with_its_path() {
+    for (message, expected) in [
+        (json!({ "id": "m", "role": "tool", "content": "" }), "messages[0].toolCallId: missing"),
+        (json!({ "id": 7, "role": "user", "content": "" }), "messages[0].id: expected a string, found a number"),
+        (json!({ "role": "user", "content": "" }), "messages[0].id: missing"),
+        (json!({ "id": "m", "content": "" }), "messages[0].role: missing"),
+        (json!({ "id": "m", "role": null, "content": "" }), "messages[0].role: missing"),
+        (json!({ "id": "m", "role": ["user"] }), "messages[0].role: expected a string, found an array"),
+        (json!({ "id": "m", "role": "user" }), "messages[0].content: missing"),
+        (json!({ "id": "m", "role": "user", "content": null }), "messages[0].content: missing"),
+        (
+            json!({ "id": "m", "role": "user", "content": { "decisions": [] } }),
+            "messages[0].content: expected a string or an array of parts, found an object",
+        ),
+        (
+            json!({ "id": "m", "role": "assistant", "content": ["x"] }),
+            "messages[0].content: expected a string, found an array",
+        ),
+        (
+            json!({ "id": "m", "role": "activity", "activityType": "x", "content": "" }),
+            "messages[0].content: expected an object, found a string",
+        ),
+        (json!({ "id": "m", "role": "activity", "content": {} }), "messages[0].activityType: missing"),
+        (
+            json!({ "id": "m", "role": "user", "content": "", "metadata": true }),
+            "messages[0].metadata: expected an object, found a boolean",
+        ),
+        (
+            json!({ "id": "m", "role": "user", "content": "", "subagentRunId": 1 }),
+            "messages[0].subagentRunId: expected a string, found a number",
+        ),
+        (json!({ "id": "m", "role": "user", "content": [{ "type": "text" }] }), "messages[0].content[0].text: missing"),
+        (
+            json!({ "id": "m", "role": "user", "content": ["x"] }),
+            "messages[0].content[0]: expected an object, found a string",
+        ),
+        (
+            json!({ "id": "m", "role": "user", "content": [{ "type": "image" }] }),
+            "messages[0].content[0].source: missing",
+        ),
+        (
+            json!({ "id": "m", "role": "user", "content": [{ "type": "image", "source": "https://x" }] }),
+            "messages[0].content[0].source: expected an object, found a string",
+        ),
+        (
+            json!({ "id": "m", "role": "user", "content": [{ "type": "image", "source": { "type": "data", "value": "" } }] }),
+            "messages[0].content[0].source.mimeType: missing",
+        ),
+        (
+            json!({ "id": "m", "role": "user", "content": [{ "type": "binary", "mimeType": "image/png" }] }),
+            "messages[0].content[0]: a binary part needs data, url or id",
+        ),
+        (
+            json!({ "id": "m", "role": "assistant", "toolCalls": [{ "id": "c", "function": { "name": "", "arguments": "" } }] }),
+            "messages[0].toolCalls[0].type: missing",
+        ),
+        (
+            json!({ "id": "m", "role": "assistant", "toolCalls": [{ "id": "c", "type": "other", "function": {} }] }),
+            "messages[0].toolCalls[0].type: expected \"function\"",
+        ),
+        (
+            json!({ "id": "m", "role": "assistant", "toolCalls": [{ "id": "c", "type": "function", "function": { "name": "f", "arguments": {} } }] }),
+            "messages[0].toolCalls[0].function.arguments: expected a string, found an object",
+        ),
+        (json!("hello"), "messages[0]: expected an object, found a string"),
+        (Value::Null, "messages[0]: expected an object, found null"),
+    ] {
+        assert_eq!(refused_message(message.clone()), expected, "{message}");
+    }
+    for (member, value, expected) in [
+        ("threadId", json!(7), "threadId: expected a string, found a number"),
+        ("messages", json!({}), "messages: expected an array, found an object"),
+        ("tools", json!([{ "name": "f" }]), "tools[0].description: missing"),
+        ("context", json!([{ "description": "" }, {}]), "context[0].value: missing"),
+        (
+            "resume",
+            json!([{ "interruptId": "i", "status": "done" }]),
+            "resume[0].status: expected \"resolved\" or \"cancelled\"",
+        ),
+        ("parentRunId", json!(1.5), "parentRunId: expected a string, found a number"),
+    ] {
+        assert_eq!(refused(&input_with(member, value)), expected);
+    }
+    assert_eq!(refused(&json!([])), "the request body: expected an object, found an array");
+    assert_eq!(refused(&json!(null)), "the request body: expected an object, found null");
+}
+
+#[test]
+fn the_role_may_come_last() {
+    let text = r#"{"threadId":"t","runId":"r","messages":[
+        {"content":[{"text":"hi","type":"text"}],"id":"m","role":"user"},
+        {"toolCalls":[],"content":"x","role":"assistant","id":"n"},
+        {"content":5,"role":"alien"}]}"#;
+    let decoded = decode(text.as_bytes()).unwrap();
+    assert_eq!(decoded.input.messages.len(), 2);
+    assert_eq!(decoded.input.messages[0], Message::user("m", vec![ContentPart::text("hi")]));
+    assert_eq!(decoded.dropped.messages, 1);
+    let fault = decode(
+        br#"{"threadId":"t","runId":"r","messages":[{"content":[{"text":5,"type":"text"}],"id":"m","role":"user"}]}"#,
+    );
+    assert_eq!(fault.unwrap_err().path(), Some("messages[0].content[0].text"));
+}
+
+#[test]
+fn null_in_an_optional_position_reads_as_absent_and_nulls_inside_open_objects_stay() {
+    let nulls = json!({
+        "threadId": "t", "runId": "r", "messages": [
+            { "id": "1", "role": "assistant", "content": null, "name": null, "toolCalls": null, "metadata": null, "encryptedValue": null, "subagentRunId": null },
+            { "id": "2", "role": "user", "content": [{ "type": "text", "text": "", "metadata": null, "id": null }] },
+        ],
+        "tools": null, "context": null, "state": null, "forwardedProps": null, "resume": null, "protocolVersion": null, "parentRunId": null,
+    });
+    let read = decoded(&nulls);
+    assert!(read.dropped.is_empty());
+    let expected = json!({ "threadId": "t", "runId": "r", "messages": [
+        { "id": "1", "role": "assistant" },
+        { "id": "2", "role": "user", "content": [{ "type": "text", "text": "" }] },
+    ], "tools": [], "context": [] });
+    assert_eq!(serde_json::to_value(&read.input).unwrap(), expected);
+    for member in ["state", "forwardedProps"] {
+        let open = json!({ "a": null, "b": [null] });
+        let written = serde_json::to_value(decoded(&input_with(member, open.clone())).input).unwrap();
+        assert_eq!(written[member], open);
+    }
+}
+
+#[test]
+fn what_is_not_described_is_dropped_and_counted() {
+    let read = decoded(&json!({
+        "threadId": "t", "runId": "r", "mood": "good", "messages": [
+            { "id": "1", "role": "user", "content": [{ "type": "hologram", "data": {} }, { "type": "text", "text": "a", "bold": true }], "toolCallId": 5 },
+            { "id": "2", "role": "narrator", "content": { "deep": [1, 2, { "x": "y" }] } },
+            { "id": "3", "role": "user", "content": [{ "type": "image", "source": { "type": "satellite", "value": 5 } }] },
+        ],
+        "tools": [{ "name": "f", "description": "d", "strict": true }],
+    }));
+    assert_eq!(read.input.messages.len(), 2);
+    assert_eq!(read.input.messages[0], Message::user("1", vec![ContentPart::text("a")]));
+    assert_eq!(read.input.messages[1], Message::user("3", MessageContent::Parts(vec![])));
+    assert_eq!((read.dropped.members, read.dropped.messages, read.dropped.parts), (4, 1, 2));
+    let line = read.dropped.to_string();
+    assert!(
+        line.starts_with(
+            "4 members, 1 message, 2 content parts (\"mood\", messages[0].content[0] of type \"hologram\""
+        ),
+        "{line}"
+    );
+    assert!(line.ends_with(", …)"), "{line}");
+}
+
+#[test]
+fn what_a_client_wrote_reaches_the_log_escaped_and_cut_short() {
+    let name = format!("\n\u{1b}[31m{}", "x".repeat(10_000));
+    let line = decoded(&input_with(&name, json!(1))).dropped.to_string();
+    assert!(line.len() < 200 && !line.contains('\n') && !line.contains('\u{1b}'), "{line}");
+}
+
+#[test]
+fn a_retired_binary_part_is_read_as_its_modern_kind() {
+    let part = |part: Value| match message(json!({ "id": "m", "role": "user", "content": [part] })) {
+        (Message::User(user), dropped) if dropped.is_empty() => match user.content {
+            MessageContent::Parts(mut parts) => parts.remove(0),
+            MessageContent::Text(_) => panic!("no parts"),
+        },
+        other => panic!("{other:?}"),
+    };
+    let image = part(
+        json!({ "type": "binary", "mimeType": "image/png", "data": "AA==", "url": "https://x", "filename": "a.png" }),
+    );
+    assert_eq!(
+        serde_json::to_value(image).unwrap(),
+        json!({ "type": "image", "source": { "type": "data", "value": "AA==", "mimeType": "image/png" }, "metadata": { "filename": "a.png" } })
+    );
+    let audio = part(json!({ "type": "binary", "mimeType": "audio/wav", "url": "https://x", "id": "f" }));
+    assert!(
+        matches!(&audio, ContentPart::Audio(media) if matches!(&media.source, PartSource::Url { value, .. } if value == "https://x"))
+    );
+    let video = part(json!({ "type": "binary", "mimeType": "video/mp4", "id": "f1" }));
+    assert!(
+        matches!(&video, ContentPart::Video(media) if matches!(&media.source, PartSource::File { value, .. } if value == "f1"))
+    );
+    assert!(matches!(part(json!({ "type": "binary", "mimeType": "text/csv", "data": "x" })), ContentPart::Document(_)));
+}
+
+#[test]
+fn what_is_not_json_is_refused_as_such() {
+    for (body, expected) in [
+        (&b""[..], "not valid JSON: EOF while parsing a value at line 1 column 0"),
+        (b"{", "not valid JSON: EOF while parsing an object at line 1 column 1"),
+        (b"{\"threadId\":\"\xff\"}", "not valid JSON: invalid UTF-8 at byte 13"),
+    ] {
+        let error = decode(body).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(error.path(), None);
+    }
+    let trailing = br#"{"threadId":"t","runId":"r","messages":[]} x"#;
+    assert!(decode(trailing).unwrap_err().to_string().starts_with("not valid JSON: trailing characters"));
+}
+
+#[test]
+fn depth_is_bounded_wherever_it_is() {
+    let deep = "[".repeat(100_000);
+    for body in [
+        format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{deep}"#),
+        format!(r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m","content":{deep}"#),
+        format!(r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m","role":"user","metadata":{{"a":{deep}"#),
+        format!(r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m","role":"user","content":{deep}"#),
+        format!(r#"{{"unknown":{deep}"#),
+        deep.clone(),
+    ] {
+        decode(body.as_bytes()).unwrap_err();
+    }
+    let nested = |levels: usize| {
+        format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{}{}}}"#, "[".repeat(levels), "]".repeat(levels))
+    };
+    assert!(decode(nested(100).as_bytes()).is_ok());
+    assert!(matches!(decode(nested(200).as_bytes()), Err(DecodeError::TooDeep(_))));
+    let late = format!(
+        r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m","content":[{{"type":"text","text":"","metadata":{}{}}}],"role":"user"}}]}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    assert!(matches!(decode(late.as_bytes()), Err(DecodeError::TooDeep(_))));
+}
+
+#[test]
+fn open_payloads_hold_a_bounded_number_of_values() {
+    let state = format!("[{}0]", "0,".repeat(MAX_OPEN_VALUES));
+    let body = format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{state}}}"#);
+    let error = decode(body.as_bytes()).unwrap_err();
+    assert_eq!(error, DecodeError::TooManyValues { path: "state".to_owned() });
+    // Those of a hundred small payloads count together.
+    let metadata = format!("{{\"a\":[{}0]}}", "0,".repeat(MAX_OPEN_VALUES / 100));
+    let message = format!(r#"{{"id":"m","role":"user","content":"","metadata":{metadata}}}"#);
+    let body = format!(r#"{{"threadId":"t","runId":"r","messages":[{}]}}"#, vec![message; 101].join(","));
+    assert!(matches!(decode(body.as_bytes()), Err(DecodeError::TooManyValues { .. })));
+}
+
+#[test]
+fn a_member_that_comes_twice_is_the_last_one() {
+    let text = br#"{"threadId":"a","threadId":"b","runId":"r","messages":[{"id":"1","id":"2","role":"user","content":"x","content":"y"}]}"#;
+    let input = decode(text).unwrap().input;
+    assert_eq!(input.thread_id, "b");
+    assert_eq!(input.messages[0], Message::user("2", "y"));
+}
