@@ -140,7 +140,7 @@ impl From<AuthError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        tracing::info!(status = self.status.as_u16(), code = self.code, message = self.message, "refused");
+        tracing::info!(status = self.status.as_u16(), code = self.code, reason = self.message, "refused");
         let detail = Detail { code: self.code, message: &self.message, path: self.path.as_deref() };
         let mut response = (self.status, Json(Body { error: detail })).into_response();
         let headers = response.headers_mut();

@@ -51,9 +51,9 @@ pub fn init(filter: &str, format: Format) -> Result<(), InvalidFilter> {
         }
     };
     panic::set_hook(Box::new(|info| {
-        let message = info.payload_as_str().unwrap_or("not a text");
+        let panic = info.payload_as_str().unwrap_or("not a text");
         let place = info.location().map(ToString::to_string).unwrap_or_default();
-        tracing::error!(message, place, "panic");
+        tracing::error!(panic, place, "something panicked");
     }));
     Ok(())
 }

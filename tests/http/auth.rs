@@ -1,0 +1,105 @@
+//! Who is let in, and under which name a server without keys is reached.
+
+use agui_server::{
+    Server,
+    agent::{RunContext, build::TextMessage, events},
+    agents::Echo,
+    auth::ApiKey,
+    http::HttpOptions,
+    protocol::RunAgentInput,
+};
+use reqwest::header;
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+
+use crate::support::{Running, input, read_until};
+
+const DIGEST_OF_SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
+
+async fn guarded() -> Running {
+    let who = |_: RunAgentInput, cx: RunContext| {
+        events(TextMessage::whole(cx.principal().map_or("nobody", |principal| principal.name())))
+    };
+    let keys = [ApiKey::from_secret("web", "open sesame"), ApiKey::from_sha256("ci", DIGEST_OF_SECRET).unwrap()];
+    Running::start(Server::new().agent("who", who).api_keys(keys)).await
+}
+
+#[tokio::test]
+async fn a_run_needs_a_key_and_knows_whose_it_is() {
+    let server = guarded().await;
+    for (authorization, expected) in [("Bearer open sesame", "web"), ("bearer secret", "ci")] {
+        let request = server.post("/send-message").header(header::AUTHORIZATION, authorization);
+        let body = request.json(&input("hi")).send().await.unwrap().text().await.unwrap();
+        assert!(body.contains(&format!("\"delta\":\"{expected}\"")), "{body}");
+    }
+    for (authorization, code, challenge) in [
+        (None, "unauthenticated", "Bearer realm=\"agui-server\""),
+        (Some("Basic b3Blbg=="), "unauthenticated", "Bearer realm=\"agui-server\""),
+        (Some("Bearer wrong"), "invalid_key", "Bearer realm=\"agui-server\", error=\"invalid_token\""),
+    ] {
+        for path in ["/send-message", "/agents/who/send-message", "/agents/nobody/send-message"] {
+            let mut request = server.post(path).json(&input("hi"));
+            if let Some(authorization) = authorization {
+                request = request.header(header::AUTHORIZATION, authorization);
+            }
+            let response = request.send().await.unwrap();
+            assert_eq!(response.status(), 401, "{path} {authorization:?}");
+            assert_eq!(response.headers()[header::WWW_AUTHENTICATE], challenge);
+            assert_eq!(response.json::<Value>().await.unwrap()["error"]["code"], code);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_agents_there_are_is_not_for_everybody_but_health_is() {
+    let server = guarded().await;
+    for (path, status) in
+        [("/agents", 401), ("/agents/who/capabilities", 401), ("/healthz", 200), ("/readyz", 200), ("/nowhere", 404)]
+    {
+        assert_eq!(server.client.get(server.url(path)).send().await.unwrap().status(), status, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_without_a_key_has_his_body_read() {
+    let server = guarded().await;
+    let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let head =
+        "POST /send-message HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let answer = read_until(&mut stream, |text| text.contains("unauthenticated")).await;
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+}
+
+#[tokio::test]
+async fn without_keys_only_loopback_names_are_answered() {
+    let server = Running::start(Server::new().agent("echo", Echo)).await;
+    for (request, expected) in [
+        ("GET /healthz HTTP/1.1\r\nHost: localhost:8080", "200"),
+        ("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1", "200"),
+        ("GET /healthz HTTP/1.1\r\nHost: [::1]:80", "200"),
+        ("GET http://localhost/healthz HTTP/1.1\r\nHost: localhost", "200"),
+        ("GET /healthz HTTP/1.1\r\nHost: rebound.example", "403"),
+        ("GET /healthz HTTP/1.1\r\nHost: localhost.rebound.example", "403"),
+        ("GET http://rebound.example/healthz HTTP/1.1\r\nHost: localhost", "403"),
+        ("GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: rebound.example", "403"),
+        ("GET /healthz HTTP/1.1\r\nHost:", "403"),
+        ("GET /healthz HTTP/1.0", "403"),
+        ("GET /nowhere HTTP/1.1\r\nHost: rebound.example", "403"),
+    ] {
+        let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(format!("{request}\r\nConnection: close\r\n\r\n").as_bytes()).await.unwrap();
+        let answer = read_until(&mut stream, |_| false).await;
+        assert_eq!(answer.split(' ').nth(1), Some(expected), "{request}\n{answer}");
+    }
+}
+
+#[tokio::test]
+async fn with_keys_or_on_purpose_any_name_is_answered() {
+    let anybody = HttpOptions { loopback_hosts_only: false, ..HttpOptions::default() };
+    let open = Running::start(Server::new().agent("echo", Echo).http_options(anybody)).await;
+    for server in [guarded().await, open] {
+        let request = server.client.get(server.url("/healthz")).header(header::HOST, "agents.example.com");
+        assert_eq!(request.send().await.unwrap().status(), 200);
+    }
+}

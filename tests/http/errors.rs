@@ -1,0 +1,137 @@
+//! What is refused before there is a stream.
+
+use agui_server::{Server, agents::Echo};
+use reqwest::{StatusCode, header};
+use serde_json::{Value, json};
+
+use crate::support::{Running, input};
+
+async fn server() -> Running {
+    Running::start(Server::new().agent("echo", Echo)).await
+}
+
+/// The status, the error's code, message and path.
+async fn refusal(response: reqwest::Response) -> (StatusCode, String, String, Option<String>) {
+    let status = response.status();
+    assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+    assert!(response.headers().contains_key("x-request-id"));
+    let body: Value = response.json().await.unwrap();
+    let error = &body["error"];
+    assert_eq!(body.as_object().unwrap().len(), 1, "{body}");
+    (
+        status,
+        error["code"].as_str().unwrap().to_owned(),
+        error["message"].as_str().unwrap().to_owned(),
+        error["path"].as_str().map(str::to_owned),
+    )
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_input_is_refused_with_the_place_of_the_fault() {
+    let server = server().await;
+    for (body, code, message, path) in [
+        ("{", "invalid_json", "not valid JSON: EOF while parsing an object at line 1 column 1", None),
+        ("[]", "invalid_input", "the request body: expected an object, found an array", None),
+        ("{}", "invalid_input", "threadId: missing", Some("threadId")),
+        (
+            r#"{"threadId":"t","runId":"r","messages":[{"id":"m","role":"tool","content":""}]}"#,
+            "invalid_input",
+            "messages[0].toolCallId: missing",
+            Some("messages[0].toolCallId"),
+        ),
+        (
+            r#"{"threadId":"t","runId":"r","messages":[],"protocolVersion":"2.0"}"#,
+            "unsupported_protocol_version",
+            "this server speaks AG-UI 1.0, not 2.0",
+            Some("protocolVersion"),
+        ),
+    ] {
+        let request = server.post("/send-message").header(header::CONTENT_TYPE, "application/json").body(body);
+        let refusal = refusal(request.send().await.unwrap()).await;
+        let expected = (StatusCode::BAD_REQUEST, code.to_owned(), message.to_owned(), path.map(str::to_owned));
+        assert_eq!(refusal, expected, "{body}");
+    }
+    let deep =
+        format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+    let request = server.post("/send-message").header(header::CONTENT_TYPE, "application/json").body(deep);
+    assert_eq!(refusal(request.send().await.unwrap()).await.1, "too_deep");
+}
+
+#[tokio::test]
+async fn a_newer_minor_version_is_served() {
+    let server = server().await;
+    for version in ["1.0", "1.1", "1.10", "1.0.0", "0.9", "soon"] {
+        let mut input = input("hi");
+        input["protocolVersion"] = version.into();
+        let response = server.run(&input).await;
+        assert_eq!(response.status(), 200, "{version}");
+        assert!(response.text().await.unwrap().contains("\"protocolVersion\":\"1.0\""));
+    }
+}
+
+#[tokio::test]
+async fn only_json_is_taken_as_a_body() {
+    let server = server().await;
+    for content_type in
+        [None, Some("text/plain"), Some("application/x-www-form-urlencoded"), Some("json"), Some("application/jsonx")]
+    {
+        let mut request = server.post("/send-message").body(input("hi").to_string());
+        if let Some(content_type) = content_type {
+            request = request.header(header::CONTENT_TYPE, content_type);
+        }
+        let (status, code, message, _) = refusal(request.send().await.unwrap()).await;
+        assert_eq!((status, code.as_str()), (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"));
+        assert!(message.contains("Content-Type: application/json"), "{message}");
+    }
+    for content_type in ["application/json", "Application/JSON; charset=utf-8", "application/vnd.x+json"] {
+        let request = server.post("/send-message").header(header::CONTENT_TYPE, content_type);
+        assert_eq!(request.body(input("hi").to_string()).send().await.unwrap().status(), 200, "{content_type}");
+    }
+    let zipped = server.post("/send-message").header(header::CONTENT_ENCODING, "gzip").json(&input("hi"));
+    assert_eq!(refusal(zipped.send().await.unwrap()).await.1, "unsupported_content_encoding");
+}
+
+#[tokio::test]
+async fn unknown_routes_agents_and_methods_are_answered_in_json() {
+    let server = server().await;
+    let get = |path: &str| server.client.get(server.url(path)).send();
+    assert_eq!(refusal(get("/nowhere").await.unwrap()).await.1, "not_found");
+    assert_eq!(refusal(get("/").await.unwrap()).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(refusal(get("/agents/nobody/capabilities").await.unwrap()).await.1, "unknown_agent");
+    let (status, code, message, _) =
+        refusal(server.post("/agents/no%0Abody/send-message").json(&input("")).send().await.unwrap()).await;
+    assert_eq!((status, code.as_str()), (StatusCode::NOT_FOUND, "unknown_agent"));
+    assert_eq!(message, "there is no agent \"no\\nbody\"");
+    let wrong = get("/send-message").await.unwrap();
+    assert_eq!(wrong.headers()[header::ALLOW], "POST");
+    assert_eq!(refusal(wrong).await.0, StatusCode::METHOD_NOT_ALLOWED);
+    let wrong = server.post("/agents").json(&json!({})).send().await.unwrap();
+    assert_eq!(refusal(wrong).await.1, "method_not_allowed");
+}
+
+#[tokio::test]
+async fn the_agents_and_what_they_can_do_can_be_asked_for() {
+    let server = Running::start(Server::new().agent("one", Echo).agent("two", Echo)).await;
+    let get =
+        async |path: &str| server.client.get(server.url(path)).send().await.unwrap().json::<Value>().await.unwrap();
+    let agents = get("/agents").await;
+    let echo = |name: &str, default: bool| json!({ "name": name, "default": default, "description": "Repeats what it is told" });
+    assert_eq!(agents, json!({ "agents": [echo("one", true), echo("two", false)] }));
+    let capabilities = get("/agents/two/capabilities").await;
+    assert_eq!(capabilities["identity"]["name"], "echo");
+    assert_eq!(capabilities["transport"]["streaming"], true);
+    assert_eq!(get("/healthz").await, json!({ "status": "ok" }));
+    assert_eq!(get("/readyz").await, json!({ "status": "ready" }));
+}
+
+#[tokio::test]
+async fn a_request_keeps_a_sensible_id_and_gets_one_otherwise() {
+    let server = server().await;
+    let id_of = |id: &'static str| {
+        let request = server.client.get(server.url("/healthz")).header("x-request-id", id);
+        async { request.send().await.unwrap().headers()["x-request-id"].to_str().unwrap().to_owned() }
+    };
+    assert_eq!(id_of("abc-123").await, "abc-123");
+    assert_eq!(id_of("no spaces, please").await.len(), 32);
+    assert_ne!(id_of("").await, id_of("").await);
+}

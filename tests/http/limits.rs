@@ -1,0 +1,133 @@
+//! What a client may take of the server: bytes, time, runs.
+
+use std::time::Duration;
+
+use agui_server::{
+    Server,
+    agents::Echo,
+    http::{Connections, HttpOptions},
+};
+use reqwest::header;
+use serde_json::Value;
+use tokio::{io::AsyncWriteExt as _, net::TcpStream};
+
+use crate::support::{Running, eventually, input, read_until, silent};
+
+async fn with(options: HttpOptions) -> Running {
+    Running::start(Server::new().agent("echo", Echo).http_options(options)).await
+}
+
+async fn send(server: &Running, text: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
+    stream
+}
+
+const HEAD: &str = "POST /send-message HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_and_the_refusal_arrives() {
+    let server = with(HttpOptions { max_body_bytes: 1000, ..HttpOptions::default() }).await;
+    let padded = |bytes: usize| {
+        let whole = input("").to_string();
+        whole.replace("\"content\":\"\"", &format!("\"content\":\"{}\"", "x".repeat(bytes - whole.len())))
+    };
+    for (bytes, status) in [(1000, 200), (1001, 413), (20_000_000, 413)] {
+        let request = server.post("/send-message").header(header::CONTENT_TYPE, "application/json");
+        assert_eq!(request.body(padded(bytes)).send().await.unwrap().status(), status, "{bytes}");
+        // The same without saying how much is to come.
+        let body = reqwest::Body::wrap_stream(futures::stream::iter(
+            padded(bytes)
+                .into_bytes()
+                .chunks(4096)
+                .map(|piece| Ok::<_, std::io::Error>(piece.to_vec()))
+                .collect::<Vec<_>>(),
+        ));
+        let request = server.post("/send-message").header(header::CONTENT_TYPE, "application/json");
+        let response = request.body(body).send().await.unwrap();
+        assert_eq!(response.status(), status, "{bytes} in chunks");
+        if status == 413 {
+            let body: Value = response.json().await.unwrap();
+            assert_eq!(body["error"]["code"], "body_too_large");
+            assert_eq!(body["error"]["message"], "the request body is larger than 1000 bytes");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_waits_to_be_asked_is_refused_before_it_sends() {
+    let server = with(HttpOptions { max_body_bytes: 1000, ..HttpOptions::default() }).await;
+    let mut stream = send(&server, &format!("{HEAD}Expect: 100-continue\r\nContent-Length: 100000000\r\n\r\n")).await;
+    let answer = read_until(&mut stream, |text| text.contains("body_too_large")).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_body_that_takes_too_long_is_refused() {
+    let server = with(HttpOptions { body_timeout: Duration::from_millis(100), ..HttpOptions::default() }).await;
+    let mut stream = send(&server, &format!("{HEAD}Content-Length: 100\r\n\r\n{{")).await;
+    let answer = read_until(&mut stream, |text| text.contains("body_timeout")).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_harms_nobody() {
+    let server = with(HttpOptions::default()).await;
+    let mut stream = send(&server, &format!("{HEAD}Content-Length: 100\r\n\r\n{{\"threadId\":")).await;
+    stream.shutdown().await.unwrap();
+    read_until(&mut stream, |_| false).await;
+    assert_eq!(server.run(&input("hi")).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_is_not_waited_for() {
+    let connections = Connections { head_timeout: Duration::from_millis(200), ..Connections::default() };
+    let server = Running::start(Server::new().agent("echo", Echo).connections(connections)).await;
+    for beginning in ["", "POST /send-", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "] {
+        let mut stream = send(&server, beginning).await;
+        let answer = read_until(&mut stream, |_| false).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408 "), "{beginning:?}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused() {
+    let server = with(HttpOptions::default()).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Large: {}\r\n\r\n", "x".repeat(200_000));
+    // The server may hang up before it has all of it.
+    let _ = stream.write_all(head.as_bytes()).await;
+    let answer = read_until(&mut stream, |_| false).await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431 "), "{answer}");
+}
+
+#[tokio::test]
+async fn runs_over_the_limit_are_refused_until_one_has_ended() {
+    let (agent, stopped) = silent();
+    let server = Running::start(Server::new().agent("silent", agent).max_concurrent_runs(2)).await;
+    let mut first = server.raw_run(&input("hi")).await;
+    let mut second = server.raw_run(&input("hi")).await;
+    for stream in [&mut first, &mut second] {
+        read_until(stream, |text| text.contains("TEXT_MESSAGE_START")).await;
+    }
+    let refused = server.run(&input("hi")).await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
+    assert_eq!(refused.json::<Value>().await.unwrap()["error"]["code"], "too_many_runs");
+    // Other requests are not runs.
+    assert_eq!(server.client.get(server.url("/readyz")).send().await.unwrap().status(), 200);
+    drop(first);
+    eventually("the first run is stopped", || stopped.get() == 1).await;
+    assert_eq!(server.run(&input("hi")).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_refused_input_gives_its_right_to_run_back() {
+    let server = Running::start(Server::new().agent("echo", Echo).max_concurrent_runs(1)).await;
+    for _ in 0..5 {
+        assert_eq!(server.post("/send-message").json("no input").send().await.unwrap().status(), 400);
+        let response = server.run(&input("hi")).await;
+        assert_eq!(response.status(), 200);
+        response.text().await.unwrap();
+    }
+}

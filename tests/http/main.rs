@@ -1,0 +1,11 @@
+//! The server over real sockets: what a client sees, also one that means no good.
+
+#![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
+
+mod auth;
+mod cors;
+mod errors;
+mod limits;
+mod process;
+mod stream;
+mod support;

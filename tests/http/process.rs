@@ -1,0 +1,220 @@
+//! The command itself: how it starts, what it logs, how it ends.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::support::{PATIENCE, events, input};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_agui-server");
+
+/// The command, running; killed by its own id when the test is over.
+struct Process {
+    child: Child,
+    log: BufReader<std::process::ChildStderr>,
+    url: String,
+}
+
+impl Process {
+    fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(BINARY);
+        command.args(["--listen", "127.0.0.1:0"]).args(arguments).env_remove("RUST_LOG");
+        let mut child = command.envs(environment.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("listening on ") {
+            line.clear();
+            assert_ne!(log.read_line(&mut line).unwrap(), 0, "the server ended");
+        }
+        let url = line.split("listening on ").nth(1).unwrap().split(['"', ' ', '\n']).next().unwrap().to_owned();
+        Self { child, log, url }
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    /// Waits for the end, and answers the exit code and what was logged.
+    fn ended(mut self) -> (Option<i32>, String) {
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => break status,
+                None => std::thread::sleep(Duration::from_millis(10)),
+            }
+            assert!(Instant::now() < deadline, "the server did not end");
+        };
+        let mut log = String::new();
+        self.log.read_to_string(&mut log).unwrap();
+        (status.code(), log)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+/// Runs a command that ends by itself: its exit code and what it said.
+fn command(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let output = Command::new(BINARY).args(arguments).envs(environment.iter().copied()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[tokio::test]
+async fn without_arguments_the_demo_is_served() {
+    let process = Process::start(&[], &[]);
+    let response = client().post(format!("{}/send-message", process.url)).json(&input("Hello")).send().await.unwrap();
+    let events = events(&response.text().await.unwrap());
+    assert_eq!(events[2]["delta"], "Hello");
+    assert_eq!(events[3]["delta"], "! How can I help you?");
+}
+
+#[tokio::test]
+async fn being_told_to_stop_lets_runs_end_and_then_ends_them() {
+    for signal in ["-TERM", "-INT"] {
+        let process = Process::start(&[], &[("AGUI_SERVER__DRAIN_SECS", "1")]);
+        let send = |text: &str| client().post(format!("{}/send-message", process.url)).json(&input(text)).send();
+        let (short, long) = (send("count to 4").await.unwrap(), send("count to 1000").await.unwrap());
+        process.signal(signal);
+        let last = |body: String| events(&body).pop().unwrap();
+        assert_eq!(last(short.text().await.unwrap())["outcome"]["type"], "success");
+        let long = events(&long.text().await.unwrap());
+        assert_eq!(long[long.len() - 2]["type"], "TEXT_MESSAGE_END");
+        assert_eq!(long[long.len() - 1]["type"], "RUN_ERROR");
+        assert_eq!(long[long.len() - 1]["code"], "server_shutdown");
+        assert!(client().get(format!("{}/healthz", process.url)).send().await.is_err(), "still accepting");
+        assert_eq!(process.ended().0, Some(0));
+    }
+}
+
+#[tokio::test]
+async fn asking_twice_does_not_wait() {
+    let process = Process::start(&[], &[("AGUI_SERVER__DRAIN_SECS", "600")]);
+    let response =
+        client().post(format!("{}/send-message", process.url)).json(&input("count to 1000")).send().await.unwrap();
+    process.signal("-TERM");
+    // The first signal has been seen once nobody is accepted any more.
+    while client().get(format!("{}/healthz", process.url)).send().await.is_ok() {}
+    process.signal("-TERM");
+    let body = response.text().await.unwrap();
+    assert_eq!(events(&body).pop().unwrap()["code"], "server_shutdown");
+    assert_eq!(process.ended().0, Some(0));
+}
+
+#[tokio::test]
+async fn log_lines_name_request_thread_and_run_and_no_secret() {
+    let keys = "[{ name = \"web\", env = \"AGUI_KEY_WEB\" }]";
+    let environment = [
+        ("AGUI_LOG__FORMAT", "json"),
+        ("AGUI_LOG__LEVEL", "debug"),
+        ("AGUI_AUTH__MODE", "api_key"),
+        ("AGUI_AUTH__API_KEYS", keys),
+        ("AGUI_KEY_WEB", "s3cr3t-key"),
+    ];
+    let process = Process::start(&[], &environment);
+    let mut input = input("Hello");
+    input["threadId"] = "thread\n\u{1b}[31m".into();
+    input["runId"] = "x".repeat(5000).into();
+    input["mood\n"] = true.into();
+    let post = || client().post(format!("{}/send-message", process.url)).header("x-request-id", "req-7").json(&input);
+    assert_eq!(
+        post().bearer_auth("s3cr3t-key").send().await.unwrap().text().await.unwrap().matches("data: ").count(),
+        6
+    );
+    assert_eq!(post().bearer_auth("an0ther-s3cr3t").send().await.unwrap().status(), 401);
+    process.signal("-TERM");
+    let (_, log) = process.ended();
+    assert!(!log.contains("s3cr3t") && !log.contains('\u{1b}'), "{log}");
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let line = |message: &str| {
+        lines.iter().find(|line| line["message"] == message).unwrap_or_else(|| panic!("{message}: {log}"))
+    };
+    let ended = line("run ended");
+    assert_eq!((&ended["outcome"], &ended["events"]), (&"success".into(), &6.into()));
+    let spans = ended["spans"].as_array().unwrap();
+    assert_eq!(spans[0]["id"], "req-7");
+    assert_eq!(spans[1]["thread"], "\"thread\\n\\u{1b}[31m\"");
+    assert_eq!(spans[1]["run"].as_str().unwrap().len(), 82);
+    let dropped = line("left out of the input what AG-UI 1.0 does not describe");
+    assert_eq!(dropped["dropped"], "1 member (\"mood\\n\")");
+    assert_eq!(line("refused")["code"], "invalid_key");
+}
+
+#[test]
+fn a_wrong_configuration_ends_the_server_with_the_place_of_the_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("my.toml");
+    let path = file.to_str().unwrap();
+    let script = folder.path().join("s.toml");
+    for (config, scripted, expected) in [
+        ("[server]\nlisen = 1", "", "my.toml:2:1: unknown key `lisen`; did you mean `listen`?"),
+        (
+            "[agents.a]\nkind = \"script\"\nscript = \"s.toml\"",
+            "[[reply]]\nply = []",
+            "s.toml:2:1: unknown key `ply`; did you mean `play`?",
+        ),
+        ("[agents.a]\nkind = \"script\"\nscript = \"no.toml\"", "", "my.toml:3:1: agents.a.script: "),
+        ("[log]\nlevel = \"[loud\"", "", "my.toml:2:1: log.level: \"[loud\" is no log level or filter"),
+        (
+            "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"web\", env = \"AGUI_TEST_NO_SUCH_KEY\" }]",
+            "",
+            "my.toml:3:1: auth.api_keys: key \"web\": the environment variable AGUI_TEST_NO_SUCH_KEY is not set",
+        ),
+        (
+            "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"ci\", sha256 = \"abc\" }]",
+            "",
+            "my.toml:3:1: auth.api_keys: key \"ci\": not a SHA-256: 64 hexadecimal digits are needed",
+        ),
+    ] {
+        std::fs::write(&file, config).unwrap();
+        std::fs::write(&script, scripted).unwrap();
+        for arguments in [&["--config", path][..], &["check", "--config", path]] {
+            let (code, _, error) = command(arguments, &[]);
+            assert_eq!(code, Some(2), "{config}");
+            assert!(error.starts_with(&format!("agui-server: {}/{expected}", folder.path().display())), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_fine_configuration_is_told_so() {
+    let (code, said, _) = command(&["check", "--config", "config/default.toml"], &[]);
+    assert_eq!(
+        (code, said.as_str()),
+        (Some(0), "the configuration is fine: agents demo, listening on 127.0.0.1:8080\n")
+    );
+    let (code, _, error) = command(&["--listen", "0.0.0.0:0"], &[]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("without authentication anybody there could use the server"), "{error}");
+}
+
+#[test]
+fn an_address_that_is_taken_is_a_clear_error() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (code, _, error) = command(&["--listen", &address], &[]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains(&format!("cannot listen on {address}: Address already in use")), "{error}");
+}
+
+#[test]
+fn health_can_be_asked_for_without_another_tool() {
+    let process = Process::start(&[], &[]);
+    let address = process.url.strip_prefix("http://").unwrap();
+    assert_eq!(command(&["health", "--listen", address], &[]).0, Some(0));
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    assert_eq!(command(&["health", "--listen", &unused], &[]).0, Some(1));
+}

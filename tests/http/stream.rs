@@ -1,0 +1,224 @@
+//! The stream itself: its form, its pace, and what follows when nobody takes it.
+
+use std::time::Duration;
+
+use agui_server::{
+    Server,
+    agent::{
+        RunContext,
+        build::{TextMessage, ToolCall},
+        event_stream, events as known,
+    },
+    agents::Echo,
+    http::Connections,
+    protocol::RunAgentInput,
+    run::RunLimits,
+};
+use futures::StreamExt as _;
+use reqwest::header;
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+
+use crate::support::{Count, Running, endless, events, eventually, input, read_until, silent};
+
+#[tokio::test]
+async fn a_run_is_answered_with_server_sent_events_that_nothing_holds_back() {
+    let server = Running::start(Server::new().agent("echo", Echo)).await;
+    for path in ["/send-message", "/agents/echo/send-message"] {
+        let response = server.post(path).json(&input("hello there")).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        let header = |name: &str| response.headers()[name].to_str().unwrap();
+        assert_eq!(header("content-type"), "text/event-stream");
+        assert_eq!(header("cache-control"), "no-cache, no-transform");
+        assert_eq!(header("x-accel-buffering"), "no");
+        let body = response.text().await.unwrap();
+        assert!(!body.contains('\r'));
+        let events = events(&body);
+        let types: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+        assert_eq!(
+            types,
+            [
+                "RUN_STARTED",
+                "TEXT_MESSAGE_START",
+                "TEXT_MESSAGE_CONTENT",
+                "TEXT_MESSAGE_CONTENT",
+                "TEXT_MESSAGE_END",
+                "RUN_FINISHED"
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_binary_wire_has_to_be_named() {
+    let server = Running::start(Server::new().agent("echo", Echo)).await;
+    let proto = "application/vnd.ag-ui.event+proto";
+    for (accept, expected) in [
+        (Some("application/vnd.ag-ui.event+proto"), proto),
+        (Some("text/event-stream, application/vnd.ag-ui.event+proto;q=0.5"), proto),
+        (Some("application/vnd.ag-ui.event+proto;q=0, text/event-stream"), "text/event-stream"),
+        (Some("*/*"), "text/event-stream"),
+        (Some("application/json"), "text/event-stream"),
+        (None, "text/event-stream"),
+    ] {
+        let mut request = server.post("/send-message").json(&input("hi"));
+        if let Some(accept) = accept {
+            request = request.header(header::ACCEPT, accept);
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!(response.headers()[header::CONTENT_TYPE], expected, "{accept:?}");
+        if expected == proto {
+            let body = response.bytes().await.unwrap();
+            let (mut rest, mut frames) = (&body[..], 0);
+            while let Some((length, after)) = rest.split_first_chunk::<4>() {
+                rest = &after[u32::from_be_bytes(*length) as usize..];
+                frames += 1;
+            }
+            assert_eq!((frames, rest.len()), (5, 0));
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_first_events_leave_at_once() {
+    let (agent, _) = silent();
+    let server = Running::start(Server::new().agent("silent", agent)).await;
+    let mut body = server.run(&input("hi")).await.bytes_stream();
+    let mut text = String::new();
+    while !text.contains("TEXT_MESSAGE_START") {
+        text.push_str(std::str::from_utf8(&body.next().await.unwrap().unwrap()).unwrap());
+    }
+    assert!(text.starts_with("data: {\"type\":\"RUN_STARTED\""), "{text}");
+}
+
+#[tokio::test]
+async fn events_that_are_ready_together_leave_together_and_none_waits_for_the_next() {
+    let (go, gone) = tokio::sync::mpsc::unbounded_channel::<()>();
+    let gate = std::sync::Mutex::new(Some(gone));
+    let agent = move |_: RunAgentInput, _: RunContext| {
+        let mut gate = gate.lock().unwrap().take().unwrap();
+        event_stream(async_stream::try_stream! {
+            let message = TextMessage::new();
+            yield message.start();
+            while gate.recv().await.is_some() {
+                yield message.delta("one");
+                yield message.delta("two");
+            }
+        })
+    };
+    let server = Running::start(Server::new().agent("gated", agent)).await;
+    let mut body = server.run(&input("hi")).await.bytes_stream();
+    assert!(body.next().await.unwrap().unwrap().starts_with(b"data: {\"type\":\"RUN_STARTED\""));
+    for _ in 0..3 {
+        go.send(()).unwrap();
+        let piece = body.next().await.unwrap().unwrap();
+        assert_eq!(events(std::str::from_utf8(&piece).unwrap()).len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn silence_is_broken_by_comments() {
+    let (agent, _) = silent();
+    let limits = RunLimits { heartbeat: Some(Duration::from_millis(50)), ..RunLimits::default() };
+    let server = Running::start(Server::new().agent("silent", agent).run_limits(limits)).await;
+    let mut stream = server.raw_run(&input("hi")).await;
+    let text = read_until(&mut stream, |text| text.matches(": keep-alive\n\n").count() >= 3).await;
+    assert_eq!(text.matches("data: ").count(), 2);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_stops_the_agent() {
+    let (agent, stopped) = silent();
+    let server = Running::start(Server::new().agent("silent", agent)).await;
+    let mut stream = server.raw_run(&input("hi")).await;
+    read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_START")).await;
+    assert_eq!(stopped.get(), 0);
+    drop(stream);
+    eventually("the agent is dropped", || stopped.get() == 1).await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_stops_the_agent_too() {
+    let (agent, said, stopped) = endless();
+    let server = Running::start(Server::new().agent("endless", agent)).await;
+    let mut stream = server.raw_run(&input("hi")).await;
+    read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_START")).await;
+    // Once the buffers on the way are full, nothing more is said.
+    let mut last = usize::MAX;
+    eventually("the agent is paused", || std::mem::replace(&mut last, said.get()) == said.get() && said.get() > 0)
+        .await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let paused = said.get();
+    assert_eq!(paused, said.get());
+    // The system's socket buffers take some megabytes; the server itself next to nothing.
+    assert!(paused < 200_000, "{paused} events of about 150 bytes");
+    assert_eq!(stopped.get(), 0);
+    let mut piece = vec![0; 1 << 20];
+    for _ in 0..20 {
+        stream.read_exact(&mut piece).await.unwrap();
+    }
+    assert!(said.get() > paused);
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_again_is_left() {
+    let (agent, _, stopped) = endless();
+    let connections = Connections { stall_timeout: Duration::from_millis(300), ..Connections::default() };
+    let server = Running::start(Server::new().agent("endless", agent).connections(connections)).await;
+    let stream = server.raw_run(&input("hi")).await;
+    eventually("the agent is dropped", || stopped.get() == 1).await;
+    drop(stream);
+}
+
+#[tokio::test]
+async fn a_busy_run_does_not_keep_others_waiting() {
+    let (agent, _, _) = endless();
+    let server = Running::start(Server::new().agent("endless", agent).agent("echo", Echo)).await;
+    let mut bodies: Vec<_> = Vec::new();
+    for _ in 0..4 {
+        let mut body = server.run(&input("hi")).await.bytes_stream();
+        bodies.push(tokio::spawn(async move { while body.next().await.is_some() {} }));
+    }
+    let answer = server.post("/agents/echo/send-message").json(&input("hi")).send();
+    let answer = tokio::time::timeout(Duration::from_secs(5), answer).await.unwrap().unwrap();
+    assert!(answer.text().await.unwrap().contains("RUN_FINISHED"));
+    bodies.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn an_old_sdk_gets_an_outcome_it_can_read() {
+    let agent = |_: RunAgentInput, _: RunContext| known(ToolCall::new("f").whole(&json!({})));
+    let server = Running::start(Server::new().agent("caller", agent)).await;
+    let outcome = async |input: &Value, accept: &str| {
+        let request = server.post("/send-message").header(header::ACCEPT, accept).json(input);
+        let body = request.send().await.unwrap().text().await.unwrap();
+        events(&body).pop().unwrap()["outcome"].clone()
+    };
+    let mut old = input("hi");
+    old["state"] = json!({});
+    old["forwardedProps"] = json!({});
+    assert_eq!(outcome(&old, "text/event-stream").await, json!({ "type": "success" }));
+    // By hand, or by an SDK that says what it speaks, the calls are named.
+    let by_hand = input("hi");
+    let mut current = old.clone();
+    current["protocolVersion"] = "1.0".into();
+    for (input, accept) in [(&old, "*/*"), (&by_hand, "text/event-stream"), (&current, "text/event-stream")] {
+        assert_eq!(outcome(input, accept).await["pendingToolCallIds"].as_array().unwrap().len(), 1, "{input} {accept}");
+    }
+}
+
+#[tokio::test]
+async fn a_router_can_be_mounted_in_another_application() {
+    let count = Count::default();
+    let agents = Server::new().agent("echo", Echo).into_router();
+    let app = axum::Router::new().nest("/ai", agents).route("/", axum::routing::get(async || "mine"));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(async move { axum::serve(listener, app).await });
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let response = client.post(format!("http://{address}/ai/send-message")).json(&input("hi")).send().await.unwrap();
+    assert!(response.text().await.unwrap().contains("RUN_FINISHED"));
+    assert_eq!(client.get(format!("http://{address}/")).send().await.unwrap().text().await.unwrap(), "mine");
+    server.abort();
+    assert_eq!(count.get(), 0);
+}

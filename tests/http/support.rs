@@ -1,0 +1,167 @@
+//! A server in this process on a port of its own, and ways to talk to it.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use agui_server::{
+    Server,
+    agent::{EventStream, RunContext, build::TextMessage, event_stream},
+    protocol::RunAgentInput,
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+};
+
+/// Longer than anything here takes; a test that waits for it has failed.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server that runs until it is dropped.
+pub struct Running {
+    pub address: SocketAddr,
+    pub client: reqwest::Client,
+    _stop: oneshot::Sender<()>,
+}
+
+impl Running {
+    pub async fn start(server: Server) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let shutdown = async move {
+            // The sender never sends; it is dropped with the test.
+            let _ = stopped.await;
+        };
+        tokio::spawn(server.serve_on(listener, shutdown));
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { address, client, _stop: stop }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub fn post(&self, path: &str) -> reqwest::RequestBuilder {
+        self.client.post(self.url(path))
+    }
+
+    pub async fn run(&self, input: &Value) -> reqwest::Response {
+        self.post("/send-message").json(input).send().await.unwrap()
+    }
+
+    /// A connection on which a run was asked for by hand.
+    pub async fn raw_run(&self, input: &Value) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let body = input.to_string();
+        let head = format!(
+            "POST /send-message HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(body.as_bytes()).await.unwrap();
+        stream
+    }
+}
+
+/// An input with nothing but a user's text.
+pub fn input(text: &str) -> Value {
+    json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": text }] })
+}
+
+/// The events of a whole body.
+pub fn events(body: &str) -> Vec<Value> {
+    assert!(body.ends_with("\n\n"), "{body:?}");
+    let frames = body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));
+    frames.map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap()).collect()
+}
+
+/// The status line and head, and what came of the body, until the connection closes or `enough` says so.
+pub async fn read_until(stream: &mut TcpStream, enough: impl Fn(&str) -> bool) -> String {
+    let mut all = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let read = tokio::time::timeout(PATIENCE, stream.read(&mut piece)).await.expect("nothing more came");
+        match read {
+            Ok(0) | Err(_) => break,
+            Ok(n) => all.extend_from_slice(&piece[..n]),
+        }
+        if enough(&String::from_utf8_lossy(&all)) {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+/// Waits until something is so.
+pub async fn eventually(what: &str, mut test: impl FnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !test() {
+        assert!(tokio::time::Instant::now() < deadline, "never so: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Counts what agents do.
+#[derive(Clone, Default)]
+pub struct Count(Arc<AtomicUsize>);
+
+impl Count {
+    pub fn get(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    pub fn add(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Counts when it is dropped.
+pub struct OnDrop(pub Count);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.add();
+    }
+}
+
+/// An agent that opens a message and is then silent, and how many of its runs were stopped.
+pub fn silent() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Count) {
+    let stopped = Count::default();
+    let count = stopped.clone();
+    let agent = move |_: RunAgentInput, _: RunContext| {
+        let guard = OnDrop(count.clone());
+        event_stream(async_stream::try_stream! {
+            let _guard = guard;
+            yield TextMessage::new().start();
+            std::future::pending::<()>().await;
+        })
+    };
+    (agent, stopped)
+}
+
+/// An agent that never stops talking, and how much it has said.
+pub fn endless() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Count, Count) {
+    let (said, stopped) = (Count::default(), Count::default());
+    let counts = (said.clone(), stopped.clone());
+    let agent = move |_: RunAgentInput, _: RunContext| {
+        let (said, guard) = (counts.0.clone(), OnDrop(counts.1.clone()));
+        event_stream(async_stream::try_stream! {
+            let _guard = guard;
+            let message = TextMessage::new();
+            yield message.start();
+            loop {
+                said.add();
+                yield message.delta("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
+            }
+        })
+    };
+    (agent, said, stopped)
+}

@@ -1,0 +1,70 @@
+// What abortRun() does to the server: the run stops there too. Seen from outside, by a server with room for one
+// run: while it is taken, others are turned away; once it is free, they are served.
+
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, mock, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+
+import { HttpAgent } from "@ag-ui/client";
+
+import { startServer } from "./server.mjs";
+import { run } from "./sse.mjs";
+
+// The run would go on for ten seconds: a place that is free within two was given back by the abort.
+const COUNT = "count to 100";
+const POLLS = 20;
+const POLL_EVERY_MS = 100;
+
+let folder, server;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "agui-abort-"));
+  const config = join(folder, "one-run.toml");
+  await writeFile(config, "[runs]\nmax_concurrent = 1\n");
+  server = await startServer({ config });
+});
+after(async () => {
+  await server?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const hello = () => run(server.url, { threadId: randomUUID(), runId: randomUUID(), messages: [said("Hello")] });
+const said = (content) => ({ id: randomUUID(), role: "user", content });
+
+test("abortRun() in the middle of a run ends it on the server, which then serves the next", async () => {
+  const agent = new HttpAgent({ url: `${server.url}/send-message`, initialMessages: [said(COUNT)] });
+  const complaints = ["warn", "error"].map((method) => mock.method(console, method, () => {}));
+  const errors = [];
+  let running;
+  const underWay = new Promise((resolve) => {
+    let deltas = 0;
+    running = agent.runAgent(undefined, {
+      onTextMessageContentEvent: () => void (++deltas === 3 && resolve()),
+      onRunErrorEvent: ({ event }) => void errors.push(event),
+    });
+  });
+  await Promise.race([underWay, running.then(() => assert.fail("the run ended before it was aborted"))]);
+
+  const refused = await hello();
+  assert.equal(refused.status, 503, "a second run while the only place is taken");
+  assert.match(refused.headers.get("retry-after") ?? "", /^[1-9]\d*$/, "Retry-After says when to come back");
+  assert.match(refused.headers.get("content-type"), /^application\/json\b/);
+  assert.equal(typeof JSON.parse(refused.text), "object", "a refusal has a JSON body");
+
+  agent.abortRun();
+  const { newMessages } = await running;
+  assert.deepEqual(errors.map(({ code }) => code), ["abort"], "the client's own word for it");
+  assert.match(newMessages[0].content, /^1 2 3 /, "what had arrived is kept");
+  assert.doesNotMatch(newMessages[0].content, / 90 /, "and the rest did not arrive");
+
+  const statuses = [];
+  while (statuses.at(-1) !== 200 && statuses.length < POLLS) {
+    if (statuses.length > 0) await pause(POLL_EVERY_MS);
+    statuses.push((await hello()).status);
+  }
+  assert.equal(statuses.at(-1), 200, `a new run after the abort got ${statuses.join(", ")}`);
+  assert.deepEqual(complaints.flatMap(({ mock: { calls } }) => calls.map(({ arguments: words }) => words)), []);
+});

@@ -1,0 +1,109 @@
+// The demo's conversations held by an AG-UI client: the same checks for every version of it, and either wire.
+
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, mock, test } from "node:test";
+
+import { asJson, identify } from "./ids.mjs";
+import { asked, namesToIds } from "./play.mjs";
+import { eventsOf, scenarios, title } from "./scenarios.mjs";
+import { startServer } from "./server.mjs";
+
+/**
+ * Declares one test per conversation.
+ * @param createAgent ({url, threadId}) => an agent, which is used for the whole conversation
+ * @param client what is peculiar to the client: `presents`, how it shows an event to its subscribers, and
+ *   `reportsPending`, whether it passes on pendingToolCallIds
+ */
+export function testConversations(createAgent, client = {}) {
+  const { presents = (event) => event, reportsPending = true } = client;
+  let server;
+  before(async () => (server = await startServer()));
+  after(() => server?.stop());
+
+  for (const scenario of scenarios) {
+    test(`${title(scenario)}: messages, state and events are as the demo tells them`, async () => {
+      const agent = createAgent({ url: `${server.url}/send-message`, threadId: randomUUID() });
+      await converse(agent, scenario, { presents, reportsPending });
+    });
+  }
+}
+
+async function converse(agent, scenario, { presents, reportsPending }) {
+  const conversation = [];
+  let called = new Map();
+  let state = {};
+  for (const turn of scenario.turns) {
+    const question = asked(turn, called);
+    agent.addMessage(question);
+    const input = { threadId: agent.threadId, runId: randomUUID() };
+    const seen = await runRecorded(agent, { runId: input.runId, tools: turn.tools ?? [] });
+
+    const expected = eventsOf(turn, input).map(presents);
+    called = new Map([...called, ...namesToIds(expected, seen.events)]);
+    assert.deepEqual(seen.events.map(typeOf), expected.map(typeOf), "the sequence of event types");
+    assert.deepEqual(identify(seen.events).value, identify(expected).value, "the events");
+
+    conversation.push({ ...question, ...turn.answer }, ...turn.adds);
+    const messages = asJson(agent.messages);
+    assert.deepEqual(identify(messages).value, identify(conversation).value, "agent.messages");
+    assert.deepEqual(asJson(seen.result.newMessages), messages.slice(messages.length - turn.adds.length), "newMessages");
+    state = turn.state ?? state;
+    assert.deepEqual(asJson(agent.state), state, "agent.state");
+
+    checkEnd(turn, seen, called, reportsPending);
+    if (turn.paced) checkPace(seen.deltas, turn.paced);
+    assert.deepEqual(seen.console, [], "the client found nothing to complain of");
+  }
+}
+
+const typeOf = (event) => event.type;
+
+/** Runs the agent and records what its subscribers are told, and what it writes to the console. */
+async function runRecorded(agent, parameters) {
+  const seen = { events: [], deltas: [], finished: [], errors: [], failures: [], finalized: 0, console: [] };
+  const listen = (method) =>
+    mock.method(console, method, (...words) => seen.console.push(`console.${method}: ${words.map(String).join(" ")}`));
+  const mocks = [listen("warn"), listen("error")];
+  try {
+    seen.result = await agent.runAgent(parameters, {
+      onEvent: ({ event }) => void seen.events.push(asJson(event)),
+      onTextMessageContentEvent: () => void seen.deltas.push(performance.now()),
+      onRunFinishedEvent: ({ outcome, pendingToolCallIds }) => void seen.finished.push({ outcome, pendingToolCallIds }),
+      onRunErrorEvent: ({ event }) => void seen.errors.push(asJson(event)),
+      onRunFailed: ({ error }) => void seen.failures.push(String(error)),
+      onRunFinalized: () => void seen.finalized++,
+    });
+  } finally {
+    for (const each of mocks) each.mock.restore();
+  }
+  return seen;
+}
+
+/**
+ * How a client tells of the end. A run that failed on the server is reported by onRunErrorEvent alone, in both
+ * versions: runAgent() resolves, and onRunFailed is for what goes wrong in the client and on the way.
+ */
+function checkEnd(turn, seen, called, reportsPending) {
+  assert.deepEqual(seen.failures, [], "onRunFailed");
+  assert.equal(seen.finalized, 1, "onRunFinalized");
+  assert.equal(seen.result.result, undefined, "the demo's runs have no result");
+  if (turn.error) {
+    assert.deepEqual(seen.errors, [{ type: "RUN_ERROR", ...turn.error }], "onRunErrorEvent");
+    assert.deepEqual(seen.finished, [], "a run that failed did not finish");
+    return;
+  }
+  assert.deepEqual(seen.errors, [], "onRunErrorEvent");
+  const pending = (turn.pending ?? []).map((name) => called.get(name));
+  const expected = { outcome: "success", pendingToolCallIds: reportsPending ? pending : undefined };
+  assert.deepEqual(seen.finished, [expected], "onRunFinishedEvent");
+}
+
+/** Deltas come as they are produced. Half of the pace allows for a machine that is busy with other tests. */
+function checkPace(times, everyMs) {
+  const gaps = times.slice(1).map((time, index) => time - times[index]);
+  const span = times.at(-1) - times[0];
+  const what = `deltas every ${everyMs} ms arrived after ${gaps.map(Math.round).join(", ")} ms`;
+  assert.ok(span >= (gaps.length * everyMs) / 2, what);
+  assert.ok(gaps.filter((gap) => gap >= everyMs / 2).length > gaps.length / 2, what);
+}

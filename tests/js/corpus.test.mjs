@@ -1,0 +1,124 @@
+// The server's own encoders and its model of the client, against the originals. `cargo test --test corpus` writes
+// what the Rust side makes of many events and streams; here @ag-ui/core, @ag-ui/proto and @ag-ui/client judge it.
+
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { mock, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { isDeepStrictEqual } from "node:util";
+
+import { AbstractAgent } from "@ag-ui/client";
+import { encode } from "@ag-ui/proto";
+import { from } from "rxjs";
+
+import { asJson } from "./ids.mjs";
+import { problemsOfEvent } from "./strict.mjs";
+
+const FOLDER = resolve(process.env.AGUI_CORPUS ?? fileURLToPath(new URL("../../target/tmp/corpus", import.meta.url)));
+
+function read(file) {
+  const path = join(FOLDER, file);
+  assert.ok(existsSync(path), `${path} is not there. \`cargo test --test corpus\` writes it; AGUI_CORPUS names another folder`);
+  const cases = JSON.parse(readFileSync(path, "utf8"));
+  assert.ok(Array.isArray(cases) && cases.length > 0, `${path} is a list of cases`);
+  const names = cases.map(({ name }) => name);
+  assert.equal(new Set(names).size, names.length, `each case in ${path} has a name of its own`);
+  return cases;
+}
+
+/** Checks all cases before it fails, so that one look shows everything that is wrong. */
+async function requireNone(cases, problemsOf) {
+  const problems = [];
+  for (const each of cases) {
+    for (const problem of await problemsOf(each)) problems.push(`${each.name}: ${problem}`);
+  }
+  assert.ok(problems.length === 0, `${problems.length} problems in ${cases.length} cases:\n${problems.join("\n")}`);
+}
+
+/** What the packages write to the console while `task` runs: with it they report what they had to mend. */
+async function listening(task) {
+  const words = [];
+  const mocks = ["warn", "error"].map((method) =>
+    mock.method(console, method, (...all) => words.push(`console.${method}: ${all.map(String).join(" ")}`)),
+  );
+  try {
+    return { outcome: await task(), words };
+  } finally {
+    for (const each of mocks) each.mock.restore();
+  }
+}
+
+const show = (value) => JSON.stringify(value);
+const hex = (bytes) => Buffer.from(bytes).toString("hex");
+
+test("every event fits the schema", () => requireNone(read("events.json"), ({ json }) => problemsOfEvent(json)));
+
+test("every event is one data line with its JSON on the text wire", () =>
+  requireNone(read("events.json"), ({ json, sse }) => {
+    const line = /^data: ([^\r\n]+)\n\n$/.exec(sse);
+    if (!line) return [`this is no frame: ${show(sse)}`];
+    const sent = JSON.parse(line[1]);
+    return isDeepStrictEqual(sent, json) ? [] : [`sent ${show(sent)}, meant ${show(json)}`];
+  }));
+
+test("every event has the bytes of @ag-ui/proto on the binary wire", () =>
+  requireNone(read("events.json"), async ({ json, frame }) => {
+    const { outcome, words } = await listening(() => {
+      try {
+        return encode(json);
+      } catch (error) {
+        return error;
+      }
+    });
+    if (outcome instanceof Error) return [`@ag-ui/proto cannot encode it: ${outcome.message}`];
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(outcome.length);
+    const expected = hex(length) + hex(outcome);
+    return frame === expected ? words : [...words, `the frame is\n  ${frame}, not\n  ${expected}`];
+  }));
+
+test("every event of every stream fits the schema", () =>
+  requireNone(read("streams.json"), ({ events }) =>
+    events.flatMap((event, index) => problemsOfEvent(event).map((problem) => `event ${index}, ${event.type}${problem}`)),
+  ));
+
+/** Plays recorded events through everything that HttpAgent does after it has read them. */
+class ReplayAgent extends AbstractAgent {
+  constructor({ input, events }) {
+    super({ threadId: input.threadId, initialMessages: input.messages, initialState: input.state ?? {} });
+    this.events = events;
+  }
+
+  run() {
+    return from(structuredClone(this.events));
+  }
+}
+
+async function replay({ input, events }) {
+  const agent = new ReplayAgent({ input, events });
+  const { runId, tools, context, forwardedProps, resume } = input;
+  let failure;
+  const { words } = await listening(async () => {
+    try {
+      await agent.runAgent({ runId, tools, context, forwardedProps, resume });
+    } catch (error) {
+      failure = error;
+    }
+  });
+  return { agent, failure, words };
+}
+
+test("every stream passes the client's verification, and leaves it with the messages and the state foretold", () =>
+  requireNone(read("streams.json"), async (stream) => {
+    const { agent, failure, words } = await replay(stream);
+    if (failure) return [`the client gave up: ${failure.message}`];
+    const problems = [...words];
+    for (const what of ["messages", "state"]) {
+      const actual = asJson(agent[what]);
+      if (!isDeepStrictEqual(actual, stream[what])) {
+        problems.push(`${what}: the client has\n  ${show(actual)}, not\n  ${show(stream[what])}`);
+      }
+    }
+    return problems;
+  }));

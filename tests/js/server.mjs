@@ -1,0 +1,85 @@
+// Starts the server under test, and stops it.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const START_TIMEOUT_MS = 15_000;
+// Longer than the server's own drain_secs: a server that is still there then is stuck.
+const STOP_TIMEOUT_MS = 20_000;
+
+function binary() {
+  if (process.env.AGUI_SERVER_BIN) return resolve(process.env.AGUI_SERVER_BIN);
+  const built = ["release", "debug"].map((profile) =>
+    fileURLToPath(new URL(`../../target/${profile}/agui-server`, import.meta.url)),
+  );
+  const found = built.find(existsSync);
+  assert.ok(found, `there is no server to test: run \`cargo build --release\`, or name one in AGUI_SERVER_BIN`);
+  return found;
+}
+
+/** The developer's own settings must not decide what is tested. */
+function environment() {
+  const entries = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith("AGUI_SERVER__") && name !== "RUST_LOG",
+  );
+  return { ...Object.fromEntries(entries), NO_COLOR: "1" };
+}
+
+/** Waits for the line that names the address. The port is the kernel's choice, so suites can run side by side. */
+function listening(child, log) {
+  return new Promise((done, fail) => {
+    const giveUp = (why) => {
+      clearTimeout(timer);
+      fail(new Error(`the server ${why}. Its log:\n${log()}`));
+    };
+    const timer = setTimeout(() => giveUp(`did not listen within ${START_TIMEOUT_MS} ms`), START_TIMEOUT_MS);
+    child.once("error", (error) => giveUp(`could not be started: ${error.message}`));
+    child.once("exit", (code) => giveUp(`ended with ${code} before it listened`));
+    child.stderr.on("data", () => {
+      const url = /listening on (http:\/\/[\d.]+:\d+)/.exec(log())?.[1];
+      if (!url) return;
+      clearTimeout(timer);
+      done(url);
+    });
+  });
+}
+
+/**
+ * Starts a server on a free port of the loopback.
+ * @param {{ config?: string }} options `config`: the path of a configuration file
+ */
+export async function startServer({ config } = {}) {
+  const args = ["--listen", "127.0.0.1:0", ...(config ? ["--config", config] : [])];
+  const child = spawn(binary(), args, { env: environment(), stdio: ["ignore", "ignore", "pipe"] });
+  let text = "";
+  child.stderr.setEncoding("utf8").on("data", (chunk) => (text += chunk));
+  const log = () => text;
+  // A test that dies must not leave its server behind. This knows only the process started here.
+  const kill = () => child.kill("SIGKILL");
+  process.once("exit", kill);
+
+  let url;
+  try {
+    url = await listening(child, log);
+  } catch (error) {
+    kill();
+    throw error;
+  }
+  const exited = once(child, "exit");
+
+  /** Asks the server to stop, and requires that it does so of itself and reports success. */
+  async function stop() {
+    child.kill("SIGTERM");
+    const timer = setTimeout(kill, STOP_TIMEOUT_MS);
+    const [code, signal] = await exited;
+    clearTimeout(timer);
+    process.removeListener("exit", kill);
+    assert.deepEqual({ code, signal }, { code: 0, signal: null }, `the server did not stop cleanly:\n${log()}`);
+  }
+
+  return { url, stop, log };
+}

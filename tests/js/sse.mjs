@@ -1,0 +1,45 @@
+// One run over plain HTTP, read strictly: what a tolerant client would forgive is an error here.
+
+import assert from "node:assert/strict";
+
+export const SSE = "text/event-stream";
+
+/**
+ * Posts one run.
+ * @param {{ accept?: string, path?: string }} options
+ * @returns the status, the headers, and the body as bytes
+ */
+export async function post(url, input, { accept = SSE, path = "/send-message" } = {}) {
+  const response = await fetch(url + path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Accept: accept },
+    body: JSON.stringify(input),
+  });
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  return { status: response.status, headers: response.headers, bytes };
+}
+
+/** Posts one run and reads its event stream. A refused request has no events, but the text of its answer. */
+export async function run(url, input, options) {
+  const { status, headers, bytes } = await post(url, input, options);
+  // fatal: a byte sequence that is no UTF-8 would otherwise arrive as a harmless replacement character.
+  const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  const isStream = status === 200 && headers.get("content-type") === SSE;
+  return { status, headers, text, events: isStream ? parse(text) : undefined };
+}
+
+/** The events of a stream in which every frame is one `data: ` line, or one `: comment`, and an empty line. */
+export function parse(text) {
+  assert.ok(!text.includes("\r"), "a stream has LF line ends only");
+  assert.ok(!text.startsWith("\uFEFF"), "a stream has no byte order mark");
+  if (text === "") return [];
+  assert.ok(text.endsWith("\n\n"), `a stream ends with a whole frame, not with ${JSON.stringify(text.slice(-80))}`);
+  return text
+    .slice(0, -2)
+    .split("\n\n")
+    .filter((frame) => !/^:[^\n]*$/.test(frame))
+    .map((frame) => {
+      assert.match(frame, /^data: [^\n]+$/, `a frame is one data line: ${JSON.stringify(frame)}`);
+      return JSON.parse(frame.slice("data: ".length));
+    });
+}

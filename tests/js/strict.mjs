@@ -1,0 +1,65 @@
+// The strict reading of the 1.0 schema. The published validators let unknown members pass, so that clients are
+// tolerant; a server must not lean on that.
+
+import { AgentCapabilitiesSchema, EventSchemas } from "@ag-ui/core/schemas";
+
+/** What is wrong with an event, one line each. Nothing: the list is empty. */
+export const problemsOfEvent = (event) => problemsOf(EventSchemas, event);
+
+/** What is wrong with an agent's capabilities. */
+export const problemsOfCapabilities = (capabilities) => problemsOf(AgentCapabilitiesSchema, capabilities);
+
+function problemsOf(schema, value) {
+  const { success, error } = schema.safeParse(value);
+  if (!success) {
+    return error.issues.map(({ path, message }) => `/${path.join("/")}: ${message}`);
+  }
+  const unknown = [];
+  collectUnknown(value, schema, "", unknown);
+  return unknown.map((path) => `${path}: the schema has no such member`);
+}
+
+/**
+ * Collects the paths of members that the schema does not describe. Called only with what the schema accepts.
+ * Open JSON (state, metadata, rawEvent, activity content, …) is `any` or `custom` there: it has no members to know.
+ */
+function collectUnknown(value, schema, path, unknown) {
+  const { def } = schema._zod;
+  switch (def.type) {
+    case "optional":
+    case "nullable":
+    case "default":
+      if (value !== undefined && value !== null) collectUnknown(value, def.innerType, path, unknown);
+      return;
+    case "pipe":
+      return collectUnknown(value, def.in, path, unknown);
+    case "lazy":
+      return collectUnknown(value, def.getter(), path, unknown);
+    case "array":
+      value.forEach((item, index) => collectUnknown(item, def.element, `${path}/${index}`, unknown));
+      return;
+    case "union": {
+      // Loose objects accept each other's members, but the discriminator's literal tells them apart.
+      const option = def.options.find((each) => each.safeParse(value).success);
+      return collectUnknown(value, option, path, unknown);
+    }
+    case "object":
+      for (const [key, member] of Object.entries(value)) {
+        const at = `${path}/${key}`;
+        if (Object.hasOwn(def.shape, key)) collectUnknown(member, def.shape[key], at, unknown);
+        else unknown.push(at);
+      }
+      return;
+    case "any":
+    case "custom":
+    case "string":
+    case "number":
+    case "boolean":
+    case "literal":
+    case "enum":
+      return;
+    default:
+      // A kind of schema that this walk does not know would otherwise hide what is under it.
+      throw new Error(`${path}: do not know how to look into a schema of type ${def.type}`);
+  }
+}
