@@ -126,6 +126,10 @@ impl<'de> Union<'de> for Part {
         Ok(source.map(|source| wrap(MediaPart { id: self.id, source, metadata: self.metadata })))
     }
 
+    fn set_id(&mut self, id: &str) {
+        self.id = Some(id.into());
+    }
+
     fn note_unknown(at: &At<'_>, kind: &str) {
         at.log.drop_part(at, kind);
     }
@@ -205,6 +209,8 @@ impl<'de> Union<'de> for Source {
             SourceKind::File => PartSource::File { value, provider: self.provider, mime_type: self.mime_type },
         }))
     }
+
+    fn set_id(&mut self, _: &str) {}
 
     fn note_unknown(at: &At<'_>, kind: &str) {
         at.log.drop_part(at, kind);

@@ -51,9 +51,18 @@ pub(super) struct Log {
     fault: RefCell<Option<DecodeError>>,
     dropped: RefCell<Dropped>,
     open_values: Cell<usize>,
+    body_len: usize,
 }
 
 impl Log {
+    pub(super) fn of_body(body_len: usize) -> Self {
+        Self { body_len, ..Self::default() }
+    }
+
+    pub(super) fn body_len(&self) -> usize {
+        self.body_len
+    }
+
     pub(super) fn fault(&self, fault: impl FnOnce() -> DecodeError) {
         let mut slot = self.fault.borrow_mut();
         if slot.is_none() {

@@ -380,7 +380,17 @@ impl<'de> Union<'de> for AnyMessage {
         }))
     }
 
+    fn set_id(&mut self, id: &str) {
+        self.id = Some(id.into());
+    }
+
     fn note_unknown(at: &At<'_>, role: &str) {
         at.log.drop_message(at, role);
+    }
+
+    /// Moving a long history each time its list has to grow is a good part of reading it. Messages are
+    /// rarely shorter than this, and not so many that the room would be worth an attacker's while.
+    fn expected(body_len: usize) -> usize {
+        (body_len / 200).min(2048)
     }
 }

@@ -96,7 +96,7 @@ pub fn decode(body: &[u8]) -> Result<Decoded, DecodeError> {
     // Checked once here, so that the parser need not check every string again.
     let text = std::str::from_utf8(body)
         .map_err(|error| DecodeError::Syntax(format!("invalid UTF-8 at byte {}", error.valid_up_to())))?;
-    let log = Log::default();
+    let log = Log::of_body(body.len());
     let mut parser = serde_json::Deserializer::from_str(text);
     let input = message::InputSeed(At::root(&log)).deserialize(&mut parser).and_then(|input| {
         parser.end()?;

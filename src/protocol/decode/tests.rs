@@ -172,7 +172,7 @@ fn the_role_may_come_last() {
     let text = r#"{"threadId":"t","runId":"r","messages":[
         {"content":[{"text":"hi","type":"text"}],"id":"m","role":"user"},
         {"toolCalls":[],"content":"x","role":"assistant","id":"n"},
-        {"content":5,"role":"alien"}]}"#;
+        {"content":5,"id":{},"role":"alien"}]}"#;
     let decoded = decode(text.as_bytes()).unwrap();
     assert_eq!(decoded.input.messages.len(), 2);
     assert_eq!(decoded.input.messages[0], Message::user("m", vec![ContentPart::text("hi")]));
@@ -292,6 +292,13 @@ fn depth_is_bounded_wherever_it_is() {
     ] {
         decode(body.as_bytes()).unwrap_err();
     }
+    // What is passed over is never built, so its depth costs nothing.
+    let passed_over = format!(
+        r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m","role":"narrator","content":{deep}{0}}}],"unknown":{deep}{0}}}"#,
+        "]".repeat(100_000)
+    );
+    let decoded = decode(passed_over.as_bytes()).unwrap();
+    assert!(decoded.input.messages.is_empty() && !decoded.dropped.is_empty());
     let nested = |levels: usize| {
         format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{}{}}}"#, "[".repeat(levels), "]".repeat(levels))
     };

@@ -63,6 +63,10 @@ pub(super) struct List<'a, F>(pub(super) At<'a>, pub(super) F);
 pub(super) trait Item<'de> {
     type Value;
     fn read<A: SeqAccess<'de>>(&self, at: At<'_>, items: &mut A) -> Result<Option<Option<Self::Value>>, A::Error>;
+    /// How many items to make room for, given the length of the whole body.
+    fn expected(&self, _body_len: usize) -> usize {
+        0
+    }
 }
 
 impl<'de, I: Item<'de>> DeserializeSeed<'de> for List<'_, I> {
@@ -78,7 +82,7 @@ impl<'de, I: Item<'de>> Visitor<'de> for List<'_, I> {
         f.write_str("an array")
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-        let mut list = Vec::new();
+        let mut list = Vec::with_capacity(self.1.expected(self.0.log.body_len()));
         let mut index = 0;
         while let Some(item) = self.1.read(self.0.index(index), &mut items)? {
             list.extend(item);
