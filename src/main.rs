@@ -59,6 +59,10 @@ fn serve(loaded: &Loaded, server: Server) -> Result<(), Box<dyn Error>> {
         LogFormat::Json => logs::Format::Json,
     };
     logs::init(&loaded.config.log.level, format)?;
+    // Each stream is an open file, and the 1,024 that a process usually begins with are few.
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let address = loaded.config.server.listen;

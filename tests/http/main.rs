@@ -7,5 +7,7 @@ mod cors;
 mod errors;
 mod limits;
 mod process;
+#[path = "../support/server.rs"]
+mod server;
 mod stream;
 mod support;

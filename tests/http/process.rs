@@ -1,66 +1,13 @@
 //! The command itself: how it starts, what it logs, how it ends.
 
-use std::{
-    io::{BufRead as _, BufReader, Read as _},
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{PATIENCE, events, input};
-
-const BINARY: &str = env!("CARGO_BIN_EXE_agui-server");
-
-/// The command, running; killed by its own id when the test is over.
-struct Process {
-    child: Child,
-    log: BufReader<std::process::ChildStderr>,
-    url: String,
-}
-
-impl Process {
-    fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(BINARY);
-        command.args(["--listen", "127.0.0.1:0"]).args(arguments).env_remove("RUST_LOG");
-        let mut child = command.envs(environment.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("listening on ") {
-            line.clear();
-            assert_ne!(log.read_line(&mut line).unwrap(), 0, "the server ended");
-        }
-        let url = line.split("listening on ").nth(1).unwrap().split(['"', ' ', '\n']).next().unwrap().to_owned();
-        Self { child, log, url }
-    }
-
-    fn signal(&self, signal: &str) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
-    }
-
-    /// Waits for the end, and answers the exit code and what was logged.
-    fn ended(mut self) -> (Option<i32>, String) {
-        let deadline = Instant::now() + PATIENCE;
-        let status = loop {
-            match self.child.try_wait().unwrap() {
-                Some(status) => break status,
-                None => std::thread::sleep(Duration::from_millis(10)),
-            }
-            assert!(Instant::now() < deadline, "the server did not end");
-        };
-        let mut log = String::new();
-        self.log.read_to_string(&mut log).unwrap();
-        (status.code(), log)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::{
+    server::{BINARY, Process},
+    support::{events, input},
+};
 
 fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().unwrap()

@@ -1,0 +1,157 @@
+//! What clients cost in memory that ask for much and take little, measured from outside on a server of its own.
+//!
+//! Linux only: elsewhere there is no `/proc` to look it up in.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::{fs, time::Duration};
+
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::timeout,
+};
+
+#[path = "support/server.rs"]
+mod server;
+
+use server::Process;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const MEGABYTE: usize = 1024 * 1024;
+
+const CONFIG: &str = r#"
+[server]
+drain_secs = 0
+[runs]
+max_concurrent = 20000
+[agents.load]
+kind = "script"
+script = "load.toml"
+"#;
+const SCRIPT: &str = r#"
+[[reply]]
+when.user = "burst"
+play = [{ count = "1000000", most = 1000000, every_ms = 0 }]
+[[reply]]
+when.user = "idle"
+play = [{ text = "Just a moment" }, { wait_ms = 600000 }]
+[[reply]]
+play = [{ text = "Hello" }]
+"#;
+
+struct Server {
+    process: Process,
+    _files: tempfile::TempDir,
+}
+
+impl Server {
+    fn start() -> Self {
+        let files = tempfile::tempdir().unwrap();
+        let config = files.path().join("load-config.toml");
+        fs::write(&config, CONFIG).unwrap();
+        fs::write(files.path().join("load.toml"), SCRIPT).unwrap();
+        let process = Process::start(&["--config", config.to_str().unwrap(), "--log", "warn,agui_server=info"], &[]);
+        Self { process, _files: files }
+    }
+
+    /// A connection on which a run was asked for, with its answer read up to this text.
+    async fn run(&self, text: &str, until: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.process.url.strip_prefix("http://").unwrap()).await.unwrap();
+        let body =
+            json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": text }] })
+                .to_string();
+        let head = "POST /send-message HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length";
+        stream.write_all(format!("{head}: {}\r\n\r\n{body}", body.len()).as_bytes()).await.unwrap();
+        let (mut answer, mut piece) = (Vec::new(), [0; 1024]);
+        while !String::from_utf8_lossy(&answer).contains(until) {
+            let read = timeout(PATIENCE, stream.read(&mut piece)).await.expect(until).unwrap();
+            assert_ne!(read, 0, "the answer ended before {until}");
+            answer.extend_from_slice(&piece[..read]);
+        }
+        stream
+    }
+
+    fn look_up(&self, file: &str) -> String {
+        fs::read_to_string(format!("/proc/{}/{file}", self.process.child.id())).unwrap()
+    }
+
+    /// The memory that is the server's, in bytes.
+    fn memory(&self) -> usize {
+        let status = self.look_up("status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
+    }
+
+    /// The processor time that the server has used, in ticks.
+    fn work(&self) -> u64 {
+        let stat = self.look_up("stat");
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    }
+
+    /// Waits until the server has nothing more that it could do.
+    async fn rest(&self) {
+        let mut before = self.work();
+        timeout(PATIENCE, async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                let now = self.work();
+                if now == before {
+                    break;
+                }
+                before = now;
+            }
+        })
+        .await
+        .expect("the server never comes to rest");
+    }
+}
+
+#[tokio::test]
+async fn clients_that_do_not_read_do_not_make_the_server_buffer_a_burst() {
+    let server = Server::start();
+    for _ in 0..4 {
+        server.run("hello", "RUN_FINISHED").await;
+    }
+    let before = server.memory();
+    let mut stalled = Vec::new();
+    for _ in 0..4 {
+        stalled.push(server.run("burst", "TEXT_MESSAGE_START").await);
+    }
+    server.rest().await;
+    let grown = server.memory().saturating_sub(before);
+    println!("4 stalled clients of a burst of 1,000,000 deltas: the server grew by {} KiB", grown / 1024);
+    assert!(grown < 10 * MEGABYTE, "grew by {grown} bytes");
+    // Nor do they keep it from ending.
+    server.process.signal("-TERM");
+    assert_eq!(server.process.ended().0, Some(0));
+}
+
+#[tokio::test]
+async fn ten_thousand_idle_streams_fit_in_two_hundred_megabytes() {
+    const STREAMS: usize = 10_000;
+    let files = rlimit::increase_nofile_limit(u64::MAX).unwrap();
+    assert!(files > STREAMS as u64 + 1000, "this machine gives a process no more than {files} open files");
+    let server = Server::start();
+    let mut idle = Vec::with_capacity(STREAMS);
+    while idle.len() < STREAMS {
+        let batch = (0..100).map(|_| server.run("idle", "TEXT_MESSAGE_CONTENT"));
+        idle.extend(futures::future::join_all(batch).await);
+    }
+    server.rest().await;
+    let memory = server.memory();
+    println!("{STREAMS} idle streams: the server has {} MiB", memory / MEGABYTE);
+    assert!(memory < 200 * MEGABYTE, "has {memory} bytes");
+    // There is room for more, and all of them are still there to be told of the end.
+    server.run("hello", "RUN_FINISHED").await;
+    server.process.signal("-TERM");
+    let mut rest = String::new();
+    for mut stream in idle {
+        rest.clear();
+        timeout(PATIENCE, stream.read_to_string(&mut rest)).await.unwrap().unwrap();
+        assert!(rest.contains("server_shutdown"), "{rest}");
+    }
+    assert_eq!(server.process.ended().0, Some(0));
+}

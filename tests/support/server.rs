@@ -1,0 +1,67 @@
+//! The command, started as its users start it.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Child, Command, Stdio},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_agui-server");
+
+/// Longer than it takes to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The command, running; killed by its own id when the test is over.
+pub(crate) struct Process {
+    pub(crate) child: Child,
+    pub(crate) url: String,
+    /// Reads what is logged, for a pipe that nobody reads would stop the server.
+    log: Option<JoinHandle<String>>,
+}
+
+impl Process {
+    pub(crate) fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(BINARY);
+        command.args(["--listen", "127.0.0.1:0"]).args(arguments).env_remove("RUST_LOG");
+        let mut child = command.envs(environment.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("listening on ") {
+            line.clear();
+            assert_ne!(log.read_line(&mut line).unwrap(), 0, "the server ended");
+        }
+        let url = line.split("listening on ").nth(1).unwrap().split(['"', ' ', '\n']).next().unwrap().to_owned();
+        let log = std::thread::spawn(move || {
+            let mut text = String::new();
+            log.read_to_string(&mut text).unwrap();
+            text
+        });
+        Self { child, url, log: Some(log) }
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    /// Waits for the end, and answers the exit code and what was logged since the start.
+    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => break status,
+                None => std::thread::sleep(Duration::from_millis(10)),
+            }
+            assert!(Instant::now() < deadline, "the server did not end");
+        };
+        (status.code(), self.log.take().unwrap().join().unwrap())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
