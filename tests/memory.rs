@@ -2,7 +2,7 @@
 //!
 //! Linux only: elsewhere there is no `/proc` to look it up in.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 use std::{fs, time::Duration};
 

@@ -47,7 +47,7 @@ async function converse(agent, scenario, { presents, reportsPending }) {
     conversation.push({ ...question, ...turn.answer }, ...turn.adds);
     const messages = asJson(agent.messages);
     assert.deepEqual(identify(messages).value, identify(conversation).value, "agent.messages");
-    assert.deepEqual(asJson(seen.result.newMessages), messages.slice(messages.length - turn.adds.length), "newMessages");
+    assert.deepEqual(asJson(seen.result.newMessages), messages.slice(-turn.adds.length), "newMessages");
     state = turn.state ?? state;
     assert.deepEqual(asJson(agent.state), state, "agent.state");
 

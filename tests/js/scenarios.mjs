@@ -1,7 +1,8 @@
 // The demo's conversations, in English and in Chinese: what is said, and what must come back.
 //
-// The first six are those of the user's documents (the guide's scenarios 1 to 4 and its first example), with
-// the very deltas printed there. Ids are names here; see ids.mjs for how they are compared.
+// Those from "hello" to "human in the loop, confirmed" are the user's documents' own (their scenarios 1 to 4 and
+// their first example), with the very deltas printed there; only a tool that fails and a person who declines are
+// added. Ids are names here; see ids.mjs for how they are compared.
 
 // --- What a run is made of --------------------------------------------------------------------------
 
@@ -35,9 +36,10 @@ const parameters = (...names) => ({
   type: "object",
   properties: Object.fromEntries(names.map((name) => [name, { type: "string" }])),
 });
-const SEARCH = { name: "search_local_files", description: "Search user's local files", parameters: parameters("keyword") };
-const CONFIRM = { name: "confirmAction", description: "Request user confirmation", parameters: parameters("action", "count") };
-const WEATHER = { name: "get_weather", description: "Get weather for a specified city", parameters: parameters("city") };
+const offered = (name, description, ...names) => ({ name, description, parameters: parameters(...names) });
+const SEARCH = offered("search_local_files", "Search user's local files", "keyword");
+const CONFIRM = offered("confirmAction", "Request user confirmation for dangerous operations", "action", "count");
+const WEATHER = offered("get_weather", "Get weather for a specified city", "city");
 
 // --- Conversations: one object per run. `events` lacks the run's own first and last event. -----------
 
@@ -46,7 +48,8 @@ const answered = (user, ...deltas) => [
   { user, events: text("a", ...deltas), adds: [assistant("a", deltas.join(""))] },
 ];
 
-const weather = (user, city, before, report, after, tools) => {
+/** A tool of the server's own, answered in the same run. */
+const weather = ({ user, city, says: [before, after], report, tools }) => {
   const json = JSON.stringify({ city });
   return [
     {
@@ -100,7 +103,7 @@ const thought = (user, thoughts, deltas) => [
   },
 ];
 
-const planned = (user, goal) => {
+const planned = (user, goal, titles, says) => {
   const step = (name, index, value) => ({ op: "replace", path: `/steps/${index}/status`, value });
   const state = (...delta) => ({ type: "STATE_DELTA", delta });
   const progress = (value) => ({
@@ -109,7 +112,7 @@ const planned = (user, goal) => {
     activityType: "PLAN",
     patch: [{ op: "replace", path: "/done", value }],
   });
-  const steps = (status) => ["Gather", "Decide"].map((title) => ({ title, status }));
+  const steps = (status) => titles.map((title) => ({ title, status }));
   return [
     {
       user,
@@ -127,54 +130,55 @@ const planned = (user, goal) => {
         progress(2),
         { type: "STEP_FINISHED", stepName: "decide" },
         { type: "CUSTOM", name: "agui-server.plan-finished", value: { steps: 2 } },
-        ...text("a", "The plan is done: both of its steps."),
+        ...text("a", says),
       ],
       adds: [
         { id: "p", role: "activity", activityType: "PLAN", content: { goal, done: 2, of: 2 } },
-        assistant("a", "The plan is done: both of its steps."),
+        assistant("a", says),
       ],
       state: { goal, steps: steps("done"), finished: true },
     },
   ];
 };
 
-const parallel = (user) => [
-  {
-    user,
-    events: [
-      ...text("a", "I look up two things at once."),
-      start("c", "get_weather"),
-      start("d", "get_time"),
-      // The arguments of the two calls come interleaved.
-      args("c", '{"city'),
-      args("d", '{"city":"Be'),
-      args("c", '":"Bei'),
-      args("d", 'ijing","for'),
-      args("c", 'jing"}'),
-      args("d", 'mat":"24h"}'),
-      end("c"),
-      end("d"),
-      result("t", "c", "Sunny, 25°C"),
-      result("u", "d", "14:05"),
-      ...text("b", "In Beijing it is 14:05, sunny, and 25°C."),
-    ],
-    adds: [
-      assistant("a", "I look up two things at once."),
-      assistant("c", undefined, toolCall("c", "get_weather", '{"city":"Beijing"}')),
-      tool("t", "c", "Sunny, 25°C"),
-      assistant("d", undefined, toolCall("d", "get_time", '{"city":"Beijing","format":"24h"}')),
-      tool("u", "d", "14:05"),
-      assistant("b", "In Beijing it is 14:05, sunny, and 25°C."),
-    ],
-  },
-];
+const parallel = (user, city, [before, sunny, after]) => {
+  const weather = JSON.stringify({ city });
+  const time = JSON.stringify({ city, format: "24h" });
+  const thirds = (json) => {
+    const size = Math.ceil(json.length / 3);
+    return [0, 1, 2].map((index) => json.slice(index * size, (index + 1) * size));
+  };
+  return [
+    {
+      user,
+      events: [
+        ...text("a", before),
+        start("c", "get_weather", "a"),
+        start("d", "get_time", "a"),
+        // The arguments of the two calls come interleaved.
+        ...thirds(weather).flatMap((piece, index) => [args("c", piece), args("d", thirds(time)[index])]),
+        end("c"),
+        end("d"),
+        result("t", "c", sunny),
+        result("u", "d", "14:05"),
+        ...text("b", after),
+      ],
+      adds: [
+        assistant("a", before, toolCall("c", "get_weather", weather), toolCall("d", "get_time", time)),
+        tool("t", "c", sunny),
+        tool("u", "d", "14:05"),
+        assistant("b", after),
+      ],
+    },
+  ];
+};
 
-const failed = (user) => [
+const failed = (user, says, message) => [
   {
     user,
-    events: text("a", "This run will fail"),
-    adds: [assistant("a", "This run will fail")],
-    error: { message: "The demo was asked to fail.", code: "demo_failure" },
+    events: text("a", says),
+    adds: [assistant("a", says)],
+    error: { message, code: "demo_failure" },
   },
 ];
 
@@ -186,7 +190,8 @@ const both = (name, en, zh) => [
 ];
 const deletion = (content, after) => {
   const json = '{"action":"delete temporary files","count":15}';
-  return frontend("Delete all temporary files", CONFIRM, json, "About to delete 15 temporary files", { content }, after);
+  const before = "About to delete 15 temporary files";
+  return frontend("Delete all temporary files", CONFIRM, json, before, { content }, after);
 };
 const deletionZh = (content, after) => {
   const json = '{"action":"删除临时文件","count":15}';
@@ -197,23 +202,55 @@ const search = (answer, after) =>
 const searchZh = (answer, after) =>
   frontend("帮我搜索本地的报告文件", SEARCH, '{"keyword":"报告"}', undefined, answer, after);
 
+const HELP =
+  "I am a demo agent without a model. Try: hello, what's the weather like in Beijing, count to 10, think …, plan …, " +
+  "parallel, fail.";
+const HELP_ZH = "我是一个没有模型的演示代理。试试:你好、北京天气怎么样、数到 10、思考 …、计划 …、并行、失败。";
+
 export const scenarios = [
-  ...both("hello", answered("Hello", "Hello", "! How can I help you?"), answered("你好", "你好", "!有什么可以帮你的吗?")),
+  ...both(
+    "hello",
+    answered("Hello", "Hello", "! How can I help you?"),
+    answered("你好", "你好", "!有什么可以帮你的吗?"),
+  ),
   ...both(
     "weather today, with a tool of that name offered",
-    weather("What's the weather like in Beijing today?", "Beijing", "Let me check", "Sunny, 25°C",
-      "Beijing is sunny today with a temperature of 25°C.", [WEATHER]),
-    weather("今天北京天气怎么样?", "北京", "让我查询一下", "晴天,25°C", "北京今天是晴天,温度25°C。", [WEATHER]),
+    weather({
+      user: "What's the weather like in Beijing today?",
+      city: "Beijing",
+      says: ["Let me check", "Beijing is sunny today with a temperature of 25°C."],
+      report: "Sunny, 25°C",
+      tools: [WEATHER],
+    }),
+    weather({
+      user: "今天北京天气怎么样?",
+      city: "北京",
+      says: ["让我查询一下", "北京今天是晴天,温度25°C。"],
+      report: "晴天,25°C",
+      tools: [WEATHER],
+    }),
   ),
   ...both(
     "weather by the server's own tool",
-    weather("What's the weather like in Beijing?", "Beijing", "Let me check", "Sunny, 25°C", "Beijing is sunny today, 25°C."),
-    weather("北京天气怎么样?", "北京", "让我查一下", "晴天,25°C", "北京今天晴天,25°C。"),
+    weather({
+      user: "What's the weather like in Beijing?",
+      city: "Beijing",
+      says: ["Let me check", "Beijing is sunny today, 25°C."],
+      report: "Sunny, 25°C",
+    }),
+    weather({
+      user: "北京天气怎么样?",
+      city: "北京",
+      says: ["让我查一下", "北京今天晴天,25°C。"],
+      report: "晴天,25°C",
+    }),
   ),
   ...both(
     "frontend tool",
-    search({ content: '["2024_annual_report.pdf", "Q3_report.docx"]' },
-      "Found 2 files: 2024_annual_report.pdf and Q3_report.docx"),
+    search(
+      { content: '["2024_annual_report.pdf", "Q3_report.docx"]' },
+      "Found 2 files: 2024_annual_report.pdf and Q3_report.docx",
+    ),
     searchZh({ content: '["2024年度报告.pdf", "Q3报告.docx"]' }, "找到了 2 个文件:2024年度报告.pdf 和 Q3报告.docx"),
   ),
   ...both(
@@ -231,22 +268,46 @@ export const scenarios = [
     deletion("declined", "All right, nothing was deleted."),
     deletionZh("declined", "好的,没有删除任何文件。"),
   ),
+  // The very word "confirmed" is in this answer, too.
+  ...both(
+    "human in the loop, declined by an object",
+    deletion('{"confirmed":false}', "All right, nothing was deleted."),
+    deletionZh('{"confirmed": false}', "好的,没有删除任何文件。"),
+  ),
   ...both("count", counted("count to 5"), counted("数到 5")),
   ...both(
     "think",
-    thought("think about cats", ["The question is: ", "cats", ". ", "I have no model ", "to think with, ", "so I only ",
-      "show how it looks."], ["I thought about it, ", "and this is ", "my answer."]),
-    thought("思考 猫", ["问题是:", "猫", "。", "我没有模型,", "只是演示一下", "思考的样子。"], ["我想过了,", "这就是我的回答。"]),
+    thought(
+      "think about cats",
+      ["The question is: ", "cats", ". ", "I have no model ", "to think with, ", "so I only ", "show how it looks."],
+      ["I thought about it, ", "and this is ", "my answer."],
+    ),
+    thought(
+      "思考 猫",
+      ["问题是:", "猫", "。", "我没有模型,", "只是演示一下", "思考的样子。"],
+      ["我想过了,", "这就是我的回答。"],
+    ),
   ),
-  ...both("plan", planned("plan a party", "a party"), planned("计划 聚会", "聚会")),
-  ...both("parallel", parallel("parallel"), parallel("并行")),
-  ...both("fail", failed("fail"), failed("失败")),
   ...both(
-    "unknown",
-    answered("Qwertyuiop", "I am a demo agent without a model. Try: hello, what's the weather like in Beijing, count to 10, " +
-      "think …, plan …, parallel, fail."),
-    answered("随便说说", "我是一个没有模型的演示代理。试试:你好、北京天气怎么样、数到 10、思考 …、计划 …、并行、失败。"),
+    "plan",
+    planned("plan a party", "a party", ["Gather", "Decide"], "The plan is done: both of its steps."),
+    planned("计划 聚会", "聚会", ["收集", "决定"], "计划的两个步骤都完成了。"),
   ),
+  ...both(
+    "parallel",
+    parallel("parallel", "Beijing", [
+      "I look up two things at once.",
+      "Sunny, 25°C",
+      "In Beijing it is 14:05, sunny, and 25°C.",
+    ]),
+    parallel("并行", "北京", ["我同时查两件事。", "晴天,25°C", "北京现在 14:05,晴天,25°C。"]),
+  ),
+  ...both(
+    "fail",
+    failed("fail", "This run will fail", "The demo was asked to fail."),
+    failed("失败", "这次运行将会失败", "演示按要求失败了。"),
+  ),
+  ...both("unknown", answered("Qwertyuiop", HELP), answered("随便说说", HELP_ZH)),
 ];
 
 /** All events of one run, from its first to its last. */

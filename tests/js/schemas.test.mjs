@@ -55,7 +55,7 @@ describe("the strict readers", () => {
   const bad = {
     "a member nobody knows": [{ type: "STEP_STARTED", stepName: "a", extra: 1 }, "/extra"],
     "one inside a message": [
-      { type: "MESSAGES_SNAPSHOT", messages: [{ id: "1", role: "user", content: [{ type: "text", text: "a", x: 1 }] }] },
+      { type: "MESSAGES_SNAPSHOT", messages: [{ id: "1", role: "user", content: [{ type: "text", text: "", x: 1 }] }] },
       "/messages/0/content/0/x",
     ],
     "one inside the echoed input": [

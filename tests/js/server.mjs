@@ -29,6 +29,25 @@ function environment() {
   return { ...Object.fromEntries(entries), NO_COLOR: "1" };
 }
 
+/**
+ * A test that dies, or is interrupted, must not leave its server behind: calls `kill` then.
+ * @returns how to take that back
+ */
+function outlivedBy(kill) {
+  // Neither a signal nor an output that nobody reads any more (`| head`) ends a process by way of its "exit"
+  // event, unless they are answered by exiting.
+  const leave = () => process.exit(1);
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
+  process.once("exit", kill);
+  process.stdout.once("error", leave);
+  for (const signal of signals) process.once(signal, leave);
+  return () => {
+    process.removeListener("exit", kill);
+    process.stdout.removeListener("error", leave);
+    for (const signal of signals) process.removeListener(signal, leave);
+  };
+}
+
 /** Waits for the line that names the address. The port is the kernel's choice, so suites can run side by side. */
 function listening(child, log) {
   return new Promise((done, fail) => {
@@ -58,15 +77,15 @@ export async function startServer({ config } = {}) {
   let text = "";
   child.stderr.setEncoding("utf8").on("data", (chunk) => (text += chunk));
   const log = () => text;
-  // A test that dies must not leave its server behind. This knows only the process started here.
   const kill = () => child.kill("SIGKILL");
-  process.once("exit", kill);
+  const forget = outlivedBy(kill);
 
   let url;
   try {
     url = await listening(child, log);
   } catch (error) {
     kill();
+    forget();
     throw error;
   }
   const exited = once(child, "exit");
@@ -77,7 +96,7 @@ export async function startServer({ config } = {}) {
     const timer = setTimeout(kill, STOP_TIMEOUT_MS);
     const [code, signal] = await exited;
     clearTimeout(timer);
-    process.removeListener("exit", kill);
+    forget();
     assert.deepEqual({ code, signal }, { code: 0, signal: null }, `the server did not stop cleanly:\n${log()}`);
   }
 

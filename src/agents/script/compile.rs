@@ -141,16 +141,12 @@ impl Compiler<'_> {
                 let tool = action.call.take().unwrap_or_default();
                 let args = action.args.take().unwrap_or_default();
                 let call = self.call(format::Call { call: tool, args, result: action.result.take() })?;
-                let within = action.within.take().unwrap_or(false);
-                if within && !self.ops.iter().any(|op| matches!(op, Op::Text { .. } | Op::Count { .. })) {
-                    return fault("`within` needs a message before the call");
-                }
-                Op::Calls { calls: vec![call], within }
+                Op::Calls { calls: vec![call], within: self.within(&mut action)? }
             }
             Kind::Calls => {
                 let calls = action.calls.take().unwrap_or_default();
                 let calls = calls.into_iter().map(|call| self.call(call)).collect::<Result<_, _>>()?;
-                Op::Calls { calls, within: false }
+                Op::Calls { calls, within: self.within(&mut action)? }
             }
             Kind::Step => {
                 let name = action.step.take().unwrap_or_default();
@@ -194,6 +190,15 @@ impl Compiler<'_> {
         unused(&action)?;
         self.ops.push(op);
         Ok(())
+    }
+
+    /// Whether the action's calls belong to the message before them.
+    fn within(&self, action: &mut Action) -> Result<bool, Fault> {
+        let within = action.within.take().unwrap_or(false);
+        if within && !self.ops.iter().any(|op| matches!(op, Op::Text { .. } | Op::Count { .. })) {
+            return fault("`within` needs a message before the call");
+        }
+        Ok(within)
     }
 
     fn call(&self, call: format::Call) -> Result<Call, Fault> {
@@ -281,7 +286,7 @@ fn unused(action: &Action) -> Result<(), Fault> {
     let rest = [
         (action.args.is_some(), "args", "call"),
         (action.result.is_some(), "result", "call"),
-        (action.within.is_some(), "within", "call"),
+        (action.within.is_some(), "within", "call` or `calls"),
         (action.play.is_some(), "play", "step"),
         (action.content.is_some(), "content", "activity"),
         (action.value.is_some(), "value", "custom"),

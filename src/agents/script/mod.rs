@@ -32,7 +32,7 @@
 //! | `text` | an assistant's message: a text, or a list of deltas |
 //! | `think` | a span of reasoning: a text, or a list of deltas |
 //! | `call` | a tool call: the tool's name, with `args`; `within = true` puts it into the last message; with `result` the call is answered, without it is left to the application |
-//! | `calls` | several tool calls at once, their arguments interleaved: a list of `{ call, args, result }` |
+//! | `calls` | several tool calls at once, their arguments interleaved: a list of `{ call, args, result }`; also with `within` |
 //! | `step` | a step: its name, with `play` for what happens in it |
 //! | `state` | a state snapshot: any value |
 //! | `patch` | a state delta: a list of JSON Patch operations |

@@ -57,7 +57,10 @@ pub(super) fn play(
                     }
                 }
                 Op::Calls { calls, within } => {
-                    let parent = last_message.as_ref().filter(|_| *within);
+                    // Calls that come together belong to one message, if need be to one without a text.
+                    let textless = TextMessage::new();
+                    let parent = if *within { last_message.as_ref() } else { None };
+                    let parent = parent.or((calls.len() > 1).then_some(&textless));
                     for event in play_calls(calls, parent, &values) {
                         yield event;
                     }

@@ -153,10 +153,16 @@ async fn a_tools_result_is_answered_with_what_it_says() {
         (delete, "confirmAction", says("confirmed"), "Successfully deleted 15 temporary files."),
         (delete, "confirmAction", says("{\"confirmed\": true}"), "Successfully deleted 15 temporary files."),
         (delete, "confirmAction", says("Yes!"), "Successfully deleted 15 temporary files."),
+        (delete, "confirmAction", says("确认"), "Successfully deleted 15 temporary files."),
         (delete_zh, "confirmAction", says("confirmed"), "已删除 15 个临时文件。"),
+        (delete_zh, "confirmAction", says("是的。"), "已删除 15 个临时文件。"),
+        (delete_zh, "confirmAction", says("\"确认删除\""), "已删除 15 个临时文件。"),
+        (delete_zh, "confirmAction", says("不可以"), "好的,没有删除任何文件。"),
         (delete, "confirmAction", says("declined"), "All right, nothing was deleted."),
         (delete, "confirmAction", says("not confirmed"), "All right, nothing was deleted."),
         (delete, "confirmAction", says("{\"confirmed\": false}"), "All right, nothing was deleted."),
+        (delete, "confirmAction", says("confirmed: false"), "All right, nothing was deleted."),
+        (delete, "confirmAction", says("true-ish"), "All right, nothing was deleted."),
         (delete, "confirmAction", says(""), "All right, nothing was deleted."),
         (delete_zh, "confirmAction", says("cancelled"), "好的,没有删除任何文件。"),
         (
@@ -171,6 +177,24 @@ async fn a_tools_result_is_answered_with_what_it_says() {
     ] {
         let messages = answered(question, tool, "{\"city\":\"Rome\"}", result.clone());
         assert_eq!(demo(messages, &[tool]).await, text("msg1", &[expected]), "{question} {result}");
+    }
+}
+
+#[tokio::test]
+async fn the_city_is_found_in_a_question_about_the_weather() {
+    for (question, city) in [
+        ("how is the weather in New York right now?", "New York"),
+        ("Weather in St. Gallen, please", "St. Gallen"),
+        ("上海今天天气怎么样?", "上海"),
+        ("明天上海的天气", "上海"),
+        ("请帮我查一下广州天气", "广州"),
+    ] {
+        let events = answer(question, &["get_weather"]).await;
+        assert_eq!(events[4]["delta"], json!({ "city": city }).to_string(), "{question}");
+    }
+    for question in ["今天天气怎么样?", "What's the weather like?"] {
+        let events = answer(question, &["get_weather"]).await;
+        assert_eq!(events.len(), 3, "{question}: {events:?}");
     }
 }
 
@@ -215,11 +239,14 @@ async fn the_demo_shows_every_kind_of_event() {
     let arguments = |id: &str| {
         args.iter().filter(|e| e["toolCallId"] == id).map(|e| e["delta"].as_str().unwrap()).collect::<String>()
     };
+    let parents: Vec<_> = parallel.iter().filter_map(|event| event["parentMessageId"].as_str()).collect();
+    assert_eq!(parents, ["msg1", "msg1"]);
     assert_eq!(arguments("call1"), "{\"city\":\"Beijing\"}");
     assert_eq!(arguments("call2"), "{\"city\":\"Beijing\",\"format\":\"24h\"}");
     let fail = answer("fail", &[]).await;
     assert_eq!(fail[3], json!({ "error": "demo_failure", "message": "The demo was asked to fail." }));
-    for question in ["what?", "什么?", ""] {
+    for question in ["what?", "什么?", "", "planet", "failure", "count to 0"] {
+        assert_eq!(answer(question, &[]).await.len(), 3, "{question}");
         assert_eq!(types(&answer(question, &[]).await)[1], "TEXT_MESSAGE_CONTENT", "{question}");
     }
     assert_eq!(demo(json!([]), &[]).await.len(), 3);
@@ -231,8 +258,17 @@ async fn counting_takes_a_tenth_of_a_second_a_number_and_has_an_end() {
     assert_eq!(answer("count to 5", &[]).await, text("msg1", &["1 ", "2 ", "3 ", "4 ", "5"]));
     assert_eq!(started.elapsed().as_millis(), 400);
     assert_eq!(answer("count to 99999999999999999999999", &[]).await.len(), 1002);
-    assert_eq!(answer("count to 0", &[]).await, text("msg1", &[]));
     assert_eq!(answer("数到 2", &[]).await.len(), 4);
+}
+
+#[tokio::test]
+async fn calls_without_a_message_share_one_that_has_no_text() {
+    let script = Script::parse("[[reply]]\nplay = [{ calls = [{ call = 'f' }, { call = 'g' }] }]").unwrap();
+    let events = play(&script, json!([user("x")]), &[]).await;
+    assert_eq!(events[0]["toolCallName"], "f");
+    assert_eq!(events[1]["toolCallName"], "g");
+    assert!(events[0]["parentMessageId"].is_string());
+    assert_eq!(events[0]["parentMessageId"], events[1]["parentMessageId"]);
 }
 
 #[tokio::test]

@@ -1,35 +1,396 @@
 //! JSON Patch, applied: all of it or nothing.
+//!
+//! A patch decides as the reference client's does (fast-json-patch 3, validating), also where that is more
+//! lenient than RFC 6902: `move` and `copy` put at the end of a list what goes past it, and a document whose
+//! root is removed is `null`. What it has and the reference has not is a bound, because an operation of a few
+//! bytes can double a document, or nest it one level deeper, again and again.
 
-use json_patch::{AddOperation, CopyOperation, MoveOperation, RemoveOperation, ReplaceOperation, TestOperation};
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::protocol::PatchOperation;
 
+/// How deep a patch may make a document: about as deep as one that a client may send.
+const MAX_DEPTH: usize = 128;
+/// The size, in bytes of JSON or so, past which nothing more is copied into a document.
+const MAX_SIZE: usize = 32 * 1024 * 1024;
+
 /// Why a patch did not apply.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum PatchFault {
-    #[error("a pointer is malformed: {0}")]
-    Pointer(#[from] json_patch::jsonptr::ParseError),
-    #[error(transparent)]
-    Apply(#[from] json_patch::PatchError),
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("operation {index} of the patch: {reason}")]
+pub(super) struct PatchFault {
+    index: usize,
+    reason: Reason,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum Reason {
+    #[error("there is nothing at {0:?}")]
+    Nothing(String),
+    #[error("nothing can be put at {0:?}")]
+    NoPlace(String),
+    #[error("what is at {0:?} is something else")]
+    Different(String),
+    #[error("{0:?} is too deep")]
+    TooDeep(String),
+    #[error("with this copy the document would be too large")]
+    TooLarge,
+}
+
+/// What a patch has done to a document.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Changes<'p>(Vec<Change<'p>>);
+
+/// One change, with what it takes to undo it. Pointers and parents are JSON Pointers.
+#[derive(Debug)]
+enum Change<'p> {
+    Replaced { pointer: &'p str, before: Value },
+    ItemAdded { parent: &'p str, index: usize },
+    MemberAdded { parent: &'p str, name: Cow<'p, str> },
+    ItemRemoved { parent: &'p str, index: usize, before: Value },
+    MemberRemoved { parent: &'p str, name: Cow<'p, str>, position: usize, before: Value },
 }
 
 /// Applies a patch. A document that a fault left half-patched is restored.
-pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<(), PatchFault> {
-    let operations: Vec<_> = patch.iter().map(operation).collect::<Result<_, _>>()?;
-    Ok(json_patch::patch(document, &operations)?)
+pub(super) fn apply<'p>(document: &mut Value, patch: &'p [PatchOperation]) -> Result<Changes<'p>, PatchFault> {
+    let mut patching = Patching { document, changes: Vec::new(), room: None };
+    for (index, operation) in patch.iter().enumerate() {
+        if let Err(reason) = patching.operate(operation) {
+            let Patching { document, changes, .. } = patching;
+            Changes(changes).undo(document);
+            return Err(PatchFault { index, reason });
+        }
+    }
+    Ok(Changes(patching.changes))
 }
 
-fn operation(operation: &PatchOperation) -> Result<json_patch::PatchOperation, PatchFault> {
-    use json_patch::PatchOperation as Op;
-    Ok(match operation {
-        PatchOperation::Add { path, value } => Op::Add(AddOperation { path: path.parse()?, value: value.clone() }),
-        PatchOperation::Remove { path } => Op::Remove(RemoveOperation { path: path.parse()? }),
-        PatchOperation::Replace { path, value } => {
-            Op::Replace(ReplaceOperation { path: path.parse()?, value: value.clone() })
+impl Changes<'_> {
+    /// Makes the document what it was.
+    pub(super) fn undo(self, document: &mut Value) {
+        for change in self.0.into_iter().rev() {
+            match change {
+                Change::Replaced { pointer, before } => {
+                    if let Some(value) = find(document, pointer, Indices::Lenient) {
+                        *value = before;
+                    }
+                }
+                Change::ItemAdded { parent, index } => {
+                    if let Some(Value::Array(list)) = find(document, parent, Indices::Lenient) {
+                        list.remove(index);
+                    }
+                }
+                Change::MemberAdded { parent, name } => {
+                    if let Some(Value::Object(object)) = find(document, parent, Indices::Lenient) {
+                        object.shift_remove(&*name);
+                    }
+                }
+                Change::ItemRemoved { parent, index, before } => {
+                    if let Some(Value::Array(list)) = find(document, parent, Indices::Lenient) {
+                        list.insert(index, before);
+                    }
+                }
+                Change::MemberRemoved { parent, name, position, before } => {
+                    if let Some(Value::Object(object)) = find(document, parent, Indices::Lenient) {
+                        object.shift_insert(position, name.into_owned(), before);
+                    }
+                }
+            }
         }
-        PatchOperation::Move { from, path } => Op::Move(MoveOperation { from: from.parse()?, path: path.parse()? }),
-        PatchOperation::Copy { from, path } => Op::Copy(CopyOperation { from: from.parse()?, path: path.parse()? }),
-        PatchOperation::Test { path, value } => Op::Test(TestOperation { path: path.parse()?, value: value.clone() }),
+    }
+}
+
+struct Patching<'d, 'p> {
+    document: &'d mut Value,
+    changes: Vec<Change<'p>>,
+    /// How much may be copied yet; found out when something is.
+    room: Option<usize>,
+}
+
+impl<'p> Patching<'_, 'p> {
+    fn operate(&mut self, operation: &'p PatchOperation) -> Result<(), Reason> {
+        match operation {
+            PatchOperation::Add { path, value } => self.put(path, value.clone(), true),
+            PatchOperation::Remove { path } => self.remove(path),
+            PatchOperation::Replace { path, value } => self.replace(path, value.clone()),
+            PatchOperation::Move { from, path } => {
+                let value = self.existing(from)?.clone();
+                self.remove(from)?;
+                self.put(path, value, false)
+            }
+            PatchOperation::Copy { from, path } => {
+                let value = self.existing(from)?.clone();
+                let room = self.room.unwrap_or_else(|| MAX_SIZE.saturating_sub(size(self.document)));
+                self.room = Some(room.checked_sub(size(&value)).ok_or(Reason::TooLarge)?);
+                self.put(path, value, false)
+            }
+            PatchOperation::Test { path, value } => match find(self.document, path, Indices::Lenient) {
+                Some(found) if equal(found, value) => Ok(()),
+                _ => Err(Reason::Different(path.clone())),
+            },
+        }
+    }
+
+    fn existing(&mut self, pointer: &str) -> Result<&mut Value, Reason> {
+        find(self.document, pointer, Indices::Exact).ok_or_else(|| Reason::Nothing(pointer.to_owned()))
+    }
+
+    fn replace(&mut self, pointer: &'p str, value: Value) -> Result<(), Reason> {
+        check_depth(pointer, &value)?;
+        let before = std::mem::replace(self.existing(pointer)?, value);
+        self.changes.push(Change::Replaced { pointer, before });
+        Ok(())
+    }
+
+    /// Adds a value to a list or sets a member; `strict` is how RFC 6902 does it.
+    fn put(&mut self, pointer: &'p str, value: Value, strict: bool) -> Result<(), Reason> {
+        let Some((parent, name)) = split(pointer) else { return self.replace(pointer, value) };
+        check_depth(pointer, &value)?;
+        let indices = if strict { Indices::Exact } else { Indices::Lenient };
+        match find(self.document, parent, indices) {
+            Some(Value::Array(list)) => {
+                let index = match Indices::Lenient.read(&name, list.len()) {
+                    Some(index) if index <= list.len() => index,
+                    Some(_) if !strict => list.len(),
+                    _ => return Err(Reason::NoPlace(pointer.to_owned())),
+                };
+                list.insert(index, value);
+                self.changes.push(Change::ItemAdded { parent, index });
+            }
+            Some(Value::Object(object)) if !is_banned(parent, &name) => match object.get_mut(&*name) {
+                Some(member) => {
+                    let before = std::mem::replace(member, value);
+                    self.changes.push(Change::Replaced { pointer, before });
+                }
+                None => {
+                    object.insert(name.clone().into_owned(), value);
+                    self.changes.push(Change::MemberAdded { parent, name });
+                }
+            },
+            _ => return Err(Reason::NoPlace(pointer.to_owned())),
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, pointer: &'p str) -> Result<(), Reason> {
+        let Some((parent, name)) = split(pointer) else { return self.replace(pointer, Value::Null) };
+        self.existing(pointer)?;
+        match find(self.document, parent, Indices::Exact) {
+            Some(Value::Array(list)) => {
+                if let Some(index) = Indices::Exact.read(&name, list.len()) {
+                    let before = list.remove(index);
+                    self.changes.push(Change::ItemRemoved { parent, index, before });
+                }
+            }
+            Some(Value::Object(object)) => {
+                let position = object.keys().position(|key| *key == name).unwrap_or_default();
+                if let Some(before) = object.shift_remove(&*name) {
+                    self.changes.push(Change::MemberRemoved { parent, name, position, before });
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// How the tokens are read that point into lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Indices {
+    /// As the numbers of items.
+    Exact,
+    /// Also with zeros before the number, and `-` as the end.
+    Lenient,
+}
+
+impl Indices {
+    fn read(self, token: &str, length: usize) -> Option<usize> {
+        let lenient = self == Self::Lenient;
+        if token == "-" {
+            return lenient.then_some(length);
+        }
+        let is_number = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit());
+        let is_canonical = token == "0" || !token.starts_with('0');
+        if is_number && (lenient || is_canonical) { token.parse().ok() } else { None }
+    }
+}
+
+/// What a pointer points to.
+fn find<'d>(document: &'d mut Value, pointer: &str, indices: Indices) -> Option<&'d mut Value> {
+    let mut before = "";
+    pointer.split('/').skip(1).try_fold(document, |value, token| {
+        let name = unescape(token);
+        let banned = is_banned(before, &name);
+        before = token;
+        match value {
+            Value::Object(object) if !banned => object.get_mut(&*name),
+            Value::Array(list) => indices.read(&name, list.len()).and_then(|index| list.get_mut(index)),
+            _ => None,
+        }
     })
+}
+
+/// The pointer to what contains a value, and the value's name there; nothing contains the root.
+fn split(pointer: &str) -> Option<(&str, Cow<'_, str>)> {
+    pointer.rsplit_once('/').map(|(parent, token)| (parent, unescape(token)))
+}
+
+fn unescape(token: &str) -> Cow<'_, str> {
+    if token.contains('~') { token.replace("~1", "/").replace("~0", "~").into() } else { token.into() }
+}
+
+/// Names that the reference does not touch, because in JavaScript they reach into every object.
+fn is_banned(parent: &str, name: &str) -> bool {
+    name == "__proto__" || (name == "prototype" && parent.rsplit('/').next() == Some("constructor"))
+}
+
+fn check_depth(pointer: &str, value: &Value) -> Result<(), Reason> {
+    let above = pointer.bytes().filter(|byte| *byte == b'/').count();
+    if above + depth(value) > MAX_DEPTH { Err(Reason::TooDeep(pointer.to_owned())) } else { Ok(()) }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
+        Value::Object(object) => 1 + object.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn size(value: &Value) -> usize {
+    // What surrounds a value weighs too: its comma, and much more in memory.
+    const EACH: usize = 8;
+    EACH + match value {
+        Value::Array(list) => list.iter().map(size).sum(),
+        Value::Object(object) => object.iter().map(|(name, value)| name.len() + size(value)).sum(),
+        Value::String(text) => text.len(),
+        _ => 0,
+    }
+}
+
+/// Equality as the patch operation `test` has it: numbers are equal by value, `1` and `1.0`, too.
+fn equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equal(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(name, value)| other.get(name).is_some_and(|other| equal(value, other)))
+        }
+        _ => one == other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn patched(document: &Value, patch: Value) -> Result<Value, PatchFault> {
+        let patch: Vec<PatchOperation> = serde_json::from_value(patch).unwrap();
+        let mut result = document.clone();
+        let changes = apply(&mut result, &patch);
+        // Whatever a patch did can be undone, to the order of the members.
+        let mut undone = result.clone();
+        if let Ok(changes) = changes {
+            changes.undo(&mut undone);
+            assert_eq!(undone.to_string(), document.to_string(), "{patch:?}");
+            return Ok(result);
+        }
+        assert_eq!(result.to_string(), document.to_string(), "{patch:?}");
+        changes.map(|_| result)
+    }
+
+    #[test]
+    fn a_patch_does_what_the_reference_does() {
+        let document = json!({ "a": [1, 2, 3], "o": { "x": 1, "y": { "z": null } }, "n": 1, "a/b": 1, "m~n": 2 });
+        for (patch, expected) in [
+            (json!([{ "op": "add", "path": "/a/1", "value": 9 }]), json!([["a", [1, 9, 2, 3]]])),
+            (json!([{ "op": "add", "path": "/a/-", "value": 9 }]), json!([["a", [1, 2, 3, 9]]])),
+            (json!([{ "op": "add", "path": "/a/03", "value": 9 }]), json!([["a", [1, 2, 3, 9]]])),
+            (json!([{ "op": "add", "path": "/o/x", "value": 9 }]), json!([["o", { "x": 9, "y": { "z": null } }]])),
+            (json!([{ "op": "replace", "path": "/a/0", "value": 9 }]), json!([["a", [9, 2, 3]]])),
+            (json!([{ "op": "replace", "path": "/o/y/z", "value": 0 }]), json!([["o", { "x": 1, "y": { "z": 0 } }]])),
+            (json!([{ "op": "remove", "path": "/a/0" }]), json!([["a", [2, 3]]])),
+            (json!([{ "op": "move", "from": "/a/0", "path": "/a/2" }]), json!([["a", [2, 3, 1]]])),
+            (json!([{ "op": "move", "from": "/a/0", "path": "/a/3" }]), json!([["a", [2, 3, 1]]])),
+            (json!([{ "op": "copy", "from": "/a/0", "path": "/a/7" }]), json!([["a", [1, 2, 3, 1]]])),
+            (json!([{ "op": "replace", "path": "/a~1b", "value": 5 }]), json!([["a/b", 5]])),
+            (json!([{ "op": "replace", "path": "/m~0n", "value": 5 }]), json!([["m~n", 5]])),
+            (json!([{ "op": "test", "path": "/n", "value": 1.0 }]), json!([])),
+            (json!([{ "op": "test", "path": "/a", "value": [1.0, 2, 3] }]), json!([])),
+            (json!([{ "op": "test", "path": "/o", "value": { "y": { "z": null }, "x": 1 } }]), json!([])),
+        ] {
+            let result = patched(&document, patch.clone()).unwrap_or_else(|error| panic!("{patch}: {error}"));
+            let mut expectation = document.clone();
+            for change in expected.as_array().unwrap() {
+                expectation[change[0].as_str().unwrap()] = change[1].clone();
+            }
+            assert_eq!(result, expectation, "{patch}");
+        }
+        let root = |patch| patched(&document, patch).unwrap();
+        assert_eq!(root(json!([{ "op": "remove", "path": "" }])), json!(null));
+        assert_eq!(root(json!([{ "op": "remove", "path": "" }, { "op": "add", "path": "", "value": [] }])), json!([]));
+        assert_eq!(root(json!([{ "op": "move", "from": "/o/y", "path": "" }])), json!({ "z": null }));
+        // What is moved comes last, also to where it was.
+        let moved = root(json!([{ "op": "move", "from": "/o/x", "path": "/o/x" }]));
+        assert_eq!(moved["o"].to_string(), r#"{"y":{"z":null},"x":1}"#);
+    }
+
+    #[test]
+    fn a_patch_that_does_not_apply_changes_nothing() {
+        let document = json!({ "a": [1, 2, 3], "n": 1, "o": { "x": null }, "text": "t" });
+        for (operation, fault) in [
+            (json!({ "op": "move", "from": "/n", "path": "/missing/n" }), r#"nothing can be put at "/missing/n""#),
+            (json!({ "op": "move", "from": "", "path": "/n" }), r#"nothing can be put at "/n""#),
+            (json!({ "op": "add", "path": "/a/4", "value": 0 }), r#"nothing can be put at "/a/4""#),
+            (json!({ "op": "add", "path": "/a/x", "value": 0 }), r#"nothing can be put at "/a/x""#),
+            (json!({ "op": "add", "path": "/text/0", "value": 0 }), r#"nothing can be put at "/text/0""#),
+            (json!({ "op": "add", "path": "/__proto__", "value": 0 }), r#"nothing can be put at "/__proto__""#),
+            (json!({ "op": "remove", "path": "/a/3" }), r#"there is nothing at "/a/3""#),
+            (json!({ "op": "remove", "path": "/a/00" }), r#"there is nothing at "/a/00""#),
+            (json!({ "op": "replace", "path": "/a/-", "value": 0 }), r#"there is nothing at "/a/-""#),
+            (json!({ "op": "replace", "path": "/o/y", "value": 0 }), r#"there is nothing at "/o/y""#),
+            (json!({ "op": "copy", "from": "/o/y", "path": "/b" }), r#"there is nothing at "/o/y""#),
+            (json!({ "op": "test", "path": "/o/y", "value": null }), r#"what is at "/o/y" is something else"#),
+            (json!({ "op": "test", "path": "/n", "value": "1" }), r#"what is at "/n" is something else"#),
+        ] {
+            let before = json!({ "op": "remove", "path": "/o" });
+            let after = json!({ "op": "add", "path": "/o", "value": { "x": null } });
+            // First alone, and then with changes before it that have to be undone.
+            let error = patched(&document, json!([operation])).unwrap_err();
+            assert_eq!(error.to_string(), format!("operation 0 of the patch: {fault}"));
+            let error = patched(&document, json!([before, after, operation])).unwrap_err();
+            assert_eq!(error.to_string(), format!("operation 2 of the patch: {fault}"));
+        }
+    }
+
+    #[test]
+    fn a_patch_of_a_few_bytes_makes_no_document_of_gigabytes() {
+        let document = json!({ "list": ["x".repeat(1000)] });
+        let double = json!({ "op": "copy", "from": "/list", "path": "/list/-" });
+        let error = patched(&document, Value::Array(vec![double; 64])).unwrap_err();
+        assert_eq!(error.reason, Reason::TooLarge);
+        // Nor one copy after another.
+        let patch: Vec<PatchOperation> =
+            serde_json::from_value(json!([{ "op": "copy", "from": "/list", "path": "/list/-" }])).unwrap();
+        let mut document = document;
+        while apply(&mut document, &patch).is_ok() {
+            assert!(size(&document) <= MAX_SIZE);
+        }
+    }
+
+    #[test]
+    fn a_patch_does_not_nest_a_document_without_end() {
+        let mut document = json!({});
+        let patch: Vec<PatchOperation> =
+            serde_json::from_value(json!([{ "op": "copy", "from": "", "path": "/a" }])).unwrap();
+        let fault = (0..1000).find_map(|_| apply(&mut document, &patch).err()).unwrap();
+        assert_eq!(fault.reason, Reason::TooDeep("/a".to_owned()));
+        assert_eq!(depth(&document), MAX_DEPTH);
+    }
 }

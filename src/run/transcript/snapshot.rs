@@ -85,15 +85,20 @@ impl Transcript {
         let Some(Message::Activity(activity)) = self.message_mut(&event.message_id) else { return };
         // Metadata does not depend on the patch.
         merge(&mut activity.metadata, metadata);
-        let mut content = Value::Object(activity.content.clone());
-        match patch::apply(&mut content, &event.patch) {
-            Ok(()) => {
-                if let Value::Object(content) = content {
-                    activity.content = content;
-                    activity.activity_type.clone_from(&event.activity_type);
-                }
+        let mut content = Value::Object(std::mem::take(&mut activity.content));
+        let applied = patch::apply(&mut content, &event.patch).map(|changes| {
+            if content.is_object() {
+                activity.activity_type.clone_from(&event.activity_type);
+            } else {
+                tracing::warn!("an activity delta that leaves no object was skipped");
+                changes.undo(&mut content);
             }
-            Err(error) => tracing::warn!(%error, "an activity delta does not apply and was skipped"),
+        });
+        if let Err(error) = applied {
+            tracing::warn!(%error, "an activity delta does not apply and was skipped");
+        }
+        if let Value::Object(content) = content {
+            activity.content = content;
         }
     }
 }
