@@ -6,7 +6,7 @@ WORKDIR /build
 ENV CARGO_PROFILE_RELEASE_STRIP=symbols
 
 # The dependencies, in a layer of their own, which lasts until one of these two files changes. Cargo wants
-# a file for every target that Cargo.toml names, so each gets one that does nothing.
+# a file for every target that Cargo.toml names, a benchmark say, so each gets one that does nothing.
 COPY Cargo.toml Cargo.lock ./
 RUN mkdir src \
  && awk -F'"' ' \
@@ -27,10 +27,8 @@ RUN touch src/lib.rs src/main.rs \
 FROM debian:bookworm-slim
 LABEL org.opencontainers.image.title="agui-server" \
       org.opencontainers.image.description="An HTTP server for AG-UI, the protocol between AI agents and the user interfaces in front of them." \
-      org.opencontainers.image.source="https://github.com/agui-server/agui-server" \
-      org.opencontainers.image.documentation="https://github.com/agui-server/agui-server/blob/main/README.md" \
       org.opencontainers.image.licenses="MIT"
-RUN useradd --system --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin agui
+RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin agui
 COPY --from=build /build/target/release/agui-server /usr/local/bin/
 # The demo's script lies beside the configuration, so that a configuration of your own can name it, too.
 COPY config/docker.toml /etc/agui-server/config.toml

@@ -8,6 +8,7 @@ use agui_server::{
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
+    tracing_subscriber::fmt().init();
     let hello = |input: RunAgentInput, _: RunContext| {
         event_stream(async_stream::try_stream! {
             let message = TextMessage::new();

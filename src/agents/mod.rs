@@ -4,7 +4,7 @@
 //! - [`Script`] is played from a file: demos, and front-end work against answers that do not change.
 
 mod echo;
-mod script;
+pub mod script;
 
 pub use echo::Echo;
 pub use script::{Script, ScriptError};

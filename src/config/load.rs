@@ -50,16 +50,22 @@ impl Sources {
             Some((path, text)) => read_file(path, text)?,
             None => Table::new(),
         };
-        let environment = self.environment.into_iter().filter_map(|(name, value)| {
-            let option = option_of(&name)?;
-            Some((name, option, value))
-        });
+        let mut environment: Vec<_> = self
+            .environment
+            .into_iter()
+            .filter_map(|(name, value)| {
+                let option = option_of(&name)?;
+                Some((name, option, value))
+            })
+            .collect();
+        // In an order that does not depend on the machine, and in which an agent's kind comes first.
+        environment.sort();
         let flags = self
             .flags
             .into_iter()
             .map(|(flag, option, value)| (flag.to_owned(), option.split('.').map(str::to_owned).collect(), value));
-        for (name, option, value) in environment.chain(flags) {
-            lay_over(&mut table, read_setting(&name, &option, &value)?);
+        for (name, option, value) in environment.into_iter().chain(flags) {
+            table = with_setting(&table, &name, &option, &value)?;
         }
         let config = Config::deserialize(Value::Table(table)).map_err(|error| ConfigError::new(error.message()))?;
         config.check(&origin)?;
@@ -80,9 +86,9 @@ fn option_of(name: &str) -> Option<Vec<String>> {
     (rest.contains(SEPARATOR) || rest == "default_agent").then(|| rest.split(SEPARATOR).map(str::to_owned).collect())
 }
 
-/// A single option as a table. Its value is TOML where that fits, and otherwise a text, or a list of
-/// texts between commas.
-fn read_setting(name: &str, option: &[String], value: &str) -> Result<Table, ConfigError> {
+/// A configuration with one option set. Its value is TOML where that fits, and otherwise a text, or a list
+/// of texts between commas.
+fn with_setting(table: &Table, name: &str, option: &[String], value: &str) -> Result<Table, ConfigError> {
     let mut readings = Vec::new();
     if let Ok(mut parsed) = toml::from_str::<Table>(&format!("value = {value}")) {
         readings.extend(parsed.remove("value"));
@@ -91,10 +97,11 @@ fn read_setting(name: &str, option: &[String], value: &str) -> Result<Table, Con
     readings.push(value.split(',').map(|item| Value::String(item.trim().to_owned())).collect::<Vec<_>>().into());
     let mut first_error = None;
     for reading in readings {
-        let table =
-            option.iter().rev().fold(reading, |inner, key| Value::Table(Table::from_iter([(key.clone(), inner)])));
-        match (Config::deserialize(table.clone()), table) {
-            (Ok(_), Value::Table(table)) => return Ok(table),
+        let upper = option.iter().rev().fold(reading, |inner, key| Table::from_iter([(key.clone(), inner)]).into());
+        let mut merged = Value::Table(table.clone());
+        lay_over(&mut merged, upper);
+        match (Config::deserialize(merged.clone()), merged) {
+            (Ok(_), Value::Table(merged)) => return Ok(merged),
             (Err(error), _) => drop(first_error.get_or_insert(error)),
             (Ok(_), _) => {}
         }
@@ -104,11 +111,16 @@ fn read_setting(name: &str, option: &[String], value: &str) -> Result<Table, Con
 }
 
 /// Lays one table over another; what both have is the upper one's.
-fn lay_over(lower: &mut Table, upper: Table) {
-    for (key, value) in upper {
-        match (lower.get_mut(&key), value) {
-            (Some(Value::Table(lower)), Value::Table(upper)) => lay_over(lower, upper),
-            (_, value) => drop(lower.insert(key, value)),
+fn lay_over(lower: &mut Value, upper: Value) {
+    match (lower, upper) {
+        (Value::Table(lower), Value::Table(upper)) => {
+            for (key, value) in upper {
+                match lower.get_mut(&key) {
+                    Some(lower) => lay_over(lower, value),
+                    None => drop(lower.insert(key, value)),
+                }
+            }
         }
+        (lower, upper) => *lower = upper,
     }
 }

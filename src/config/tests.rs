@@ -93,6 +93,31 @@ fn the_environment_overrides_the_file_and_flags_override_both() {
 }
 
 #[test]
+fn an_agent_can_come_from_the_environment() {
+    let environment = [("AGUI_AGENTS__ME__SCRIPT", "my.toml"), ("AGUI_AGENTS__ME__KIND", "script")];
+    let config = load_with("", &environment, vec![]).unwrap().config;
+    assert_eq!(config.agents["me"], Agent { kind: AgentKind::Script, script: Some("my.toml".into()) });
+    let file = "[agents.me]\nkind = \"script\"\nscript = \"mine.toml\"";
+    let config = load_with(file, &environment[..1], vec![]).unwrap().config;
+    assert_eq!(config.agents["me"].script, Some("my.toml".into()));
+    let error = load_with("", &environment[..1], vec![]).unwrap_err();
+    assert!(error.starts_with("AGUI_AGENTS__ME__SCRIPT: missing field `kind`"), "{error}");
+}
+
+#[test]
+fn the_images_configuration_needs_a_key_or_no_authentication() {
+    let load = |name: &str, value: &str| {
+        let environment = [(name, value)].map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/config/docker.toml").into();
+        let loaded = Sources { file: Some(file), environment, flags: vec![] }.load();
+        loaded.map(|loaded| loaded.config).map_err(|error| error.to_string())
+    };
+    let config = load("AGUI_AUTH__MODE", "none").unwrap();
+    assert_eq!((config.auth.mode, config.default_agent()), (Some(AuthMode::None), Some("demo")));
+    assert_eq!(load("OTHER", "x").unwrap().auth.api_keys[0].env.as_deref(), Some("AGUI_API_KEY"));
+}
+
+#[test]
 fn lists_of_tables_can_come_from_the_environment() {
     let keys = [("AGUI_AUTH__API_KEYS", "[{ name = \"web\", env = \"K\" }]"), ("AGUI_AUTH__MODE", "api_key")];
     let config = load_with("", &keys, vec![]).unwrap().config;

@@ -96,7 +96,7 @@ impl ApiError {
     /// The request names a host that this server does not answer for.
     pub(super) fn foreign_host() -> Self {
         let message = "without authentication this server answers only for localhost; \
-                       configure [auth] to serve other names";
+                       configure [auth], or auth.allow_unauthenticated, to serve other names";
         Self::new(StatusCode::FORBIDDEN, "host_not_allowed", message)
     }
 

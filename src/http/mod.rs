@@ -10,7 +10,7 @@
 //! | `GET /readyz` | it takes new runs |
 //!
 //! A request that cannot become a run is answered with a status and `{"error":{"code","message","path"?}}`
-//! ([`error`]); once the stream has begun, failures are events in it.
+//! (see `error`); once the stream has begun, failures are events in it.
 
 mod agents;
 mod body;

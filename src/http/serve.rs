@@ -24,7 +24,7 @@ use super::io::StallLimit;
 const GOODBYE: Duration = Duration::from_secs(2);
 /// How long to wait when the system has no more connections to give.
 const NO_MORE_FILES: Duration = Duration::from_millis(100);
-/// The most that is buffered of a connection in either direction, and so the largest request head.
+/// The most that is buffered of a connection in either direction, and so about the largest request head.
 const BUFFER: usize = 64 * 1024;
 
 /// How connections are treated.

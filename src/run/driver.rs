@@ -7,6 +7,7 @@
 
 use std::{
     any::Any,
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     task::{Context, Poll, ready},
@@ -21,7 +22,7 @@ use super::{
     guard::{Closing, Guard},
 };
 use crate::{
-    agent::{Agent, EventStream, RunContext},
+    agent::{Agent, EventStream, Principal, RunContext},
     protocol::{
         Event, RunAgentInput, RunId, TokenUsage,
         event::{RunError, RunFinished, RunOutcome, RunStarted},
@@ -30,6 +31,8 @@ use crate::{
 
 /// How many events pass between two looks at the time while the agent never pauses.
 const EVENTS_PER_LOOK: u32 = 64;
+/// How much of an identifier is logged.
+const LOGGED_CHARS: usize = 80;
 
 /// What came of polling a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +88,13 @@ impl Run {
         slot: Slot,
     ) -> Self {
         let id = cx.identity();
-        let span =
-            tracing::info_span!("run", agent = &*id.agent, thread = ?short(&id.thread_id), run = ?short(&id.run_id));
+        let span = tracing::info_span!(
+            "run",
+            agent = &*id.agent,
+            thread = %Short(&id.thread_id),
+            run = %Short(&id.run_id),
+            principal = id.principal.as_ref().map(Principal::name),
+        );
         Self {
             guard: Guard::new(&input),
             parent_run_id: input.parent_run_id.clone(),
@@ -210,7 +218,7 @@ impl Run {
         let ending = match event {
             Event::RunFinished(finished) => Some(Ending::Finished(*finished)),
             Event::RunError(error) => {
-                tracing::error!(code = ?error.code, message = ?short(&error.message), "the agent reported a failure");
+                tracing::error!(code = error.code.as_deref(), message = ?error.message, "the agent reported a failure");
                 Some(Ending::Failed(error))
             }
             Event::RunStarted(_) => {
@@ -341,10 +349,17 @@ fn all_usage(own: Vec<TokenUsage>, cx: &RunContext) -> Vec<TokenUsage> {
     cx.usage()
 }
 
-/// An identifier or message cut short for the log; the client chose it, and may have chosen megabytes.
-fn short(text: &str) -> &str {
-    let end = text.char_indices().nth(80).map_or(text.len(), |(index, _)| index);
-    &text[..end]
+/// An identifier cut short for the log, without anything that could pass for another field of the line: the
+/// client chose it, and may have chosen megabytes.
+struct Short<'a>(&'a str);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for char in self.0.chars().take(LOGGED_CHARS) {
+            if char == ' ' { f.write_str("\\u{20}")? } else { char.escape_debug().fmt(f)? }
+        }
+        Ok(())
+    }
 }
 
 struct Counted<'a, S> {

@@ -11,7 +11,7 @@
 mod clock;
 mod control;
 mod driver;
-mod guard;
+pub mod guard;
 mod runner;
 mod transcript;
 

@@ -73,7 +73,7 @@ async fn log_lines_name_request_thread_and_run_and_no_secret() {
     ];
     let process = Process::start(&[], &environment);
     let mut input = input("Hello");
-    input["threadId"] = "thread\n\u{1b}[31m".into();
+    input["threadId"] = "thread x\n\u{1b}[31m".into();
     input["runId"] = "x".repeat(5000).into();
     input["mood\n"] = true.into();
     let post = || client().post(format!("{}/send-message", process.url)).header("x-request-id", "req-7").json(&input);
@@ -93,8 +93,9 @@ async fn log_lines_name_request_thread_and_run_and_no_secret() {
     assert_eq!((&ended["outcome"], &ended["events"]), (&"success".into(), &6.into()));
     let spans = ended["spans"].as_array().unwrap();
     assert_eq!(spans[0]["id"], "req-7");
-    assert_eq!(spans[1]["thread"], "\"thread\\n\\u{1b}[31m\"");
-    assert_eq!(spans[1]["run"].as_str().unwrap().len(), 82);
+    assert_eq!(spans[1]["thread"], r"thread\u{20}x\n\u{1b}[31m");
+    assert_eq!(spans[1]["run"], "x".repeat(80));
+    assert_eq!(spans[1]["principal"], "web");
     let dropped = line("left out of the input what AG-UI 1.0 does not describe");
     assert_eq!(dropped["dropped"], "1 member (\"mood\\n\")");
     assert_eq!(line("refused")["code"], "invalid_key");

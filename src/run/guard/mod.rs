@@ -5,11 +5,11 @@
 //! everything else with a [`Violation`], with which the driver ends the run.
 //!
 //! What it mends:
-//! - the `*_CHUNK` shorthands become the start, content and end events they stand for ([`chunks`]);
+//! - the `*_CHUNK` shorthands become the start, content and end events they stand for (`chunks`);
 //! - an end of something that is not open is left out, as is an empty delta that carries nothing else;
 //! - a tool call that is answered while its arguments are still open is closed first;
 //! - a subagent's items are closed before the subagent is;
-//! - whatever is open when the run ends is closed ([`closing`]).
+//! - whatever is open when the run ends is closed (`closing`).
 //!
 //! The rules are those of the AG-UI 1.0 specification's event pages. Each family of events has its
 //! rules in a file of its own.

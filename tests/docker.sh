@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# Builds the Docker image and tries it: tests/docker.sh
+#
+# With a Docker engine, if one answers. Without one, with the script that AGUI_DOCKER_CHECK names: called
+# as `SCRIPT DIRECTORY COMMAND…`, it builds the directory's Dockerfile and runs the command in the image,
+# on the host's network, until the command ends. (Both take some minutes, most of them for the build.)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+image=agui-server:test
+config=/etc/agui-server/config.toml
+key=key-$RANDOM$RANDOM
+work=$(mktemp -d)
+passed=0 failed=0 code=none
+
+check() { # check WHAT COMMAND…
+    if "${@:2}"; then
+        passed=$((passed + 1)); echo "ok      $1"
+    else
+        failed=$((failed + 1)); echo "FAILED  $1"
+    fi
+}
+
+free_port() {
+    local port
+    while port=$((20000 + RANDOM % 20000)); (: </dev/tcp/127.0.0.1/"$port") 2>/dev/null; do :; done
+    echo "$port"
+}
+
+within() { # within SECONDS COMMAND…: tries until it succeeds
+    local end=$((SECONDS + $1))
+    until "${@:2}"; do
+        ((SECONDS < end)) || return 1
+        sleep 0.2
+    done
+}
+
+run() { # run TEXT [CURL-OPTION…]: what the agent answers
+    curl -sN --max-time 60 "${@:2}" -H 'Content-Type: application/json' "$url/send-message" -d \
+        '{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"'"$1"'"}]}'
+}
+
+# --- What is checked ------------------------------------------------------------------------------
+
+is_healthy() { curl -sf --max-time 2 -o /dev/null "$url/healthz"; }
+is_refused() { [ "$(run hello -o /dev/null -w '%{http_code}' "$@")" = 401 ]; }
+names_both_ways() { grep -q 'AGUI_API_KEY is not set' "$1" && grep -q 'AGUI_AUTH__MODE=none' "$1"; }
+is_demo() {
+    run hello -H "Authorization: Bearer $key" >"$work/hello"
+    grep -q '"delta":"Hello"' "$work/hello" && tail -n 2 "$work/hello" | grep -q '"type":"RUN_FINISHED"'
+}
+has_begun() { grep -q '"delta"' "$work/long"; }
+ended_by_shutdown() { tail -n 2 "$work/long" | grep -q '"type":"RUN_ERROR".*"code":"server_shutdown"'; }
+
+# The same for both ways to run the image: `stop` stops it and notes the exit code in `code`.
+try_server() {
+    check "answers /healthz" within 30 is_healthy
+    check "refuses a run without a key" is_refused
+    check "refuses a run with a wrong key" is_refused -H 'Authorization: Bearer wrong'
+    check "streams the demo to who has the key" is_demo
+    run 'count to 1000' -H "Authorization: Bearer $key" >"$work/long" &
+    local long=$!
+    check "streams a long run" within 10 has_begun
+    stop
+    wait "$long" || true
+    check "ends the long run with a last event when it is stopped" ended_by_shutdown
+    check "exits with 0" [ "$code" = 0 ]
+}
+
+# --- With a Docker engine -------------------------------------------------------------------------
+
+with_engine() {
+    container=''
+    trap '[ -z "$container" ] || docker rm -f "$container" >/dev/null; rm -rf "$work"' EXIT
+    docker build -t "$image" .
+    docker image inspect -f 'image size: {{.Size}} bytes, user: {{.Config.User}}' "$image"
+    timeout 30 docker run --rm "$image" >"$work/keyless" 2>&1 && echo 0 >"$work/code" || echo $? >"$work/code"
+    check "without a key it does not start, and says why" names_both_ways "$work/keyless"
+    check "and exits with 2" [ "$(cat "$work/code")" = 2 ]
+
+    container=$(docker run -d --read-only --cap-drop ALL --security-opt no-new-privileges \
+        -p 127.0.0.1::8080 -e AGUI_API_KEY="$key" "$image")
+    url=http://$(docker port "$container" 8080/tcp)
+    stop() {
+        docker stop "$container" >/dev/null
+        code=$(docker inspect -f '{{.State.ExitCode}}' "$container")
+    }
+    check "is not root" [ "$(docker exec "$container" id -u)" = 10001 ]
+    check "its health check succeeds" within 15 docker exec "$container" agui-server health --config "$config"
+    try_server
+    ((failed == 0)) || docker logs "$container"
+}
+
+# --- Without --------------------------------------------------------------------------------------
+
+# A process, if it is still there, after all that it has started and they have.
+started_by() {
+    local child
+    for child in $(pgrep -P "$1"); do started_by "$child"; done
+    [ ! -d "/proc/$1" ] || echo "$1"
+}
+
+is_server() { [ "$(cat "/proc/$1/comm" 2>/dev/null)" = agui-server ] && ! grep -qz health "/proc/$1/cmdline"; }
+
+with_script() {
+    local script=$1 port
+    port=$(free_port)
+    url=http://127.0.0.1:$port
+    # First without a key; then with one, and with a health check beside it.
+    local command="agui-server --config $config; echo \"without a key: exit code \$?\"
+        export AGUI_API_KEY=$key AGUI_SERVER__LISTEN=127.0.0.1:$port
+        (for try in 1 2 3 4 5 6 7 8 9; do
+            sleep 1; agui-server health --config $config && echo 'the health check succeeded' && break
+        done) &
+        exec agui-server --config $config"
+    bash "$script" . sh -c "$command" >"$work/log" 2>&1 </dev/null &
+    builder=$!
+    # shellcheck disable=SC2046 # one word each
+    trap 'kill $(started_by "$builder") 2>/dev/null; rm -rf "$work"' EXIT
+    started() { is_healthy || ! kill -0 "$builder" 2>/dev/null; }
+    echo "building; this takes some minutes"
+    within 1800 started || true
+    grep -E '^image +size:|^ +[^ ]*debian:bookworm-slim +[0-9]' "$work/log" || tail -n 30 "$work/log"
+    grep -o '^user: [0-9:]*' "$work/log" || true
+    local server=none pid
+    for pid in $(started_by "$builder"); do
+        if is_server "$pid"; then server=$pid; fi
+    done
+    stop() {
+        kill -TERM "$server"
+        code=0
+        wait "$builder" || code=$?
+    }
+    check "without a key it does not start, and says why" names_both_ways "$work/log"
+    check "and exits with 2" grep -q 'without a key: exit code 2' "$work/log"
+    check "is not root" grep -qE '^Uid:\s+10001\s+10001\s' "/proc/$server/status"
+    check "its health check succeeds" within 15 grep -q 'the health check succeeded' "$work/log"
+    try_server
+    ((failed == 0)) || tail -n 50 "$work/log"
+}
+
+if docker info >/dev/null 2>&1; then
+    with_engine
+elif [ -f "${AGUI_DOCKER_CHECK:=../shared/docker/check.sh}" ]; then
+    echo "no Docker engine answers; using $AGUI_DOCKER_CHECK"
+    with_script "$AGUI_DOCKER_CHECK"
+else
+    echo "no Docker engine answers, and there is no $AGUI_DOCKER_CHECK" >&2
+    exit 1
+fi
+echo "docker: $passed passed, $failed failed"
+((failed == 0))
