@@ -6,7 +6,7 @@ mod dice;
 mod legal;
 mod nonsense;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use agui_server::{
     agent::{AgentError, EventStream, RunContext},
@@ -14,22 +14,30 @@ use agui_server::{
     run::Runner,
 };
 use futures::{StreamExt as _, stream};
-use proptest::{
-    collection::vec,
-    prelude::*,
-    strategy::ValueTree as _,
-    test_runner::TestRunner,
-};
+use proptest::{collection::vec, prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 
 use dice::Dice;
-pub use legal::Walk;
+use legal::Walk;
 
 /// What an agent is asked and how it answers.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Script {
     pub input: RunAgentInput,
     pub events: Vec<Event>,
     pub ending: Ending,
+}
+
+/// A failing script is best read as what goes over the wire.
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let input = serde_json::to_string(&self.input).unwrap();
+        write!(f, "\ninput {input}\n{}\nending {:?}", lines(&self.events), self.ending)
+    }
+}
+
+/// Events as JSON, one a line.
+pub fn lines(events: &[Event]) -> String {
+    events.iter().map(|event| serde_json::to_string(event).unwrap()).collect::<Vec<_>>().join("\n")
 }
 
 /// What comes after an agent's last event.
@@ -105,13 +113,16 @@ fn ending(dice: &mut Dice<'_>) -> Ending {
 fn accident(events: &mut Vec<Event>, dice: &mut Dice<'_>) {
     let at = dice.below(events.len() + 1);
     let hit = events.get(at).cloned();
-    match (dice.below(4), hit) {
+    match (dice.below(6), hit) {
         (1, Some(_)) => drop(events.remove(at)),
         (2, Some(event)) => events.insert(at, event),
         (3, Some(_)) => {
             let other = dice.below(events.len());
             events.swap(at, other);
         }
+        // The same event in another's name, or again and late.
+        (4, Some(event)) => events[at] = event.attributed_to(dice.pick(&[None, Some("s1"), Some("s")]).map(Into::into)),
+        (5, Some(event)) => events.push(event),
         _ => events.insert(at, nonsense::event(dice)),
     }
 }

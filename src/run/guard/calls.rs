@@ -1,10 +1,14 @@
 //! Tool calls and their results.
 
-use super::{Guard, Owner, Violation, items::agree};
+use super::{
+    Guard, Owner, Violation,
+    items::agree,
+    known::{Known, Minted},
+};
 use crate::{
     protocol::{
         Event, EventType, MessageId, Role, ToolCallId,
-        event::{TextMessageRole, ToolCallArgs, ToolCallEnd, ToolCallResult, ToolCallStart},
+        event::{ToolCallArgs, ToolCallEnd, ToolCallResult, ToolCallStart},
     },
     run::EventSink,
 };
@@ -22,11 +26,13 @@ impl Guard {
     pub(super) fn call_start(&mut self, event: &ToolCallStart, out: &mut impl EventSink) -> Result<(), Violation> {
         let kind = EventType::ToolCallStart;
         let (id, tag) = (&event.tool_call_id, &event.subagent_run_id);
-        let (parent, parent_owner) = self.call_parent(event);
-        if let (Some(message), Some(owner)) = (&parent, &parent_owner) {
-            agree(kind, "parent message", message, owner, tag)?;
+        let (parent, known) = self.call_parent(event);
+        if let (Some(message), Some(known)) = (&parent, &known) {
+            agree(kind, "parent message", message, known.owner, tag)?;
         }
-        let owner = tag.clone().or(parent_owner.flatten());
+        // A call is its message's owner's, as far as the client knows whose the message is.
+        let inherited = known.filter(|known| known.said).and_then(|known| known.owner.clone());
+        let owner = tag.clone().or(inherited);
         match self.calls.check_start(kind, KIND, id, &owner)? {
             Some(closed) => {
                 if closed.detail.name != event.tool_call_name {
@@ -36,50 +42,42 @@ impl Guard {
                     return Err(Violation::new(kind, format!("tool call {id:?} is reopened in another message")));
                 }
             }
-            None if self.history.has_call(id) => {
+            None if self.history.call_owner(id).is_some() => {
                 let problem = format!("tool call {id:?} was made in an earlier run; only its result can follow");
                 return Err(Violation::new(kind, problem));
             }
             None => self.mint_holder(id, parent.as_ref(), &owner),
         }
-        let call = || Call { name: event.tool_call_name.clone(), parent: parent.clone(), answered: false };
-        self.calls.open(id, &owner, call);
+        let answered = self.answered.contains(id);
+        self.calls.open(id, &owner, || Call { name: event.tool_call_name.clone(), parent: parent.clone(), answered });
         let mut event = event.clone();
         event.parent_message_id = parent;
         out.emit(&event.into());
         Ok(())
     }
 
-    /// The assistant message that holds a call, and its owner where that is known.
+    /// The assistant message that holds a call, and what is known about it.
     ///
     /// Only an assistant's message can hold a call. A call that names another one is sent without a
     /// parent, which is what clients make of it, with less ado.
-    fn call_parent(&self, event: &ToolCallStart) -> (Option<MessageId>, Option<Owner>) {
-        let Some(parent) = &event.parent_message_id else { return (None, None) };
-        let (role, owner) = if let Some(text) = self.texts.get(parent) {
-            let assistant = text.detail.role == TextMessageRole::Assistant;
-            (Some(if assistant { Role::Assistant } else { Role::User }), Some(text.owner.clone()))
-        } else if let Some((role, owner)) = self.minted.get(parent) {
-            (Some(*role), Some(owner.clone()))
-        } else if self.thoughts.get(parent).is_some() || self.activities.contains_key(parent) {
-            (Some(Role::Reasoning), None)
-        } else {
-            (self.history.role(parent), None)
-        };
-        match role {
-            None | Some(Role::Assistant) => (Some(parent.clone()), owner),
-            Some(_) => {
+    fn call_parent(&self, event: &ToolCallStart) -> (Option<MessageId>, Option<Known<'_>>) {
+        // To clients, an empty parent is none.
+        let Some(parent) = event.parent_message_id.as_ref().filter(|id| !id.is_empty()) else { return (None, None) };
+        match self.known(parent) {
+            Some(known) if known.role != Role::Assistant => {
                 tracing::debug!(?parent, "a tool call names a message as its parent that is not the assistant's");
                 (None, None)
             }
+            known => (Some(parent.clone()), known),
         }
     }
 
     /// A call without a message to hold it makes one: under the parent's id, or else under its own.
     fn mint_holder(&mut self, id: &ToolCallId, parent: Option<&MessageId>, owner: &Owner) {
         let holder = parent.cloned().unwrap_or_else(|| id.as_str().into());
-        if self.texts.get(&holder).is_none() && self.history.role(&holder).is_none() {
-            self.minted.entry(holder).or_insert_with(|| (Role::Assistant, owner.clone()));
+        if self.known(&holder).is_none() {
+            let minted = Minted { role: Role::Assistant, owner: owner.clone(), name: None, by_call: true };
+            self.minted.insert(holder, minted);
         }
     }
 
@@ -96,17 +94,21 @@ impl Guard {
     pub(super) fn call_result(&mut self, event: &ToolCallResult, out: &mut impl EventSink) -> Result<bool, Violation> {
         let kind = EventType::ToolCallResult;
         let (message, owner) = (&event.message_id, &event.subagent_run_id);
-        self.claim(kind, message, Role::Tool, owner)?;
-        if self.minted.contains_key(message) || self.history.role(message).is_some() {
-            return Err(Violation::new(kind, format!("message id {message:?} already belongs to a tool message")));
+        if let Some(known) = self.known(message) {
+            let taken = format!("message id {message:?} already belongs to a message of role {}", known.role.as_str());
+            return Err(Violation::new(kind, taken));
         }
-        self.minted.insert(message.clone(), (Role::Tool, owner.clone()));
-        if let Some(call) = self.calls.get_mut(&event.tool_call_id) {
-            call.detail.answered = true;
-            if std::mem::take(&mut call.open) {
-                let end = Event::from(ToolCallEnd::new(event.tool_call_id.clone()));
-                out.emit(&end.attributed_to(call.owner.clone()));
+        let minted = Minted { role: Role::Tool, owner: owner.clone(), name: None, by_call: false };
+        self.minted.insert(message.clone(), minted);
+        match self.calls.get_mut(&event.tool_call_id) {
+            Some(call) => {
+                call.detail.answered = true;
+                if std::mem::take(&mut call.open) {
+                    let end = Event::from(ToolCallEnd::new(event.tool_call_id.clone()));
+                    out.emit(&end.attributed_to(call.owner.clone()));
+                }
             }
+            None => drop(self.answered.insert(event.tool_call_id.clone())),
         }
         Ok(true)
     }

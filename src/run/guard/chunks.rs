@@ -244,9 +244,7 @@ impl Guard {
                 let mut start = ReasoningMessageStart::new(id.clone());
                 start.subagent_run_id = chunk.subagent_run_id.clone();
                 start.base = opener_base(&chunk.base);
-                if self.thought_start(&start)? {
-                    out.emit(&start.into());
-                }
+                self.thought_start(&start, out)?;
                 self.lanes.push(Lane { owner: chunk.subagent_run_id.clone(), item: Chunked::Thought(id.clone()) });
                 (id, chunk.subagent_run_id.clone(), true)
             }

@@ -1,64 +1,69 @@
-//! What the input's messages already named. Ids are unique within a thread, so an event of this run
-//! must not take one for something else.
+//! What the conversation already had before this run. Ids are unique within a thread, so an event of this
+//! run must not take one for something else.
 
-use std::{
-    cell::RefCell,
-    collections::{HashMap, HashSet},
-};
+use std::{cell::RefCell, collections::HashMap};
 
+use super::Owner;
 use crate::protocol::{Message, MessageId, Role, ToolCallId};
 
 /// How many look-ups go through the list before an index pays for itself.
 const SCANS: u32 = 16;
 
-/// The messages and tool calls of earlier runs.
+/// The messages of earlier runs, and the tool calls of those and of snapshots.
 #[derive(Default)]
 pub(super) struct History {
-    messages: Vec<(MessageId, Role)>,
-    calls: HashSet<ToolCallId>,
+    messages: Vec<Earlier>,
+    calls: HashMap<ToolCallId, Owner>,
     index: RefCell<Index>,
+}
+
+/// A message of an earlier run.
+pub(super) struct Earlier {
+    id: MessageId,
+    pub(super) role: Role,
+    pub(super) owner: Owner,
+    pub(super) name: Option<Box<str>>,
 }
 
 #[derive(Default)]
 struct Index {
     scans: u32,
-    roles: Option<HashMap<MessageId, Role>>,
+    positions: Option<HashMap<MessageId, usize>>,
 }
 
 impl History {
     pub(super) fn of(messages: &[Message]) -> Self {
-        let calls = messages.iter().filter_map(|message| match message {
-            Message::Assistant(assistant) => Some(assistant.tool_calls()),
-            _ => None,
-        });
-        Self {
-            messages: messages.iter().map(|message| (message.id().clone(), message.role())).collect(),
-            calls: calls.flatten().map(|call| call.id.clone()).collect(),
-            index: RefCell::default(),
+        let mut history = Self { messages: Vec::with_capacity(messages.len()), ..Self::default() };
+        for message in messages {
+            let owner = message.subagent_run_id().cloned();
+            if let Message::Assistant(assistant) = message {
+                history.calls.extend(assistant.tool_calls().iter().map(|call| (call.id.clone(), owner.clone())));
+            }
+            let name = message.name().map(Box::from);
+            history.messages.push(Earlier { id: message.id().clone(), role: message.role(), owner, name });
         }
+        history
     }
 
-    /// The role of an earlier message.
-    pub(super) fn role(&self, id: &MessageId) -> Option<Role> {
+    pub(super) fn message(&self, id: &str) -> Option<&Earlier> {
         let mut index = self.index.borrow_mut();
-        if let Some(roles) = &index.roles {
-            return roles.get(id).copied();
+        if index.positions.is_none() && index.scans < SCANS {
+            index.scans += 1;
+            return self.messages.iter().find(|message| *message.id == *id);
         }
-        index.scans += 1;
-        if index.scans > SCANS {
-            let roles: HashMap<_, _> = self.messages.iter().cloned().collect();
-            let role = roles.get(id).copied();
-            index.roles = Some(roles);
-            return role;
-        }
-        self.messages.iter().find(|(known, _)| known == id).map(|(_, role)| *role)
+        let positions = index.positions.get_or_insert_with(|| {
+            let of_ids = self.messages.iter().enumerate();
+            of_ids.map(|(position, message)| (message.id.clone(), position)).collect()
+        });
+        positions.get(id).map(|position| &self.messages[*position])
     }
 
-    pub(super) fn has_call(&self, id: &ToolCallId) -> bool {
-        self.calls.contains(id)
+    /// Whose an earlier call is, if there is one.
+    pub(super) fn call_owner(&self, id: &str) -> Option<&Owner> {
+        self.calls.get(id)
     }
 
-    pub(super) fn add_call(&mut self, id: ToolCallId) {
-        self.calls.insert(id);
+    pub(super) fn set_call(&mut self, id: ToolCallId, owner: Owner) {
+        self.calls.insert(id, owner);
     }
 }

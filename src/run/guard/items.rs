@@ -108,6 +108,16 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> Items<K, D> {
         closed
     }
 
+    /// Whether an item is open.
+    pub(super) fn is_open(&self, id: &str) -> bool {
+        self.items.get(id).is_some_and(|item| item.open)
+    }
+
+    /// Forgets an item, as if it had never been.
+    pub(super) fn forget(&mut self, id: &str) {
+        self.items.shift_remove(id);
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &Item<D>)> {
         self.items.iter()
     }

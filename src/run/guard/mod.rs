@@ -19,20 +19,22 @@ mod chunks;
 mod closing;
 mod history;
 mod items;
+mod known;
 mod reasoning;
 mod state;
 mod subagents;
 mod texts;
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use indexmap::{IndexMap, IndexSet};
 
-use self::{calls::Call, chunks::Lane, history::History, items::Items, texts::Text};
+use self::{calls::Call, chunks::Lane, history::History, items::Items, known::Minted, texts::Text};
 use super::EventSink;
-use crate::protocol::{
-    Event, EventType, MessageId, Role, RunAgentInput, SubagentRunId, ToolCallId, event::StepFinished,
-};
+use crate::protocol::{Event, EventType, MessageId, RunAgentInput, SubagentRunId, ToolCallId, event::StepFinished};
 
 pub(super) use closing::Closing;
 
@@ -74,7 +76,9 @@ pub struct Guard {
     activities: HashMap<MessageId, Owner>,
     /// Messages that exist without having been streamed: tool results, the messages that hold tool calls,
     /// and what a snapshot brought.
-    minted: HashMap<MessageId, (Role, Owner)>,
+    minted: HashMap<MessageId, Minted>,
+    /// Calls that were answered before they were made in this run.
+    answered: HashSet<ToolCallId>,
     lanes: Vec<Lane>,
     history: History,
     omit_pending: bool,
@@ -115,9 +119,9 @@ impl Guard {
             Event::ToolCallStart(e) => return self.call_start(e, out),
             Event::ToolCallEnd(e) => self.call_end(e)?,
             Event::ToolCallResult(e) => self.call_result(e, out)?,
-            Event::ReasoningStart(e) => self.span_start(e)?,
+            Event::ReasoningStart(e) => return self.span_start(e, out),
             Event::ReasoningEnd(e) => self.span_end(e)?,
-            Event::ReasoningMessageStart(e) => self.thought_start(e)?,
+            Event::ReasoningMessageStart(e) => return self.thought_start(e, out),
             Event::ReasoningMessageEnd(e) => self.thought_end(e)?,
             Event::ReasoningEncryptedValue(e) => self.encrypted_value(e)?,
             Event::TextMessageChunk(e) => return self.text_chunk(e, out),
@@ -138,7 +142,7 @@ impl Guard {
             Event::SubagentError(e) => self.subagent_ended(&e.subagent_run_id, out),
             Event::ActivitySnapshot(e) => self.activity_snapshot(e)?,
             Event::ActivityDelta(e) => self.activity_delta(e)?,
-            Event::MessagesSnapshot(e) => self.messages_snapshot(e),
+            Event::MessagesSnapshot(e) => self.messages_snapshot(e)?,
             Event::StateDelta(e) => state::check_patch(EventType::StateDelta, &e.delta)?,
             Event::StateSnapshot(_) | Event::Raw(_) | Event::Custom(_) => true,
             Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_) => {
@@ -154,29 +158,6 @@ impl Guard {
     /// A step that is not open, or not open for this owner, has nothing to finish.
     fn step_finished(&mut self, event: &StepFinished) -> bool {
         self.steps.shift_remove(&(event.subagent_run_id.clone(), event.step_name.clone()))
-    }
-
-    /// Checks that a message of `role` may be opened under an id: nothing else has the id, in this run or before it.
-    fn claim(&self, event: EventType, id: &MessageId, role: Role, owner: &Owner) -> Result<(), Violation> {
-        let taken_by = |other: Role| {
-            Violation::new(event, format!("message id {id:?} already belongs to a message of role {}", other.as_str()))
-        };
-        let found = if let Some(text) = self.texts.get(id) {
-            Some(text.detail.role.into())
-        } else if self.thoughts.get(id).is_some() {
-            Some(Role::Reasoning)
-        } else if self.activities.contains_key(id) {
-            Some(Role::Activity)
-        } else if let Some((role, minted_by)) = self.minted.get(id) {
-            items::agree(event, "message", id, minted_by, owner)?;
-            Some(*role)
-        } else {
-            self.history.role(id)
-        };
-        match found {
-            Some(other) if other != role => Err(taken_by(other)),
-            _ => Ok(()),
-        }
     }
 }
 

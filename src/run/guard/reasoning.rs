@@ -1,31 +1,39 @@
 //! Reasoning spans and reasoning messages, and the artefacts that belong to them.
 
 use super::{Guard, Owner, Violation, items::agree};
-use crate::protocol::{
-    EventType, MessageId, Role,
-    event::{
-        EncryptedValueSubtype, ReasoningEncryptedValue, ReasoningEnd, ReasoningMessageContent, ReasoningMessageEnd,
-        ReasoningMessageStart, ReasoningStart,
+use crate::{
+    protocol::{
+        Event, EventType, MessageId, Role,
+        event::{
+            EncryptedValueSubtype, ReasoningEncryptedValue, ReasoningEnd, ReasoningMessageContent, ReasoningMessageEnd,
+            ReasoningMessageStart, ReasoningStart,
+        },
     },
+    run::EventSink,
 };
 
 const SPAN: &str = "reasoning span";
 const MESSAGE: &str = "reasoning message";
 
 impl Guard {
-    pub(super) fn span_start(&mut self, event: &ReasoningStart) -> Result<bool, Violation> {
+    pub(super) fn span_start(&mut self, event: &ReasoningStart, out: &mut impl EventSink) -> Result<(), Violation> {
         let (id, owner) = (&event.message_id, &event.subagent_run_id);
         self.spans.check_start(EventType::ReasoningStart, SPAN, id, owner)?;
         let owner = self.reasoning_owner(EventType::ReasoningStart, id, owner)?;
         self.spans.open(id, &owner, || ());
-        Ok(true)
+        out.emit(&Event::from(event.clone()).attributed_to(owner));
+        Ok(())
     }
 
     pub(super) fn span_end(&mut self, event: &ReasoningEnd) -> Result<bool, Violation> {
         self.spans.close(EventType::ReasoningEnd, SPAN, &event.message_id, &event.subagent_run_id)
     }
 
-    pub(super) fn thought_start(&mut self, event: &ReasoningMessageStart) -> Result<bool, Violation> {
+    pub(super) fn thought_start(
+        &mut self,
+        event: &ReasoningMessageStart,
+        out: &mut impl EventSink,
+    ) -> Result<(), Violation> {
         let kind = EventType::ReasoningMessageStart;
         let (id, owner) = (&event.message_id, &event.subagent_run_id);
         if self.thoughts.check_start(kind, MESSAGE, id, owner)?.is_none() {
@@ -33,7 +41,8 @@ impl Guard {
         }
         let owner = self.reasoning_owner(kind, id, owner)?;
         self.thoughts.open(id, &owner, || ());
-        Ok(true)
+        out.emit(&Event::from(event.clone()).attributed_to(owner));
+        Ok(())
     }
 
     pub(super) fn thought_content(&mut self, event: &ReasoningMessageContent) -> Result<bool, Violation> {
@@ -46,11 +55,13 @@ impl Guard {
         self.thoughts.close(EventType::ReasoningMessageEnd, MESSAGE, &event.message_id, &event.subagent_run_id)
     }
 
-    /// A span and a message may share an id, and then they share an owner: the first one's.
+    /// A span and a message may share an id, and then they share an owner, the first one's. A start that
+    /// leaves it out is sent with it: not every reader looks at the span.
     fn reasoning_owner(&self, event: EventType, id: &MessageId, tag: &Owner) -> Result<Owner, Violation> {
-        let earlier = self.spans.get(id).or_else(|| self.thoughts.get(id));
-        match earlier {
-            Some(item) => agree(event, MESSAGE, id, &item.owner, tag).map(|()| item.owner.clone()),
+        let span = self.spans.get(id).map(|span| &span.owner);
+        let message = || self.known(id).filter(|known| known.said && known.role == Role::Reasoning);
+        match span.or_else(|| message().map(|known| known.owner)) {
+            Some(owner) => agree(event, MESSAGE, id, owner, tag).map(|()| owner.clone()),
             None => Ok(tag.clone()),
         }
     }
@@ -58,12 +69,12 @@ impl Guard {
     pub(super) fn encrypted_value(&mut self, event: &ReasoningEncryptedValue) -> Result<bool, Violation> {
         let id = event.entity_id.as_str();
         let owner = match event.subtype {
-            EncryptedValueSubtype::ToolCall => self.calls.get(id).map(|call| &call.owner),
+            EncryptedValueSubtype::ToolCall => {
+                self.calls.get(id).map(|call| &call.owner).or_else(|| self.history.call_owner(id))
+            }
             EncryptedValueSubtype::Message => {
-                let text = self.texts.get(id).map(|text| &text.owner);
-                let minted = || self.minted.get(id).map(|(_, owner)| owner);
-                let thought = || self.spans.get(id).or_else(|| self.thoughts.get(id)).map(|item| &item.owner);
-                text.or_else(minted).or_else(thought)
+                let span = || self.spans.get(id).map(|span| &span.owner);
+                self.known(id).map(|known| known.owner).or_else(span)
             }
         };
         if let Some(owner) = owner {

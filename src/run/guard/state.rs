@@ -1,8 +1,10 @@
 //! Snapshots and patches: of activities, of the conversation, and the form of patches.
 
-use super::{Guard, Violation, items::agree};
+use std::collections::HashSet;
+
+use super::{Guard, Violation, items::agree, known::Minted};
 use crate::protocol::{
-    EventType, JsonPatch, Message, Role,
+    EventType, JsonPatch, Message, PatchOperation, Role,
     event::{ActivityDelta, ActivitySnapshot, MessagesSnapshot},
     patch::is_pointer,
 };
@@ -12,65 +14,120 @@ const ACTIVITY: &str = "activity";
 impl Guard {
     pub(super) fn activity_snapshot(&mut self, event: &ActivitySnapshot) -> Result<bool, Violation> {
         let kind = EventType::ActivitySnapshot;
-        let (id, owner) = (&event.message_id, &event.subagent_run_id);
-        match self.activities.get(id) {
-            // Only a replacing snapshot gives the activity to another owner.
-            Some(established) if event.replace == Some(false) => agree(kind, ACTIVITY, id, established, owner)?,
-            Some(_) => drop(self.activities.insert(id.clone(), owner.clone())),
-            None => {
-                self.claim(kind, id, Role::Activity, owner)?;
-                self.activities.insert(id.clone(), owner.clone());
+        let (id, tag) = (&event.message_id, &event.subagent_run_id);
+        let owner = match self.known(id) {
+            Some(known) if known.role == Role::Activity => {
+                // Only a replacing snapshot gives the activity to another owner.
+                if event.replace == Some(false) {
+                    agree(kind, ACTIVITY, id, known.owner, tag)?;
+                    known.owner.clone()
+                } else {
+                    tag.clone()
+                }
             }
-        }
+            _ => {
+                self.claim(kind, id, Role::Activity, tag)?;
+                tag.clone()
+            }
+        };
+        self.activities.insert(id.clone(), owner);
         Ok(true)
     }
 
     pub(super) fn activity_delta(&mut self, event: &ActivityDelta) -> Result<bool, Violation> {
         let kind = EventType::ActivityDelta;
         let id = &event.message_id;
-        match self.activities.get(id) {
-            Some(owner) => agree(kind, ACTIVITY, id, owner, &event.subagent_run_id)?,
-            None if self.history.role(id) == Some(Role::Activity) => {}
+        match self.known(id).filter(|known| known.role == Role::Activity) {
+            Some(known) => agree(kind, ACTIVITY, id, known.owner, &event.subagent_run_id)?,
             None => return Err(Violation::new(kind, format!("activity {id:?} has no snapshot that it could amend"))),
         }
-        check_patch(kind, &event.patch)
+        check_patch(kind, &event.patch)?;
+        let keeps_object = |operation: &PatchOperation| match operation {
+            PatchOperation::Add { value, .. } | PatchOperation::Replace { value, .. } => value.is_object(),
+            PatchOperation::Test { .. } => true,
+            PatchOperation::Remove { .. } | PatchOperation::Move { .. } | PatchOperation::Copy { .. } => false,
+        };
+        if event.patch.iter().any(|operation| operation.pointers().0.is_empty() && !keeps_object(operation)) {
+            return Err(Violation::new(
+                kind,
+                "an activity's content is an object, and the patch puts something else there",
+            ));
+        }
+        Ok(true)
     }
 
-    /// A snapshot restates the conversation, and with it whose each message is.
-    pub(super) fn messages_snapshot(&mut self, event: &MessagesSnapshot) -> bool {
+    /// A snapshot restates the conversation, and with it what each message is and whose.
+    pub(super) fn messages_snapshot(&mut self, event: &MessagesSnapshot) -> Result<bool, Violation> {
+        self.check_snapshot(event)?;
         for message in &event.messages {
-            let (id, owner) = (message.id(), message.subagent_run_id().cloned());
+            let (id, role, owner) = (message.id(), message.role(), message.subagent_run_id().cloned());
+            let name = message.name().map(str::to_owned);
             if let Message::Assistant(assistant) = message {
                 for call in assistant.tool_calls() {
                     match self.calls.get_mut(&call.id) {
                         Some(known) => known.owner = owner.clone(),
-                        None => self.history.add_call(call.id.clone()),
+                        None => self.history.set_call(call.id.clone(), owner.clone()),
                     }
                 }
             }
-            if message.role() == Role::Activity {
+            if role == Role::Reasoning
+                && let Some(span) = self.spans.get_mut(id)
+            {
+                span.owner = owner.clone();
+            }
+            if self.known(id).is_some_and(|known| known.role != role) {
+                self.texts.forget(id);
+                self.thoughts.forget(id);
+                self.activities.remove(id);
+            }
+            if role == Role::Activity {
                 self.activities.insert(id.clone(), owner);
             } else if let Some(text) = self.texts.get_mut(id) {
                 text.owner = owner;
+                text.detail.name = name;
             } else if let Some(thought) = self.thoughts.get_mut(id) {
-                thought.owner = owner.clone();
-                if let Some(span) = self.spans.get_mut(id) {
-                    span.owner = owner;
-                }
+                thought.owner = owner;
             } else {
-                self.minted.insert(id.clone(), (message.role(), owner));
+                self.minted.insert(id.clone(), Minted { role, owner, name, by_call: false });
             }
         }
-        true
+        Ok(true)
+    }
+
+    fn check_snapshot(&self, event: &MessagesSnapshot) -> Result<(), Violation> {
+        let refuse = |problem: String| Err(Violation::new(EventType::MessagesSnapshot, problem));
+        let (mut ids, mut calls) = (HashSet::new(), HashSet::new());
+        for message in &event.messages {
+            let id = message.id();
+            if !ids.insert(id) {
+                return refuse(format!("message {id:?} is in it twice"));
+            }
+            let open = self.texts.is_open(id) || self.thoughts.is_open(id);
+            if open && self.known(id).is_some_and(|known| known.role != message.role()) {
+                return refuse(format!("message {id:?} is open, and has another role in it"));
+            }
+            if let Message::Assistant(assistant) = message
+                && let Some(twice) = assistant.tool_calls().iter().find(|call| !calls.insert(&call.id))
+            {
+                return refuse(format!("tool call {:?} is in it twice", twice.id));
+            }
+        }
+        Ok(())
     }
 }
 
-/// Whether every pointer of a patch is one. Whether the patch applies is for the client to see.
+/// Whether every pointer of a patch is one, and nothing is moved into itself, of which clients make a value
+/// without an end. Whether the patch applies is for the client to see.
 pub(super) fn check_patch(event: EventType, patch: &JsonPatch) -> Result<bool, Violation> {
     for operation in patch {
         let (path, from) = operation.pointers();
         if let Some(text) = [Some(path), from].into_iter().flatten().find(|text| !is_pointer(text)) {
             return Err(Violation::new(event, format!("{text:?} is not a JSON Pointer")));
+        }
+        if let PatchOperation::Move { from, path } = operation
+            && path.strip_prefix(from.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        {
+            return Err(Violation::new(event, format!("{from:?} is moved into itself, to {path:?}")));
         }
     }
     Ok(true)

@@ -166,7 +166,10 @@ fn what_cannot_be_repaired_is_a_violation_that_says_why() {
             json!([result("a"), text_start("a")]),
             "TEXT_MESSAGE_START: message id \"a\" already belongs to a message of role tool",
         ),
-        (json!([result("a"), result("a")]), "TOOL_CALL_RESULT: message id \"a\" already belongs to a tool message"),
+        (
+            json!([result("a"), result("a")]),
+            "TOOL_CALL_RESULT: message id \"a\" already belongs to a message of role tool",
+        ),
         (json!([call_start("c"), call_start("c")]), "TOOL_CALL_START: tool call \"c\" is already open"),
         (
             json!([call_start("c"), call_end("c"), { "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "g" }]),
@@ -395,8 +398,8 @@ fn history_is_found_also_when_it_is_long_and_often_asked() {
     let messages = (0..100).map(|n| Message::user(format!("u{n}"), "x")).collect();
     let mut guard = Guard::new(&RunAgentInput::new("t", "r", messages));
     for n in 0..100 {
-        assert_eq!(guard.history.role(&format!("u{n}").into()), Some(Role::User));
-        assert_eq!(guard.history.role(&format!("x{n}").into()), None);
+        assert_eq!(guard.known(&format!("u{n}")).unwrap().role, crate::protocol::Role::User);
+        assert!(guard.known(&format!("x{n}")).is_none());
     }
     let start: Event = serde_json::from_value(text_start("u99")).unwrap();
     guard.admit(start, &mut Vec::new()).unwrap_err();

@@ -27,7 +27,14 @@ impl Guard {
                     return Err(Violation::new(kind, format!("message {id:?} is reopened with another name")));
                 }
             }
-            None => self.claim(kind, id, role.into(), owner)?,
+            None => {
+                let known = self.claim(kind, id, role.into(), owner)?;
+                if known
+                    .is_some_and(|known| !known.by_call && event.name.is_some() && known.name != event.name.as_deref())
+                {
+                    return Err(Violation::new(kind, format!("message {id:?} is known under another name")));
+                }
+            }
         }
         self.texts.open(id, owner, || Text { role, name: event.name.clone() });
         Ok(true)

@@ -71,7 +71,7 @@ impl Transcript {
     /// parent's id, or under the call's when there is no parent or the parent is not an assistant's message.
     fn holder(&mut self, event: &ToolCallStart) -> usize {
         let own = || MessageId::from(event.tool_call_id.as_str());
-        let id = match &event.parent_message_id {
+        let id = match event.parent_message_id.as_ref().filter(|id| !id.is_empty()) {
             Some(parent) => match self.position(parent) {
                 Some(index) if matches!(self.messages[index], Message::Assistant(_)) => return index,
                 Some(_) => own(),

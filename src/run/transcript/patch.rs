@@ -200,7 +200,7 @@ impl<'p> Patching<'_, 'p> {
 enum Indices {
     /// As the numbers of items.
     Exact,
-    /// Also with zeros before the number, and `-` as the end.
+    /// Also with zeros before the number, nothing as the first, and `-` as the end.
     Lenient,
 }
 
@@ -210,9 +210,13 @@ impl Indices {
         if token == "-" {
             return lenient.then_some(length);
         }
-        let is_number = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit());
-        let is_canonical = token == "0" || !token.starts_with('0');
-        if is_number && (lenient || is_canonical) { token.parse().ok() } else { None }
+        let is_number = token.bytes().all(|byte| byte.is_ascii_digit());
+        let is_canonical = token == "0" || !(token.is_empty() || token.starts_with('0'));
+        match token {
+            "" => lenient.then_some(0),
+            _ if is_number && (lenient || is_canonical) => token.parse().ok(),
+            _ => None,
+        }
     }
 }
 

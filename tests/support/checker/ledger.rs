@@ -7,7 +7,7 @@ mod messages;
 use std::collections::{HashMap, HashSet};
 
 use agui_server::protocol::{
-    Event, JsonObject, Message, MessageId, RunAgentInput, SubagentRunId, ToolCallId,
+    Event, JsonObject, Message, MessageId, Role, RunAgentInput, SubagentRunId, ToolCallId,
     event::{EncryptedValueSubtype, MessagesSnapshot, ReasoningEncryptedValue, SubagentStarted},
 };
 
@@ -34,7 +34,7 @@ impl Ledger {
     pub(super) fn new(input: &RunAgentInput) -> Self {
         let mut ledger = Self {
             messages: Messages::default(),
-            calls: Calls::new(input),
+            calls: Calls::default(),
             spans: HashMap::new(),
             steps: HashSet::new(),
             subagents: HashMap::new(),
@@ -42,7 +42,7 @@ impl Ledger {
         };
         for message in &input.messages {
             ledger.messages.restate(message);
-            ledger.calls.restate(message);
+            ledger.calls.restate(message, true);
         }
         ledger
     }
@@ -53,11 +53,11 @@ impl Ledger {
         self.attributed.extend(tag.cloned());
         match event {
             Event::TextMessageStart(e) => {
-                self.messages.open_text(&e.message_id, e.role.unwrap_or_default().into(), &e.name, tag)
+                self.messages.open(&e.message_id, e.role.unwrap_or_default().into(), e.name.as_ref(), tag)
             }
             Event::TextMessageContent(e) => self.messages.text(&e.message_id)?.proceed(tag),
             Event::TextMessageEnd(e) => self.messages.text(&e.message_id)?.close(tag),
-            Event::ReasoningMessageStart(e) => self.messages.open_reasoning(&e.message_id, tag),
+            Event::ReasoningMessageStart(e) => self.messages.open(&e.message_id, Role::Reasoning, None, tag),
             Event::ReasoningMessageContent(e) => self.messages.reasoning(&e.message_id)?.proceed(tag),
             Event::ReasoningMessageEnd(e) => self.messages.reasoning(&e.message_id)?.close(tag),
             Event::ReasoningStart(e) => self.open_span(&e.message_id, tag),
@@ -72,7 +72,8 @@ impl Ledger {
             Event::ToolCallEnd(e) => self.calls.open_call(&e.tool_call_id)?.close(tag),
             Event::ToolCallResult(e) => {
                 self.messages.result(&e.message_id, tag)?;
-                self.calls.answer(&e.tool_call_id)
+                self.calls.answer(&e.tool_call_id);
+                Ok(())
             }
             Event::StepStarted(e) => {
                 let is_new = self.steps.insert((tag.cloned(), e.step_name.clone()));
@@ -104,7 +105,7 @@ impl Ledger {
         let spans = self.spans.iter().filter(|(_, (_, open))| *open).map(|(id, _)| format!("span {id:?}"));
         let steps = self.steps.iter().map(|(owner, name)| format!("step {name:?} of {owner:?}"));
         let subagents = self.subagents.iter().filter(|(_, active)| **active).map(|(id, _)| format!("subagent {id:?}"));
-        self.messages.open().chain(self.calls.open_calls()).chain(spans).chain(steps).chain(subagents).collect()
+        self.messages.open_ones().chain(self.calls.open_calls()).chain(spans).chain(steps).chain(subagents).collect()
     }
 
     /// The calls this run has made and not answered, in the order they were made.
@@ -113,12 +114,9 @@ impl Ledger {
     }
 
     fn open_span(&mut self, id: &MessageId, tag: Option<&SubagentRunId>) -> Verdict {
-        if let Some((owner, open)) = self.spans.get(id) {
-            demand(!open, || format!("the span {id:?} is open already"))?;
-            demand(owner.as_ref() == tag, || format!("the span {id:?} is reopened by another owner"))?;
-        }
-        self.spans.insert(id.clone(), (tag.cloned(), true));
-        Ok(())
+        let (owner, open) = self.spans.entry(id.clone()).or_insert_with(|| (tag.cloned(), false));
+        demand(!std::mem::replace(open, true), || format!("the span {id:?} is open already"))?;
+        agrees(tag, owner.as_ref())
     }
 
     fn close_span(&mut self, id: &MessageId, tag: Option<&SubagentRunId>) -> Verdict {
@@ -153,26 +151,21 @@ impl Ledger {
         demand(was_active, || format!("{id:?} is not active"))
     }
 
-    /// A snapshot of the conversation says anew what each message is and whose, but a message stays of the
-    /// role it had, and what is open stays open.
+    /// A snapshot of the conversation says anew what each message is and whose, and what is open stays open.
     fn reconcile(&mut self, event: &MessagesSnapshot) -> Verdict {
         let (mut ids, mut call_ids) = (HashSet::new(), HashSet::new());
         for message in &event.messages {
             let id = message.id();
             demand(ids.insert(id), || format!("the message {id:?} is there twice"))?;
-            self.messages.demand_role(id, message.role())?;
+            self.messages.demand_role_if_open(id, message.role())?;
             for call in calls_of(message) {
                 demand(call_ids.insert(&call.id), || format!("the call {:?} is there twice", call.id))?;
-            }
-            if let Message::Tool(answer) = message {
-                self.calls.demand_no_made_up_answer(answer)?;
             }
         }
         for message in &event.messages {
             self.messages.restate(message);
-            self.calls.restate(message);
+            self.calls.restate(message, false);
         }
-        self.messages.drop_activities_but(&event.messages);
         Ok(())
     }
 }

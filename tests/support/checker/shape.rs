@@ -33,6 +33,11 @@ fn no_null_for_absent(value: &Value, path: &str) -> Verdict {
 }
 
 fn pointers(operation: &Value) -> Verdict {
+    if let ("move", Some(from), Some(path)) =
+        (operation["op"].as_str().unwrap_or_default(), operation["from"].as_str(), operation["path"].as_str())
+    {
+        demand(!path.starts_with(&format!("{from}/")), || format!("{from:?} moves into itself, to {path:?}"))?;
+    }
     ["path", "from"].iter().filter_map(|member| operation[member].as_str()).try_for_each(|pointer| {
         let rooted = pointer.is_empty() || pointer.starts_with('/');
         let escaped = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));

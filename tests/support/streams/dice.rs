@@ -23,27 +23,32 @@ impl<'a> Dice<'a> {
         self.below(one_in) == one_in - 1
     }
 
-    pub(super) fn pick<'b, T>(&mut self, options: &'b [T]) -> &'b T {
-        &options[self.below(options.len())]
+    pub(super) fn pick<T: Copy>(&mut self, options: &[T]) -> T {
+        options[self.below(options.len())]
     }
 
     pub(super) fn maybe<T>(&mut self, one_in: usize, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
         self.chance(one_in).then(|| make(self))
     }
 
-    /// An id of a message, a span or an activity.
+    /// An id of a message, a span or an activity. Those with a number are ids of a [`Walk`](super::Walk), too.
     pub(super) fn id(&mut self) -> &'static str {
-        self.pick(&["a", "b", "c", "d", "e", "a", "b", "c", "d", "e", ""])
+        self.pick(&["a", "b", "c", "d", "a", "b", "c", "d", "m1", "m2", "m3", ""])
     }
 
     /// An id of a call; some are ids of messages, too.
     pub(super) fn call_id(&mut self) -> &'static str {
-        self.pick(&["x", "y", "z", "a", "b", "x", "y", "z", ""])
+        self.pick(&["x", "y", "x", "y", "a", "b", "c1", "c2", "c3", ""])
+    }
+
+    /// Text of which there is some: the server leaves out deltas that say nothing.
+    pub(super) fn word(&mut self) -> &'static str {
+        self.pick(&["word ", "{\"a\":", "é\n\u{2028}\"", "1}"])
     }
 
     /// The empty text is an invocation's id like any other.
     pub(super) fn owner(&mut self) -> Option<SubagentRunId> {
-        [None, None, None, None, None, None, Some("s"), Some("s"), Some("t"), Some("")][self.below(10)].map(Into::into)
+        self.pick(&[None, None, None, None, None, None, Some("s"), Some("s"), Some("s1"), Some("")]).map(Into::into)
     }
 
     pub(super) fn text(&mut self) -> &'static str {

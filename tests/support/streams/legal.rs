@@ -26,6 +26,8 @@ pub struct Walk {
     /// Every invocation that was announced, and whether it is active.
     subagents: Vec<(SubagentRunId, bool)>,
     ids: usize,
+    /// Goes with the next event.
+    metadata: Option<JsonObject>,
     events: Vec<Event>,
 }
 
@@ -38,6 +40,8 @@ struct Item {
 
 struct Text {
     item: Item,
+    /// Whether no event of this run has opened the message: it is the input's, or was brought along by a call.
+    unopened: bool,
     role: Option<TextMessageRole>,
     name: Option<String>,
 }
@@ -66,6 +70,7 @@ impl Walk {
             steps: Vec::new(),
             subagents: Vec::new(),
             ids: 0,
+            metadata: None,
             events: Vec::new(),
         }
     }
@@ -73,6 +78,7 @@ impl Walk {
     /// Sends a legal event, or a few.
     pub(super) fn step(&mut self, dice: &mut Dice<'_>) {
         let before = self.events.len();
+        self.metadata = dice.maybe(4, Dice::object);
         match dice.below(24) {
             0 | 1 => self.start_text(dice),
             2..=4 => self.continue_text(dice),
@@ -94,36 +100,46 @@ impl Walk {
         if self.events.len() == before {
             self.start_text(dice);
         }
-        if let Some(metadata) = dice.maybe(4, Dice::object) {
-            // The last event was applied already; metadata of it counts from here on.
-            self.annotate(metadata);
-        }
     }
 
     /// Closes what is open. The stream can end here.
     pub fn finish(mut self) -> Vec<Event> {
-        let texts = self.texts.iter().filter(|text| text.item.open).map(|text| end_of_text(&text.item));
-        let calls = self.calls.iter().filter(|call| call.open).map(|call| ToolCallEnd::new(call.id.clone()).into());
-        let reasonings = self.reasonings.iter().filter(|item| item.open).map(end_of_reasoning);
-        let spans = self.spans.iter().filter(|item| item.open).map(end_of_span);
-        let steps = self.steps.iter().map(|(name, owner)| Event::from(StepFinished::new(*name)).attributed_to(owner.clone()));
-        let active = self.subagents.iter().filter(|(_, active)| *active);
-        let subagents = active.rev().map(|(id, _)| SubagentFinished::new(id.clone()).into());
-        let ends: Vec<Event> = texts.chain(calls).chain(reasonings).chain(spans).chain(steps).chain(subagents).collect();
-        self.events.extend(ends);
+        self.close_all(|_| true);
+        let active = self.subagents.into_iter().rev().filter(|(_, active)| *active);
+        self.events.extend(active.map(|(id, _)| SubagentFinished::new(id).into()));
         self.events
     }
 
-    fn send(&mut self, event: impl Into<Event>, owner: Owner) {
-        let event = event.into().attributed_to(owner);
-        self.transcript.apply(&event);
-        self.events.push(event);
+    /// Closes the items of some owners.
+    fn close_all(&mut self, of: impl Fn(&Owner) -> bool) {
+        let mut ends = Vec::new();
+        for text in self.texts.iter_mut().map(|text| &mut text.item).filter(|item| item.open && of(&item.owner)) {
+            text.open = false;
+            ends.push(TextMessageEnd::new(text.id.clone()).into());
+        }
+        for call in self.calls.iter_mut().filter(|call| call.open && of(&call.owner)) {
+            call.open = false;
+            ends.push(ToolCallEnd::new(call.id.clone()).into());
+        }
+        for thought in self.reasonings.iter_mut().filter(|item| item.open && of(&item.owner)) {
+            thought.open = false;
+            ends.push(ReasoningMessageEnd::new(thought.id.clone()).into());
+        }
+        for span in self.spans.iter_mut().filter(|item| item.open && of(&item.owner)) {
+            span.open = false;
+            ends.push(ReasoningEnd::new(span.id.clone()).into());
+        }
+        ends.into_iter().for_each(|end: Event| self.send(end, None));
+        for (name, owner) in self.steps.extract_if(.., |(_, owner)| of(owner)).collect::<Vec<_>>() {
+            self.send(StepFinished::new(name), owner);
+        }
     }
 
-    fn annotate(&mut self, metadata: JsonObject) {
-        if let Some(last) = self.events.last_mut() {
-            last.base_mut().set_metadata(Some(metadata));
-        }
+    fn send(&mut self, event: impl Into<Event>, owner: Owner) {
+        let mut event = event.into().attributed_to(owner);
+        event.base_mut().set_metadata(self.metadata.take());
+        self.transcript.apply(&event);
+        self.events.push(event);
     }
 
     fn fresh(&mut self, prefix: &str) -> String {
@@ -137,15 +153,15 @@ impl Walk {
             0..=4 => None,
             7 => Some("unannounced".into()),
             _ if self.subagents.is_empty() => None,
-            _ => Some(dice.pick(&self.subagents).0.clone()),
+            _ => Some(self.subagents[dice.below(self.subagents.len())].0.clone()),
         }
     }
 
     fn start_text(&mut self, dice: &mut Dice<'_>) {
         let item = Item { id: self.fresh("m").into(), owner: self.owner(dice), open: true };
-        let role = [None, Some(TextMessageRole::Assistant), Some(TextMessageRole::User)][dice.below(3)];
+        let role = dice.pick(&[None, Some(TextMessageRole::Assistant), Some(TextMessageRole::User)]);
         let name = dice.maybe(4, |_| "Ann".to_owned());
-        self.texts.push(Text { item: item.clone(), role, name: name.clone() });
+        self.texts.push(Text { item: item.clone(), unopened: false, role, name: name.clone() });
         self.send(TextMessageStart { role, name, ..TextMessageStart::new(item.id) }, item.owner);
     }
 
@@ -156,14 +172,18 @@ impl Walk {
             text.item.open = false;
             self.send(TextMessageEnd::new(id), tag);
         } else {
-            self.send(TextMessageContent::new(id, dice.text()), tag);
+            self.send(TextMessageContent::new(id, dice.word()), tag);
         }
     }
 
     fn reopen_text(&mut self, dice: &mut Dice<'_>) {
         let Some(text) = some(&mut self.texts, |text| !text.item.open, dice) else { return };
-        text.item.open = true;
-        let start = TextMessageStart { role: text.role, name: text.name.clone(), ..TextMessageStart::new(text.item.id.clone()) };
+        (text.item.open, text.unopened) = (true, false);
+        let start = TextMessageStart {
+            role: text.role,
+            name: text.name.clone(),
+            ..TextMessageStart::new(text.item.id.clone())
+        };
         let owner = text.item.owner.clone();
         self.send(start, owner);
     }
@@ -171,21 +191,24 @@ impl Walk {
     /// A call stands alone, within an assistant message that is known, or within one that it brings along.
     fn start_call(&mut self, dice: &mut Dice<'_>) {
         let id: ToolCallId = self.fresh("c").into();
-        let name = *dice.pick(&["search", "confirm", "own", "own"]);
+        let name = dice.pick(&["search", "confirm", "own", "own"]);
         let mut owner = self.owner(dice);
         let mut tag = owner.clone();
         let parent = match dice.below(4) {
             0 => None,
             1 => {
                 let item = Item { id: self.fresh("m").into(), owner: owner.clone(), open: false };
-                self.texts.push(Text { item: item.clone(), role: None, name: None });
+                self.texts.push(Text { item: item.clone(), unopened: true, role: None, name: None });
                 Some(item.id)
             }
-            _ => some(&mut self.texts, |text| text.role.unwrap_or_default() == TextMessageRole::Assistant, dice).map(|text| {
-                owner = text.item.owner.clone();
-                tag = self::tag(&owner, dice);
-                text.item.id.clone()
-            }),
+            _ => some(&mut self.texts, |text| text.role.unwrap_or_default() == TextMessageRole::Assistant, dice).map(
+                |text| {
+                    owner = text.item.owner.clone();
+                    // Only from a message that it saw being opened does the reference client let a call inherit.
+                    tag = if text.unopened { owner.clone() } else { self::tag(&owner, dice) };
+                    text.item.id.clone()
+                },
+            ),
         };
         let start = ToolCallStart { parent_message_id: parent.clone(), ..ToolCallStart::new(id.clone(), name) };
         self.calls.push(Call { id, name, parent, tag: tag.clone(), owner, open: true, answered: false });
@@ -199,14 +222,15 @@ impl Walk {
             call.open = false;
             self.send(ToolCallEnd::new(id), tag);
         } else {
-            self.send(ToolCallArgs::new(id, dice.text()), tag);
+            self.send(ToolCallArgs::new(id, dice.word()), tag);
         }
     }
 
     fn reopen_call(&mut self, dice: &mut Dice<'_>) {
         let Some(call) = some(&mut self.calls, |call| !call.open && !call.answered, dice) else { return };
         call.open = true;
-        let start = ToolCallStart { parent_message_id: call.parent.clone(), ..ToolCallStart::new(call.id.clone(), call.name) };
+        let start =
+            ToolCallStart { parent_message_id: call.parent.clone(), ..ToolCallStart::new(call.id.clone(), call.name) };
         let tag = call.tag.clone();
         self.send(start, tag);
     }
@@ -244,8 +268,8 @@ impl Walk {
         if dice.chance(3) {
             let Some(span) = some(&mut self.spans, |span| span.open, dice) else { return };
             span.open = false;
-            let end = end_of_span(span);
-            return self.send(end, None);
+            let (end, tag) = (ReasoningEnd::new(span.id.clone()), tag(&span.owner, dice));
+            return self.send(end, tag);
         }
         let Some(item) = some(&mut self.reasonings, |item| item.open, dice) else { return };
         let (id, tag) = (item.id.clone(), tag(&item.owner, dice));
@@ -253,7 +277,7 @@ impl Walk {
             item.open = false;
             self.send(ReasoningMessageEnd::new(id), tag);
         } else {
-            self.send(ReasoningMessageContent::new(id, dice.text()), tag);
+            self.send(ReasoningMessageContent::new(id, dice.word()), tag);
         }
     }
 
@@ -300,7 +324,10 @@ impl Walk {
         match dice.below(5) {
             0 => {
                 let tag = tag(&owner, dice);
-                self.send(ActivitySnapshot { replace: Some(false), ..ActivitySnapshot::new(id, "other", content(1)) }, tag);
+                self.send(
+                    ActivitySnapshot { replace: Some(false), ..ActivitySnapshot::new(id, "other", content(1)) },
+                    tag,
+                );
             }
             1 => {
                 // A replacing snapshot takes the activity over.
@@ -321,7 +348,7 @@ impl Walk {
     }
 
     fn toggle_step(&mut self, dice: &mut Dice<'_>) {
-        let step = (*dice.pick(&["plan", "act"]), self.owner(dice));
+        let step = (dice.pick(&["plan", "act"]), self.owner(dice));
         match self.steps.iter().position(|open| *open == step) {
             Some(index) => {
                 self.steps.remove(index);
@@ -334,12 +361,15 @@ impl Walk {
         }
     }
 
-    /// Announces an invocation, or ends one; what it left open may be closed later.
+    /// Announces an invocation, or ends one whose items are closed.
     fn subagent(&mut self, dice: &mut Dice<'_>) {
         let form = dice.below(4);
-        if form >= 2 && let Some((id, active)) = some(&mut self.subagents, |(_, active)| *active, dice) {
+        if form >= 2
+            && let Some((id, active)) = some(&mut self.subagents, |(_, active)| *active, dice)
+        {
             *active = false;
             let id = id.clone();
+            self.close_all(|owner| owner.as_ref() == Some(&id));
             return match form {
                 2 => self.send(SubagentFinished::new(id), None),
                 _ => self.send(SubagentError::new(id, "no luck"), None),
@@ -380,7 +410,7 @@ impl Text {
             _ => return None,
         };
         let item = Item { id: message.id().clone(), owner: message.subagent_run_id().cloned(), open: false };
-        Some(Self { item, role: Some(role), name: message.name().map(str::to_owned) })
+        Some(Self { item, unopened: true, role: Some(role), name: message.name().map(str::to_owned) })
     }
 }
 
@@ -397,16 +427,4 @@ fn some<'a, T>(items: &'a mut [T], fits: impl Fn(&T) -> bool, dice: &mut Dice<'_
 
 fn content(n: i32) -> JsonObject {
     JsonObject::from_iter([("n".to_owned(), json!(n)), ("items".to_owned(), json!([]))])
-}
-
-fn end_of_text(item: &Item) -> Event {
-    TextMessageEnd::new(item.id.clone()).into()
-}
-
-fn end_of_reasoning(item: &Item) -> Event {
-    ReasoningMessageEnd::new(item.id.clone()).into()
-}
-
-fn end_of_span(item: &Item) -> Event {
-    ReasoningEnd::new(item.id.clone()).into()
 }

@@ -3,8 +3,7 @@
 use agui_server::protocol::{
     AssistantMessage, ContentPart, DeveloperMessage, Event, EventType, Interrupt, JsonPatch, Message, MessageContent,
     PartSource, PatchOperation, ReasoningMessage, ResumeEntry, ResumeStatus, RunAgentInput, SystemMessage, TokenUsage,
-    Tool, ToolCall, ToolMessage, UserMessage,
-    event::*,
+    Tool, ToolCall, ToolMessage, UserMessage, event::*,
 };
 use serde_json::Value;
 
@@ -24,7 +23,12 @@ pub(super) fn input(dice: &mut Dice<'_>) -> RunAgentInput {
     input.parent_run_id = dice.maybe(4, |_| "parent".into());
     if dice.chance(6) {
         let (interrupt_id, status) = ("i".into(), ResumeStatus::Resolved);
-        input.resume.push(ResumeEntry { interrupt_id, status, payload: Some(dice.json()), metadata: None });
+        input.resume.push(ResumeEntry {
+            interrupt_id,
+            status,
+            payload: Some(dice.json()).filter(|json| !json.is_null()),
+            metadata: None,
+        });
     }
     input
 }
@@ -48,7 +52,7 @@ fn message<'a>(id: &str, dice: &mut Dice<'_>, calls: &mut impl Iterator<Item = &
             Message::User(UserMessage { id, content, name, encrypted_value, metadata, subagent_run_id })
         }
         2..=4 => {
-            let call = dice.maybe(2, |dice| (*dice.pick(&["search", "own"]), dice.text()));
+            let call = dice.maybe(2, |dice| (dice.pick(&["search", "own"]), dice.text()));
             let call = call.and_then(|(name, arguments)| Some(ToolCall::new(calls.next()?, name, arguments)));
             Message::Assistant(AssistantMessage {
                 content: Some(content).filter(|_| call.is_none()),
@@ -89,7 +93,7 @@ fn text_or_parts(dice: &mut Dice<'_>) -> MessageContent {
 
 /// Any event at all.
 pub(super) fn event(dice: &mut Dice<'_>) -> Event {
-    let kind = *dice.pick(EventType::ALL);
+    let kind = dice.pick(EventType::ALL);
     let owner = dice.owner();
     let mut event = of_type(kind, dice).attributed_to(owner);
     let base = event.base_mut();
@@ -102,7 +106,7 @@ pub(super) fn event(dice: &mut Dice<'_>) -> Event {
 fn of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
     match kind {
         EventType::TextMessageStart => {
-            let (role, name) = (text_role(dice), dice.maybe(6, |_| "Ann".to_owned()));
+            let (role, name) = (text_role(dice), dice.maybe(6, |dice| dice.pick(&["Ann", "Dee"]).to_owned()));
             TextMessageStart { role, name, ..TextMessageStart::new(dice.id()) }.into()
         }
         EventType::TextMessageContent => TextMessageContent::new(dice.id(), dice.text()).into(),
@@ -111,20 +115,20 @@ fn of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
             message_id: dice.maybe(2, |dice| dice.id().into()),
             role: text_role(dice).filter(|_| dice.chance(2)),
             delta: dice.maybe(2, |dice| dice.text().to_owned()),
-            name: dice.maybe(6, |_| "Ann".to_owned()),
+            name: dice.maybe(6, |dice| dice.pick(&["Ann", "Dee"]).to_owned()),
             ..Default::default()
         }
         .into(),
         EventType::ToolCallStart => {
             let parent_message_id = dice.maybe(2, |dice| dice.id().into());
-            let name = *dice.pick(&["search", "confirm", "own"]);
+            let name = dice.pick(&["search", "confirm", "own"]);
             ToolCallStart { parent_message_id, ..ToolCallStart::new(dice.call_id(), name) }.into()
         }
         EventType::ToolCallArgs => ToolCallArgs::new(dice.call_id(), dice.text()).into(),
         EventType::ToolCallEnd => ToolCallEnd::new(dice.call_id()).into(),
         EventType::ToolCallChunk => ToolCallChunk {
             tool_call_id: dice.maybe(2, |dice| dice.call_id().into()),
-            tool_call_name: dice.maybe(2, |dice| (*dice.pick(&["search", "own"])).to_owned()),
+            tool_call_name: dice.maybe(2, |dice| dice.pick(&["search", "own"]).to_owned()),
             parent_message_id: dice.maybe(4, |dice| dice.id().into()),
             delta: dice.maybe(2, |dice| dice.text().to_owned()),
             ..Default::default()
@@ -142,19 +146,17 @@ fn of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
             MessagesSnapshot::new(messages).into()
         }
         EventType::ActivitySnapshot => {
-            let replace = [None, None, Some(false), Some(true)][dice.below(4)];
+            let replace = dice.pick(&[None, None, Some(false), Some(true)]);
             ActivitySnapshot { replace, ..ActivitySnapshot::new(dice.id(), "search", dice.object()) }.into()
         }
-        EventType::ActivityDelta => {
-            ActivityDelta::new(dice.id(), *dice.pick(&["search", "plan"]), patch(dice)).into()
-        }
+        EventType::ActivityDelta => ActivityDelta::new(dice.id(), dice.pick(&["search", "plan"]), patch(dice)).into(),
         EventType::Raw => Raw { source: dice.maybe(2, |_| "openai".to_owned()), ..Raw::new(dice.json()) }.into(),
         EventType::Custom => Custom::new("com.example.event", dice.json()).into(),
         EventType::RunStarted => RunStarted::new(dice.id().into(), dice.id().into()).into(),
         EventType::RunFinished => run_finished(dice),
         EventType::RunError => RunError::new("out_of_luck", dice.text()).into(),
-        EventType::StepStarted => StepStarted::new(*dice.pick(&["plan", "act"])).into(),
-        EventType::StepFinished => StepFinished::new(*dice.pick(&["plan", "act"])).into(),
+        EventType::StepStarted => StepStarted::new(dice.pick(&["plan", "act"])).into(),
+        EventType::StepFinished => StepFinished::new(dice.pick(&["plan", "act"])).into(),
         EventType::ReasoningStart => ReasoningStart::new(dice.id()).into(),
         EventType::ReasoningMessageStart => ReasoningMessageStart::new(dice.id()).into(),
         EventType::ReasoningMessageContent => ReasoningMessageContent::new(dice.id(), dice.text()).into(),
@@ -191,12 +193,12 @@ fn of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
 }
 
 fn subagent(dice: &mut Dice<'_>) -> &'static str {
-    dice.pick(&["s", "t", ""])
+    dice.pick(&["s", "s1", "s2", ""])
 }
 
 fn text_role(dice: &mut Dice<'_>) -> Option<TextMessageRole> {
     let (assistant, user) = (Some(TextMessageRole::Assistant), Some(TextMessageRole::User));
-    [None, assistant, assistant, user, Some(TextMessageRole::System)][dice.below(5)]
+    dice.pick(&[None, assistant, assistant, user, Some(TextMessageRole::Developer)])
 }
 
 fn run_finished(dice: &mut Dice<'_>) -> Event {
@@ -208,7 +210,7 @@ fn run_finished(dice: &mut Dice<'_>) -> Event {
         }),
         3 => Some(RunOutcome::Cancelled),
         _ => {
-            let ids: Vec<_> = (0..dice.below(4)).map(|_| *dice.pick(&["i", "j"])).collect();
+            let ids: Vec<_> = (0..dice.below(4)).map(|_| dice.pick(&["i", "j"])).collect();
             let interrupts = ids.into_iter().map(|id| Interrupt { id: id.into(), ..Interrupt::new("input_required") });
             Some(RunOutcome::Interrupt { interrupts: interrupts.collect() })
         }
@@ -227,9 +229,10 @@ fn patch(dice: &mut Dice<'_>) -> JsonPatch {
 }
 
 fn operation(dice: &mut Dice<'_>) -> PatchOperation {
-    let pointers = ["/a", "/list/0", "/list/-", "", "/a/b", "/list/9", "/x~1y", "/new", "/list/2/b", "/list/-", "a", "/~2"];
-    let path = (*dice.pick(&pointers)).to_owned();
-    let from = (*dice.pick(&pointers)).to_owned();
+    let known = ["/a", "/list/0", "/list/-", "", "/a/b", "/x~1y", "/new"];
+    let others = ["/list/9", "/list/2/b", "/list/x", "/list/01", "/missing/a", "a", "/~2"];
+    let path = if dice.chance(3) { dice.pick(&others) } else { dice.pick(&known) }.to_owned();
+    let from = dice.pick(&["", "/a", "/list/0", "/list/2", "/a/b", "/new", "/missing", "/list/-"]).to_owned();
     match dice.below(6) {
         0 => PatchOperation::add(path, dice.json()),
         1 => PatchOperation::remove(path),

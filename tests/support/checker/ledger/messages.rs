@@ -44,34 +44,34 @@ impl Known {
 }
 
 impl Messages {
-    /// Opens a text message, or a closed one again, which then has to be the same message.
-    pub(super) fn open_text(
+    /// Opens a message, or a closed one again, which then has to be the same message. A reopening that leaves
+    /// out its tag or its name says nothing about them, as a continuation does; an absent role says assistant.
+    pub(super) fn open(
         &mut self,
         id: &MessageId,
         role: Role,
-        name: &Option<String>,
+        name: Option<&String>,
         tag: Option<&SubagentRunId>,
     ) -> Verdict {
-        if let Some(known) = self.known.get(id) {
-            let same_name = known.name == Name::Unsaid || known.name == Name::Said(name.clone());
-            demand(same_name, || format!("the message {id:?} is reopened under another name"))?;
-        }
-        self.open_as(id, role, Name::Said(name.clone()), tag)
-    }
-
-    pub(super) fn open_reasoning(&mut self, id: &MessageId, tag: Option<&SubagentRunId>) -> Verdict {
-        self.open_as(id, Role::Reasoning, Name::Said(None), tag)
-    }
-
-    fn open_as(&mut self, id: &MessageId, role: Role, name: Name, tag: Option<&SubagentRunId>) -> Verdict {
         self.demand_role(id, role)?;
-        if let Some(known) = self.known.get(id) {
-            demand(!known.open, || format!("the message {id:?} is open already"))?;
-            demand(known.owner.as_ref() == tag, || {
-                format!("the message {id:?} of {:?} is reopened by {tag:?}", known.owner)
-            })?;
+        let Some(known) = self.known.get_mut(id) else {
+            let name = Name::Said(name.cloned());
+            self.known.insert(id.clone(), Known { role, name, owner: tag.cloned(), open: true });
+            return Ok(());
+        };
+        demand(!known.open, || format!("the message {id:?} is open already"))?;
+        match &known.name {
+            Name::Said(said) => {
+                demand(name.is_none() || name == said.as_ref(), || format!("{id:?} is reopened under another name"))?;
+                agrees(tag, known.owner.as_ref())?;
+            }
+            // Nobody has opened it yet, so this start is the one that says whose it is.
+            Name::Unsaid => {
+                known.name = Name::Said(name.cloned());
+                demand(tag == known.owner.as_ref(), || format!("{id:?} is {tag:?}'s, its call {:?}'s", known.owner))?;
+            }
         }
-        self.known.insert(id.clone(), Known { role, name, owner: tag.cloned(), open: true });
+        known.open = true;
         Ok(())
     }
 
@@ -110,7 +110,7 @@ impl Messages {
     pub(super) fn set_activity(&mut self, event: &ActivitySnapshot) -> Verdict {
         let (id, tag) = (&event.message_id, event.subagent_run_id.as_ref());
         self.demand_role(id, Role::Activity)?;
-        if let (Some(known), true, Some(false)) = (self.known.get(id), self.activities.contains_key(id), event.replace) {
+        if let (Some(known), Some(false)) = (self.known.get(id), event.replace) {
             return agrees(tag, known.owner.as_ref());
         }
         let activity = Known { role: Role::Activity, name: Name::Said(None), owner: tag.cloned(), open: false };
@@ -142,18 +142,14 @@ impl Messages {
             owner: None,
             open: false,
         });
+        if known.role != message.role() {
+            known.role = message.role();
+            self.activities.remove(message.id());
+        }
         known.name = Name::Said(message.name().map(str::to_owned));
         known.owner = message.subagent_run_id().cloned();
         if let Message::Activity(activity) = message {
             self.activities.insert(activity.id.clone(), object(&activity.content));
-        }
-    }
-
-    /// A snapshot with any activity is the complete set of them: the others are gone.
-    pub(super) fn drop_activities_but(&mut self, messages: &[Message]) {
-        let is_activity = |message: &&Message| matches!(message, Message::Activity(_));
-        if messages.iter().any(|message| is_activity(&message)) {
-            self.activities.retain(|id, _| messages.iter().filter(is_activity).any(|message| message.id() == id));
         }
     }
 
@@ -162,16 +158,28 @@ impl Messages {
         demand(known == role, || format!("the message {id:?} is of the role {known:?}, not {role:?}"))
     }
 
+    /// What is being written must not become something else meanwhile.
+    pub(super) fn demand_role_if_open(&self, id: &MessageId, role: Role) -> Verdict {
+        let changes = self.known.get(id).is_some_and(|known| known.open && known.role != role);
+        demand(!changes, || format!("the message {id:?} is open, and would be of the role {role:?}"))
+    }
+
     pub(super) fn owner(&self, id: &MessageId) -> Option<&Owner> {
         self.known.get(id).map(|known| &known.owner)
     }
 
-    pub(super) fn open(&self) -> impl Iterator<Item = String> {
+    pub(super) fn open_ones(&self) -> impl Iterator<Item = String> {
         self.known.iter().filter(|(_, known)| known.open).map(|(id, _)| format!("message {id:?}"))
     }
 }
 
 fn apply(document: &mut Value, patch: &[PatchOperation]) -> bool {
-    let same_patch = serde_json::to_value(patch).and_then(serde_json::from_value::<json_patch::Patch>);
-    same_patch.is_ok_and(|patch| json_patch::patch(document, &patch).is_ok())
+    let operations = patch.iter().map(|operation| match operation {
+        // To a client, what is left when everything is removed is null; the library calls it a mistake.
+        PatchOperation::Remove { path } if path.is_empty() => PatchOperation::replace("", Value::Null),
+        other => other.clone(),
+    });
+    let same_patch = serde_json::to_value(operations.collect::<Vec<_>>()).and_then(serde_json::from_value);
+    // The document is a copy, so nothing has to be undone. (The library's undoing panics on some moves.)
+    same_patch.is_ok_and(|patch: json_patch::Patch| json_patch::patch_unsafe(document, &patch).is_ok())
 }
