@@ -71,7 +71,7 @@ try_server() {
 
 with_engine() {
     container=''
-    trap '[ -z "$container" ] || docker rm -f "$container" >/dev/null; rm -rf "$work"' EXIT
+    trap '[ -z "$container" ] || docker rm -f "$container" >/dev/null || true; rm -rf "$work"' EXIT
     docker build -t "$image" .
     docker image inspect -f 'image size: {{.Size}} bytes, user: {{.Config.User}}' "$image"
     timeout 30 docker run --rm "$image" >"$work/keyless" 2>&1 && echo 0 >"$work/code" || echo $? >"$work/code"
@@ -116,7 +116,8 @@ with_script() {
     bash "$script" . sh -c "$command" >"$work/log" 2>&1 </dev/null &
     builder=$!
     # shellcheck disable=SC2046 # one word each
-    trap 'kill $(started_by "$builder") 2>/dev/null; rm -rf "$work"' EXIT
+    # With `set -e` a `kill` of nothing would be the script's own exit code.
+    trap 'kill $(started_by "$builder") 2>/dev/null || true; rm -rf "$work"' EXIT
     started() { is_healthy || ! kill -0 "$builder" 2>/dev/null; }
     echo "building; this takes some minutes"
     within 1800 started || true
