@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{JsonObject, Message, ResumeEntry, RunId, ThreadId, is_absent};
+use super::{JsonObject, Message, Metadata, ResumeEntry, RunId, ThreadId, is_absent};
 
 /// A request to run an agent. Read it from untrusted bytes with [`decode`](super::decode::decode).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ pub struct Tool {
     pub parameters: Option<Value>,
     /// Anything more about the tool, open by key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<JsonObject>,
+    pub metadata: Option<Metadata>,
 }
 
 /// Something the application wants the model to know.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{InterruptId, JsonObject, SubagentRunId, ToolCallId, is_absent};
+use super::{InterruptId, JsonObject, Metadata, SubagentRunId, ToolCallId, is_absent};
 
 /// Something a run needs from outside before it can continue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct Interrupt {
     pub expires_at: Option<String>,
     /// Anything more about the interrupt, open by key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<JsonObject>,
+    pub metadata: Option<Metadata>,
     /// The subagent invocation that raised it; `None` is the parent agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagent_run_id: Option<SubagentRunId>,
@@ -62,7 +62,7 @@ pub struct ResumeEntry {
     pub payload: Option<Value>,
     /// What travels with the answer without being part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<JsonObject>,
+    pub metadata: Option<Metadata>,
 }
 
 /// Whether an interrupt was answered or abandoned.

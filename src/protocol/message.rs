@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{JsonObject, MessageContent, MessageId, SubagentRunId, ToolCallId};
+use super::{JsonObject, MessageContent, MessageId, Metadata, SubagentRunId, ToolCallId};
 
 /// Who a message is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -142,7 +142,7 @@ impl Message {
     }
 
     /// The message's metadata, to be read or merged into.
-    pub fn metadata_mut(&mut self) -> &mut Option<JsonObject> {
+    pub fn metadata_mut(&mut self) -> &mut Option<Metadata> {
         match self {
             Self::Developer(m) => &mut m.metadata,
             Self::System(m) => &mut m.metadata,
@@ -180,7 +180,7 @@ macro_rules! message {
             $($(#[$field_doc])* pub $field: $type,)*
             /// Anything more about the message, open by key.
             #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub metadata: Option<JsonObject>,
+            pub metadata: Option<Metadata>,
             /// The subagent invocation the message belongs to; `None` is the parent agent.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub subagent_run_id: Option<SubagentRunId>,
@@ -321,7 +321,7 @@ pub struct ToolCall {
     pub encrypted_value: Option<String>,
     /// Anything more about the call, open by key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<JsonObject>,
+    pub metadata: Option<Metadata>,
 }
 
 impl ToolCall {

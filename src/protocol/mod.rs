@@ -18,6 +18,7 @@ mod ids;
 pub mod input;
 pub mod interrupt;
 pub mod message;
+mod metadata;
 pub mod patch;
 pub mod usage;
 mod version;
@@ -32,13 +33,14 @@ pub use message::{
     ActivityMessage, AssistantMessage, DeveloperMessage, FunctionCall, Message, ReasoningMessage, Role, SystemMessage,
     ToolCall, ToolCallKind, ToolMessage, UserMessage,
 };
+pub use metadata::Metadata;
 pub use patch::{JsonPatch, PatchOperation};
 pub use usage::TokenUsage;
 pub use version::{PROTOCOL_VERSION, VersionSupport, judge_version};
 
 use serde_json::Value;
 
-/// An object that is open by key: metadata, activity content, a JSON Schema. A `null` under a key is data.
+/// An object that is open by key: activity content, a JSON Schema. A `null` under a key is data.
 pub type JsonObject = serde_json::Map<String, Value>;
 
 /// Whether an optional JSON payload has to be left out: AG-UI forbids a whole optional field to be

@@ -64,7 +64,7 @@ fn tool_call(call: &ToolCall, w: &mut Writer<'_>) {
         w.text(1, &call.function.name);
         w.text(2, &call.function.arguments);
     });
-    object(4, call.metadata.as_ref(), w);
+    object(4, call.metadata.as_deref(), w);
     w.optional_text(5, call.encrypted_value.as_deref());
 }
 
@@ -113,7 +113,7 @@ pub(super) fn message(message: &Message, w: &mut Writer<'_>) {
             (&m.metadata, &m.encrypted_value)
         }
     };
-    object(9, metadata.as_ref(), w);
+    object(9, metadata.as_deref(), w);
     w.optional_text(10, message.subagent_run_id().map(AsRef::as_ref));
     w.optional_text(11, encrypted_value.as_deref());
     if let Message::Activity(activity) = message {
@@ -135,7 +135,7 @@ pub(super) fn interrupt(interrupt: &Interrupt, w: &mut Writer<'_>) {
     };
     open(5, interrupt.response_schema.as_ref(), w);
     w.optional_text(6, interrupt.expires_at.as_deref());
-    open(7, interrupt.metadata.as_ref(), w);
+    open(7, interrupt.metadata.as_deref(), w);
     w.optional_text(8, interrupt.subagent_run_id.as_deref());
 }
 
@@ -150,7 +150,7 @@ pub(super) fn input(input: &RunAgentInput, w: &mut Writer<'_>) {
             w.text(1, &tool.name);
             w.text(2, &tool.description);
             w.optional_value(3, tool.parameters.as_ref());
-            object(4, tool.metadata.as_ref(), w);
+            object(4, tool.metadata.as_deref(), w);
         });
     }
     for context in &input.context {
@@ -171,7 +171,7 @@ pub(super) fn input(input: &RunAgentInput, w: &mut Writer<'_>) {
                 },
             );
             w.optional_value(3, entry.payload.as_ref());
-            object(4, entry.metadata.as_ref(), w);
+            object(4, entry.metadata.as_deref(), w);
         });
     }
     w.optional_text(10, input.protocol_version.as_deref());

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::protocol::{
     ActivityMessage, AssistantMessage, Context, DeveloperMessage, FunctionCall, InterruptId, JsonObject, Message,
-    MessageContent, MessageId, ReasoningMessage, ResumeEntry, ResumeStatus, Role, RunAgentInput, RunId, SubagentRunId,
-    SystemMessage, ThreadId, Tool, ToolCall, ToolCallId, ToolCallKind, ToolMessage, UserMessage,
+    MessageContent, MessageId, Metadata, ReasoningMessage, ResumeEntry, ResumeStatus, Role, RunAgentInput, RunId,
+    SubagentRunId, SystemMessage, ThreadId, Tool, ToolCall, ToolCallId, ToolCallKind, ToolMessage, UserMessage,
 };
 
 /// Reads a whole input.
@@ -91,7 +91,7 @@ struct ToolShape {
     name: Option<String>,
     description: Option<String>,
     parameters: Option<serde_json::Value>,
-    metadata: Option<JsonObject>,
+    metadata: Option<Metadata>,
 }
 
 impl<'de> Shape<'de> for ToolShape {
@@ -103,7 +103,7 @@ impl<'de> Shape<'de> for ToolShape {
             "name" => self.name = members.next_value_seed(Text::at(at))?,
             "description" => self.description = members.next_value_seed(Text::at(at))?,
             "parameters" => self.parameters = members.next_value_seed(OptionalJson(at))?,
-            _ => self.metadata = members.next_value_seed(OpenObject(at))?,
+            _ => self.metadata = members.next_value_seed(OpenObject(at))?.map(Metadata::from),
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ struct ResumeShape {
     interrupt_id: Option<InterruptId>,
     status: Option<ResumeStatus>,
     payload: Option<serde_json::Value>,
-    metadata: Option<JsonObject>,
+    metadata: Option<Metadata>,
 }
 
 impl<'de> Shape<'de> for ResumeShape {
@@ -169,7 +169,7 @@ impl<'de> Shape<'de> for ResumeShape {
                 };
             }
             "payload" => self.payload = members.next_value_seed(OptionalJson(at))?,
-            _ => self.metadata = members.next_value_seed(OpenObject(at))?,
+            _ => self.metadata = members.next_value_seed(OpenObject(at))?.map(Metadata::from),
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ struct ToolCallShape {
     kind: Option<ToolCallKind>,
     function: Option<FunctionCall>,
     encrypted_value: Option<String>,
-    metadata: Option<JsonObject>,
+    metadata: Option<Metadata>,
 }
 
 impl<'de> Shape<'de> for ToolCallShape {
@@ -210,7 +210,7 @@ impl<'de> Shape<'de> for ToolCallShape {
             }
             "function" => self.function = Some(members.next_value_seed(Object::<FunctionShape>::at(at))?),
             "encryptedValue" => self.encrypted_value = members.next_value_seed(Text::at(at))?,
-            _ => self.metadata = members.next_value_seed(OpenObject(at))?,
+            _ => self.metadata = members.next_value_seed(OpenObject(at))?.map(Metadata::from),
         }
         Ok(())
     }
@@ -261,7 +261,7 @@ struct AnyMessage {
     error: Option<String>,
     encrypted_value: Option<String>,
     activity_type: Option<String>,
-    metadata: Option<JsonObject>,
+    metadata: Option<Metadata>,
     subagent_run_id: Option<SubagentRunId>,
 }
 
@@ -311,7 +311,7 @@ impl<'de> Union<'de> for AnyMessage {
             "error" => self.error = value.read(Text::at(at))?,
             "encryptedValue" => self.encrypted_value = value.read(Text::at(at))?,
             "activityType" => self.activity_type = value.read(Text::at(at))?,
-            "metadata" => self.metadata = value.read(OpenObject(at))?,
+            "metadata" => self.metadata = value.read(OpenObject(at))?.map(Metadata::from),
             _ => self.subagent_run_id = value.read(Text::at(at))?,
         }
         Ok(())

@@ -28,7 +28,7 @@ pub use tool_call::{ToolCallArgs, ToolCallChunk, ToolCallEnd, ToolCallResult, To
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::Value;
 
-use super::{JsonObject, SubagentRunId, is_absent};
+use super::{JsonObject, Metadata, SubagentRunId, is_absent};
 
 /// What every event may carry, whatever its type: a timestamp, the provider's own event, metadata.
 ///
@@ -45,7 +45,7 @@ struct BaseFields {
     #[serde(skip_serializing_if = "is_absent")]
     raw_event: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<JsonObject>,
+    metadata: Option<Metadata>,
 }
 
 impl BaseEvent {
@@ -66,7 +66,7 @@ impl BaseEvent {
 
     /// Anything more about the event. It merges into the message or tool call that the event builds.
     pub fn metadata(&self) -> Option<&JsonObject> {
-        self.0.as_ref()?.metadata.as_ref()
+        self.0.as_ref()?.metadata.as_deref()
     }
 
     /// Sets or removes the timestamp.
@@ -80,7 +80,7 @@ impl BaseEvent {
     }
 
     /// Sets or removes the metadata.
-    pub fn set_metadata(&mut self, metadata: Option<JsonObject>) {
+    pub fn set_metadata(&mut self, metadata: Option<Metadata>) {
         self.update(|fields| fields.metadata = metadata);
     }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::EventSink;
 use crate::protocol::{
-    Event, JsonObject, Message, MessageId, RunAgentInput,
+    Event, JsonObject, Message, MessageId, Metadata, RunAgentInput,
     event::{EncryptedValueSubtype, ReasoningEncryptedValue},
 };
 
@@ -145,10 +145,8 @@ impl EventSink for Transcript {
 }
 
 /// Merges metadata key by key; the last value of a key stands, and no value is merged with another.
-fn merge(target: &mut Option<JsonObject>, metadata: Option<&JsonObject>) {
+fn merge(target: &mut Option<Metadata>, metadata: Option<&JsonObject>) {
     if let Some(metadata) = metadata {
-        target
-            .get_or_insert_with(JsonObject::new)
-            .extend(metadata.iter().map(|(key, value)| (key.clone(), value.clone())));
+        target.get_or_insert_default().extend(metadata.iter().map(|(key, value)| (key.clone(), value.clone())));
     }
 }

@@ -78,7 +78,7 @@ impl Walk {
     /// Sends a legal event, or a few.
     pub(super) fn step(&mut self, dice: &mut Dice<'_>) {
         let before = self.events.len();
-        self.metadata = dice.maybe(4, Dice::object);
+        self.metadata = dice.maybe(4, Dice::object).map(Into::into);
         match dice.below(24) {
             0 | 1 => self.start_text(dice),
             2..=4 => self.continue_text(dice),
@@ -137,7 +137,7 @@ impl Walk {
 
     fn send(&mut self, event: impl Into<Event>, owner: Owner) {
         let mut event = event.into().attributed_to(owner);
-        event.base_mut().set_metadata(self.metadata.take());
+        event.base_mut().set_metadata(self.metadata.take().map(Into::into));
         self.transcript.apply(&event);
         self.events.push(event);
     }

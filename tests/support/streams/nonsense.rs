@@ -42,7 +42,7 @@ fn messages(dice: &mut Dice<'_>, ids: &[&str]) -> Vec<Message> {
 
 fn message<'a>(id: &str, dice: &mut Dice<'_>, calls: &mut impl Iterator<Item = &'a str>) -> Message {
     let id = id.into();
-    let metadata = dice.maybe(4, Dice::object);
+    let metadata = dice.maybe(4, Dice::object).map(Into::into);
     let subagent_run_id = dice.maybe(6, |_| "s".into());
     let encrypted_value = dice.maybe(8, |_| "sealed".to_owned());
     let (name, content) = (None, dice.text().to_owned());
@@ -97,7 +97,7 @@ pub(super) fn event(dice: &mut Dice<'_>) -> Event {
     let owner = dice.owner();
     let mut event = of_type(kind, dice).attributed_to(owner);
     let base = event.base_mut();
-    base.set_metadata(dice.maybe(4, Dice::object));
+    base.set_metadata(dice.maybe(4, Dice::object).map(Into::into));
     base.set_timestamp(dice.maybe(8, |_| 1_700_000_000_000));
     base.set_raw_event(dice.maybe(8, Dice::json));
     event
