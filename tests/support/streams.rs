@@ -53,6 +53,11 @@ fn steps(most: usize) -> impl Strategy<Value = Vec<Vec<u32>>> {
     vec(vec(any::<u32>(), 24), 0..most)
 }
 
+/// What clients ask.
+pub fn input() -> impl Strategy<Value = RunAgentInput> {
+    vec(any::<u32>(), 48).prop_map(|asked| nonsense::input(&mut Dice::new(&asked)))
+}
+
 /// Mostly nonsense: any events in any order, the run's own among them.
 pub fn nonsense() -> impl Strategy<Value = Script> {
     (vec(any::<u32>(), 48), steps(40)).prop_map(|(asked, steps)| {
