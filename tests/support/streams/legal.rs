@@ -78,7 +78,7 @@ impl Walk {
     /// Sends a legal event, or a few.
     pub(super) fn step(&mut self, dice: &mut Dice<'_>) {
         let before = self.events.len();
-        self.metadata = dice.maybe(4, Dice::object).map(Into::into);
+        self.metadata = dice.maybe(4, Dice::object);
         match dice.below(24) {
             0 | 1 => self.start_text(dice),
             2..=4 => self.continue_text(dice),
