@@ -28,13 +28,18 @@ FROM debian:bookworm-slim
 LABEL org.opencontainers.image.title="agui-server" \
       org.opencontainers.image.description="An HTTP server for AG-UI, the protocol between AI agents and the user interfaces in front of them." \
       org.opencontainers.image.licenses="MIT"
-RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin agui
+RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin agui \
+ && install -d -o 10001 -g 10001 -m 0700 /var/lib/agui-server
 COPY --from=build /build/target/release/agui-server /usr/local/bin/
 # The demo's script lies beside the configuration, so that a configuration of your own can name it, too.
 COPY config/docker.toml /etc/agui-server/config.toml
 COPY config/scripts /etc/agui-server/scripts
 # By number, so that Kubernetes can see that it is not root.
 USER 10001:10001
+# What the server keeps: the only place that it writes to. Also the working directory, so that a configuration without
+# data_dir finds its folder `data` in the volume.
+VOLUME /var/lib/agui-server
+WORKDIR /var/lib/agui-server
 EXPOSE 8080
 # It asks the address that the configuration names, or AGUI_SERVER__LISTEN if that is set.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=5s --retries=3 \

@@ -2,14 +2,18 @@
 //!
 //! `forwardedProps` says what it does: `n` deltas, `mode` (`burst`: all at once, `yield`: giving way
 //! before each, `sleep`: waiting `delayUs` microseconds before each). The server around it is the
-//! ordinary one, with its ordinary limits; only the number of runs is higher.
+//! ordinary one, with its ordinary limits; only the number of runs is higher. It keeps nothing, unless a second
+//! argument names a store (`memory`, or the path of a SQLite file); with a third, `detached`, runs outlive
+//! their connection.
 
-use std::time::Duration;
+use std::{path::Path, sync::Arc, time::Duration};
 
 use agui_server::{
     Server,
     agent::{EventStream, RunContext, build::TextMessage, event_stream},
     protocol::RunAgentInput,
+    run::{OnDisconnect, ThreadOptions},
+    store::Sql,
 };
 
 const MESSAGE: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
@@ -17,7 +21,17 @@ const MESSAGE: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let port = std::env::args().nth(1).and_then(|port| port.parse().ok()).unwrap_or(8099);
-    Server::new().agent("bench", bench).max_concurrent_runs(20_000).serve(("127.0.0.1", port)).await
+    let mut server = Server::new().agent("bench", bench).max_concurrent_runs(20_000);
+    server = match std::env::args().nth(2).as_deref() {
+        None => server.stateless(),
+        Some("memory") => server,
+        Some(path) => server.store(Arc::new(Sql::sqlite(Path::new(path)).await.map_err(std::io::Error::other)?)),
+    };
+    if std::env::args().nth(3).as_deref() == Some("detached") {
+        let (on_disconnect, max_detached) = (OnDisconnect::Continue, 20_000);
+        server = server.thread_options(ThreadOptions { on_disconnect, max_detached, ..ThreadOptions::default() });
+    }
+    server.serve(("127.0.0.1", port)).await
 }
 
 fn bench(input: RunAgentInput, _: RunContext) -> EventStream {

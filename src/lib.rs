@@ -35,6 +35,7 @@ pub mod encode;
 pub mod http;
 pub mod protocol;
 pub mod run;
+pub mod store;
 pub mod telemetry;
 
 pub use app::{Server, shutdown_signal};

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Command::Check(options) => (check(options), MISCONFIGURED),
         Command::Health(options) => (health::ask(options), 1),
         Command::Serve(options) => match prepare(options) {
-            Ok((loaded, server)) => (serve(&loaded, server), 1),
+            Ok(loaded) => (serve(&loaded), 1),
             Err(error) => (Err(error), MISCONFIGURED),
         },
     };
@@ -38,22 +38,23 @@ fn main() -> ExitCode {
 }
 
 /// Reads everything that can be wrong before there is anything to serve.
-fn prepare(options: Options) -> Result<(Loaded, Server), Box<dyn Error>> {
+fn prepare(options: Options) -> Result<Loaded, Box<dyn Error>> {
     let loaded = options.sources().load()?;
     logs::check(&loaded.config.log.level)
         .map_err(|error| loaded.origin.error(&["log", "level"], &error.to_string()))?;
-    let server = Server::from_config(&loaded)?;
-    Ok((loaded, server))
+    // Agents and keys; the store is opened by the server alone.
+    Server::from_config(&loaded)?;
+    Ok(loaded)
 }
 
 fn check(options: Options) -> Result<(), Box<dyn Error>> {
-    let (loaded, _) = prepare(options)?;
+    let loaded = prepare(options)?;
     let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     say(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
     Ok(())
 }
 
-fn serve(loaded: &Loaded, server: Server) -> Result<(), Box<dyn Error>> {
+fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
     let format = match loaded.config.log.format {
         LogFormat::Text => logs::Format::Text,
         LogFormat::Json => logs::Format::Json,
@@ -68,6 +69,7 @@ fn serve(loaded: &Loaded, server: Server) -> Result<(), Box<dyn Error>> {
         let address = loaded.config.server.listen;
         let listener =
             TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
+        let server = Server::open(loaded).await?;
         server.serve_on(listener, agui_server::shutdown_signal()).await;
         Ok(())
     })

@@ -37,7 +37,7 @@ within() { # within SECONDS COMMAND…: tries until it succeeds
 
 run() { # run TEXT [CURL-OPTION…]: what the agent answers
     curl -sN --max-time 60 "${@:2}" -H 'Content-Type: application/json' "$url/send-message" -d \
-        '{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"'"$1"'"}]}'
+        '{"threadId":"of-'"${1%% *}"'","runId":"r","messages":[{"id":"m","role":"user","content":"'"$1"'"}]}'
 }
 
 # --- What is checked ------------------------------------------------------------------------------
@@ -49,10 +49,11 @@ is_demo() {
     run hello -H "Authorization: Bearer $key" >"$work/hello"
     grep -q '"delta":"Hello"' "$work/hello" && tail -n 2 "$work/hello" | grep -q '"type":"RUN_FINISHED"'
 }
+keeps_the_demo() { curl -sf --max-time 5 -H "Authorization: Bearer $key" "$url/threads/of-hello" | grep -q '"content":"Hello! '; }
 has_begun() { grep -q '"delta"' "$work/long"; }
 ended_by_shutdown() { tail -n 2 "$work/long" | grep -q '"type":"RUN_ERROR".*"code":"server_shutdown"'; }
 
-# The same for both ways to run the image: `stop` stops it and notes the exit code in `code`.
+# The same for both ways to run the image: `stop` stops it and notes the exit code in `code`; `again` starts it anew.
 try_server() {
     check "answers /healthz" within 30 is_healthy
     check "refuses a run without a key" is_refused
@@ -65,22 +66,34 @@ try_server() {
     wait "$long" || true
     check "ends the long run with a last event when it is stopped" ended_by_shutdown
     check "exits with 0" [ "$code" = 0 ]
+    again
+    check "still has the thread when it is started again" within 30 keeps_the_demo
 }
 
 # --- With a Docker engine -------------------------------------------------------------------------
 
 with_engine() {
-    container=''
-    trap '[ -z "$container" ] || docker rm -f "$container" >/dev/null || true; rm -rf "$work"' EXIT
+    container='' volume=agui-server-test-$RANDOM$RANDOM
+    trap '[ -z "$container" ] || docker rm -f "$container" >/dev/null || true
+        docker volume rm -f "$volume" >/dev/null || true; rm -rf "$work"' EXIT
     docker build -t "$image" .
     docker image inspect -f 'image size: {{.Size}} bytes, user: {{.Config.User}}' "$image"
     timeout 30 docker run --rm "$image" >"$work/keyless" 2>&1 && echo 0 >"$work/code" || echo $? >"$work/code"
     check "without a key it does not start, and says why" names_both_ways "$work/keyless"
     check "and exits with 2" [ "$(cat "$work/code")" = 2 ]
 
-    container=$(docker run -d --read-only --cap-drop ALL --security-opt no-new-privileges \
-        -p 127.0.0.1::8080 -e AGUI_API_KEY="$key" "$image")
-    url=http://$(docker port "$container" 8080/tcp)
+    # Nothing can be written but the volume.
+    start() {
+        container=$(docker run -d --read-only --cap-drop ALL --security-opt no-new-privileges \
+            -v "$volume:/var/lib/agui-server" -p 127.0.0.1::8080 -e AGUI_API_KEY="$key" "$image")
+        url=http://$(docker port "$container" 8080/tcp)
+    }
+    # Another container, with the same volume.
+    again() {
+        docker rm "$container" >/dev/null
+        start
+    }
+    start
     stop() {
         docker stop "$container" >/dev/null
         code=$(docker inspect -f '{{.State.ExitCode}}' "$container")
@@ -106,12 +119,13 @@ with_script() {
     local script=$1 port
     port=$(free_port)
     url=http://127.0.0.1:$port
-    # First without a key; then with one, and with a health check beside it.
+    # First without a key; then with one, and with a health check beside it; then once more.
     local command="agui-server --config $config; echo \"without a key: exit code \$?\"
         export AGUI_API_KEY=$key AGUI_SERVER__LISTEN=127.0.0.1:$port
         (for try in 1 2 3 4 5 6 7 8 9; do
             sleep 1; agui-server health --config $config && echo 'the health check succeeded' && break
         done) &
+        agui-server --config $config; echo \"stopped: exit code \$?\"
         exec agui-server --config $config"
     bash "$script" . sh -c "$command" >"$work/log" 2>&1 </dev/null &
     builder=$!
@@ -123,21 +137,31 @@ with_script() {
     within 1800 started || true
     grep -E '^image +size:|^ +[^ ]*debian:bookworm-slim +[0-9]' "$work/log" || tail -n 30 "$work/log"
     grep -o '^user: [0-9:]*' "$work/log" || true
-    local server=none pid
-    for pid in $(started_by "$builder"); do
-        if is_server "$pid"; then server=$pid; fi
-    done
+    local server=none
+    find_server() {
+        local pid
+        server=none
+        for pid in $(started_by "$builder"); do
+            if is_server "$pid"; then server=$pid; fi
+        done
+        [ "$server" != none ]
+    }
+    has_stopped() { grep -q '^stopped: exit code' "$work/log"; }
     stop() {
         kill -TERM "$server"
-        code=0
-        wait "$builder" || code=$?
+        within 15 has_stopped || true
+        code=$(sed -n 's/^stopped: exit code //p' "$work/log")
     }
+    again() { within 10 find_server || true; }
+    find_server || true
     check "without a key it does not start, and says why" names_both_ways "$work/log"
     check "and exits with 2" grep -q 'without a key: exit code 2' "$work/log"
     check "is not root" grep -qE '^Uid:\s+10001\s+10001\s' "/proc/$server/status"
     check "its health check succeeds" within 15 grep -q 'the health check succeeded' "$work/log"
     try_server
     ((failed == 0)) || tail -n 50 "$work/log"
+    # It clears up after itself when the server ends.
+    if kill -TERM "$server"; then wait "$builder" || true; fi
 }
 
 if docker info >/dev/null 2>&1; then

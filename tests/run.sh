@@ -66,6 +66,8 @@ tools() {
     command -v kill >/dev/null && [ -x /bin/kill ] || packages+=(procps)
     command -v python3 >/dev/null || packages+=(python3)
     python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
+    # Its programs are not in PATH. A server that the package starts is not used: tests start their own.
+    ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || packages+=(postgresql)
     [ -z "$docker" ] || command -v curl >/dev/null || packages+=(curl)
     if ((${#packages[@]})); then
         local root=()

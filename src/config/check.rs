@@ -89,6 +89,12 @@ impl Config {
                 return Err(origin.error(&["cors", "allow_origins"], &message));
             }
         }
+        if let Err(problem) = self.store.read(&self.server.data_dir) {
+            return Err(origin.error(&["store", "url"], problem));
+        }
+        if self.threads.lease_secs < 3 {
+            return Err(origin.error(&["threads", "lease_secs"], "at least 3 are needed"));
+        }
         if self.runs.max_concurrent == 0 {
             return Err(origin.error(&["runs", "max_concurrent"], "at least 1 is needed"));
         }

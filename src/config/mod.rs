@@ -6,6 +6,7 @@
 mod check;
 mod diagnose;
 mod load;
+mod threads;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -15,6 +16,7 @@ use serde::Deserialize;
 pub use check::Origin;
 pub use diagnose::ConfigError;
 pub use load::{Loaded, Sources};
+pub use threads::{ConcurrentRuns, OnDisconnect, Retention, Store, StoreUrl, Threads};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -28,6 +30,12 @@ pub struct Config {
     pub auth: Auth,
     /// What limits runs.
     pub runs: Runs,
+    /// Where threads are kept.
+    pub store: Store,
+    /// How runs share a thread.
+    pub threads: Threads,
+    /// What is kept, and for how long.
+    pub retention: Retention,
     /// Which pages may use it from a browser.
     pub cors: Cors,
     /// What is logged.
@@ -42,6 +50,8 @@ pub struct Config {
 pub struct Server {
     /// The address and port.
     pub listen: SocketAddr,
+    /// The folder of what the server keeps.
+    pub data_dir: PathBuf,
     /// The largest request body, in bytes.
     pub max_body_bytes: usize,
     /// How long a stream is silent before it gets a comment; 0 for never.
@@ -100,6 +110,14 @@ pub struct Runs {
     pub max_seconds: u64,
     /// The longest an agent may be silent; 0 for no limit.
     pub idle_seconds: u64,
+    /// What happens to a run when its client leaves.
+    pub on_disconnect: OnDisconnect,
+    /// How many detached runs there may be at a time.
+    pub max_detached: usize,
+    /// The longest a detached run may take; 0 for no limit.
+    pub detached_max_seconds: u64,
+    /// The most that a run may say, in bytes.
+    pub max_run_bytes: u64,
 }
 
 /// Which pages may use the server from a browser.
@@ -141,6 +159,8 @@ pub struct Agent {
     pub kind: AgentKind,
     /// The script of `kind = "script"`, relative to the file that names it.
     pub script: Option<PathBuf>,
+    /// What happens to its runs when their client leaves, if not what `runs` says.
+    pub on_disconnect: Option<OnDisconnect>,
 }
 
 /// What kind of agent answers.
@@ -155,12 +175,15 @@ pub enum AgentKind {
 
 impl Default for Config {
     fn default() -> Self {
-        let demo = Agent { kind: AgentKind::Script, script: Some("scripts/demo.toml".into()) };
+        let demo = Agent { kind: AgentKind::Script, script: Some("scripts/demo.toml".into()), on_disconnect: None };
         Self {
             default_agent: None,
             server: Server::default(),
             auth: Auth::default(),
             runs: Runs::default(),
+            store: Store::default(),
+            threads: Threads::default(),
+            retention: Retention::default(),
             cors: Cors::default(),
             log: Log::default(),
             agents: IndexMap::from([("demo".to_owned(), demo)]),
@@ -172,6 +195,7 @@ impl Default for Server {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            data_dir: "data".into(),
             max_body_bytes: 10 * 1024 * 1024,
             keep_alive_secs: 15,
             drain_secs: 10,
@@ -184,7 +208,15 @@ impl Default for Server {
 
 impl Default for Runs {
     fn default() -> Self {
-        Self { max_concurrent: 1000, max_seconds: 600, idle_seconds: 120 }
+        Self {
+            max_concurrent: 1000,
+            max_seconds: 600,
+            idle_seconds: 120,
+            on_disconnect: OnDisconnect::Cancel,
+            max_detached: 200,
+            detached_max_seconds: 3600,
+            max_run_bytes: 64 * 1024 * 1024,
+        }
     }
 }
 

@@ -42,7 +42,7 @@ fn the_default_file_says_what_the_defaults_are() {
 fn the_default_file_lists_every_option() {
     let table: toml::Table = toml::from_str(DEFAULTS).unwrap();
     // What a section can hold is what an unknown key in it is told.
-    for section in ["", "server", "auth", "runs", "cors", "log"] {
+    for section in ["", "server", "auth", "runs", "store", "threads", "retention", "cors", "log"] {
         let text = if section.is_empty() { "x = 1".to_owned() } else { format!("[{section}]\nx = 1") };
         let error = toml::from_str::<Config>(&text).unwrap_err().message().to_owned();
         let listed = if section.is_empty() { Some(&table) } else { table[section].as_table() };
@@ -96,7 +96,10 @@ fn the_environment_overrides_the_file_and_flags_override_both() {
 fn an_agent_can_come_from_the_environment() {
     let environment = [("AGUI_AGENTS__ME__SCRIPT", "my.toml"), ("AGUI_AGENTS__ME__KIND", "script")];
     let config = load_with("", &environment, vec![]).unwrap().config;
-    assert_eq!(config.agents["me"], Agent { kind: AgentKind::Script, script: Some("my.toml".into()) });
+    assert_eq!(
+        config.agents["me"],
+        Agent { kind: AgentKind::Script, script: Some("my.toml".into()), on_disconnect: None }
+    );
     let file = "[agents.me]\nkind = \"script\"\nscript = \"mine.toml\"";
     let config = load_with(file, &environment[..1], vec![]).unwrap().config;
     assert_eq!(config.agents["me"].script, Some("my.toml".into()));
@@ -129,7 +132,7 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
     for (text, expected) in [
         (
             "\n[server]\nlisen = \"x\"",
-            "my.toml:3:1: unknown key `lisen`; did you mean `listen`? (known: `listen`, `max_body_bytes`, \
+            "my.toml:3:1: unknown key `lisen`; did you mean `listen`? (known: `listen`, `data_dir`, `max_body_bytes`, \
              `keep_alive_secs`, `drain_secs`, `head_timeout_secs`, `body_timeout_secs`, `stall_timeout_secs`)\n   |\n 3 | \
              lisen = \"x\"\n   | ^",
         ),
@@ -142,6 +145,8 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ("[agents.\"a/b\"]\nkind = \"echo\"", "my.toml:1:9: agents.a/b: an agent's name is part of its address"),
         ("default_agent = \"dmo\"", "my.toml:1:1: default_agent: there is no agent `dmo`; did you mean `demo`?"),
         ("[server\nlisten = 1", "my.toml:1:8: unclosed table"),
+        ("[store]\nurl = \"mysql://u:secret@h/d\"", "my.toml:2:1: store.url: expected \"memory:\", \"sqlite:PATH\""),
+        ("[threads]\nlease_secs = 1", "my.toml:2:1: threads.lease_secs: at least 3"),
         ("[runs]\nmax_concurrent = 0", "my.toml:2:1: runs.max_concurrent: at least 1 is needed"),
         (
             "[cors]\nallow_origins = [\"app.example.com\"]",

@@ -63,6 +63,27 @@ impl Encoder {
         }
     }
 
+    /// Appends an event that is one line of JSON already, as in a run's log; with its number as the cursor that a
+    /// browser's `EventSource` comes back with, if there is one. The binary wire has no cursors.
+    pub fn line(&mut self, json: &str, cursor: Option<u64>, out: &mut Vec<u8>) {
+        match self {
+            Self::Sse(_) => {
+                if let Some(cursor) = cursor {
+                    out.extend_from_slice(b"id: ");
+                    out.extend_from_slice(cursor.to_string().as_bytes());
+                    out.push(b'\n');
+                }
+                out.extend_from_slice(b"data: ");
+                out.extend_from_slice(json.as_bytes());
+                out.extend_from_slice(b"\n\n");
+            }
+            Self::Proto(proto) => match serde_json::from_str(json) {
+                Ok(event) => proto.event(&event, out),
+                Err(error) => tracing::error!(%error, "an event of a log cannot be read"),
+            },
+        }
+    }
+
     /// Appends a sign of life that no client takes for an event. The binary wire has none.
     pub fn heartbeat(&self, out: &mut Vec<u8>) {
         if let Self::Sse(_) = self {

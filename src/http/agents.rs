@@ -1,12 +1,9 @@
 //! Which agents there are, and what they say about themselves.
 
-use axum::{
-    Json,
-    extract::{Path, State},
-};
+use axum::{Json, extract::State};
 use serde::Serialize;
 
-use super::{App, error::ApiError};
+use super::{App, error::ApiError, extract::Path};
 use crate::protocol::{AgentCapabilities, capabilities::Transport};
 
 #[derive(Serialize)]
@@ -46,7 +43,7 @@ pub(super) async fn capabilities(
         http_binary: Some(true),
         websocket: Some(false),
         push_notifications: Some(false),
-        resumable: Some(false),
+        resumable: Some(app.threads().is_some()),
     });
     Ok(Json(capabilities))
 }

@@ -18,7 +18,7 @@ use http_body::{Body, Frame};
 use crate::{
     encode::Encoder,
     protocol::Event,
-    run::{EventSink, Progress, Run},
+    run::{Drive, EventSink, Progress},
 };
 
 /// How many bytes are gathered into a piece, as long as the agent has more.
@@ -31,8 +31,8 @@ const TURN: usize = 32 * 1024;
 /// The least and the most room that is made for a piece.
 const ROOM: std::ops::RangeInclusive<usize> = 256..=PIECE + 512;
 
-pub(super) struct RunBody {
-    run: Run,
+pub(super) struct RunBody<R> {
+    run: R,
     encoder: Encoder,
     buffer: Vec<u8>,
     /// How much room the next piece is expected to need: as much as the last one.
@@ -43,8 +43,8 @@ pub(super) struct RunBody {
     turn: usize,
 }
 
-impl RunBody {
-    pub(super) fn new(run: Run, encoder: Encoder) -> Self {
+impl<R: Drive + Unpin> RunBody<R> {
+    pub(super) fn new(run: R, encoder: Encoder) -> Self {
         // The first piece ends its turn: hyper writes when nothing more is ready, and so the client sees
         // it before a fast agent has filled hyper's buffer.
         Self { run, encoder, buffer: Vec::new(), room: *ROOM.start(), piece: FIRST_PIECE, turn: FIRST_PIECE }
@@ -59,7 +59,7 @@ impl RunBody {
     }
 }
 
-impl Body for RunBody {
+impl<R: Drive + Unpin> Body for RunBody<R> {
     type Data = Bytes;
     type Error = Infallible;
 

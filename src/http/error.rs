@@ -11,7 +11,12 @@ use axum::{
 };
 use serde::Serialize;
 
-use crate::{auth::AuthError, protocol::decode::DecodeError, run::StartError};
+use crate::{
+    auth::AuthError,
+    protocol::decode::DecodeError,
+    run::{LookupError, OpenError, StartError},
+    store::StoreError,
+};
 
 /// A refusal: a status, and what the body says.
 #[derive(Debug)]
@@ -100,6 +105,31 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "host_not_allowed", message)
     }
 
+    /// The body is not JSON, or not of the shape it should have.
+    pub(super) fn invalid_json(error: &serde_json::Error) -> Self {
+        let problem: String = error.to_string().chars().take(200).collect();
+        Self::new(StatusCode::BAD_REQUEST, "invalid_json", format!("not valid JSON: {problem}"))
+    }
+
+    /// The path or the query cannot be read.
+    pub(super) fn invalid_url(status: StatusCode, problem: &str) -> Self {
+        Self::new(status, "invalid_url", problem.chars().take(200).collect::<String>())
+    }
+
+    /// A parameter of the query has a value that it cannot have.
+    pub(super) fn invalid_parameter(name: &str, expected: &str) -> Self {
+        let mut error = Self::new(StatusCode::BAD_REQUEST, "invalid_parameter", format!("{name}: expected {expected}"));
+        error.path = Some(name.to_owned());
+        error
+    }
+
+    /// The input has a value that this server cannot do anything with.
+    pub(super) fn invalid_input(path: &str, expected: &str) -> Self {
+        let mut error = Self::new(StatusCode::BAD_REQUEST, "invalid_input", format!("{path}: expected {expected}"));
+        error.path = Some(path.to_owned());
+        error
+    }
+
     /// The server failed; why is in the log.
     pub(super) fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the server failed")
@@ -125,6 +155,50 @@ impl From<StartError> for ApiError {
             StartError::Draining => "shutting_down",
         };
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string())
+    }
+}
+
+impl From<OpenError> for ApiError {
+    fn from(error: OpenError) -> Self {
+        let (status, code) = match error {
+            OpenError::Store(error) => return error.into(),
+            OpenError::NotFound => (StatusCode::NOT_FOUND, "unknown_thread"),
+            OpenError::Running => (StatusCode::CONFLICT, "run_is_running"),
+            OpenError::Busy => (StatusCode::CONFLICT, "thread_is_busy"),
+            OpenError::QueueFull => (StatusCode::CONFLICT, "too_many_waiting"),
+            OpenError::TooManyDetached => (StatusCode::SERVICE_UNAVAILABLE, "too_many_detached_runs"),
+            OpenError::Instructions(_) => (StatusCode::BAD_REQUEST, "role_not_accepted"),
+        };
+        let path = match error {
+            OpenError::Instructions(place) => Some(format!("messages[{place}].role")),
+            _ => None,
+        };
+        Self { path, ..Self::new(status, code, error.to_string()) }
+    }
+}
+
+impl From<LookupError> for ApiError {
+    fn from(error: LookupError) -> Self {
+        let (status, code) = match error {
+            LookupError::Store(error) => return error.into(),
+            LookupError::NoThread => (StatusCode::NOT_FOUND, "unknown_thread"),
+            LookupError::NoRun => (StatusCode::NOT_FOUND, "unknown_run"),
+            LookupError::NoLog => (StatusCode::NOT_FOUND, "run_has_no_log"),
+            LookupError::LogRemoved => (StatusCode::GONE, "log_removed"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(?error, "the store failed");
+        if error.is_transient() {
+            let message = "the server's store is not available; please try again";
+            Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message)
+        } else {
+            Self::internal()
+        }
     }
 }
 

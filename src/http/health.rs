@@ -10,11 +10,17 @@ pub(super) async fn alive() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
-/// New runs are taken; at shutdown they no longer are.
+/// New runs are taken; at shutdown, or without a store, they are not.
 pub(super) async fn ready(State(app): State<App>) -> (StatusCode, Json<Value>) {
-    if app.runner().is_ready() {
-        (StatusCode::OK, Json(json!({ "status": "ready" })))
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": "shutting_down" })))
+    let refused = |status| (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": status })));
+    if !app.runner().is_ready() {
+        return refused("shutting_down");
     }
+    if let Some(threads) = app.threads()
+        && let Err(error) = threads.check().await
+    {
+        tracing::warn!(?error, "the store is not available");
+        return refused("store_unavailable");
+    }
+    (StatusCode::OK, Json(json!({ "status": "ready" })))
 }

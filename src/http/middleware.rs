@@ -125,7 +125,7 @@ fn cors(cors: &Cors) -> CorsLayer {
     };
     CorsLayer::new()
         .allow_origin(origins)
-        .allow_methods([Method::GET, Method::POST])
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([REQUEST_ID, header::RETRY_AFTER, header::WWW_AUTHENTICATE])
         .max_age(Duration::from_secs(3600))

@@ -6,6 +6,11 @@
 //! | `POST /agents/{agent}/send-message` | runs an agent by name |
 //! | `GET /agents` | the agents that are served |
 //! | `GET /agents/{agent}/capabilities` | what one says about itself |
+//! | `GET /threads` | the caller's threads |
+//! | `GET`, `DELETE /threads/{thread}` | one of them |
+//! | `POST /threads/{thread}/connect` | what a client needs to come back to one, as a stream |
+//! | `GET /threads/{thread}/runs/{run}/events` | follows a detached run |
+//! | `POST /threads/{thread}/runs/{run}/cancel` | stops a run |
 //! | `GET /healthz` | the process is alive |
 //! | `GET /readyz` | it takes new runs |
 //!
@@ -14,7 +19,10 @@
 
 mod agents;
 mod body;
+mod connect;
 mod error;
+mod extract;
+mod follow;
 mod health;
 mod host;
 mod io;
@@ -22,6 +30,8 @@ mod middleware;
 mod read_body;
 mod send_message;
 mod serve;
+mod stream;
+mod threads;
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,7 +43,10 @@ use axum::{
 pub use middleware::Cors;
 pub use serve::{Connections, serve};
 
-use crate::{auth::Authenticator, run::Runner};
+use crate::{
+    auth::Authenticator,
+    run::{Runner, Threads},
+};
 
 /// What the routes need.
 #[derive(Clone)]
@@ -41,6 +54,7 @@ pub(crate) struct App(Arc<AppInner>);
 
 struct AppInner {
     runner: Arc<Runner>,
+    threads: Option<Arc<Threads>>,
     auth: Authenticator,
     options: HttpOptions,
 }
@@ -48,6 +62,11 @@ struct AppInner {
 impl App {
     fn runner(&self) -> &Arc<Runner> {
         &self.0.runner
+    }
+
+    /// Stored threads, unless the server keeps none.
+    fn threads(&self) -> Option<&Arc<Threads>> {
+        self.0.threads.as_ref()
     }
 
     fn auth(&self) -> &Authenticator {
@@ -64,6 +83,8 @@ impl App {
 pub struct HttpOptions {
     /// The largest request body, in bytes.
     pub max_body_bytes: usize,
+    /// How long the stream of a followed run is silent before the client is sent a sign of life.
+    pub keep_alive: Option<Duration>,
     /// How long a request body may take to arrive.
     pub body_timeout: Duration,
     /// Which pages may use the server from a browser.
@@ -77,6 +98,7 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             max_body_bytes: 10 * 1024 * 1024,
+            keep_alive: Some(Duration::from_secs(15)),
             body_timeout: Duration::from_secs(30),
             cors: Cors::default(),
             loopback_hosts_only: true,
@@ -84,15 +106,24 @@ impl Default for HttpOptions {
     }
 }
 
-/// The whole server as an axum router, to be served or mounted.
-pub fn router(runner: Arc<Runner>, auth: Authenticator, options: HttpOptions) -> Router {
-    let app = App(Arc::new(AppInner { runner, auth, options }));
+/// The whole server as an axum router, to be served or mounted. Without `threads` it keeps nothing, and has none of
+/// the routes below `/threads`.
+pub fn router(runner: Arc<Runner>, threads: Option<Arc<Threads>>, auth: Authenticator, options: HttpOptions) -> Router {
+    let app = App(Arc::new(AppInner { runner, threads, auth, options }));
     let public = Router::new().route("/healthz", get(health::alive)).route("/readyz", get(health::ready));
-    let private = Router::new()
+    let mut private = Router::new()
         .route("/send-message", post(send_message::default_agent))
         .route("/agents", get(agents::list))
         .route("/agents/{agent}/send-message", post(send_message::named_agent))
         .route("/agents/{agent}/capabilities", get(agents::capabilities));
+    if app.threads().is_some() {
+        private = private
+            .route("/threads", get(threads::list))
+            .route("/threads/{thread}", get(threads::read).delete(threads::delete))
+            .route("/threads/{thread}/connect", post(connect::connect))
+            .route("/threads/{thread}/runs/{run}/events", get(follow::events))
+            .route("/threads/{thread}/runs/{run}/cancel", post(threads::cancel));
+    }
     let routes = public
         .merge(middleware::authenticated(private, &app))
         .fallback(error::no_such_route)

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody as _};
+use axum::{
+    body::{Body, HttpBody as _},
+    http::{HeaderMap, header},
+};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 
-use super::error::ApiError;
+use super::{HttpOptions, error::ApiError};
 
 /// How much of a body that is too large is read and thrown away, so that a client that is still
 /// sending gets to see the answer instead of a broken connection.
@@ -20,6 +23,14 @@ pub(super) struct Limits {
     pub(super) timeout: Duration,
     /// Whether the client waits for a `100 Continue`: it sends nothing that would have to be thrown away.
     pub(super) client_waits: bool,
+}
+
+impl Limits {
+    /// As it is set, for a request with these headers.
+    pub(super) fn of(options: &HttpOptions, headers: &HeaderMap) -> Self {
+        let client_waits = headers.contains_key(header::EXPECT);
+        Self { bytes: options.max_body_bytes, timeout: options.body_timeout, client_waits }
+    }
 }
 
 /// Reads the whole body.

@@ -3,17 +3,22 @@
 
 use axum::{
     body::Body,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::{HeaderMap, HeaderValue, header},
-    response::{IntoResponse as _, Response},
+    response::Response,
 };
+
+use serde_json::Value;
 
 use super::{
     App,
     body::RunBody,
     error::ApiError,
+    extract::Path,
+    follow,
     middleware::Caller,
     read_body::{self, Limits},
+    stream,
 };
 use crate::{
     encode::{Encoder, SSE_MEDIA_TYPE},
@@ -22,6 +27,7 @@ use crate::{
         decode::{Decoded, decode},
         judge_version,
     },
+    run::{OnDisconnect, Opened, RunRequest},
 };
 
 /// Runs the default agent.
@@ -48,12 +54,7 @@ async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response
     // The right to run is taken before the body is read: it also bounds how many bodies are in memory.
     let slot = app.runner().reserve()?;
     let options = app.options();
-    let limits = Limits {
-        bytes: options.max_body_bytes,
-        timeout: options.body_timeout,
-        client_waits: head.headers.contains_key(header::EXPECT),
-    };
-    let body = read_body::read(body, limits).await?;
+    let body = read_body::read(body, Limits::of(options, &head.headers)).await?;
     let Decoded { input, dropped } = decode(&body)?;
     drop(body);
     if !dropped.is_empty() {
@@ -64,17 +65,29 @@ async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response
     let legacy = is_legacy_client(&input, accept.iter());
     let encoder = Encoder::negotiate(accept.iter().filter_map(|value| value.to_str().ok()));
     let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
-    let mut run = app.runner().start(slot, agent, input, principal);
-    if legacy {
-        run = run.for_legacy_client();
+    let Some(threads) = app.threads() else {
+        let mut run = app.runner().start(slot, agent, input, principal);
+        if legacy {
+            run = run.for_legacy_client();
+        }
+        return Ok(stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))));
+    };
+    let on_disconnect = on_disconnect(&input)?;
+    let request = RunRequest { slot, agent, input, principal, on_disconnect, legacy_client: legacy };
+    Ok(match threads.open(request).await? {
+        Opened::Foreground(run) => stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))),
+        Opened::Detached(tail) => follow::respond(tail, encoder, follow::Cursors::No, options.keep_alive),
+    })
+}
+
+/// What the request wants to happen when its client leaves.
+fn on_disconnect(input: &RunAgentInput) -> Result<Option<OnDisconnect>, ApiError> {
+    match input.forwarded_prop("onDisconnect") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text == "cancel" => Ok(Some(OnDisconnect::Cancel)),
+        Some(Value::String(text)) if text == "continue" => Ok(Some(OnDisconnect::Continue)),
+        Some(_) => Err(ApiError::invalid_input("forwardedProps.onDisconnect", "\"cancel\" or \"continue\"")),
     }
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(encoder.media_type())),
-        // Nothing on the way may hold the stream back: no cache, no compression, no proxy's buffer.
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
-        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-    ];
-    Ok((headers, Body::new(RunBody::new(run, encoder))).into_response())
 }
 
 fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {

@@ -117,7 +117,7 @@ identifier! {
 }
 identifier! {
     /// Names one run of a thread.
-    RunId
+    RunId, random "run"
 }
 identifier! {
     /// Names a message; unique within its thread, also across runs.

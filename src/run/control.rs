@@ -19,6 +19,10 @@ pub(super) enum Stop {
     Cancel = 1,
     /// The server shuts down and waits no longer.
     Shutdown = 2,
+    /// The thread was taken over, or deleted.
+    LeaseLost = 3,
+    /// The run has said as much as it may.
+    TooLong = 4,
 }
 
 /// Stops a run from wherever it is held.
@@ -45,6 +49,8 @@ impl RunControl {
         match self.stop.load(Ordering::Acquire) {
             1 => Some(Stop::Cancel),
             2 => Some(Stop::Shutdown),
+            3 => Some(Stop::LeaseLost),
+            4 => Some(Stop::TooLong),
             _ => None,
         }
     }

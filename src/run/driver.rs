@@ -16,7 +16,7 @@ use std::{
 use futures::stream::{self, Stream, StreamExt as _};
 
 use super::{
-    EventSink, RunControl, RunLimits, Slot, Violation,
+    Drive, EventSink, RunControl, RunLimits, Slot, Violation,
     clock::{Clock, Due},
     control::{Lease, Stop},
     guard::{Closing, Guard},
@@ -31,6 +31,8 @@ use crate::{
 
 /// How many events pass between two looks at the time while the agent never pauses.
 const EVENTS_PER_LOOK: u32 = 64;
+/// The code of the error that ends a run with the server.
+pub(super) const SHUTDOWN: &str = "server_shutdown";
 /// How much of an identifier is logged.
 const LOGGED_CHARS: usize = 80;
 
@@ -45,7 +47,7 @@ pub enum Progress {
     Ended,
 }
 
-/// One run. Poll it with [`poll_progress`](Self::poll_progress), or read it as a stream with
+/// One run. Poll it with [`poll_progress`](Drive::poll_progress), or read it as a stream with
 /// [`into_events`](Self::into_events). Dropping it stops the agent.
 pub struct Run {
     stage: Stage,
@@ -109,11 +111,6 @@ impl Run {
         }
     }
 
-    /// The span that the run's log lines belong to.
-    pub fn span(&self) -> &tracing::Span {
-        &self.span
-    }
-
     /// Stops the run from elsewhere.
     pub fn control(&self) -> Arc<RunControl> {
         self.lease.control.clone()
@@ -130,9 +127,14 @@ impl Run {
     ///
     /// The first call sends `RUN_STARTED` and returns without having called the agent, so that the
     /// event can leave before an agent takes its time.
-    pub fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+    fn progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         loop {
             let Stage::Running(stream) = &mut self.stage else {
+                if matches!(self.stage, Stage::Opened(..))
+                    && let Some(stop) = self.lease.control.requested()
+                {
+                    return self.end(stop.into(), sink);
+                }
                 match self.advance(sink) {
                     Some(progress) => return Poll::Ready(progress),
                     None => continue,
@@ -311,6 +313,16 @@ impl Run {
     }
 }
 
+impl Drive for Run {
+    fn span(&self) -> &tracing::Span {
+        &self.span
+    }
+
+    fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+        self.progress(cx, sink)
+    }
+}
+
 impl Drop for Run {
     fn drop(&mut self) {
         if !matches!(self.stage, Stage::Ended) {
@@ -325,11 +337,18 @@ impl From<Stop> for Ending {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Cancel => Self::Cancelled("cancelled"),
-            Stop::Shutdown => {
-                Self::Failed(RunError::new("server_shutdown", "the server is shutting down; please try again"))
+            Stop::Shutdown => Self::Failed(RunError::new(SHUTDOWN, "the server is shutting down; please try again")),
+            Stop::LeaseLost => Self::Failed(lease_lost()),
+            Stop::TooLong => {
+                Self::Failed(RunError::new("run_too_long", "the run has more to say than the server keeps of a run"))
             }
         }
     }
+}
+
+/// The error of a run that may no longer write to its thread.
+pub(super) fn lease_lost() -> RunError {
+    RunError::new("lease_lost", "the run was taken over or its thread was deleted meanwhile")
 }
 
 fn violated(violation: Violation) -> Ending {

@@ -5,6 +5,8 @@
 //!   whatever happens.
 //! - [`Guard`] stands between agent and client: what leaves it is a legal AG-UI stream.
 //! - [`Transcript`] applies events to messages and state as a client does.
+//! - [`Threads`] puts runs on stored threads: history, interrupts, one run at a time, and runs that outlive their
+//!   connection, whose log a [`Tail`] follows.
 //!
 //! A run is polled by whoever consumes it, a response body or a task; there is no channel and no queue.
 
@@ -12,19 +14,37 @@ mod clock;
 mod control;
 mod driver;
 pub mod guard;
+mod log;
 mod runner;
+mod threads;
 mod transcript;
 
 pub use clock::RunLimits;
 pub use control::RunControl;
 pub use driver::{Progress, Run};
 pub use guard::{Guard, Violation};
+pub use log::{Chunk, Tail, TailError};
 pub use runner::{AgentEntry, Runner, RunnerBuilder, Slot, StartError};
+pub use threads::{
+    Cancelled, ConcurrentRuns, Connection, ForegroundRun, LookupError, OnDisconnect, OpenError, Opened, RunRequest,
+    ThreadOptions, Threads,
+};
 pub use transcript::Transcript;
 
 pub use crate::agent::Principal;
 
+use std::task::{Context, Poll};
+
 use crate::protocol::Event;
+
+/// A run that somebody polls for its events.
+pub trait Drive {
+    /// The span that the run's log lines belong to.
+    fn span(&self) -> &tracing::Span;
+
+    /// Moves the run on by about one event, which goes to the sink.
+    fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress>;
+}
 
 /// Where the events of a run go, in order. An event is only borrowed: an encoder writes it out at once.
 pub trait EventSink {

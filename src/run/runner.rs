@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     agent::{Agent, Principal, RunContext, RunIdentity},
-    protocol::{AgentCapabilities, RunAgentInput},
+    protocol::{AgentCapabilities, Event, RunAgentInput},
 };
 
 /// How long a stopped run's last events may take to reach its client before the server ends without it.
@@ -52,6 +52,12 @@ impl AgentEntry {
     /// The name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The same agent by name, which is not asked: the run has these events.
+    pub(super) fn stand_in(self, events: Vec<Event>) -> Self {
+        let agent = move |_: RunAgentInput, _: RunContext| crate::agent::events(events.clone());
+        Self { agent: Arc::new(agent), ..self }
     }
 
     /// What the agent says about itself.
@@ -156,15 +162,32 @@ impl Runner {
         }
     }
 
+    /// What limits every run.
+    pub fn limits(&self) -> RunLimits {
+        self.limits
+    }
+
     /// Starts a run. Nothing happens until it is polled.
     pub fn start(&self, slot: Slot, agent: AgentEntry, input: RunAgentInput, principal: Option<Principal>) -> Run {
+        self.start_within(slot, agent, input, principal, self.limits)
+    }
+
+    /// Starts a run with limits of its own.
+    pub(super) fn start_within(
+        &self,
+        slot: Slot,
+        agent: AgentEntry,
+        input: RunAgentInput,
+        principal: Option<Principal>,
+        limits: RunLimits,
+    ) -> Run {
         let cx = RunContext::new(RunIdentity {
             thread_id: input.thread_id.clone(),
             run_id: input.run_id.clone(),
             agent: agent.name,
             principal,
         });
-        Run::new(agent.agent, input, cx, self.limits, self.live.enter(), slot)
+        Run::new(agent.agent, input, cx, limits, self.live.enter(), slot)
     }
 
     /// Shuts down: admits no more runs, lets those there are end within `grace`, then stops the rest, each

@@ -64,7 +64,7 @@ async fn a_preflight_needs_no_key() {
     assert_eq!(response.status(), 200);
     let header = |name| response.headers()[name].to_str().unwrap();
     assert_eq!(header(header::ACCESS_CONTROL_ALLOW_ORIGIN), "http://localhost:3000");
-    assert_eq!(header(header::ACCESS_CONTROL_ALLOW_METHODS), "GET,POST");
+    assert_eq!(header(header::ACCESS_CONTROL_ALLOW_METHODS), "GET,POST,DELETE");
     assert_eq!(header(header::ACCESS_CONTROL_ALLOW_HEADERS), "authorization,content-type,x-anything");
 }
 

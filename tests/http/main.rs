@@ -10,4 +10,5 @@ mod process;
 #[path = "../support/server.rs"]
 mod server;
 mod stream;
+#[path = "../support/running.rs"]
 mod support;

@@ -204,8 +204,8 @@ const searchZh = (answer, after) =>
 
 const HELP =
   "I am a demo agent without a model. Try: hello, what's the weather like in Beijing, count to 10, think …, plan …, " +
-  "parallel, fail.";
-const HELP_ZH = "我是一个没有模型的演示代理。试试:你好、北京天气怎么样、数到 10、思考 …、计划 …、并行、失败。";
+  "parallel, approve, approve two, form, fail.";
+const HELP_ZH = "我是一个没有模型的演示代理。试试:你好、北京天气怎么样、数到 10、思考 …、计划 …、并行、批准、批准两个、表单、失败。";
 
 export const scenarios = [
   ...both(

@@ -21,12 +21,11 @@ function binary() {
   return found;
 }
 
-/** The developer's own settings must not decide what is tested. */
+/** The developer's own settings must not decide what is tested, and a test's threads are gone with its server. */
 function environment() {
-  const entries = Object.entries(process.env).filter(
-    ([name]) => !name.startsWith("AGUI_SERVER__") && name !== "RUST_LOG",
-  );
-  return { ...Object.fromEntries(entries), NO_COLOR: "1" };
+  const isSetting = (name) => /^AGUI_[A-Z]+__/.test(name) || name === "RUST_LOG";
+  const entries = Object.entries(process.env).filter(([name]) => !isSetting(name));
+  return { ...Object.fromEntries(entries), NO_COLOR: "1", AGUI_STORE__URL: "memory:" };
 }
 
 /**

@@ -18,12 +18,18 @@ pub(crate) struct Process {
     pub(crate) url: String,
     /// Reads what is logged, for a pipe that nobody reads would stop the server.
     log: Option<JoinHandle<String>>,
+    _data: tempfile::TempDir,
 }
 
 impl Process {
     pub(crate) fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let data = tempfile::tempdir().unwrap();
         let mut command = Command::new(BINARY);
-        command.args(["--listen", "127.0.0.1:0"]).args(arguments).env_remove("RUST_LOG");
+        command
+            .env("AGUI_SERVER__DATA_DIR", data.path())
+            .args(["--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .env_remove("RUST_LOG");
         let mut child = command.envs(environment.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
@@ -37,7 +43,7 @@ impl Process {
             log.read_to_string(&mut text).unwrap();
             text
         });
-        Self { child, url, log: Some(log) }
+        Self { child, url, log: Some(log), _data: data }
     }
 
     pub(crate) fn signal(&self, signal: &str) {

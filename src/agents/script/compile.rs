@@ -7,14 +7,12 @@ use toml::Spanned;
 
 use super::{
     Script, ScriptError,
+    capabilities::declare,
     format::{self, Action, OneOrMore},
+    questions::{AnyCall, Question, Questions},
     template::{JsonTemplate, Template},
 };
-use crate::protocol::{
-    AgentCapabilities, JsonPatch,
-    capabilities::{Identity, Reasoning, StateCapabilities, Tools},
-    patch::is_pointer,
-};
+use crate::protocol::{JsonPatch, patch::is_pointer};
 
 #[derive(Debug)]
 pub(super) struct Reply {
@@ -29,6 +27,11 @@ pub(super) struct When {
     pub(super) result: Option<Regex>,
     pub(super) failed: Option<bool>,
     pub(super) offers: Vec<String>,
+    /// What the run must answer, and nothing else; empty for a run that answers nothing.
+    pub(super) answers: Vec<String>,
+    pub(super) approved: Option<bool>,
+    /// What members of the answer must look like.
+    pub(super) answer: Vec<(String, Regex)>,
     pub(super) join: String,
 }
 
@@ -48,6 +51,8 @@ pub(super) enum Op {
     Count { to: Template, most: u64, every: Duration },
     Wait(Duration),
     Fail { message: Template, code: Option<String> },
+    Results { of: AnyCall, approved: Template, declined: Template },
+    Interrupts(Vec<Question>),
 }
 
 #[derive(Debug)]
@@ -58,41 +63,72 @@ pub(super) struct Call {
 }
 
 pub(super) fn compile(script: format::Script) -> Result<Script, ScriptError> {
+    let questions = Questions::of(&script)?;
     let mut replies = Vec::new();
     for reply in script.reply {
-        replies.push(compile_reply(reply)?);
+        replies.push(compile_reply(reply, &questions)?);
     }
     if replies.is_empty() {
         return Err(ScriptError { message: "a script needs at least one [[reply]]".to_owned(), span: None });
     }
-    let capabilities = declare(script.description, &replies);
-    Ok(Script { replies: replies.into(), capabilities })
+    let capabilities = declare(script.description, &replies, &questions);
+    Ok(Script { replies: replies.into(), questions: questions.into(), capabilities })
 }
 
-fn compile_reply(reply: Spanned<format::Reply>) -> Result<Reply, ScriptError> {
+fn compile_reply(reply: Spanned<format::Reply>, questions: &Questions) -> Result<Reply, ScriptError> {
     let span = reply.span();
     let format::Reply { when, join, play } = reply.into_inner();
+    let refuse = |message: String| ScriptError { message, span: Some(span.clone()) };
     let (user, result) = (when.user.as_ref().map(regex).transpose()?, when.result.as_ref().map(regex).transpose()?);
+    let answer = when.answer.iter().map(|(member, text)| Ok((member.clone(), regex(text)?)));
+    let answer: Vec<(String, Regex)> = answer.collect::<Result<_, ScriptError>>()?;
     if when.tool.is_none() && (result.is_some() || when.failed.is_some()) {
-        let message = "`result` and `failed` are about a tool's result and need `tool`".to_owned();
-        return Err(ScriptError { message, span: Some(span) });
+        return Err(refuse("`result` and `failed` are about a tool's result and need `tool`".to_owned()));
+    }
+    let answers = when.answers.into_vec();
+    if answers.is_empty() && (when.approved.is_some() || !answer.is_empty()) {
+        return Err(refuse("`approved` and `answer` are about what is answered and need `answers`".to_owned()));
+    }
+    if !answers.is_empty() && when.tool.is_some() {
+        return Err(refuse("`tool` and `answers` are about different runs".to_owned()));
     }
     let groups: HashSet<String> = [&user, &result]
         .into_iter()
         .flatten()
+        .chain(answer.iter().map(|(_, expression)| expression))
         .flat_map(|regex| regex.capture_names().flatten())
         .map(str::to_owned)
         .collect();
-    let has_result = when.tool.is_some();
+    let (has_result, has_answers) = (when.tool.is_some(), !answers.is_empty());
     let known = |name: &str| {
-        let of_result = ["result", "error", "result.count", "result.list"].contains(&name)
-            || name.strip_prefix("args.").is_some_and(|arg| !arg.is_empty());
-        name == "text" || groups.contains(name) || (has_result && of_result)
+        let of_result = ["result", "error", "result.count", "result.list"].contains(&name);
+        let of_answers = ["answer", "results"].contains(&name) || is_member(name, "answer.");
+        let args = name == "args" || is_member(name, "args.");
+        name == "text"
+            || groups.contains(name)
+            || (has_result && of_result)
+            || (has_answers && of_answers)
+            || ((has_result || has_answers) && args)
     };
-    let mut compiler = Compiler { known: &known, ops: Vec::new(), open_steps: Vec::new(), activities: HashSet::new() };
+    let mut compiler = Compiler {
+        known: &known,
+        questions,
+        answers: &answers,
+        ops: Vec::new(),
+        open_steps: Vec::new(),
+        activities: HashSet::new(),
+    };
     compiler.actions(play)?;
-    let when = When { user, tool: when.tool, result, failed: when.failed, offers: when.offers.into_vec(), join };
-    Ok(Reply { when, play: compiler.ops })
+    let play = compiler.ops;
+    questions.check_answers(&answers, &play).map_err(refuse)?;
+    let (offers, approved) = (when.offers.into_vec(), when.approved);
+    let when = When { user, tool: when.tool, result, failed: when.failed, offers, answers, approved, answer, join };
+    Ok(Reply { when, play })
+}
+
+/// Whether a placeholder names something behind a prefix.
+fn is_member(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix).is_some_and(|member| !member.is_empty())
 }
 
 fn regex(text: &Spanned<String>) -> Result<Regex, ScriptError> {
@@ -108,6 +144,9 @@ fn regex(text: &Spanned<String>) -> Result<Regex, ScriptError> {
 
 struct Compiler<'a> {
     known: &'a dyn Fn(&str) -> bool,
+    questions: &'a Questions,
+    /// What the reply is played for answers to.
+    answers: &'a [String],
     ops: Vec<Op>,
     open_steps: Vec<String>,
     /// The activities that a patch can amend.
@@ -127,6 +166,9 @@ impl Compiler<'_> {
     }
 
     fn action(&mut self, mut action: Action) -> Result<(), Fault> {
+        if matches!(self.ops.last(), Some(Op::Interrupts(_))) {
+            return fault("`interrupts` end the run, so nothing can follow them");
+        }
         let every = Duration::from_millis(action.every_ms.take().unwrap_or(0));
         let paced = every > Duration::ZERO;
         let op = match Kind::of(&action)? {
@@ -186,6 +228,16 @@ impl Compiler<'_> {
                 let message = self.template(&action.fail.take().unwrap_or_default())?;
                 Op::Fail { message, code: action.code.take() }
             }
+            Kind::ResultOf => {
+                let of = action.result_of.take().unwrap_or_default();
+                let (Some(approved), Some(declined)) = (action.approved.take(), action.declined.take()) else {
+                    return fault("`result_of` needs `approved` and `declined`");
+                };
+                let of = self.questions.answered_call(of, self.answers).map_err(Fault::Here)?;
+                Op::Results { of, approved: self.template(&approved)?, declined: self.template(&declined)? }
+            }
+            Kind::Interrupts if !self.open_steps.is_empty() => return fault("`interrupts` cannot be in a step"),
+            Kind::Interrupts => self.interrupts(action.interrupts.take().unwrap_or_default())?,
         };
         unused(&action)?;
         self.ops.push(op);
@@ -207,6 +259,17 @@ impl Compiler<'_> {
             args: self.json(call.args.into())?,
             result: call.result.map(|result| self.template(&result)).transpose()?,
         })
+    }
+
+    fn interrupts(&self, interrupts: Vec<format::Interrupt>) -> Result<Op, Fault> {
+        self.questions.check_asked(&interrupts, &self.ops).map_err(Fault::Here)?;
+        let known = |name: &str| (self.known)(name) || name == "args" || is_member(name, "args.");
+        let questions = interrupts.into_iter().map(|interrupt| {
+            // Only a call has arguments that its question can name.
+            let known: &dyn Fn(&str) -> bool = if interrupt.call.is_some() { &known } else { self.known };
+            Question::new(interrupt, known)
+        });
+        Ok(Op::Interrupts(questions.collect::<Result<_, _>>().map_err(Fault::Here)?))
     }
 
     fn deltas(&self, texts: Option<OneOrMore>) -> Result<Vec<Template>, Fault> {
@@ -250,6 +313,8 @@ enum Kind {
     Count,
     Wait,
     Fail,
+    ResultOf,
+    Interrupts,
 }
 
 impl Kind {
@@ -268,6 +333,8 @@ impl Kind {
             (action.count.is_some(), "count", Self::Count),
             (action.wait_ms.is_some(), "wait_ms", Self::Wait),
             (action.fail.is_some(), "fail", Self::Fail),
+            (action.result_of.is_some(), "result_of", Self::ResultOf),
+            (action.interrupts.is_some(), "interrupts", Self::Interrupts),
         ];
         let mut present = keys.iter().filter(|(present, ..)| *present);
         match (present.next(), present.next()) {
@@ -292,6 +359,8 @@ fn unused(action: &Action) -> Result<(), Fault> {
         (action.value.is_some(), "value", "custom"),
         (action.most.is_some(), "most", "count"),
         (action.code.is_some(), "code", "fail"),
+        (action.approved.is_some(), "approved", "result_of"),
+        (action.declined.is_some(), "declined", "result_of"),
     ];
     match rest.into_iter().find(|(present, ..)| *present) {
         Some((_, name, owner)) => fault(format!("`{name}` belongs to `{owner}`")),
@@ -307,29 +376,4 @@ fn checked(patch: JsonPatch) -> Result<JsonPatch, Fault> {
         }
     }
     Ok(patch)
-}
-
-/// What a script does can be read from it.
-fn declare(description: Option<String>, replies: &[Reply]) -> AgentCapabilities {
-    let has = |test: fn(&Op) -> bool| Some(replies.iter().flat_map(|reply| &reply.play).any(test));
-    AgentCapabilities {
-        identity: Some(Identity { r#type: Some("agui-server".to_owned()), description, ..Identity::default() }),
-        tools: Some(Tools {
-            supported: has(|op| matches!(op, Op::Calls { .. })),
-            parallel_calls: has(|op| matches!(op, Op::Calls { calls, .. } if calls.len() > 1)),
-            client_provided: Some(replies.iter().any(|reply| !reply.when.offers.is_empty())),
-            items: None,
-        }),
-        state: Some(StateCapabilities {
-            snapshots: has(|op| matches!(op, Op::State(_))),
-            deltas: has(|op| matches!(op, Op::Patch(_))),
-            ..StateCapabilities::default()
-        }),
-        reasoning: Some(Reasoning {
-            supported: has(|op| matches!(op, Op::Think { .. })),
-            streaming: has(|op| matches!(op, Op::Think { .. })),
-            encrypted: Some(false),
-        }),
-        ..AgentCapabilities::default()
-    }
 }

@@ -4,7 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{compile::When, template::Values};
+use super::{
+    answers::{Answer, add_args, answers},
+    compile::When,
+    questions::{Questions, takes},
+    template::{Values, plain},
+};
 use crate::protocol::{Message, RunAgentInput, ToolMessage};
 
 /// A conversation, seen from its end.
@@ -13,13 +18,27 @@ pub(super) struct Conversation<'a> {
     user: Cow<'a, str>,
     /// The tool result that the conversation ends with, and the name and arguments of the call it answers.
     answered: Option<(&'a ToolMessage, &'a str, &'a str)>,
+    /// What people answered to what the script asked.
+    answers: Vec<Answer>,
+}
+
+/// What a reply is played with.
+#[derive(Debug)]
+pub(super) struct Fit {
+    /// What placeholders stand for; for those of the answers, the first answer that has them.
+    pub(super) values: Values,
+    /// The same without those of the answers, for what is played for each of them.
+    pub(super) common: Values,
+    pub(super) answers: Vec<Answer>,
 }
 
 impl<'a> Conversation<'a> {
-    pub(super) fn of(input: &'a RunAgentInput) -> Self {
+    pub(super) fn of(input: &'a RunAgentInput, questions: &Questions) -> Self {
+        let answers = answers(input, questions);
         let last = input.messages.iter().rev().find(|m| !matches!(m, Message::Activity(_) | Message::Reasoning(_)));
         let answered = match last {
-            Some(Message::Tool(result)) => {
+            // Who answers a question goes on from there, whatever the conversation ends with.
+            Some(Message::Tool(result)) if answers.is_empty() => {
                 let calls = input.messages.iter().rev().filter_map(|message| match message {
                     Message::Assistant(assistant) => Some(assistant.tool_calls()),
                     _ => None,
@@ -30,11 +49,14 @@ impl<'a> Conversation<'a> {
             }
             _ => None,
         };
-        Self { input, user: input.last_user_text().unwrap_or_default(), answered }
+        Self { input, user: input.last_user_text().unwrap_or_default(), answered, answers }
     }
 
     /// Whether the conditions hold, and what their placeholders then stand for.
-    pub(super) fn fits(&self, when: &When) -> Option<Values> {
+    pub(super) fn fits(&self, when: &When) -> Option<Fit> {
+        if !self.answers_fit(when) {
+            return None;
+        }
         let mut values = Values::new();
         match (&when.tool, self.answered) {
             (None, Some(_)) => return None,
@@ -51,15 +73,35 @@ impl<'a> Conversation<'a> {
             return None;
         }
         let result = values.get("result").cloned().unwrap_or_default();
-        for (expression, text) in [(&when.user, &*self.user), (&when.result, &*result)] {
-            let Some(expression) = expression else { continue };
+        let texts = [(&when.user, &*self.user), (&when.result, &*result)];
+        let mut wanted: Vec<_> =
+            texts.into_iter().filter_map(|(wanted, text)| Some((wanted.as_ref()?, text))).collect();
+        for (member, expression) in &when.answer {
+            let member = format!("answer.{member}");
+            wanted.push((expression, self.answers.iter().find_map(|answer| answer.values.get(&member))?));
+        }
+        for (expression, text) in wanted {
             let groups = expression.captures(text)?;
             for name in expression.capture_names().flatten() {
                 values.insert(name.to_owned(), groups.name(name).map_or("", |group| group.as_str()).to_owned());
             }
         }
         values.insert("text".to_owned(), self.user.to_string());
-        Some(values)
+        let common = values.clone();
+        for answer in self.answers.iter().rev() {
+            values.extend(answer.values.clone());
+        }
+        Some(Fit { values, common, answers: self.answers.clone() })
+    }
+
+    /// Whether the run answers what it should: all that is named, and nothing else.
+    fn answers_fit(&self, when: &When) -> bool {
+        let answered = |name: &String| name == "*" || self.answers.iter().any(|answer| answer.name == *name);
+        let approved = self.answers.iter().all(|answer| answer.approved);
+        self.answers.is_empty() == when.answers.is_empty()
+            && self.answers.iter().all(|answer| takes(&when.answers, &answer.name))
+            && when.answers.iter().all(answered)
+            && when.approved.is_none_or(|wanted| wanted == approved)
     }
 
     fn add_result(&self, (result, _, args): (&ToolMessage, &str, &str), join: &str, values: &mut Values) {
@@ -69,17 +111,9 @@ impl<'a> Conversation<'a> {
             values.insert("result.list".to_owned(), items.iter().map(plain).collect::<Vec<_>>().join(join));
         }
         if let Ok(Value::Object(args)) = serde_json::from_str(args) {
-            values.extend(args.iter().map(|(name, value)| (format!("args.{name}"), plain(value))));
+            add_args(&args, values);
         }
         values.insert("result".to_owned(), text.into_owned());
         values.insert("error".to_owned(), result.error.clone().unwrap_or_default());
-    }
-}
-
-/// A JSON value for people: a string without its quotes.
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }

@@ -1,5 +1,7 @@
 //! A script as it stands in its file.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -18,7 +20,7 @@ pub(super) struct Script {
 pub(super) struct Reply {
     #[serde(default)]
     pub(super) when: When,
-    /// What stands between the items of `{result.list}`.
+    /// What stands between the items of `{result.list}` and `{results}`.
     #[serde(default = "comma")]
     pub(super) join: String,
     pub(super) play: Vec<Spanned<Action>>,
@@ -37,6 +39,11 @@ pub(super) struct When {
     pub(super) failed: Option<bool>,
     #[serde(default)]
     pub(super) offers: OneOrMore,
+    #[serde(default)]
+    pub(super) answers: OneOrMore,
+    pub(super) approved: Option<bool>,
+    #[serde(default)]
+    pub(super) answer: BTreeMap<String, Spanned<String>>,
 }
 
 /// One text, or a list of them.
@@ -75,6 +82,8 @@ pub(super) struct Action {
     pub(super) count: Option<String>,
     pub(super) wait_ms: Option<u64>,
     pub(super) fail: Option<String>,
+    pub(super) result_of: Option<String>,
+    pub(super) interrupts: Option<Vec<Interrupt>>,
 
     pub(super) every_ms: Option<u64>,
     pub(super) args: Option<JsonObject>,
@@ -85,6 +94,8 @@ pub(super) struct Action {
     pub(super) value: Option<serde_json::Value>,
     pub(super) most: Option<u64>,
     pub(super) code: Option<String>,
+    pub(super) approved: Option<String>,
+    pub(super) declined: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -94,4 +105,18 @@ pub(super) struct Call {
     #[serde(default)]
     pub(super) args: JsonObject,
     pub(super) result: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Interrupt {
+    /// The tool whose call waits for approval, or else a `name`.
+    pub(super) call: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) reason: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) schema: Option<JsonObject>,
+    /// So small a type that any number of seconds from now is still a date.
+    pub(super) expires_in_secs: Option<u32>,
+    pub(super) metadata: Option<JsonObject>,
 }

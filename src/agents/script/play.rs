@@ -5,13 +5,16 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use futures::Stream;
 
 use super::{
+    answers::{Answer, add_args},
     compile::{Call, Op, Reply},
+    conversation::Fit,
+    questions::OpenCall,
     template::{Template, Values},
 };
 use crate::{
     agent::{
-        AgentError,
-        build::{Reasoning, Step, TextMessage, ToolCall},
+        AgentError, RunContext,
+        build::{Reasoning, Step, TextMessage, ToolCall, interrupt},
     },
     protocol::{
         Event, MessageId,
@@ -26,10 +29,14 @@ const PIECES: usize = 3;
 pub(super) fn play(
     replies: Arc<[Reply]>,
     index: usize,
-    values: Values,
+    fit: Fit,
+    cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     async_stream::try_stream! {
+        let Fit { mut values, common, mut answers } = fit;
         let mut last_message = None;
+        let mut open_calls = Vec::new();
+        let mut results = Vec::new();
         let mut activities: HashMap<&str, MessageId> = HashMap::new();
         for op in &replies[index].play {
             match op {
@@ -61,7 +68,7 @@ pub(super) fn play(
                     let textless = TextMessage::new();
                     let parent = if *within { last_message.as_ref() } else { None };
                     let parent = parent.or((calls.len() > 1).then_some(&textless));
-                    for event in play_calls(calls, parent, &values) {
+                    for event in play_calls(calls, parent, &values, &mut open_calls) {
                         yield event;
                     }
                 }
@@ -97,13 +104,26 @@ pub(super) fn play(
                     let code = code.clone().unwrap_or_else(|| "script_failure".to_owned());
                     Err(AgentError::new(code, message.fill(&values)))?;
                 }
+                Op::Results { of, approved, declined } => {
+                    let (these, rest) = answers.into_iter().partition(|answer| of.includes(&answer.name));
+                    answers = rest;
+                    for event in play_results(these, approved, declined, &common, &mut results) {
+                        yield event;
+                    }
+                    values.insert("results".to_owned(), results.join(&replies[index].when.join));
+                }
+                Op::Interrupts(questions) => {
+                    let asked = questions.iter().filter_map(|question| question.ask(&mut open_calls, &values));
+                    yield interrupt(&cx, asked.collect());
+                }
             }
         }
     }
 }
 
-/// Tool calls: started together, their arguments piece by piece in turn, answered in order.
-fn play_calls(calls: &[Call], parent: Option<&TextMessage>, values: &Values) -> Vec<Event> {
+/// Tool calls: started together, their arguments piece by piece in turn, answered in order. Those without an
+/// answer go to `open`.
+fn play_calls(calls: &[Call], parent: Option<&TextMessage>, values: &Values, open: &mut Vec<OpenCall>) -> Vec<Event> {
     let pieces = if calls.len() == 1 { 1 } else { PIECES };
     let calls: Vec<_> = calls
         .iter()
@@ -113,7 +133,13 @@ fn play_calls(calls: &[Call], parent: Option<&TextMessage>, values: &Values) -> 
                 events = events.within(parent);
             }
             let result = call.result.as_ref().map(|result| result.fill(values));
-            (events, cut(&call.args.fill(values).to_string(), pieces), result)
+            let args = call.args.fill(values);
+            if let (None, serde_json::Value::Object(args)) = (&result, &args) {
+                let mut values = Values::new();
+                add_args(args, &mut values);
+                open.push(OpenCall { tool: call.tool.clone(), id: events.id().clone(), args: values });
+            }
+            (events, cut(&args.to_string(), pieces), result)
         })
         .collect();
     let mut events: Vec<Event> = calls.iter().map(|(call, ..)| call.start()).collect();
@@ -122,6 +148,29 @@ fn play_calls(calls: &[Call], parent: Option<&TextMessage>, values: &Values) -> 
     }
     events.extend(calls.iter().map(|(call, ..)| call.end()));
     events.extend(calls.iter().filter_map(|(call, _, result)| Some(call.result(result.clone()?))));
+    events
+}
+
+/// The results of calls that people decided about. Their texts go to `results`.
+fn play_results(
+    answers: Vec<Answer>,
+    approved: &Template,
+    declined: &Template,
+    common: &Values,
+    results: &mut Vec<String>,
+) -> Vec<Event> {
+    let mut events = Vec::new();
+    for answer in answers {
+        let Some(call) = answer.call else { continue };
+        let mut values = common.clone();
+        values.extend(answer.values);
+        let text = if answer.approved { approved } else { declined }.fill(&values);
+        // A call has one result, also when the same answer comes twice.
+        if !call.has_result {
+            events.push(ToolCall::with_id(call.id, answer.name).result(text.as_str()));
+        }
+        results.push(text);
+    }
     events
 }
 

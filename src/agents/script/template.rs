@@ -4,8 +4,23 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::protocol::JsonObject;
+
 /// What placeholders stand for, by name.
 pub(super) type Values = HashMap<String, String>;
+
+/// Adds an object's members, each as `{name.member}`.
+pub(super) fn add_members(name: &str, members: &JsonObject, values: &mut Values) {
+    values.extend(members.iter().map(|(member, value)| (format!("{name}.{member}"), plain(value))));
+}
+
+/// A JSON value for people: a string without its quotes.
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
 
 /// A text with placeholders, taken apart.
 #[derive(Debug, Clone, PartialEq)]

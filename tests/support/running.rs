@@ -1,10 +1,13 @@
 //! A server in this process on a port of its own, and ways to talk to it.
+//!
+//! Every test crate compiles this for itself and uses a part of it.
+#![allow(dead_code, unreachable_pub)]
 
 use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -73,7 +76,10 @@ impl Running {
 
 /// An input with nothing but a user's text.
 pub fn input(text: &str) -> Value {
-    json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": text }] })
+    static THREADS: AtomicU64 = AtomicU64::new(1);
+    // Runs of one thread would wait for each other.
+    let thread = format!("t{}", THREADS.fetch_add(1, Ordering::Relaxed));
+    json!({ "threadId": thread, "runId": "r", "messages": [{ "id": "m", "role": "user", "content": text }] })
 }
 
 /// The events of a whole body.

@@ -1,23 +1,22 @@
 //! The one place where the parts are put together: from a configuration, or by hand.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+mod build;
+
+use std::{io, sync::Arc, time::Duration};
 
 use axum::Router;
 use tokio::net::TcpListener;
 
+pub use self::build::OpenError;
+use self::build::{build_agent, build_auth, connections, http_options, limits, open_store, thread_options};
 use crate::{
     agent::Agent,
-    agents::{Echo, Script},
     auth::{ApiKey, ApiKeys, Authenticator},
-    config::{self, AgentKind, AuthMode, Config, ConfigError, Loaded, Origin},
-    http::{self, Connections, Cors, HttpOptions},
-    run::{RunLimits, Runner, RunnerBuilder},
+    config::{Config, ConfigError, Loaded},
+    http::{self, Connections, HttpOptions},
+    run::{RunLimits, Runner, RunnerBuilder, ThreadOptions, Threads},
+    store::{Memory, Store},
 };
-
-/// The demo script, which is served unless a configuration names other agents.
-const DEMO: &str = include_str!("../config/scripts/demo.toml");
-/// What the default configuration calls it.
-const DEMO_PATH: &str = "scripts/demo.toml";
 
 /// A server: agents, and how they are served.
 ///
@@ -31,6 +30,8 @@ const DEMO_PATH: &str = "scripts/demo.toml";
 /// ```
 pub struct Server {
     runner: RunnerBuilder,
+    threads: ThreadOptions,
+    store: Option<Arc<dyn Store>>,
     auth: Authenticator,
     http: HttpOptions,
     connections: Connections,
@@ -51,6 +52,8 @@ impl Server {
         let config = Config::default();
         Self {
             runner: Runner::builder().limits(limits(&config)).max_concurrent(config.runs.max_concurrent),
+            threads: ThreadOptions::default(),
+            store: Some(Arc::new(Memory::new())),
             auth: Authenticator::Open,
             http: http_options(&config),
             connections: connections(&config.server),
@@ -58,7 +61,16 @@ impl Server {
         }
     }
 
-    /// The server that a configuration describes.
+    /// The server that a configuration describes, with its store.
+    ///
+    /// # Errors
+    /// When a script or a key cannot be read, or the store cannot be opened.
+    pub async fn open(loaded: &Loaded) -> Result<Self, OpenError> {
+        let server = Self::from_config(loaded)?;
+        Ok(server.store(open_store(&loaded.config).await?))
+    }
+
+    /// The server that a configuration describes, but for its store: threads are kept in memory.
     ///
     /// # Errors
     /// A [`ConfigError`], when a script or a key cannot be read.
@@ -72,6 +84,8 @@ impl Server {
         }
         Ok(Self {
             runner,
+            threads: thread_options(config),
+            store: Some(Arc::new(Memory::new())),
             auth: build_auth(&config.auth, origin)?,
             http: http_options(config),
             connections: connections(&config.server),
@@ -82,6 +96,24 @@ impl Server {
     /// Serves an agent under a name. The first one is also the default, behind `/send-message`.
     pub fn agent(mut self, name: &str, agent: impl Agent) -> Self {
         self.runner = self.runner.agent(name, Arc::new(agent));
+        self
+    }
+
+    /// Keeps threads in a store. Until then they are kept in memory.
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Keeps nothing: an agent gets what the client sends, and no run outlives its connection.
+    pub fn stateless(mut self) -> Self {
+        self.store = None;
+        self
+    }
+
+    /// Sets how threads and the runs on them are treated.
+    pub fn thread_options(mut self, options: ThreadOptions) -> Self {
+        self.threads = options;
         self
     }
 
@@ -125,7 +157,8 @@ impl Server {
     /// The server as an axum router, to be mounted in an application of your own. Limits on slow clients
     /// are then the application's business, as is shutting down.
     pub fn into_router(self) -> Router {
-        http::router(Arc::new(self.runner.build()), self.auth, self.http)
+        let (runner, threads) = runs(self.runner, self.store, self.threads);
+        http::router(runner, threads, self.auth, self.http)
     }
 
     /// Listens on an address and serves until the process is told to stop (SIGTERM or Ctrl-C), then lets
@@ -141,8 +174,11 @@ impl Server {
 
     /// Serves connections of a listener until `shutdown` completes, then lets runs end.
     pub async fn serve_on(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-        let runner = Arc::new(self.runner.build());
-        let router = http::router(runner.clone(), self.auth, self.http);
+        let (runner, threads) = runs(self.runner, self.store, self.threads);
+        if let Some(threads) = &threads {
+            threads.start();
+        }
+        let router = http::router(runner.clone(), threads, self.auth, self.http);
         if let Ok(address) = listener.local_addr() {
             tracing::info!(%address, "listening on http://{address}");
         }
@@ -182,69 +218,12 @@ pub async fn shutdown_signal() {
     }
 }
 
-fn build_agent(name: &str, agent: &config::Agent, origin: &Origin) -> Result<Arc<dyn Agent>, ConfigError> {
-    match (agent.kind, &agent.script) {
-        (AgentKind::Echo, _) => Ok(Arc::new(Echo)),
-        (AgentKind::Script, Some(path)) => Ok(Arc::new(read_script(name, path, origin)?)),
-        (AgentKind::Script, None) => Err(origin.error(&["agents", name], "kind = \"script\" needs `script`, a file")),
-    }
-}
-
-fn read_script(name: &str, path: &Path, origin: &Origin) -> Result<Script, ConfigError> {
-    let resolved = origin.resolve(path);
-    let text = if path == Path::new(DEMO_PATH) && !origin.mentions(&["agents", name]) {
-        DEMO.to_owned()
-    } else {
-        std::fs::read_to_string(&resolved).map_err(|error| {
-            origin.error(&["agents", name, "script"], &format!("{} cannot be read: {error}", resolved.display()))
-        })?
-    };
-    Script::parse(&text).map_err(|error| ConfigError::at(&resolved, &text, error.span(), error.message()))
-}
-
-fn build_auth(auth: &config::Auth, origin: &Origin) -> Result<Authenticator, ConfigError> {
-    if auth.mode != Some(AuthMode::ApiKey) {
-        return Ok(Authenticator::Open);
-    }
-    let keys = auth.api_keys.iter().map(|key| {
-        let fault = |problem: String| origin.error(&["auth", "api_keys"], &format!("key {:?}: {problem}", key.name));
-        if let Some(digest) = &key.sha256 {
-            return ApiKey::from_sha256(key.name.as_str(), digest).map_err(|error| fault(error.to_string()));
-        }
-        let variable = key.env.as_deref().unwrap_or_default();
-        match std::env::var(variable) {
-            Ok(secret) if !secret.trim().is_empty() => Ok(ApiKey::from_secret(key.name.as_str(), secret.trim())),
-            _ => Err(fault(format!("the environment variable {variable} is not set"))),
-        }
-    });
-    Ok(Authenticator::ApiKeys(ApiKeys::new(keys.collect::<Result<Vec<_>, _>>()?)))
-}
-
-/// A number of seconds of which 0 means no limit.
-fn seconds(seconds: u64) -> Option<Duration> {
-    (seconds > 0).then(|| Duration::from_secs(seconds))
-}
-
-fn limits(config: &Config) -> RunLimits {
-    RunLimits {
-        max: seconds(config.runs.max_seconds),
-        idle: seconds(config.runs.idle_seconds),
-        heartbeat: seconds(config.server.keep_alive_secs),
-    }
-}
-
-fn http_options(config: &Config) -> HttpOptions {
-    HttpOptions {
-        max_body_bytes: config.server.max_body_bytes,
-        body_timeout: Duration::from_secs(config.server.body_timeout_secs),
-        cors: Cors { allow_localhost: config.cors.allow_localhost, allow_origins: config.cors.allow_origins.clone() },
-        loopback_hosts_only: config.auth.mode != Some(AuthMode::ApiKey) && !config.auth.allow_unauthenticated,
-    }
-}
-
-fn connections(server: &config::Server) -> Connections {
-    Connections {
-        head_timeout: Duration::from_secs(server.head_timeout_secs),
-        stall_timeout: Duration::from_secs(server.stall_timeout_secs),
-    }
+fn runs(
+    runner: RunnerBuilder,
+    store: Option<Arc<dyn Store>>,
+    options: ThreadOptions,
+) -> (Arc<Runner>, Option<Arc<Threads>>) {
+    let runner = Arc::new(runner.build());
+    let threads = store.map(|store| Threads::new(runner.clone(), store, options));
+    (runner, threads)
 }

@@ -1,0 +1,42 @@
+//! What a script says about itself.
+
+use super::{
+    compile::{Op, Reply},
+    questions::Questions,
+};
+use crate::protocol::{
+    AgentCapabilities,
+    capabilities::{HumanInTheLoop, Identity, Reasoning, StateCapabilities, Tools},
+};
+
+/// What a script does can be read from it.
+pub(super) fn declare(description: Option<String>, replies: &[Reply], questions: &Questions) -> AgentCapabilities {
+    let has = |test: fn(&Op) -> bool| Some(replies.iter().flat_map(|reply| &reply.play).any(test));
+    AgentCapabilities {
+        identity: Some(Identity { r#type: Some("agui-server".to_owned()), description, ..Identity::default() }),
+        tools: Some(Tools {
+            supported: has(|op| matches!(op, Op::Calls { .. })),
+            parallel_calls: has(|op| matches!(op, Op::Calls { calls, .. } if calls.len() > 1)),
+            client_provided: Some(replies.iter().any(|reply| !reply.when.offers.is_empty())),
+            items: None,
+        }),
+        state: Some(StateCapabilities {
+            snapshots: has(|op| matches!(op, Op::State(_))),
+            deltas: has(|op| matches!(op, Op::Patch(_))),
+            ..StateCapabilities::default()
+        }),
+        reasoning: Some(Reasoning {
+            supported: has(|op| matches!(op, Op::Think { .. })),
+            streaming: has(|op| matches!(op, Op::Think { .. })),
+            encrypted: Some(false),
+        }),
+        human_in_the_loop: Some(HumanInTheLoop {
+            supported: Some(questions.any()),
+            approvals: Some(questions.any_call()),
+            interrupts: Some(questions.any()),
+            approve_with_edits: Some(questions.any_editable()),
+            ..HumanInTheLoop::default()
+        }),
+        ..AgentCapabilities::default()
+    }
+}

@@ -1,0 +1,142 @@
+//! From a configuration to the parts of a server.
+
+use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
+
+use crate::{
+    agent::Agent,
+    agents::{Echo, Script},
+    auth::{ApiKey, ApiKeys, Authenticator},
+    config::{self, AgentKind, AuthMode, Config, ConfigError, Origin, StoreUrl},
+    http::{Connections, Cors, HttpOptions},
+    run::{ConcurrentRuns, OnDisconnect, RunLimits, ThreadOptions},
+    store::{self, Memory, Retention, Sql, Store},
+};
+
+/// The demo script, which is served unless a configuration names other agents.
+const DEMO: &str = include_str!("../../config/scripts/demo.toml");
+/// What the default configuration calls it.
+const DEMO_PATH: &str = "scripts/demo.toml";
+
+/// Why the server of a configuration cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The store cannot be opened.
+    #[error("store.url: {0}")]
+    Store(#[from] store::OpenError),
+}
+
+/// Opens the store that a configuration names.
+pub(super) async fn open_store(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
+    // It was read before, when the configuration was checked.
+    match config.store.read(&config.server.data_dir) {
+        Ok(StoreUrl::Memory) | Err(_) => Ok(Arc::new(Memory::new())),
+        Ok(StoreUrl::Sqlite(path)) => Ok(Arc::new(Sql::sqlite(&path).await?)),
+        Ok(StoreUrl::Postgres(url)) => Ok(Arc::new(Sql::postgres(url).await?)),
+    }
+}
+
+pub(super) fn thread_options(config: &Config) -> ThreadOptions {
+    let on_disconnect = |setting| match setting {
+        config::OnDisconnect::Cancel => OnDisconnect::Cancel,
+        config::OnDisconnect::Continue => OnDisconnect::Continue,
+    };
+    let (threads, runs, kept) = (&config.threads, &config.runs, &config.retention);
+    let own =
+        config.agents.iter().filter_map(|(name, agent)| Some((name.clone(), on_disconnect(agent.on_disconnect?))));
+    let some = |number: u64| (number > 0).then_some(number);
+    let hours = |hours: u64| some(hours.saturating_mul(3_600_000));
+    ThreadOptions {
+        concurrent_runs: match threads.concurrent_runs {
+            config::ConcurrentRuns::Queue => ConcurrentRuns::Queue,
+            config::ConcurrentRuns::Reject => ConcurrentRuns::Reject,
+            config::ConcurrentRuns::Supersede => ConcurrentRuns::Supersede,
+        },
+        max_queued: threads.max_queued,
+        queue_timeout: Duration::from_secs(threads.queue_timeout_secs),
+        accept_instructions: threads.accept_instructions,
+        on_disconnect: on_disconnect(runs.on_disconnect),
+        on_disconnect_of: own.collect::<HashMap<_, _>>(),
+        max_detached: runs.max_detached,
+        detached_max: seconds(runs.detached_max_seconds),
+        max_run_bytes: runs.max_run_bytes,
+        lease: Duration::from_secs(threads.lease_secs),
+        retention: Retention {
+            thread_age: hours(kept.thread_days.saturating_mul(24)),
+            threads: some(kept.max_threads),
+            log_age: hours(kept.log_hours),
+            logs: some(kept.max_logs),
+        },
+    }
+}
+
+pub(super) fn build_agent(name: &str, agent: &config::Agent, origin: &Origin) -> Result<Arc<dyn Agent>, ConfigError> {
+    match (agent.kind, &agent.script) {
+        (AgentKind::Echo, _) => Ok(Arc::new(Echo)),
+        (AgentKind::Script, Some(path)) => Ok(Arc::new(read_script(name, path, origin)?)),
+        (AgentKind::Script, None) => Err(origin.error(&["agents", name], "kind = \"script\" needs `script`, a file")),
+    }
+}
+
+fn read_script(name: &str, path: &Path, origin: &Origin) -> Result<Script, ConfigError> {
+    let resolved = origin.resolve(path);
+    let text = if path == Path::new(DEMO_PATH) && !origin.mentions(&["agents", name]) {
+        DEMO.to_owned()
+    } else {
+        std::fs::read_to_string(&resolved).map_err(|error| {
+            origin.error(&["agents", name, "script"], &format!("{} cannot be read: {error}", resolved.display()))
+        })?
+    };
+    Script::parse(&text).map_err(|error| ConfigError::at(&resolved, &text, error.span(), error.message()))
+}
+
+pub(super) fn build_auth(auth: &config::Auth, origin: &Origin) -> Result<Authenticator, ConfigError> {
+    if auth.mode != Some(AuthMode::ApiKey) {
+        return Ok(Authenticator::Open);
+    }
+    let keys = auth.api_keys.iter().map(|key| {
+        let fault = |problem: String| origin.error(&["auth", "api_keys"], &format!("key {:?}: {problem}", key.name));
+        if let Some(digest) = &key.sha256 {
+            return ApiKey::from_sha256(key.name.as_str(), digest).map_err(|error| fault(error.to_string()));
+        }
+        let variable = key.env.as_deref().unwrap_or_default();
+        match std::env::var(variable) {
+            Ok(secret) if !secret.trim().is_empty() => Ok(ApiKey::from_secret(key.name.as_str(), secret.trim())),
+            _ => Err(fault(format!("the environment variable {variable} is not set"))),
+        }
+    });
+    Ok(Authenticator::ApiKeys(ApiKeys::new(keys.collect::<Result<Vec<_>, _>>()?)))
+}
+
+/// A number of seconds of which 0 means no limit.
+fn seconds(seconds: u64) -> Option<Duration> {
+    (seconds > 0).then(|| Duration::from_secs(seconds))
+}
+
+pub(super) fn limits(config: &Config) -> RunLimits {
+    RunLimits {
+        max: seconds(config.runs.max_seconds),
+        idle: seconds(config.runs.idle_seconds),
+        heartbeat: seconds(config.server.keep_alive_secs),
+    }
+}
+
+pub(super) fn http_options(config: &Config) -> HttpOptions {
+    HttpOptions {
+        max_body_bytes: config.server.max_body_bytes,
+        keep_alive: seconds(config.server.keep_alive_secs),
+        body_timeout: Duration::from_secs(config.server.body_timeout_secs),
+        cors: Cors { allow_localhost: config.cors.allow_localhost, allow_origins: config.cors.allow_origins.clone() },
+        loopback_hosts_only: config.auth.mode != Some(AuthMode::ApiKey) && !config.auth.allow_unauthenticated,
+    }
+}
+
+pub(super) fn connections(server: &config::Server) -> Connections {
+    Connections {
+        head_timeout: Duration::from_secs(server.head_timeout_secs),
+        stall_timeout: Duration::from_secs(server.stall_timeout_secs),
+    }
+}

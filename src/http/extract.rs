@@ -1,0 +1,30 @@
+//! Parts of a request, refused in the form that all refusals have.
+
+use axum::extract::{
+    FromRequestParts,
+    rejection::{PathRejection, QueryRejection},
+};
+
+use super::error::ApiError;
+
+/// The parameters of the path, as axum finds them.
+#[derive(FromRequestParts)]
+#[from_request(via(axum::extract::Path), rejection(ApiError))]
+pub(super) struct Path<T>(pub(super) T);
+
+/// The parameters of the query, as axum finds them.
+#[derive(FromRequestParts)]
+#[from_request(via(axum::extract::Query), rejection(ApiError))]
+pub(super) struct Query<T>(pub(super) T);
+
+impl From<PathRejection> for ApiError {
+    fn from(rejection: PathRejection) -> Self {
+        Self::invalid_url(rejection.status(), &rejection.body_text())
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::invalid_url(rejection.status(), &rejection.body_text())
+    }
+}

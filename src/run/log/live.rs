@@ -1,0 +1,188 @@
+//! One run's log while the run goes on in this process.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+use futures::task::AtomicWaker;
+use tokio::sync::Notify;
+
+use super::tail::Chunk;
+use crate::{
+    protocol::Event,
+    run::EventSink,
+    store::{Append, Lease},
+};
+
+/// How many bytes may wait to be written before the agent has to wait.
+const MAX_PENDING: usize = 256 * 1024;
+/// How many bytes of the newest events are kept for those who follow closely.
+const RECENT: usize = 64 * 1024;
+
+/// Events on their way to the store, and the newest that are there.
+#[derive(Debug)]
+pub(in crate::run) struct LiveLog {
+    lease: Lease,
+    max_bytes: u64,
+    state: Mutex<State>,
+    /// Wakes the run's task, when there is room again or everything is written.
+    producer: AtomicWaker,
+    /// Wakes followers.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pending: Vec<String>,
+    pending_bytes: usize,
+    /// How many events the writer is writing.
+    in_flight: usize,
+    recent: VecDeque<Chunk>,
+    recent_bytes: usize,
+    /// The number of the last event that is in the store.
+    written: u64,
+    /// All bytes that ever came in.
+    bytes: u64,
+    end: Option<End>,
+}
+
+/// Why nothing more comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::run) enum End {
+    /// The run has ended, and all of it is in the store.
+    Complete,
+    /// Somebody else writes this log now, or nobody can.
+    Lost,
+}
+
+/// What a follower finds here.
+#[derive(Debug)]
+pub(super) enum Newest {
+    Chunk(Chunk),
+    /// It has to be read from the store.
+    Older,
+    /// There is nothing new yet.
+    None,
+    End(End),
+}
+
+impl LiveLog {
+    pub(in crate::run) fn new(lease: Lease, max_bytes: u64) -> Self {
+        let (state, producer, changed) = (Mutex::default(), AtomicWaker::new(), Notify::new());
+        Self { lease, max_bytes, state, producer, changed }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is room for more events.
+    pub(in crate::run) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.producer.register(cx.waker());
+        let state = self.lock();
+        if state.pending_bytes < MAX_PENDING || state.end.is_some() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Waits until every event is in the store. `false` when it never will be.
+    pub(in crate::run) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        self.producer.register(cx.waker());
+        let state = self.lock();
+        match state.end {
+            Some(end) => Poll::Ready(end == End::Complete),
+            None if state.pending.is_empty() && state.in_flight == 0 => Poll::Ready(true),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Whether the log is as long as it may be.
+    pub(in crate::run) fn is_full(&self) -> bool {
+        self.lock().bytes > self.max_bytes
+    }
+
+    /// Whether nothing can be written any more, although the run goes on.
+    pub(in crate::run) fn is_lost(&self) -> bool {
+        self.lock().end == Some(End::Lost)
+    }
+
+    /// Whether there is something to write.
+    pub(in crate::run) fn has_pending(&self) -> bool {
+        !self.lock().pending.is_empty()
+    }
+
+    /// The last events, to be written together with how the run ended.
+    pub(in crate::run) fn last(&self, events: &[Event]) -> Append {
+        let first = self.lock().written + 1;
+        Append { lease: self.lease.clone(), first, events: events.iter().map(line).collect() }
+    }
+
+    /// Takes what has gathered, to be written.
+    pub(super) fn take_pending(&self) -> Option<Append> {
+        let mut state = self.lock();
+        if state.pending.is_empty() || state.end.is_some() {
+            return None;
+        }
+        let events = std::mem::take(&mut state.pending);
+        state.in_flight = events.len();
+        Some(Append { lease: self.lease.clone(), first: state.written + 1, events })
+    }
+
+    /// The batch is in the store.
+    pub(in crate::run) fn written(&self, batch: Append) {
+        let mut state = self.lock();
+        let chunk = Chunk::new(batch.first, batch.events);
+        state.pending_bytes = state.pending_bytes.saturating_sub(chunk.bytes());
+        state.in_flight = 0;
+        state.written = chunk.last();
+        state.recent_bytes += chunk.bytes();
+        state.recent.push_back(chunk);
+        while state.recent_bytes > RECENT && state.recent.len() > 1 {
+            state.recent_bytes -= state.recent.pop_front().map_or(0, |oldest| oldest.bytes());
+        }
+        drop(state);
+        self.producer.wake();
+        self.changed.notify_waiters();
+    }
+
+    /// Nothing more comes.
+    pub(in crate::run) fn end(&self, end: End) {
+        self.lock().end.get_or_insert(end);
+        self.producer.wake();
+        self.changed.notify_waiters();
+    }
+
+    /// What follows the event with number `after`.
+    pub(super) fn newest(&self, after: u64) -> Newest {
+        let state = self.lock();
+        if after >= state.written {
+            return state.end.map_or(Newest::None, Newest::End);
+        }
+        let chunk = state.recent.iter().find(|chunk| chunk.continues(after));
+        chunk.cloned().map_or(Newest::Older, Newest::Chunk)
+    }
+
+    /// To be created before [`newest`](Self::newest) is asked, so that no change is missed.
+    pub(super) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
+        self.changed.notified()
+    }
+}
+
+/// A run's events go into its log through this.
+pub(in crate::run) struct LogSink<'a>(pub(in crate::run) &'a Arc<LiveLog>);
+
+impl EventSink for LogSink<'_> {
+    fn emit(&mut self, event: &Event) {
+        let line = line(event);
+        let mut state = self.0.lock();
+        state.pending_bytes += line.len();
+        state.bytes += line.len() as u64;
+        state.pending.push(line);
+    }
+}
+
+/// An event as one line of JSON.
+fn line(event: &Event) -> String {
+    // Nothing in an event can fail to be written as JSON.
+    serde_json::to_string(event).unwrap_or_default()
+}

@@ -1,0 +1,81 @@
+//! Writes the logs of all runs of this process, many at a time.
+//!
+//! A transaction costs about the same for one run's events as for those of a hundred runs. So what comes within
+//! [`INTERVAL`] of the last write is written together; after a pause, at once.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::live::{End, LiveLog};
+use crate::store::{Append, Store, StoreError};
+
+/// The time between two writes.
+const INTERVAL: Duration = Duration::from_millis(40);
+/// The time between two attempts to reach a store that does not answer.
+const RETRY: Duration = Duration::from_millis(250);
+
+#[derive(Debug, Default)]
+pub(in crate::run) struct Writer {
+    waiting: Mutex<Vec<Arc<LiveLog>>>,
+    wake: Notify,
+}
+
+impl Writer {
+    /// Has a log written soon. Called again while the log waits, it may be listed twice, which does no harm.
+    pub(in crate::run) fn schedule(&self, log: &Arc<LiveLog>) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(log.clone());
+        self.wake.notify_one();
+    }
+
+    /// Writes until it is dropped.
+    pub(in crate::run) async fn run(&self, store: Arc<dyn Store>) {
+        let mut last = Instant::now();
+        loop {
+            self.wake.notified().await;
+            sleep_until(last + INTERVAL).await;
+            last = Instant::now();
+            let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+            let (logs, batches): (Vec<_>, Vec<_>) =
+                waiting.into_iter().filter_map(|log| log.take_pending().map(|batch| (log, batch))).unzip();
+            if !batches.is_empty() {
+                write(&*store, logs, batches).await;
+            }
+        }
+    }
+}
+
+async fn write(store: &dyn Store, logs: Vec<Arc<LiveLog>>, batches: Vec<Append>) {
+    let written = loop {
+        match store.append(&batches).await {
+            Ok(written) => break written,
+            Err(error) if error.is_transient() => {
+                tracing::warn!(error = ?error, runs = logs.len(), "the logs of runs cannot be written; trying again");
+                sleep(RETRY).await;
+            }
+            Err(error) => {
+                tracing::error!(error = ?error, runs = logs.len(), "the logs of runs cannot be written");
+                break write_one_by_one(store, &batches).await;
+            }
+        }
+    };
+    for ((log, batch), written) in logs.into_iter().zip(batches).zip(written) {
+        if written { log.written(batch) } else { log.end(End::Lost) }
+    }
+}
+
+/// So that one batch that the store cannot take costs no other run its log.
+async fn write_one_by_one(store: &dyn Store, batches: &[Append]) -> Vec<bool> {
+    let mut written = Vec::with_capacity(batches.len());
+    for batch in batches {
+        let result: Result<_, StoreError> = store.append(std::slice::from_ref(batch)).await;
+        written.push(result.is_ok_and(|written| written == [true]));
+    }
+    written
+}

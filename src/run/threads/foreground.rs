@@ -1,0 +1,129 @@
+//! A run that lives in its response, on a stored thread.
+
+use std::{
+    future::poll_fn,
+    task::{Context, Poll},
+};
+
+use futures::future::BoxFuture;
+
+use super::recorded::{Recorded, Step};
+use crate::{
+    protocol::{Event, event::RunError},
+    run::{
+        Drive, EventSink, Progress,
+        control::Stop,
+        driver::{SHUTDOWN, lease_lost},
+    },
+    store::StoreError,
+};
+
+/// A run of a stored thread. Dropping it cancels the run, and what came of it until
+/// then is stored.
+pub struct ForegroundRun {
+    stage: Option<Stage>,
+    span: tracing::Span,
+}
+
+enum Stage {
+    Running(Box<Recorded>),
+    /// With the terminal event, unless it was sent already.
+    Committing(Commit, Option<Box<Event>>),
+}
+
+type Commit = BoxFuture<'static, Result<(), StoreError>>;
+
+impl ForegroundRun {
+    pub(super) fn new(recorded: Recorded) -> Self {
+        let span = recorded.run().span().clone();
+        Self { stage: Some(Stage::Running(Box::new(recorded))), span }
+    }
+}
+
+impl Drive for ForegroundRun {
+    fn span(&self) -> &tracing::Span {
+        &self.span
+    }
+
+    fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+        loop {
+            match self.stage.take() {
+                None => return Poll::Ready(Progress::Ended),
+                Some(Stage::Running(mut recorded)) => {
+                    let step = recorded.poll_step(cx, sink);
+                    if step == Poll::Ready(Step::Terminal)
+                        && let Some(terminal) = recorded.terminal().cloned()
+                    {
+                        let commit = recorded.commit(None);
+                        // Thousands of runs may end with the server, and its clients wait for nothing else.
+                        let at_once =
+                            matches!(&terminal, Event::RunError(error) if error.code.as_deref() == Some(SHUTDOWN));
+                        if at_once {
+                            sink.emit(&terminal);
+                            self.stage = Some(Stage::Committing(commit, None));
+                            return Poll::Ready(Progress::Moved);
+                        }
+                        self.stage = Some(Stage::Committing(commit, Some(Box::new(terminal))));
+                        continue;
+                    }
+                    self.stage = Some(Stage::Running(recorded));
+                    return step.map(|step| match step {
+                        Step::Heartbeat => Progress::Heartbeat,
+                        Step::Moved | Step::Terminal => Progress::Moved,
+                    });
+                }
+                Some(Stage::Committing(mut commit, terminal)) => match commit.as_mut().poll(cx) {
+                    Poll::Pending => {
+                        self.stage = Some(Stage::Committing(commit, terminal));
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(result) => {
+                        let Some(terminal) = terminal else { return Poll::Ready(Progress::Ended) };
+                        sink.emit(&told(*terminal, result));
+                        return Poll::Ready(Progress::Moved);
+                    }
+                },
+            }
+        }
+    }
+}
+
+impl Drop for ForegroundRun {
+    fn drop(&mut self) {
+        let Some(stage) = self.stage.take() else { return };
+        // Without a runtime the process is about to end, and the next one closes the run.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(tracing::Instrument::instrument(abandon(stage), self.span.clone()));
+        }
+    }
+}
+
+/// What is left to do for a run whose client has gone.
+async fn abandon(stage: Stage) {
+    let commit = match stage {
+        Stage::Committing(commit, _) => commit,
+        Stage::Running(mut recorded) => {
+            tracing::debug!("the client left");
+            recorded.stop(Stop::Cancel);
+            while poll_fn(|cx| recorded.poll_step(cx, &mut Nobody)).await != Step::Terminal {}
+            recorded.commit(None)
+        }
+    };
+    // A failure is in the log already, and there is nobody else to tell.
+    let _ = commit.await;
+}
+
+struct Nobody;
+
+impl EventSink for Nobody {
+    fn emit(&mut self, _: &Event) {}
+}
+
+/// The terminal event that a client is told, given whether it could be stored.
+pub(super) fn told(terminal: Event, stored: Result<(), StoreError>) -> Event {
+    match stored {
+        Ok(()) => terminal,
+        Err(StoreError::LeaseLost) => lease_lost().into(),
+        Err(_) => RunError::new("store_unavailable", "the end of the run could not be stored; please try again").into(),
+    }
+}

@@ -1,0 +1,131 @@
+//! Leases: extended, lost, taken over; and requests to cancel, which are kept beside them.
+
+use sqlx::{Row as _, any::AnyRow};
+
+use super::{
+    Dialect, Sql,
+    error::Fault,
+    key,
+    rows::{self, number},
+};
+use crate::{
+    protocol::{RunId, ThreadId},
+    store::{CancelRequest, Held, Lease, Millis, StoreError},
+};
+
+const RENEW: &str =
+    "UPDATE agui_threads SET lease_until = $2 WHERE holder = $1 RETURNING thread_key, thread_id, token, cancel";
+
+const TO_CANCEL: &str =
+    "SELECT thread_key, thread_id, token, cancel FROM agui_threads WHERE holder = $1 AND cancel = 1";
+
+const CANCEL: &str = "UPDATE agui_threads SET cancel = 1 WHERE thread_key = $1 AND run_key = $2 AND holder IS NOT NULL";
+
+/// Lost leases, in a shared store by time, in one of this process alone by holder. `$3` is whether it is shared.
+const LOST: &str = "\
+    SELECT t.thread_key, t.thread_id, t.run_key, t.run_id, r.run_number, t.token \
+    FROM agui_threads AS t JOIN agui_runs AS r ON r.thread_key = t.thread_key AND r.run_key = t.run_key \
+    WHERE t.holder IS NOT NULL AND (($3 = 1 AND t.lease_until < $2) OR ($3 = 0 AND t.holder <> $1)) \
+    ORDER BY t.lease_until, t.thread_key LIMIT $4";
+
+const TAKE_OVER: &str = "\
+    UPDATE agui_threads SET token = token + 1, holder = $3, lease_until = $5 \
+    WHERE thread_key = $1 AND token = $2 AND holder IS NOT NULL \
+    AND (($6 = 1 AND lease_until < $4) OR ($6 = 0 AND holder <> $3)) RETURNING token";
+
+impl Sql {
+    pub(super) async fn renew_leases(&self, holder: &str, until: Millis) -> Result<Vec<Held>, StoreError> {
+        let holder = key::key(holder).into_owned();
+        self.transact_many(move |conn| {
+            Box::pin(async move {
+                let rows = sqlx::query(RENEW).bind(holder).bind(until).fetch_all(conn).await?;
+                rows.iter().map(held).collect()
+            })
+        })
+        .await
+    }
+
+    pub(super) async fn leases_to_cancel(&self, holder: &str) -> Result<Vec<Held>, StoreError> {
+        let holder = key::key(holder).into_owned();
+        self.read(move |conn| {
+            Box::pin(async move {
+                let rows = sqlx::query(TO_CANCEL).bind(holder).fetch_all(conn).await?;
+                rows.iter().map(held).collect()
+            })
+        })
+        .await
+    }
+
+    pub(super) async fn ask_to_cancel(&self, thread: &ThreadId, run: &RunId) -> Result<CancelRequest, StoreError> {
+        let (thread_key, run_key) = (key::key(thread).into_owned(), key::key(run).into_owned());
+        // A run that is running here may end, and an ended one begin anew, between the statements. Then the
+        // other statement knows.
+        for _ in 0..3 {
+            let (thread_key, run_key) = (thread_key.clone(), run_key.clone());
+            let asked = self.write(move |conn| {
+                Box::pin(async move {
+                    let asked = sqlx::query(CANCEL).bind(thread_key).bind(run_key).execute(conn).await?;
+                    Ok(asked.rows_affected() > 0)
+                })
+            });
+            if asked.await? {
+                return Ok(CancelRequest::Requested);
+            }
+            match self.read_run(thread, run).await? {
+                Some(record) if record.ended_at.is_some() => return Ok(CancelRequest::Ended(record)),
+                Some(_) => {}
+                None => return Ok(CancelRequest::Unknown),
+            }
+        }
+        Err(StoreError::Unavailable("the run begins and ends too quickly".into()))
+    }
+
+    pub(super) async fn lost_leases(&self, holder: &str, now: Millis, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        let (holder, shared) = (key::key(holder).into_owned(), self.shared());
+        self.read(move |conn| {
+            Box::pin(async move {
+                let lost = sqlx::query(LOST).bind(holder).bind(now).bind(shared).bind(number(limit));
+                lost.fetch_all(conn).await?.iter().map(lease).collect()
+            })
+        })
+        .await
+    }
+
+    pub(super) async fn take_over_lease(
+        &self,
+        lost: &Lease,
+        holder: &str,
+        now: Millis,
+        until: Millis,
+    ) -> Result<Option<Lease>, StoreError> {
+        let (lost, holder, shared) = (lost.clone(), key::key(holder).into_owned(), self.shared());
+        self.write(move |conn| {
+            Box::pin(async move {
+                let thread = key::key(&lost.thread_id);
+                let taken = sqlx::query(TAKE_OVER).bind(&*thread).bind(lost.token).bind(holder).bind(now).bind(until);
+                let Some(row) = taken.bind(shared).fetch_optional(conn).await? else { return Ok(None) };
+                let token = row.try_get("token")?;
+                Ok(Some(Lease { token, ..lost }))
+            })
+        })
+        .await
+    }
+
+    fn shared(&self) -> i64 {
+        i64::from(self.dialect == Dialect::Postgres)
+    }
+}
+
+fn held(row: &AnyRow) -> Result<Held, Fault> {
+    let cancel = row.try_get::<i64, _>("cancel")? != 0;
+    Ok(Held { thread_id: rows::thread_id(row)?, token: row.try_get("token")?, cancel })
+}
+
+fn lease(row: &AnyRow) -> Result<Lease, Fault> {
+    Ok(Lease {
+        thread_id: rows::thread_id(row)?,
+        run_id: rows::run_id(row)?,
+        run_number: row.try_get("run_number")?,
+        token: row.try_get("token")?,
+    })
+}

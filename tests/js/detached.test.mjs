@@ -1,0 +1,190 @@
+// Runs that outlive their connection: whoever comes back, from wherever it was, misses nothing and gets nothing
+// twice.
+
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+
+import { EventSource } from "./eventsource.mjs";
+import { CONTINUE, Page, countTo, deltas, eventsPath, follow, post, range } from "./threads.mjs";
+import { readThread, request, said, textOf, typesOf, useServer } from "./threads.mjs";
+
+const server = useServer();
+
+// A word every 100 ms: long enough to leave in the middle, and to be back in time.
+const COUNT = 15;
+const SLOW = `count to ${COUNT}`;
+const EVENTS = COUNT + 4;
+
+/** A run that a page has left, and the events that the page has of it. */
+async function left(count = 3) {
+  const page = new Page(server);
+  const runId = randomUUID();
+  const had = await page.leaveAfter(count, SLOW, { runId, forwardedProps: CONTINUE });
+  return { page, threadId: page.threadId, runId, had };
+}
+
+async function requireRunning(threadId, runId) {
+  const { activeRunId, runs } = await readThread(server, threadId);
+  assert.equal(activeRunId, runId, "the run goes on");
+  assert.equal(runs[0].status, "running");
+}
+
+/** Requires that the whole of a run is what was put together. */
+async function requireWhole({ threadId, runId }, events) {
+  const whole = await follow(server, threadId, runId, 0);
+  assert.deepEqual(whole.ids, range(1, EVENTS));
+  assert.deepEqual(events, whole.events);
+  assert.equal(textOf(whole.events), countTo(COUNT));
+  assert.deepEqual(whole.events.at(-1).outcome, { type: "success" });
+}
+
+test("who leaves a run and follows it from there has every event once, and so has who reads beside it", async () => {
+  const run = await left();
+  const { threadId, runId, had } = run;
+  await requireRunning(threadId, runId);
+  const [rest, beside, again] = await Promise.all([
+    follow(server, threadId, runId, had.length),
+    follow(server, threadId, runId),
+    follow(server, threadId, runId, 0, { "Last-Event-ID": String(had.length) }),
+  ]);
+  assert.deepEqual(rest.ids, range(had.length + 1, EVENTS));
+  assert.deepEqual(beside.ids, range(1, EVENTS));
+  assert.deepEqual(again, rest, "the header is newer than the query");
+  assert.deepEqual(beside.events, [...had, ...rest.events]);
+  await requireWhole(run, beside.events);
+});
+
+test("a run that nobody follows is stored whole", async () => {
+  const { page, threadId, runId, had } = await left();
+  const { events } = await follow(server, threadId, runId, EVENTS - 1);
+  assert.deepEqual(typesOf(events), ["RUN_FINISHED"]);
+  const { messages, runs } = await readThread(server, threadId);
+  assert.deepEqual(messages, [page.messages[0], { ...page.messages[1], content: countTo(COUNT) }]);
+  assert.deepEqual(runs.map(({ runId, status, detached, events }) => ({ runId, status, detached, events })), [
+    { runId, status: "finished", detached: true, events: EVENTS },
+  ]);
+  assert.ok(had.length < EVENTS);
+});
+
+test("after the last event there is nothing more to follow, and after any other the rest", async () => {
+  const { threadId, runId } = await left();
+  await follow(server, threadId, runId);
+  for (const from of [EVENTS, EVENTS + 1]) {
+    assert.deepEqual(await follow(server, threadId, runId, from), { status: 204, text: "" });
+  }
+  for (const from of [0, 1, COUNT, EVENTS - 1]) {
+    assert.deepEqual((await follow(server, threadId, runId, from)).ids, range(from + 1, EVENTS));
+  }
+});
+
+test("what cannot be followed is refused with a reason", async () => {
+  const { threadId, runId } = await left();
+  const reason = async (...where) => {
+    const { status, text } = await follow(server, ...where);
+    return [status, JSON.parse(text).error.code];
+  };
+  assert.deepEqual(await reason(threadId, runId, "soon"), [400, "invalid_parameter"]);
+  assert.deepEqual(await reason(threadId, runId, -1), [400, "invalid_parameter"]);
+  assert.deepEqual(await reason(threadId, runId, 0, { "Last-Event-ID": "x" }), [400, "invalid_parameter"]);
+  assert.deepEqual(await reason(threadId, randomUUID()), [404, "unknown_run"]);
+  assert.deepEqual(await reason(randomUUID(), runId), [404, "unknown_thread"]);
+  const foreground = { threadId: randomUUID(), runId: randomUUID(), messages: [said("Hello")] };
+  await post(server, foreground);
+  assert.deepEqual(await reason(foreground.threadId, foreground.runId), [404, "run_has_no_log"]);
+});
+
+test("an EventSource whose connection breaks comes back for the rest, and stays away when it has all", async () => {
+  const run = await left();
+  const messages = [];
+  const breaks = [5, 9];
+  const source = new EventSource(server.url + eventsPath(run.threadId, run.runId), (message) => {
+    messages.push(message);
+    if (breaks.includes(messages.length)) source.breakConnection();
+  });
+  await source.closed;
+  assert.deepEqual(messages.map(({ lastEventId }) => Number(lastEventId)), range(1, EVENTS));
+  // Once from the start, once after each break, and once more because the stream ended.
+  assert.deepEqual(source.connections, ["", "5", "9", String(EVENTS)]);
+  assert.equal(source.endedBy, 204);
+  await requireWhole(run, messages.map(({ data }) => JSON.parse(data)));
+});
+
+test("who posts a run that is running gets it from its first event on, and it runs but once", async () => {
+  const run = await left();
+  const { page, threadId, runId } = run;
+  const again = await post(server, { threadId, runId, messages: [page.messages[0]], forwardedProps: CONTINUE });
+  await requireWhole(run, again.events);
+  const { messages, runs } = await readThread(server, threadId);
+  assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"]);
+  assert.equal(runs.length, 1);
+});
+
+test("a page that stays is told a detached run like any other", async () => {
+  const page = new Page(server);
+  const runId = randomUUID();
+  const { events, finished } = await page.say(SLOW, { runId, forwardedProps: CONTINUE });
+  assert.deepEqual(finished, ["success"]);
+  assert.equal(page.messages[1].content, countTo(COUNT));
+  await page.requireStored();
+  await requireWhole({ threadId: page.threadId, runId }, events);
+});
+
+test("a detached run ends with its question, which a page that comes later can answer", async () => {
+  const page = new Page(server);
+  const { finished } = await page.say("approve", { forwardedProps: CONTINUE });
+  assert.deepEqual(finished, ["interrupt"]);
+  await page.requireStored();
+  const other = new Page(server, { threadId: page.threadId });
+  await other.comeBack();
+  const { events } = await other.answer({ approved: true });
+  assert.equal(textOf(events), 'The e-mail "Lunch": sent to ada@example.com.');
+  await other.requireStored();
+});
+
+test("a run that is not asked to go on ends with its connection, and what it had said is kept", async () => {
+  const page = new Page(server);
+  const runId = randomUUID();
+  await page.leaveAfter(3, SLOW, { runId });
+  // The next run waits for that one to be over.
+  const next = new Page(server, { threadId: page.threadId });
+  await next.say("Hello");
+  const { messages, runs } = await readThread(server, page.threadId);
+  assert.deepEqual(runs.map(({ status }) => status), ["finished", "cancelled"]);
+  assert.match(messages[1].content, /^1 2 3( |$)/);
+  assert.notEqual(messages[1].content, countTo(COUNT));
+});
+
+test("a client that says neither cancel nor continue is told what it can say", async () => {
+  const input = { threadId: randomUUID(), messages: [said("Hello")], forwardedProps: { onDisconnect: "stay" } };
+  const { status, text } = await post(server, input);
+  assert.equal(status, 400);
+  const { code, path } = JSON.parse(text).error;
+  assert.deepEqual({ code, path }, { code: "invalid_input", path: "forwardedProps.onDisconnect" });
+  assert.equal((await request(server, "GET", `/threads/${input.threadId}`)).status, 404, "and nothing has begun");
+});
+
+test("a run that lives in another response is not run again", async () => {
+  const page = new Page(server);
+  const runId = randomUUID();
+  const heard = deltas(2);
+  const saying = page.say(SLOW, { runId }, heard);
+  await heard.kept;
+  const { status, text } = await post(server, { threadId: page.threadId, runId, messages: page.messages.slice(0, 1) });
+  assert.equal(status, 409, text);
+  assert.equal(JSON.parse(text).error.code, "run_is_running");
+  await saying;
+  await page.requireStored();
+});
+
+// Two requests for one run, say because the first seemed lost, while both wait for another run.
+test("a run that is posted twice while it waits for its turn runs once", async () => {
+  const { threadId } = await left();
+  const body = JSON.stringify({ threadId, runId: randomUUID(), messages: [said("Hello")], forwardedProps: CONTINUE });
+  const request = { method: "POST", headers: { "content-type": "application/json" }, body };
+  const answers = await Promise.all([1, 2].map(() => fetch(`${server.url}/send-message`, request)));
+  await Promise.all(answers.map((answer) => answer.text()));
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409]);
+  const { messages } = await readThread(server, threadId);
+  assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant", "user", "assistant"]);
+});

@@ -1,0 +1,192 @@
+// Stored threads, as their clients see them.
+
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, afterEach, before, beforeEach, mock } from "node:test";
+
+import { HttpAgent, runHttpRequest, transformHttpEventStream } from "@ag-ui/client";
+
+import { asJson } from "./ids.mjs";
+import { startServer } from "./server.mjs";
+import { SSE, parse, run } from "./sse.mjs";
+import { problemsOfEvent } from "./strict.mjs";
+
+/** Has a run go on when its client leaves. */
+export const CONTINUE = { onDisconnect: "continue" };
+
+export const said = (content, id = randomUUID()) => ({ id, role: "user", content });
+export const typesOf = (events) => events.map(({ type }) => type);
+export const textOf = (events) =>
+  events.flatMap(({ type, delta }) => (type === "TEXT_MESSAGE_CONTENT" ? [delta] : [])).join("");
+/** A count's answer: "1 2 … n". */
+export const countTo = (n) => range(1, n).join(" ");
+
+/** A server for the tests of a file, in which no client may find anything to complain of. */
+export function useServer() {
+  const used = {};
+  let mocks;
+  before(async () => Object.assign(used, await startServer()));
+  after(() => used.stop?.());
+  beforeEach(() => (mocks = ["warn", "error"].map((method) => mock.method(console, method, () => {}))));
+  afterEach(() => {
+    const words = mocks.flatMap((each) => each.mock.calls.map(({ arguments: all }) => all.map(String).join(" ")));
+    for (const each of mocks) each.mock.restore();
+    assert.deepEqual(words, [], "what the clients wrote to the console");
+  });
+  return used;
+}
+
+/** A page that holds a thread: an HttpAgent that can also come back to one. Records what it is sent and told. */
+export class Page extends HttpAgent {
+  #base;
+  #bodies = [];
+
+  constructor(server, options = {}) {
+    super({ url: `${server.url}/send-message`, threadId: randomUUID(), ...options });
+    this.#base = server.url;
+    this.fetch = async (url, init) => {
+      const response = await fetch(url, init);
+      // A stream that the page itself cuts off has nothing to be judged by.
+      this.#bodies.push(response.clone().text().catch(() => ""));
+      return response;
+    };
+  }
+
+  connect(input) {
+    // The client renews it for runs only.
+    this.abortController = new AbortController();
+    const url = `${this.#base}/threads/${encodeURIComponent(this.threadId)}/connect`;
+    return transformHttpEventStream(runHttpRequest(() => this.fetch(url, this.requestInit(input))));
+  }
+
+  /** Says something, or nothing new. */
+  say(content, parameters, subscriber) {
+    if (content !== undefined) this.addMessage(said(content));
+    return this.#record((recorder) => this.runAgent(parameters, recorder), subscriber);
+  }
+
+  /** Answers what is open: one by one, or the same for all. */
+  answer(answer) {
+    const own = (index) => (Array.isArray(answer) ? answer[index] : answer);
+    const entries = this.pendingInterrupts.map(({ id }, index) => entry(id, own(index)));
+    return this.say(undefined, { resume: entries });
+  }
+
+  /** Comes back to the thread. */
+  comeBack(subscriber) {
+    return this.#record((recorder) => this.connectAgent(undefined, recorder), subscriber);
+  }
+
+  /** Leaves in the middle of a run, once it has said so many words. The events that had come by then. */
+  async leaveAfter(count, content, parameters) {
+    const heard = deltas(count);
+    const abortController = new AbortController();
+    const saying = this.say(content, { ...parameters, abortController }, heard);
+    await Promise.race([heard.kept, saying.then(() => assert.fail("the run ended before the page left"))]);
+    abortController.abort();
+    const { events } = await saying;
+    assert.deepEqual(events.at(-1).code, "abort", "the client's own word for it");
+    return events.slice(0, -1);
+  }
+
+  async #record(act, subscriber = {}) {
+    const seen = { events: [], finished: [], errors: [] };
+    await act({
+      onEvent: ({ event }) => {
+        seen.events.push(asJson(event));
+        subscriber.onEvent?.(event);
+      },
+      onRunFinishedEvent: ({ outcome }) => void seen.finished.push(outcome),
+      onRunErrorEvent: ({ event }) => void seen.errors.push(event.code),
+    });
+    await this.#judge();
+    return seen;
+  }
+
+  /** Everything that came must fit the schema, also what the client would forgive. */
+  async #judge() {
+    const texts = await Promise.all(this.#bodies.splice(0));
+    assert.deepEqual(texts.flatMap(parse).flatMap(problemsOf), []);
+  }
+
+  /** The page and the server hold the same thread. */
+  async requireStored() {
+    const stored = await readThread({ url: this.#base }, this.threadId);
+    assert.deepEqual(asJson(this.messages), stored.messages, "messages");
+    assert.deepEqual(asJson(this.state), stored.state, "state");
+    assert.deepEqual(asJson(this.pendingInterrupts), stored.interrupts, "interrupts");
+    return stored;
+  }
+}
+
+/** What is wrong with an event, with the event. */
+const problemsOf = (event) => problemsOfEvent(event).map((problem) => `${JSON.stringify(event)}: ${problem}`);
+
+/** An entry for an interrupt: the payload of an answer, or "cancelled". */
+export const entry = (interruptId, answer) =>
+  answer === "cancelled" ? { interruptId, status: "cancelled" } : { interruptId, status: "resolved", payload: answer };
+
+/** A run over plain HTTP, of which every event must fit the schema. */
+export async function post(server, input, options) {
+  const answer = await run(server.url, { runId: randomUUID(), messages: [], ...input }, options);
+  assert.deepEqual(answer.events?.flatMap(problemsOf) ?? [], []);
+  return answer;
+}
+
+/** Any other request; the body of the answer as JSON, if it has one. */
+export async function request(server, method, path) {
+  const response = await fetch(server.url + path, { method });
+  const text = await response.text();
+  return { status: response.status, body: text === "" ? undefined : JSON.parse(text) };
+}
+
+export async function readThread(server, threadId) {
+  const { status, body } = await request(server, "GET", `/threads/${encodeURIComponent(threadId)}`);
+  assert.equal(status, 200, JSON.stringify(body));
+  return body;
+}
+
+/** The path of a run's events, from after one of them on. */
+export function eventsPath(threadId, runId, from) {
+  const path = `/threads/${encodeURIComponent(threadId)}/runs/${encodeURIComponent(runId)}/events`;
+  return from === undefined ? path : `${path}?after=${from}`;
+}
+
+/** Follows a detached run to its end: its events, numbered. */
+export async function follow(server, threadId, runId, from, headers = {}) {
+  const response = await fetch(server.url + eventsPath(threadId, runId, from), { headers });
+  const text = await response.text();
+  if (response.status !== 200) return { status: response.status, text };
+  assert.equal(response.headers.get("content-type"), SSE);
+  return { status: 200, ...parseNumbered(text) };
+}
+
+/** A stream in which every event has its number. */
+function parseNumbered(text) {
+  const ids = [];
+  const unnumbered = text.replace(/^id: ([1-9]\d*)\n(?=data: )/gm, (_, id) => {
+    ids.push(Number(id));
+    return "";
+  });
+  const events = parse(unnumbered);
+  assert.equal(ids.length, events.length, "each event has a number");
+  assert.deepEqual(events.flatMap(problemsOf), []);
+  return { ids, events };
+}
+
+/** first, first + 1, …, last */
+export const range = (first, last) => Array.from({ length: last - first + 1 }, (_, index) => first + index);
+
+/** A promise, and how to keep it. */
+export function promise() {
+  let keep;
+  const kept = new Promise((resolve) => (keep = resolve));
+  return { kept, keep };
+}
+
+/** What a subscriber has to be to tell when so many deltas have come. */
+export function deltas(count) {
+  const { kept, keep } = promise();
+  let seen = 0;
+  return { kept, onEvent: ({ type }) => void (type === "TEXT_MESSAGE_CONTENT" && ++seen === count && keep()) };
+}

@@ -1,0 +1,174 @@
+//! A server and a client of it.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{PATIENCE, server::Process};
+
+/// One of the servers.
+pub(crate) struct Replica {
+    pub(crate) process: Process,
+    client: reqwest::Client,
+}
+
+impl Replica {
+    pub(crate) fn start(environment: &[(&str, &str)]) -> Self {
+        let process = Process::start(&["--log", "warn,agui_server=info"], environment);
+        Self { process, client: reqwest::Client::builder().no_proxy().build().unwrap() }
+    }
+
+    /// Ends the process as if the machine had failed.
+    pub(crate) fn kill(self) {
+        self.process.signal("-KILL");
+        assert_eq!(self.process.ended().0, None);
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> reqwest::Response {
+        self.client.get(format!("{}{path}", self.process.url)).send().await.unwrap()
+    }
+
+    pub(crate) async fn post(&self, input: &Value) -> reqwest::Response {
+        self.client.post(format!("{}/send-message", self.process.url)).json(input).send().await.unwrap()
+    }
+
+    pub(crate) async fn run(&self, input: &Value) -> Stream {
+        Stream::of(self.post(input).await).await
+    }
+
+    /// Follows a run of the thread `t`.
+    pub(crate) async fn follow(&self, run: &str, after: u64) -> Stream {
+        Stream::of(self.get(&format!("/threads/t/runs/{run}/events?after={after}")).await).await
+    }
+
+    pub(crate) async fn cancel(&self, run: &str) -> u16 {
+        let url = format!("{}/threads/t/runs/{run}/cancel", self.process.url);
+        self.client.post(url).send().await.unwrap().status().as_u16()
+    }
+
+    /// The thread `t`.
+    pub(crate) async fn thread(&self) -> Value {
+        let response = self.get("/threads/t").await;
+        assert_eq!(response.status(), 200);
+        response.json().await.unwrap()
+    }
+
+    /// Waits until the newest run of the thread `t` has this status.
+    pub(crate) async fn until_status(&self, status: &str) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let thread = self.thread().await;
+            if thread["runs"][0]["status"] == status {
+                return thread;
+            }
+            assert!(Instant::now() < deadline, "never {status}: {thread}");
+            pause().await;
+        }
+    }
+
+    /// Waits until a path is answered with this status.
+    pub(crate) async fn until_answered(&self, path: &str, status: u16) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.get(path).await.status() != status {
+            assert!(Instant::now() < deadline, "{path} is never answered with {status}");
+            pause().await;
+        }
+    }
+}
+
+/// Between two looks.
+pub(crate) async fn pause() {
+    tokio::time::sleep(Duration::from_millis(10)).await;
+}
+
+/// An event as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Received {
+    /// Its number, from a stream that has numbers.
+    pub(crate) number: Option<u64>,
+    pub(crate) event: Value,
+    pub(crate) at: Instant,
+}
+
+impl Received {
+    pub(crate) fn name(&self) -> &str {
+        self.event["type"].as_str().unwrap()
+    }
+}
+
+/// A response, event by event. Dropped early, its connection is closed.
+pub(crate) struct Stream {
+    response: reqwest::Response,
+    text: String,
+}
+
+impl Stream {
+    async fn of(response: reqwest::Response) -> Self {
+        if response.status() != 200 {
+            panic!("{}: {}", response.status(), response.text().await.unwrap());
+        }
+        Self { response, text: String::new() }
+    }
+
+    /// The next event; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Received> {
+        loop {
+            if let Some((frame, rest)) = self.text.split_once("\n\n") {
+                let received = parse(frame);
+                self.text = rest.to_owned();
+                match received {
+                    Some(received) => return Some(received),
+                    None => continue,
+                }
+            }
+            let piece = tokio::time::timeout(PATIENCE, self.response.chunk()).await.expect("nothing more came");
+            let Some(piece) = piece.unwrap() else {
+                assert_eq!(self.text, "", "the stream ended within an event");
+                return None;
+            };
+            // Everything that is said here is ASCII.
+            self.text.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+    }
+
+    /// The next events, so many of them.
+    pub(crate) async fn take(&mut self, count: usize) -> Vec<Received> {
+        let mut events = Vec::new();
+        while events.len() < count {
+            events.push(self.next().await.expect("the stream ended early"));
+        }
+        events
+    }
+
+    /// All that is left.
+    pub(crate) async fn rest(mut self) -> Vec<Received> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+fn parse(frame: &str) -> Option<Received> {
+    let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let event = serde_json::from_str(field("data")?).unwrap();
+    Some(Received { number: field("id").map(|id| id.parse().unwrap()), event, at: Instant::now() })
+}
+
+/// The last event, after a check that the numbers are those from `first` on, each once.
+pub(crate) fn numbered(events: &[Received], first: u64) -> &Received {
+    let numbers: Vec<_> = events.iter().map(|event| event.number.unwrap()).collect();
+    let expected: Vec<_> = (first..).take(events.len()).collect();
+    assert_eq!(numbers, expected);
+    let last = events.last().expect("no events");
+    let ends = events.iter().filter(|event| matches!(event.name(), "RUN_FINISHED" | "RUN_ERROR")).count();
+    assert!(ends == 1 && matches!(last.name(), "RUN_FINISHED" | "RUN_ERROR"), "{ends} ends, the last is {last:?}");
+    last
+}
+
+/// What a run said in text.
+pub(crate) fn spoken<'a>(events: impl IntoIterator<Item = &'a Received>) -> String {
+    let texts = events.into_iter().filter(|event| event.name() == "TEXT_MESSAGE_CONTENT");
+    texts.map(|event| event.event["delta"].as_str().unwrap()).collect()
+}

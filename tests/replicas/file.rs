@@ -1,0 +1,96 @@
+//! One server and its file of SQLite.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use tempfile::tempdir;
+
+use crate::{
+    ask, ask_detached,
+    client::{Replica, numbered, spoken},
+    said,
+    server::BINARY,
+};
+
+fn start(folder: &Path) -> Replica {
+    Replica::start(&[("AGUI_SERVER__DATA_DIR", folder.to_str().unwrap())])
+}
+
+/// Ends it by its id if it does not end by itself.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a server says that does not start, and its exit code.
+fn refusal(folder: &Path) -> (Option<i32>, String) {
+    let mut command = Command::new(BINARY);
+    command.env("AGUI_SERVER__DATA_DIR", folder).args(["--listen", "127.0.0.1:0"]).env_remove("RUST_LOG");
+    let mut server = Ending(command.stderr(Stdio::piped()).spawn().unwrap());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let status = loop {
+        if let Some(status) = server.0.try_wait().unwrap() {
+            break status;
+        }
+        assert!(Instant::now() < deadline, "it started");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    (status.code(), std::io::read_to_string(server.0.stderr.take().unwrap()).unwrap())
+}
+
+#[tokio::test]
+async fn the_run_of_a_killed_server_is_closed_when_it_is_started_again() {
+    let folder = tempdir().unwrap();
+    let server = start(folder.path());
+    let mut started = server.run(&ask_detached("r", "count to 10000")).await;
+    let told = started.take(10).await;
+    server.kill();
+    let begin = Instant::now();
+    let server = start(folder.path());
+    let thread = server.until_status("failed").await;
+    println!("a server that is started again has closed its run after {:?}", begin.elapsed());
+    assert_eq!(thread["runs"][0]["error"]["code"], "server_lost");
+    let log = server.follow("r", 0).await.rest().await;
+    let last = numbered(&log, 1);
+    assert_eq!((last.name(), &last.event["code"]), ("RUN_ERROR", &"server_lost".into()));
+    // Nothing of what was told is gone.
+    assert!(log.len() > told.len() && told.iter().zip(&log).all(|(it, other)| it.event == other.event));
+    assert_eq!(said(&thread), ["user: count to 10000", &format!("assistant: {}", spoken(&log))]);
+    assert_eq!(server.run(&ask("next", "hello")).await.rest().await.last().unwrap().name(), "RUN_FINISHED");
+}
+
+#[tokio::test]
+async fn a_second_server_on_the_same_file_does_not_start() {
+    let folder = tempdir().unwrap();
+    let server = start(folder.path());
+    let (code, text) = refusal(folder.path());
+    println!("{text}");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("agui-server.sqlite") && text.contains("in use by another agui-server"), "{text}");
+    // The first one is not disturbed.
+    assert_eq!(server.run(&ask("r", "hello")).await.rest().await.last().unwrap().name(), "RUN_FINISHED");
+    server.kill();
+    // Nor does a dead one hold the file.
+    assert_eq!(said(&start(folder.path()).thread().await).len(), 2);
+}
+
+#[tokio::test]
+async fn a_server_does_not_start_on_a_file_that_is_damaged() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("agui-server.sqlite");
+    let garbage = "this is not a database ".repeat(1000);
+    fs::write(&file, &garbage).unwrap();
+    let (code, text) = refusal(folder.path());
+    println!("{text}");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("agui-server.sqlite") && !text.contains("panicked"), "{text}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), garbage, "it was left alone");
+}

@@ -1,0 +1,78 @@
+//! Postgres stopped and started again under running servers.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{
+    LEASE, PATIENCE, ask, ask_detached,
+    client::{Replica, numbered, pause, spoken},
+    postgres::Postgres,
+    replicas_on, said,
+};
+
+/// Asserts that a run is refused soon.
+async fn refused(server: &Replica) {
+    let begin = Instant::now();
+    // On the thread that is busy it would wait for its turn.
+    let mut input = ask("refused", "hello");
+    input["threadId"] = "another".into();
+    let response = server.post(&input).await;
+    println!("a run without Postgres is refused after {:?}", begin.elapsed());
+    assert_eq!(response.status(), 503);
+    let body: Value = response.json().await.unwrap();
+    assert_eq!(body["error"]["code"], "store_unavailable");
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+}
+
+#[tokio::test]
+async fn a_run_and_its_followers_outlive_an_outage_shorter_than_the_lease() {
+    let Some(postgres) = Postgres::launch() else { return };
+    let [a, b] = replicas_on(&postgres.database("outage").await, Duration::from_secs(12));
+    let started = a.run(&ask_detached("r", "count to 80")).await;
+    let mut followed = b.follow("r", 0).await;
+    let mut seen = followed.take(5).await;
+    let begin = Instant::now();
+    postgres.stop();
+    tokio::join!(refused(&a), refused(&b), a.until_answered("/readyz", 503), b.until_answered("/readyz", 503));
+    postgres.start();
+    println!("Postgres was away for {:?}", begin.elapsed());
+    tokio::join!(a.until_answered("/readyz", 200), b.until_answered("/readyz", 200));
+    seen.extend(followed.rest().await);
+    assert_eq!(numbered(&seen, 1).event["outcome"]["type"], "success");
+    let told = started.rest().await;
+    assert!(told.iter().zip(&seen).all(|(it, other)| it.event == other.event) && told.len() == seen.len());
+    assert_eq!(numbered(&b.follow("r", 0).await.rest().await, 1).number, Some(seen.len() as u64));
+    let thread = b.thread().await;
+    assert_eq!(thread["runs"][0]["status"], "finished");
+    assert_eq!(said(&thread), ["user: count to 80", &format!("assistant: {}", spoken(&seen))]);
+    // What was refused may come again.
+    assert_eq!(a.run(&ask("refused", "hello")).await.rest().await.last().unwrap().name(), "RUN_FINISHED");
+}
+
+/// Whether it can go on or not, it ends, and its log with it.
+#[tokio::test]
+async fn a_run_does_not_stay_open_after_an_outage_longer_than_the_lease() {
+    let Some(postgres) = Postgres::launch() else { return };
+    let [a, b] = replicas_on(&postgres.database("outage").await, LEASE);
+    let mut started = a.run(&ask_detached("r", "count to 120")).await;
+    started.take(5).await;
+    let begin = Instant::now();
+    postgres.stop();
+    while begin.elapsed() < LEASE + LEASE / 2 {
+        tokio::join!(refused(&a), refused(&b));
+    }
+    postgres.start();
+    let log = b.follow("r", 0).await.rest().await;
+    println!("after an outage longer than the lease a run ends with {}", numbered(&log, 1).event);
+    let thread = b.thread().await;
+    assert_ne!(thread["runs"][0]["status"], "running");
+    assert_eq!(said(&thread)[1], format!("assistant: {}", spoken(&log)));
+    let rest = started.rest().await;
+    assert_eq!(rest.last().unwrap().event, log.last().unwrap().event);
+    let deadline = Instant::now() + PATIENCE;
+    while a.post(&ask("next", "hello")).await.status() != 200 {
+        assert!(Instant::now() < deadline, "the thread does not go on");
+        pause().await;
+    }
+}

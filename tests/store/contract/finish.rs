@@ -1,0 +1,86 @@
+//! Ending a run.
+
+use agui_server::{
+    protocol::TokenUsage,
+    store::{Lease, RunEnd, RunFailure, RunStatus},
+};
+
+use crate::backends::{NOW, Shared, UNTIL, at, batch, begun, ended_at, events, is_lost, lease, log, new_run, said};
+
+pub(crate) async fn it_ends_everything_at_once(store: Shared) {
+    let lease = lease(&store, "t", "r").await;
+    assert_eq!(store.append(&[batch(&lease, 1, 3)]).await.unwrap(), [true]);
+    let end = RunEnd { events: 5, ..ended_at(NOW + 7) };
+    store.finish(&lease, Some(&said("bye")), Some(&batch(&lease, 4, 2)), &end).await.unwrap();
+    let thread = store.thread(&"t".into()).await.unwrap().unwrap();
+    assert_eq!((thread.active_run, thread.content, thread.updated_at), (None, said("bye"), NOW + 7));
+    let read = store.events(&"t".into(), &"r".into(), 0, usize::MAX).await.unwrap().unwrap();
+    assert_eq!(read.events, events(1, 5));
+    assert_eq!((read.run.status, read.run.ended_at, read.run.events), (RunStatus::Finished, Some(NOW + 7), 5));
+    assert!(store.renew("here", UNTIL).await.unwrap().is_empty());
+    assert!(store.lost("there", UNTIL + 1, 9).await.unwrap().is_empty());
+}
+
+pub(crate) async fn without_the_lease_nothing_happens(store: Shared) {
+    let first = lease(&store, "t", "r").await;
+    let wrong = Lease { token: first.token + 1, ..first.clone() };
+    let end = RunEnd { events: 1, ..ended_at(NOW + 9) };
+    assert!(is_lost(store.finish(&wrong, Some(&said("x")), Some(&batch(&wrong, 1, 1)), &end).await));
+    let elsewhere = Lease { thread_id: "u".into(), ..first.clone() };
+    assert!(is_lost(store.finish(&elsewhere, Some(&said("x")), None, &end).await));
+    let thread = store.thread(&"t".into()).await.unwrap().unwrap();
+    assert_eq!((thread.active_run.as_deref(), thread.version, thread.updated_at), (Some("r"), 0, NOW));
+    assert!(log(&store, "t", "r").await.is_empty());
+    assert_eq!(store.run(&"t".into(), &"r".into()).await.unwrap().unwrap().ended_at, None);
+}
+
+pub(crate) async fn it_may_be_repeated(store: Shared) {
+    let first = lease(&store, "t", "r").await;
+    let end = RunEnd { events: 2, ..ended_at(NOW + 1) };
+    let last = batch(&first, 1, 2);
+    for _ in 0..3 {
+        store.finish(&first, Some(&said("bye")), Some(&last), &end).await.unwrap();
+    }
+    // Also when the next run has begun, which it leaves alone.
+    let (second, ..) = begun(&store, at(NOW + 2, new_run("t", "s"))).await;
+    store.finish(&first, Some(&said("again")), Some(&last), &end).await.unwrap();
+    let thread = store.thread(&"t".into()).await.unwrap().unwrap();
+    assert_eq!((thread.active_run.as_deref(), thread.content, thread.version), (Some("s"), said("bye"), 1));
+    assert_eq!(thread.updated_at, NOW + 2);
+    assert_eq!(log(&store, "t", "r").await, events(1, 2));
+    // But not by another lease, nor when the run is another by now.
+    assert!(is_lost(store.finish(&Lease { token: second.token + 1, ..first.clone() }, None, None, &end).await));
+    store.finish(&second, None, None, &end).await.unwrap();
+    let third = lease(&store, "t", "r").await;
+    assert!(is_lost(store.finish(&first, None, None, &end).await));
+    store.finish(&third, None, None, &end).await.unwrap();
+}
+
+pub(crate) async fn every_way_to_end_is_kept(store: Shared) {
+    let failure = |code: Option<&str>| RunFailure { code: code.map(str::to_owned), message: "so\0 sad".to_owned() };
+    let usage = TokenUsage { model: Some("m\0".to_owned()), input_tokens: Some(0), ..TokenUsage::default() };
+    let ends = RunStatus::ALL.into_iter().filter(|status| *status != RunStatus::Running).map(|status| RunEnd {
+        status,
+        at: NOW + 3,
+        events: 12,
+        usage: vec![usage.clone(); status as usize],
+        failure: (status == RunStatus::Failed).then(|| failure(Some("E"))),
+    });
+    let nameless = RunEnd { status: RunStatus::Failed, failure: Some(failure(None)), ..ended_at(NOW + 3) };
+    for end in ends.chain([nameless]) {
+        let lease = lease(&store, "t", "r").await;
+        store.finish(&lease, None, None, &end).await.unwrap();
+        let run = store.run(&"t".into(), &"r".into()).await.unwrap().unwrap();
+        assert_eq!((run.status, run.ended_at, run.events), (end.status, Some(end.at), end.events));
+        assert_eq!((run.usage, run.failure), (end.usage, end.failure));
+    }
+}
+
+pub(crate) async fn it_needs_no_content(store: Shared) {
+    let first = lease(&store, "t", "r").await;
+    store.finish(&first, Some(&said("kept")), None, &ended_at(NOW)).await.unwrap();
+    let second = lease(&store, "t", "s").await;
+    store.finish(&second, None, None, &ended_at(NOW)).await.unwrap();
+    let thread = store.thread(&"t".into()).await.unwrap().unwrap();
+    assert_eq!((thread.content, thread.version), (said("kept"), 1));
+}

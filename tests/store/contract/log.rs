@@ -1,0 +1,188 @@
+//! The logs of runs.
+
+use agui_server::store::{Append, Lease, RunEnd};
+
+use crate::backends::{NOW, Shared, batch, ended_at, event, events, finish, lease, log};
+
+pub(crate) async fn batches_of_many_runs_go_in_together(store: Shared) {
+    let mut leases = Vec::new();
+    for thread in 0..77 {
+        leases.push(lease(&store, &format!("t{thread}"), "r").await);
+    }
+    for (thread, lease) in leases.iter().enumerate() {
+        if thread % 10 == 3 {
+            finish(&store, lease, NOW).await;
+        }
+    }
+    for round in 0..3 {
+        let batches: Vec<_> = leases.iter().map(|lease| batch(lease, 1 + 4 * round, 4)).collect();
+        let answers = store.append(&batches).await.unwrap();
+        assert_eq!(answers, (0..77).map(|thread| thread % 10 != 3).collect::<Vec<_>>());
+    }
+    for thread in 0..77 {
+        let count = if thread % 10 == 3 { 0 } else { 12 };
+        assert_eq!(log(&store, &format!("t{thread}"), "r").await, events(1, count));
+        let run = store.run(&format!("t{thread}").into(), &"r".into()).await.unwrap().unwrap();
+        assert_eq!(run.events, count);
+    }
+    assert!(store.append(&[]).await.unwrap().is_empty());
+}
+
+pub(crate) async fn what_is_there_already_changes_nothing(store: Shared) {
+    let lease = lease(&store, "t", "r").await;
+    for first in [1, 1, 3, 3, 1, 5, 3] {
+        assert_eq!(store.append(&[batch(&lease, first, 2)]).await.unwrap(), [true]);
+    }
+    assert_eq!(log(&store, "t", "r").await, events(1, 6));
+    // Differently cut, too.
+    assert_eq!(store.append(&[batch(&lease, 2, 3)]).await.unwrap(), [true]);
+    let end = RunEnd { events: 8, ..ended_at(NOW) };
+    store.finish(&lease, None, Some(&batch(&lease, 5, 4)), &end).await.unwrap();
+    assert_eq!(log(&store, "t", "r").await, events(1, 8));
+}
+
+pub(crate) async fn a_repeated_batch_may_have_grown(store: Shared) {
+    let lease = lease(&store, "t", "r").await;
+    for (first, count) in [(1, 2), (1, 4), (3, 5), (8, 1)] {
+        assert_eq!(store.append(&[batch(&lease, first, count)]).await.unwrap(), [true]);
+    }
+    assert_eq!(log(&store, "t", "r").await, events(1, 8));
+    for after in 0..9 {
+        let read = store.events(&"t".into(), &"r".into(), after, usize::MAX).await.unwrap().unwrap();
+        assert_eq!(read.events, events(after + 1, 8 - after));
+    }
+}
+
+pub(crate) async fn two_batches_of_a_run_may_come_together(store: Shared) {
+    let lease = lease(&store, "t", "r").await;
+    let batches = [batch(&lease, 1, 2), batch(&lease, 3, 2), batch(&lease, 1, 2), batch(&lease, 5, 1)];
+    assert_eq!(store.append(&batches).await.unwrap(), [true; 4]);
+    assert_eq!(log(&store, "t", "r").await, events(1, 5));
+}
+
+pub(crate) async fn an_empty_batch_only_asks_for_the_lease(store: Shared) {
+    let lease = lease(&store, "t", "r").await;
+    for first in [1, 3] {
+        assert_eq!(store.append(&[batch(&lease, first, 0), batch(&lease, first, 2)]).await.unwrap(), [true; 2]);
+    }
+    assert_eq!(log(&store, "t", "r").await, events(1, 4));
+    let end = RunEnd { events: 4, ..ended_at(NOW) };
+    store.finish(&lease, None, Some(&batch(&lease, 5, 0)), &end).await.unwrap();
+    assert_eq!(log(&store, "t", "r").await, events(1, 4));
+    assert_eq!(store.append(&[batch(&lease, 5, 0)]).await.unwrap(), [false]);
+}
+
+pub(crate) async fn a_lost_lease_is_told_by_its_batch(store: Shared) {
+    let held = lease(&store, "t", "r").await;
+    let wrong = Lease { token: held.token + 1, ..held.clone() };
+    let unknown = Lease { thread_id: "u".into(), ..held.clone() };
+    let deleted = lease(&store, "d", "r").await;
+    store.delete(&"d".into()).await.unwrap();
+    let leases = [&wrong, &held, &unknown, &deleted];
+    let batches = leases.map(|lease| batch(lease, 1, 1));
+    assert_eq!(store.append(&batches).await.unwrap(), [false, true, false, false]);
+    assert_eq!(store.append(&batches).await.unwrap(), [false, true, false, false], "and again");
+    assert_eq!(log(&store, "t", "r").await, events(1, 1));
+    assert!(store.events(&"d".into(), &"r".into(), 0, 99).await.unwrap().is_none());
+}
+
+pub(crate) async fn reading_begins_anywhere(store: Shared) {
+    let lease = lease(&store, "t", "r").await;
+    for (first, count) in [(1, 4), (5, 1), (6, 7)] {
+        store.append(&[batch(&lease, first, count)]).await.unwrap();
+    }
+    for after in 0..12 {
+        let read = store.events(&"t".into(), &"r".into(), after, usize::MAX).await.unwrap().unwrap();
+        assert_eq!((read.first, read.events), (after + 1, events(after + 1, 12 - after)));
+        assert_eq!(read.run.events, 12);
+    }
+    for after in [12, 13, u64::MAX] {
+        let read = store.events(&"t".into(), &"r".into(), after, usize::MAX).await.unwrap().unwrap();
+        assert!(read.events.is_empty());
+    }
+}
+
+pub(crate) async fn reading_takes_what_fits(store: Shared) {
+    let lease = lease(&store, "t", "r").await;
+    // More batches than are read at a time, and of every size.
+    let mut next = 1;
+    let mut batches = Vec::new();
+    for batch in 0..600 {
+        let count = 1 + batch % 3;
+        batches.push(self::batch(&lease, next, count));
+        next += count;
+    }
+    let large = Append { lease: lease.clone(), first: next, events: vec!["x".repeat(3_000_000), "\"y\"".to_owned()] };
+    batches.push(large.clone());
+    assert!(store.append(&batches).await.unwrap().into_iter().all(|there| there));
+    let mut whole = events(1, next - 1);
+    whole.extend(large.events);
+    let read = |after: u64, room: usize| {
+        let store = store.clone();
+        async move { store.events(&"t".into(), &"r".into(), after, room).await.unwrap().unwrap().events }
+    };
+    for room in [0, 1, event(1).len(), 3 * event(1).len(), 500, 5000, 1_000_000, usize::MAX] {
+        let mut all = Vec::new();
+        while all.len() < whole.len() && (room > 100 || all.len() < 8) {
+            let part = read(all.len() as u64, room).await;
+            let bytes: usize = part.iter().map(String::len).sum();
+            assert!(!part.is_empty() && (bytes <= room || part.len() == 1), "{room}: {} events", part.len());
+            all.extend(part);
+        }
+        assert!(all == whole[..all.len()], "{room}");
+    }
+    assert_eq!(read(0, 3 * event(1).len()).await.len(), 3);
+    assert!(read(1, 5000).await.len() > 50, "it does not read event by event");
+}
+
+pub(crate) async fn what_is_read_as_ended_is_complete(store: Shared) {
+    for round in 0..10 {
+        let thread = format!("t{round}");
+        let lease = lease(&store, &thread, "r").await;
+        let writer = {
+            let store = store.clone();
+            tokio::spawn(async move {
+                for first in 0..20 {
+                    store.append(&[batch(&lease, 1 + 2 * first, 2)]).await.unwrap();
+                }
+                let end = RunEnd { events: 42, ..ended_at(NOW) };
+                store.finish(&lease, None, Some(&batch(&lease, 41, 2)), &end).await.unwrap();
+            })
+        };
+        let mut all = Vec::new();
+        loop {
+            let after = all.len() as u64;
+            let read = store.events(&(*thread).into(), &"r".into(), after, usize::MAX).await.unwrap().unwrap();
+            all.extend(read.events);
+            if read.run.ended_at.is_some() {
+                break;
+            }
+        }
+        assert_eq!(all, events(1, 42));
+        writer.await.unwrap();
+    }
+}
+
+pub(crate) async fn runs_write_at_the_same_time(store: Shared) {
+    let write = |task: u64| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let thread = format!("t{task}");
+            for run in ["r", "s"] {
+                let lease = lease(&store, &thread, run).await;
+                for first in 0..5 {
+                    assert_eq!(store.append(&[batch(&lease, 1 + first, 1)]).await.unwrap(), [true]);
+                }
+                store.renew("here", NOW + 99).await.unwrap();
+                let end = RunEnd { events: 5, ..ended_at(NOW) };
+                store.finish(&lease, None, None, &end).await.unwrap();
+            }
+        })
+    };
+    for task in (0..40).map(write).collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    for task in 0..40 {
+        assert_eq!(log(&store, &format!("t{task}"), "s").await, events(1, 5));
+    }
+}

@@ -1,0 +1,184 @@
+//! A Postgres server of the tests' own: a new data directory, a free port of loopback, gone with the process.
+//!
+//! A shell holds the server by the end of a pipe: when this process ends, however it does, the pipe closes, and
+//! the shell stops the server and removes its files. Postgres does not run as root; then `setpriv` makes it
+//! somebody else.
+//!
+//! Every test crate compiles this module for itself and uses a part of it.
+#![allow(dead_code)]
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    net::TcpListener,
+    os::unix::fs::{MetadataExt as _, chown},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+pub(crate) const USER: &str = "agui";
+pub(crate) const PASSWORD: &str = "not-to-be-shown";
+
+/// A server of this process's own.
+pub(crate) struct Postgres {
+    binaries: PathBuf,
+    folder: PathBuf,
+    port: u16,
+    shell: Mutex<Option<Child>>,
+}
+
+impl Postgres {
+    /// The one server that the tests of this process share; each has databases of its own. `None` when
+    /// Postgres is not installed, but in CI that is a failure.
+    pub(crate) fn shared() -> Option<&'static Self> {
+        static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
+        SERVER.get_or_init(Self::launch).as_ref()
+    }
+
+    /// A server for a test that stops it.
+    pub(crate) fn launch() -> Option<Self> {
+        let Some(binaries) = binaries() else {
+            let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+            assert!(!ci, "Postgres is not installed: see tests/run.sh");
+            eprintln!("skipped: Postgres is not installed");
+            return None;
+        };
+        let folder = tempfile::Builder::new().prefix("agui-postgres-").tempdir().unwrap().keep();
+        if let Some((user, group)) = other_user(&folder) {
+            chown(&folder, Some(user), Some(group)).unwrap();
+        }
+        let password = folder.join("password");
+        fs::write(&password, PASSWORD).unwrap();
+        fs::set_permissions(&password, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+        let mut server = Self { binaries, folder, port: 0, shell: Mutex::default() };
+        let mut initdb = server.command(&server.binaries.join("initdb"));
+        initdb.args(["--no-sync", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "-U", USER]);
+        initdb.arg("--pwfile").arg(password).arg("-D").arg(server.folder.join("data"));
+        let made = initdb.output().unwrap();
+        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        // A port that was free may be somebody else's a moment later.
+        for _ in 0..5 {
+            server.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            if server.try_start() {
+                return Some(server);
+            }
+        }
+        panic!("Postgres does not start: try it by hand, {}", server.binaries.display())
+    }
+
+    /// Starts it again, on the same port and with the same data.
+    pub(crate) fn start(&self) {
+        assert!(self.try_start(), "Postgres does not start again");
+    }
+
+    /// Stops it, and with it every connection; returns when it is gone.
+    pub(crate) fn stop(&self) {
+        let mut shell = self.shell.lock().unwrap().take().unwrap();
+        shell.stdin.take().unwrap().write_all(b"stop\n").unwrap();
+        shell.wait().unwrap();
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The URL of the database that is there from the beginning.
+    pub(crate) fn url(&self) -> String {
+        self.url_of("postgres")
+    }
+
+    pub(crate) fn url_of(&self, database: &str) -> String {
+        format!("postgres://{USER}:{PASSWORD}@127.0.0.1:{}/{database}?sslmode=disable", self.port)
+    }
+
+    /// Makes a new, empty database and answers its URL.
+    pub(crate) async fn database(&self, name: &str) -> String {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        // One at a time: the template must not be in use.
+        static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+        let _turn = TURN.lock().await;
+        let name = format!("{name}_{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let mut conn = PgConnection::connect(&self.url()).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE \"{name}\""))).execute(&mut conn).await.unwrap();
+        conn.close().await.unwrap();
+        self.url_of(&name)
+    }
+
+    /// A command that runs as somebody whom Postgres runs as.
+    fn command(&self, program: &Path) -> Command {
+        let Some((user, group)) = other_user(&self.folder) else {
+            let mut command = Command::new(program);
+            command.current_dir(&self.folder);
+            return command;
+        };
+        let mut command = Command::new("setpriv");
+        command.arg(format!("--reuid={user}")).arg(format!("--regid={group}")).args(["--clear-groups", "--"]);
+        command.arg(program).current_dir(&self.folder);
+        command
+    }
+
+    fn try_start(&self) -> bool {
+        let script = r#"
+            "$1" -D "$2/data" -p "$3" -h 127.0.0.1 -k '' -c fsync=off -c max_connections=200 </dev/null &
+            exec 2>/dev/null
+            if read -r _; then
+                kill -INT $!; wait
+            else
+                kill -INT $!; wait; cd /; rm -rf "$2"
+            fi"#;
+        let mut shell = self.command(Path::new("/bin/sh"));
+        shell.args(["-c", script, "sh"]).arg(self.binaries.join("postgres")).arg(&self.folder);
+        shell.arg(self.port.to_string()).stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::null());
+        let mut shell = shell.spawn().unwrap();
+        let mut log = BufReader::new(shell.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let is_ready = log.any(|line| line.contains("ready to accept connections"));
+        if is_ready {
+            // A pipe that nobody reads would stop the server.
+            std::thread::spawn(move || log.for_each(drop));
+            *self.shell.lock().unwrap() = Some(shell);
+        } else {
+            shell.stdin.take().unwrap().write_all(b"stop\n").unwrap();
+            shell.wait().unwrap();
+        }
+        is_ready
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        if let Some(mut shell) = self.shell.lock().unwrap().take() {
+            drop(shell.stdin.take());
+            let _ = shell.wait();
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Debian keeps the server's programs out of `PATH`.
+fn binaries() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut folders: Vec<_> = versions.map(|version| version.path().join("bin")).collect();
+    folders.sort();
+    folders.extend(std::env::split_paths(&std::env::var_os("PATH")?));
+    folders.into_iter().find(|folder| folder.join("initdb").exists() && folder.join("postgres").exists())
+}
+
+/// Who runs Postgres when root runs the tests: the numbers of `postgres`, or of `nobody`.
+fn other_user(mine: &Path) -> Option<(u32, u32)> {
+    static IS_ROOT: OnceLock<bool> = OnceLock::new();
+    if !IS_ROOT.get_or_init(|| fs::metadata(mine).unwrap().uid() == 0) {
+        return None;
+    }
+    let users = fs::read_to_string("/etc/passwd").unwrap();
+    let numbers = |name: &str| {
+        let mut fields = users.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?.split(':').skip(1);
+        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    };
+    numbers("postgres").or_else(|| numbers("nobody")).or(Some((65534, 65534)))
+}

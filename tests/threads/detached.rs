@@ -1,0 +1,232 @@
+//! Runs that outlive their connection.
+
+use std::time::Duration;
+
+use agui_server::{
+    Server,
+    run::{OnDisconnect, ThreadOptions},
+    store::Retention,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    ask, ask_and_leave, ask_detached, puppet, read_until, refusal, said,
+    support::{Running, endless, events, eventually},
+    types,
+};
+
+/// The events of a followed run, with their numbers.
+fn numbered(body: &str) -> Vec<(u64, Value)> {
+    let frames = body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));
+    frames
+        .map(|frame| {
+            let (id, data) = frame.split_once('\n').unwrap();
+            let event = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
+            (id.strip_prefix("id: ").unwrap().parse().unwrap(), event)
+        })
+        .collect()
+}
+
+async fn follow(server: &Running, after: u64) -> Vec<(u64, Value)> {
+    let response = server.get(&format!("/threads/t/runs/r/events?after={after}")).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    numbered(&response.text().await.unwrap())
+}
+
+#[tokio::test]
+async fn a_run_goes_on_without_its_client_and_can_be_followed() {
+    let (agent, strings, dropped) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    ask_and_leave(&server, &ask_detached("t", "r")).await;
+    strings.send("a".to_owned()).unwrap();
+    let url = server.url("/threads/t/runs/r/events");
+    let (client, whole) = (server.client.clone(), url.clone());
+    let whole = tokio::spawn(async move { client.get(whole).send().await.unwrap().text().await.unwrap() });
+    strings.send("b".to_owned()).unwrap();
+    // One that comes back later, in the way of a browser.
+    let late = server.client.get(url + "?after=1").header("last-event-id", "3").send().await.unwrap();
+    strings.send("end".to_owned()).unwrap();
+    let whole = numbered(&whole.await.unwrap());
+    let numbers: Vec<_> = whole.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+    let all: Vec<Value> = whole.iter().map(|(_, event)| event.clone()).collect();
+    assert_eq!(types(&all)[..2], ["RUN_STARTED", "TEXT_MESSAGE_START"]);
+    assert_eq!((&all[2]["delta"], &all[3]["delta"]), (&json!("a"), &json!("b")));
+    assert_eq!(numbered(&late.text().await.unwrap()), whole[3..]);
+    assert_eq!(dropped.get(), 1);
+    // When it is over, the log is still there.
+    assert_eq!(follow(&server, 0).await, whole);
+    assert_eq!(follow(&server, 5).await, whole[5..]);
+    let thread = server.thread("t").await;
+    assert_eq!(said(&thread), ["user: go", "assistant: ab"]);
+    assert_eq!((&thread["runs"][0]["status"], &thread["runs"][0]["events"]), (&json!("finished"), &json!(6)));
+    // A browser that has everything is told to stay away.
+    for after in ["6", "7", "18446744073709551615"] {
+        let response = server.get(&format!("/threads/t/runs/r/events?after={after}")).await;
+        assert_eq!(response.status(), 204, "{after}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_client_gets_the_ordinary_stream() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    strings.send("a".to_owned()).unwrap();
+    strings.send("end".to_owned()).unwrap();
+    let mut foreground = ask("f", "r", "m", "go");
+    let detached = server.events(&ask_detached("t", "r")).await;
+    strings.send("a".to_owned()).unwrap();
+    strings.send("end".to_owned()).unwrap();
+    foreground["threadId"] = "t2".into();
+    assert_eq!(types(&detached), types(&server.events(&foreground).await));
+}
+
+#[tokio::test]
+async fn the_same_request_follows_the_run_that_is_running() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    ask_and_leave(&server, &ask_detached("t", "r")).await;
+    strings.send("a".to_owned()).unwrap();
+    let again = server.run(&ask_detached("t", "r")).await;
+    strings.send("end".to_owned()).unwrap();
+    let body = again.text().await.unwrap();
+    let expected = ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED"];
+    assert_eq!(types(&events(&body)), expected);
+    assert_eq!(server.thread("t").await["runs"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn whether_a_run_goes_on_is_said_by_the_request_the_agent_or_the_server() {
+    let (agent, _strings, dropped) = puppet();
+    let mut options = ThreadOptions { on_disconnect: OnDisconnect::Continue, ..ThreadOptions::default() };
+    options.on_disconnect_of.insert("stopping".to_owned(), OnDisconnect::Cancel);
+    let agent = std::sync::Arc::new(agent);
+    let other = agent.clone();
+    let server = Server::new().agent("going", move |i, c| agent(i, c)).agent("stopping", move |i, c| other(i, c));
+    let server = Running::start(server.thread_options(options)).await;
+    ask_and_leave(&server, &ask("t1", "r", "m", "go")).await;
+    let mut asked = ask("t2", "r", "m", "go");
+    asked["forwardedProps"] = json!({ "onDisconnect": "cancel" });
+    ask_and_leave(&server, &asked).await;
+    eventually("the second is dropped", || dropped.get() == 1).await;
+    let mut third = server.post("/agents/stopping/send-message").json(&ask("t3", "r", "m", "go")).send().await.unwrap();
+    third.chunk().await.unwrap();
+    drop(third);
+    eventually("the third is dropped", || dropped.get() == 2).await;
+    assert_eq!(server.thread("t1").await["activeRunId"], "r");
+    asked["forwardedProps"] = json!({ "onDisconnect": "linger" });
+    let response = server.run(&asked).await;
+    let body: Value = response.json().await.unwrap();
+    assert_eq!(body["error"]["path"], "forwardedProps.onDisconnect");
+}
+
+#[tokio::test]
+async fn a_run_can_be_stopped_from_anywhere() {
+    let (agent, _strings, dropped) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let cancel = async |run: &str| server.post(&format!("/threads/t/runs/{run}/cancel")).send().await.unwrap();
+    for input in [ask_detached("t", "r1"), ask("t", "r2", "m", "go")] {
+        let run = input["runId"].as_str().unwrap();
+        let mut stream = server.raw_run(&input).await;
+        read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_START")).await;
+        let response = cancel(run).await;
+        assert_eq!(response.status(), 202);
+        let ended = read_until(&mut stream, |text| text.contains("RUN_FINISHED")).await;
+        assert!(ended.contains(r#""outcome":{"type":"cancelled"}"#), "{ended}");
+        let response = cancel(run).await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.json::<Value>().await.unwrap()["status"], "cancelled");
+    }
+    assert_eq!(dropped.get(), 2);
+    assert_eq!(refusal(cancel("none").await).await, (404, "unknown_run".to_owned()));
+}
+
+#[tokio::test]
+async fn a_thread_can_be_deleted_while_it_runs() {
+    let (agent, _strings, dropped) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let mut stream = server.raw_run(&ask_detached("t", "r")).await;
+    read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let response = server.client.delete(server.url("/threads/t")).send().await.unwrap();
+    assert_eq!(response.status(), 204);
+    assert!(read_until(&mut stream, |text| text.contains("RUN_FINISHED")).await.contains("cancelled"));
+    assert_eq!(dropped.get(), 1);
+    assert_eq!(server.get("/threads/t").await.status(), 404);
+    let response = server.client.delete(server.url("/threads/t")).send().await.unwrap();
+    assert_eq!(refusal(response).await, (404, "unknown_thread".to_owned()));
+}
+
+#[tokio::test]
+async fn there_are_only_so_many_detached_runs() {
+    let (agent, strings, _) = puppet();
+    let options = ThreadOptions { max_detached: 1, ..ThreadOptions::default() };
+    let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
+    ask_and_leave(&server, &ask_detached("t", "r")).await;
+    let response = server.run(&ask_detached("t2", "r")).await;
+    assert_eq!(response.headers()["retry-after"], "1");
+    assert_eq!(refusal(response).await, (503, "too_many_detached_runs".to_owned()));
+    strings.send("end".to_owned()).unwrap();
+    server.until_status("t", "finished").await;
+    ask_and_leave(&server, &ask_detached("t2", "r")).await;
+}
+
+#[tokio::test]
+async fn a_run_that_says_too_much_fails() {
+    let (agent, _, stopped) = endless();
+    let options = ThreadOptions { max_run_bytes: 100_000, ..ThreadOptions::default() };
+    let server = Running::start(Server::new().agent("endless", agent).thread_options(options)).await;
+    for input in [ask_detached("t", "r"), ask("t", "r2", "m", "go")] {
+        let events = server.events(&input).await;
+        let (last, before) = events.split_last().unwrap();
+        assert_eq!(last["code"], "run_too_long");
+        assert!(before.len() < 3_000, "{} events", before.len());
+    }
+    assert_eq!(stopped.get(), 2);
+    assert_eq!(server.thread("t").await["runs"][0]["error"]["code"], "run_too_long");
+}
+
+#[tokio::test]
+async fn a_detached_run_has_its_own_time_limit() {
+    let (agent, _strings, dropped) = puppet();
+    let options = ThreadOptions { detached_max: Some(Duration::from_millis(100)), ..ThreadOptions::default() };
+    let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
+    let events = server.events(&ask_detached("t", "r")).await;
+    assert_eq!(events.last().unwrap()["outcome"], json!({ "type": "cancelled" }));
+    assert_eq!(dropped.get(), 1);
+}
+
+#[tokio::test]
+async fn a_follower_that_does_not_read_costs_the_run_nothing() {
+    let (agent, said, stopped) = endless();
+    let options = ThreadOptions { max_run_bytes: 20_000_000, ..ThreadOptions::default() };
+    let server = Running::start(Server::new().agent("endless", agent).thread_options(options)).await;
+    let stalled = server.raw_run(&ask_detached("t", "r")).await;
+    server.until_status("t", "failed").await;
+    assert_eq!(stopped.get(), 1);
+    assert!(said.get() > 100_000, "{} events", said.get());
+    // And who reads at last misses nothing.
+    let mut stalled = stalled;
+    let body = read_until(&mut stalled, |_| false);
+    let body = tokio::time::timeout(Duration::from_secs(1), body).await;
+    drop(body);
+    let all = follow(&server, 0).await;
+    assert!(all.iter().map(|(number, _)| *number).eq(1..=all.len() as u64));
+    assert_eq!(all.last().unwrap().1["code"], "run_too_long");
+}
+
+#[tokio::test]
+async fn what_cannot_be_followed_is_said() {
+    let (agent, strings, _) = puppet();
+    let options =
+        ThreadOptions { retention: Retention { logs: Some(0), ..Retention::default() }, ..ThreadOptions::default() };
+    let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
+    strings.send("end".to_owned()).unwrap();
+    server.events(&ask("t", "r", "m", "go")).await;
+    let follow = async |path: &str| refusal(server.get(&format!("/threads/t/runs/{path}")).await).await;
+    assert_eq!(follow("r/events").await, (404, "run_has_no_log".to_owned()));
+    assert_eq!(follow("none/events").await, (404, "unknown_run".to_owned()));
+    for wrong in ["r/events?after=x", "r/events?after=-1"] {
+        assert_eq!(follow(wrong).await, (400, "invalid_parameter".to_owned()), "{wrong}");
+    }
+}

@@ -1,0 +1,146 @@
+//! What a thread remembers, and whose it is.
+
+use agui_server::{
+    Server,
+    agent::{
+        RunContext,
+        build::{TextMessage, state},
+        events as known,
+    },
+    agents::Echo,
+    auth::ApiKey,
+    protocol::RunAgentInput,
+    run::ThreadOptions,
+};
+use serde_json::json;
+
+use crate::{ask, refusal, said, support::Running};
+
+/// An agent that says how many messages it sees, and the state.
+fn counting(input: RunAgentInput, _: RunContext) -> agui_server::agent::EventStream {
+    let state = input.state_or_empty();
+    known(TextMessage::whole(format!("{} messages, state {state}", input.messages.len())))
+}
+
+#[tokio::test]
+async fn a_client_that_sends_only_the_newest_message_gets_the_whole_conversation() {
+    let server = Running::start(Server::new().agent("counting", counting)).await;
+    server.events(&ask("t", "r1", "m1", "one")).await;
+    server.events(&ask("t", "r2", "m2", "two")).await;
+    let newest = server.thread("t").await;
+    assert_eq!(
+        said(&newest),
+        ["user: one", "assistant: 1 messages, state {}", "user: two", "assistant: 3 messages, state {}"]
+    );
+    // One that sends everything comes to the same.
+    let mut full = ask("t", "r3", "m3", "three");
+    let mut messages = newest["messages"].as_array().unwrap().clone();
+    messages.push(full["messages"][0].clone());
+    full["messages"] = messages.into();
+    server.events(&full).await;
+    assert_eq!(said(&server.thread("t").await)[5], "assistant: 5 messages, state {}");
+}
+
+#[tokio::test]
+async fn a_request_can_be_repeated() {
+    let server = Running::start(Server::new().agent("echo", Echo)).await;
+    for runs in 1..=3 {
+        server.events(&ask("t", "r", "m", "hi")).await;
+        let thread = server.thread("t").await;
+        assert_eq!(thread["messages"].as_array().unwrap().len(), 1 + runs);
+        assert_eq!(thread["runs"].as_array().unwrap().len(), 1, "the run is replaced");
+    }
+}
+
+#[tokio::test]
+async fn an_absent_state_is_the_stored_one_and_the_client_is_told() {
+    let agent = |input: RunAgentInput, _: RunContext| {
+        let seen = input.state_or_empty()["seen"].as_i64().unwrap_or(0);
+        known([state::snapshot(json!({ "seen": seen + 1 }))])
+    };
+    let server = Running::start(Server::new().agent("state", agent)).await;
+    let first = server.events(&ask("t", "r1", "m1", "a")).await;
+    assert_eq!(first[1]["snapshot"], json!({ "seen": 1 }));
+    let second = server.events(&ask("t", "r2", "m2", "b")).await;
+    assert_eq!(second[1]["snapshot"], json!({ "seen": 1 }), "what the run starts from");
+    assert_eq!(second[2]["snapshot"], json!({ "seen": 2 }));
+    // A state that is sent is the one.
+    let mut third = ask("t", "r3", "m3", "c");
+    third["state"] = json!({ "seen": 10 });
+    assert_eq!(server.events(&third).await[1]["snapshot"], json!({ "seen": 11 }));
+    assert_eq!(server.thread("t").await["state"], json!({ "seen": 11 }));
+}
+
+#[tokio::test]
+async fn a_thread_is_its_owners_and_nobody_else_learns_of_it() {
+    let keys = [ApiKey::from_secret("ann", "a-key"), ApiKey::from_secret("bob", "b-key")];
+    let server = Running::start(Server::new().agent("echo", Echo).api_keys(keys)).await;
+    let run = async |key: &str| {
+        server.post("/send-message").bearer_auth(key).json(&ask("t", "r", "m", "hi")).send().await.unwrap()
+    };
+    assert_eq!(run("a-key").await.status(), 200);
+    assert_eq!(refusal(run("b-key").await).await, (404, "unknown_thread".to_owned()));
+    let request = |method: reqwest::Method, path: &str, key: &str| {
+        server.client.request(method, server.url(path)).bearer_auth(key)
+    };
+    for (method, path) in [
+        (reqwest::Method::GET, "/threads/t"),
+        (reqwest::Method::DELETE, "/threads/t"),
+        (reqwest::Method::POST, "/threads/t/connect"),
+        (reqwest::Method::GET, "/threads/t/runs/r/events"),
+        (reqwest::Method::POST, "/threads/t/runs/r/cancel"),
+    ] {
+        let foreign = request(method.clone(), path, "b-key").send().await.unwrap();
+        let missing = request(method, &path.replace("/threads/t", "/threads/none"), "b-key").send().await.unwrap();
+        assert_eq!(foreign.status(), 404, "{path}");
+        assert_eq!(foreign.text().await.unwrap(), missing.text().await.unwrap(), "{path}");
+    }
+    let list = async |key: &str| {
+        request(reqwest::Method::GET, "/threads", key).send().await.unwrap().json::<serde_json::Value>().await.unwrap()
+    };
+    assert_eq!(list("a-key").await["threads"][0]["threadId"], "t");
+    assert_eq!(list("b-key").await["threads"], json!([]));
+}
+
+#[tokio::test]
+async fn a_server_can_refuse_instructions_from_clients() {
+    let options = ThreadOptions { accept_instructions: false, ..ThreadOptions::default() };
+    let server = Running::start(Server::new().agent("echo", Echo).thread_options(options)).await;
+    for role in ["system", "developer"] {
+        let mut input = ask("t", "r", "m", "hi");
+        input["messages"].as_array_mut().unwrap().push(json!({ "id": "s", "role": role, "content": "obey" }));
+        let response = server.run(&input).await;
+        assert_eq!(response.status(), 400);
+        let body: serde_json::Value = response.json().await.unwrap();
+        assert_eq!(
+            (&body["error"]["code"], &body["error"]["path"]),
+            (&json!("role_not_accepted"), &json!("messages[1].role"))
+        );
+    }
+    assert_eq!(server.get("/threads/t").await.status(), 404, "nothing has happened");
+    server.events(&ask("t", "r", "m", "hi")).await;
+}
+
+#[tokio::test]
+async fn what_a_client_has_seen_of_an_abandoned_run_is_stored() {
+    let (agent, strings, dropped) = crate::puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let mut stream = server.raw_run(&ask("t", "r", "m", "hi")).await;
+    strings.send("half a sen".to_owned()).unwrap();
+    crate::read_until(&mut stream, |text| text.contains("half a sen")).await;
+    drop(stream);
+    let thread = server.until_status("t", "cancelled").await;
+    assert_eq!(said(&thread), ["user: hi", "assistant: half a sen"]);
+    assert_eq!(dropped.get(), 1);
+    assert_eq!(thread.get("activeRunId"), None);
+}
+
+#[tokio::test]
+async fn a_stateless_server_keeps_nothing_and_has_no_threads() {
+    let server = Running::start(Server::new().agent("counting", counting).stateless()).await;
+    for run in ["r1", "r2"] {
+        let events = server.events(&ask("t", run, run, "hi")).await;
+        assert_eq!(events[2]["delta"], "1 messages, state {}");
+    }
+    assert_eq!(refusal(server.get("/threads/t").await).await, (404, "not_found".to_owned()));
+}

@@ -1,0 +1,155 @@
+//! A run that asks for something, and the run that brings the answer.
+
+use std::sync::Arc;
+
+use agui_server::{
+    Server,
+    agent::{
+        EventStream, RunContext,
+        build::{TextMessage, ToolCall, interrupt},
+        events as known,
+    },
+    protocol::{Interrupt, ResumeStatus, RunAgentInput},
+    store::{Memory, Store},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    ask,
+    support::{Count, Running},
+    types,
+};
+
+/// An agent that asks before it deletes, and counts what it deletes.
+fn careful(
+    expires_at: Option<&str>,
+) -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Count) {
+    let deleted = Count::default();
+    let (count, expires_at) = (deleted.clone(), expires_at.map(str::to_owned));
+    let agent = move |input: RunAgentInput, cx: RunContext| {
+        let call = ToolCall::with_id("call", "delete");
+        match input.resume.first() {
+            Some(entry) => {
+                let approved = entry.status == ResumeStatus::Resolved
+                    && entry.payload.as_ref().is_some_and(|payload| payload["approved"] == true);
+                if approved {
+                    count.add();
+                }
+                known([call.result(if approved { "deleted" } else { "declined" })])
+            }
+            None => {
+                let schema = json!({ "type": "object", "properties": { "approved": { "type": "boolean" } }, "required": ["approved"] });
+                let asked = Interrupt {
+                    id: "ask".into(),
+                    tool_call_id: Some("call".into()),
+                    response_schema: schema.as_object().cloned(),
+                    expires_at: expires_at.clone(),
+                    ..Interrupt::new("tool_call")
+                };
+                let mut events = TextMessage::whole("I would delete this.");
+                events.extend(call.whole(&json!({ "path": "/" })));
+                events.push(interrupt(&cx, vec![asked]));
+                known(events)
+            }
+        }
+    };
+    (agent, deleted)
+}
+
+fn answer(run: &str, entries: Value) -> Value {
+    let mut input = ask("t", run, "m", "delete it");
+    input["resume"] = entries;
+    input
+}
+
+fn resolved(payload: Value) -> Value {
+    json!([{ "interruptId": "ask", "status": "resolved", "payload": payload }])
+}
+
+#[tokio::test]
+async fn a_run_that_asks_restates_everything_and_the_question_is_stored() {
+    let (agent, _) = careful(None);
+    let server = Running::start(Server::new().agent("careful", agent)).await;
+    let events = server.events(&ask("t", "r1", "m", "delete it")).await;
+    let names = types(&events);
+    assert_eq!(names[names.len() - 3..], ["STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]);
+    assert_eq!(events[names.len() - 2]["messages"].as_array().unwrap().len(), 3);
+    assert_eq!(events[names.len() - 1]["outcome"]["interrupts"][0]["id"], "ask");
+    let thread = server.thread("t").await;
+    assert_eq!(thread["interrupts"][0]["id"], "ask");
+    assert_eq!(thread["messages"], events[names.len() - 2]["messages"]);
+    assert_eq!(thread["runs"][0]["status"], "interrupted");
+}
+
+#[tokio::test]
+async fn an_answer_is_acted_on_once() {
+    let (agent, deleted) = careful(None);
+    let server = Running::start(Server::new().agent("careful", agent)).await;
+    server.events(&ask("t", "r1", "m", "delete it")).await;
+    let events = server.events(&answer("r2", resolved(json!({ "approved": true })))).await;
+    assert_eq!(types(&events), ["RUN_STARTED", "TOOL_CALL_RESULT", "RUN_FINISHED"]);
+    assert_eq!(events[1]["toolCallId"], "call");
+    assert_eq!(deleted.get(), 1);
+    assert_eq!(server.thread("t").await["interrupts"], json!([]));
+    // The same answer again, as its response was lost: the client is told how things stand, and nothing is done.
+    let events = server.events(&answer("r2", resolved(json!({ "approved": true })))).await;
+    assert_eq!(types(&events), ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]);
+    assert_eq!(events[3]["outcome"]["type"], "success");
+    assert_eq!(deleted.get(), 1);
+}
+
+#[tokio::test]
+async fn without_an_answer_the_question_is_asked_again_and_nothing_is_done() {
+    let (agent, deleted) = careful(None);
+    let server = Running::start(Server::new().agent("careful", agent)).await;
+    let first = server.events(&ask("t", "r1", "m", "delete it")).await;
+    let unknown = json!([{ "interruptId": "another", "status": "resolved", "payload": { "approved": true } }]);
+    for input in [ask("t", "r2", "m2", "well?"), answer("r3", unknown)] {
+        let events = server.events(&input).await;
+        assert_eq!(types(&events), ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]);
+        assert_eq!(events[3]["outcome"], first.last().unwrap()["outcome"]);
+    }
+    assert_eq!(deleted.get(), 0);
+    server.events(&answer("r4", resolved(json!({ "approved": true })))).await;
+    assert_eq!(deleted.get(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_of_another_shape_decides_nothing() {
+    let (agent, deleted) = careful(None);
+    let server = Running::start(Server::new().agent("careful", agent)).await;
+    server.events(&ask("t", "r1", "m", "delete it")).await;
+    let events = server.events(&answer("r2", resolved(json!({ "approved": "yes" })))).await;
+    assert_eq!(types(&events), ["RUN_STARTED", "RUN_ERROR"]);
+    assert_eq!(events[1]["code"], "invalid_resume_payload");
+    assert_eq!(server.thread("t").await["interrupts"][0]["id"], "ask");
+    assert_eq!(deleted.get(), 0);
+    let events = server.events(&answer("r3", json!([{ "interruptId": "ask", "status": "cancelled" }]))).await;
+    assert_eq!(events[1]["content"], "declined");
+    assert_eq!(server.thread("t").await["interrupts"], json!([]));
+}
+
+#[tokio::test]
+async fn what_has_expired_can_only_be_given_up() {
+    let (agent, deleted) = careful(Some("2020-01-01T00:00:00Z"));
+    let server = Running::start(Server::new().agent("careful", agent)).await;
+    server.events(&ask("t", "r1", "m", "delete it")).await;
+    let events = server.events(&answer("r2", resolved(json!({ "approved": true })))).await;
+    assert_eq!(events[1]["code"], "interrupt_expired");
+    let events = server.events(&answer("r3", json!([{ "interruptId": "ask", "status": "cancelled" }]))).await;
+    assert_eq!(events[1]["content"], "declined");
+    assert_eq!(deleted.get(), 0);
+}
+
+#[tokio::test]
+async fn a_question_outlives_the_server() {
+    let store: Arc<dyn Store> = Arc::new(Memory::new());
+    let (agent, _) = careful(None);
+    let server = Running::start(Server::new().agent("careful", agent).store(store.clone())).await;
+    server.events(&ask("t", "r1", "m", "delete it")).await;
+    drop(server);
+    let (agent, deleted) = careful(None);
+    let server = Running::start(Server::new().agent("careful", agent).store(store)).await;
+    server.events(&answer("r2", resolved(json!({ "approved": true })))).await;
+    assert_eq!(deleted.get(), 1);
+}

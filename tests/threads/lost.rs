@@ -1,0 +1,69 @@
+//! Runs whose server was lost.
+
+use std::sync::Arc;
+
+use agui_server::{
+    Server,
+    agent::build::TextMessage,
+    agents::Echo,
+    protocol::{Event, Message, event::RunStarted},
+    store::{Append, Begin, Lease, Memory, NewRun, Store, ThreadContent, now},
+};
+
+use crate::{ask, said, support::Running, types};
+
+/// A store in which another server had begun a run, and this much of it.
+async fn left_behind(detached: bool, events: &[Event]) -> Arc<Memory> {
+    let store = Arc::new(Memory::new());
+    let run = NewRun {
+        thread_id: "t".into(),
+        run_id: "r".into(),
+        owner: None,
+        agent: "echo".to_owned(),
+        detached,
+        holder: "another server".to_owned(),
+        now: now(),
+        until: now() + 15_000,
+    };
+    let Begin::Begun { lease, .. } = store.begin(&run).await.unwrap() else { panic!("it is new") };
+    let content = ThreadContent { messages: vec![Message::user("m", "go")], ..ThreadContent::default() };
+    store.save(&lease, &content).await.unwrap();
+    append(&store, &lease, events).await;
+    store
+}
+
+async fn append(store: &Memory, lease: &Lease, events: &[Event]) {
+    let events = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
+    let written = store.append(&[Append { lease: lease.clone(), first: 1, events }]).await.unwrap();
+    assert_eq!(written, [true]);
+}
+
+#[tokio::test]
+async fn a_run_that_nobody_drives_is_closed_with_what_it_had_said() {
+    let message = TextMessage::new();
+    let events = [RunStarted::new("t".into(), "r".into()).into(), message.start(), message.delta("half")];
+    let store = left_behind(true, &events).await;
+    let server = Running::start(Server::new().agent("echo", Echo).store(store)).await;
+    let thread = server.until_status("t", "failed").await;
+    assert_eq!(thread["runs"][0]["error"]["code"], "server_lost");
+    assert_eq!(said(&thread), ["user: go", "assistant: half"]);
+    let body = server.get("/threads/t/runs/r/events").await.text().await.unwrap();
+    let all: Vec<serde_json::Value> = body
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|json| serde_json::from_str(json).unwrap())
+        .collect();
+    assert_eq!(types(&all), ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "RUN_ERROR"]);
+    assert_eq!(all[3]["code"], "server_lost");
+    server.events(&ask("t", "r2", "m2", "again")).await;
+}
+
+#[tokio::test]
+async fn a_thread_of_a_lost_run_can_be_used_at_once() {
+    let store = left_behind(false, &[]).await;
+    let server = Running::start(Server::new().agent("echo", Echo).store(store)).await;
+    server.events(&ask("t", "r2", "m2", "again")).await;
+    let thread = server.thread("t").await;
+    assert_eq!(thread["runs"][1]["error"]["code"], "server_lost");
+    assert_eq!(said(&thread), ["user: go", "user: again", "assistant: again"]);
+}

@@ -1,0 +1,119 @@
+//! Stored threads over HTTP, as clients see them. The store is the one in memory; `tests/store` shows that the others
+//! keep the same promises, and `tests/replicas` what several servers make of one.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod detached;
+mod history;
+mod interrupts;
+mod lost;
+mod queue;
+#[path = "../support/running.rs"]
+mod support;
+mod view;
+
+use agui_server::{
+    agent::{EventStream, RunContext, build::TextMessage, event_stream},
+    protocol::RunAgentInput,
+};
+use serde_json::{Value, json};
+use support::{Count, OnDrop, Running, events, read_until};
+use tokio::sync::mpsc;
+
+/// A run's input on a thread, with a user's message.
+fn ask(thread: &str, run: &str, message: &str, text: &str) -> Value {
+    json!({ "threadId": thread, "runId": run, "messages": [{ "id": message, "role": "user", "content": text }] })
+}
+
+/// The same, to go on when its client leaves.
+fn ask_detached(thread: &str, run: &str) -> Value {
+    let mut input = ask(thread, run, "m", "go");
+    input["forwardedProps"] = json!({ "onDisconnect": "continue" });
+    input
+}
+
+impl Running {
+    /// The events of a whole run.
+    async fn events(&self, input: &Value) -> Vec<Value> {
+        let response = self.run(input).await;
+        let status = response.status();
+        let body = response.text().await.unwrap();
+        assert_eq!(status, 200, "{body}");
+        events(&body)
+    }
+
+    /// The status and the code of a refusal.
+    async fn refused(&self, input: &Value) -> (u16, String) {
+        refusal(self.run(input).await).await
+    }
+
+    async fn get(&self, path: &str) -> reqwest::Response {
+        self.client.get(self.url(path)).send().await.unwrap()
+    }
+
+    async fn thread(&self, thread: &str) -> Value {
+        let response = self.get(&format!("/threads/{thread}")).await;
+        assert_eq!(response.status(), 200);
+        response.json().await.unwrap()
+    }
+
+    /// Waits until the newest run of a thread has this status.
+    async fn until_status(&self, thread: &str, status: &str) -> Value {
+        let deadline = tokio::time::Instant::now() + support::PATIENCE;
+        loop {
+            let response = self.get(&format!("/threads/{thread}")).await;
+            let found: Value = response.json().await.unwrap();
+            if found["runs"][0]["status"] == status {
+                return found;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "never {status}: {found}");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+}
+
+async fn refusal(response: reqwest::Response) -> (u16, String) {
+    let status = response.status().as_u16();
+    let body: Value = response.json().await.unwrap();
+    (status, body["error"]["code"].as_str().unwrap().to_owned())
+}
+
+/// The texts of a thread's messages, with who said them.
+fn said(thread: &Value) -> Vec<String> {
+    let text =
+        |message: &Value| format!("{}: {}", message["role"].as_str().unwrap(), message["content"].as_str().unwrap());
+    thread["messages"].as_array().unwrap().iter().map(text).collect()
+}
+
+fn types(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["type"].as_str().unwrap()).collect()
+}
+
+/// An agent that says what it is given, a piece at a time, and counts how many of its runs were dropped early.
+fn puppet() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Strings, Count) {
+    let (strings, pieces) = mpsc::unbounded_channel::<String>();
+    let pieces = std::sync::Arc::new(tokio::sync::Mutex::new(pieces));
+    let dropped = Count::default();
+    let count = dropped.clone();
+    let agent = move |_: RunAgentInput, _: RunContext| {
+        let (pieces, guard) = (pieces.clone(), OnDrop(count.clone()));
+        event_stream(async_stream::try_stream! {
+            let _guard = guard;
+            let message = TextMessage::new();
+            yield message.start();
+            while let Some(piece) = pieces.lock().await.recv().await && piece != "end" {
+                yield message.delta(piece);
+            }
+            yield message.end();
+        })
+    };
+    (agent, strings, dropped)
+}
+
+/// What a [`puppet`] hangs on. "end" ends a run.
+type Strings = mpsc::UnboundedSender<String>;
+
+/// Asks for a run, reads until the agent has begun, and leaves.
+async fn ask_and_leave(server: &Running, input: &Value) {
+    let mut stream = server.raw_run(input).await;
+    read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_START")).await;
+}

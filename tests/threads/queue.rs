@@ -1,0 +1,134 @@
+//! Two runs on one thread.
+
+use std::time::Duration;
+
+use agui_server::{
+    Server,
+    run::{ConcurrentRuns, ThreadOptions},
+};
+
+use crate::{ask, puppet, read_until, refusal, said, support::Running};
+
+fn options(concurrent_runs: ConcurrentRuns) -> ThreadOptions {
+    ThreadOptions { concurrent_runs, ..ThreadOptions::default() }
+}
+
+#[tokio::test]
+async fn runs_of_a_thread_wait_for_each_other_in_order() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let mut second = server.raw_run(&ask("t", "r2", "m2", "two")).await;
+    // It is answered when it begins; until then it is nothing but a connection.
+    let mut nothing = [0; 1];
+    let wait = tokio::io::AsyncReadExt::read(&mut second, &mut nothing);
+    assert!(tokio::time::timeout(Duration::from_millis(100), wait).await.is_err());
+    strings.send("a".to_owned()).unwrap();
+    strings.send("end".to_owned()).unwrap();
+    read_until(&mut first, |text| text.contains("RUN_FINISHED")).await;
+    read_until(&mut second, |text| text.contains("TEXT_MESSAGE_START")).await;
+    strings.send("b".to_owned()).unwrap();
+    strings.send("end".to_owned()).unwrap();
+    read_until(&mut second, |text| text.contains("RUN_FINISHED")).await;
+    assert_eq!(said(&server.thread("t").await), ["user: one", "assistant: a", "user: two", "assistant: b"]);
+}
+
+#[tokio::test]
+async fn a_queue_is_bounded_and_not_endlessly_patient() {
+    let (agent, _strings, _) = puppet();
+    let options =
+        ThreadOptions { max_queued: 1, queue_timeout: Duration::from_millis(300), ..options(ConcurrentRuns::Queue) };
+    let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
+    let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let (request, input) = (server.post("/send-message"), ask("t", "r2", "m2", "two"));
+    let second = tokio::spawn(async move { refusal(request.json(&input).send().await.unwrap()).await });
+    // As soon as one waits, others are refused at once.
+    loop {
+        let begin = tokio::time::Instant::now();
+        assert_eq!(server.refused(&ask("t", "r3", "m3", "three")).await, (409, "too_many_waiting".to_owned()));
+        if begin.elapsed() < Duration::from_millis(200) {
+            break;
+        }
+    }
+    assert_eq!(second.await.unwrap(), (409, "too_many_waiting".to_owned()));
+    // Other threads wait for nobody.
+    let mut other = server.raw_run(&ask("other", "r", "m", "hi")).await;
+    assert!(read_until(&mut other, |text| text.contains("TEXT_MESSAGE_START")).await.contains("200 OK"));
+}
+
+#[tokio::test]
+async fn who_leaves_the_queue_keeps_nobody_waiting() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    drop(server.raw_run(&ask("t", "r2", "m2", "two")).await);
+    let mut third = server.raw_run(&ask("t", "r3", "m3", "three")).await;
+    strings.send("end".to_owned()).unwrap();
+    read_until(&mut first, |text| text.contains("RUN_FINISHED")).await;
+    read_until(&mut third, |text| text.contains("TEXT_MESSAGE_START")).await;
+}
+
+#[tokio::test]
+async fn a_second_run_can_be_refused() {
+    let (agent, strings, _) = puppet();
+    let server =
+        Running::start(Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Reject))).await;
+    let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    assert_eq!(server.refused(&ask("t", "r2", "m2", "two")).await, (409, "thread_is_busy".to_owned()));
+    strings.send("end".to_owned()).unwrap();
+    read_until(&mut first, |text| text.contains("RUN_FINISHED")).await;
+    // Whoever has seen the end can go on at once.
+    for n in 0..20 {
+        strings.send("end".to_owned()).unwrap();
+        server.events(&ask("t", &format!("again{n}"), "m2", "two")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_second_run_can_take_the_place_of_the_first() {
+    let (agent, strings, dropped) = puppet();
+    let server =
+        Running::start(Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Supersede))).await;
+    let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let mut second = server.raw_run(&ask("t", "r2", "m2", "two")).await;
+    let ended = read_until(&mut first, |text| text.contains("RUN_FINISHED")).await;
+    assert!(ended.contains(r#""outcome":{"type":"cancelled"}"#), "{ended}");
+    read_until(&mut second, |text| text.contains("TEXT_MESSAGE_START")).await;
+    assert_eq!(dropped.get(), 1);
+    strings.send("end".to_owned()).unwrap();
+    read_until(&mut second, |text| text.contains("RUN_FINISHED")).await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_running_in_its_response_cannot_run_again() {
+    let (agent, _strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let mut first = server.raw_run(&ask("t", "r", "m", "one")).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    assert_eq!(server.refused(&ask("t", "r", "m", "one")).await, (409, "run_is_running".to_owned()));
+}
+
+#[tokio::test]
+async fn many_clients_on_one_thread_lose_nothing() {
+    let options = ThreadOptions { max_queued: 100, ..options(ConcurrentRuns::Queue) };
+    let server = Running::start(Server::new().agent("echo", agui_server::agents::Echo).thread_options(options)).await;
+    let runs = (0..40).map(|n| {
+        let (request, input) =
+            (server.post("/send-message"), ask("t", &format!("r{n}"), &format!("m{n}"), &n.to_string()));
+        tokio::spawn(async move { request.json(&input).send().await.unwrap().text().await.unwrap() })
+    });
+    for run in runs.collect::<Vec<_>>() {
+        assert!(run.await.unwrap().contains("RUN_FINISHED"));
+    }
+    let thread = server.thread("t").await;
+    let said = said(&thread);
+    assert_eq!(said.len(), 80);
+    for turn in said.chunks(2) {
+        assert!(turn[0].starts_with("user: ") && turn[1].starts_with("assistant: "), "{turn:?}");
+    }
+}

@@ -1,0 +1,75 @@
+//! Threads as a client sees them that comes back.
+
+use agui_server::{Server, agents::Echo};
+use serde_json::{Value, json};
+
+use crate::{
+    ask, ask_and_leave, ask_detached, puppet, refusal,
+    support::{Running, events},
+    types,
+};
+
+#[tokio::test]
+async fn threads_are_listed_page_by_page_the_newest_first() {
+    let server = Running::start(Server::new().agent("echo", Echo)).await;
+    for n in 0..5 {
+        server.events(&ask(&format!("t/{n}.ü"), "r", "m", "hi")).await;
+    }
+    let mut found = Vec::new();
+    let mut cursor = None::<String>;
+    loop {
+        let mut request = server.client.get(server.url("/threads")).query(&[("limit", "2")]);
+        if let Some(cursor) = &cursor {
+            request = request.query(&[("cursor", cursor)]);
+        }
+        let page: Value = request.send().await.unwrap().json().await.unwrap();
+        let threads = page["threads"].as_array().unwrap();
+        assert!(threads.len() <= 2);
+        found.extend(threads.iter().map(|thread| thread["threadId"].as_str().unwrap().to_owned()));
+        match page["next"].as_str() {
+            Some(next) => cursor = Some(next.to_owned()),
+            None => break,
+        }
+    }
+    let mut sorted = found.clone();
+    sorted.sort();
+    assert_eq!(sorted, ["t/0.ü", "t/1.ü", "t/2.ü", "t/3.ü", "t/4.ü"]);
+    for wrong in ["limit=0", "limit=201", "limit=x", "cursor=x", "limit=1&limit=2"] {
+        assert_eq!(server.get(&format!("/threads?{wrong}")).await.status(), 400, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_gets_the_thread_and_what_still_runs() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    strings.send("one".to_owned()).unwrap();
+    strings.send("end".to_owned()).unwrap();
+    server.events(&ask("t", "r1", "m1", "hi")).await;
+    let connect =
+        async |body: Value| server.post("/threads/t/connect").json(&body).send().await.unwrap().text().await.unwrap();
+    let idle = events(&connect(json!({ "threadId": "t", "runId": "mine", "messages": [] })).await);
+    assert_eq!(types(&idle), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]);
+    assert_eq!((&idle[0]["runId"], &idle[3]["runId"]), (&json!("mine"), &json!("mine")));
+    assert_eq!(idle[1]["messages"], server.thread("t").await["messages"]);
+
+    ask_and_leave(&server, &ask_detached("t", "r2")).await;
+    strings.send("two".to_owned()).unwrap();
+    let empty = server.post("/threads/t/connect").send().await.unwrap();
+    strings.send("end".to_owned()).unwrap();
+    let joined = events(&empty.text().await.unwrap());
+    let expected = [
+        "RUN_STARTED",
+        "MESSAGES_SNAPSHOT",
+        "STATE_SNAPSHOT",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "RUN_FINISHED",
+    ];
+    assert_eq!(types(&joined), expected);
+    assert_eq!(joined[0]["runId"], "r2");
+    assert_eq!(joined[1]["messages"].as_array().unwrap().len(), 3, "with the question that is being answered");
+    let missing = server.post("/threads/none/connect").send().await.unwrap();
+    assert_eq!(refusal(missing).await, (404, "unknown_thread".to_owned()));
+}
