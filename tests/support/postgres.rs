@@ -1,8 +1,8 @@
 //! A Postgres server of the tests' own: a new data directory, a free port of loopback, gone with the process.
 //!
 //! A shell holds the server by the end of a pipe: when this process ends, however it does, the pipe closes, and
-//! the shell stops the server and removes its files. Postgres does not run as root; then `setpriv` makes it
-//! somebody else.
+//! the shell stops the server and removes its files. It takes no other signal: one that ends the tests may be
+//! for their whole process group. Postgres does not run as root; then `setpriv` makes it somebody else.
 //!
 //! Every test crate compiles this module for itself and uses a part of it.
 #![allow(dead_code)]
@@ -126,6 +126,7 @@ impl Postgres {
     fn try_start(&self) -> bool {
         let script = r#"
             "$1" -D "$2/data" -p "$3" -h 127.0.0.1 -k '' -c fsync=off -c max_connections=200 </dev/null &
+            trap '' HUP INT TERM
             exec 2>/dev/null
             if read -r _; then
                 kill -INT $!; wait

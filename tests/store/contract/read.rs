@@ -66,6 +66,7 @@ pub(crate) async fn pages_miss_and_repeat_nothing(store: Shared) {
             last = Some(end.clone());
             assert!(page.is_sorted_by_key(|thread| std::cmp::Reverse(thread.updated_at)));
             seen.extend(page.into_iter().map(|thread| thread.id).filter(|id| *id != "changing"));
+            assert!(seen.len() <= expected.len(), "{limit}: some come again");
         }
         let (mut sorted, mut all) = (seen.clone(), expected.clone());
         sorted.sort();
