@@ -34,8 +34,13 @@ pub(crate) async fn what_is_there_already_changes_nothing(store: Shared) {
         assert_eq!(store.append(&[batch(&lease, first, 2)]).await.unwrap(), [true]);
     }
     assert_eq!(log(&store, "t", "r").await, events(1, 6));
-    // Differently cut, too.
+    // Differently cut, too: over the ends of batches, and within one.
     assert_eq!(store.append(&[batch(&lease, 2, 3)]).await.unwrap(), [true]);
+    let whole = self::lease(&store, "u", "r").await;
+    for (first, count) in [(1, 10), (3, 2), (1, 1), (6, 3)] {
+        assert_eq!(store.append(&[batch(&whole, first, count)]).await.unwrap(), [true]);
+    }
+    assert_eq!(log(&store, "u", "r").await, events(1, 10));
     let end = RunEnd { events: 8, ..ended_at(NOW) };
     store.finish(&lease, None, Some(&batch(&lease, 5, 4)), &end).await.unwrap();
     assert_eq!(log(&store, "t", "r").await, events(1, 8));
