@@ -105,6 +105,33 @@ async fn a_second_run_can_take_the_place_of_the_first() {
 }
 
 #[tokio::test]
+async fn the_newest_of_several_runs_takes_the_place_of_all() {
+    let (agent, strings, _) = puppet();
+    let server =
+        Running::start(Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Supersede))).await;
+    let mut first = server.raw_run(&ask("t", "r0", "m0", "zero")).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let mut others = Vec::new();
+    for n in 1..=4 {
+        others.push(server.raw_run(&ask("t", &format!("r{n}"), &format!("m{n}"), "again")).await);
+    }
+    // Whichever of them came last is left, although no run ends by itself.
+    let deadline = tokio::time::Instant::now() + crate::support::PATIENCE;
+    loop {
+        let thread = server.thread("t").await;
+        let runs = thread["runs"].as_array().unwrap();
+        let cancelled = runs.iter().filter(|run| run["status"] == "cancelled").count();
+        if cancelled == 4 && runs.len() == 5 {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{thread}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    strings.send("end".to_owned()).unwrap();
+    server.until_status("t", "finished").await;
+}
+
+#[tokio::test]
 async fn a_run_that_is_running_in_its_response_cannot_run_again() {
     let (agent, _strings, _) = puppet();
     let server = Running::start(Server::new().agent("puppet", agent)).await;

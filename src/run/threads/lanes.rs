@@ -66,6 +66,11 @@ impl Lanes {
         Entered::Place(Place { lanes: self.clone(), thread, run, turn })
     }
 
+    /// Whether somebody waits behind the one whose turn it is.
+    pub(super) fn has_waiting(&self, thread: &ThreadId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(thread).is_some_and(|lane| lane.runs.len() > 1)
+    }
+
     #[cfg(test)]
     fn len(&self) -> usize {
         self.0.lock().unwrap().len()

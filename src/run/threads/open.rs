@@ -282,6 +282,10 @@ impl Threads {
         }
         let log = permit.as_ref().map(|_| Arc::new(LiveLog::new(begun.lease.clone(), self.options.max_run_bytes)));
         let Some(hold) = begun.hold(run.control(), log.clone()) else { return Err(StoreError::LeaseLost.into()) };
+        // Known as the active one first, so that whoever enters the lane now either sees it or is seen.
+        if self.options.concurrent_runs == ConcurrentRuns::Supersede && self.lanes.has_waiting(&hold.lease.thread_id) {
+            run.control().cancel();
+        }
         let lease = hold.lease.clone();
         let recorded = Recorded::new(run, transcript, announce_state, content.interrupts, hold);
         let (Some(log), Some(permit)) = (log, permit) else {
