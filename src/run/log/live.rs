@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::tail::Chunk;
 use crate::{
     protocol::Event,
-    run::EventSink,
+    run::{EventSink, control::Stop},
     store::{Append, Lease},
 };
 
@@ -78,11 +78,21 @@ impl LiveLog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is room for more events.
-    pub(in crate::run) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.producer.register(cx.waker());
+    /// Waits until there is room for more events. Answers why there never will be, if so.
+    pub(in crate::run) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Option<Stop>> {
         let state = self.lock();
-        if state.pending_bytes < MAX_PENDING || state.end.is_some() { Poll::Ready(()) } else { Poll::Pending }
+        if state.end.is_some() {
+            return Poll::Ready(Some(Stop::LeaseLost));
+        }
+        if state.bytes > self.max_bytes {
+            return Poll::Ready(Some(Stop::TooLong));
+        }
+        if state.pending_bytes < MAX_PENDING {
+            return Poll::Ready(None);
+        }
+        // Under the lock, which the writer takes before it wakes.
+        self.producer.register(cx.waker());
+        Poll::Pending
     }
 
     /// Waits until every event is in the store. `false` when it never will be.
@@ -94,16 +104,6 @@ impl LiveLog {
             None if state.pending.is_empty() && state.in_flight == 0 => Poll::Ready(true),
             None => Poll::Pending,
         }
-    }
-
-    /// Whether the log is as long as it may be.
-    pub(in crate::run) fn is_full(&self) -> bool {
-        self.lock().bytes > self.max_bytes
-    }
-
-    /// Whether nothing can be written any more, although the run goes on.
-    pub(in crate::run) fn is_lost(&self) -> bool {
-        self.lock().end == Some(End::Lost)
     }
 
     /// Whether there is something to write.

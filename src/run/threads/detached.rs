@@ -10,10 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::recorded::{Recorded, Step};
 use crate::{
-    run::{
-        control::Stop,
-        log::{End, LiveLog, LogSink},
-    },
+    run::log::{End, LiveLog, LogSink},
     store::StoreError,
 };
 
@@ -51,12 +48,8 @@ pub(super) async fn drive(mut recorded: Recorded, log: Arc<LiveLog>, permit: Own
 
 fn poll_turn(recorded: &mut Recorded, log: &Arc<LiveLog>, cx: &mut Context<'_>) -> Poll<()> {
     for _ in 0..EVENTS_PER_TURN {
-        ready!(log.poll_room(cx));
-        if log.is_full() {
-            recorded.stop(Stop::TooLong);
-        }
-        if log.is_lost() {
-            recorded.stop(Stop::LeaseLost);
+        if let Some(stop) = ready!(log.poll_room(cx)) {
+            recorded.stop(stop);
         }
         if ready!(recorded.poll_step(cx, &mut LogSink(log))) == Step::Terminal {
             return Poll::Ready(());
