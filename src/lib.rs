@@ -33,9 +33,12 @@ pub mod auth;
 pub mod config;
 pub mod encode;
 pub mod http;
+pub mod llm;
 pub mod protocol;
 pub mod run;
 pub mod store;
 pub mod telemetry;
+pub mod tools;
+pub mod upstream;
 
 pub use app::{Server, shutdown_signal};

@@ -1,0 +1,8 @@
+//! Agents with a language model behind them: the [`Model`] trait and what speaks to a provider.
+
+mod model;
+
+pub use model::{
+    AssistantTurn, Block, BlockStart, Model, ModelError, ModelEvent, ModelRequest, ModelStream, ReasoningBlock,
+    StopReason, ToolResult, Turn,
+};
