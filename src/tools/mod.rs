@@ -4,7 +4,9 @@
 //! future of a call stops it. Nothing here knows of models: an agent offers tools to one, checks the
 //! arguments it wrote against the schema, and calls.
 
+mod toolbox;
 use std::sync::Arc;
+pub use toolbox::{OfferedTool, Toolbox};
 
 use async_trait::async_trait;
 use serde_json::Value;

@@ -5,7 +5,6 @@
 //! passed the [`Guard`](super::Guard), so there are no chunks among them.
 
 mod messages;
-mod patch;
 mod snapshot;
 
 use serde_json::Value;
@@ -14,6 +13,7 @@ use super::EventSink;
 use crate::protocol::{
     Event, JsonObject, Message, MessageId, Metadata, RunAgentInput,
     event::{EncryptedValueSubtype, ReasoningEncryptedValue},
+    patch,
 };
 
 /// A conversation that follows the events of its runs.

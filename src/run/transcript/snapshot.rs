@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::{Transcript, merge, patch};
+use super::{Transcript, merge};
 use crate::protocol::{
     ActivityMessage, JsonObject, Message, MessageId, Role,
     event::{ActivityDelta, ActivitySnapshot, MessagesSnapshot},
+    patch,
 };
 
 /// The metadata key under which the reference client lets a producer say which activities a snapshot

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::protocol::PatchOperation;
+use super::PatchOperation;
 
 /// How deep a patch may make a document: about as deep as one that a client may send.
 const MAX_DEPTH: usize = 128;
@@ -19,7 +19,7 @@ const MAX_SIZE: usize = 32 * 1024 * 1024;
 /// Why a patch did not apply.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("operation {index} of the patch: {reason}")]
-pub(super) struct PatchFault {
+pub struct PatchFault {
     index: usize,
     reason: Reason,
 }
@@ -41,7 +41,7 @@ enum Reason {
 /// What a patch has done to a document.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct Changes<'p>(Vec<Change<'p>>);
+pub struct Changes<'p>(Vec<Change<'p>>);
 
 /// One change, with what it takes to undo it. Pointers and parents are JSON Pointers.
 #[derive(Debug)]
@@ -53,8 +53,21 @@ enum Change<'p> {
     MemberRemoved { parent: &'p str, name: Cow<'p, str>, position: usize, before: Value },
 }
 
-/// Applies a patch. A document that a fault left half-patched is restored.
-pub(super) fn apply<'p>(document: &mut Value, patch: &'p [PatchOperation]) -> Result<Changes<'p>, PatchFault> {
+/// Applies a patch.
+///
+/// # Errors
+/// A [`PatchFault`], when an operation does not apply; the document is then as it was.
+///
+/// ```
+/// use agui_server::protocol::{PatchOperation, patch::apply};
+/// let mut state = serde_json::json!({ "steps": [] });
+/// let patch = [PatchOperation::add("/steps/-", "search")];
+/// let changes = apply(&mut state, &patch).unwrap();
+/// assert_eq!(state["steps"][0], "search");
+/// changes.undo(&mut state);
+/// assert_eq!(state["steps"], serde_json::json!([]));
+/// ```
+pub fn apply<'p>(document: &mut Value, patch: &'p [PatchOperation]) -> Result<Changes<'p>, PatchFault> {
     let mut patching = Patching { document, changes: Vec::new(), room: None };
     for (index, operation) in patch.iter().enumerate() {
         if let Err(reason) = patching.operate(operation) {
@@ -68,7 +81,7 @@ pub(super) fn apply<'p>(document: &mut Value, patch: &'p [PatchOperation]) -> Re
 
 impl Changes<'_> {
     /// Makes the document what it was.
-    pub(super) fn undo(self, document: &mut Value) {
+    pub fn undo(self, document: &mut Value) {
         for change in self.0.into_iter().rev() {
             match change {
                 Change::Replaced { pointer, before } => {

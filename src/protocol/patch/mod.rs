@@ -1,5 +1,8 @@
 //! JSON Patch (RFC 6902), the form in which state and activities change.
 
+mod apply;
+
+pub use apply::{Changes, PatchFault, apply};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,0 +1,146 @@
+//! The state that a run shares with the application, and the tool by which a model changes it.
+
+use serde_json::{Value, json};
+
+use crate::{
+    protocol::{
+        Event, JsonObject, JsonPatch,
+        event::{StateDelta, StateSnapshot},
+        patch::{self, is_pointer},
+    },
+    tools::ToolSpec,
+};
+
+/// The tool's name.
+pub(super) const UPDATE_STATE: &str = "update_state";
+
+/// The most operations of one patch.
+const MAX_OPERATIONS: usize = 1000;
+
+/// What a model is told about the tool.
+pub(super) fn spec() -> ToolSpec {
+    ToolSpec {
+        name: UPDATE_STATE.to_owned(),
+        description: "Changes the state that is shared with the application. Give either `patch`, a JSON Patch \
+                      (RFC 6902) against the current state, or `state`, which replaces it as a whole."
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "patch": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "op": { "type": "string", "enum": ["add", "remove", "replace", "move", "copy", "test"] },
+                            "path": { "type": "string", "description": "A JSON Pointer, such as /plan/steps/0" },
+                            "from": { "type": "string", "description": "A JSON Pointer, for move and copy" },
+                            "value": { "description": "Any JSON, for add, replace and test" }
+                        },
+                        "required": ["op", "path"]
+                    }
+                },
+                "state": { "type": "object" }
+            }
+        }),
+    }
+}
+
+/// What a model is told about the state.
+pub(super) fn describe(state: &Value) -> String {
+    format!("The state that is shared with the application, as JSON:\n{state}")
+}
+
+/// Changes the state as a call says. Answers what the application is told.
+///
+/// # Errors
+/// What is wrong with the call, for the model.
+pub(super) fn update(state: &mut Value, arguments: &str) -> Result<Event, String> {
+    let mut arguments: JsonObject =
+        serde_json::from_str(arguments).map_err(|error| format!("the arguments are no JSON object: {error}"))?;
+    match (arguments.remove("patch"), arguments.remove("state")) {
+        (Some(operations), None) => {
+            // Some models write it as text.
+            let operations = match operations {
+                Value::String(text) => serde_json::from_str(&text).map_err(|error| format!("patch: {error}"))?,
+                other => other,
+            };
+            let operations: JsonPatch =
+                serde_json::from_value(operations).map_err(|error| format!("patch: {error}"))?;
+            amend(state, operations)
+        }
+        (None, Some(new)) if new.is_object() => {
+            state.clone_from(&new);
+            Ok(StateSnapshot::new(new).into())
+        }
+        (None, Some(_)) => Err("`state` has to be an object".to_owned()),
+        _ => Err("either `patch` or `state` is needed".to_owned()),
+    }
+}
+
+fn amend(state: &mut Value, operations: JsonPatch) -> Result<Event, String> {
+    if operations.len() > MAX_OPERATIONS {
+        return Err(format!("the patch has more than {MAX_OPERATIONS} operations"));
+    }
+    for operation in &operations {
+        let (path, from) = operation.pointers();
+        if let Some(text) = [Some(path), from].into_iter().flatten().find(|text| !is_pointer(text)) {
+            return Err(format!("{text:?} is not a JSON Pointer"));
+        }
+    }
+    patch::apply(state, &operations).map(drop).map_err(|fault| fault.to_string())?;
+    Ok(StateDelta::new(operations).into())
+}
+
+/// Follows what a subagent did to the state.
+pub(super) fn follow(state: &mut Value, event: &Event) {
+    match event {
+        Event::StateSnapshot(event) => state.clone_from(&event.snapshot),
+        Event::StateDelta(event) => {
+            if let Err(fault) = patch::apply(state, &event.delta) {
+                tracing::warn!(%fault, "a state delta of a subagent does not apply");
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_patched_or_replaced_and_the_application_told_the_same() {
+        let mut state = json!({ "n": 1 });
+        let event = update(&mut state, r#"{"patch":[{"op":"replace","path":"/n","value":2}]}"#).unwrap();
+        assert_eq!(state, json!({ "n": 2 }));
+        assert!(matches!(&event, Event::StateDelta(delta) if delta.delta.len() == 1));
+        let event = update(&mut state, r#"{"state":{"m":1}}"#).unwrap();
+        assert_eq!(state, json!({ "m": 1 }));
+        assert!(matches!(&event, Event::StateSnapshot(snapshot) if snapshot.snapshot == state));
+        update(&mut state, r#"{"patch":"[{\"op\":\"add\",\"path\":\"/x\",\"value\":null}]"}"#).unwrap();
+        assert_eq!(state, json!({ "m": 1, "x": null }));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_said_and_changes_nothing() {
+        let before = json!({ "n": 1 });
+        for (arguments, problem) in [
+            ("{", "no JSON object"),
+            ("{}", "either `patch` or `state`"),
+            (r#"{"state":1}"#, "`state` has to be an object"),
+            (r#"{"state":{},"patch":[]}"#, "either"),
+            (r#"{"patch":[{"op":"turn","path":"/n"}]}"#, "patch: "),
+            (r#"{"patch":[{"op":"replace","path":"n","value":1}]}"#, "not a JSON Pointer"),
+            (
+                r#"{"patch":[{"op":"add","path":"/m","value":1},{"op":"remove","path":"/x"}]}"#,
+                "operation 1 of the patch",
+            ),
+        ] {
+            let mut state = before.clone();
+            let error = update(&mut state, arguments).unwrap_err();
+            assert!(error.contains(problem), "{arguments}: {error}");
+            assert_eq!(state, before, "{arguments}");
+        }
+    }
+}

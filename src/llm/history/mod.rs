@@ -1,0 +1,211 @@
+//! From AG-UI's conversation to what a model is asked.
+//!
+//! A conversation is written for people: calls may be in messages of their own, results come when they come, some
+//! never do, and subagents and activities stand in between. Providers want turns: an assistant's with all
+//! its blocks, and right after it a result for each of its calls. Nothing that a client sends can make
+//! this fail; what no model can take is left out, with a word in the log.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::model::{AssistantTurn, Block, ReasoningBlock, ToolResult, Turn};
+use crate::protocol::{
+    AssistantMessage, ContentPart, Message, MessageContent, Metadata, ReasoningMessage, ToolCall, ToolCallId,
+    ToolMessage,
+};
+
+/// Metadata of a reasoning message: who issued its artefact.
+pub(super) const PROVIDER: &str = "provider";
+/// Metadata of a reasoning message: whether the artefact is all there is of it.
+pub(super) const REDACTED: &str = "redacted";
+/// Metadata of a tool message: whether the tool failed.
+pub(super) const FAILED: &str = "failed";
+/// Metadata of a tool message: the arguments that a person put in place of the model's.
+pub(super) const EDITED: &str = "editedArgs";
+
+/// What a model is told about a call that nothing answered.
+const UNANSWERED: &str = "There is no result: the call was not answered.";
+
+/// The conversation as turns.
+pub(super) fn turns(messages: &[Message]) -> Vec<Turn> {
+    let mut results = Results::collect(messages);
+    let mut turns = Turns::default();
+    for message in messages.iter().filter(|message| message.subagent_run_id().is_none()) {
+        match message {
+            Message::Developer(m) => turns.instructions(&m.content, &mut results),
+            Message::System(m) => turns.instructions(&m.content, &mut results),
+            Message::User(m) => turns.user(&m.content, &mut results),
+            Message::Reasoning(m) => turns.current.push(Block::Reasoning(reasoning(m))),
+            Message::Assistant(m) => turns.assistant(m, &results),
+            // The results of a turn follow it, wherever they stand here.
+            Message::Tool(_) => turns.flush(&mut results),
+            Message::Activity(_) => {}
+        }
+    }
+    turns.flush(&mut results);
+    results.warn_about_orphans();
+    turns.done
+}
+
+/// The calls of the conversation that have no result, in order.
+pub(super) fn unanswered(messages: &[Message]) -> Vec<&ToolCall> {
+    let answered: HashSet<&ToolCallId> = messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::Tool(tool) => Some(&tool.tool_call_id),
+            _ => None,
+        })
+        .collect();
+    let own = messages.iter().filter_map(|message| match message {
+        Message::Assistant(assistant) if assistant.subagent_run_id.is_none() => Some(assistant.tool_calls()),
+        _ => None,
+    });
+    own.flatten().filter(|call| !answered.contains(&call.id)).collect()
+}
+
+/// Every id of a call in the conversation, subagents' included.
+pub(super) fn call_ids(messages: &[Message]) -> HashSet<ToolCallId> {
+    let calls = messages.iter().filter_map(|message| match message {
+        Message::Assistant(assistant) => Some(assistant.tool_calls()),
+        _ => None,
+    });
+    calls.flatten().map(|call| call.id.clone()).collect()
+}
+
+fn reasoning(message: &ReasoningMessage) -> ReasoningBlock {
+    let said = |key: &str| message.metadata.as_ref().and_then(|metadata| metadata.get(key));
+    ReasoningBlock {
+        text: message.content.clone(),
+        artefact: message.encrypted_value.clone(),
+        // Clients may have lost the metadata; an artefact without a text to sign is mostly hidden reasoning.
+        redacted: said(REDACTED).and_then(Value::as_bool).unwrap_or(message.content.is_empty()),
+        provider: said(PROVIDER).and_then(Value::as_str).map(str::to_owned),
+    }
+}
+
+fn is_set(metadata: Option<&Metadata>, key: &str) -> bool {
+    metadata.and_then(|metadata| metadata.get(key)).is_some_and(|value| *value == Value::Bool(true))
+}
+
+/// The tool messages by the call that they answer; of several, the last.
+struct Results<'m>(HashMap<&'m ToolCallId, (&'m ToolMessage, bool)>);
+
+impl<'m> Results<'m> {
+    fn collect(messages: &'m [Message]) -> Self {
+        let tools = messages.iter().filter_map(|message| match message {
+            Message::Tool(tool) if tool.subagent_run_id.is_none() => Some((&tool.tool_call_id, (tool, false))),
+            _ => None,
+        });
+        Self(tools.collect())
+    }
+
+    /// The call as it was carried out: a person may have changed its arguments.
+    fn amended(&self, call: &ToolCall) -> ToolCall {
+        let mut call = call.clone();
+        let edited = self.0.get(&call.id).and_then(|(tool, _)| tool.metadata.as_ref()?.get(EDITED));
+        if let Some(edited) = edited {
+            call.function.arguments = edited.to_string();
+        }
+        call
+    }
+
+    fn take(&mut self, call: &ToolCall) -> ToolResult {
+        let (content, failed) = match self.0.get_mut(&call.id) {
+            Some((tool, used)) => {
+                *used = true;
+                content(tool)
+            }
+            None => (MessageContent::from(UNANSWERED), true),
+        };
+        ToolResult { call_id: call.id.clone(), name: call.function.name.clone(), content, failed }
+    }
+
+    fn warn_about_orphans(&self) {
+        let orphans = self.0.values().filter(|(_, used)| !used).count();
+        if orphans > 0 {
+            tracing::warn!(results = orphans, "left out tool results whose call is not in the conversation");
+        }
+    }
+}
+
+/// What a tool returned, and whether it failed. The reason of a failure is for the model as well.
+fn content(tool: &ToolMessage) -> (MessageContent, bool) {
+    let Some(error) = &tool.error else {
+        return (tool.content.clone(), is_set(tool.metadata.as_ref(), FAILED));
+    };
+    let error = format!("Error: {error}");
+    let content = match &tool.content {
+        MessageContent::Text(text) if text.trim().is_empty() => error.into(),
+        MessageContent::Text(text) => format!("{text}\n{error}").into(),
+        MessageContent::Parts(parts) => {
+            parts.iter().cloned().chain([ContentPart::text(error)]).collect::<Vec<_>>().into()
+        }
+    };
+    (content, true)
+}
+
+/// The turns so far, and the assistant's turn that more may come to.
+#[derive(Default)]
+struct Turns {
+    done: Vec<Turn>,
+    current: Vec<Block>,
+    seen: HashSet<ToolCallId>,
+}
+
+impl Turns {
+    fn instructions(&mut self, text: &str, results: &mut Results<'_>) {
+        self.flush(results);
+        if !text.trim().is_empty() {
+            self.done.push(Turn::Instructions(text.to_owned()));
+        }
+    }
+
+    fn user(&mut self, content: &MessageContent, results: &mut Results<'_>) {
+        self.flush(results);
+        let parts: Vec<ContentPart> = match content {
+            MessageContent::Text(text) => vec![ContentPart::text(text.as_str())],
+            MessageContent::Parts(parts) => parts.clone(),
+        };
+        let says_something = |part: &ContentPart| !matches!(part, ContentPart::Text(text) if text.text.is_empty());
+        let parts: Vec<_> = parts.into_iter().filter(says_something).collect();
+        if !parts.is_empty() {
+            self.done.push(Turn::User(parts));
+        }
+    }
+
+    fn assistant(&mut self, message: &AssistantMessage, results: &Results<'_>) {
+        if let Some(text) = message.content.as_ref().filter(|text| !text.is_empty()) {
+            self.current.push(Block::Text(text.clone()));
+        }
+        for call in message.tool_calls() {
+            if self.seen.insert(call.id.clone()) {
+                self.current.push(Block::Call(results.amended(call)));
+            } else {
+                tracing::warn!(call = ?call.id, "left out a tool call whose id the conversation has already");
+            }
+        }
+    }
+
+    /// Ends the assistant's turn, with the results of its calls.
+    fn flush(&mut self, results: &mut Results<'_>) {
+        let blocks = std::mem::take(&mut self.current);
+        if blocks.iter().all(|block| matches!(block, Block::Reasoning(_))) {
+            return;
+        }
+        let answers: Vec<_> = blocks
+            .iter()
+            .filter_map(|block| match block {
+                Block::Call(call) => Some(results.take(call)),
+                _ => None,
+            })
+            .collect();
+        self.done.push(Turn::Assistant(AssistantTurn { blocks }));
+        if !answers.is_empty() {
+            self.done.push(Turn::ToolResults(answers));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+use serde_json::json;
+
+use super::*;
+
+fn messages(json: Value) -> Vec<Message> {
+    serde_json::from_value(json).unwrap()
+}
+
+fn call(id: &str, name: &str, arguments: &str) -> Block {
+    Block::Call(ToolCall::new(id, name, arguments))
+}
+
+fn assistant(blocks: Vec<Block>) -> Turn {
+    Turn::Assistant(AssistantTurn { blocks })
+}
+
+fn user(text: &str) -> Turn {
+    Turn::User(vec![ContentPart::text(text)])
+}
+
+fn result(id: &str, name: &str, content: &str, failed: bool) -> ToolResult {
+    ToolResult { call_id: id.into(), name: name.into(), content: content.into(), failed }
+}
+
+fn tool_call(id: &str) -> Value {
+    json!({ "id": id, "type": "function", "function": { "name": "f", "arguments": "{}" } })
+}
+
+#[test]
+fn a_conversation_becomes_turns() {
+    let turns = turns(&messages(json!([
+        { "id": "1", "role": "developer", "content": "Be brief." },
+        { "id": "2", "role": "system", "content": "Be kind." },
+        { "id": "3", "role": "user", "content": "Weather?" },
+        { "id": "4", "role": "reasoning", "content": "hm", "encryptedValue": "sig", "metadata": { "provider": "anthropic" } },
+        { "id": "5", "role": "assistant", "content": "I look.", "toolCalls": [tool_call("c")] },
+        { "id": "6", "role": "tool", "toolCallId": "c", "content": "sunny" },
+        { "id": "7", "role": "assistant", "content": "Sunny!" },
+    ])));
+    let thought = ReasoningBlock {
+        text: "hm".into(),
+        artefact: Some("sig".into()),
+        redacted: false,
+        provider: Some("anthropic".into()),
+    };
+    assert_eq!(
+        turns,
+        [
+            Turn::Instructions("Be brief.".into()),
+            Turn::Instructions("Be kind.".into()),
+            user("Weather?"),
+            assistant(vec![Block::Reasoning(thought), Block::Text("I look.".into()), call("c", "f", "{}")]),
+            Turn::ToolResults(vec![result("c", "f", "sunny", false)]),
+            assistant(vec![Block::Text("Sunny!".into())]),
+        ]
+    );
+}
+
+#[test]
+fn calls_in_messages_of_their_own_are_one_turn_and_its_results_follow_in_order() {
+    let turns = turns(&messages(json!([
+        { "id": "a", "role": "assistant", "toolCalls": [tool_call("1")] },
+        { "id": "b", "role": "assistant", "toolCalls": [tool_call("2")] },
+        { "id": "r2", "role": "tool", "toolCallId": "2", "content": "two" },
+        { "id": "u", "role": "user", "content": "hurry" },
+        { "id": "r1", "role": "tool", "toolCallId": "1", "content": "one" },
+    ])));
+    let results = vec![result("1", "f", "one", false), result("2", "f", "two", false)];
+    assert_eq!(
+        turns,
+        [assistant(vec![call("1", "f", "{}"), call("2", "f", "{}")]), Turn::ToolResults(results), user("hurry")]
+    );
+}
+
+#[test]
+fn what_no_model_may_or_can_see_is_left_out() {
+    let turns = turns(&messages(json!([
+        { "id": "a", "role": "activity", "activityType": "PLAN", "content": { "x": 1 } },
+        { "id": "b", "role": "assistant", "content": "by a subagent", "subagentRunId": "s" },
+        { "id": "c", "role": "tool", "toolCallId": "nobody", "content": "orphan" },
+        { "id": "d", "role": "assistant" },
+        { "id": "e", "role": "reasoning", "content": "for nothing" },
+        { "id": "f", "role": "user", "content": "" },
+        { "id": "g", "role": "system", "content": " " },
+        { "id": "h", "role": "user", "content": [{ "type": "text", "text": "" }, { "type": "text", "text": "hi" }] },
+    ])));
+    assert_eq!(turns, [user("hi")]);
+}
+
+#[test]
+fn a_call_that_nothing_answered_is_answered_for_the_model() {
+    let history = messages(json!([
+        { "id": "a", "role": "assistant", "toolCalls": [tool_call("1"), tool_call("2")] },
+        { "id": "r", "role": "tool", "toolCallId": "2", "content": "two" },
+        { "id": "u", "role": "user", "content": "so?" },
+    ]));
+    let Turn::ToolResults(results) = &turns(&history)[1] else { panic!() };
+    assert_eq!(results[0], result("1", "f", UNANSWERED, true));
+    assert_eq!(unanswered(&history).iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["1"]);
+}
+
+#[test]
+fn a_failure_is_said_and_an_edit_is_what_was_called() {
+    let turns = turns(&messages(json!([
+        { "id": "a", "role": "assistant", "toolCalls": [tool_call("1"), tool_call("2"), tool_call("3")] },
+        { "id": "r1", "role": "tool", "toolCallId": "1", "content": "", "error": "too far" },
+        { "id": "r2", "role": "tool", "toolCallId": "2", "content": "declined", "metadata": { "failed": true } },
+        { "id": "r3", "role": "tool", "toolCallId": "3", "content": "done", "metadata": { "editedArgs": { "n": 2 } } },
+    ])));
+    let [Turn::Assistant(said), Turn::ToolResults(results)] = &turns[..] else { panic!("{turns:?}") };
+    assert_eq!(said.blocks[2], call("3", "f", r#"{"n":2}"#));
+    let expected = [("1", "Error: too far", true), ("2", "declined", true), ("3", "done", false)]
+        .map(|(id, text, failed)| result(id, "f", text, failed));
+    assert_eq!(results[..], expected);
+}
+
+#[test]
+fn a_repeated_call_id_is_one_call() {
+    let turns = turns(&messages(json!([
+        { "id": "a", "role": "assistant", "toolCalls": [tool_call("1")] },
+        { "id": "r", "role": "tool", "toolCallId": "1", "content": "one" },
+        { "id": "b", "role": "assistant", "content": "again", "toolCalls": [tool_call("1")] },
+    ])));
+    assert_eq!(turns.len(), 3);
+    assert_eq!(turns[2], assistant(vec![Block::Text("again".into())]));
+}
+
+#[test]
+fn hidden_reasoning_is_known_by_its_metadata_or_else_by_having_no_text() {
+    for (message, redacted) in [
+        (json!({ "content": "", "encryptedValue": "x" }), true),
+        (json!({ "content": "", "encryptedValue": "x", "metadata": { "redacted": false } }), false),
+        (json!({ "content": "text", "encryptedValue": "x" }), false),
+    ] {
+        let mut message = message;
+        message["id"] = "r".into();
+        message["role"] = "reasoning".into();
+        let [Message::Reasoning(m)] = &messages(json!([message]))[..] else { panic!() };
+        assert_eq!(reasoning(m).redacted, redacted, "{message}");
+    }
+}
