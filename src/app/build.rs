@@ -77,6 +77,7 @@ pub(super) fn build_agent(name: &str, agent: &config::Agent, origin: &Origin) ->
     match (agent.kind, &agent.script) {
         (AgentKind::Echo, _) => Ok(Arc::new(Echo)),
         (AgentKind::Script, Some(path)) => Ok(Arc::new(read_script(name, path, origin)?)),
+        (AgentKind::Llm, _) => Err(origin.error(&["agents", name, "kind"], "this build has no models yet")),
         (AgentKind::Script, None) => Err(origin.error(&["agents", name], "kind = \"script\" needs `script`, a file")),
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use toml::de::{DeTable, DeValue};
 
-use super::{AgentKind, AuthMode, Config, ConfigError, diagnose::nearest};
+use super::{AuthMode, Config, ConfigError};
 
 /// Where a configuration came from: what relative paths are relative to, and what errors point at.
 #[derive(Debug, Clone)]
@@ -74,12 +74,6 @@ fn locate(text: &str, option: &[&str]) -> Option<(Range<usize>, usize)> {
 }
 
 impl Config {
-    /// The agent behind `/send-message`.
-    pub fn default_agent(&self) -> Option<&str> {
-        let only = || self.agents.keys().next().filter(|_| self.agents.len() == 1).map(String::as_str);
-        self.default_agent.as_deref().or_else(only)
-    }
-
     pub(super) fn check(&self, origin: &Origin) -> Result<(), ConfigError> {
         self.check_agents(origin)?;
         self.check_auth(origin)?;
@@ -99,40 +93,6 @@ impl Config {
             return Err(origin.error(&["runs", "max_concurrent"], "at least 1 is needed"));
         }
         Ok(())
-    }
-
-    fn check_agents(&self, origin: &Origin) -> Result<(), ConfigError> {
-        for (name, agent) in &self.agents {
-            if name.is_empty() || name.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c)) {
-                let message = "an agent's name is part of its address: letters, digits, `-`, `_` and `.`";
-                return Err(origin.error(&["agents", name], message));
-            }
-            match (agent.kind, &agent.script) {
-                (AgentKind::Script, None) => {
-                    return Err(origin.error(&["agents", name], "kind = \"script\" needs `script`, a file"));
-                }
-                (AgentKind::Echo, Some(_)) => {
-                    return Err(origin.error(&["agents", name, "script"], "only kind = \"script\" has a script"));
-                }
-                _ => {}
-            }
-        }
-        match &self.default_agent {
-            None if self.agents.is_empty() => Err(origin.error(&["agents"], "at least one agent is needed")),
-            None if self.agents.len() > 1 => {
-                let names = self.agents.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                let message = format!("there are several agents; name one of {names}");
-                Err(origin.error(&["default_agent"], &message))
-            }
-            Some(name) if !self.agents.contains_key(name) => {
-                let message = match nearest(name, self.agents.keys().map(String::as_str)) {
-                    Some(near) => format!("there is no agent `{name}`; did you mean `{near}`?"),
-                    None => format!("there is no agent `{name}`"),
-                };
-                Err(origin.error(&["default_agent"], &message))
-            }
-            _ => Ok(()),
-        }
     }
 
     fn check_auth(&self, origin: &Origin) -> Result<(), ConfigError> {

@@ -3,6 +3,7 @@
 //! `config/default.toml` lists every option with its default; a test keeps the two equal. A file, then
 //! the environment, then flags override the defaults ([`Sources`]). Nothing here knows what an agent is.
 
+mod agents;
 mod check;
 mod diagnose;
 mod load;
@@ -13,13 +14,14 @@ use std::{net::SocketAddr, path::PathBuf};
 use indexmap::IndexMap;
 use serde::Deserialize;
 
+pub use agents::{Agent, AgentKind, Provider};
 pub use check::Origin;
 pub use diagnose::ConfigError;
 pub use load::{Loaded, Sources};
 pub use threads::{ConcurrentRuns, OnDisconnect, Retention, Store, StoreUrl, Threads};
 
 /// Everything that can be set.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// The agent behind `/send-message`; may be left out when there is only one.
@@ -151,31 +153,9 @@ pub enum LogFormat {
     Json,
 }
 
-/// An agent.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Agent {
-    /// What answers.
-    pub kind: AgentKind,
-    /// The script of `kind = "script"`, relative to the file that names it.
-    pub script: Option<PathBuf>,
-    /// What happens to its runs when their client leaves, if not what `runs` says.
-    pub on_disconnect: Option<OnDisconnect>,
-}
-
-/// What kind of agent answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentKind {
-    /// Repeats what it is told.
-    Echo,
-    /// Is played from a file.
-    Script,
-}
-
 impl Default for Config {
     fn default() -> Self {
-        let demo = Agent { kind: AgentKind::Script, script: Some("scripts/demo.toml".into()), on_disconnect: None };
+        let demo = Agent { script: Some("scripts/demo.toml".into()), ..Agent::new(AgentKind::Script) };
         Self {
             default_agent: None,
             server: Server::default(),

@@ -96,10 +96,7 @@ fn the_environment_overrides_the_file_and_flags_override_both() {
 fn an_agent_can_come_from_the_environment() {
     let environment = [("AGUI_AGENTS__ME__SCRIPT", "my.toml"), ("AGUI_AGENTS__ME__KIND", "script")];
     let config = load_with("", &environment, vec![]).unwrap().config;
-    assert_eq!(
-        config.agents["me"],
-        Agent { kind: AgentKind::Script, script: Some("my.toml".into()), on_disconnect: None }
-    );
+    assert_eq!(config.agents["me"], Agent { script: Some("my.toml".into()), ..Agent::new(AgentKind::Script) });
     let file = "[agents.me]\nkind = \"script\"\nscript = \"mine.toml\"";
     let config = load_with(file, &environment[..1], vec![]).unwrap().config;
     assert_eq!(config.agents["me"].script, Some("my.toml".into()));
@@ -141,7 +138,26 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ("[server]\ndrain_secs = -1", "my.toml:2:14: invalid value"),
         ("[agents.x]\nkind = \"scrpt\"", "my.toml:2:8: unknown value `scrpt`; did you mean `script`?"),
         ("[agents.x]\nkind = \"script\"", "my.toml:1:9: agents.x: kind = \"script\" needs `script`, a file"),
-        ("[agents.x]\nkind = \"echo\"\nscript = \"s\"", "my.toml:3:1: agents.x.script: only kind = \"script\""),
+        ("[agents.x]\nkind = \"echo\"\nscript = \"s\"", "my.toml:3:1: agents.x.script: only kind = \"script\" has"),
+        ("[agents.x]\nkind = \"echo\"\nmodel = \"m\"", "my.toml:3:1: agents.x.model: only kind = \"llm\" has"),
+        ("[agents.x]\nkind = \"llm\"\nmodel = \"m\"", "my.toml:1:9: agents.x: kind = \"llm\" needs `provider`"),
+        ("[agents.x]\nkind = \"llm\"\nprovider = \"openai\"", "my.toml:1:9: agents.x: kind = \"llm\" needs `model`"),
+        (
+            "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"",
+            "my.toml:1:9: agents.x: `api_key_env` is needed",
+        ),
+        (
+            "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"https://u:secret@h/\"",
+            "my.toml:5:1: agents.x.base_url: this is no address",
+        ),
+        (
+            "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\nmax_steps = 0",
+            "my.toml:6:1: agents.x.max_steps: at least 1",
+        ),
+        (
+            "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\nthinking_budget = 9",
+            "my.toml:6:1: agents.x.thinking_budget: this provider has",
+        ),
         ("[agents.\"a/b\"]\nkind = \"echo\"", "my.toml:1:9: agents.a/b: an agent's name is part of its address"),
         ("default_agent = \"dmo\"", "my.toml:1:1: default_agent: there is no agent `dmo`; did you mean `demo`?"),
         ("[server\nlisten = 1", "my.toml:1:8: unclosed table"),
