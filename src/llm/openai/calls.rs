@@ -112,12 +112,9 @@ impl Calls {
     fn position(&self, index: Option<u64>, id: &str, name: &str, has_arguments: bool) -> Option<usize> {
         let find = |wanted: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(wanted);
         let same_id = |call: &Call| !id.is_empty() && call.id == id;
-        let Some(last) = self.calls.len().checked_sub(1) else { return None };
+        let last = self.calls.len().checked_sub(1)?;
         let candidate = match index {
-            Some(_) => match find(&|call| call.index == index) {
-                Some(at) => at,
-                None => return None,
-            },
+            Some(_) => find(&|call| call.index == index)?,
             None => match find(&same_id) {
                 Some(at) => return Some(at),
                 None => last,

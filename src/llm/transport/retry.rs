@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::HeaderMap;
-use jiff::{Timestamp, fmt::rfc2822};
+use jiff::fmt::rfc2822;
 
 /// The longest wait. A provider that asks for more gets no second request: whoever waits for the answer would rather
 /// know.
@@ -52,7 +52,7 @@ pub(super) fn asked(headers: &HeaderMap) -> Retry {
 }
 
 fn until(date: &str) -> Option<Duration> {
-    let at: SystemTime = Timestamp::from(rfc2822::parse(date).ok()?.timestamp()).into();
+    let at: SystemTime = rfc2822::parse(date).ok()?.timestamp().into();
     // What has passed already is now.
     Some(at.duration_since(SystemTime::now()).unwrap_or_default())
 }

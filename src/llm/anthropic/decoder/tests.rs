@@ -133,7 +133,7 @@ fn an_answer_is_whole_with_a_reason_or_a_stop_and_not_without() {
     let text = start(0, json!({"type": "text", "text": "a"}));
     let (events, whole) = decode(&[text.clone(), stop(0)]).unwrap();
     assert!(!whole && !events.iter().any(|event| matches!(event, Stop(_))));
-    let (events, whole) = decode(&[text.clone()]).unwrap();
+    let (events, whole) = decode(std::slice::from_ref(&text)).unwrap();
     assert!(!whole && !events.iter().any(|event| matches!(event, End { .. })));
     for (said, expected) in [
         ("end_turn", StopReason::Done),
@@ -202,7 +202,7 @@ fn errors_are_told_from_answers() {
         start(0, json!({"type": "tool_use", "id": "a"})),
     ];
     for event in malformed {
-        assert!(matches!(decode(&[event.clone()]), Err(Fault::Malformed(_))), "{event}");
+        assert!(matches!(decode(std::slice::from_ref(&event)), Err(Fault::Malformed(_))), "{event}");
     }
     let mut decoder = MessageDecoder::new("m");
     assert!(matches!(decoder.event(None, "{", &mut Output::default()), Err(Fault::Malformed(_))));

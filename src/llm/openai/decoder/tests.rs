@@ -192,7 +192,7 @@ fn an_answer_is_whole_with_a_reason_or_a_mark_and_not_without() {
             None
         }
     };
-    assert_eq!(stop(&[said.clone()]), None);
+    assert_eq!(stop(std::slice::from_ref(&said)), None);
     assert_eq!(stop(&[said.clone(), reason("")]), None);
     assert_eq!(stop(&[said.clone(), "[DONE]".to_owned()]), Some(StopReason::Done));
     assert_eq!(stop(&[said.clone(), " [DONE] ".to_owned()]), Some(StopReason::Done));
