@@ -1,0 +1,47 @@
+//! Token counts of the Messages API, in the protocol's accounting.
+
+use serde_json::Value;
+
+use super::PROVIDER;
+use crate::protocol::TokenUsage;
+
+/// The counts so far. They come in pieces, of which a later one replaces an earlier.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Counts {
+    input: Option<u64>,
+    cache_read: Option<u64>,
+    cache_write: Option<u64>,
+    output: Option<u64>,
+    reasoning: Option<u64>,
+}
+
+impl Counts {
+    /// Takes in a `usage` and says whether anything is new.
+    pub(super) fn read(&mut self, usage: &Value) -> bool {
+        let before = self.clone();
+        let count = |path: &str, old: Option<u64>| usage.pointer(path).and_then(Value::as_u64).or(old);
+        self.input = count("/input_tokens", self.input);
+        self.cache_read = count("/cache_read_input_tokens", self.cache_read);
+        self.cache_write = count("/cache_creation_input_tokens", self.cache_write);
+        self.output = count("/output_tokens", self.output);
+        self.reasoning = count("/output_tokens_details/thinking_tokens", self.reasoning);
+        *self != before
+    }
+
+    /// The provider counts what it has cached beside the input; to the protocol it is a part of it.
+    pub(super) fn usage(&self, model: &str) -> TokenUsage {
+        let cached = self.cache_read.unwrap_or(0).saturating_add(self.cache_write.unwrap_or(0));
+        let input_tokens = self.input.map(|input| input.saturating_add(cached));
+        let total = || input_tokens?.checked_add(self.output?);
+        TokenUsage {
+            provider: Some(PROVIDER.to_owned()),
+            model: Some(model.to_owned()),
+            input_tokens,
+            output_tokens: self.output,
+            total_tokens: total(),
+            reasoning_tokens: self.reasoning,
+            cached_input_tokens: self.cache_read,
+            cache_write_input_tokens: self.cache_write,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+use futures::{StreamExt, stream};
+
+use super::*;
+
+fn event(name: Option<&str>, data: &str, last: bool) -> Event {
+    Event { name: name.map(str::to_owned), data: data.to_owned(), last }
+}
+
+/// What `chunks` become, on a paused clock.
+fn read(chunks: Vec<Vec<u8>>, most: usize) -> Vec<Result<Event, String>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let bytes = stream::iter(chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk))));
+        let events = parse(bytes, Duration::from_secs(1), most);
+        events.map(|event| event.map_err(|fault| fault.to_string())).collect().await
+    })
+}
+
+/// Reads the text cut in two at each place, and cut into single bytes.
+fn read_in_all_ways(text: &str, most: usize, expected: &[Event]) {
+    let bytes = text.as_bytes();
+    let single = bytes.iter().map(|byte| vec![*byte]).collect();
+    let cuts = (0..=bytes.len()).map(|at| vec![bytes[..at].to_vec(), bytes[at..].to_vec()]);
+    for chunks in cuts.chain([single]) {
+        let shown = format!("{chunks:?}");
+        let events: Vec<_> = read(chunks, most).into_iter().map(Result::unwrap).collect();
+        assert_eq!(events, expected, "{shown}");
+    }
+}
+
+#[test]
+fn events_are_the_same_wherever_the_bytes_are_cut() {
+    let expected =
+        [event(None, "{\"é\":\"日🙂\"}", false), event(Some("x"), "a\nb", false), event(None, "[DONE]", false)];
+    for line_end in ["\n", "\r\n", "\r"] {
+        let text = ": hi|data: {\"é\":\"日🙂\"}||event: x|data:a|data: b||id: only||data: [DONE]||";
+        read_in_all_ways(&text.replace('|', line_end), 200, &expected);
+        let with_bom = format!("\u{feff}{}", text.replace('|', line_end));
+        read_in_all_ways(&with_bom, 200, &expected);
+    }
+    // A BOM before data, and before an empty line.
+    read_in_all_ways("\u{feff}data: a\n\n", 100, &[event(None, "a", false)]);
+    read_in_all_ways("\u{feff}\r\n\r\ndata: a\r\n\r\n", 100, &[event(None, "a", false)]);
+}
+
+#[test]
+fn an_event_that_the_stream_cuts_off_is_read_and_marked() {
+    read_in_all_ways("data: a\n\ndata: [DONE]", 200, &[event(None, "a", false), event(None, "[DONE]", true)]);
+    read_in_all_ways("data: a\n\ndata: [DONE]\n", 200, &[event(None, "a", false), event(None, "[DONE]", true)]);
+    read_in_all_ways("data: a\r\n\r\ndata: b\r\n", 200, &[event(None, "a", false), event(None, "b", true)]);
+    read_in_all_ways("data: a\n\n: bye", 200, &[event(None, "a", false)]);
+    read_in_all_ways("data: a\n\nda", 200, &[event(None, "a", false)]);
+}
+
+#[test]
+fn an_endless_event_is_an_error_before_it_is_memory() {
+    // Lines that never end, lines without a blank one, comments: all of them are kept by a parser.
+    for piece in ["x", "data: x\n", ": x\n", "\u{feff}", "event: x\r\n"] {
+        let chunks = std::iter::repeat_n(piece.as_bytes().to_vec(), 1000).collect();
+        let read = read(chunks, 100);
+        assert_eq!(read, [Err("one event has more than 100 bytes".to_owned())], "{piece}");
+    }
+    // The limit is on one event and not on all of them.
+    let events = read(vec![b"data: xxxxxxxx\n\n".to_vec(); 1000], 100);
+    assert_eq!(events.len(), 1000);
+}
+
+#[test]
+fn the_limit_counts_an_event_and_not_its_neighbours() {
+    let text = format!("data: {}\n\n", "x".repeat(50));
+    for line_end in ["\n", "\r\n", "\r"] {
+        read_in_all_ways(&text.repeat(3).replace('\n', line_end), 60, &vec![event(None, &"x".repeat(50), false); 3]);
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_an_error() {
+    assert_eq!(read(vec![b"data: \xff\xfe\n\n".to_vec()], 100), [Err("the text is not UTF-8".to_owned())]);
+}
+
+#[test]
+fn silence_is_an_error_and_slowness_is_none() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let events: Vec<_> = runtime.block_on(async {
+        let bytes = async_stream::stream! {
+            for byte in b"data: a\n\n: b" {
+                tokio::time::sleep(Duration::from_millis(900)).await;
+                yield Ok(Bytes::copy_from_slice(&[*byte]));
+            }
+            std::future::pending::<()>().await;
+        };
+        parse(bytes, Duration::from_secs(1), 100).map(|event| event.map_err(|fault| fault.to_string())).collect().await
+    });
+    assert_eq!(events, [Ok(event(None, "a", false)), Err("nothing came for 1s".to_owned())]);
+}
+
+#[test]
+fn a_broken_connection_is_an_error_after_what_came_before_it() {
+    let bytes = stream::iter([Ok("data: a\n\ndata: b".into()), Err(BodyFault::Broken("reset".into()))]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let events: Vec<_> = runtime.block_on(parse(bytes, Duration::from_secs(1), 100).collect());
+    assert_eq!(events[0].as_ref().unwrap(), &event(None, "a", false));
+    assert!(matches!(events[1], Err(BodyFault::Broken(_))));
+    assert_eq!(events.len(), 2);
+}

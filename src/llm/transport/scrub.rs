@@ -1,0 +1,114 @@
+//! Takes what is secret out of a text that somebody else wrote.
+//!
+//! Providers repeat keys in their messages, in full or shortened (`sk-ab***yz`), and proxies repeat whole headers.
+//! What is known to be secret is found by any eight characters of it, the rest by its looks.
+
+use std::{collections::HashSet, sync::LazyLock};
+
+use regex::Regex;
+
+/// What stands in the place of a secret.
+const GONE: &str = "[secret]";
+/// So many characters that a text shares with a secret are no chance.
+const WINDOW: usize = 8;
+
+/// Knows what must not be said.
+pub(super) struct Scrubber {
+    /// Short secrets, which are looked for as a whole.
+    whole: Vec<String>,
+    /// Pieces of the long ones.
+    pieces: HashSet<Vec<u8>>,
+}
+
+impl Scrubber {
+    /// Of the secrets, one of fewer than four characters is none, and would only blot out words.
+    pub(super) fn new(secrets: Vec<String>) -> Self {
+        let (long, short): (Vec<_>, Vec<_>) = secrets.into_iter().partition(|secret| secret.len() >= 2 * WINDOW);
+        let whole = short.into_iter().filter(|secret| secret.len() >= 4).collect();
+        let pieces = long.iter().flat_map(|secret| secret.as_bytes().windows(WINDOW).map(<[u8]>::to_vec)).collect();
+        Self { whole, pieces }
+    }
+
+    /// The text without secrets.
+    pub(super) fn scrub(&self, text: &str) -> String {
+        let mut text = self.without_pieces(text);
+        for secret in &self.whole {
+            text = text.replace(secret, GONE);
+        }
+        LOOKS_SECRET
+            .replace_all(&text, |found: &regex::Captures<'_>| {
+                format!("{}{GONE}", found.name("keep").map_or("", |keep| keep.as_str()))
+            })
+            .into_owned()
+    }
+
+    fn without_pieces(&self, text: &str) -> String {
+        let bytes = text.as_bytes();
+        let mut secret = vec![false; bytes.len()];
+        for (at, window) in bytes.windows(WINDOW).enumerate() {
+            if self.pieces.contains(window) {
+                secret[at..at + WINDOW].fill(true);
+            }
+        }
+        let mut clean = String::with_capacity(text.len());
+        let mut within = false;
+        for (at, c) in text.char_indices() {
+            match (secret[at], within) {
+                (true, false) => clean.push_str(GONE),
+                (true, true) => {}
+                (false, _) => clean.push(c),
+            }
+            within = secret[at];
+        }
+        clean
+    }
+}
+
+static LOOKS_SECRET: LazyLock<Regex> = LazyLock::new(|| {
+    let looks = [
+        r"(?<keep>(?i:bearer|basic)\s+)[^\s,;\x22']{4,}",
+        // Keys by the prefixes that are in use, shortened ones too.
+        r"\b(?:sk|pk|rk|xai|gsk|nvapi|hf|ghp|pplx|fw|key|api|token)[-_][\w*.\-]{6,}",
+        r"\bAIza[\w*.\-]{8,}",
+        r"\beyJ[\w\-]{8,}(?:\.[\w\-]+){0,2}",
+        // Anything long without a word in it.
+        r"\b[A-Za-z0-9+/]{32,}={0,2}",
+        // The password of a URL.
+        r"://[^/@\s]+@",
+    ];
+    #[expect(clippy::expect_used, reason = "the pattern is a constant that a test compiles")]
+    Regex::new(&looks.join("|")).expect("the pattern is valid")
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_secret_is_found_whole_and_in_part() {
+        let scrubber = Scrubber::new(vec!["plain-words-of-a-secret".into(), "short-1".into(), "abc".into()]);
+        let scrub = |text| scrubber.scrub(text);
+        assert_eq!(scrub("you sent plain-words-of-a-secret."), "you sent [secret].");
+        assert_eq!(scrub("you sent plain-wor****a-secret."), "you sent [secret]****[secret].");
+        assert_eq!(scrub("you sent short-1, abc"), "you sent [secret], abc");
+        assert_eq!(scrub("plain words ünd nöthing"), "plain words ünd nöthing");
+    }
+
+    #[test]
+    fn what_looks_like_a_secret_is_taken_for_one() {
+        let scrubber = Scrubber::new(Vec::new());
+        for (text, clean) in [
+            ("Authorization: Bearer abcd.efgh/123", "Authorization: Bearer [secret]"),
+            ("Incorrect API key provided: sk-proj-ab***********yz1", "Incorrect API key provided: [secret]"),
+            ("key=AIzaSyA1234567890, bad", "key=[secret], bad"),
+            ("0123456789abcdef0123456789abcdef!", "[secret]!"),
+            ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", "[secret]"),
+            ("at https://user:pass@host/v1", "at https[secret]host/v1"),
+            ("model claude-3-5-sonnet-20240620 not found", "model claude-3-5-sonnet-20240620 not found"),
+            ("anthropic.claude-3-5-sonnet-20240620-v1:0", "anthropic.claude-3-5-sonnet-20240620-v1:0"),
+            ("maximum context length is 128000 tokens", "maximum context length is 128000 tokens"),
+        ] {
+            assert_eq!(scrubber.scrub(text), clean);
+        }
+    }
+}

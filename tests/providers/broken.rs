@@ -1,0 +1,164 @@
+//! Answers that break off, stall, or are none.
+
+use std::time::{Duration, Instant};
+
+use agui_server::llm::{Connection, ModelEvent};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::{
+    anthropic, ask, chunk, code, connection, events, openai,
+    provider::{Answer, Provider, Step},
+    said,
+};
+
+/// A chunk as it is on the wire.
+fn data(text: &str) -> String {
+    format!("data: {}\n\n", chunk(text))
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_is_no_answer() {
+    let provider = Provider::start().await;
+    let chat = openai(connection(provider.url()));
+    let whole = data("lost");
+    for answer in [
+        // In the middle of a token, between two, and within a character.
+        Answer::stream([data("a"), whole[..whole.len() - 9].to_owned()]).then(Step::Abort),
+        Answer::stream([data("a")]).then(Step::Abort),
+        Answer::stream([data("a")])
+            .then(b"data: {\"choices\":[{\"delta\":{\"content\":\"\xf0\x9f".to_vec())
+            .then(Step::Abort),
+        // The same, but as if it were the end.
+        Answer::stream([data("a"), whole[..whole.len() - 9].to_owned()]),
+        Answer::stream([data("a")]),
+        Answer::stream([data("a"), ": bye".to_owned()]),
+    ] {
+        let shown = format!("{answer:?}");
+        provider.answer(answer);
+        let (events, error) = ask(&chat).await;
+        assert_eq!(error.expect("an error").code(), "model_interrupted", "{shown}");
+        assert_eq!(said(&events), "a");
+        assert!(!events.iter().any(|event| matches!(event, ModelEvent::End { .. })), "{shown}");
+    }
+    assert_eq!(provider.requests().len(), 6, "an answer that has begun is not asked for again");
+    let messages = anthropic(connection(provider.url()));
+    for count in 0..5 {
+        provider.answer(Answer::anthropic(&events("a")[..count]));
+        assert_eq!(code(&messages).await, "model_interrupted", "{count}");
+    }
+}
+
+#[tokio::test]
+async fn silence_ends_the_wait_and_hangs_up() {
+    let provider = Provider::start().await;
+    let chat = openai(connection(provider.url()));
+    for answer in [
+        Answer::stream([data("a")]).then(Step::Stall),
+        Answer::stream(["data: {\"cho"]).then(Step::Stall),
+        Answer::stream([Step::Stall]),
+        Answer::openai(&[]).delayed(Duration::from_secs(60)),
+    ] {
+        let (shown, hang_ups) = (format!("{answer:?}"), provider.hang_ups());
+        provider.answer(answer);
+        let begun = Instant::now();
+        assert_eq!(code(&chat).await, "model_timeout", "{shown}");
+        let waited = begun.elapsed();
+        assert!(waited >= Duration::from_millis(300) && waited < Duration::from_secs(2), "{waited:?} {shown}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(provider.hang_ups(), hang_ups + 1, "{shown}");
+    }
+    assert_eq!(provider.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn an_answer_may_take_much_longer_than_the_longest_silence() {
+    let provider = Provider::start().await;
+    let pieces = (0..8).flat_map(|_| [Step::Pause(Duration::from_millis(100)), data("a").into()]);
+    provider.answer(Answer::stream(pieces).then("data: [DONE]\n\n"));
+    assert_eq!(crate::text(&openai(connection(provider.url()))).await, "aaaaaaaa");
+}
+
+#[tokio::test]
+async fn what_is_no_stream_of_chunks_is_an_error() {
+    let provider = Provider::start().await;
+    let chat = openai(connection(provider.url()));
+    let messages = anthropic(connection(provider.url()));
+    let whole = data("a") + "data: [DONE]\n\n";
+    for answer in [
+        Answer::new(200, [whole.clone()]).header("content-type", "application/json"),
+        Answer::new(200, [whole.clone()]).header("content-type", "text/event-stream-not"),
+        Answer::new(200, [whole.clone()]),
+        Answer::new(200, ["<html>"]).header("content-type", "text/html; charset=utf-8"),
+        Answer::stream(["data: {\"choices\": [}\n\n"]),
+        Answer::stream(["data: 7\n\n"]),
+        Answer::stream(["data: hello\n\n"]),
+        Answer::stream(["data: {\"a\"\n", "data: 1}\n\n"]),
+        Answer::stream([b"data: \xff\xfe\n\n".to_vec()]),
+    ] {
+        let shown = format!("{answer:?}");
+        provider.answer(answer.clone());
+        assert_eq!(code(&chat).await, "model_protocol", "{shown}");
+        provider.answer(answer.clone());
+        let code = code(&messages).await;
+        let fine = shown.contains("charset") || code == "model_protocol";
+        assert!(fine, "{code} {shown}");
+    }
+    // The type may be written in any way.
+    provider.answer(Answer::new(200, [whole]).header("content-type", "Text/Event-Stream; charset=utf-8"));
+    assert_eq!(crate::text(&chat).await, "a");
+    // Garbage that is no event at all says nothing, and then ends.
+    provider.answer(Answer::stream([vec![0_u8, 1, 2, b'\n', 0xff, b'\n', b'\n']]));
+    assert_eq!(code(&chat).await, "model_interrupted");
+}
+
+#[tokio::test]
+async fn an_endless_event_is_not_read_to_its_end() {
+    let provider = Provider::start().await;
+    let chat = openai(connection(provider.url()));
+    for piece in ["x", "data: x\n", ": x\n"] {
+        // Five times what is allowed, and then nothing: who reads all of it runs into a timeout.
+        let start = Step::from("data: {\"choices\":[{\"delta\":{\"content\":\"");
+        let pieces = std::iter::repeat_n(Step::from(piece.repeat((8 << 10) / piece.len())), 40);
+        provider.answer(Answer::stream([start].into_iter().chain(pieces)).then(Step::Stall));
+        assert_eq!(code(&chat).await, "model_protocol", "{piece}");
+    }
+    // The limit is on one event, not on the answer.
+    let pieces = vec![chunk(&"x".repeat(16 << 10)); 20];
+    provider.answer(Answer::openai(&pieces));
+    assert_eq!(crate::text(&chat).await.len(), 20 * (16 << 10));
+}
+
+#[tokio::test]
+async fn nobody_at_the_address_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let connection = Connection { max_retries: 1, ..connection(format!("http://{address}")) };
+    let begun = Instant::now();
+    let (_, error) = ask(&openai(connection.clone())).await;
+    let error = error.unwrap();
+    assert_eq!(error.code(), "model_unreachable");
+    assert!(error.message().contains(&address.to_string()), "{error:?}");
+    assert!(begun.elapsed() >= Duration::from_millis(250), "it was tried again, after a while");
+    assert_eq!(code(&anthropic(connection)).await, "model_unreachable");
+    let nowhere =
+        Connection { base_url: Some("http://host.invalid".to_owned()), max_retries: 0, ..crate::connection("") };
+    assert_eq!(code(&openai(nowhere)).await, "model_unreachable");
+}
+
+#[tokio::test]
+async fn a_failure_in_the_middle_is_told_as_the_provider_tells_it() {
+    let provider = Provider::start().await;
+    let error = json!({"error": {"message": "the GPU is on fire", "code": 500}});
+    provider.answer(Answer::openai(&[chunk("a"), error]));
+    let (events, error) = ask(&openai(connection(provider.url()))).await;
+    let error = error.unwrap();
+    assert_eq!((said(&events).as_str(), error.code()), ("a", "model_failed"));
+    assert!(error.message().contains("the GPU is on fire"), "{error:?}");
+    let mut said = crate::events("a")[..3].to_vec();
+    said.push(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}));
+    provider.answer(Answer::anthropic(&said));
+    assert_eq!(code(&anthropic(connection(provider.url()))).await, "model_failed");
+    assert_eq!(provider.requests().len(), 2, "an answer that has begun is not asked for again");
+}

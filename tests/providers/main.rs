@@ -1,0 +1,113 @@
+//! The providers over real sockets, against a fake one that misbehaves.
+
+#![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
+
+mod answers;
+mod broken;
+mod leaving;
+#[path = "../support/provider.rs"]
+mod provider;
+mod retries;
+mod secrets;
+
+use std::time::Duration;
+
+use agui_server::{
+    llm::{
+        Anthropic, AnthropicOptions, BlockStart, Connection, Model, ModelError, ModelEvent, ModelRequest, OpenAi,
+        OpenAiOptions, StopReason, Turn,
+    },
+    protocol::ContentPart,
+};
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+/// The key of all tests. It has none of the looks of a key, so that only who knows it can take it out.
+pub const KEY: &str = "plainwordsfortests";
+
+/// Impatient, so that tests of silence are short.
+pub fn connection(base_url: impl Into<String>) -> Connection {
+    Connection {
+        base_url: Some(base_url.into()),
+        api_key: Some(KEY.into()),
+        idle_timeout: Duration::from_millis(300),
+        max_event_bytes: 64 << 10,
+        ..Connection::default()
+    }
+}
+
+pub fn openai(connection: Connection) -> OpenAi {
+    OpenAi::new(OpenAiOptions { model: "m".to_owned(), connection, ..OpenAiOptions::default() }).unwrap()
+}
+
+pub fn anthropic(connection: Connection) -> Anthropic {
+    Anthropic::new(AnthropicOptions { model: "m".to_owned(), connection, ..AnthropicOptions::default() }).unwrap()
+}
+
+pub fn hi() -> ModelRequest {
+    ModelRequest { turns: vec![Turn::User(vec![ContentPart::text("hi")])], ..ModelRequest::default() }
+}
+
+/// Everything a model says, and how it fails if it does.
+pub async fn ask(model: &dyn Model) -> (Vec<ModelEvent>, Option<ModelError>) {
+    let mut stream = model.stream(hi());
+    let mut events = Vec::new();
+    let all = async {
+        while let Some(event) = stream.next().await {
+            match event {
+                Ok(event) => events.push(event),
+                Err(error) => {
+                    assert!(stream.next().await.is_none(), "nothing comes after an error");
+                    return Some(error);
+                }
+            }
+        }
+        None
+    };
+    let error = tokio::time::timeout(Duration::from_secs(20), all).await.expect("an answer, or an error");
+    (events, error)
+}
+
+/// The code of the error that a model fails with.
+pub async fn code(model: &dyn Model) -> &'static str {
+    let (events, error) = ask(model).await;
+    assert!(!events.iter().any(|event| matches!(event, ModelEvent::Stop(_))), "{events:?}");
+    error.expect("an error").code()
+}
+
+/// The text of an answer that came whole.
+pub async fn text(model: &dyn Model) -> String {
+    let (events, error) = ask(model).await;
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(events.last(), Some(&ModelEvent::Stop(StopReason::Done)));
+    said(&events)
+}
+
+pub fn said(events: &[ModelEvent]) -> String {
+    let deltas = events.iter().filter_map(|event| match event {
+        ModelEvent::Delta { text, .. } => Some(text.as_str()),
+        ModelEvent::Start { block, .. } => {
+            assert_eq!(*block, BlockStart::Text);
+            None
+        }
+        _ => None,
+    });
+    deltas.collect()
+}
+
+/// A chunk of chat completions that says something.
+pub fn chunk(text: &str) -> Value {
+    json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": null}]})
+}
+
+/// The events of the Messages API that say something and end.
+pub fn events(text: &str) -> Vec<Value> {
+    vec![
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": 3, "output_tokens": 1}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}}),
+        json!({"type": "message_stop"}),
+    ]
+}

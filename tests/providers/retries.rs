@@ -1,0 +1,160 @@
+//! What is tried again, when, and what is not.
+
+use std::time::{Duration, Instant};
+
+use agui_server::llm::{Connection, Model};
+use serde_json::json;
+use tokio::{io::AsyncReadExt, net::TcpListener};
+
+use crate::{
+    anthropic, chunk, code, connection, events, openai,
+    provider::{Answer, Provider, Step},
+    text,
+};
+
+/// A failure that asks to be tried again at once.
+fn soon(status: u16) -> Answer {
+    Answer::new(status, [json!({"error": {"message": "no"}}).to_string()]).header("retry-after-ms", "10")
+}
+
+fn fine() -> Answer {
+    Answer::openai(&[chunk("a")])
+}
+
+#[tokio::test]
+async fn a_failure_that_may_pass_is_tried_again() {
+    let provider = Provider::start().await;
+    let chat = openai(connection(provider.url()));
+    for status in [408, 409, 429, 500, 502, 503, 529] {
+        let before = provider.requests().len();
+        provider.answer(soon(status));
+        provider.answer(soon(status));
+        provider.answer(fine());
+        assert_eq!(text(&chat).await, "a", "{status}");
+        let requests = provider.requests();
+        assert_eq!(requests.len(), before + 3, "{status}");
+        assert_eq!(requests[before].body, requests[before + 2].body, "the question is the same");
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_goes_on_failing_is_given_up() {
+    let provider = Provider::start().await;
+    let chat = openai(connection(provider.url()));
+    for (status, expected) in [(429, "model_rate_limited"), (503, "model_unavailable"), (408, "model_unavailable")] {
+        let before = provider.requests().len();
+        (0..3).for_each(|_| provider.answer(soon(status)));
+        assert_eq!(code(&chat).await, expected);
+        assert_eq!(provider.requests().len(), before + 3);
+    }
+    let once = openai(Connection { max_retries: 0, ..connection(provider.url()) });
+    provider.answer(soon(500));
+    assert_eq!(code(&once).await, "model_unavailable");
+    assert_eq!(provider.requests().len(), 10);
+}
+
+#[tokio::test]
+async fn a_failure_that_would_come_again_is_not_tried_again() {
+    let provider = Provider::start().await;
+    let chat = openai(connection(provider.url()));
+    for (status, expected) in [
+        (400, "model_rejected"),
+        (401, "model_unauthorized"),
+        (403, "model_unauthorized"),
+        (404, "model_rejected"),
+        (422, "model_rejected"),
+        (301, "model_rejected"),
+    ] {
+        let before = provider.requests().len();
+        provider.answer(soon(status));
+        assert_eq!(code(&chat).await, expected, "{status}");
+        assert_eq!(provider.requests().len(), before + 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn the_wait_is_as_long_as_the_provider_asks_for() {
+    let provider = Provider::start().await;
+    let chat = openai(connection(provider.url()));
+    provider.answer(Answer::new(429, [""]).header("retry-after", "1"));
+    provider.answer(fine());
+    assert_eq!(text(&chat).await, "a");
+    let requests = provider.requests();
+    let waited = requests[1].at - requests[0].at;
+    assert!(waited >= Duration::from_secs(1) && waited < Duration::from_secs(3), "{waited:?}");
+    // A date that has passed is now.
+    provider.answer(Answer::new(503, [""]).header("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"));
+    provider.answer(fine());
+    let begun = Instant::now();
+    assert_eq!(text(&chat).await, "a");
+    assert!(begun.elapsed() < Duration::from_millis(200));
+    // Nobody waits for an hour.
+    provider.answer(Answer::new(429, [""]).header("retry-after", "3600"));
+    let begun = Instant::now();
+    assert_eq!(code(&chat).await, "model_rate_limited");
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert_eq!(provider.requests().len(), 5);
+}
+
+#[tokio::test]
+async fn without_a_word_from_the_provider_waits_grow() {
+    let provider = Provider::start().await;
+    provider.answer(Answer::new(500, [""]));
+    provider.answer(Answer::new(500, [""]));
+    provider.answer(fine());
+    assert_eq!(text(&openai(connection(provider.url()))).await, "a");
+    let at: Vec<_> = provider.requests().into_iter().map(|request| request.at).collect();
+    let (first, second) = (at[1] - at[0], at[2] - at[1]);
+    assert!(first >= Duration::from_millis(250) && first < Duration::from_millis(900), "{first:?}");
+    assert!(second >= Duration::from_millis(500) && second < Duration::from_millis(1500), "{second:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_fails_before_it_begins_is_asked_for_again() {
+    let provider = Provider::start().await;
+    let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    let begun = events("a")[0].clone();
+    let messages = anthropic(connection(provider.url()));
+    provider.answer(Answer::anthropic(&[overloaded.clone()]));
+    // What it costs is no part of an answer.
+    provider.answer(Answer::anthropic(&[begun, overloaded.clone()]));
+    provider.answer(Answer::anthropic(&events("a")));
+    assert_eq!(text(&messages).await, "a");
+    assert_eq!(provider.requests().len(), 3);
+    let once = anthropic(Connection { max_retries: 0, ..connection(provider.url()) });
+    provider.answer(Answer::anthropic(&[overloaded]));
+    assert_eq!(code(&once).await, "model_unavailable");
+    let chat = openai(connection(provider.url()));
+    provider.answer(Answer::openai(&[json!({"error": {"code": 429, "message": "slow down"}})]));
+    provider.answer(fine());
+    assert_eq!(text(&chat).await, "a");
+    // One that would come again is told at once.
+    let before = provider.requests().len();
+    provider.answer(Answer::openai(&[json!({"error": {"code": 400, "message": "bad words"}})]));
+    assert_eq!(code(&chat).await, "model_failed");
+    assert_eq!(provider.requests().len(), before + 1);
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_before_it_begins_is_not_asked_for_again() {
+    // The provider has taken the question: whether it answers twice would cost twice.
+    let provider = Provider::start().await;
+    provider.answer(Answer::stream([": thinking\n\n"]).then(Step::Abort));
+    assert_eq!(code(&openai(connection(provider.url()))).await, "model_interrupted");
+    assert_eq!(provider.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_closes_without_an_answer_is_tried_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let closing = tokio::spawn(async move {
+        for _ in 0..2 {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let _ = socket.read(&mut [0; 1024]).await;
+        }
+    });
+    let chat = openai(Connection { max_retries: 1, ..connection(format!("http://{address}")) });
+    assert_eq!(code(&chat as &dyn Model).await, "model_unreachable");
+    tokio::time::timeout(Duration::from_secs(1), closing).await.expect("two connections").unwrap();
+}
