@@ -1,6 +1,7 @@
 //! The one place where the parts are put together: from a configuration, or by hand.
 
 mod build;
+mod tools;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -8,7 +9,10 @@ use axum::Router;
 use tokio::net::TcpListener;
 
 pub use self::build::OpenError;
-use self::build::{build_agent, build_auth, connections, http_options, limits, open_store, thread_options};
+use self::{
+    build::{build_agent, build_auth, connections, http_options, limits, open_store, thread_options},
+    tools::build_tools,
+};
 use crate::{
     agent::Agent,
     auth::{ApiKey, ApiKeys, Authenticator},
@@ -16,6 +20,7 @@ use crate::{
     http::{self, Connections, HttpOptions},
     run::{RunLimits, Runner, RunnerBuilder, ThreadOptions, Threads},
     store::{Memory, Store},
+    tools::ToolRegistry,
 };
 
 /// A server: agents, and how they are served.
@@ -36,6 +41,7 @@ pub struct Server {
     http: HttpOptions,
     connections: Connections,
     drain: Duration,
+    tools: ToolRegistry,
 }
 
 impl Default for Server {
@@ -58,6 +64,7 @@ impl Server {
             http: http_options(&config),
             connections: connections(&config.server),
             drain: Duration::from_secs(config.server.drain_secs),
+            tools: ToolRegistry::new(),
         }
     }
 
@@ -75,6 +82,7 @@ impl Server {
     /// # Errors
     /// A [`ConfigError`], when a script or a key cannot be read.
     pub fn from_config(Loaded { config, origin }: &Loaded) -> Result<Self, ConfigError> {
+        let tools = build_tools(config, origin)?;
         let mut runner = Runner::builder().limits(limits(config)).max_concurrent(config.runs.max_concurrent);
         for (name, agent) in &config.agents {
             runner = runner.agent(name.as_str(), build_agent(name, agent, origin)?);
@@ -90,6 +98,7 @@ impl Server {
             http: http_options(config),
             connections: connections(&config.server),
             drain: Duration::from_secs(config.server.drain_secs),
+            tools,
         })
     }
 
@@ -178,6 +187,7 @@ impl Server {
         if let Some(threads) = &threads {
             threads.start();
         }
+        self.tools.start();
         let router = http::router(runner.clone(), threads, self.auth, self.http);
         if let Ok(address) = listener.local_addr() {
             tracing::info!(%address, "listening on http://{address}");
@@ -191,6 +201,7 @@ impl Server {
             }
         };
         http::serve(listener, router, self.connections, shutdown, drained).await;
+        self.tools.stop().await;
     }
 }
 
