@@ -1,21 +1,14 @@
 //! From a configuration to the parts of a server.
 
-use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use crate::{
-    agent::Agent,
-    agents::{Echo, Script},
     auth::{ApiKey, ApiKeys, Authenticator},
-    config::{self, AgentKind, AuthMode, Config, ConfigError, Origin, StoreUrl},
+    config::{self, AuthMode, Config, ConfigError, Origin, StoreUrl},
     http::{Connections, Cors, HttpOptions},
     run::{ConcurrentRuns, OnDisconnect, RunLimits, ThreadOptions},
     store::{self, Memory, Retention, Sql, Store},
 };
-
-/// The demo script, which is served unless a configuration names other agents.
-const DEMO: &str = include_str!("../../config/scripts/demo.toml");
-/// What the default configuration calls it.
-const DEMO_PATH: &str = "scripts/demo.toml";
 
 /// Why the server of a configuration cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -71,27 +64,6 @@ pub(super) fn thread_options(config: &Config) -> ThreadOptions {
             logs: some(kept.max_logs),
         },
     }
-}
-
-pub(super) fn build_agent(name: &str, agent: &config::Agent, origin: &Origin) -> Result<Arc<dyn Agent>, ConfigError> {
-    match (agent.kind, &agent.script) {
-        (AgentKind::Echo, _) => Ok(Arc::new(Echo)),
-        (AgentKind::Script, Some(path)) => Ok(Arc::new(read_script(name, path, origin)?)),
-        (AgentKind::Llm, _) => Err(origin.error(&["agents", name, "kind"], "this build has no models yet")),
-        (AgentKind::Script, None) => Err(origin.error(&["agents", name], "kind = \"script\" needs `script`, a file")),
-    }
-}
-
-fn read_script(name: &str, path: &Path, origin: &Origin) -> Result<Script, ConfigError> {
-    let resolved = origin.resolve(path);
-    let text = if path == Path::new(DEMO_PATH) && !origin.mentions(&["agents", name]) {
-        DEMO.to_owned()
-    } else {
-        std::fs::read_to_string(&resolved).map_err(|error| {
-            origin.error(&["agents", name, "script"], &format!("{} cannot be read: {error}", resolved.display()))
-        })?
-    };
-    Script::parse(&text).map_err(|error| ConfigError::at(&resolved, &text, error.span(), error.message()))
 }
 
 pub(super) fn build_auth(auth: &config::Auth, origin: &Origin) -> Result<Authenticator, ConfigError> {

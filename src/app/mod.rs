@@ -1,6 +1,8 @@
 //! The one place where the parts are put together: from a configuration, or by hand.
 
+mod agents;
 mod build;
+mod tools;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -8,7 +10,11 @@ use axum::Router;
 use tokio::net::TcpListener;
 
 pub use self::build::OpenError;
-use self::build::{build_agent, build_auth, connections, http_options, limits, open_store, thread_options};
+use self::{
+    agents::build_agents,
+    build::{build_auth, connections, http_options, limits, open_store, thread_options},
+    tools::build_tools,
+};
 use crate::{
     agent::Agent,
     auth::{ApiKey, ApiKeys, Authenticator},
@@ -16,6 +22,7 @@ use crate::{
     http::{self, Connections, HttpOptions},
     run::{RunLimits, Runner, RunnerBuilder, ThreadOptions, Threads},
     store::{Memory, Store},
+    tools::ToolRegistry,
 };
 
 /// A server: agents, and how they are served.
@@ -36,6 +43,7 @@ pub struct Server {
     http: HttpOptions,
     connections: Connections,
     drain: Duration,
+    tools: ToolRegistry,
 }
 
 impl Default for Server {
@@ -58,6 +66,7 @@ impl Server {
             http: http_options(&config),
             connections: connections(&config.server),
             drain: Duration::from_secs(config.server.drain_secs),
+            tools: ToolRegistry::new(),
         }
     }
 
@@ -75,9 +84,10 @@ impl Server {
     /// # Errors
     /// A [`ConfigError`], when a script or a key cannot be read.
     pub fn from_config(Loaded { config, origin }: &Loaded) -> Result<Self, ConfigError> {
+        let tools = build_tools(config, origin)?;
         let mut runner = Runner::builder().limits(limits(config)).max_concurrent(config.runs.max_concurrent);
-        for (name, agent) in &config.agents {
-            runner = runner.agent(name.as_str(), build_agent(name, agent, origin)?);
+        for (name, agent) in build_agents(config, &tools, origin)? {
+            runner = runner.agent(name, agent);
         }
         if let Some(name) = config.default_agent() {
             runner = runner.default_agent(name);
@@ -90,6 +100,7 @@ impl Server {
             http: http_options(config),
             connections: connections(&config.server),
             drain: Duration::from_secs(config.server.drain_secs),
+            tools,
         })
     }
 
@@ -178,6 +189,7 @@ impl Server {
         if let Some(threads) = &threads {
             threads.start();
         }
+        self.tools.start();
         let router = http::router(runner.clone(), threads, self.auth, self.http);
         if let Ok(address) = listener.local_addr() {
             tracing::info!(%address, "listening on http://{address}");
@@ -191,6 +203,7 @@ impl Server {
             }
         };
         http::serve(listener, router, self.connections, shutdown, drained).await;
+        self.tools.stop().await;
     }
 }
 

@@ -77,6 +77,7 @@ impl Config {
     pub(super) fn check(&self, origin: &Origin) -> Result<(), ConfigError> {
         self.check_agents(origin)?;
         self.check_auth(origin)?;
+        self.check_tools(origin)?;
         for allowed in &self.cors.allow_origins {
             if allowed != "*" && !is_origin(allowed) {
                 let message = format!("{allowed:?} is not an origin such as \"https://app.example.com\"");

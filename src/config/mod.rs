@@ -8,6 +8,7 @@ mod check;
 mod diagnose;
 mod load;
 mod threads;
+mod tools;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -19,6 +20,7 @@ pub use check::Origin;
 pub use diagnose::ConfigError;
 pub use load::{Loaded, Sources};
 pub use threads::{ConcurrentRuns, OnDisconnect, Retention, Store, StoreUrl, Threads};
+pub use tools::{Approval, Header, Mcp, Method, SecretHeader, Tool, ToolKind};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -44,6 +46,10 @@ pub struct Config {
     pub log: Log,
     /// The agents, by name.
     pub agents: IndexMap<String, Agent>,
+    /// The server's own tools, by name.
+    pub tools: IndexMap<String, Tool>,
+    /// The MCP servers whose tools agents may use, by name.
+    pub mcp: IndexMap<String, Mcp>,
 }
 
 /// How the server listens, and how patient it is.
@@ -167,6 +173,8 @@ impl Default for Config {
             cors: Cors::default(),
             log: Log::default(),
             agents: IndexMap::from([("demo".to_owned(), demo)]),
+            tools: IndexMap::new(),
+            mcp: IndexMap::new(),
         }
     }
 }

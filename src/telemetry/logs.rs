@@ -2,7 +2,9 @@
 
 use std::{io::IsTerminal as _, panic};
 
-use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+use tracing_subscriber::{
+    EnvFilter, filter::LevelFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,5 +61,13 @@ pub fn init(filter: &str, format: Format) -> Result<(), InvalidFilter> {
 }
 
 fn parse(filter: &str) -> Result<EnvFilter, InvalidFilter> {
-    EnvFilter::try_new(filter).map_err(|cause| InvalidFilter { filter: filter.to_owned(), cause })
+    let invalid = |cause| InvalidFilter { filter: filter.to_owned(), cause };
+    let parsed = EnvFilter::try_new(filter).map_err(invalid)?;
+    let warns = parsed.max_level_hint().is_none_or(|most| most >= LevelFilter::WARN);
+    // The MCP library tells each message that it gets, also what tools were asked and what they have answered. Whoever
+    // wants to see that names it.
+    if warns && !filter.contains("rmcp") {
+        return Ok(parsed.add_directive("rmcp=warn".parse().map_err(invalid)?));
+    }
+    Ok(parsed)
 }

@@ -3,14 +3,30 @@
 //! A tool says what it is by its [`ToolSpec`], whether somebody has to agree to a call, and then does it. Dropping the
 //! future of a call stops it. Nothing here knows of models: an agent offers tools to one, checks the
 //! arguments it wrote against the schema, and calls.
+//!
+//! [`http`] tools ask a web service, [`mcp`] ones belong to MCP servers, [`builtin`] ones need nobody. A
+//! [`ToolRegistry`] knows all of them by name, a [`Toolbox`] holds those of one agent. [`approval`] says when a person
+//! is asked, [`schema`] whether arguments fit.
 
-mod toolbox;
+pub mod approval;
+pub mod builtin;
+pub mod http;
+pub mod mcp;
+pub mod registry;
+pub mod schema;
+pub mod toolbox;
+
 use std::sync::Arc;
-pub use toolbox::{OfferedTool, Toolbox};
 
 use async_trait::async_trait;
 use serde_json::Value;
 
+pub use self::{
+    approval::ApprovalRule,
+    registry::{ToolRegistry, UnknownTool},
+    schema::Validator,
+    toolbox::{OfferedTool, Toolbox},
+};
 use crate::protocol::{JsonObject, MessageContent, RunId, ThreadId, ToolCallId};
 
 /// What a model is told about a tool.
@@ -101,7 +117,12 @@ pub trait Tool: Send + Sync + 'static {
 }
 
 /// Tools that may change while the server runs, such as those of an MCP server.
+#[async_trait]
 pub trait ToolSource: Send + Sync + 'static {
-    /// The tools that there are now.
+    /// The tools that there are now. A tool stays the same `Arc` for as long as it is the same tool.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
+
+    /// Completes when the source knows its tools, or knows that it cannot have them now. It may take its time: whoever
+    /// waits sets the limit.
+    async fn ready(&self) {}
 }

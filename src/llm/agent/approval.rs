@@ -44,7 +44,7 @@ pub(super) fn earlier(messages: &[Message], entries: &[ResumeEntry], offer: &Off
             used += 1;
             earlier.decided.push((call.clone(), decide(entry)));
         } else if let Some(Kind::Server(tool)) = offer.kind(&call.function.name)
-            && let Ok(arguments) = tool.check(&call.function.arguments)
+            && let Ok(arguments) = tool.validator.check(&call.function.arguments)
             && let Some(interrupt) = needed(tool, call, arguments)
         {
             earlier.open.push(interrupt);
@@ -60,7 +60,7 @@ pub(super) fn earlier(messages: &[Message], entries: &[ResumeEntry], offer: &Off
 fn needed(tool: &OfferedTool, call: &ToolCall, arguments: JsonObject) -> Option<Interrupt> {
     let name = call.function.name.clone();
     let checked = CheckedCall { id: call.id.clone(), name, arguments };
-    (tool.approval(&checked) == Approval::Needed).then(|| ask(call, tool.spec()))
+    (tool.tool.approval(&checked) == Approval::Needed).then(|| ask(call, tool.tool.spec()))
 }
 
 fn interrupt_id(call: &ToolCall) -> InterruptId {

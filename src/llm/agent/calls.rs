@@ -150,9 +150,9 @@ impl<'o> Plan<'o> {
             },
             Some(Kind::Server(tool)) => match checked(tool, call, arguments) {
                 Err(problem) => WorkKind::Told(problem),
-                Ok(checked) if tool.approval(&checked) == Approval::NotNeeded => WorkKind::Tool(tool, checked),
+                Ok(checked) if tool.tool.approval(&checked) == Approval::NotNeeded => WorkKind::Tool(tool, checked),
                 Ok(_) => {
-                    self.asked.push(approval::ask(call, tool.spec()));
+                    self.asked.push(approval::ask(call, tool.tool.spec()));
                     return;
                 }
             },
@@ -177,7 +177,7 @@ fn approved<'o>(call: &ToolCall, edited: Option<&JsonObject>, offer: &'o Offer) 
 }
 
 fn checked(tool: &OfferedTool, call: &ToolCall, arguments: &str) -> Result<CheckedCall, String> {
-    let arguments = tool.check(arguments).map_err(|problem| format!("Error: {problem}"))?;
+    let arguments = tool.validator.check(arguments).map_err(|problem| format!("Error: {problem}"))?;
     Ok(CheckedCall { id: call.id.clone(), name: call.function.name.clone(), arguments })
 }
 
@@ -222,7 +222,7 @@ pub(super) fn carry_out<'o>(
 
 async fn call_tool(tool: &OfferedTool, call: CheckedCall, cx: &ToolContext, limit: Duration) -> (MessageContent, bool) {
     let name = call.name.clone();
-    match timeout(limit, tool.call(call, cx)).await {
+    match timeout(limit, tool.tool.call(call, cx)).await {
         Ok(Ok(content)) => (content, false),
         Ok(Err(error)) => {
             tracing::warn!(tool = name, error = &error as &dyn std::error::Error, "a tool failed");

@@ -37,6 +37,7 @@ pub(super) fn drive(
     cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     try_stream! {
+        core.tools.ready().await;
         let offer = Offer::new(&core, &input);
         let mut messages = std::mem::take(&mut input.messages);
         let earlier = approval::earlier(&messages, &input.resume, &offer);

@@ -47,7 +47,7 @@ struct Core {
     model: Arc<dyn Model>,
     description: Option<String>,
     system_prompt: Option<String>,
-    tools: Toolbox,
+    tools: Arc<Toolbox>,
     updates_state: bool,
     subagents: Vec<Subagent>,
     max_steps: u32,
@@ -62,7 +62,7 @@ impl LlmAgent {
             model: Arc::new(model),
             description: None,
             system_prompt: None,
-            tools: Toolbox::default(),
+            tools: Arc::default(),
             updates_state: false,
             subagents: Vec::new(),
             max_steps: 8,
@@ -89,7 +89,7 @@ impl LlmAgent {
     /// Gives the model the server's tools. An application's tool of the same name, in a request, goes before one
     /// of these.
     pub fn tools(self, tools: Toolbox) -> Self {
-        self.set(|core| core.tools = tools)
+        self.set(|core| core.tools = Arc::new(tools))
     }
 
     /// Lets the model change the state that it shares with the application, with the tool `update_state`, and

@@ -64,7 +64,7 @@ impl Offer {
             offer(subagent.spec(), Owner::Subagent(index));
         }
         for (index, tool) in server.iter().enumerate() {
-            offer(tool.spec().clone(), Owner::Server(index));
+            offer(tool.tool.spec().clone(), Owner::Server(index));
         }
         Self { specs: specs.into(), owners, server, core: core.clone() }
     }
@@ -108,7 +108,7 @@ fn object_schema(schema: Option<&Value>) -> Value {
 
 /// A tool of the server's, as clients are told about it.
 pub(super) fn as_protocol_tool(tool: &OfferedTool) -> ProtocolTool {
-    let spec = tool.spec();
+    let spec = tool.tool.spec();
     ProtocolTool {
         name: spec.name.clone(),
         description: spec.description.clone(),

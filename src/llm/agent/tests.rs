@@ -78,7 +78,7 @@ fn increment(approval: Approval) -> Toolbox {
         "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"]
     });
     let spec = ToolSpec { name: "increment".into(), description: "Adds one.".into(), parameters };
-    Toolbox::default().with(Increment(spec, approval))
+    Toolbox::new().tool(Arc::new(Increment(spec, approval)))
 }
 
 #[async_trait]

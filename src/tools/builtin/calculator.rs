@@ -1,0 +1,90 @@
+//! A calculator: a model that calculates in its head is often almost right.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::expression;
+use crate::{
+    protocol::MessageContent,
+    tools::{Tool, ToolCall, ToolContext, ToolError, ToolSpec},
+};
+
+/// The value of an arithmetic expression.
+#[derive(Debug)]
+pub struct Calculator {
+    spec: ToolSpec,
+}
+
+impl Default for Calculator {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Calculator {
+    /// The tool.
+    pub fn new() -> Self {
+        let spec = ToolSpec {
+            name: "calculator".to_owned(),
+            description: "Calculates the value of an arithmetic expression. Use it for every calculation.".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "expression": {
+                        "type": "string",
+                        "maxLength": expression::MAX_LENGTH,
+                        "description": "Such as \"2 * (3 + 4) ^ 2\". Operators + - * / % (remainder) ^ (power), \
+                                        parentheses, sqrt(x), abs(x), round(x), floor(x), ceil(x), min(x, y, …), \
+                                        max(x, y, …), pi, e."
+                    }
+                },
+                "required": ["expression"],
+                "additionalProperties": false
+            }),
+        };
+        Self { spec }
+    }
+}
+
+#[async_trait]
+impl Tool for Calculator {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, call: ToolCall, _: &ToolContext) -> Result<MessageContent, ToolError> {
+        let text = call.arguments.get("expression").and_then(Value::as_str).unwrap_or_default();
+        expression::evaluate(text).map(|value| show(value).into()).map_err(ToolError::new)
+    }
+}
+
+/// Whole numbers as such, others to 15 digits: what comes after them is the machine's doing, not the expression's.
+fn show(value: f64) -> String {
+    // Whole numbers up to here are exact.
+    if value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0 {
+        return format!("{}", value + 0.0);
+    }
+    let rounded: f64 = format!("{value:.14e}").parse().unwrap_or(value);
+    if (1e-6..1e21).contains(&rounded.abs()) { format!("{rounded}") } else { format!("{rounded:e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_shown_as_people_write_them() {
+        for (text, shown) in [
+            ("0.1 + 0.2", "0.3"),
+            ("7 / 2", "3.5"),
+            ("10 / 3", "3.33333333333333"),
+            ("-0", "0"),
+            ("2 ^ 53 - 1", "9007199254740991"),
+            ("2 ^ 100", "1.26765060022823e30"),
+            ("1 / 10 ^ 9", "1e-9"),
+            ("1e20 + 0.5", "100000000000000000000"),
+        ] {
+            assert_eq!(show(expression::evaluate(text).unwrap()), shown, "{text}");
+        }
+    }
+}

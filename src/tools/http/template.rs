@@ -1,0 +1,327 @@
+//! Addresses with places for arguments, which cannot become anything but values in these places.
+//!
+//! `https://api.example.com/v1/cities/{city}/weather?units=metric&lang={lang}`: scheme, host and port are fixed; a place
+//! is a part of a path segment, or of the value of a query pair. An argument is percent-encoded down to letters, digits
+//! and `-_~.`, so it ends neither a segment nor a pair. What servers on the way might still undo is refused: a path
+//! segment that is empty, or that climbs (`..`, also behind a slash of the argument's own).
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::Url;
+use serde_json::Value;
+
+use crate::protocol::JsonObject;
+
+/// What is encoded: everything but RFC 3986's unreserved characters.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~').remove(b'.');
+/// The longest address that is asked for.
+const MAX_URL: usize = 16 * 1024;
+
+/// An address with places for arguments.
+#[derive(Debug)]
+pub(super) struct Template {
+    /// Scheme, host and port.
+    origin: Url,
+    /// The path's segments.
+    segments: Vec<Vec<Piece>>,
+    /// The query's pairs: a name as it is, and a value.
+    query: Vec<(String, Option<Vec<Piece>>)>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Piece {
+    Fixed(String),
+    Place(String),
+}
+
+impl Template {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (scheme, rest) = text.split_once("://").ok_or("a URL begins with http:// or https://")?;
+        if !matches!(scheme, "http" | "https") {
+            return Err("a URL begins with http:// or https://".to_owned());
+        }
+        if text.contains(['#', '\\']) || text.contains(|c: char| c.is_control() || c == ' ') {
+            return Err("a URL has no spaces, no backslashes and no `#`".to_owned());
+        }
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, rest) = rest.split_at(end);
+        if authority.contains(['{', '}']) {
+            return Err("the host is fixed: arguments have their places behind it".to_owned());
+        }
+        if authority.contains('@') {
+            return Err("no credentials in a URL: use `headers`, with the secret in an environment variable".to_owned());
+        }
+        let origin = Url::parse(&format!("{scheme}://{authority}/")).map_err(|error| error.to_string())?;
+        let (path, query) = match rest.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (rest, None),
+        };
+        let segments =
+            path.strip_prefix('/').unwrap_or_default().split('/').map(pieces).collect::<Result<Vec<_>, _>>()?;
+        let pairs = query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty());
+        let query = pairs.map(|pair| {
+            let (name, value) = pair.split_once('=').map_or((pair, None), |(name, value)| (name, Some(value)));
+            if name.contains(['{', '}']) {
+                return Err(format!("the name of a query parameter is fixed, unlike `{name}`"));
+            }
+            Ok((name.to_owned(), value.map(pieces).transpose()?))
+        });
+        let template = Self { origin, segments, query: query.collect::<Result<_, _>>()? };
+        // Whatever is fixed has to be an address already.
+        let example = |piece: &Piece| match piece {
+            Piece::Fixed(text) => text.clone(),
+            Piece::Place(_) => "x".to_owned(),
+        };
+        template.join(template.segments.iter().map(|pieces| pieces.iter().map(example).collect()).collect(), &[])?;
+        Ok(template)
+    }
+
+    /// The host, for people.
+    pub(super) fn host(&self) -> &str {
+        self.origin.host_str().unwrap_or_default()
+    }
+
+    /// The arguments that have a place, and whether it is one that cannot be left out.
+    pub(super) fn places(&self) -> Vec<(&str, bool)> {
+        let path = self.segments.iter().flatten().map(|piece| (piece, true));
+        let query = self.query.iter().filter_map(|(_, value)| value.as_ref()).flatten().map(|piece| (piece, false));
+        let places = path.chain(query).filter_map(|(piece, needed)| match piece {
+            Piece::Place(name) => Some((name.as_str(), needed)),
+            Piece::Fixed(_) => None,
+        });
+        places.collect()
+    }
+
+    /// Whether the template itself sets a query parameter.
+    pub(super) fn sets(&self, parameter: &str) -> bool {
+        self.query.iter().any(|(name, _)| name == parameter)
+    }
+
+    /// The address for these arguments, with some more in the query.
+    pub(super) fn fill(&self, arguments: &JsonObject, more: &[(&str, &Value)]) -> Result<Url, String> {
+        let segments =
+            self.segments.iter().map(|pieces| fill_segment(pieces, arguments)).collect::<Result<Vec<_>, _>>()?;
+        let mut pairs: Vec<String> = Vec::new();
+        for (name, value) in &self.query {
+            match value {
+                None => pairs.push(name.clone()),
+                Some(pieces) => match &pieces[..] {
+                    [Piece::Place(argument)] => add(&mut pairs, name, argument, arguments.get(argument))?,
+                    pieces => pairs.extend(fill_value(pieces, arguments)?.map(|value| format!("{name}={value}"))),
+                },
+            }
+        }
+        for (argument, value) in more {
+            add(&mut pairs, &encode(argument), argument, Some(value))?;
+        }
+        self.join(segments, &pairs)
+    }
+
+    /// Puts an address together and looks whether it came out as meant.
+    fn join(&self, segments: Vec<String>, pairs: &[String]) -> Result<Url, String> {
+        let query = if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) };
+        let text = format!("{}{}{query}", self.origin, segments.join("/"));
+        if text.len() > MAX_URL {
+            return Err("The arguments are too long for an address.".to_owned());
+        }
+        let url = Url::parse(&text).map_err(|error| format!("That makes no address: {error}."))?;
+        let as_meant = url.origin() == self.origin.origin()
+            && url.path_segments().is_some_and(|found| found.count() == segments.len())
+            && url.query().unwrap_or_default().matches('&').count() == pairs.len().saturating_sub(1)
+            && url.fragment().is_none()
+            && url.username().is_empty();
+        if as_meant { Ok(url) } else { Err("That makes another address than this tool's.".to_owned()) }
+    }
+}
+
+/// Splits a text at its `{places}`.
+fn pieces(text: &str) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((fixed, behind)) = rest.split_once('{') {
+        let (name, after) = behind.split_once('}').ok_or_else(|| format!("`{{{behind}` lacks its `}}`"))?;
+        if name.is_empty() || name.contains(['{', '/', '&', '=']) {
+            return Err(format!("`{{{name}}}` names no argument"));
+        }
+        if !fixed.is_empty() {
+            pieces.push(Piece::Fixed(fixed.to_owned()));
+        }
+        pieces.push(Piece::Place(name.to_owned()));
+        rest = after;
+    }
+    if text.matches('}').count() != text.matches('{').count() {
+        return Err("a `}` lacks its `{`".to_owned());
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Fixed(rest.to_owned()));
+    }
+    Ok(pieces)
+}
+
+fn fill_segment(pieces: &[Piece], arguments: &JsonObject) -> Result<String, String> {
+    let (mut plain, mut encoded, mut has_place) = (String::new(), String::new(), false);
+    for piece in pieces {
+        match piece {
+            Piece::Fixed(text) => {
+                plain.push_str(text);
+                encoded.push_str(text);
+            }
+            Piece::Place(name) => {
+                let value = arguments.get(name).filter(|value| !value.is_null());
+                let value = value.ok_or_else(|| format!("The argument `{name}` is needed."))?;
+                let text = one_text(name, value)?;
+                encoded.push_str(&encode(&text));
+                plain.push_str(&text);
+                has_place = true;
+            }
+        }
+    }
+    // Also what a server makes of it that decodes before it splits, or decodes twice.
+    let twice = percent_encoding::percent_decode_str(&plain).decode_utf8_lossy();
+    let climbs = |text: &str| text.split(['/', '\\']).any(|part| matches!(part, "." | ".."));
+    if has_place && (plain.trim().is_empty() || climbs(&plain) || climbs(&twice)) {
+        return Err("An argument that is part of a path can be neither empty nor `.` or `..`.".to_owned());
+    }
+    Ok(encoded)
+}
+
+/// `None` if an argument is missing.
+fn fill_value(pieces: &[Piece], arguments: &JsonObject) -> Result<Option<String>, String> {
+    let mut encoded = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Fixed(text) => encoded.push_str(text),
+            Piece::Place(name) => match arguments.get(name) {
+                None | Some(Value::Null) => return Ok(None),
+                Some(value) => encoded.push_str(&encode(&one_text(name, value)?)),
+            },
+        }
+    }
+    Ok(Some(encoded))
+}
+
+/// Adds a pair for an argument, several for a list, none if it is missing.
+fn add(pairs: &mut Vec<String>, name: &str, argument: &str, value: Option<&Value>) -> Result<(), String> {
+    match value {
+        None | Some(Value::Null) => {}
+        Some(Value::Array(items)) => {
+            for item in items {
+                pairs.push(format!("{name}={}", encode(&scalar(argument, item)?)));
+            }
+        }
+        Some(Value::Object(_)) => {
+            pairs.push(format!("{name}={}", encode(&value.map(Value::to_string).unwrap_or_default())))
+        }
+        Some(value) => pairs.push(format!("{name}={}", encode(&scalar(argument, value)?))),
+    }
+    Ok(())
+}
+
+/// A value as one text; the items of a list with commas between them.
+fn one_text(argument: &str, value: &Value) -> Result<String, String> {
+    match value {
+        Value::Array(items) => {
+            Ok(items.iter().map(|item| scalar(argument, item)).collect::<Result<Vec<_>, _>>()?.join(","))
+        }
+        value => scalar(argument, value),
+    }
+}
+
+fn scalar(argument: &str, value: &Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
+        _ => Err(format!("The argument `{argument}` has to be a text, a number or a boolean here.")),
+    }
+}
+
+fn encode(text: &str) -> String {
+    utf8_percent_encode(text, RESERVED).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn fill(template: &str, arguments: Value) -> Result<String, String> {
+        let template = Template::parse(template).unwrap();
+        template.fill(arguments.as_object().unwrap(), &[]).map(|url| url.to_string())
+    }
+
+    #[test]
+    fn arguments_are_encoded_for_their_place() {
+        for (template, arguments, url) in [
+            ("https://h/w?city={c}", json!({ "c": "São Paulo" }), "https://h/w?city=S%C3%A3o%20Paulo"),
+            ("https://h/w?city={c}", json!({ "c": "x&admin=1#y" }), "https://h/w?city=x%26admin%3D1%23y"),
+            ("https://h/w?city={c}", json!({ "c": "a\r\nHost: b" }), "https://h/w?city=a%0D%0AHost%3A%20b"),
+            ("https://h/{c}/w", json!({ "c": "a/b?c" }), "https://h/a%2Fb%3Fc/w"),
+            ("https://h/{c}", json!({ "c": "@evil.com" }), "https://h/%40evil.com"),
+            ("https://h/{c}", json!({ "c": "//evil.com" }), "https://h/%2F%2Fevil.com"),
+            ("https://h:81/v{n}.{m}", json!({ "n": 1, "m": 2 }), "https://h:81/v1.2"),
+            ("https://h?a={a}&b=1&c={c}", json!({ "a": null }), "https://h/?b=1"),
+            ("https://h?a={a}", json!({}), "https://h/"),
+            ("https://h?a={a}", json!({ "a": ["x", 1, true] }), "https://h/?a=x&a=1&a=true"),
+            ("https://h?a={a}", json!({ "a": [] }), "https://h/"),
+            ("https://h?a={a}", json!({ "a": { "b": 1 } }), "https://h/?a=%7B%22b%22%3A1%7D"),
+            ("https://h?p={a},{b}&flag", json!({ "a": 1, "b": 2 }), "https://h/?p=1,2&flag"),
+            ("https://h?p={a},{b}", json!({ "a": 1 }), "https://h/"),
+            ("https://h/{a}/x", json!({ "a": ["x", "y"] }), "https://h/x%2Cy/x"),
+            ("http://[::1]:8/{a}", json!({ "a": "..." }), "http://[::1]:8/..."),
+        ] {
+            assert_eq!(fill(template, arguments.clone()).unwrap(), url, "{template} {arguments}");
+        }
+    }
+
+    #[test]
+    fn paths_cannot_be_climbed() {
+        for value in ["..", ".", "", " ", "../../admin", "a/../b", "..\\x", "%2e%2e", "%2E%2e%2Fadmin", "x/.."] {
+            assert!(fill("https://h/a/{c}/b", json!({ "c": value })).is_err(), "{value}");
+        }
+        assert!(fill("https://h/a/{c}{d}/b", json!({ "c": ".", "d": "." })).is_err());
+        assert!(fill("https://h/a/.{c}/b", json!({ "c": "." })).is_err());
+        assert!(fill("https://h/a/{c}", json!({})).unwrap_err().contains("`c` is needed"));
+        assert!(fill("https://h/a/{c}", json!({ "c": { "d": 1 } })).is_err());
+        assert!(fill("https://h/a/{c}", json!({ "c": "x".repeat(MAX_URL) })).unwrap_err().contains("too long"));
+    }
+
+    #[test]
+    fn templates_that_leave_too_much_open_are_refused() {
+        for (template, told) in [
+            ("ftp://h/", "http:// or https://"),
+            ("{scheme}://h/", "http:// or https://"),
+            ("/w?city={c}", "http:// or https://"),
+            ("https://{host}/", "the host is fixed"),
+            ("https://api.{region}.example.com/x", "the host is fixed"),
+            ("https://h:{port}/", "the host is fixed"),
+            ("https://user:pass@h/", "no credentials"),
+            ("https://h/?{name}=1", "is fixed"),
+            ("https://h/{a", "lacks its `}`"),
+            ("https://h/a}", "lacks its `{`"),
+            ("https://h/{}", "names no argument"),
+            ("https://h/a#b", "no `#`"),
+            ("https://h/a b", "no spaces"),
+            ("https://", "empty host"),
+            ("https://h/a/../b", "another address"),
+        ] {
+            let error = Template::parse(template).unwrap_err();
+            assert!(error.contains(told), "{template}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_leaves_its_place(path in any::<String>(), value in any::<String>()) {
+            let template = Template::parse("https://h:8443/a/{p}/b?x=1&q={q}").unwrap();
+            let arguments = json!({ "p": path, "q": value });
+            if let Ok(url) = template.fill(arguments.as_object().unwrap(), &[]) {
+                prop_assert!(url.as_str().starts_with("https://h:8443/a/"));
+                let segments: Vec<_> = url.path_segments().unwrap().collect();
+                prop_assert_eq!((segments.len(), segments[0], segments[2]), (3, "a", "b"));
+                let pairs: Vec<_> = url.query_pairs().collect();
+                prop_assert_eq!(pairs, [("x".into(), "1".into()), ("q".into(), value.into())]);
+            }
+        }
+    }
+}

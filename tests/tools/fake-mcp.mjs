@@ -1,0 +1,85 @@
+// An MCP server over stdio that behaves as badly as it is told: node fake-mcp.mjs MODE RECORD
+// Every message that it gets, and its process id, go to the file RECORD, one JSON a line.
+
+import { spawn } from "node:child_process";
+import { appendFileSync, existsSync, writeFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+
+const [mode, record, word] = process.argv.slice(2);
+const note = (value) => appendFileSync(record, `${JSON.stringify(value)}\n`);
+const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+
+note({ pid: process.pid });
+if (mode === "exit") {
+  console.error("cannot read my settings");
+  process.exit(3);
+}
+if (mode === "once") {
+  // Fails the first time alone.
+  if (!existsSync(`${record}.again`)) {
+    writeFileSync(`${record}.again`, "");
+    process.exit(1);
+  }
+}
+if (mode === "deaf") {
+  process.on("SIGTERM", () => {});
+  setInterval(() => {}, 1000);
+}
+if (mode === "noise") {
+  for (let line = 0; line < 2000; line += 1) process.stderr.write(`noise ${line}\n`);
+  process.stderr.write("x".repeat(1_000_000));
+}
+if (mode === "garbage") process.stdout.write("Welcome!\n\n{\n\u0000\u0001\n[1,2\n{\"jsonrpc\":\"2.0\"}\n");
+
+const object = { type: "object", properties: {} };
+const tools = [
+  ...["slow", "huge", "grow", "die", "fail", "refuse", "spawn", "echo", "unknown"].map((name) => ({ name, inputSchema: object })),
+  { name: "no.schema" },
+  { name: "broken", inputSchema: { type: "object", properties: { a: { type: "strange" } } } },
+  { name: "wrong", inputSchema: "nonsense" },
+  { name: "array", inputSchema: { type: "array" } },
+  { description: "has no name", inputSchema: object },
+  { name: "odd name/é", inputSchema: {} },
+];
+const text = (text) => ({ content: [{ type: "text", text }] });
+
+function call(id, name, args) {
+  const answer = (result) => send({ id, result });
+  if (mode === "silent") return;
+  if (name === "echo") answer(text(JSON.stringify(args)));
+  if (name === "huge") answer(text("x".repeat(5_000_000)));
+  if (name === "fail") answer({ ...text("no such file"), isError: true });
+  if (name === "refuse") send({ id, error: { code: -32602, message: "never heard of it" } });
+  if (name === "unknown") answer({ content: [{ type: "hologram" }, { type: "text", text: "and text" }] });
+  if (name === "die") {
+    console.error("it was too much");
+    process.exit(1);
+  }
+  if (name === "grow") {
+    tools.push({ name: "grown", inputSchema: object });
+    send({ method: "notifications/tools/list_changed" });
+    answer(text("grown"));
+  }
+  if (name === "spawn") {
+    const child = spawn("sleep", ["300"], { stdio: "ignore" });
+    answer(text(String(child.pid)));
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, method, params } = JSON.parse(line);
+  note({ method, params, word });
+  if (mode === "hang") continue;
+  if (mode === "garbage") process.stdout.write("debug: got a message\n");
+  if (method === "initialize") {
+    const serverInfo = { name: "fake", version: "0" };
+    send({ id, result: { protocolVersion: "2025-06-18", capabilities: { tools: { listChanged: true } }, serverInfo } });
+  }
+  if (method === "ping" && mode !== "silent") send({ id, result: {} });
+  if (method === "tools/list") {
+    if (mode === "endless") send({ id, result: { tools: [{ name: `t${id}`, inputSchema: object }], nextCursor: `${id}` } });
+    else if (params?.cursor) send({ id, result: { tools: tools.slice(4) } });
+    else send({ id, result: { tools: tools.slice(0, 4), nextCursor: "4" } });
+  }
+  if (method === "tools/call") call(id, params.name, params.arguments);
+}

@@ -1,0 +1,270 @@
+//! Tools that ask a web service, with a service that records what it is asked and a model that tries things.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use agui_server::{
+    protocol::{ContentPart, PartSource},
+    tools::{
+        Approval, ApprovalRule, OfferedTool, Tool as _, ToolCall, Validator,
+        http::{HttpOptions, HttpTool},
+    },
+};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use serde_json::{Value, json};
+
+use crate::support::{call, message, text};
+
+#[derive(Debug, Clone)]
+struct Asked {
+    method: Method,
+    /// Path and query, as they came.
+    target: String,
+    headers: HeaderMap,
+    body: String,
+}
+
+type Record = Arc<Mutex<Vec<Asked>>>;
+
+struct Service {
+    address: SocketAddr,
+    record: Record,
+}
+
+async fn note(State(record): State<Record>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body: Bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    record.lock().unwrap().push(Asked {
+        method: head.method,
+        target: head.uri.to_string(),
+        headers: head.headers.clone(),
+        body: String::from_utf8(body.to_vec()).unwrap(),
+    });
+    let with = |kind: &'static str, body: Vec<u8>| ([(header::CONTENT_TYPE, kind)], body).into_response();
+    match head.uri.path() {
+        "/json" => with("application/json; charset=utf-8", br#"{"a":{"b":["x",{"c":1}]}}"#.to_vec()),
+        "/image" => with("image/png", vec![0x89, b'P', b'N', b'G', 0]),
+        "/svg" => with("image/svg+xml", b"<svg/>".to_vec()),
+        "/zip" => with("application/zip", vec![0x50, 0x4b, 3, 4, 0]),
+        "/bytes" => with("application/octet-stream", vec![0, 159, 146, 150]),
+        "/latin" => with("text/plain", b"Gr\xfc\xdfe".to_vec()),
+        "/big" => with("text/plain", "é".repeat(1_000_000).into_bytes()),
+        "/empty" => StatusCode::NO_CONTENT.into_response(),
+        "/redirect" => (StatusCode::FOUND, [(header::LOCATION, "/admin")]).into_response(),
+        "/slow" => {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            "late".into_response()
+        }
+        // Services repeat what they are sent, in errors above all.
+        "/repeat" | "/refuse" => {
+            let status = if head.uri.path() == "/refuse" { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
+            let key = head.headers.get(header::AUTHORIZATION).map(|key| key.to_str().unwrap().to_owned());
+            (status, format!("the key\nis {}", key.unwrap_or_default())).into_response()
+        }
+        "/long-refusal" => (StatusCode::BAD_REQUEST, "no ".repeat(100_000)).into_response(),
+        "/html-refusal" => (StatusCode::BAD_GATEWAY, [(header::CONTENT_TYPE, "image/png")], "x").into_response(),
+        _ => "fine".into_response(),
+    }
+}
+
+impl Service {
+    async fn start() -> Self {
+        let record = Record::default();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().fallback(any(note)).with_state(record.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { address, record }
+    }
+
+    fn tool(&self, target: &str, change: impl FnOnce(&mut HttpOptions)) -> OfferedTool {
+        let mut options = HttpOptions::get("tool", &format!("http://{}{target}", self.address));
+        change(&mut options);
+        let tool = HttpTool::new(options).unwrap();
+        OfferedTool { validator: Arc::new(Validator::new(&tool.spec().parameters).unwrap()), tool: Arc::new(tool) }
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        std::mem::take(&mut *self.record.lock().unwrap())
+    }
+}
+
+#[tokio::test]
+async fn arguments_stand_in_their_places() {
+    let service = Service::start().await;
+    let tool = service.tool("/v1/{city}/weather?units=metric&lang={lang}&tag={tags}", |options| {
+        options.parameters = Some(json!({ "properties": {
+            "city": { "type": "string" }, "lang": {}, "tags": { "type": "array" }, "days": { "type": "integer" }
+        } }));
+    });
+    let arguments = json!({ "city": "São Paulo", "tags": ["a b", "c"], "days": 3 });
+    assert_eq!(text(call(&tool, arguments).await), "fine");
+    let asked = service.asked();
+    assert_eq!(asked[0].method, Method::GET);
+    assert_eq!(asked[0].target, "/v1/S%C3%A3o%20Paulo/weather?units=metric&tag=a%20b&tag=c&days=3");
+    assert_eq!(asked[0].body, "");
+}
+
+#[tokio::test]
+async fn what_has_no_place_goes_into_the_body() {
+    let service = Service::start().await;
+    let tool = service.tool("/orders/{id}", |options| {
+        options.method = Method::PUT;
+        options.parameters = Some(json!({ "properties": { "id": {}, "note": {}, "items": {} } }));
+    });
+    call(&tool, json!({ "id": 7, "note": "é\"", "items": [{ "n": 1.5 }] })).await.unwrap();
+    let asked = service.asked();
+    assert_eq!((asked[0].method.clone(), asked[0].target.as_str()), (Method::PUT, "/orders/7"));
+    assert_eq!(asked[0].headers[header::CONTENT_TYPE], "application/json");
+    let body: Value = serde_json::from_str(&asked[0].body).unwrap();
+    assert_eq!(body, json!({ "note": "é\"", "items": [{ "n": 1.5 }] }));
+}
+
+#[tokio::test]
+async fn hostile_arguments_stay_where_they_are() {
+    let service = Service::start().await;
+    let tool = service.tool("/cities/{city}/weather?key=fixed&q={q}", |_| {});
+    for value in [
+        "../../admin",
+        "..",
+        "x&admin=1",
+        "@evil.com",
+        "//evil.com/",
+        "http://evil.com/",
+        "x?admin=1",
+        "x#y",
+        "x\r\nHost: evil.com",
+        "x\0",
+        "%2e%2e%2fadmin",
+        "..%2fadmin",
+        "\\..\\admin",
+        "{key}",
+        "x;admin=1",
+        "ünï ✓",
+        "+",
+        " ",
+    ] {
+        let result = call(&tool, json!({ "city": value, "q": value })).await;
+        match (result, &service.asked()[..]) {
+            (Ok(_), [asked]) => {
+                let url = reqwest::Url::parse(&format!("http://h{}", asked.target)).unwrap();
+                let segments: Vec<_> = url.path_segments().unwrap().collect();
+                assert_eq!((segments.len(), segments[0], segments[2]), (3, "cities", "weather"), "{value}: {asked:?}");
+                let pairs: Vec<_> = url.query_pairs().collect();
+                assert_eq!(pairs, [("key".into(), "fixed".into()), ("q".into(), value.into())], "{value}: {asked:?}");
+                assert_eq!(asked.headers[header::HOST], service.address.to_string());
+                assert!(!asked.target.to_lowercase().contains("%2e"), "{value}");
+            }
+            // Refused before anything was sent.
+            (Err(_), []) => {}
+            (result, asked) => panic!("{value}: {result:?} {asked:?}"),
+        }
+    }
+    // What the schema does not know is no argument.
+    assert!(tool.validator.check(r#"{"city":"x","admin":1}"#).is_err());
+    // And nothing sets again what the address sets.
+    let arguments = json!({ "city": "x", "key": "other" }).as_object().unwrap().clone();
+    tool.tool
+        .call(ToolCall { id: "c".into(), name: "tool".into(), arguments }, &crate::support::context())
+        .await
+        .unwrap();
+    assert_eq!(service.asked()[0].target, "/cities/x/weather?key=fixed");
+}
+
+#[tokio::test]
+async fn answers_become_results() {
+    let service = Service::start().await;
+    let ask = async |path: &str, pointer: Option<&str>| {
+        let tool = service.tool(path, |options| {
+            options.result = pointer.map(ToOwned::to_owned);
+            options.max_result_bytes = 1001;
+        });
+        call(&tool, json!({})).await
+    };
+    assert_eq!(text(ask("/json", None).await), r#"{"a":{"b":["x",{"c":1}]}}"#);
+    assert_eq!(text(ask("/json", Some("/a/b/0")).await), "x");
+    assert_eq!(text(ask("/json", Some("/a/b/1")).await), r#"{"c":1}"#);
+    assert_eq!(message(ask("/json", Some("/a/x")).await), "The answer has nothing at /a/x.");
+    assert_eq!(message(ask("/plain", Some("/a")).await), "The answer is not valid JSON.");
+    let png = PartSource::Data { value: "iVBORwA=".into(), mime_type: "image/png".into() };
+    assert_eq!(ask("/image", None).await.unwrap(), vec![ContentPart::image(png)].into());
+    assert_eq!(text(ask("/svg", None).await), "<svg/>");
+    assert_eq!(text(ask("/latin", None).await), "Gr\u{fffd}\u{fffd}e");
+    assert!(message(ask("/zip", None).await).contains("application/zip, which cannot be read as text"));
+    assert!(message(ask("/bytes", None).await).contains("cannot be read as text"));
+    assert_eq!(text(ask("/empty", None).await), "(the service answered 204 No Content, with nothing else)");
+    let big = text(ask("/big", None).await);
+    assert_eq!(big, format!("{}\n\n[cut here: the answer is longer than 1001 bytes]", "é".repeat(500)));
+    assert_eq!(message(ask("/big", Some("/a")).await), "The answer is longer than 1001 bytes.");
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    let service = Service::start().await;
+    let error = message(call(&service.tool("/redirect", |_| {}), json!({})).await);
+    assert_eq!(error, "302 Found: the answer is a redirect, which is not followed.");
+    assert_eq!(service.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn refusals_are_told_in_short_and_without_the_secret() {
+    let service = Service::start().await;
+    let tool = |target: &str| {
+        service.tool(target, |options| {
+            let mut key = HeaderValue::from_static("Bearer sk-very-secret-0123");
+            key.set_sensitive(true);
+            options.headers.insert(header::AUTHORIZATION, key);
+            options.headers.insert("x-app", HeaderValue::from_static("agui"));
+        })
+    };
+    let refused = call(&tool("/refuse"), json!({})).await.unwrap_err();
+    assert_eq!(refused.message(), "The service answered 401 Unauthorized: the key is Bearer [redacted]");
+    assert!(!format!("{refused:?}").contains("very-secret"));
+    let asked = service.asked();
+    assert_eq!(asked[0].headers[header::AUTHORIZATION], "Bearer sk-very-secret-0123");
+    assert_eq!(asked[0].headers["x-app"], "agui");
+    assert_eq!(text(call(&tool("/repeat"), json!({})).await), "the key\nis Bearer [redacted]");
+    let long = message(call(&tool("/long-refusal"), json!({})).await);
+    assert!(long.starts_with("The service answered 400 Bad Request: no no") && long.len() < 600, "{long}");
+    let binary = message(call(&tool("/html-refusal"), json!({})).await);
+    assert_eq!(binary, "The service answered 502 Bad Gateway.");
+}
+
+#[tokio::test]
+async fn a_service_that_is_slow_or_gone_is_an_error_with_nothing_private_in_it() {
+    let service = Service::start().await;
+    let slow = service.tool("/slow?q={q}", |options| options.timeout = Duration::from_millis(200));
+    let begin = Instant::now();
+    let error = message(call(&slow, json!({ "q": "private" })).await);
+    assert_eq!(error, "127.0.0.1 did not answer within 0.2 s.");
+    assert!(begin.elapsed() < Duration::from_secs(5));
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let tool = HttpTool::new(HttpOptions::get("tool", &format!("http://{gone}/x?q={{q}}"))).unwrap();
+    let arguments = json!({ "q": "private" }).as_object().unwrap().clone();
+    let call = ToolCall { id: "c".into(), name: "tool".into(), arguments };
+    let error = tool.call(call, &crate::support::context()).await.unwrap_err();
+    assert_eq!(error.message(), "127.0.0.1 cannot be reached.");
+    assert!(!format!("{error:?}").contains("private"), "{error:?}");
+}
+
+#[tokio::test]
+async fn approval_is_asked_for_as_the_arguments_say() {
+    let service = Service::start().await;
+    let tool =
+        service.tool("/{path}", |options| options.approval = ApprovalRule::unless([("path", "public-.*")]).unwrap());
+    let asks = |path: &str| {
+        let arguments = json!({ "path": path }).as_object().unwrap().clone();
+        tool.tool.approval(&ToolCall { id: "c".into(), name: "tool".into(), arguments })
+    };
+    assert_eq!((asks("public-a"), asks("private")), (Approval::NotNeeded, Approval::Needed));
+}
