@@ -1,0 +1,236 @@
+//! What this server costs between a provider and a client, beside a bare relay.
+//!
+//! ```text
+//! cargo bench --bench relay
+//! ```
+//!
+//! Four processes on one machine: a provider with OpenAI's chat completions, a bare relay (`reqwest` and `sse-stream`
+//! in, the same number of frames out, nothing parsed), this server with an agent on the provider, and the clients.
+//! The relay and the server are asked in turn, so that both see the same machine. CPU is the process's own, from
+//! /proc; the latency is what a client waits for the first token more than at the provider itself.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
+
+use std::{
+    convert::Infallible,
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use agui_server::{
+    Server,
+    llm::{Connection, LlmAgent, OpenAi, OpenAiOptions},
+    run::RunLimits,
+};
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::State,
+    http::header::CONTENT_TYPE,
+    response::{IntoResponse as _, Response},
+    routing::post,
+};
+use futures::{StreamExt as _, future::join_all};
+use serde_json::{Value, json};
+use sse_stream::SseStream;
+use tokio::net::TcpListener;
+
+const ROUNDS: usize = 5;
+const FIRST_TOKENS: usize = 300;
+
+/// So many streams of so many tokens, with a pause between two of a stream.
+struct Load {
+    name: &'static str,
+    streams: usize,
+    tokens: usize,
+    pause: Duration,
+}
+
+const LOADS: [Load; 2] = [
+    Load { name: "paced", streams: 200, tokens: 300, pause: Duration::from_millis(10) },
+    Load { name: "burst", streams: 8, tokens: 20_000, pause: Duration::ZERO },
+];
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    match (arguments.next().as_deref(), arguments.next()) {
+        (Some("provider"), _) => runtime.block_on(provider()),
+        (Some("relay"), Some(upstream)) => runtime.block_on(relay(upstream)),
+        (Some("server"), Some(upstream)) => runtime.block_on(server(&upstream)),
+        _ => runtime.block_on(measure()),
+    }
+}
+
+// --- The parties ----------------------------------------------------------------------------------
+
+async fn listen(router: Router) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("http://{}", listener.local_addr().unwrap());
+    axum::serve(listener, router).await.unwrap();
+}
+
+fn events(stream: impl futures::Stream<Item = Bytes> + Send + 'static) -> Response {
+    ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream.map(Ok::<_, Infallible>))).into_response()
+}
+
+/// The last message says how many tokens are wanted, and how many microseconds lie between two.
+async fn provider() {
+    async fn answer(body: Bytes) -> Response {
+        let request: Value = serde_json::from_slice(&body).unwrap();
+        let text = request["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+        let (tokens, micros) = text.split_once(' ').unwrap();
+        let (tokens, pause): (usize, _) = (tokens.parse().unwrap(), Duration::from_micros(micros.parse().unwrap()));
+        events(async_stream::stream! {
+            for number in 0..tokens {
+                let chunk = json!({
+                    "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "m",
+                    "choices": [{ "index": 0, "delta": { "content": format!(" word{number}") }, "finish_reason": null }],
+                });
+                yield Bytes::from(format!("data: {chunk}\n\n"));
+                if !pause.is_zero() {
+                    tokio::time::sleep(pause).await;
+                }
+            }
+            let end = json!({ "id": "chatcmpl-1", "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
+            yield Bytes::from(format!("data: {end}\n\ndata: [DONE]\n\n"));
+        })
+    }
+    listen(Router::new().route("/v1/chat/completions", post(answer))).await;
+}
+
+/// Passes on what the provider says, frame by frame.
+async fn relay(upstream: String) {
+    async fn answer(State((client, upstream)): State<(reqwest::Client, String)>, body: Bytes) -> Response {
+        let input: Value = serde_json::from_slice(&body).unwrap();
+        let request = json!({ "model": "m", "stream": true, "messages": [
+            { "role": "user", "content": input["messages"][0]["content"] },
+        ] });
+        let answer = client.post(format!("{upstream}/v1/chat/completions")).json(&request).send().await.unwrap();
+        let frames = SseStream::from_byte_stream(answer.bytes_stream());
+        events(frames.filter_map(async |frame| Some(Bytes::from(format!("data: {}\n\n", frame.unwrap().data?)))))
+    }
+    listen(Router::new().route("/send-message", post(answer)).with_state((reqwest::Client::new(), upstream))).await;
+}
+
+async fn server(upstream: &str) {
+    let connection = Connection { base_url: Some(format!("{upstream}/v1")), ..Connection::default() };
+    let model = OpenAi::new(OpenAiOptions { model: "m".to_owned(), connection, ..OpenAiOptions::default() }).unwrap();
+    let limits = RunLimits { heartbeat: None, ..RunLimits::default() };
+    let server = Server::new().agent("model", LlmAgent::new(model)).run_limits(limits).stateless();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("http://{}", listener.local_addr().unwrap());
+    server.serve_on(listener, std::future::pending()).await;
+}
+
+// --- The measurement ------------------------------------------------------------------------------
+
+struct Process {
+    child: Child,
+    url: String,
+}
+
+impl Process {
+    fn start(arguments: &[&str]) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        Self { child, url: url.trim().to_owned() }
+    }
+
+    /// The time that the process has computed for, by the kernel's clock of 10 ms.
+    fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+        Duration::from_millis(ticks * 10)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks for tokens. Answers when the first came, and how many frames there were.
+async fn ask(client: &reqwest::Client, url: &str, tokens: usize, pause: Duration) -> (Duration, usize) {
+    let content = format!("{tokens} {}", pause.as_micros());
+    // The provider wants a model's request, the others a run's. One body serves both.
+    let body = json!({
+        "threadId": "t", "runId": "r", "tools": [], "context": [],
+        "messages": [{ "id": "1", "role": "user", "content": content }],
+    });
+    let begin = Instant::now();
+    let answer = client.post(url).header(CONTENT_TYPE, "application/json").body(body.to_string()).send().await.unwrap();
+    let mut pieces = answer.bytes_stream();
+    let (mut first, mut frames, mut last) = (None, 0, 0);
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.unwrap();
+        if first.is_none() && piece.windows(6).any(|window| window == b" word0") {
+            first = Some(begin.elapsed());
+        }
+        for byte in piece {
+            frames += usize::from(byte == b'\n' && last == b'\n');
+            last = byte;
+        }
+    }
+    (first.expect("a first token"), frames)
+}
+
+async fn play(client: &reqwest::Client, party: &Process, load: &Load) -> f64 {
+    let url = format!("{}/send-message", party.url);
+    let before = party.cpu();
+    let streams = (0..load.streams).map(|_| ask(client, &url, load.tokens, load.pause));
+    for (_, frames) in join_all(streams).await {
+        assert!(frames >= load.tokens, "{frames} frames of {}", load.tokens);
+    }
+    let tokens = (load.streams * load.tokens) as f64;
+    (party.cpu() - before).as_secs_f64() * 1e6 / tokens
+}
+
+async fn first_token(client: &reqwest::Client, url: &str) -> Duration {
+    ask(client, url, 1, Duration::ZERO).await.0
+}
+
+fn median<T: PartialOrd + Copy>(mut values: Vec<T>) -> T {
+    values.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    values[values.len() / 2]
+}
+
+async fn measure() {
+    let provider = Process::start(&["provider"]);
+    let relay = Process::start(&["relay", &provider.url]);
+    let server = Process::start(&["server", &provider.url]);
+    let client = reqwest::Client::new();
+
+    println!("| load | relay, µs of CPU per token | agui-server | ratio |\n|---|---|---|---|");
+    for load in &LOADS {
+        let mut costs = Vec::new();
+        for _ in 0..ROUNDS {
+            costs.push((play(&client, &relay, load).await, play(&client, &server, load).await));
+        }
+        let relay = median(costs.iter().map(|(relay, _)| *relay).collect());
+        let server = median(costs.iter().map(|(_, server)| *server).collect());
+        let ratio = median(costs.iter().map(|(relay, server)| server / relay).collect());
+        println!("| {} | {relay:.2} | {server:.2} | {ratio:.2} |", load.name);
+    }
+
+    let direct = format!("{}/v1/chat/completions", provider.url);
+    let [through_relay, through_server] = [&relay, &server].map(|party| format!("{}/send-message", party.url));
+    let mut waits = Vec::new();
+    for _ in 0..FIRST_TOKENS {
+        let direct = first_token(&client, &direct).await;
+        let relay = first_token(&client, &through_relay).await;
+        let server = first_token(&client, &through_server).await;
+        waits.push([direct, relay, server].map(|wait| wait.as_secs_f64() * 1e3));
+    }
+    let [direct, relay, server] = [0, 1, 2].map(|party| median(waits.iter().map(|wait| wait[party]).collect()));
+    println!("\n| first token, median of {FIRST_TOKENS} | ms | added, ms |\n|---|---|---|");
+    for (name, wait) in [("provider", direct), ("relay", relay), ("agui-server", server)] {
+        println!("| {name} | {wait:.2} | {:.2} |", wait - direct);
+    }
+}

@@ -1,0 +1,99 @@
+// A provider of models that is not ours (aimock), a web service for tools to ask, and servers that use both.
+
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer, request as forward } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { LLMock } from "@copilotkit/aimock";
+
+/** What the server is given as the provider's key. It must be nowhere but in the request to the provider. */
+export const KEY = "sk-test-5f3a91c07be24d68";
+process.env.AGUI_TEST_MODEL_KEY = KEY;
+
+/** Where a provider's API begins, at aimock. */
+const BASES = { openai: (url) => `${url}/v1`, anthropic: (url) => url };
+
+/** Starts aimock. It answers only what a test taught it. */
+export async function startModel() {
+  const model = new LLMock({ port: 0, host: "127.0.0.1", logLevel: "silent", strict: true });
+  await model.start();
+  return model;
+}
+
+/** Stands before aimock, whose journal tells Anthropic's requests in OpenAI's words, and keeps what was really sent. */
+export async function startRecorder(model) {
+  const requests = [];
+  const server = createServer(async (request, response) => {
+    const chunks = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = Buffer.concat(chunks);
+    const record = { path: request.url, headers: request.headers, body: JSON.parse(body.toString()) };
+    requests.push(record);
+    record.ended = new Promise((done) => response.once("close", () => done(performance.now())));
+    const upstream = forward(model.url + request.url, { method: request.method, headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    response.once("close", () => upstream.destroy());
+    upstream.on("error", () => response.destroy());
+    upstream.end(body);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const stop = () => new Promise((done) => (server.close(done), server.closeAllConnections()));
+  return { url: `http://127.0.0.1:${server.address().port}`, requests, stop };
+}
+
+/** A web service that says what the weather is, and remembers what it was asked. */
+export async function startWeather() {
+  const asked = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url);
+    const city = new URL(request.url, "http://x").searchParams.get("city");
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify({ report: `Sunny in ${city}, 25 degrees` }));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const stop = () => new Promise((done) => (server.close(done), server.closeAllConnections()));
+  return { url: `http://127.0.0.1:${server.address().port}`, asked, stop };
+}
+
+/** A configuration file, gone with `remove`. */
+export async function configFile(text) {
+  const folder = await mkdtemp(join(tmpdir(), "agui-models-"));
+  const config = join(folder, "server.toml");
+  await writeFile(config, text);
+  return { config, remove: () => rm(folder, { recursive: true, force: true }) };
+}
+
+/** The lines of a configuration for an agent on a provider at `url`. */
+export const agentOn = (provider, url, { name = "assistant", tools = [], more = "" } = {}) => `
+[agents.${name}]
+kind = "llm"
+provider = "${provider}"
+base_url = "${BASES[provider](url)}"
+model = "${provider === "openai" ? "o3" : "claude-sonnet-4-5"}"
+api_key_env = "AGUI_TEST_MODEL_KEY"
+system_prompt = "You are the assistant of a test."
+tools = ${JSON.stringify(tools)}
+${more}
+`;
+
+/** Tools that ask the weather, one freely and one only when a person agrees. */
+export const weatherTools = (url) =>
+  [["get_weather", "never"], ["order_weather", "always"]]
+    .map(
+      ([name, approval]) => `
+[tools.${name}]
+kind = "http"
+url = "${url}/${name}?city={city}"
+description = "The weather in a city."
+approval = "${approval}"
+result = "/report"
+parameters = { type = "object", properties = { city = { type = "string" } }, required = ["city"] }
+`,
+    )
+    .join("");

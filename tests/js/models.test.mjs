@@ -1,0 +1,221 @@
+// An agent with a model behind it, driven by the real client against a provider that is not ours: the same
+// conversations with OpenAI's protocol and with Anthropic's.
+
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+
+import { KEY, agentOn, configFile, startModel, startRecorder, startWeather, weatherTools } from "./models.mjs";
+import { Page, said, textOf, typesOf, useServer } from "./threads.mjs";
+
+const TOOLS = ["get_weather", "order_weather", "calculator", "update_state", "agent:writer"];
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+const call = (name, args, id) => ({ toolCalls: [{ name, arguments: JSON.stringify(args), ...(id && { id }) }] });
+const results = (events) => events.filter(({ type }) => type === "TOOL_CALL_RESULT").map(({ content }) => content);
+const finished = { finished: ["success"], errors: [] };
+const outcome = ({ finished: ends, errors }) => ({ finished: ends, errors });
+
+for (const provider of ["openai", "anthropic"]) {
+  describe(provider, () => {
+    let model, recorder, weather, file;
+    before(async () => {
+      [model, weather] = await Promise.all([startModel(), startWeather()]);
+      recorder = await startRecorder(model);
+      const writer = agentOn(provider, recorder.url, { name: "writer", more: 'description = "Writes letters."' });
+      const assistant = agentOn(provider, recorder.url, { tools: TOOLS });
+      file = await configFile(`default_agent = "assistant"\n${assistant}${writer}${weatherTools(weather.url)}`);
+    });
+    const server = useServer(() => ({ config: file.config }));
+    after(async () => {
+      await Promise.all([model?.stop(), recorder?.stop(), weather?.stop(), file?.remove()]);
+    });
+
+    /** Teaches the model to answer a sentence that no other test says; and then what tools came to. */
+    const teach = (...answers) => {
+      const sentence = `${answers.length} answers for ${randomUUID()}`;
+      for (const [turn, answer] of answers.entries()) {
+        model.on({ predicate: (request) => asked(request, sentence) && turns(request) === turn }, answer);
+      }
+      return sentence;
+    };
+    const texts = ({ content }) =>
+      typeof content === "string" ? content : (content ?? []).map(({ text }) => text ?? "").join("");
+    const lastUser = ({ messages }) => messages.findLastIndex(({ role }) => role === "user");
+    const asked = (request, sentence) => texts(request.messages[lastUser(request)]).includes(sentence);
+    const turns = (request) =>
+      request.messages.slice(lastUser(request)).filter(({ role }) => role === "assistant").length;
+    /** What the provider was sent, the newest last. */
+    const requests = (sentence) => recorder.requests.filter(({ body }) => JSON.stringify(body).includes(sentence));
+
+    test("a conversation", async () => {
+      const hello = teach({ content: "Hello to you, too. 你好 👋" });
+      const page = new Page(server, {});
+      const seen = await page.say(hello, { context: [{ description: "page", value: "orders" }] });
+      assert.deepEqual(outcome(seen), finished);
+      assert.equal(textOf(seen.events), "Hello to you, too. 你好 👋");
+      const again = teach({ content: "And again." });
+      assert.equal(textOf((await page.say(again)).events), "And again.");
+      await page.requireStored();
+
+      const [first, second] = [requests(hello)[0], requests(again)[0]];
+      const sent = JSON.stringify(first.body);
+      assert.ok(sent.includes("You are the assistant of a test.") && sent.includes("page: orders"), sent);
+      assert.equal(second.body.messages.filter(({ role }) => role !== "system").length, 3, "the history goes along");
+      assert.equal(first.headers[provider === "openai" ? "authorization" : "x-api-key"]?.split(" ").at(-1), KEY);
+      assert.ok(model.getRequests().length > 0, "aimock has seen it, too");
+      assert.ok(!JSON.stringify(page.messages).includes(KEY) && !server.log().includes(KEY), "and nowhere else");
+    });
+
+    test("a tool of the server is called in the same run, and the model told", async () => {
+      const sentence = teach(call("get_weather", { city: "Beijing & Rome" }), { content: "Take sunglasses." });
+      const page = new Page(server, {});
+      const { events, ...rest } = await page.say(sentence);
+      assert.deepEqual(outcome(rest), finished);
+      assert.deepEqual(results(events), ["Sunny in Beijing & Rome, 25 degrees"]);
+      assert.equal(textOf(events), "Take sunglasses.");
+      assert.ok(weather.asked.includes("/get_weather?city=Beijing%20%26%20Rome"), weather.asked.join());
+      assert.ok(JSON.stringify(requests(sentence)[1].body).includes("Sunny in Beijing & Rome"));
+      await page.requireStored();
+    });
+
+    test("several calls of one turn are all answered", async () => {
+      const both = { toolCalls: ["Rome", "Oslo"].map((city) => call("get_weather", { city }).toolCalls[0]) };
+      const sentence = teach(both, { content: "Done." });
+      const { events } = await new Page(server, {}).say(sentence);
+      assert.deepEqual(results(events).sort(), ["Sunny in Oslo, 25 degrees", "Sunny in Rome, 25 degrees"]);
+      const ids = events.filter(({ type }) => type === "TOOL_CALL_START").map(({ toolCallId }) => toolCallId);
+      assert.equal(new Set(ids).size, 2);
+    });
+
+    test("a tool of the page is left to the page, whose answer reaches the model", async () => {
+      const sentence = teach(call("pick_color", { of: "sky" }), { content: "Blue it is." });
+      const tools = [{
+        name: "pick_color",
+        description: "Asks the user for a colour.",
+        parameters: { type: "object", properties: { of: { type: "string" } }, required: ["of"] },
+      }];
+      const page = new Page(server, {});
+      const first = await page.say(sentence, { tools });
+      const [toolCall] = page.messages.at(-1).toolCalls;
+      assert.deepEqual(toolCall.function, { name: "pick_color", arguments: '{"of":"sky"}' });
+      assert.deepEqual(first.events.at(-1).outcome.pendingToolCallIds, [toolCall.id]);
+      page.addMessage({ id: randomUUID(), role: "tool", toolCallId: toolCall.id, content: "blue" });
+      const second = await page.say(undefined, { tools });
+      assert.equal(textOf(second.events), "Blue it is.");
+      assert.deepEqual(results(second.events), [], "the server does not answer the page's tool");
+      await page.requireStored();
+    });
+
+    for (const [what, answer, expected] of [
+      ["accepted", { approved: true }, "Sunny in Rome, 25 degrees"],
+      ["edited", { approved: true, editedArgs: { city: "Oslo" } }, "Sunny in Oslo, 25 degrees"],
+      ["declined", { approved: false, reason: "too dear" }, "The user declined this call: too dear"],
+      ["abandoned", "cancelled", "The call was not carried out: nobody agreed to it."],
+    ]) {
+      test(`a call that needs an approval is ${what}`, async () => {
+        const sentence = teach(call("order_weather", { city: "Rome" }), { content: "So be it." });
+        const page = new Page(server, {});
+        const before = weather.asked.length;
+        const first = await page.say(sentence);
+        assert.deepEqual(outcome(first), { finished: ["interrupt"], errors: [] });
+        const [interrupt] = page.pendingInterrupts;
+        assert.equal(interrupt.reason, "tool_call");
+        assert.equal(interrupt.toolCallId, page.messages.at(-1).toolCalls[0].id);
+        assert.equal(interrupt.responseSchema.properties.editedArgs.properties.city.type, "string");
+        assert.equal(weather.asked.length, before, "nothing is done before the answer");
+        const second = await page.answer(answer);
+        assert.deepEqual(outcome(second), finished);
+        assert.deepEqual(results(second.events), [expected]);
+        assert.equal(typesOf(second.events).includes("TOOL_CALL_START"), false, "the call is not told again");
+        assert.equal(textOf(second.events), "So be it.");
+        assert.ok(JSON.stringify(requests(sentence).at(-1).body).includes(expected));
+        await page.requireStored();
+      });
+    }
+
+    test("arguments that do not fit go back to the model", async () => {
+      const sentence = teach(call("get_weather", { town: "Rome" }), { content: "Sorry." });
+      const { events, ...rest } = await new Page(server, {}).say(sentence);
+      assert.deepEqual(outcome(rest), finished);
+      assert.match(results(events)[0], /^Error: .*city/s);
+    });
+
+    test("the state is changed for the page, and known to the model", async () => {
+      const patch = [{ op: "add", path: "/step", value: 2 }];
+      const sentence = teach(call("update_state", { patch }), { content: "Changed." });
+      const page = new Page(server, { initialState: { plan: "x" } });
+      await page.say(sentence);
+      assert.deepEqual(page.state, { plan: "x", step: 2 });
+      assert.match(JSON.stringify(requests(sentence)[1].body), /plan\W+x\W+step\W+2/);
+      await page.requireStored();
+    });
+
+    test("a subagent works where the page can see it", async () => {
+      const task = teach({ content: "Dear Ada, hello." });
+      const sentence = teach(call("writer", { task }), { content: "The letter is written." });
+      const page = new Page(server, {});
+      const { events } = await page.say(sentence);
+      const mine = events.filter(({ subagentRunId, type }) => subagentRunId && !type.startsWith("SUBAGENT_"));
+      assert.equal(textOf(mine), "Dear Ada, hello.");
+      assert.deepEqual(typesOf(events).filter((type) => /^SUBAGENT/.test(type)), ["SUBAGENT_STARTED", "SUBAGENT_FINISHED"]);
+      assert.deepEqual(results(events), ["Dear Ada, hello."]);
+      await page.requireStored();
+    });
+
+    test("an image reaches the model", async () => {
+      const sentence = teach({ content: "A red pixel." });
+      const image = { type: "image", source: { type: "data", value: PIXEL, mimeType: "image/png" } };
+      const page = new Page(server, {});
+      page.addMessage({ ...said(""), content: [{ type: "text", text: sentence }, image] });
+      assert.equal(textOf((await page.say()).events), "A red pixel.");
+      assert.ok(JSON.stringify(requests(sentence)[0].body).includes(PIXEL));
+    });
+
+    test("what a model thinks is shown, and what the provider wants back returns to it", async () => {
+      const thought = { reasoning: "The user is polite.", reasoningSignature: "c2lnbmVk", redactedThinking: ["aGlkZGVu"] };
+      const sentence = teach({ ...thought, ...call("calculator", { expression: "6*7" }) }, { content: "42." });
+      const page = new Page(server, {});
+      const { events } = await page.say(sentence, { forwardedProps: { enableDeepThinking: true } });
+      assert.deepEqual(results(events), ["42"]);
+      const told = events.filter(({ type }) => type === "REASONING_MESSAGE_CONTENT").map(({ delta }) => delta).join("");
+      assert.equal(told, "The user is polite.");
+      if (provider === "anthropic") {
+        const values = events.filter(({ type }) => type === "REASONING_ENCRYPTED_VALUE").map((e) => e.encryptedValue);
+        assert.deepEqual(values.sort(), ["aGlkZGVu", "c2lnbmVk"]);
+        const again = teach({ content: "Yes." });
+        await page.say(again, { forwardedProps: { enableDeepThinking: true } });
+        for (const request of [requests(sentence)[1], requests(again)[0]]) {
+          const sent = JSON.stringify(request.body);
+          assert.ok(sent.includes("c2lnbmVk") && sent.includes("aGlkZGVu"), sent);
+        }
+      }
+      await page.requireStored();
+    });
+
+    test("what a run cost is on its last event", async () => {
+      const used = provider === "openai" ? { prompt_tokens: 12, completion_tokens: 3 } : { input_tokens: 12, output_tokens: 3 };
+      const sentence = teach({ content: "Cheap.", usage: used });
+      const { events } = await new Page(server, {}).say(sentence);
+      const [{ model: name, ...usage }] = events.at(-1).usage;
+      assert.deepEqual(usage, { provider, inputTokens: 12, outputTokens: 3, totalTokens: 15 });
+    });
+
+    test("a stop ends the request to the provider at once", async () => {
+      const [sentence, slowly] = [`slowly ${randomUUID()}`, { streamingProfile: { ttft: 0, tps: 50 } }];
+      model.on({ predicate: (request) => asked(request, sentence) }, { content: "word ".repeat(2000) }, slowly);
+      const page = new Page(server, {});
+      await page.leaveAfter(3, sentence);
+      const left = performance.now();
+      const took = (await requests(sentence)[0].ended) - left;
+      assert.ok(took < 100, `${took} ms`);
+    });
+
+    test("a provider that refuses is an error with a code, and without the key", async () => {
+      const sentence = teach({ error: { message: `Incorrect API key provided: ${KEY}`, type: "auth" }, status: 401 });
+      const { events, ...rest } = await new Page(server, {}).say(sentence);
+      assert.deepEqual(outcome(rest), { finished: [], errors: ["model_unauthorized"] });
+      assert.ok(!JSON.stringify(events).includes(KEY) && !server.log().includes(KEY));
+    });
+  });
+}
