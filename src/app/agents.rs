@@ -21,12 +21,11 @@ const AGENT: &str = "agent:";
 /// The tool by which a model changes the shared state.
 const UPDATE_STATE: &str = "update_state";
 
+/// Agents, and the names they are served under.
+pub(super) type NamedAgents = Vec<(String, Arc<dyn Agent>)>;
+
 /// Builds the agents of a configuration, in its order.
-pub(super) fn build_agents(
-    config: &Config,
-    tools: &ToolRegistry,
-    origin: &Origin,
-) -> Result<Vec<(String, Arc<dyn Agent>)>, ConfigError> {
+pub(super) fn build_agents(config: &Config, tools: &ToolRegistry, origin: &Origin) -> Result<NamedAgents, ConfigError> {
     let mut building = Building { config, tools, origin, built: HashMap::new(), begun: Vec::new() };
     let all = config.agents.keys().map(|name| Ok((name.clone(), building.build(name)?)));
     all.collect()

@@ -111,7 +111,7 @@ impl<'o> Task<'o> {
                                 }
                                 Err(Failure::new("subagent_interrupted", NEEDS_PEOPLE))
                             }
-                            Some(RunOutcome::Cancelled { .. }) => Err(Failure::new("subagent_cancelled", "it was cancelled")),
+                            Some(RunOutcome::Cancelled) => Err(Failure::new("subagent_cancelled", "it was cancelled")),
                         };
                         break;
                     }

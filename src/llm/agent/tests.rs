@@ -17,16 +17,19 @@ use crate::{
 };
 
 /// A model that says what it is told to, and remembers what it was asked.
-#[derive(Clone, Default)]
-struct Scripted(Arc<Mutex<(Vec<Vec<ModelEvent>>, Vec<ModelRequest>)>>);
+#[derive(Clone)]
+struct Scripted {
+    answers: Arc<Mutex<Vec<Vec<ModelEvent>>>>,
+    asked: Arc<Mutex<Vec<ModelRequest>>>,
+}
 
 impl Scripted {
     fn new(answers: impl IntoIterator<Item = Vec<ModelEvent>>) -> Self {
-        Self(Arc::new(Mutex::new((answers.into_iter().collect(), Vec::new()))))
+        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), asked: Arc::default() }
     }
 
     fn asked(&self) -> Vec<ModelRequest> {
-        self.0.lock().unwrap().1.clone()
+        self.asked.lock().unwrap().clone()
     }
 }
 
@@ -40,10 +43,10 @@ impl Model for Scripted {
     }
 
     fn stream(&self, request: ModelRequest) -> ModelStream {
-        let mut inner = self.0.lock().unwrap();
-        inner.1.push(request);
-        assert!(!inner.0.is_empty(), "the model was asked too often");
-        stream::iter(inner.0.remove(0).into_iter().map(Ok)).boxed()
+        self.asked.lock().unwrap().push(request);
+        let mut answers = self.answers.lock().unwrap();
+        assert!(!answers.is_empty(), "the model was asked too often");
+        stream::iter(answers.remove(0).into_iter().map(Ok)).boxed()
     }
 }
 
@@ -255,23 +258,11 @@ fn an_agent_takes_no_more_steps_than_it_may() {
 
 #[test]
 fn an_answer_that_breaks_off_is_an_error_and_so_is_a_refusal() {
-    let cut = vec![text(0, "I think").concat_cut()];
-    for (answer, code) in
-        [(cut.concat(), "model_interrupted"), (vec![ModelEvent::Stop(StopReason::Refused)], "model_refused")]
-    {
+    let mut cut = text(0, "I think");
+    cut.pop();
+    for (answer, code) in [(cut, "model_interrupted"), (vec![ModelEvent::Stop(StopReason::Refused)], "model_refused")] {
         let played = play(LlmAgent::new(Scripted::new([answer])), ask("?"));
         assert_eq!((&played.end["type"], &played.end["code"]), (&json!("RUN_ERROR"), &json!(code)));
-    }
-}
-
-trait Cut {
-    fn concat_cut(self) -> Vec<ModelEvent>;
-}
-
-impl Cut for Vec<ModelEvent> {
-    fn concat_cut(mut self) -> Vec<ModelEvent> {
-        self.pop();
-        self
     }
 }
 
