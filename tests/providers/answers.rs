@@ -121,11 +121,13 @@ async fn openai_is_asked_at_its_address_with_its_headers() {
         assert_eq!(request.body["messages"], json!([{"role": "user", "content": "hi"}]));
         assert_eq!(request.body["stream_options"], json!({"include_usage": true}));
     }
-    let keyless = openai(Connection { api_key: None, ..connection(provider.url()) });
-    provider.answer(Answer::openai(&[chunk("a")]));
-    text(&keyless).await;
-    assert!(!provider.requests().pop().unwrap().headers.contains_key("authorization"));
-    assert_eq!((keyless.provider(), keyless.name()), ("openai", "m"));
+    for api_key in [None, Some("".into())] {
+        let keyless = openai(Connection { api_key, ..connection(provider.url()) });
+        provider.answer(Answer::openai(&[chunk("a")]));
+        text(&keyless).await;
+        assert!(!provider.requests().pop().unwrap().headers.contains_key("authorization"));
+        assert_eq!((keyless.provider(), keyless.name()), ("openai", "m"));
+    }
 }
 
 #[tokio::test]
