@@ -86,13 +86,19 @@ async fn nothing_is_sent_before_the_stream_is_polled() {
 #[tokio::test]
 async fn a_connection_serves_one_answer_after_the_other() {
     let provider = Provider::start().await;
-    let chat = openai(connection(provider.url()));
-    let messages = anthropic(connection(provider.url()));
-    for _ in 0..3 {
-        provider.answer(Answer::openai(&[chunk("a")]));
-        text(&chat).await;
-        provider.answer(Answer::anthropic(&events("a")));
-        text(&messages).await;
+    let models: [Box<dyn Model>; 2] =
+        [Box::new(openai(connection(provider.url()))), Box::new(anthropic(connection(provider.url())))];
+    let answers = [Answer::openai(&[chunk("a")]), Answer::anthropic(&events("a"))];
+    for (model, answer) in models.iter().zip(answers) {
+        let before = provider.requests().len();
+        for _ in 0..3 {
+            provider.answer(answer.clone());
+            text(&**model).await;
+            // A connection is free again a moment after its answer.
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        let from: Vec<_> = provider.requests()[before..].iter().map(|request| request.from).collect();
+        assert_eq!(from, [from[0]; 3]);
     }
     assert_eq!(provider.hang_ups(), 0, "an answer was left before its end");
 }
@@ -121,11 +127,13 @@ async fn openai_is_asked_at_its_address_with_its_headers() {
         assert_eq!(request.body["messages"], json!([{"role": "user", "content": "hi"}]));
         assert_eq!(request.body["stream_options"], json!({"include_usage": true}));
     }
-    let keyless = openai(Connection { api_key: None, ..connection(provider.url()) });
-    provider.answer(Answer::openai(&[chunk("a")]));
-    text(&keyless).await;
-    assert!(!provider.requests().pop().unwrap().headers.contains_key("authorization"));
-    assert_eq!((keyless.provider(), keyless.name()), ("openai", "m"));
+    for api_key in [None, Some("".into())] {
+        let keyless = openai(Connection { api_key, ..connection(provider.url()) });
+        provider.answer(Answer::openai(&[chunk("a")]));
+        text(&keyless).await;
+        assert!(!provider.requests().pop().unwrap().headers.contains_key("authorization"));
+        assert_eq!((keyless.provider(), keyless.name()), ("openai", "m"));
+    }
 }
 
 #[tokio::test]

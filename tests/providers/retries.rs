@@ -115,14 +115,14 @@ async fn an_answer_that_fails_before_it_begins_is_asked_for_again() {
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     let begun = events("a")[0].clone();
     let messages = anthropic(connection(provider.url()));
-    provider.answer(Answer::anthropic(&[overloaded.clone()]));
+    provider.answer(Answer::anthropic(std::slice::from_ref(&overloaded)));
     // What it costs is no part of an answer.
     provider.answer(Answer::anthropic(&[begun, overloaded.clone()]));
     provider.answer(Answer::anthropic(&events("a")));
     assert_eq!(text(&messages).await, "a");
     assert_eq!(provider.requests().len(), 3);
     let once = anthropic(Connection { max_retries: 0, ..connection(provider.url()) });
-    provider.answer(Answer::anthropic(&[overloaded]));
+    provider.answer(Answer::anthropic(std::slice::from_ref(&overloaded)));
     assert_eq!(code(&once).await, "model_unavailable");
     let chat = openai(connection(provider.url()));
     provider.answer(Answer::openai(&[json!({"error": {"code": 429, "message": "slow down"}})]));

@@ -14,7 +14,7 @@ use std::{
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::{Request, State},
+    extract::{ConnectInfo, Request, State},
     response::Response,
 };
 use http::{HeaderMap, StatusCode};
@@ -37,6 +37,8 @@ pub struct Recorded {
     /// `null` if it was no JSON.
     pub body: Value,
     pub at: Instant,
+    /// The client's end of the connection, which is the same as long as the connection is.
+    pub from: SocketAddr,
 }
 
 #[derive(Debug, Clone)]
@@ -123,6 +125,7 @@ impl Provider {
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared::default());
         let router = Router::new().fallback(answer).with_state(shared.clone());
+        let router = router.into_make_service_with_connect_info::<SocketAddr>();
         let server = tokio::spawn(async move { axum::serve(listener, router).await }).abort_handle();
         Self { address, shared, server }
     }
@@ -161,7 +164,11 @@ impl Drop for Provider {
     }
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+async fn answer(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
     let recorded = Recorded {
@@ -169,6 +176,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         headers: parts.headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
         at: Instant::now(),
+        from,
     };
     shared.requests.lock().unwrap().push(recorded);
     let scripted = shared.answers.lock().unwrap().pop_front();

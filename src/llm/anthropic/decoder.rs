@@ -13,8 +13,8 @@ use crate::{
     protocol::ToolCallId,
 };
 
-/// The longest signature: it is held back until its block ends.
-const LONGEST_ARTEFACT: usize = 1 << 20;
+/// The most that is held back of an answer until its blocks end: signatures, and arguments that came whole.
+const MOST_HELD: usize = 4 << 20;
 /// More blocks than are ever open at once.
 const MOST_OPEN: usize = 1024;
 
@@ -23,6 +23,8 @@ pub(super) struct MessageDecoder {
     model: String,
     /// The open blocks by the provider's index; of those that say nothing to us, `None`.
     open: BTreeMap<u64, Option<Open>>,
+    /// How many bytes are held back, or have been.
+    held: usize,
     counts: Counts,
     reason: Option<StopReason>,
     /// Whether the answer is over.
@@ -41,7 +43,7 @@ struct Open {
 impl MessageDecoder {
     pub(super) fn new(model: &str) -> Self {
         let (open, counts) = (BTreeMap::new(), Counts::default());
-        Self { model: model.to_owned(), open, counts, reason: None, stopped: false, finished: false }
+        Self { model: model.to_owned(), open, held: 0, counts, reason: None, stopped: false, finished: false }
     }
 
     fn start(&mut self, event: &Value, output: &mut Output) -> Result<(), Fault> {
@@ -75,11 +77,20 @@ impl MessageDecoder {
             }
             _ => return Err(Fault::Malformed(format!("the answer has more than {MOST_OPEN} open blocks"))),
         };
+        self.hold(artefact.len() + input.as_ref().map_or(0, String::len))?;
         let block = output.start(start)?;
         output.delta(block, said);
         let open = Open { block, artefact: artefact.to_owned(), input };
         if let Some(Some(forgotten)) = self.open.insert(index, Some(open)) {
             forgotten.end(output);
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.held += bytes;
+        if self.held > MOST_HELD {
+            return Err(Fault::Malformed("the blocks hold back too much".to_owned()));
         }
         Ok(())
     }
@@ -101,10 +112,9 @@ impl MessageDecoder {
                 }
             }
             "signature_delta" => {
-                open.artefact.push_str(text(delta, "signature"));
-                if open.artefact.len() > LONGEST_ARTEFACT {
-                    return Err(Fault::Malformed("a signature does not end".to_owned()));
-                }
+                let signature = text(delta, "signature");
+                open.artefact.push_str(signature);
+                self.hold(signature.len())?;
             }
             _ => {}
         }

@@ -15,8 +15,8 @@ use crate::{
     protocol::ToolCallId,
 };
 
-/// The most that a call may hold back, until its name is known.
-const MOST_HELD: usize = 1 << 20;
+/// The most that is held back of all calls: arguments until there is a name, and what belongs to the ends.
+const MOST_HELD: usize = 4 << 20;
 /// More calls than any answer has.
 const MOST_CALLS: usize = 512;
 
@@ -24,6 +24,8 @@ const MOST_CALLS: usize = 512;
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Vec<Call>,
+    /// How many bytes are held back, or have been.
+    held: usize,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +74,7 @@ impl Calls {
         let taken = !id.is_empty() && self.calls.iter().enumerate().any(|(other, call)| other != at && call.id == id);
         let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
         if call.block.is_none() {
+            self.held += id.len() + name.len() + arguments.len();
             if call.id.is_empty() && !taken {
                 call.id = id;
             }
@@ -80,15 +83,16 @@ impl Calls {
             }
         }
         if let Some(extra) = piece.get("extra_content").filter(|extra| extra.is_object()) {
-            call.artefact = Some(extra.to_string());
+            let extra = extra.to_string();
+            self.held += extra.len();
+            call.artefact = Some(extra);
         }
         call.arguments.read(&arguments);
         call.held.push_str(&arguments);
-        call.open(output)?;
-        if call.held.len() > MOST_HELD {
-            return Err(Fault::Malformed("a call has no name".to_owned()));
+        if self.held > MOST_HELD {
+            return Err(Fault::Malformed("the calls hold back too much".to_owned()));
         }
-        Ok(())
+        call.open(output)
     }
 
     /// Ends all calls.

@@ -17,6 +17,8 @@ use super::{
 
 /// The provider's own address.
 const BASE_URL: &str = "https://api.openai.com/v1";
+/// What this provider is called in the protocol.
+const PROVIDER: &str = "openai";
 /// The hosts of providers that want a model's reasoning back with its calls, and refuse a request without it.
 const WANT_REASONING: &[&str] = &["deepseek.com", "moonshot.ai", "moonshot.cn", "z.ai", "bigmodel.cn"];
 
@@ -92,5 +94,38 @@ impl Model for OpenAi {
     }
 }
 
-/// What this provider is called in the protocol.
-const PROVIDER: &str = "openai";
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(base_url: Option<&str>, return_reasoning: Option<bool>) -> OpenAi {
+        let connection = Connection {
+            base_url: base_url.map(str::to_owned),
+            api_key: Some("a-key".into()),
+            ..Connection::default()
+        };
+        OpenAi::new(OpenAiOptions { connection, return_reasoning, ..OpenAiOptions::default() }).unwrap()
+    }
+
+    #[test]
+    fn providers_differ_in_what_they_want() {
+        let azure = Some("https://mine.openai.azure.com/openai/v1?api-version=preview");
+        for (url, api_key, completion_tokens, return_reasoning) in [
+            (None, None, true, false),
+            (azure, Some("a-key"), true, false),
+            (Some("https://mine.azure.com.example.org"), None, false, false),
+            (Some("https://api.deepseek.com"), None, false, true),
+            (Some("https://API.Moonshot.ai/v1"), None, false, true),
+            (Some("https://notdeepseek.com"), None, false, false),
+            (Some("http://localhost:11434/v1"), None, false, false),
+        ] {
+            let model = at(url, None);
+            assert_eq!(model.transport.header(&HeaderName::from_static("api-key")), api_key, "{url:?}");
+            assert_eq!(model.transport.header(&AUTHORIZATION), Some("Bearer a-key"), "{url:?}");
+            assert_eq!(model.dialect.completion_tokens, completion_tokens, "{url:?}");
+            assert_eq!(model.dialect.return_reasoning, return_reasoning, "{url:?}");
+        }
+        assert!(at(None, Some(true)).dialect.return_reasoning);
+        assert!(!at(Some("https://api.deepseek.com"), Some(false)).dialect.return_reasoning);
+    }
+}

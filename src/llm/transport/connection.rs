@@ -16,7 +16,7 @@ pub struct Connection {
     /// Where the provider's API begins; `None` is the provider's own. A query, such as Azure's `?api-version=`, is
     /// kept.
     pub base_url: Option<String>,
-    /// The key; `None` for servers that want none.
+    /// The key; `None`, or an empty one, for servers that want none.
     pub api_key: Option<SecretString>,
     /// More headers for each request. One that has the name of the provider's own replaces it.
     pub headers: Vec<(String, SecretString)>,
@@ -92,7 +92,7 @@ impl Connection {
 
     /// The key as the value of a header, after `prefix`.
     pub(in crate::llm) fn key_header(&self, prefix: &str) -> Result<Option<HeaderValue>, SetupError> {
-        let Some(key) = &self.api_key else { return Ok(None) };
+        let Some(key) = self.api_key.as_ref().filter(|key| !key.expose_secret().is_empty()) else { return Ok(None) };
         let text = format!("{prefix}{}", key.expose_secret());
         let mut value = HeaderValue::try_from(text).map_err(|_| SetupError::ApiKey)?;
         value.set_sensitive(true);

@@ -1,4 +1,19 @@
 //! How asking fails: what the person at the client is told, what the log is told, and whether to try again.
+//!
+//! | code | what happened | tried again |
+//! |---|---|---|
+//! | `model_unreachable` | no connection, or it closed without an answer | yes |
+//! | `model_timeout` | silence, before the answer or in it | no |
+//! | `model_rate_limited` | 429 | yes, unless a quota is used up |
+//! | `model_unavailable` | 408, 409, 5xx, overloaded | yes |
+//! | `model_unauthorized` | 401, 403 | no |
+//! | `model_rejected` | any other status | no |
+//! | `model_protocol` | the answer is not a stream of what it should be | no |
+//! | `model_interrupted` | the stream ended before the answer did | no |
+//! | `model_failed` | the provider says so in the stream | no |
+//!
+//! "Tried again" ends with the first piece of an answer, which somebody may have read. What a provider says reaches
+//! the client only where it is about the request; all of it reaches the log, and nothing secret reaches either.
 
 use std::{error::Error as StdError, time::Duration};
 

@@ -217,7 +217,7 @@ fn an_answer_that_does_not_end_does_not_fill_the_memory() {
     assert!((0..2000).any(|n| decoder.event(None, &event(n), &mut output).is_err()));
     let (mut decoder, mut output) = (MessageDecoder::new("m"), Output::default());
     decoder.event(None, &start(0, json!({"type": "thinking"})).to_string(), &mut output).unwrap();
-    let more = delta(0, json!({"type": "signature_delta", "signature": "x".repeat(1000)})).to_string();
+    let more = delta(0, json!({"type": "signature_delta", "signature": "x".repeat(10_000)})).to_string();
     assert!((0..2000).any(|_| decoder.event(None, &more, &mut output).is_err()));
     let (mut decoder, mut output) = (MessageDecoder::new("m"), Output::default());
     let unknown = |n: u64| start(n, json!({"type": "unknown"})).to_string();

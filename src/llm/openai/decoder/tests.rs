@@ -286,7 +286,7 @@ fn an_answer_that_does_not_end_does_not_fill_the_memory() {
     assert!(failed(&|n| json!({"index": n, "id": n.to_string(), "function": {"name": "f"}})).is_some());
     let (mut decoder, mut output) = (ChatDecoder::new("m"), Output::default());
     let event =
-        json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "x".repeat(1000)}}]}}]});
+        json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "x".repeat(10_000)}}]}}]});
     assert!((0..2000).any(|_| decoder.event(None, &event.to_string(), &mut output).is_err()));
     let (mut decoder, mut output) = (ChatDecoder::new("m"), Output::default());
     let event = json!({"choices": [{"delta": {"content": "a", "reasoning": "b"}}]}).to_string();
