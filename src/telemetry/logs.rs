@@ -71,3 +71,18 @@ fn parse(filter: &str) -> Result<EnvFilter, InvalidFilter> {
     }
     Ok(parsed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tools_are_asked_is_logged_only_for_who_names_the_library() {
+        for (filter, quiet) in
+            [("info", true), ("debug", true), ("off", false), ("error", false), ("info,rmcp=debug", false)]
+        {
+            assert_eq!(parse(filter).unwrap().to_string().contains("rmcp=warn"), quiet, "{filter}");
+        }
+        assert!(parse("a=b=c").is_err());
+    }
+}

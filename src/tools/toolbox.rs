@@ -52,9 +52,15 @@ enum Shelf {
 #[derive(Default)]
 struct Cache {
     /// What was offered or refused last.
-    known: Vec<(Arc<dyn Tool>, Result<Arc<Validator>, String>)>,
+    known: Vec<Known>,
     /// What has been complained about.
     warned: HashSet<String>,
+}
+
+/// A tool that was looked at, with its schema if that is of use.
+struct Known {
+    tool: Arc<dyn Tool>,
+    validator: Option<Arc<Validator>>,
 }
 
 impl Toolbox {
@@ -104,10 +110,10 @@ impl Toolbox {
         }
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let Cache { known, warned } = &mut *cache;
-        let mut taken: Vec<(Arc<dyn Tool>, Result<Arc<Validator>, String>)> = Vec::new();
+        let mut taken: Vec<Known> = Vec::new();
         let mut names: HashSet<String> = HashSet::new();
         for tool in now {
-            if taken.iter().any(|(other, _)| Arc::ptr_eq(other, &tool)) {
+            if taken.iter().any(|other| Arc::ptr_eq(&other.tool, &tool)) {
                 continue;
             }
             let name = &tool.spec().name;
@@ -117,20 +123,24 @@ impl Toolbox {
                 }
                 continue;
             }
-            let validator = match known.iter().find(|(other, _)| Arc::ptr_eq(other, &tool)) {
-                Some((_, validator)) => validator.clone(),
-                None => Validator::new(&tool.spec().parameters).map(Arc::new).inspect_err(|error| {
-                    tracing::warn!(tool = %name, %error, "the tool is not offered: its schema cannot be used");
-                }),
+            let validator = match known.iter().find(|other| Arc::ptr_eq(&other.tool, &tool)) {
+                Some(known) => known.validator.clone(),
+                None => match Validator::new(&tool.spec().parameters) {
+                    Ok(validator) => Some(Arc::new(validator)),
+                    Err(error) => {
+                        tracing::warn!(tool = %name, error, "the tool is not offered: its schema cannot be used");
+                        None
+                    }
+                },
             };
-            if validator.is_ok() {
+            if validator.is_some() {
                 names.insert(name.clone());
             }
-            taken.push((tool, validator));
+            taken.push(Known { tool, validator });
         }
-        let offered = taken.iter().filter_map(|(tool, validator)| {
-            Some(OfferedTool { tool: tool.clone(), validator: validator.as_ref().ok()?.clone() })
-        });
+        let offered = taken
+            .iter()
+            .filter_map(|known| Some(OfferedTool { tool: known.tool.clone(), validator: known.validator.clone()? }));
         let offered = offered.collect();
         *known = taken;
         offered

@@ -216,6 +216,19 @@ async fn redirects_are_not_followed() {
     assert_eq!(service.asked().len(), 1);
 }
 
+/// The test above this one once more, in a process whose environment names a proxy.
+#[tokio::test]
+async fn proxies_that_the_environment_names_are_not_used() {
+    let mut test = tokio::process::Command::new(std::env::current_exe().unwrap());
+    test.args(["--exact", "http::redirects_are_not_followed"]);
+    for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+        test.env(name, "http://127.0.0.1:1");
+    }
+    let output = test.env_remove("NO_PROXY").env_remove("no_proxy").output().await.unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("1 passed"), "{told}");
+}
+
 #[tokio::test]
 async fn refusals_are_told_in_short_and_without_the_secret() {
     let service = Service::start().await;

@@ -1,6 +1,6 @@
 //! Tools that ask a web service, as the configuration declares them.
 //!
-//! A call is one request. Arguments stand in the [places of the address](template); those without a place go into
+//! A call is one request. Arguments stand in the places of the address; those without a place go into
 //! the body, as JSON, or into the query when the method has no body. A list in the query is repeated (`tag=a&tag=b`), an
 //! argument that is missing leaves its whole pair out.
 //!

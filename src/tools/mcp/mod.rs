@@ -9,7 +9,7 @@
 //! and at most 64 characters of it. A `prefix` goes before, for servers whose tools would clash. The first of
 //! several tools of a name is offered; the others are warned about.
 //!
-//! **Limits.** A process gets an environment of its own ([`child`]); results are cut ([`content`]); calls have a timeout,
+//! **Limits.** A process gets an environment of its own; results are cut; calls have a timeout,
 //! and one that nobody waits for any more is cancelled at the server. A server that was silent for the whole of a
 //! timeout is asked whether it is still there, and started again if it is not.
 

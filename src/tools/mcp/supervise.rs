@@ -43,8 +43,9 @@ pub(super) async fn supervise(
     mut stop: oneshot::Receiver<()>,
 ) {
     let server = options.name.as_str();
-    let mut pause = FIRST_PAUSE;
+    let mut pauses = Pauses(FIRST_PAUSE);
     loop {
+        let mut lived = Duration::ZERO;
         let opened = tokio::select! {
             opened = open(&options, &line, &listed) => opened,
             _ = &mut stop => return,
@@ -63,12 +64,11 @@ pub(super) async fn supervise(
                 line.set(Err(why.clone().unwrap_or_else(|| "it is stopped".to_owned())));
                 connection.close().await;
                 let Some(why) = why else { return };
-                if since.elapsed() >= LIVED {
-                    pause = FIRST_PAUSE;
-                }
+                lived = since.elapsed();
                 why
             }
         };
+        let pause = pauses.after(lived);
         tracing::warn!(server, why, again_in = ?pause, "the MCP server is not available");
         line.set(Err(why));
         settle(&listed);
@@ -76,7 +76,20 @@ pub(super) async fn supervise(
             () = sleep(pause) => {}
             _ = &mut stop => return,
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// How long to wait before the next start.
+struct Pauses(Duration);
+
+impl Pauses {
+    fn after(&mut self, lived: Duration) -> Duration {
+        if lived >= LIVED {
+            self.0 = FIRST_PAUSE;
+        }
+        let now = self.0;
+        self.0 = (now * 2).min(LONGEST_PAUSE);
+        now
     }
 }
 
@@ -172,4 +185,18 @@ async fn list(
 
 fn settle(listed: &watch::Sender<Listed>) {
     listed.send_modify(|listed| listed.settled = true);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_minute_and_begin_anew_after_a_life() {
+        let mut pauses = Pauses(FIRST_PAUSE);
+        let seconds: Vec<_> = (0..8).map(|_| pauses.after(Duration::from_secs(1)).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(pauses.after(LIVED), FIRST_PAUSE);
+        assert_eq!(pauses.after(Duration::ZERO), FIRST_PAUSE * 2);
+    }
 }
