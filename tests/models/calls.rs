@@ -1,0 +1,117 @@
+//! Tool calls, in all the ways in which providers write them, and what becomes of them.
+
+use serde_json::{Value, json};
+
+use crate::{
+    Models, chunk, data, heard,
+    provider::{Answer, Provider},
+};
+
+const TOOLS: &str = "tools = [\"calculator\"]\n";
+
+/// One piece of a call.
+fn piece(index: Option<usize>, id: Option<&str>, name: Option<&str>, arguments: Value) -> Value {
+    let mut piece = json!({ "function": {} });
+    if let Some(index) = index {
+        piece["index"] = index.into();
+    }
+    if let Some(id) = id {
+        piece["id"] = id.into();
+    }
+    if let Some(name) = name {
+        piece["function"]["name"] = name.into();
+    }
+    if !arguments.is_null() {
+        piece["function"]["arguments"] = arguments;
+    }
+    chunk(json!({ "tool_calls": [piece] }))
+}
+
+fn results(events: &[Value]) -> Vec<&str> {
+    let results = events.iter().filter(|event| event["type"] == "TOOL_CALL_RESULT");
+    let mut results: Vec<_> = results.map(|event| event["content"].as_str().unwrap()).collect();
+    results.sort_unstable();
+    results
+}
+
+#[tokio::test]
+async fn calls_come_in_many_ways_and_are_carried_out_in_the_same() {
+    let provider = Provider::start().await;
+    let models = Models::start(&provider, TOOLS);
+    let (name, one, two) = (Some("calculator"), r#"{"expression":"1+1"}"#, r#"{"expression":"2*3"}"#);
+    let half = |text: &str| (Value::from(&text[..9]), Value::from(&text[9..]));
+    let ((a, b), (c, d)) = (half(one), half(two));
+    for (what, chunks, expected) in [
+        ("whole", vec![piece(Some(0), Some("x"), name, one.into())], vec!["2"]),
+        (
+            "without an id",
+            vec![piece(Some(0), None, name, a.clone()), piece(Some(0), None, None, b.clone())],
+            vec!["2"],
+        ),
+        ("an empty id", vec![piece(Some(0), Some(""), name, one.into())], vec!["2"]),
+        ("an object", vec![piece(Some(0), Some("x"), name, json!({ "expression": "1+1" }))], vec!["2"]),
+        (
+            "without an index",
+            vec![piece(None, Some("x"), name, one.into()), piece(None, Some("y"), name, two.into())],
+            vec!["2", "6"],
+        ),
+        (
+            "interleaved",
+            vec![
+                piece(Some(0), Some("x"), name, a.clone()),
+                piece(Some(1), Some("y"), name, c.clone()),
+                piece(Some(0), None, None, b.clone()),
+                piece(Some(1), None, None, d.clone()),
+            ],
+            vec!["2", "6"],
+        ),
+        ("not finished", vec![piece(Some(0), Some("x"), name, a.clone())], vec!["Error"]),
+    ] {
+        provider.answer(Answer::openai(&chunks));
+        provider.answer(Answer::openai(&[chunk(json!({ "content": "So." }))]));
+        let events = models.ask(what).await;
+        assert_eq!(heard(&events), ("So.".to_owned(), None), "{what}");
+        let results = results(&events);
+        let told: Vec<_> =
+            results.iter().map(|result| if result.starts_with("Error") { "Error" } else { result }).collect();
+        assert_eq!(told, expected, "{what}");
+        // The provider gets each result beside its call.
+        let requests = provider.requests();
+        let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
+        let calls = messages.iter().filter_map(|message| message["tool_calls"].as_array()).flatten();
+        let calls: Vec<_> = calls.map(|call| call["id"].as_str().unwrap()).collect();
+        let answered: Vec<_> = messages.iter().filter_map(|message| message["tool_call_id"].as_str()).collect();
+        assert_eq!(calls, answered, "{what}");
+        assert!(!calls.contains(&""), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn where_the_bytes_are_split_makes_no_difference() {
+    let provider = Provider::start().await;
+    let models = Models::start(&provider, TOOLS);
+    let call = data(&piece(Some(0), Some("x"), Some("calculator"), r#"{"expression":"1+1"}"#.into()));
+    let text = format!("{}{}\r\n\r\n{call}", data(&chunk(json!({ "content": "né\"\\" }))), "data: {\"choices\":[]}");
+    // A character of two bytes, escapes, a line end and a name are split in some of them.
+    for size in [1, 2, 3, 7] {
+        let pieces = text.as_bytes().chunks(size).map(<[u8]>::to_vec);
+        provider.answer(Answer::stream(pieces).then("data: [DONE]\n\n"));
+        provider.answer(Answer::openai(&[chunk(json!({ "content": "!" }))]));
+        let events = models.ask("?").await;
+        assert_eq!(heard(&events), ("né\"\\!".to_owned(), None), "{size}");
+        assert_eq!(results(&events), ["2"], "{size}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_never_stops_calling_is_stopped() {
+    let provider = Provider::start().await;
+    let models = Models::start(&provider, "tools = [\"calculator\"]\nmax_steps = 3\n");
+    for _ in 0..3 {
+        let call = piece(Some(0), Some("same"), Some("calculator"), r#"{"expression":"1"}"#.into());
+        provider.answer(Answer::openai(&[call]));
+    }
+    let events = models.ask("?").await;
+    assert_eq!(heard(&events).1.as_deref(), Some("max_steps"));
+    assert_eq!(results(&events), ["1", "1", "1"]);
+}

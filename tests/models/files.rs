@@ -1,0 +1,79 @@
+//! The configurations that come with the server: each starts and answers, and says what it lacks.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::{
+    ask, chunk, heard, input,
+    provider::{Answer, Provider},
+    server::{BINARY, Process},
+};
+
+fn path(name: &str) -> String {
+    format!("{}/config/{name}.toml", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Anthropic's events for one word.
+fn message(text: &str) -> Answer {
+    Answer::anthropic(&[
+        json!({ "type": "message_start", "message": { "usage": { "input_tokens": 1, "output_tokens": 1 } } }),
+        json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
+        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": text } }),
+        json!({ "type": "content_block_stop", "index": 0 }),
+        json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 2 } }),
+        json!({ "type": "message_stop" }),
+    ])
+}
+
+#[tokio::test]
+async fn each_configuration_starts_and_answers() {
+    let everything = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/js/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+    );
+    let command = format!("[\"node\", {everything:?}, \"stdio\"]");
+    for (name, tools) in [
+        ("openai", &["current_time", "calculator"][..]),
+        ("anthropic", &["current_time", "calculator"]),
+        ("ollama", &["current_time", "calculator"]),
+        ("mcp", &["echo"]),
+        ("approval", &["get_weather", "book_trip", "writer"]),
+    ] {
+        let provider = Provider::start().await;
+        // The provider is ours, and what npx would download is here already. Nothing else of the file is changed.
+        let base = if name == "anthropic" { provider.url() } else { format!("{}/v1", provider.url()) };
+        let mut environment = vec![
+            ("AGUI_AGENTS__ASSISTANT__BASE_URL", &*base),
+            ("OPENAI_API_KEY", "sk-1"),
+            ("ANTHROPIC_API_KEY", "sk-2"),
+        ];
+        if name == "mcp" {
+            environment.push(("AGUI_MCP__EVERYTHING__COMMAND", &command));
+        }
+        let server = Process::start(&["--config", &path(name)], &environment);
+        let hello = chunk(json!({ "content": "Hello." }));
+        provider.answer(if name == "anthropic" { message("Hello.") } else { Answer::openai(&[hello]) });
+        assert_eq!(heard(&ask(&server.url, input("Hi")).await), ("Hello.".to_owned(), None), "{name}");
+        let offered = provider.requests()[0].body["tools"].to_string();
+        for tool in tools {
+            assert!(offered.contains(&format!("\"{tool}\"")), "{name}: {tool} of {offered}");
+        }
+    }
+}
+
+#[test]
+fn a_key_that_is_missing_is_said_with_its_place() {
+    for (name, variable, place) in [
+        ("openai", "OPENAI_API_KEY", "openai.toml:20:1"),
+        ("anthropic", "ANTHROPIC_API_KEY", "anthropic.toml:10:1"),
+        ("mcp", "OPENAI_API_KEY", "mcp.toml:12:1"),
+        ("approval", "OPENAI_API_KEY", "approval.toml:12:1"),
+    ] {
+        let mut command = Command::new(BINARY);
+        let output = command.args(["check", "--config", &path(name)]).env_remove(variable).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {told}");
+        assert!(told.contains(place) && told.contains(&format!("{variable} is not set")), "{name}: {told}");
+    }
+}

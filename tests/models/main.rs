@@ -1,0 +1,86 @@
+//! The command with a configuration of models, tools and agents: against a provider that misbehaves in every way, and
+//! as each of the configurations that come with it. Whatever the provider does, clients get a legal stream.
+
+#![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
+
+mod broken;
+mod calls;
+mod files;
+#[path = "../support/provider.rs"]
+mod provider;
+#[path = "../support/server.rs"]
+mod server;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::io::Write as _;
+
+use agui_server::protocol::{Event, RunAgentInput};
+use serde_json::{Value, json};
+use server::Process;
+use support::checker;
+
+/// What the server is given as the provider's key.
+const KEY: &str = "sk-test-2b80d53a9c6f41e7";
+
+/// The command, with this configuration.
+struct Models {
+    process: Process,
+    _file: tempfile::NamedTempFile,
+}
+
+impl Models {
+    /// An agent on the provider, which is given up soon when it is silent; `more` is more of the configuration.
+    fn start(provider: &provider::Provider, more: &str) -> Self {
+        let text = format!(
+            "[agents.assistant]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}/v1\"\n\
+             api_key_env = \"TEST_KEY\"\nidle_timeout_secs = 1\nmax_retries = 1\n{more}",
+            provider.url()
+        );
+        let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let path = file.path().to_str().unwrap().to_owned();
+        Self { process: Process::start(&["--config", &path], &[("TEST_KEY", KEY)]), _file: file }
+    }
+
+    async fn ask(&self, text: &str) -> Vec<Value> {
+        ask(&self.process.url, input(text)).await
+    }
+}
+
+fn input(text: &str) -> Value {
+    let thread = uuid::Uuid::new_v4().to_string();
+    json!({ "threadId": thread, "runId": "r", "messages": [{ "id": "m", "role": "user", "content": text }] })
+}
+
+/// The events of a run, which are a legal stream.
+async fn ask(url: &str, input: Value) -> Vec<Value> {
+    let client = reqwest::Client::new();
+    let response = client.post(format!("{url}/send-message")).json(&input).send().await.unwrap();
+    let body = response.text().await.unwrap();
+    assert!(body.ends_with("\n\n"), "{body:?}");
+    let frames = body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));
+    let events: Vec<Value> =
+        frames.map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap()).collect();
+    let typed: Vec<Event> = events.iter().map(|event| serde_json::from_value(event.clone()).unwrap()).collect();
+    let input: RunAgentInput = serde_json::from_value(input).unwrap();
+    checker::check(&input, &typed).unwrap_or_else(|fault| panic!("{fault}\n{body}"));
+    events
+}
+
+/// What was said, and the code of the error that ended it, if one did.
+fn heard(events: &[Value]) -> (String, Option<String>) {
+    let deltas = events.iter().filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT");
+    let said = deltas.map(|event| event["delta"].as_str().unwrap()).collect();
+    let last = events.last().unwrap();
+    (said, last["code"].as_str().map(str::to_owned))
+}
+
+/// A chunk of chat completions.
+fn chunk(delta: Value) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
+}
+
+fn data(chunk: &Value) -> String {
+    format!("data: {chunk}\n\n")
+}
