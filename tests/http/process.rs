@@ -10,7 +10,7 @@ use crate::{
 };
 
 fn client() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().build().unwrap()
+    agui_server::upstream::direct_client(&Default::default()).unwrap()
 }
 
 /// Runs a command that ends by itself: its exit code and what it said.
