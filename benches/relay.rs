@@ -111,7 +111,12 @@ async fn relay(upstream: String) {
         let frames = SseStream::from_byte_stream(answer.bytes_stream());
         events(frames.filter_map(async |frame| Some(Bytes::from(format!("data: {}\n\n", frame.unwrap().data?)))))
     }
-    listen(Router::new().route("/send-message", post(answer)).with_state((reqwest::Client::new(), upstream))).await;
+    listen(
+        Router::new()
+            .route("/send-message", post(answer))
+            .with_state((agui_server::upstream::client(&Default::default()).unwrap(), upstream)),
+    )
+    .await;
 }
 
 async fn server(upstream: &str) {
@@ -205,7 +210,7 @@ async fn measure() {
     let provider = Process::start(&["provider"]);
     let relay = Process::start(&["relay", &provider.url]);
     let server = Process::start(&["server", &provider.url]);
-    let client = reqwest::Client::new();
+    let client = agui_server::upstream::client(&Default::default()).unwrap();
 
     println!("| load | relay, µs of CPU per token | agui-server | ratio |\n|---|---|---|---|");
     for load in &LOADS {

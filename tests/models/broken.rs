@@ -79,7 +79,7 @@ async fn a_client_that_leaves_and_a_cancel_end_the_request_to_the_provider_withi
     let provider = Provider::start().await;
     let models = Models::start(&provider, "");
     let url = &models.process.url;
-    let client = reqwest::Client::new();
+    let client = agui_server::upstream::client(&Default::default()).unwrap();
     for detached in [false, true] {
         let slow = (0..1000).flat_map(|_| [word("a").into(), Step::Pause(Duration::from_millis(20))]);
         provider.answer(Answer::stream(slow));

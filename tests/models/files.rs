@@ -65,7 +65,7 @@ async fn each_configuration_starts_and_answers() {
 #[test]
 fn a_key_that_is_missing_is_said_with_its_place() {
     for (name, variable, place) in [
-        ("openai", "OPENAI_API_KEY", "openai.toml:20:1"),
+        ("openai", "OPENAI_API_KEY", "openai.toml:17:1"),
         ("anthropic", "ANTHROPIC_API_KEY", "anthropic.toml:10:1"),
         ("mcp", "OPENAI_API_KEY", "mcp.toml:12:1"),
         ("approval", "OPENAI_API_KEY", "approval.toml:12:1"),

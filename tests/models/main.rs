@@ -55,7 +55,7 @@ fn input(text: &str) -> Value {
 
 /// The events of a run, which are a legal stream.
 async fn ask(url: &str, input: Value) -> Vec<Value> {
-    let client = reqwest::Client::new();
+    let client = agui_server::upstream::client(&Default::default()).unwrap();
     let response = client.post(format!("{url}/send-message")).json(&input).send().await.unwrap();
     let body = response.text().await.unwrap();
     assert!(body.ends_with("\n\n"), "{body:?}");
