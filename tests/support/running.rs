@@ -44,6 +44,8 @@ impl Running {
             let _ = stopped.await;
         };
         tokio::spawn(server.serve_on(listener, shutdown));
+        // reqwest is built without a TLS provider, and asks for one even where it speaks plain HTTP.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { address, client, _stop: stop }
     }
