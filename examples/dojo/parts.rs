@@ -58,13 +58,13 @@ impl Decision {
     }
 }
 
-/// The newest call of a tool in the conversation.
-pub(crate) fn last_call<'a>(input: &'a RunAgentInput, tool: &str) -> Option<&'a ToolCall> {
-    let calls = input.messages.iter().rev().filter_map(|message| match message {
+/// The calls of a tool in the conversation, the newest first.
+pub(crate) fn calls<'a>(input: &'a RunAgentInput, tool: &'a str) -> impl Iterator<Item = &'a ToolCall> {
+    let newest_first = input.messages.iter().rev().filter_map(|message| match message {
         Message::Assistant(message) => Some(message.tool_calls().iter().rev()),
         _ => None,
     });
-    calls.flatten().find(|call| call.function.name == tool)
+    newest_first.flatten().filter(move |call| call.function.name == tool)
 }
 
 /// A call of a tool of the agent's own and its result, as messages.

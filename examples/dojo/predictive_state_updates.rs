@@ -14,7 +14,7 @@ use agui_server::{
 };
 use serde_json::{Value, json};
 
-use crate::parts::{Decision, Pace, last_call, last_result};
+use crate::parts::{Decision, Pace, calls, last_result};
 
 const WRITE: &str = "write_document_local";
 const NAMES: [&str; 5] = ["Rex", "Bella", "Momo", "Lupo", "Daisy"];
@@ -60,7 +60,7 @@ fn conclude(input: &RunAgentInput, decision: &Decision) -> Vec<Event> {
 
 /// The document that was proposed last.
 fn written(input: &RunAgentInput) -> Option<Value> {
-    let arguments = &last_call(input, WRITE)?.function.arguments;
+    let arguments = &calls(input, WRITE).next()?.function.arguments;
     serde_json::from_str::<Value>(arguments).ok()?.get("document").cloned()
 }
 
@@ -70,7 +70,7 @@ fn story(input: &RunAgentInput) -> String {
     let wish = input.last_user_text().unwrap_or_default();
     let named =
         wish.split_once(" named ").map(|(_, rest)| rest.split(['.', ',', '!']).next().unwrap_or_default().trim());
-    let turn = input.messages.len() % NAMES.len();
+    let turn = calls(input, WRITE).count() % NAMES.len();
     let (kind, name) = match named {
         Some(name) if !name.is_empty() => ("somebody", name),
         _ => ("a dog", NAMES[turn]),

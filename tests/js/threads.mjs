@@ -22,10 +22,10 @@ export const textOf = (events) =>
 export const countTo = (n) => range(1, n).join(" ");
 
 /** A server for the tests of a file, in which no client may find anything to complain of. */
-export function useServer() {
+export function useServer(start = startServer) {
   const used = {};
   let mocks;
-  before(async () => Object.assign(used, await startServer()));
+  before(async () => Object.assign(used, await start()));
   after(() => used.stop?.());
   beforeEach(() => (mocks = ["warn", "error"].map((method) => mock.method(console, method, () => {}))));
   afterEach(() => {
