@@ -10,7 +10,7 @@ use agui_server::{
         build::{TextMessage, ToolCall, interrupt},
         events,
     },
-    protocol::{Event, Interrupt, JsonObject, ResumeEntry, ResumeStatus, RunAgentInput, ToolCallId},
+    protocol::{Event, Interrupt, JsonObject, Message, ResumeEntry, ResumeStatus, RunAgentInput, ToolCallId},
 };
 use serde_json::{Value, json};
 
@@ -21,10 +21,9 @@ const ABOUT: &str = "meeting_";
 pub(crate) fn agent() -> impl Agent {
     |input: RunAgentInput, cx: RunContext| {
         if input.resume.is_empty() {
-            events(ask(&input, &cx))
-        } else {
-            events(input.resume.iter().flat_map(act).collect::<Vec<_>>())
+            return events(ask(&input, &cx));
         }
+        events(input.resume.iter().flat_map(|answer| act(answer, &input)).collect::<Vec<_>>())
     }
 }
 
@@ -46,15 +45,21 @@ fn ask(input: &RunAgentInput, cx: &RunContext) -> Vec<Event> {
     events
 }
 
-fn act(answer: &ResumeEntry) -> Vec<Event> {
-    let call = answer.interrupt_id.strip_prefix(ABOUT).map(ToolCallId::from);
+fn act(answer: &ResumeEntry, input: &RunAgentInput) -> Vec<Event> {
     let (result, text) = match chosen_time(answer) {
         Some(time) => (format!("scheduled for {time}"), format!("Done: the meeting is scheduled for {time}.")),
         None => ("declined".to_owned(), "All right, I have not scheduled anything.".to_owned()),
     };
-    let mut events: Vec<_> = call.map(|call| ToolCall::with_id(call, TOOL).result(result)).into_iter().collect();
+    let call = answer.interrupt_id.strip_prefix(ABOUT).map(ToolCallId::from);
+    // CopilotKit puts the answer into the conversation as the call's result, too. A call has one result.
+    let unanswered = call.filter(|call| !is_answered(call, input));
+    let mut events: Vec<_> = unanswered.map(|call| ToolCall::with_id(call, TOOL).result(result)).into_iter().collect();
     events.extend(TextMessage::whole(text));
     events
+}
+
+fn is_answered(call: &ToolCallId, input: &RunAgentInput) -> bool {
+    input.messages.iter().any(|message| matches!(message, Message::Tool(result) if result.tool_call_id == *call))
 }
 
 /// The time, if the answer is a yes.

@@ -312,6 +312,19 @@ for (const [what, answer, told, says] of [
   });
 }
 
+test("interrupt adds no second result to a call that the page has answered, as CopilotKit does", async () => {
+  const page = pageOf("interrupt");
+  await page.say("Schedule a 1:1 with Alice next week to review Q2 goals.");
+  const [{ id, toolCallId }] = page.pendingInterrupts;
+  const chosen = { chosen_time: "2026-12-01T10:00:00Z", chosen_label: "Tue, 10:00" };
+  const second = await result(page, { id: toolCallId }, chosen, { resume: [entry(id, chosen)] });
+  assert.deepEqual(inner(second), TEXT);
+  assert.match(textOf(second.events), /scheduled for Tue, 10:00\.$/);
+  assert.deepEqual(page.pendingInterrupts, []);
+  assert.deepEqual(rolesOf(page), ["user", "assistant", "tool", "assistant"]);
+  await page.requireStored();
+});
+
 test("interrupt refuses an answer that says nothing, and stays open", async () => {
   const page = pageOf("interrupt");
   await page.say("Book an intro call with the sales team to discuss pricing.");
