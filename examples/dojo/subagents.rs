@@ -2,6 +2,8 @@
 //!
 //! Each is announced, and everything it produces carries its invocation's id, so that a page can tell them apart
 //! although their words arrive interleaved. If the request says "fail", the second one does: the run goes on.
+//!
+//! Clients older than `@ag-ui/client` 0.0.59 do not know subagents' events, and fail at them.
 
 use agui_server::{
     agent::{

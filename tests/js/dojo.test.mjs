@@ -5,6 +5,8 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 
+import { HttpAgent as OldHttpAgent } from "client-0-0-59";
+
 import { asJson } from "./ids.mjs";
 import { example, start } from "./server.mjs";
 import { Page, entry, post, readThread, request, said, textOf, typesOf, useServer } from "./threads.mjs";
@@ -383,6 +385,33 @@ for (const [wish, types, code, message] of [
     const { runs } = await readThread(server, page.threadId);
     assert.deepEqual(runs.map(({ status }) => status), ["failed", "failed"]);
     if (wish === "secret") assert.match(server.log(), /the vault's door is open/, "the log has it");
+  });
+}
+
+// The dojo's pages stand on CopilotKit, which still has a client from before 1.0.
+for (const [feature, says] of [
+  ["agentic_chat", /^counting down: .*✓$/],
+  ["backend_tool_rendering", /"conditions":"sunny"/],
+  ["human_in_the_loop", undefined],
+  ["agentic_generative_ui", undefined],
+  ["tool_based_generative_ui", /^Haiku created$/],
+  ["shared_state", undefined],
+  ["predictive_state_updates", undefined],
+  ["reasoning", /sentences, which you can unfold above\.$/],
+  ["multimodal", /^There is no file/],
+  ["subagents", /^There is a flight at nine/],
+]) {
+  test(`${feature} is shown by a client from before AG-UI 1.0, too`, async () => {
+    const page = new OldHttpAgent({ url: `${server.url}/${feature}`, threadId: randomUUID() });
+    page.addMessage(said("Hi"));
+    const finished = [];
+    await page.runAgent({}, { onRunFinishedEvent: ({ event }) => void finished.push(event.type) });
+    assert.deepEqual(finished, ["RUN_FINISHED"]);
+    const stored = await readThread(server, page.threadId);
+    const shown = ({ role, content, toolCalls }) => asJson({ role, content, toolCalls });
+    assert.deepEqual(page.messages.map(shown), stored.messages.map(shown));
+    assert.deepEqual(asJson(page.state), stored.state);
+    if (says) assert.match(page.messages.at(-1).content, says);
   });
 }
 
