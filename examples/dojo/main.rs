@@ -8,8 +8,8 @@
 //! SERVER_STARTER_ALL_FEATURES_URL=http://127.0.0.1:8000 pnpm --dir apps/dojo dev    # in a checkout of AG-UI
 //! ```
 //!
-//! Then open `/server-starter-all-features/feature/agentic_chat` in the dojo. It knows the first seven of the
-//! features below there; for the others, add their paths to that entry in the dojo's `agents.ts` and `menu.ts`.
+//! Then open `/server-starter-all-features/feature/agentic_chat` in the dojo. It knows the
+//! first seven features there; for the others, add their paths to that entry in the dojo's `agents.ts` and `menu.ts`.
 //!
 //! Features take their time, so that one can watch. `PACE` is a factor of it: 0.5 is twice as fast, 0 is at once.
 //! Threads are kept in memory until the server ends.

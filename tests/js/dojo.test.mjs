@@ -8,12 +8,12 @@ import { test } from "node:test";
 import { HttpAgent as OldHttpAgent } from "client-0-0-59";
 
 import { asJson } from "./ids.mjs";
-import { example, start } from "./server.mjs";
+import { example } from "./server.mjs";
 import { Page, entry, post, readThread, request, said, textOf, typesOf, useServer } from "./threads.mjs";
 
 /** Pauses of a hundredth: a stream that comes in pieces, but soon. */
 const PACE = "0.01";
-const server = useServer(() => start(example("dojo"), ["0", PACE]));
+const server = useServer(() => ({ program: example("dojo"), args: ["0", PACE] }));
 
 const CALL = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"];
 const TEXT = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"];

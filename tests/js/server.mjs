@@ -74,15 +74,14 @@ function listening(child, log) {
 
 /**
  * Starts a server on a free port of the loopback.
- * @param {{ config?: string }} options `config`: the path of a configuration file
+ * @param {{ config?: string, program?: string, args?: string[] }} options `config`: the path of a configuration file;
+ *   `program`: another program than the server, with all its arguments, that names its address in its log as well
  */
-export function startServer({ config } = {}) {
-  return start(binary(), ["--listen", "127.0.0.1:0", ...(config ? ["--config", config] : [])]);
-}
-
-/** Starts a program that serves at an address which it names in its log. */
-export async function start(program, args) {
-  const child = spawn(program, args, { env: environment(), stdio: ["ignore", "ignore", "pipe"] });
+export async function startServer({ config, program, args } = {}) {
+  const child = spawn(program ?? binary(), args ?? ["--listen", "127.0.0.1:0", ...(config ? ["--config", config] : [])], {
+    env: environment(),
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   let text = "";
   child.stderr.setEncoding("utf8").on("data", (chunk) => (text += chunk));
   const log = () => text;

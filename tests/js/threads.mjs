@@ -21,11 +21,14 @@ export const textOf = (events) =>
 /** A count's answer: "1 2 … n". */
 export const countTo = (n) => range(1, n).join(" ");
 
-/** A server for the tests of a file, in which no client may find anything to complain of. */
-export function useServer(start = startServer) {
+/**
+ * A server for the tests of a file, in which no client may find anything to complain of.
+ * @param options what to start it with, asked for just before
+ */
+export function useServer(options = () => ({})) {
   const used = {};
   let mocks;
-  before(async () => Object.assign(used, await start()));
+  before(async () => Object.assign(used, await startServer(options())));
   after(() => used.stop?.());
   beforeEach(() => (mocks = ["warn", "error"].map((method) => mock.method(console, method, () => {}))));
   afterEach(() => {
