@@ -19,7 +19,7 @@ use crate::{
     agent::Agent,
     auth::{ApiKey, ApiKeys, Authenticator},
     config::{Config, ConfigError, Loaded},
-    http::{self, Connections, HttpOptions},
+    http::{self, AgentPath, Connections, HttpOptions},
     run::{RunLimits, Runner, RunnerBuilder, ThreadOptions, Threads},
     store::{Memory, Store},
     tools::ToolRegistry,
@@ -37,6 +37,7 @@ use crate::{
 /// ```
 pub struct Server {
     runner: RunnerBuilder,
+    paths: Vec<AgentPath>,
     threads: ThreadOptions,
     store: Option<Arc<dyn Store>>,
     auth: Authenticator,
@@ -60,6 +61,7 @@ impl Server {
         let config = Config::default();
         Self {
             runner: Runner::builder().limits(limits(&config)).max_concurrent(config.runs.max_concurrent),
+            paths: Vec::new(),
             threads: ThreadOptions::default(),
             store: Some(Arc::new(Memory::new())),
             auth: Authenticator::Open,
@@ -94,6 +96,7 @@ impl Server {
         }
         Ok(Self {
             runner,
+            paths: Vec::new(),
             threads: thread_options(config),
             store: Some(Arc::new(Memory::new())),
             auth: build_auth(&config.auth, origin)?,
@@ -108,6 +111,25 @@ impl Server {
     pub fn agent(mut self, name: &str, agent: impl Agent) -> Self {
         self.runner = self.runner.agent(name, Arc::new(agent));
         self
+    }
+
+    /// Serves an agent under a name, and at a path of your own choosing too, for a front end that has its
+    /// address already.
+    ///
+    /// ```
+    /// use agui_server::{Server, agent::{RunContext, build::TextMessage, events}, protocol::RunAgentInput};
+    ///
+    /// let sell = |_: RunAgentInput, _: RunContext| events(TextMessage::whole("We have two left."));
+    /// let router = Server::new().agent_at("/api/shop/chat", "clerk", sell).into_router();
+    /// // POST /api/shop/chat runs the same agent as POST /agents/clerk/send-message.
+    /// # let _ = router;
+    /// ```
+    ///
+    /// The path is written as axum's are. A server with one that is no path, or that is taken, panics when it
+    /// is made into a router or served: it begins with `/`, and is none of [the server's own](crate::http).
+    pub fn agent_at(mut self, path: &str, name: &str, agent: impl Agent) -> Self {
+        self.paths.push(AgentPath { path: path.to_owned(), agent: name.into() });
+        self.agent(name, agent)
     }
 
     /// Keeps threads in a store. Until then they are kept in memory.
@@ -169,7 +191,7 @@ impl Server {
     /// are then the application's business, as is shutting down.
     pub fn into_router(self) -> Router {
         let (runner, threads) = runs(self.runner, self.store, self.threads);
-        http::router(runner, threads, self.auth, self.http)
+        http::router(runner, threads, self.auth, self.http, self.paths)
     }
 
     /// Listens on an address and serves until the process is told to stop (SIGTERM or Ctrl-C), then lets
@@ -190,7 +212,7 @@ impl Server {
             threads.start();
         }
         self.tools.start();
-        let router = http::router(runner.clone(), threads, self.auth, self.http);
+        let router = http::router(runner.clone(), threads, self.auth, self.http, self.paths);
         if let Ok(address) = listener.local_addr() {
             tracing::info!(%address, "listening on http://{address}");
         }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `POST /send-message` | runs the default agent |
 //! | `POST /agents/{agent}/send-message` | runs an agent by name |
+//! | `POST` at an agent's own path, if it has one | runs that agent |
 //! | `GET /agents` | the agents that are served |
 //! | `GET /agents/{agent}/capabilities` | what one says about itself |
 //! | `GET /threads` | the caller's threads |
@@ -106,9 +107,27 @@ impl Default for HttpOptions {
     }
 }
 
+/// A path of its own that an agent answers at, beside the one that its name gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentPath {
+    /// The path, as axum's routes are written.
+    pub path: String,
+    /// The agent's name.
+    pub agent: Arc<str>,
+}
+
 /// The whole server as an axum router, to be served or mounted. Without `threads` it keeps nothing, and has none of
 /// the routes below `/threads`.
-pub fn router(runner: Arc<Runner>, threads: Option<Arc<Threads>>, auth: Authenticator, options: HttpOptions) -> Router {
+///
+/// # Panics
+/// When one of the `paths` is none, or is taken: by another one, or by a route of the server's own.
+pub fn router(
+    runner: Arc<Runner>,
+    threads: Option<Arc<Threads>>,
+    auth: Authenticator,
+    options: HttpOptions,
+    paths: Vec<AgentPath>,
+) -> Router {
     let app = App(Arc::new(AppInner { runner, threads, auth, options }));
     let public = Router::new().route("/healthz", get(health::alive)).route("/readyz", get(health::ready));
     let mut private = Router::new()
@@ -123,6 +142,9 @@ pub fn router(runner: Arc<Runner>, threads: Option<Arc<Threads>>, auth: Authenti
             .route("/threads/{thread}/connect", post(connect::connect))
             .route("/threads/{thread}/runs/{run}/events", get(follow::events))
             .route("/threads/{thread}/runs/{run}/cancel", post(threads::cancel));
+    }
+    for AgentPath { path, agent } in paths {
+        private = private.route(&path, send_message::agent_of(agent));
     }
     let routes = public
         .merge(middleware::authenticated(private, &app))

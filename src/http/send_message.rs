@@ -1,11 +1,14 @@
-//! `POST /send-message` and `POST /agents/{agent}/send-message`: a request becomes a run, and the run
-//! the response.
+//! `POST /send-message`, `POST /agents/{agent}/send-message`, and the paths that agents have of their own: a request
+//! becomes a run, and the run the response.
+
+use std::sync::Arc;
 
 use axum::{
     body::Body,
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, header},
     response::Response,
+    routing::{MethodRouter, post},
 };
 
 use serde_json::Value;
@@ -42,6 +45,11 @@ pub(super) async fn named_agent(
     request: Request,
 ) -> Result<Response, ApiError> {
     run(&app, Some(&agent), request).await
+}
+
+/// Runs this agent, at whatever path.
+pub(super) fn agent_of(name: Arc<str>) -> MethodRouter<App> {
+    post(async move |State(app): State<App>, request: Request| run(&app, Some(&name), request).await)
 }
 
 async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response, ApiError> {
