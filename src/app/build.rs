@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
+use super::remote::{build_remote, pass_headers};
 use crate::{
     agent::Agent,
     agents::{Echo, Script},
@@ -77,6 +78,7 @@ pub(super) fn build_agent(name: &str, agent: &config::Agent, origin: &Origin) ->
     match (agent.kind, &agent.script) {
         (AgentKind::Echo, _) => Ok(Arc::new(Echo)),
         (AgentKind::Script, Some(path)) => Ok(Arc::new(read_script(name, path, origin)?)),
+        (AgentKind::Remote, _) => build_remote(name, agent, origin),
         (AgentKind::Llm, _) => Err(origin.error(&["agents", name, "kind"], "this build has no models yet")),
         (AgentKind::Script, None) => Err(origin.error(&["agents", name], "kind = \"script\" needs `script`, a file")),
     }
@@ -132,6 +134,7 @@ pub(super) fn http_options(config: &Config) -> HttpOptions {
         body_timeout: Duration::from_secs(config.server.body_timeout_secs),
         cors: Cors { allow_localhost: config.cors.allow_localhost, allow_origins: config.cors.allow_origins.clone() },
         loopback_hosts_only: config.auth.mode != Some(AuthMode::ApiKey) && !config.auth.allow_unauthenticated,
+        pass_headers: pass_headers(config),
     }
 }
 

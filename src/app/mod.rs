@@ -1,6 +1,7 @@
 //! The one place where the parts are put together: from a configuration, or by hand.
 
 mod build;
+mod remote;
 
 use std::{io, sync::Arc, time::Duration};
 
