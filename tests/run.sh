@@ -127,8 +127,9 @@ start 'Python packages' python_packages
 step 'format' cargo fmt --check
 step 'build' cargo test --locked --no-run
 step 'Rust tests' rust_tests
-finish 'npm packages' && start 'the npm clients' real_clients
 finish 'Python packages' && start 'the Python models' python_models
+# After the Python packages: one of the suites has an agent that is written in Python.
+finish 'npm packages' && start 'the npm clients' real_clients
 step 'clippy' cargo clippy --locked --all-targets -- -D warnings
 step 'documentation' documentation
 for suite in 'the npm clients' 'the Python models'; do

@@ -21,11 +21,14 @@ export const textOf = (events) =>
 /** A count's answer: "1 2 … n". */
 export const countTo = (n) => range(1, n).join(" ");
 
-/** A server for the tests of a file, in which no client may find anything to complain of. */
-export function useServer() {
+/**
+ * A server for the tests of a file, in which no client may find anything to complain of.
+ * @param prepare what is to be done before it starts; answers the options it is started with
+ */
+export function useServer(prepare = () => ({})) {
   const used = {};
   let mocks;
-  before(async () => Object.assign(used, await startServer()));
+  before(async () => Object.assign(used, await startServer(await prepare())));
   after(() => used.stop?.());
   beforeEach(() => (mocks = ["warn", "error"].map((method) => mock.method(console, method, () => {}))));
   afterEach(() => {
