@@ -12,7 +12,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("encode", &["protocol"]),
     ("agent", &["protocol"]),
-    ("agents", &["agent", "protocol"]),
+    ("agents", &["agent", "protocol", "upstream"]),
     ("upstream", &[]),
     ("tools", &["protocol", "upstream"]),
     ("llm", &["agent", "tools", "protocol", "upstream"]),

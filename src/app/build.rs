@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use super::remote::pass_headers;
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
     config::{self, AuthMode, Config, ConfigError, Origin, StoreUrl},
@@ -104,6 +105,7 @@ pub(super) fn http_options(config: &Config) -> HttpOptions {
         body_timeout: Duration::from_secs(config.server.body_timeout_secs),
         cors: Cors { allow_localhost: config.cors.allow_localhost, allow_origins: config.cors.allow_origins.clone() },
         loopback_hosts_only: config.auth.mode != Some(AuthMode::ApiKey) && !config.auth.allow_unauthenticated,
+        pass_headers: pass_headers(config),
     }
 }
 

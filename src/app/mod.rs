@@ -2,6 +2,7 @@
 
 mod agents;
 mod build;
+mod remote;
 mod tools;
 
 use std::{io, sync::Arc, time::Duration};

@@ -7,6 +7,7 @@ mod agents;
 mod check;
 mod diagnose;
 mod load;
+mod remote;
 mod threads;
 mod tools;
 

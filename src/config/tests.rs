@@ -140,6 +140,30 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ("[agents.x]\nkind = \"script\"", "my.toml:1:9: agents.x: kind = \"script\" needs `script`, a file"),
         ("[agents.x]\nkind = \"echo\"\nscript = \"s\"", "my.toml:3:1: agents.x.script: only kind = \"script\" has"),
         ("[agents.x]\nkind = \"echo\"\nmodel = \"m\"", "my.toml:3:1: agents.x.model: only kind = \"llm\" has"),
+        (
+            "[agents.x]\nkind = \"echo\"\nidle_timeout_secs = 9",
+            "my.toml:3:1: agents.x.idle_timeout_secs: only kind = \"llm\" and kind = \"remote\" have",
+        ),
+        ("[agents.x]\nkind = \"llm\"\nurl = \"u\"", "my.toml:3:1: agents.x.url: only kind = \"remote\" has"),
+        ("[agents.x]\nkind = \"remote\"", "my.toml:1:9: agents.x: kind = \"remote\" needs `url`"),
+        ("[agents.x]\nkind = \"remote\"\nurl = \"h:80/\"", "my.toml:3:1: agents.x.url: this is no address"),
+        ("[agents.x]\nkind = \"remote\"\nurl = \"https://u:s@h/\"", "my.toml:3:1: agents.x.url: this is no address"),
+        (
+            "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\nidle_timeout_secs = 0",
+            "my.toml:4:1: agents.x.idle_timeout_secs: at least 1",
+        ),
+        (
+            "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\npass_headers = [\"a b\"]",
+            "my.toml:4:1: agents.x.pass_headers: \"a b\" is no name of a header",
+        ),
+        (
+            "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\npass_headers = [\"Transfer-Encoding\"]",
+            "my.toml:4:1: agents.x.pass_headers: `Transfer-Encoding` is about the connection",
+        ),
+        (
+            "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\nheaders_env = { X-A = \"A\" }\npass_headers = [\"x-a\"]",
+            "my.toml:5:1: agents.x.pass_headers: `x-a` is there twice",
+        ),
         ("[agents.x]\nkind = \"llm\"\nmodel = \"m\"", "my.toml:1:9: agents.x: kind = \"llm\" needs `provider`"),
         ("[agents.x]\nkind = \"llm\"\nprovider = \"openai\"", "my.toml:1:9: agents.x: kind = \"llm\" needs `model`"),
         (

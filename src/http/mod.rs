@@ -93,6 +93,8 @@ pub struct HttpOptions {
     /// Whether to refuse requests whose `Host` is not a loopback name: for a server that asks for no
     /// credentials, where the name is what tells a page of this machine from one that rebinds its DNS name.
     pub loopback_hosts_only: bool,
+    /// Names of request headers that agents may see. They see no others.
+    pub pass_headers: Vec<String>,
 }
 
 impl Default for HttpOptions {
@@ -103,6 +105,7 @@ impl Default for HttpOptions {
             body_timeout: Duration::from_secs(30),
             cors: Cors::default(),
             loopback_hosts_only: true,
+            pass_headers: Vec::new(),
         }
     }
 }

@@ -14,7 +14,7 @@ use axum::{
 use serde_json::Value;
 
 use super::{
-    App,
+    App, HttpOptions,
     body::RunBody,
     error::ApiError,
     extract::Path,
@@ -30,7 +30,7 @@ use crate::{
         decode::{Decoded, decode},
         judge_version,
     },
-    run::{OnDisconnect, Opened, RunRequest},
+    run::{Forwarded, OnDisconnect, Opened, RunRequest},
 };
 
 /// Runs the default agent.
@@ -73,19 +73,34 @@ async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response
     let legacy = is_legacy_client(&input, accept.iter());
     let encoder = Encoder::negotiate(accept.iter().filter_map(|value| value.to_str().ok()));
     let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
+    let forwarded = forwarded(options, &head.headers);
     let Some(threads) = app.threads() else {
-        let mut run = app.runner().start(slot, agent, input, principal);
+        let mut run = app.runner().start(slot, agent, input, principal).with_forwarded(forwarded);
         if legacy {
             run = run.for_legacy_client();
         }
         return Ok(stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))));
     };
     let on_disconnect = on_disconnect(&input)?;
-    let request = RunRequest { slot, agent, input, principal, on_disconnect, legacy_client: legacy };
+    let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect, legacy_client: legacy };
     Ok(match threads.open(request).await? {
         Opened::Foreground(run) => stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))),
         Opened::Detached(tail) => follow::respond(tail, encoder, follow::Cursors::No, options.keep_alive),
     })
+}
+
+/// The headers that some agent's configuration asks for, and no others.
+fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded {
+    let named = options.pass_headers.iter().flat_map(|name| {
+        headers.get_all(name).iter().filter_map(move |value| match std::str::from_utf8(value.as_bytes()) {
+            Ok(value) => Some((name.to_ascii_lowercase(), value.to_owned())),
+            Err(_) => {
+                tracing::warn!(header = name, "a header that agents may see is no UTF-8, and left out");
+                None
+            }
+        })
+    });
+    Forwarded::new(named)
 }
 
 /// What the request wants to happen when its client leaves.

@@ -31,7 +31,7 @@ pub use threads::{
 };
 pub use transcript::Transcript;
 
-pub use crate::agent::Principal;
+pub use crate::agent::{Forwarded, Principal};
 
 use std::task::{Context, Poll};
 

@@ -23,12 +23,12 @@ export const countTo = (n) => range(1, n).join(" ");
 
 /**
  * A server for the tests of a file, in which no client may find anything to complain of.
- * @param options what to start it with, asked for just before
+ * @param prepare what is to be done before it starts; answers the options it is started with
  */
-export function useServer(options = () => ({})) {
+export function useServer(prepare = () => ({})) {
   const used = {};
   let mocks;
-  before(async () => Object.assign(used, await startServer(options())));
+  before(async () => Object.assign(used, await startServer(await prepare())));
   after(() => used.stop?.());
   beforeEach(() => (mocks = ["warn", "error"].map((method) => mock.method(console, method, () => {}))));
   afterEach(() => {
