@@ -100,8 +100,8 @@ async fn an_event_that_is_not_ag_ui_is_named_by_its_number() {
                 .to_owned(),
             "event 2 (MESSAGES_SNAPSHOT): messages[0].content: ",
         ),
-        (format!("data: {}\n\n", "x".repeat(10_000)), "event 2: an event has more than 10000 bytes"),
-        (format!("data: {}", "x".repeat(10_000)), "event 2: an event has more than 10000 bytes"),
+        (format!("data: {}\n\n", "x".repeat(10_000)), "event 2: one event has more than 10000 bytes"),
+        (format!("data: {}", "x".repeat(10_000)), "event 2: one event has more than 10000 bytes"),
     ] {
         let last = failure(Answer::stream([Piece::Text(begun.clone()), Piece::Wait(20), Piece::Text(piece)])).await;
         let (code, message) = says(&last);

@@ -4,7 +4,6 @@
 //! run's own. What the endpoint need not have is what this server gives: authentication, threads, runs to come back to,
 //! limits, and a stream that is legal whatever happens.
 //!
-//! - `stream` reads Server-Sent Events, with limits.
 //! - `reader` reads AG-UI, strictly, and translates what is older than 1.0.
 //! - This file asks, and decides how the run ends.
 //!
@@ -20,7 +19,6 @@
 
 mod reader;
 mod request;
-mod stream;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -31,7 +29,6 @@ use tracing::Instrument as _;
 use self::{
     reader::{Malformed, Read, Reader},
     request::Endpoint,
-    stream::{Frames, StreamFault},
 };
 use crate::{
     agent::{Agent, AgentError, EventStream, RunContext, event_stream},
@@ -41,7 +38,10 @@ use crate::{
         event::{RunError, RunStarted},
         judge_version,
     },
-    upstream,
+    upstream::{
+        self,
+        events::{ServerEvents, StreamFault},
+    },
 };
 
 /// How long an endpoint may take to close a stream whose run has ended.
@@ -138,8 +138,12 @@ impl Agent for Remote {
             let mut reader = Reader::default();
             let ending = loop {
                 let Some(frame) = frames.next().await else { break Ending::Missing };
-                let data = frame.map_err(|fault| broken(fault, reader.next_number()))?;
-                match reader.read(&data).map_err(malformed)? {
+                let frame = frame.map_err(|fault| broken(fault, reader.next_number()))?;
+                // What the end of the stream cut off is no event, by the rules of the format.
+                if frame.last || frame.data.is_empty() {
+                    continue;
+                }
+                match reader.read(&frame.data).map_err(malformed)? {
                     Read::Nothing => {}
                     Read::Started(started) => check_started(&started, &cx),
                     Read::Event(event) => yield event,
@@ -207,7 +211,7 @@ fn broken(fault: StreamFault, number: u64) -> AgentError {
     match fault {
         StreamFault::Broken(_) => incomplete().caused_by(fault),
         StreamFault::Silent(_) => silent().caused_by(fault),
-        StreamFault::TooLong(_) | StreamFault::NoText => {
+        _ => {
             AgentError::new("remote_protocol", format!("the remote agent broke the protocol: event {number}: {fault}"))
         }
     }
@@ -223,7 +227,7 @@ fn malformed(malformed: Malformed) -> AgentError {
 
 /// Lets the endpoint end its response, behind the run's back: many do their housekeeping after the last event and take
 /// a closed connection for a client that left; and one that ended in order can be used again.
-fn close(mut frames: Frames) {
+fn close(mut frames: ServerEvents) {
     let closing = async move {
         let mut ignored = 0;
         let reading = async {

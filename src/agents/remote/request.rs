@@ -11,14 +11,14 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::{
-    RemoteError, RemoteOptions, silent,
-    stream::{Frames, Watch, frames},
-};
+use super::{RemoteError, RemoteOptions, silent};
 use crate::{
     agent::{AgentError, Forwarded},
     protocol::{PROTOCOL_VERSION, RunAgentInput, is_absent},
-    upstream::{self, ClientOptions},
+    upstream::{
+        self, ClientOptions,
+        events::{ServerEvents, Watch, events},
+    },
 };
 
 /// The media type of a stream.
@@ -69,7 +69,7 @@ impl Endpoint {
     }
 
     /// Sends a run, and answers with the stream that came back.
-    pub(super) async fn ask(&self, input: RunAgentInput, forwarded: &Forwarded) -> Result<Frames, AgentError> {
+    pub(super) async fn ask(&self, input: RunAgentInput, forwarded: &Forwarded) -> Result<ServerEvents, AgentError> {
         let body = serde_json::to_vec(&outgoing(input))?;
         let mut headers = self.headers.clone();
         for name in &self.pass {
@@ -91,7 +91,7 @@ impl Endpoint {
             Err(_) => return Err(silent()),
         };
         let response = judged(response).await?;
-        Ok(frames(response.bytes_stream().map(|piece| piece.map_err(reqwest::Error::without_url)), self.watch))
+        Ok(events(response, self.watch))
     }
 }
 
