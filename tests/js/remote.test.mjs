@@ -16,17 +16,23 @@ import { CONTINUE, Page, deltas, follow, post, readThread, said, textOf, typesOf
 const PYTHON = fileURLToPath(new URL("../.venv/bin/python", import.meta.url));
 const ENDPOINT = fileURLToPath(new URL("../py/endpoint.py", import.meta.url));
 
-let endpoint;
-let folder;
+// Before anything else: hooks of a file do not wait for each other.
+const { endpoint, folder, config } = await configured();
+const server = useServer(() => ({ config }));
+after(async () => {
+  endpoint.stdin.end();
+  if (endpoint.exitCode === null) await once(endpoint, "exit");
+  await rm(folder, { recursive: true });
+});
 
-/** Starts the endpoint, and answers the configuration of a server in front of it. */
+/** Starts the endpoint, and writes the configuration of a server in front of it. */
 async function configured() {
   const python = process.env.AGUI_PYTHON ?? PYTHON;
   assert.ok(existsSync(python), `there is no ${python}: tests/run.sh installs it, or name one in AGUI_PYTHON`);
-  endpoint = spawn(python, [ENDPOINT], { stdio: ["pipe", "pipe", "inherit"] });
+  const endpoint = spawn(python, [ENDPOINT], { stdio: ["pipe", "pipe", "inherit"] });
   const [line] = await once(endpoint.stdout.setEncoding("utf8"), "data");
   process.env.AGUI_TEST_UPSTREAM_TOKEN = "Bearer ours";
-  folder = await mkdtemp(join(tmpdir(), "agui-remote-"));
+  const folder = await mkdtemp(join(tmpdir(), "agui-remote-"));
   const config = join(folder, "remote.toml");
   const agent = `[agents.python]
 kind = "remote"
@@ -35,15 +41,8 @@ headers_env = { Authorization = "AGUI_TEST_UPSTREAM_TOKEN" }
 pass_headers = ["X-Tenant"]
 `;
   await writeFile(config, agent);
-  return { config };
+  return { endpoint, folder, config };
 }
-
-const server = useServer(configured);
-after(async () => {
-  endpoint?.stdin.end();
-  if (endpoint?.exitCode === null) await once(endpoint, "exit");
-  if (folder) await rm(folder, { recursive: true });
-});
 
 const OFFERED = [{ name: "pick_colour", description: "Picks a colour", parameters: { type: "object" } }];
 

@@ -23,12 +23,12 @@ export const countTo = (n) => range(1, n).join(" ");
 
 /**
  * A server for the tests of a file, in which no client may find anything to complain of.
- * @param prepare what is to be done before it starts; answers the options it is started with
+ * @param options what to start it with, asked for just before
  */
-export function useServer(prepare = () => ({})) {
+export function useServer(options = () => ({})) {
   const used = {};
   let mocks;
-  before(async () => Object.assign(used, await startServer(await prepare())));
+  before(async () => Object.assign(used, await startServer(options())));
   after(() => used.stop?.());
   beforeEach(() => (mocks = ["warn", "error"].map((method) => mock.method(console, method, () => {}))));
   afterEach(() => {

@@ -139,7 +139,7 @@ async fn the_log_tells_of_everything_that_was_left_out_and_of_nothing_twice() {
     let upstream = Upstream::new([Answer::events(&stream), Answer::status(422, "no \n such \u{1b}[31m field")]).await;
     let environment = [("AGUI_AGENTS__FAR__KIND", "remote"), ("AGUI_AGENTS__FAR__URL", &*upstream.url)];
     let process = Process::start(&["--log", "info"], &[&environment[..], &[("NO_COLOR", "1")]].concat());
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = agui_server::upstream::client(&Default::default()).unwrap();
     for last in ["RUN_FINISHED", "RUN_ERROR"] {
         let url = format!("{}/agents/far/send-message", process.url);
         let body = client.post(url).json(&input("Hello")).send().await.unwrap().text().await.unwrap();

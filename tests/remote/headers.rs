@@ -61,7 +61,7 @@ async fn a_configuration_names_the_endpoint_and_its_headers() {
     std::fs::write(&file, config).unwrap();
     let environment = [("UPSTREAM_TOKEN", "Bearer s3cret"), ("AGUI_LOG__LEVEL", "debug")];
     let process = Process::start(&["--config", file.to_str().unwrap()], &environment);
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = agui_server::upstream::client(&Default::default()).unwrap();
     for agent in ["a", "b"] {
         let url = format!("{}/agents/{agent}/send-message", process.url);
         let request = client.post(url).json(&input("Hello")).header("x-tenant", "acme").header("cookie", "c=s3cret");
