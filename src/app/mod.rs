@@ -1,6 +1,7 @@
 //! The one place where the parts are put together: from a configuration, or by hand.
 
 mod build;
+mod jwt;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -8,13 +9,15 @@ use axum::Router;
 use tokio::net::TcpListener;
 
 pub use self::build::OpenError;
-use self::build::{build_agent, build_auth, connections, http_options, limits, open_store, thread_options};
+use self::build::{
+    build_agent, build_auth, connections, http_options, limits, open_store, principal_limits, thread_options,
+};
 use crate::{
     agent::Agent,
-    auth::{ApiKey, ApiKeys, Authenticator},
+    auth::{ApiKey, ApiKeys, Authenticator, Jwt},
     config::{Config, ConfigError, Loaded},
     http::{self, Connections, HttpOptions},
-    run::{RunLimits, Runner, RunnerBuilder, ThreadOptions, Threads},
+    run::{PrincipalLimits, RunLimits, Runner, RunnerBuilder, ThreadOptions, Threads},
     store::{Memory, Store},
 };
 
@@ -75,7 +78,10 @@ impl Server {
     /// # Errors
     /// A [`ConfigError`], when a script or a key cannot be read.
     pub fn from_config(Loaded { config, origin }: &Loaded) -> Result<Self, ConfigError> {
-        let mut runner = Runner::builder().limits(limits(config)).max_concurrent(config.runs.max_concurrent);
+        let mut runner = Runner::builder()
+            .limits(limits(config))
+            .principal_limits(principal_limits(config))
+            .max_concurrent(config.runs.max_concurrent);
         for (name, agent) in &config.agents {
             runner = runner.agent(name.as_str(), build_agent(name, agent, origin)?);
         }
@@ -133,6 +139,20 @@ impl Server {
     pub fn api_keys(mut self, keys: impl IntoIterator<Item = ApiKey>) -> Self {
         self.auth = Authenticator::ApiKeys(ApiKeys::new(keys));
         self.http.loopback_hosts_only = false;
+        self
+    }
+
+    /// Lets in only who presents a token that this accepts, by whatever name the server is reached. The token's
+    /// subject is the principal, and owns the threads it begins.
+    pub fn jwt(mut self, jwt: Jwt) -> Self {
+        self.auth = Authenticator::Jwt(jwt);
+        self.http.loopback_hosts_only = false;
+        self
+    }
+
+    /// Limits how much of the server each principal may take. Without authentication there are none.
+    pub fn principal_limits(mut self, limits: PrincipalLimits) -> Self {
+        self.runner = self.runner.principal_limits(limits);
         self
     }
 

@@ -4,7 +4,7 @@
 //! token names a key that is not among them, for keys are changed. Anybody can make up such a token, so that happens
 //! only every so often, and whoever comes meanwhile waits for the one fetch. When a fetch fails, what was known stays.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use reqwest::{Client, StatusCode, header};
 use serde::Deserialize;
@@ -214,6 +214,18 @@ fn read(body: &[u8], algorithms: &[JwtAlgorithm]) -> Result<Vec<Named>, serde_js
     Ok(accepted.map(|named| Named { kid: named.kid, key: Arc::new(named.key) }).collect())
 }
 
+/// Whether what is fetched there is what was published: nobody may change it on the way.
+pub(super) fn is_safe(url: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(url) else { return false };
+    let is_loopback = match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback()),
+        None => false,
+    };
+    let is_bare = url.username().is_empty() && url.password().is_none();
+    is_bare && (url.scheme() == "https" || url.scheme() == "http" && is_loopback)
+}
+
 /// The key of a name, or the only one when there is no name. Names may be shared by keys for different algorithms.
 fn choose(keys: &[Named], kid: Option<&str>, algorithm: JwtAlgorithm) -> Result<Arc<VerifyingKey>, TokenFault> {
     let named = || keys.iter().filter(|named| kid.is_none() || named.kid.as_deref() == kid);
@@ -266,6 +278,17 @@ mod tests {
         assert!(choose(&keys, None, JwtAlgorithm::Es256).is_ok());
         let none = choose(&[], None, JwtAlgorithm::Rs256).map(|key| key.algorithm);
         assert_eq!(none, Err(TokenFault::UnknownKey), "worth a fetch");
+    }
+
+    #[test]
+    fn keys_are_not_fetched_where_anybody_could_change_them() {
+        for url in ["https://id.test/keys", "http://localhost:80/k", "http://127.0.0.1/k", "http://[::1]:1/k"] {
+            assert!(is_safe(url), "{url}");
+        }
+        for url in ["", "keys", "http://id.test/keys", "http://localhost.id.test/", "file:///k", "https://u:p@id.test/"]
+        {
+            assert!(!is_safe(url), "{url}");
+        }
     }
 
     #[test]

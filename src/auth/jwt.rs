@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     AuthError, crypto,
-    jwks::{Jwks, JwksOptions},
+    jwks::{Jwks, JwksOptions, is_safe},
     key::{JwtAlgorithm, KeyError, VerifyingKey},
 };
 
@@ -54,6 +54,9 @@ pub enum JwtError {
     /// The keys of a JWKS are for RS256 and ES256.
     #[error("a set of public keys has none for HS256")]
     SecretInSet,
+    /// The keys could be changed on the way.
+    #[error("an address with https is needed, without a password; http is for this machine alone")]
+    InsecureUrl,
     /// The HTTP client could not be made.
     #[error("cannot ask for keys: {0}")]
     Client(#[source] Arc<dyn std::error::Error + Send + Sync>),
@@ -144,13 +147,16 @@ impl Jwt {
     /// The keys are fetched when the first token comes.
     ///
     /// # Errors
-    /// When HS256 is named, or HTTPS cannot be set up.
+    /// When the address is neither `https` nor one of this machine, HS256 is named, or HTTPS cannot be set up.
     pub fn from_jwks(
         url: &str,
         algorithms: &[JwtAlgorithm],
         fetching: JwksOptions,
         options: JwtOptions,
     ) -> Result<Self, JwtError> {
+        if !is_safe(url) {
+            return Err(JwtError::InsecureUrl);
+        }
         let algorithms = match algorithms {
             [] => vec![JwtAlgorithm::Rs256, JwtAlgorithm::Es256],
             some if some.contains(&JwtAlgorithm::Hs256) => return Err(JwtError::SecretInSet),

@@ -180,7 +180,6 @@ mod tests {
                 }
                 Err(other) => panic!("{other}"),
             }
-            // The second run of each minute comes late, so that it has to count for what follows.
             advance(Duration::from_secs(1)).await;
         }
         assert_eq!(begun.len(), 20);
