@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Certificate, Client, redirect::Policy};
+use reqwest::{Certificate, Client, ClientBuilder, redirect::Policy};
 
 /// How long connecting may take, if nothing else was said.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,6 +30,19 @@ impl Default for ClientOptions {
 /// # Errors
 /// When TLS cannot be set up.
 pub fn client(options: &ClientOptions) -> reqwest::Result<Client> {
+    builder(options).build()
+}
+
+/// A client that goes straight to the host it is given: no proxy that the environment names is used. For hosts that a
+/// model has a say in, which may be inside of one's own network.
+///
+/// # Errors
+/// When TLS cannot be set up.
+pub fn direct_client(options: &ClientOptions) -> reqwest::Result<Client> {
+    builder(options).no_proxy().build()
+}
+
+fn builder(options: &ClientOptions) -> ClientBuilder {
     // Fails when there is one already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().filter_map(|der| Certificate::from_der(der).ok());
@@ -39,5 +52,4 @@ pub fn client(options: &ClientOptions) -> reqwest::Result<Client> {
         .tcp_nodelay(true)
         .tls_certs_merge(roots)
         .user_agent(concat!("agui-server/", env!("CARGO_PKG_VERSION")))
-        .build()
 }

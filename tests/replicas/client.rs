@@ -15,7 +15,7 @@ pub(crate) struct Replica {
 impl Replica {
     pub(crate) fn start(environment: &[(&str, &str)]) -> Self {
         let process = Process::start(&["--log", "warn,agui_server=info"], environment);
-        Self { process, client: reqwest::Client::builder().no_proxy().build().unwrap() }
+        Self { process, client: agui_server::upstream::direct_client(&Default::default()).unwrap() }
     }
 
     /// Ends the process as if the machine had failed.

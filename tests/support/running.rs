@@ -44,7 +44,7 @@ impl Running {
             let _ = stopped.await;
         };
         tokio::spawn(server.serve_on(listener, shutdown));
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = agui_server::upstream::direct_client(&Default::default()).unwrap();
         Self { address, client, _stop: stop }
     }
 
