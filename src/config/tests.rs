@@ -46,8 +46,8 @@ fn the_default_file_lists_every_option() {
     {
         let text = if section.is_empty() { "x = 1".to_owned() } else { format!("[{section}]\nx = 1") };
         let error = toml::from_str::<Config>(&text).unwrap_err().message().to_owned();
-        let parts = section.split('.').filter(|part| !part.is_empty());
-        let listed = parts.fold(Some(&table), |table, part| table?[part].as_table());
+        let mut parts = section.split('.').filter(|part| !part.is_empty());
+        let listed = parts.try_fold(&table, |table, part| table[part].as_table());
         for option in error.split('`').skip(3).step_by(2) {
             // What has no default is shown as a comment.
             let shown = section == "auth.jwt" && DEFAULTS.contains(&format!("\n#   {option} = "));
