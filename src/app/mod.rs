@@ -49,7 +49,7 @@ impl Default for Server {
 
 impl Server {
     /// A server without agents, with the default options and without authentication: it answers only
-    /// requests to a loopback name until it has [keys](Self::api_keys) or
+    /// requests to a loopback name until it has [keys](Self::api_keys), checks [tokens](Self::jwt), or has
     /// [other options](Self::http_options).
     pub fn new() -> Self {
         let config = Config::default();

@@ -1,6 +1,7 @@
 //! Who may use the server.
 //!
-//! Knows nothing of HTTP beyond the text of an `Authorization` header, and nothing of runs.
+//! Of the request it knows the text of the `Authorization` header alone, and of runs nothing. Keys are compared, and
+//! tokens checked, here; only the public keys of an identity provider are asked for elsewhere.
 
 mod api_key;
 mod crypto;

@@ -155,6 +155,9 @@ async fn the_example_is_served_with_keys_from_an_address() {
     };
     let body = run(rs256("rsa", "a", &claims("ada"))).await.unwrap().text().await.unwrap();
     assert!(body.contains("How can I help you?"), "{body}");
+    // By any name, for there are credentials.
+    let by_name = client.get(format!("{}/healthz", process.url)).header(header::HOST, "agents.example.com");
+    assert_eq!(by_name.send().await.unwrap().status(), 200);
     let expired = rs256("rsa", "a", &with(claims("ada"), "exp", from_now(-60)));
     assert_eq!(run(expired).await.unwrap().status(), 401);
     // The limits of the example: ada has had one of her 30 runs.
