@@ -18,7 +18,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("llm", &["agent", "tools", "protocol", "upstream"]),
     ("store", &["protocol"]),
     ("run", &["agent", "store", "protocol"]),
-    ("auth", &[]),
+    ("auth", &["upstream"]),
     ("config", &[]),
     ("telemetry", &[]),
     ("http", &["run", "store", "auth", "encode", "protocol", "telemetry"]),

@@ -2,6 +2,7 @@
 
 mod agents;
 mod build;
+mod jwt;
 mod remote;
 mod tools;
 
@@ -13,15 +14,15 @@ use tokio::net::TcpListener;
 pub use self::build::OpenError;
 use self::{
     agents::build_agents,
-    build::{build_auth, connections, http_options, limits, open_store, thread_options},
+    build::{build_auth, connections, http_options, limits, open_store, principal_limits, thread_options},
     tools::build_tools,
 };
 use crate::{
     agent::Agent,
-    auth::{ApiKey, ApiKeys, Authenticator},
+    auth::{ApiKey, ApiKeys, Authenticator, Jwt},
     config::{Config, ConfigError, Loaded},
     http::{self, AgentPath, Connections, HttpOptions},
-    run::{RunLimits, Runner, RunnerBuilder, ThreadOptions, Threads},
+    run::{PrincipalLimits, RunLimits, Runner, RunnerBuilder, ThreadOptions, Threads},
     store::{Memory, Store},
     tools::ToolRegistry,
 };
@@ -56,7 +57,7 @@ impl Default for Server {
 
 impl Server {
     /// A server without agents, with the default options and without authentication: it answers only
-    /// requests to a loopback name until it has [keys](Self::api_keys) or
+    /// requests to a loopback name until it has [keys](Self::api_keys), checks [tokens](Self::jwt), or has
     /// [other options](Self::http_options).
     pub fn new() -> Self {
         let config = Config::default();
@@ -88,7 +89,10 @@ impl Server {
     /// A [`ConfigError`], when a script or a key cannot be read.
     pub fn from_config(Loaded { config, origin }: &Loaded) -> Result<Self, ConfigError> {
         let tools = build_tools(config, origin)?;
-        let mut runner = Runner::builder().limits(limits(config)).max_concurrent(config.runs.max_concurrent);
+        let mut runner = Runner::builder()
+            .limits(limits(config))
+            .principal_limits(principal_limits(config))
+            .max_concurrent(config.runs.max_concurrent);
         for (name, agent) in build_agents(config, &tools, origin)? {
             runner = runner.agent(name, agent);
         }
@@ -167,6 +171,20 @@ impl Server {
     pub fn api_keys(mut self, keys: impl IntoIterator<Item = ApiKey>) -> Self {
         self.auth = Authenticator::ApiKeys(ApiKeys::new(keys));
         self.http.loopback_hosts_only = false;
+        self
+    }
+
+    /// Lets in only who presents a token that this accepts, by whatever name the server is reached. The token's
+    /// subject is the principal, and owns the threads it begins.
+    pub fn jwt(mut self, jwt: Jwt) -> Self {
+        self.auth = Authenticator::Jwt(jwt);
+        self.http.loopback_hosts_only = false;
+        self
+    }
+
+    /// Limits how much of the server each principal may take. Without authentication there are none.
+    pub fn principal_limits(mut self, limits: PrincipalLimits) -> Self {
+        self.runner = self.runner.principal_limits(limits);
         self
     }
 

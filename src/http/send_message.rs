@@ -59,8 +59,9 @@ async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response
     })?;
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
+    let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
     // The right to run is taken before the body is read: it also bounds how many bodies are in memory.
-    let slot = app.runner().reserve()?;
+    let slot = app.runner().reserve_for(principal.as_ref())?;
     let options = app.options();
     let body = read_body::read(body, Limits::of(options, &head.headers)).await?;
     let Decoded { input, dropped } = decode(&body)?;
@@ -72,7 +73,6 @@ async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response
     let accept = head.headers.get_all(header::ACCEPT);
     let legacy = is_legacy_client(&input, accept.iter());
     let encoder = Encoder::negotiate(accept.iter().filter_map(|value| value.to_str().ok()));
-    let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
     let forwarded = forwarded(options, &head.headers);
     let Some(threads) = app.threads() else {
         let mut run = app.runner().start(slot, agent, input, principal).with_forwarded(forwarded);
