@@ -4,7 +4,7 @@ use agui_server::{Server, agents::Echo};
 use serde_json::{Value, json};
 
 use crate::{
-    ask, ask_and_leave, ask_detached, puppet, refusal,
+    ask, ask_and_leave, ask_detached, puppet, read_until, refusal, said,
     support::{Running, events},
     types,
 };
@@ -72,4 +72,20 @@ async fn a_client_that_comes_back_gets_the_thread_and_what_still_runs() {
     assert_eq!(joined[1]["messages"].as_array().unwrap().len(), 3, "with the question that is being answered");
     let missing = server.post("/threads/none/connect").send().await.unwrap();
     assert_eq!(refusal(missing).await, (404, "unknown_thread".to_owned()));
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_at_once_finds_what_was_said_before_it_left() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("a", agent)).await;
+    for number in 0..10 {
+        let thread = format!("back-{number}");
+        let mut stream = server.raw_run(&ask(&thread, "r", "m", "Hello?")).await;
+        strings.send("Hi".to_owned()).unwrap();
+        read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_CONTENT")).await;
+        drop(stream);
+        let body = server.post(&format!("/threads/{thread}/connect")).send().await.unwrap().text().await.unwrap();
+        let snapshot = &events(&body)[1];
+        assert_eq!(said(snapshot), ["user: Hello?", "assistant: Hi"], "{body}");
+    }
 }

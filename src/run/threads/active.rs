@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
+
+use tokio::{sync::watch, time::timeout};
 
 use crate::{
     protocol::{RunId, ThreadId},
@@ -22,6 +25,17 @@ pub(super) struct ActiveRun {
     pub(super) control: Arc<RunControl>,
     /// The log of a detached run.
     pub(super) log: Option<Arc<LiveLog>>,
+    phase: watch::Sender<Phase>,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum Phase {
+    Running,
+    /// Its client has left, and what came of it is being stored.
+    Left,
+    /// It is stored.
+    Over,
 }
 
 /// A run's entry; dropping it takes the run out.
@@ -51,13 +65,46 @@ impl ActiveRuns {
 }
 
 impl ActiveRun {
+    pub(super) fn new(
+        lease: Lease,
+        owner: Option<String>,
+        control: Arc<RunControl>,
+        log: Option<Arc<LiveLog>>,
+    ) -> Self {
+        Self { lease, owner, control, log, phase: watch::Sender::new(Phase::Running) }
+    }
+
+    /// Says that the client has left.
+    pub(super) fn left(&self) {
+        self.phase.send_if_modified(|phase| std::mem::replace(phase, Phase::Left) == Phase::Running);
+    }
+
+    /// Waits until what came of the run is stored: for `patience`, if its client has left, or leaves within
+    /// `notice`. Who comes back to a thread may be quicker than the end of the run that they left.
+    pub(super) async fn settled(&self, notice: Duration, patience: Duration) {
+        let mut phase = self.phase.subscribe();
+        let reached = async |phase: &mut watch::Receiver<Phase>, at_least, within| {
+            timeout(within, phase.wait_for(|phase| *phase >= at_least)).await.is_ok()
+        };
+        if reached(&mut phase, Phase::Left, notice).await {
+            reached(&mut phase, Phase::Over, patience).await;
+        }
+    }
+
     pub(super) fn run_id(&self) -> &RunId {
         &self.lease.run_id
     }
 }
 
+impl Registration {
+    pub(super) fn run(&self) -> &Arc<ActiveRun> {
+        &self.run
+    }
+}
+
 impl Drop for Registration {
     fn drop(&mut self) {
+        self.run.phase.send_replace(Phase::Over);
         let mut runs = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
         let thread = &self.run.lease.thread_id;
         if runs.get(thread).is_some_and(|run| Arc::ptr_eq(run, &self.run)) {

@@ -2,12 +2,16 @@
 
 use std::{
     future::poll_fn,
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use futures::future::BoxFuture;
 
-use super::recorded::{Recorded, Step};
+use super::{
+    active::ActiveRun,
+    recorded::{Recorded, Step},
+};
 use crate::{
     protocol::{Event, event::RunError},
     run::{
@@ -23,6 +27,7 @@ use crate::{
 pub struct ForegroundRun {
     stage: Option<Stage>,
     span: tracing::Span,
+    active: Arc<ActiveRun>,
 }
 
 enum Stage {
@@ -35,8 +40,8 @@ type Commit = BoxFuture<'static, Result<(), StoreError>>;
 
 impl ForegroundRun {
     pub(super) fn new(recorded: Recorded) -> Self {
-        let span = recorded.run().span().clone();
-        Self { stage: Some(Stage::Running(Box::new(recorded))), span }
+        let (span, active) = (recorded.run().span().clone(), recorded.hold.registration.run().clone());
+        Self { stage: Some(Stage::Running(Box::new(recorded))), span, active }
     }
 }
 
@@ -91,6 +96,7 @@ impl Drive for ForegroundRun {
 impl Drop for ForegroundRun {
     fn drop(&mut self) {
         let Some(stage) = self.stage.take() else { return };
+        self.active.left();
         // Without a runtime the process is about to end, and the next one closes the run.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(tracing::Instrument::instrument(abandon(stage), self.span.clone()));

@@ -330,7 +330,7 @@ struct BegunRun {
 impl BegunRun {
     fn hold(&mut self, control: Arc<crate::run::RunControl>, log: Option<Arc<LiveLog>>) -> Option<Hold> {
         let turn = self.turn.take()?;
-        let active = ActiveRun { lease: self.lease.clone(), owner: self.owner.clone(), control, log };
+        let active = ActiveRun::new(self.lease.clone(), self.owner.clone(), control, log);
         let registration: Registration = self.threads.active.enter(active);
         Some(Hold { threads: self.threads.clone(), lease: self.lease.clone(), registration, turn })
     }

@@ -14,6 +14,8 @@ use crate::{
 
 /// How long a deleted thread's run may take to end by itself.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+/// How long a client may have left without the server having noticed.
+const NOTICE: Duration = Duration::from_millis(250);
 /// How often it is looked for.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -68,8 +70,24 @@ impl Threads {
     /// # Errors
     /// A [`LookupError`].
     pub async fn thread(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<Thread, LookupError> {
+        let thread = self.own(owner, id).await?;
+        if thread.active_run.is_some() && self.settled(id, Duration::ZERO).await {
+            return self.own(owner, id).await;
+        }
+        Ok(thread)
+    }
+
+    async fn own(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<Thread, LookupError> {
         let thread = self.store.thread(id).await?;
         thread.filter(|thread| thread.owner.as_deref() == owner.map(Principal::name)).ok_or(LookupError::NoThread)
+    }
+
+    /// Waits for the end of a run in this process whose client left, or leaves within `notice`. Answers whether
+    /// there was a run to wait for.
+    async fn settled(&self, id: &ThreadId, notice: Duration) -> bool {
+        let Some(active) = self.active.of(id).filter(|active| active.log.is_none()) else { return false };
+        active.settled(notice, LAST_WORDS).await;
+        true
     }
 
     /// The newest runs of a thread.
@@ -145,7 +163,11 @@ impl Threads {
                 Some(run) => self.store.run(&found.id, run).await?.filter(|run| run.detached),
                 None => None,
             };
-            let Some(record) = record else { return Ok(Connection { thread: found, running: None }) };
+            let Some(record) = record else {
+                let waited = found.active_run.is_some() && self.settled(thread, NOTICE).await;
+                let thread = if waited { self.own(owner, thread).await? } else { found };
+                return Ok(Connection { thread, running: None });
+            };
             // With its first event in the log the run has stored what it began with, which `found` may be older than.
             let begun = self.store.events(&record.thread_id, &record.run_id, 0, 1).await?;
             if begun.is_some_and(|log| !log.events.is_empty()) || Instant::now() >= deadline {
