@@ -1,0 +1,79 @@
+//! Statements for many rows at once.
+//!
+//! A statement costs two switches between threads whatever it does, so rows go in by the dozen: in a few fixed
+//! numbers, for each statement is prepared once.
+
+use std::sync::OnceLock;
+
+use super::Dialect;
+
+/// How many rows a statement takes. A group of any size up to twice the first is a handful of statements.
+const SIZES: [usize; 8] = [128, 64, 32, 16, 8, 4, 2, 1];
+
+/// The most rows that go in one statement.
+pub(super) const MOST: usize = SIZES[0];
+
+/// A statement with a list of rows in it.
+pub(super) struct Many {
+    before: &'static str,
+    row: &'static str,
+    after: &'static str,
+    made: [OnceLock<[&'static str; SIZES.len()]>; 2],
+}
+
+impl Many {
+    /// `row` is one of the rows that are listed between the rest; in it `?` stands for a text and `#` for a number.
+    pub(super) const fn new(before: &'static str, row: &'static str, after: &'static str) -> Self {
+        Self { before, row, after, made: [OnceLock::new(), OnceLock::new()] }
+    }
+
+    /// The statement for the first of `items` and how many it takes; none when there are no items.
+    pub(super) fn of<'i, T>(&self, dialect: Dialect, items: &'i [T]) -> Option<(&'static str, &'i [T], &'i [T])> {
+        let at = SIZES.iter().position(|size| *size <= items.len())?;
+        let (these, rest) = items.split_at(SIZES[at]);
+        Some((self.statements(dialect)[at], these, rest))
+    }
+
+    fn statements(&self, dialect: Dialect) -> &[&'static str; SIZES.len()] {
+        self.made[usize::from(dialect == Dialect::Postgres)].get_or_init(|| {
+            // Made once and kept for as long as the program runs.
+            SIZES.map(|rows| {
+                let rows = self.rows(rows, dialect);
+                &*format!("{}{rows}{}", self.before, self.after_in(dialect)).leak()
+            })
+        })
+    }
+
+    /// Parameters are numbered, but in SQLite they are `?`: it looks for a parameter's number among all of the
+    /// statement, for each, and hundreds are too many for that.
+    fn rows(&self, rows: usize, dialect: Dialect) -> String {
+        let (mut text, mut number) = (String::new(), 0);
+        for row in 0..rows {
+            text.push_str(if row == 0 { "" } else { ", " });
+            for c in self.row.chars() {
+                if !matches!(c, '?' | '#') {
+                    text.push(c);
+                    continue;
+                }
+                number += 1;
+                let parameter = match dialect {
+                    Dialect::Sqlite => "?".to_owned(),
+                    Dialect::Postgres => format!("${number}"),
+                };
+                text.push_str(&if c == '#' { format!("CAST({parameter} AS BIGINT)") } else { parameter });
+            }
+        }
+        text
+    }
+
+    /// What locks rows, which SQLite's transactions have done already, is marked by braces.
+    fn after_in(&self, dialect: Dialect) -> String {
+        match dialect {
+            Dialect::Postgres => self.after.replace(['{', '}'], ""),
+            Dialect::Sqlite => match (self.after.find('{'), self.after.find('}')) {
+                (Some(from), Some(to)) => format!("{}{}", &self.after[..from], &self.after[to + 1..]),
+                _ => self.after.to_owned(),
+            },
+        }
+    }
+}
