@@ -20,10 +20,14 @@ use super::{
 use crate::store::{Begin, Lease, NewRun, RunRecord, RunStatus, StoreError, Thread, ThreadContent};
 
 static TAKE: Many = Many::new(
-    "INSERT INTO agui_threads AS t (thread_key, thread_id, owner_key, owner_id, agent, token, run_key, run_id, \
-        holder, lease_until, cancel, version, open_interrupts, created_at, updated_at) VALUES ",
-    "(?, ?, ?, ?, ?, #, ?, ?, ?, #, 0, 0, 0, #, #)",
-    " ON CONFLICT (thread_key) DO UPDATE SET \
+    "WITH v (thread_key, thread_id, owner_key, owner_id, agent, token, run_key, run_id, holder, lease_until, now) \
+     AS (VALUES ",
+    "(?, ?, ?, ?, ?, #, ?, ?, ?, #, #)",
+    ") INSERT INTO agui_threads AS t (thread_key, thread_id, owner_key, owner_id, agent, token, run_key, run_id, \
+        holder, lease_until, cancel, version, open_interrupts, created_at, updated_at) \
+     SELECT v.thread_key, v.thread_id, v.owner_key, v.owner_id, v.agent, v.token, v.run_key, v.run_id, \
+        v.holder, v.lease_until, 0, 0, 0, v.now, v.now FROM v WHERE v.thread_key IS NOT NULL \
+     ON CONFLICT (thread_key) DO UPDATE SET \
         agent = excluded.agent, token = t.token + 1, run_key = excluded.run_key, \
         run_id = excluded.run_id, holder = excluded.holder, lease_until = excluded.lease_until, cancel = 0, \
         updated_at = excluded.updated_at \
@@ -32,9 +36,12 @@ static TAKE: Many = Many::new(
 );
 
 static RECORD: Many = Many::new(
-    "INSERT INTO agui_runs (thread_key, run_key, run_id, agent, detached, status, started_at, events, has_log) VALUES ",
-    "(?, ?, ?, ?, #, 'running', #, 0, 0)",
-    " ON CONFLICT (thread_key, run_key) DO NOTHING RETURNING thread_key, run_number",
+    "WITH v (thread_key, run_key, run_id, agent, detached, started_at) AS (VALUES ",
+    "(?, ?, ?, ?, #, #)",
+    ") INSERT INTO agui_runs (thread_key, run_key, run_id, agent, detached, status, started_at, events, has_log) \
+     SELECT v.thread_key, v.run_key, v.run_id, v.agent, v.detached, 'running', v.started_at, 0, 0 \
+     FROM v WHERE v.thread_key IS NOT NULL \
+     ON CONFLICT (thread_key, run_key) DO NOTHING RETURNING thread_key, run_number",
 );
 
 static CONTENT: Many =
@@ -99,7 +106,7 @@ impl Sql {
     pub(super) async fn begin_run(&self, run: &NewRun) -> Result<Begin, StoreError> {
         match self.together(Task::Begin(NewRow::new(run))).await? {
             Done::Begin(begin) => Ok(begin),
-            Done::Written => Err(Fault::unreadable("a run was written, not begun").into()),
+            Done::Saved | Done::Ended => Err(Fault::unreadable("a run was written, not begun").into()),
         }
     }
 }
@@ -136,9 +143,9 @@ async fn take(
             take = take.bind(&row.thread.key).bind(row.thread.full.as_ref());
             take = take.bind(&row.owner.key).bind(row.owner.full.as_ref()).bind(&row.agent).bind(row.first);
             take = take.bind(&row.name.key).bind(row.name.full.as_ref()).bind(&row.holder);
-            take = take.bind(row.run.until).bind(row.run.now).bind(row.run.now);
+            take = take.bind(row.run.until).bind(row.run.now);
         }
-        for row in take.fetch_all(&mut *conn).await? {
+        for row in TAKE.filled(take, these.len()).fetch_all(&mut *conn).await? {
             let taken = Taken {
                 token: row.try_get(1)?,
                 version: row.try_get(2)?,
@@ -192,7 +199,7 @@ async fn insert(
         insert = insert.bind(&row.thread.key).bind(&row.name.key).bind(row.name.full.as_ref());
         insert = insert.bind(&row.agent).bind(i64::from(row.run.detached)).bind(row.run.now);
     }
-    let numbers = insert.fetch_all(conn).await?;
+    let numbers = RECORD.filled(insert, rows.len()).fetch_all(conn).await?;
     numbers.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
@@ -208,7 +215,7 @@ async fn read(
         for row in these {
             read = read.bind(&row.thread.key);
         }
-        for row in read.fetch_all(&mut *conn).await? {
+        for row in CONTENT.filled(read, these.len()).fetch_all(&mut *conn).await? {
             if let Some(taken) = taken.get_mut(row.try_get::<&str, _>("thread_key")?) {
                 taken.content = rows::content(&row)?;
             }

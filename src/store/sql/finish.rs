@@ -29,9 +29,11 @@ static RELEASE: Many = Many::new(
 );
 
 static CONTENT: Many = Many::new(
-    "INSERT INTO agui_contents (thread_key, messages, state, interrupts) VALUES ",
+    "WITH v (thread_key, messages, state, interrupts) AS (VALUES ",
     "(?, ?, ?, ?)",
-    " ON CONFLICT (thread_key) DO UPDATE SET \
+    ") INSERT INTO agui_contents (thread_key, messages, state, interrupts) \
+     SELECT v.thread_key, v.messages, v.state, v.interrupts FROM v WHERE v.thread_key IS NOT NULL \
+     ON CONFLICT (thread_key) DO UPDATE SET \
         messages = excluded.messages, state = excluded.state, interrupts = excluded.interrupts",
 );
 
@@ -50,7 +52,7 @@ static LAST: Many = Many::new(
     "(#, #, #, #, ?)",
     ") INSERT INTO agui_log (run_number, first_event, last_event, bytes, body) \
      SELECT v.run_number, v.first_event, v.last_event, v.bytes, v.body FROM v \
-     WHERE NOT EXISTS (SELECT 1 FROM agui_log AS l WHERE l.run_number = v.run_number AND l.last_event >= v.last_event) \
+     WHERE v.run_number IS NOT NULL AND NOT EXISTS (SELECT 1 FROM agui_log AS l WHERE l.run_number = v.run_number AND l.last_event >= v.last_event) \
      ON CONFLICT DO NOTHING",
 );
 
@@ -63,7 +65,7 @@ pub(super) struct Write {
     token: i64,
     run: i64,
     content: Option<ContentColumns>,
-    end: Option<EndColumns>,
+    pub(super) end: Option<EndColumns>,
     /// The last events, with the end.
     last: Option<Batch>,
 }
@@ -121,7 +123,7 @@ pub(super) async fn write(conn: &mut AnyConnection, dialect: Dialect, writes: &[
         for last in these {
             insert = insert.bind(last.run).bind(last.first).bind(last.last).bind(last.bytes).bind(&last.body);
         }
-        insert.execute(&mut *conn).await?;
+        LAST.filled(insert, these.len()).execute(&mut *conn).await?;
         lasts = rest;
     }
     let mut records: &[_] = &ends.iter().filter_map(|write| Some((write, write.end.as_ref()?))).collect::<Vec<_>>();
@@ -131,7 +133,7 @@ pub(super) async fn write(conn: &mut AnyConnection, dialect: Dialect, writes: &[
             update = update.bind(write.run).bind(end.status).bind(end.at).bind(write.token);
             update = update.bind(end.events).bind(end.usage.as_ref()).bind(end.failure.as_ref());
         }
-        update.execute(&mut *conn).await?;
+        END.filled(update, these.len()).execute(&mut *conn).await?;
         records = rest;
     }
     let contents = writes.iter().filter_map(|write| Some((&write.thread, write.content.as_ref()?)));
@@ -142,7 +144,7 @@ pub(super) async fn write(conn: &mut AnyConnection, dialect: Dialect, writes: &[
             replace = replace.bind(*thread).bind(&content.messages).bind(content.state.as_ref());
             replace = replace.bind(&content.interrupts);
         }
-        replace.execute(&mut *conn).await?;
+        CONTENT.filled(replace, these.len()).execute(&mut *conn).await?;
         contents = rest;
     }
     Ok(())
@@ -157,7 +159,7 @@ async fn release(conn: &mut AnyConnection, dialect: Dialect, ends: &[&Write], al
             let (end, more) = (write.end.as_ref().map(|end| end.at), i64::from(write.content.is_some()));
             update = update.bind(&write.thread).bind(write.token).bind(end).bind(more).bind(write.open_interrupts());
         }
-        if update.execute(&mut *conn).await?.rows_affected() != these.len() as u64 {
+        if RELEASE.filled(update, these.len()).execute(&mut *conn).await?.rows_affected() != these.len() as u64 {
             let Some(only) = these.first().filter(|_| alone) else { return Err(Fault::Lost) };
             let ended = sqlx::query(ENDED).bind(only.run).bind(only.token).fetch_optional(&mut *conn).await?;
             return ended.map(|_| false).ok_or(Fault::Lost);
@@ -173,7 +175,7 @@ async fn save(conn: &mut AnyConnection, dialect: Dialect, mut saves: &[&Write]) 
         for write in these {
             update = update.bind(&write.thread).bind(write.token).bind(write.open_interrupts());
         }
-        if update.execute(&mut *conn).await?.rows_affected() != these.len() as u64 {
+        if SAVE.filled(update, these.len()).execute(&mut *conn).await?.rows_affected() != these.len() as u64 {
             return Err(Fault::Lost);
         }
         saves = rest;

@@ -12,10 +12,15 @@ use std::{
     collections::{HashSet, VecDeque},
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use sqlx::{AnyConnection, AnyPool};
-use tokio::{sync::oneshot, task::yield_now};
+use tokio::{
+    sync::oneshot,
+    task::yield_now,
+    time::{Instant, sleep_until},
+};
 
 use super::{
     Dialect, Sql,
@@ -30,6 +35,12 @@ use crate::store::{Begin, StoreError};
 /// About how many bytes of content go in one transaction.
 const BYTES: usize = 4 * 1024 * 1024;
 
+/// The longest time between two transactions.
+const LONGEST: Duration = Duration::from_millis(10);
+
+/// How many runs make that time a millisecond longer.
+const RUNS: u32 = 30;
+
 /// What is asked for.
 #[derive(Debug)]
 pub(super) enum Task {
@@ -41,7 +52,8 @@ pub(super) enum Task {
 #[derive(Debug)]
 pub(super) enum Done {
     Begin(Begin),
-    Written,
+    Saved,
+    Ended,
 }
 
 /// Those who wait for the next transaction.
@@ -53,6 +65,10 @@ struct Waiting {
     tasks: VecDeque<(Task, Answer)>,
     /// Whether somebody is there who takes them.
     is_led: bool,
+    /// About how many runs there are: those that were begun and have not ended.
+    runs: u32,
+    /// When the last transaction was begun.
+    last: Option<Instant>,
 }
 
 type Answer = oneshot::Sender<Result<Done, StoreError>>;
@@ -95,6 +111,17 @@ fn gone() -> StoreError {
 }
 
 impl Group {
+    fn count(&self, done: &[Result<Done, StoreError>]) {
+        let count = |which: fn(&Result<Done, StoreError>) -> bool| {
+            u32::try_from(done.iter().filter(|done| which(done)).count()).unwrap_or(u32::MAX)
+        };
+        let begun = count(|done| matches!(done, Ok(Done::Begin(Begin::Begun { .. }))));
+        // Whoever has lost its lease does not come again either.
+        let ended = count(|done| matches!(done, Ok(Done::Ended) | Err(StoreError::LeaseLost)));
+        let mut waiting = self.lock();
+        waiting.runs = waiting.runs.saturating_add(begun).saturating_sub(ended);
+    }
+
     /// Has it done with the others. `false` when the one who asks has to see to it that somebody does it.
     fn join(&self, task: Task, answer: Answer) -> bool {
         let mut waiting = self.lock();
@@ -105,6 +132,11 @@ impl Group {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Few runs seldom do anything at the same time, so waiting would bring nothing.
+fn interval(runs: u32) -> Duration {
+    LONGEST.min(Duration::from_millis(u64::from(runs / RUNS)))
 }
 
 /// Takes those who wait, until nobody does.
@@ -131,7 +163,16 @@ impl Leader {
         // Under the lock, so that nobody who comes now relies on a leader who leaves.
         self.has_left = taken.0.is_empty();
         waiting.is_led = !self.has_left;
+        waiting.last = Some(Instant::now()).filter(|_| !self.has_left).or(waiting.last);
         taken
+    }
+
+    /// When the next transaction may begin, if that is still to come.
+    fn due(&self) -> Option<Instant> {
+        let waiting = self.group.lock();
+        let interval = Some(interval(waiting.runs)).filter(|interval| !interval.is_zero())?;
+        let due = waiting.last? + interval;
+        (due > Instant::now()).then_some(due)
     }
 }
 
@@ -139,7 +180,9 @@ impl Drop for Leader {
     fn drop(&mut self) {
         if !self.has_left {
             // It was ended early: nobody would answer them.
-            *self.group.lock() = Waiting::default();
+            let mut waiting = self.group.lock();
+            waiting.is_led = false;
+            waiting.tasks.clear();
         }
     }
 }
@@ -148,11 +191,16 @@ async fn lead(mut leader: Leader, pool: AnyPool) {
     loop {
         // Whoever is ready to ask does so first.
         yield_now().await;
+        if let Some(due) = leader.due() {
+            sleep_until(due).await;
+        }
         let (tasks, answers) = leader.next();
         if tasks.is_empty() {
             return;
         }
-        for (answer, done) in answers.into_iter().zip(commit(&pool, tasks).await) {
+        let done = commit(&pool, tasks).await;
+        leader.group.count(&done);
+        for (answer, done) in answers.into_iter().zip(done) {
             // Whoever is not there any more has left in the middle.
             let _ = answer.send(done);
         }
@@ -201,7 +249,7 @@ async fn perform(conn: &mut AnyConnection, dialect: Dialect, tasks: &[Task]) -> 
     let mut begun = begin::begin(conn, dialect, &runs).await?.into_iter();
     let done = tasks.iter().map(|task| match task {
         Task::Begin(_) => begun.next().map(Done::Begin).ok_or_else(|| Fault::unreadable("a run was not begun")),
-        Task::Write(_) => Ok(Done::Written),
+        Task::Write(write) => Ok(if write.end.is_some() { Done::Ended } else { Done::Saved }),
     });
     done.collect()
 }

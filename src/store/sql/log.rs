@@ -117,6 +117,7 @@ async fn append(conn: &mut AnyConnection, dialect: Dialect, batches: Vec<Batch>)
             insert = insert.bind(batch.first).bind(batch.last).bind(&batch.body);
         }
         // Fewer than there were: some are there already, or their lease was lost.
+        let insert = INSERT.filled(insert, these.len());
         let all_new = insert.execute(&mut *conn).await?.rows_affected() == these.len() as u64;
         for batch in these {
             let holds = sqlx::query(HOLDS).bind(&batch.thread).bind(batch.token);

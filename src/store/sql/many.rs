@@ -1,17 +1,20 @@
 //! Statements for many rows at once.
 //!
 //! A statement costs two switches between threads whatever it does, so rows go in by the dozen: in a few fixed
-//! numbers, for each statement is prepared once.
+//! numbers, for each statement is prepared once. What is missing to such a number is filled with rows of NULLs, which
+//! the statements take for none.
 
 use std::sync::OnceLock;
 
+use sqlx::{Any, any::AnyArguments, query::Query};
+
 use super::Dialect;
 
-/// How many rows a statement takes. A group of any size up to twice the first is a handful of statements.
-const SIZES: [usize; 8] = [128, 64, 32, 16, 8, 4, 2, 1];
+/// How many rows a statement takes.
+const SIZES: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
 /// The most rows that go in one statement.
-pub(super) const MOST: usize = SIZES[0];
+pub(super) const MOST: usize = SIZES[SIZES.len() - 1];
 
 /// A statement with a list of rows in it.
 pub(super) struct Many {
@@ -27,11 +30,21 @@ impl Many {
         Self { before, row, after, made: [OnceLock::new(), OnceLock::new()] }
     }
 
-    /// The statement for the first of `items` and how many it takes; none when there are no items.
+    /// The statement for the first of `items`, which these are, and what is left; none when there are no items.
     pub(super) fn of<'i, T>(&self, dialect: Dialect, items: &'i [T]) -> Option<(&'static str, &'i [T], &'i [T])> {
-        let at = SIZES.iter().position(|size| *size <= items.len())?;
-        let (these, rest) = items.split_at(SIZES[at]);
+        let (these, rest) = items.split_at(items.len().min(MOST));
+        let at = SIZES.iter().position(|size| *size >= these.len()).filter(|_| !these.is_empty())?;
         Some((self.statements(dialect)[at], these, rest))
+    }
+
+    /// The query with as many rows as its statement has, when `rows` of them are bound.
+    pub(super) fn filled<'q>(&self, query: Query<'q, Any, AnyArguments>, rows: usize) -> Query<'q, Any, AnyArguments> {
+        let missing = SIZES.iter().find(|size| **size >= rows).map_or(0, |size| size - rows);
+        let kinds = self.row.chars().filter(|c| matches!(c, '?' | '#'));
+        std::iter::repeat_n(kinds, missing).flatten().fold(query, |query, kind| match kind {
+            '#' => query.bind(None::<i64>),
+            _ => query.bind(None::<String>),
+        })
     }
 
     fn statements(&self, dialect: Dialect) -> &[&'static str; SIZES.len()] {
