@@ -105,7 +105,7 @@ struct Taken {
 impl Sql {
     pub(super) async fn begin_run(&self, run: &NewRun) -> Result<Begin, StoreError> {
         match self.together(Task::Begin(NewRow::new(run))).await? {
-            Done::Begin(begin) => Ok(begin),
+            Done::Begin(begin) => Ok(*begin),
             Done::Saved | Done::Ended => Err(Fault::unreadable("a run was written, not begun").into()),
         }
     }

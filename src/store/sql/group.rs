@@ -51,7 +51,7 @@ pub(super) enum Task {
 /// What came of it.
 #[derive(Debug)]
 pub(super) enum Done {
-    Begin(Begin),
+    Begin(Box<Begin>),
     Saved,
     Ended,
 }
@@ -115,7 +115,7 @@ impl Group {
         let count = |which: fn(&Result<Done, StoreError>) -> bool| {
             u32::try_from(done.iter().filter(|done| which(done)).count()).unwrap_or(u32::MAX)
         };
-        let begun = count(|done| matches!(done, Ok(Done::Begin(Begin::Begun { .. }))));
+        let begun = count(|done| matches!(done, Ok(Done::Begin(begin)) if matches!(**begin, Begin::Begun { .. })));
         // Whoever has lost its lease does not come again either.
         let ended = count(|done| matches!(done, Ok(Done::Ended) | Err(StoreError::LeaseLost)));
         let mut waiting = self.lock();
@@ -248,7 +248,10 @@ async fn perform(conn: &mut AnyConnection, dialect: Dialect, tasks: &[Task]) -> 
     finish::write(conn, dialect, &writes).await?;
     let mut begun = begin::begin(conn, dialect, &runs).await?.into_iter();
     let done = tasks.iter().map(|task| match task {
-        Task::Begin(_) => begun.next().map(Done::Begin).ok_or_else(|| Fault::unreadable("a run was not begun")),
+        Task::Begin(_) => begun
+            .next()
+            .map(|begin| Done::Begin(Box::new(begin)))
+            .ok_or_else(|| Fault::unreadable("a run was not begun")),
         Task::Write(write) => Ok(if write.end.is_some() { Done::Ended } else { Done::Saved }),
     });
     done.collect()
