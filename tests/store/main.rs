@@ -27,7 +27,7 @@ macro_rules! contract {
                 a_caller_who_leaves_leaves_nothing_behind;
             content: it_comes_back_as_it_was, a_save_is_not_a_change_of_the_thread, only_the_lease_may_save;
             finish: it_ends_everything_at_once, without_the_lease_nothing_happens, it_may_be_repeated,
-                every_way_to_end_is_kept, it_needs_no_content;
+                every_way_to_end_is_kept, it_needs_no_content, what_many_ask_for_at_once_is_done_for_each;
             lease: those_of_a_holder_are_renewed, a_cancel_reaches_the_holder, a_run_that_ended_is_not_cancelled,
                 a_lost_one_is_taken_over_once, the_longest_lost_come_first, a_renewed_one_is_not_lost,
                 after_a_take_over_the_old_one_writes_nothing;

@@ -18,6 +18,7 @@ mod reconcile;
 mod recorded;
 mod recover;
 mod resume;
+mod through;
 mod view;
 
 use std::sync::{Arc, OnceLock};

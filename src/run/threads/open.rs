@@ -15,6 +15,7 @@ use super::{
     reconcile::reconcile,
     recorded::{Hold, Recorded},
     resume::{Verdict, judge},
+    through::Through,
 };
 use crate::{
     agent::{Forwarded, Principal},
@@ -176,10 +177,9 @@ impl Threads {
         loop {
             new.now = now();
             new.until = self.until(new.now);
-            // In a task of its own: when the client leaves in the middle, what the store has begun must be ended.
+            // Also when the client leaves in the middle: what the store has begun must be ended.
             let (threads, asked) = (self.clone(), new.clone());
-            let begun = tokio::spawn(async move { threads.begin_once(&asked, turn).await });
-            let (run, lost) = match begun.await.map_err(|error| StoreError::Failed(Box::new(error)))?? {
+            let (run, lost) = match Through::new(async move { threads.begin_once(&asked, turn).await }).await? {
                 Attempt::Begun(begun, thread) => return Ok(Begun::Fresh(begun, thread)),
                 Attempt::NotYours => return Err(OpenError::NotFound),
                 Attempt::Busy { run, lost, turn: back } => {

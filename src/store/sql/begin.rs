@@ -4,37 +4,52 @@
 //! thread is somebody else's. Of several that begin at the same moment, in whatever processes, the
 //! first to lock the thread's row begins and the others find it busy.
 
+use std::collections::HashMap;
+
 use sqlx::{AnyConnection, Row as _};
 use uuid::Uuid;
 
 use super::{
-    Sql,
+    Dialect, Sql,
     error::Fault,
+    group::{Done, Task},
     key::{self, Name},
+    many::Many,
     rows::{self, run_columns},
 };
 use crate::store::{Begin, Lease, NewRun, RunRecord, RunStatus, StoreError, Thread, ThreadContent};
 
-const TAKE: &str = "\
-    INSERT INTO agui_threads AS t (thread_key, thread_id, owner_key, owner_id, agent, token, run_key, run_id, \
+static TAKE: Many = Many::new(
+    "WITH v (thread_key, thread_id, owner_key, owner_id, agent, token, run_key, run_id, holder, lease_until, now) \
+     AS (VALUES ",
+    "(?, ?, ?, ?, ?, #, ?, ?, ?, #, #)",
+    ") INSERT INTO agui_threads AS t (thread_key, thread_id, owner_key, owner_id, agent, token, run_key, run_id, \
         holder, lease_until, cancel, version, open_interrupts, created_at, updated_at) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, 0, 0, $11, $11) \
-    ON CONFLICT (thread_key) DO UPDATE SET \
+     SELECT v.thread_key, v.thread_id, v.owner_key, v.owner_id, v.agent, v.token, v.run_key, v.run_id, \
+        v.holder, v.lease_until, 0, 0, 0, v.now, v.now FROM v WHERE v.thread_key IS NOT NULL \
+     ON CONFLICT (thread_key) DO UPDATE SET \
         agent = excluded.agent, token = t.token + 1, run_key = excluded.run_key, \
         run_id = excluded.run_id, holder = excluded.holder, lease_until = excluded.lease_until, cancel = 0, \
         updated_at = excluded.updated_at \
-    WHERE t.holder IS NULL AND t.owner_key = excluded.owner_key \
-    RETURNING token, version, created_at";
+     WHERE t.holder IS NULL AND t.owner_key = excluded.owner_key \
+     RETURNING thread_key, token, version, created_at",
+);
+
+static RECORD: Many = Many::new(
+    "WITH v (thread_key, run_key, run_id, agent, detached, started_at) AS (VALUES ",
+    "(?, ?, ?, ?, #, #)",
+    ") INSERT INTO agui_runs (thread_key, run_key, run_id, agent, detached, status, started_at, events, has_log) \
+     SELECT v.thread_key, v.run_key, v.run_id, v.agent, v.detached, 'running', v.started_at, 0, 0 \
+     FROM v WHERE v.thread_key IS NOT NULL \
+     ON CONFLICT (thread_key, run_key) DO NOTHING RETURNING thread_key, run_number",
+);
+
+static CONTENT: Many =
+    Many::new("SELECT thread_key, messages, state, interrupts FROM agui_contents WHERE thread_key IN (", "?", ")");
 
 const REPLACE: &str = "DELETE FROM agui_runs WHERE thread_key = $1 AND run_key = $2 RETURNING run_number";
 
 const REPLACE_LOG: &str = "DELETE FROM agui_log WHERE run_number = $1";
-
-const RECORD: &str = "\
-    INSERT INTO agui_runs (thread_key, run_key, run_id, agent, detached, status, started_at, events, has_log) \
-    VALUES ($1, $2, $3, $4, $5, 'running', $6, 0, 0) RETURNING run_number";
-
-const CONTENT: &str = "SELECT messages, state, interrupts FROM agui_contents WHERE thread_key = $1";
 
 const BUSY: &str = concat!(
     "SELECT t.owner_key, t.token, t.holder, t.lease_until, ",
@@ -50,74 +65,186 @@ fn first_token() -> i64 {
     i64::try_from(random).unwrap_or(0) + 1
 }
 
-impl Sql {
-    pub(super) async fn begin_run(&self, run: &NewRun) -> Result<Begin, StoreError> {
-        let (run, shared) = (run.clone(), self.dialect == super::Dialect::Postgres);
-        self.transact(move |conn| Box::pin(begin(conn, run, shared))).await
+/// A run to begin, as its columns hold it.
+#[derive(Debug)]
+pub(super) struct NewRow {
+    run: NewRun,
+    pub(super) thread: Name,
+    owner: Name,
+    name: Name,
+    holder: String,
+    agent: String,
+    /// The token of the lease, if the thread is new.
+    first: i64,
+}
+
+impl NewRow {
+    fn new(run: &NewRun) -> Self {
+        Self {
+            thread: Name::new(&run.thread_id),
+            owner: Name::owner(run.owner.as_deref()),
+            name: Name::new(&run.run_id),
+            holder: key::key(&run.holder).into_owned(),
+            agent: key::text(&run.agent),
+            first: first_token(),
+            run: run.clone(),
+        }
     }
 }
 
-async fn begin(conn: &mut AnyConnection, run: NewRun, shared: bool) -> Result<Begin, Fault> {
-    let (thread, owner) = (Name::new(&run.thread_id), Name::owner(run.owner.as_deref()));
-    let (name, holder, agent) = (Name::new(&run.run_id), key::key(&run.holder), key::text(&run.agent));
-    let first = first_token();
-    let taken = sqlx::query(TAKE)
-        .bind(&thread.key)
-        .bind(&thread.full)
-        .bind(&owner.key)
-        .bind(&owner.full)
-        .bind(&agent)
-        .bind(first)
-        .bind(&name.key)
-        .bind(&name.full)
-        .bind(&*holder)
-        .bind(run.until)
-        .bind(run.now)
-        .fetch_optional(&mut *conn)
-        .await?;
-    let Some(taken) = taken else { return busy(conn, &run, &thread.key, &owner.key, &holder, shared).await };
-    let token: i64 = taken.try_get("token")?;
-    let (mut replaced, mut content) = (false, ThreadContent::default());
-    // A thread that was just made has no runs and no content.
-    if token != first {
-        let number = sqlx::query(REPLACE).bind(&thread.key).bind(&name.key).fetch_optional(&mut *conn).await?;
-        if let Some(number) = number {
-            replaced = true;
-            let number: i64 = number.try_get("run_number")?;
-            sqlx::query(REPLACE_LOG).bind(number).execute(&mut *conn).await?;
-        }
-        if let Some(row) = sqlx::query(CONTENT).bind(&thread.key).fetch_optional(&mut *conn).await? {
-            content = rows::content(&row)?;
+/// What was found in place of a lease that was taken.
+struct Taken {
+    token: i64,
+    version: i64,
+    created_at: i64,
+    run_number: Option<i64>,
+    replaced: bool,
+    content: ThreadContent,
+}
+
+impl Sql {
+    pub(super) async fn begin_run(&self, run: &NewRun) -> Result<Begin, StoreError> {
+        match self.together(Task::Begin(NewRow::new(run))).await? {
+            Done::Begin(begin) => Ok(*begin),
+            Done::Saved | Done::Ended => Err(Fault::unreadable("a run was written, not begun").into()),
         }
     }
-    let record = sqlx::query(RECORD).bind(&thread.key).bind(&name.key).bind(&name.full).bind(&agent);
-    let record = record.bind(i64::from(run.detached)).bind(run.now).fetch_one(conn).await?;
-    let run_number = record.try_get("run_number")?;
-    let thread = Thread {
-        id: run.thread_id.clone(),
-        owner: run.owner,
-        agent: run.agent,
-        content,
-        active_run: Some(run.run_id.clone()),
-        version: taken.try_get("version")?,
-        created_at: taken.try_get("created_at")?,
-        updated_at: run.now,
-    };
-    let lease = Lease { thread_id: run.thread_id, run_id: run.run_id, run_number, token };
-    Ok(Begin::Begun { lease, thread, replaced })
+}
+
+/// Begins all that can be begun, each on another thread.
+pub(super) async fn begin(conn: &mut AnyConnection, dialect: Dialect, runs: &[&NewRow]) -> Result<Vec<Begin>, Fault> {
+    let mut taken = take(conn, dialect, runs).await?;
+    let begun: Vec<_> = runs.iter().copied().filter(|run| taken.contains_key(&run.thread.key)).collect();
+    record(conn, dialect, &begun, &mut taken).await?;
+    // A thread that was just made has no runs and no content.
+    let is_old = |run: &&&NewRow| taken.get(&run.thread.key).is_some_and(|taken| taken.token != run.first);
+    let old: Vec<_> = begun.iter().filter(is_old).copied().collect();
+    read(conn, dialect, &old, &mut taken).await?;
+    let mut answers = Vec::with_capacity(runs.len());
+    for run in runs {
+        answers.push(match taken.remove(&run.thread.key) {
+            Some(taken) => run.begun(taken)?,
+            None => busy(conn, run, dialect == Dialect::Postgres).await?,
+        });
+    }
+    Ok(answers)
+}
+
+/// By thread, the leases that were to be had.
+async fn take(
+    conn: &mut AnyConnection,
+    dialect: Dialect,
+    mut runs: &[&NewRow],
+) -> Result<HashMap<String, Taken>, Fault> {
+    let mut all = HashMap::with_capacity(runs.len());
+    while let Some((statement, these, rest)) = TAKE.of(dialect, runs) {
+        let mut take = sqlx::query(statement);
+        for row in these {
+            take = take.bind(&row.thread.key).bind(row.thread.full.as_ref());
+            take = take.bind(&row.owner.key).bind(row.owner.full.as_ref()).bind(&row.agent).bind(row.first);
+            take = take.bind(&row.name.key).bind(row.name.full.as_ref()).bind(&row.holder);
+            take = take.bind(row.run.until).bind(row.run.now);
+        }
+        for row in TAKE.filled(take, these.len()).fetch_all(&mut *conn).await? {
+            let taken = Taken {
+                token: row.try_get(1)?,
+                version: row.try_get(2)?,
+                created_at: row.try_get(3)?,
+                run_number: None,
+                replaced: false,
+                content: ThreadContent::default(),
+            };
+            all.insert(row.try_get(0)?, taken);
+        }
+        runs = rest;
+    }
+    Ok(all)
+}
+
+/// Records the runs as running, in place of ended ones of the same name.
+async fn record(
+    conn: &mut AnyConnection,
+    dialect: Dialect,
+    mut runs: &[&NewRow],
+    taken: &mut HashMap<String, Taken>,
+) -> Result<(), Fault> {
+    while let Some((statement, these, rest)) = RECORD.of(dialect, runs) {
+        let mut numbers = insert(conn, statement, these).await?;
+        for row in these.iter().copied() {
+            let Some(taken) = taken.get_mut(&row.thread.key) else { continue };
+            taken.run_number = numbers.remove(&row.thread.key);
+            if taken.run_number.is_some() {
+                continue;
+            }
+            taken.replaced = true;
+            let ended = sqlx::query(REPLACE).bind(&row.thread.key).bind(&row.name.key).fetch_one(&mut *conn).await?;
+            sqlx::query(REPLACE_LOG).bind(ended.try_get::<i64, _>(0)?).execute(&mut *conn).await?;
+            if let Some((statement, this, _)) = RECORD.of(dialect, &[row]) {
+                taken.run_number = insert(conn, statement, this).await?.remove(&row.thread.key);
+            }
+        }
+        runs = rest;
+    }
+    Ok(())
+}
+
+/// By thread, the numbers of the runs whose name was free.
+async fn insert(
+    conn: &mut AnyConnection,
+    statement: &'static str,
+    rows: &[&NewRow],
+) -> Result<HashMap<String, i64>, Fault> {
+    let mut insert = sqlx::query(statement);
+    for row in rows {
+        insert = insert.bind(&row.thread.key).bind(&row.name.key).bind(row.name.full.as_ref());
+        insert = insert.bind(&row.agent).bind(i64::from(row.run.detached)).bind(row.run.now);
+    }
+    let numbers = RECORD.filled(insert, rows.len()).fetch_all(conn).await?;
+    numbers.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+}
+
+/// What the threads hold.
+async fn read(
+    conn: &mut AnyConnection,
+    dialect: Dialect,
+    mut runs: &[&NewRow],
+    taken: &mut HashMap<String, Taken>,
+) -> Result<(), Fault> {
+    while let Some((statement, these, rest)) = CONTENT.of(dialect, runs) {
+        let mut read = sqlx::query(statement);
+        for row in these {
+            read = read.bind(&row.thread.key);
+        }
+        for row in CONTENT.filled(read, these.len()).fetch_all(&mut *conn).await? {
+            if let Some(taken) = taken.get_mut(row.try_get::<&str, _>("thread_key")?) {
+                taken.content = rows::content(&row)?;
+            }
+        }
+        runs = rest;
+    }
+    Ok(())
+}
+
+impl NewRow {
+    fn begun(&self, taken: Taken) -> Result<Begin, Fault> {
+        let Taken { token, version, created_at, run_number, replaced, content } = taken;
+        let NewRun { thread_id, run_id, owner, agent, now, .. } = self.run.clone();
+        let run_number = run_number.ok_or_else(|| Fault::unreadable("a run was not recorded"))?;
+        let lease = Lease { thread_id: thread_id.clone(), run_id: run_id.clone(), run_number, token };
+        let active_run = Some(run_id);
+        let thread = Thread { id: thread_id, owner, agent, content, active_run, version, created_at, updated_at: now };
+        Ok(Begin::Begun { lease, thread, replaced })
+    }
 }
 
 /// Why the lease was not taken. The statement that did not take it has locked the row all the same.
 async fn busy(
     conn: &mut AnyConnection,
-    run: &NewRun,
-    thread: &str,
-    owner: &str,
-    holder: &str,
+    NewRow { run, thread, owner, holder, .. }: &NewRow,
     shared: bool,
 ) -> Result<Begin, Fault> {
-    let row = sqlx::query(BUSY).bind(thread).fetch_one(conn).await?;
-    if row.try_get::<&str, _>("owner_key")? != owner {
+    let row = sqlx::query(BUSY).bind(&thread.key).fetch_one(conn).await?;
+    if row.try_get::<&str, _>("owner_key")? != owner.key {
         return Ok(Begin::NotYours);
     }
     let active: RunRecord = rows::run(&row, &run.thread_id)?;
@@ -126,7 +253,7 @@ async fn busy(
     if held_by.is_none() || active.status != RunStatus::Running {
         return Err(Fault::unreadable("a thread is neither busy nor free"));
     }
-    let is_lost = if shared { until.is_some_and(|until| until < run.now) } else { held_by != Some(holder) };
+    let is_lost = if shared { until.is_some_and(|until| until < run.now) } else { held_by != Some(&**holder) };
     let lost = is_lost.then(|| -> Result<Lease, Fault> {
         Ok(Lease {
             thread_id: run.thread_id.clone(),

@@ -89,7 +89,11 @@ impl Sql {
     }
 }
 
-fn transaction<T, F>(dialect: Dialect, work: F) -> impl for<'c> FnOnce(&'c mut AnyConnection) -> Work<'c, T> + Send
+/// `work` in a transaction, as an operation.
+pub(super) fn transaction<T, F>(
+    dialect: Dialect,
+    work: F,
+) -> impl for<'c> FnOnce(&'c mut AnyConnection) -> Work<'c, T> + Send
 where
     T: Send + 'static,
     F: for<'c> FnOnce(&'c mut AnyConnection) -> Work<'c, T> + Send + 'static,
@@ -133,7 +137,7 @@ where
     }
 }
 
-async fn on_connection<T, F>(pool: &AnyPool, dialect: Dialect, work: F) -> Result<T, Fault>
+pub(super) async fn on_connection<T, F>(pool: &AnyPool, dialect: Dialect, work: F) -> Result<T, Fault>
 where
     F: for<'c> FnOnce(&'c mut AnyConnection) -> Work<'c, T> + Send,
 {

@@ -3,56 +3,97 @@
 use sqlx::AnyConnection;
 
 use super::{
-    Sql,
+    Dialect, Sql,
     error::Fault,
+    group::{Done, Task},
     key,
     log::Batch,
+    many::Many,
     rows::{ContentColumns, EndColumns},
 };
 use crate::store::{Append, Lease, RunEnd, StoreError, ThreadContent};
 
-const SAVE: &str = "\
-    UPDATE agui_threads SET version = version + 1, open_interrupts = $3 \
-    WHERE thread_key = $1 AND token = $2 AND holder IS NOT NULL";
+static SAVE: Many = Many::new(
+    "WITH v (thread_key, token, open_interrupts) AS (VALUES ",
+    "(?, #, #)",
+    ") UPDATE agui_threads SET version = version + 1, open_interrupts = v.open_interrupts FROM v \
+     WHERE agui_threads.thread_key = v.thread_key AND agui_threads.token = v.token AND holder IS NOT NULL",
+);
 
-const CONTENT: &str = "\
-    INSERT INTO agui_contents (thread_key, messages, state, interrupts) VALUES ($1, $2, $3, $4) \
-    ON CONFLICT (thread_key) DO UPDATE SET \
-        messages = excluded.messages, state = excluded.state, interrupts = excluded.interrupts";
+static RELEASE: Many = Many::new(
+    "WITH v (thread_key, token, at, more, open_interrupts) AS (VALUES ",
+    "(?, #, #, #, #)",
+    ") UPDATE agui_threads SET holder = NULL, lease_until = NULL, cancel = 0, updated_at = v.at, \
+        version = version + v.more, open_interrupts = COALESCE(v.open_interrupts, agui_threads.open_interrupts) \
+     FROM v WHERE agui_threads.thread_key = v.thread_key AND agui_threads.token = v.token AND holder IS NOT NULL",
+);
 
-const RELEASE: &str = "\
-    UPDATE agui_threads SET holder = NULL, lease_until = NULL, cancel = 0, updated_at = $3, \
-        version = version + $4, open_interrupts = COALESCE($5, open_interrupts) \
-    WHERE thread_key = $1 AND token = $2 AND holder IS NOT NULL";
+static CONTENT: Many = Many::new(
+    "WITH v (thread_key, messages, state, interrupts) AS (VALUES ",
+    "(?, ?, ?, ?)",
+    ") INSERT INTO agui_contents (thread_key, messages, state, interrupts) \
+     SELECT v.thread_key, v.messages, v.state, v.interrupts FROM v WHERE v.thread_key IS NOT NULL \
+     ON CONFLICT (thread_key) DO UPDATE SET \
+        messages = excluded.messages, state = excluded.state, interrupts = excluded.interrupts",
+);
 
-const END: &str = "\
-    UPDATE agui_runs SET status = $2, ended_at = $3, end_token = $4, events = $5, usage = $6, failure = $7, \
-        has_log = CASE WHEN EXISTS (SELECT 1 FROM agui_log WHERE run_number = $1) THEN 1 ELSE 0 END \
-    WHERE run_number = $1";
+static END: Many = Many::new(
+    "WITH v (run_number, status, ended_at, end_token, events, usage, failure) AS (VALUES ",
+    "(#, ?, #, #, #, ?, ?)",
+    ") UPDATE agui_runs SET status = v.status, ended_at = v.ended_at, end_token = v.end_token, events = v.events, \
+        usage = v.usage, failure = v.failure, has_log = CASE WHEN EXISTS (SELECT 1 FROM agui_log AS l \
+        WHERE l.run_number = agui_runs.run_number) THEN 1 ELSE 0 END \
+     FROM v WHERE agui_runs.run_number = v.run_number",
+);
 
 /// The thread's row is locked, and its lease was there: nothing more to compare.
-const LAST: &str = "\
-    INSERT INTO agui_log (run_number, first_event, last_event, bytes, body) \
-    SELECT CAST($1 AS BIGINT), CAST($2 AS BIGINT), CAST($3 AS BIGINT), CAST($4 AS BIGINT), $5 \
-    WHERE NOT EXISTS (SELECT 1 FROM agui_log AS l WHERE l.run_number = $1 AND l.last_event >= $3) \
-    ON CONFLICT DO NOTHING";
+static LAST: Many = Many::new(
+    "WITH v (run_number, first_event, last_event, bytes, body) AS (VALUES ",
+    "(#, #, #, #, ?)",
+    ") INSERT INTO agui_log (run_number, first_event, last_event, bytes, body) \
+     SELECT v.run_number, v.first_event, v.last_event, v.bytes, v.body FROM v \
+     WHERE v.run_number IS NOT NULL AND NOT EXISTS (SELECT 1 FROM agui_log AS l WHERE l.run_number = v.run_number AND l.last_event >= v.last_event) \
+     ON CONFLICT DO NOTHING",
+);
 
 const ENDED: &str = "SELECT 1 AS ended FROM agui_runs WHERE run_number = $1 AND end_token = $2";
 
+/// What a run writes about its thread, and about itself when it ends.
+#[derive(Debug)]
+pub(super) struct Write {
+    pub(super) thread: String,
+    token: i64,
+    run: i64,
+    content: Option<ContentColumns>,
+    pub(super) end: Option<EndColumns>,
+    /// The last events, with the end.
+    last: Option<Batch>,
+}
+
+impl Write {
+    fn new(lease: &Lease, content: Option<&ThreadContent>) -> Result<Self, Fault> {
+        Ok(Self {
+            thread: key::key(&lease.thread_id).into_owned(),
+            token: lease.token,
+            run: lease.run_number,
+            content: content.map(ContentColumns::new).transpose()?,
+            end: None,
+            last: None,
+        })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.content.as_ref().map_or(0, ContentColumns::bytes) + self.last.as_ref().map_or(0, |last| last.body.len())
+    }
+
+    fn open_interrupts(&self) -> Option<i64> {
+        self.content.as_ref().map(|content| content.open_interrupts)
+    }
+}
+
 impl Sql {
     pub(super) async fn save_content(&self, lease: &Lease, content: &ThreadContent) -> Result<(), StoreError> {
-        let (thread, token) = (key::key(&lease.thread_id).into_owned(), lease.token);
-        let content = ContentColumns::new(content)?;
-        self.transact(move |conn| {
-            Box::pin(async move {
-                let save = sqlx::query(SAVE).bind(&thread).bind(token).bind(content.open_interrupts);
-                if save.execute(&mut *conn).await?.rows_affected() == 0 {
-                    return Err(Fault::Lost);
-                }
-                replace(conn, thread, content).await
-            })
-        })
-        .await
+        self.together(Task::Write(Write::new(lease, Some(content))?)).await.map(|_: Done| ())
     }
 
     pub(super) async fn finish_run(
@@ -62,42 +103,82 @@ impl Sql {
         last: Option<&Append>,
         end: &RunEnd,
     ) -> Result<(), StoreError> {
-        let content = content.map(ContentColumns::new).transpose()?;
         let last = last.map(Batch::new).transpose()?.filter(|last| !last.is_empty());
-        let (lease, end) = (lease.clone(), EndColumns::new(end)?);
-        self.transact(move |conn| Box::pin(finish(conn, lease, content, last, end))).await
+        let write = Write { end: Some(EndColumns::new(end)?), last, ..Write::new(lease, content)? };
+        self.together(Task::Write(write)).await.map(|_: Done| ())
     }
 }
 
-async fn finish(
-    conn: &mut AnyConnection,
-    lease: Lease,
-    content: Option<ContentColumns>,
-    last: Option<Batch>,
-    end: EndColumns,
-) -> Result<(), Fault> {
-    let thread = key::key(&lease.thread_id).into_owned();
-    let interrupts = content.as_ref().map(|content| content.open_interrupts);
-    let release = sqlx::query(RELEASE).bind(&thread).bind(lease.token).bind(end.at);
-    let release = release.bind(i64::from(content.is_some())).bind(interrupts);
-    if release.execute(&mut *conn).await?.rows_affected() == 0 {
-        let ended = sqlx::query(ENDED).bind(lease.run_number).bind(lease.token);
-        return ended.fetch_optional(conn).await?.map(drop).ok_or(Fault::Lost);
+/// Writes all, or finds that one of several cannot be written.
+pub(super) async fn write(conn: &mut AnyConnection, dialect: Dialect, writes: &[&Write]) -> Result<(), Fault> {
+    let (ends, saves): (Vec<&Write>, Vec<&Write>) = writes.iter().partition(|write| write.end.is_some());
+    if !release(conn, dialect, &ends, writes.len() == 1).await? {
+        // It has ended before, and there is nothing else to do.
+        return Ok(());
     }
-    if let Some(last) = last {
-        let insert = sqlx::query(LAST).bind(last.run).bind(last.first).bind(last.last);
-        insert.bind(last.bytes).bind(last.body).execute(&mut *conn).await?;
+    save(conn, dialect, &saves).await?;
+    let mut lasts: &[_] = &ends.iter().filter_map(|write| write.last.as_ref()).collect::<Vec<_>>();
+    while let Some((statement, these, rest)) = LAST.of(dialect, lasts) {
+        let mut insert = sqlx::query(statement);
+        for last in these {
+            insert = insert.bind(last.run).bind(last.first).bind(last.last).bind(last.bytes).bind(&last.body);
+        }
+        LAST.filled(insert, these.len()).execute(&mut *conn).await?;
+        lasts = rest;
     }
-    let record = sqlx::query(END).bind(lease.run_number).bind(end.status).bind(end.at).bind(lease.token);
-    record.bind(end.events).bind(end.usage).bind(end.failure).execute(&mut *conn).await?;
-    match content {
-        Some(content) => replace(conn, thread, content).await,
-        None => Ok(()),
+    let mut records: &[_] = &ends.iter().filter_map(|write| Some((write, write.end.as_ref()?))).collect::<Vec<_>>();
+    while let Some((statement, these, rest)) = END.of(dialect, records) {
+        let mut update = sqlx::query(statement);
+        for (write, end) in these {
+            update = update.bind(write.run).bind(end.status).bind(end.at).bind(write.token);
+            update = update.bind(end.events).bind(end.usage.as_ref()).bind(end.failure.as_ref());
+        }
+        END.filled(update, these.len()).execute(&mut *conn).await?;
+        records = rest;
     }
+    let contents = writes.iter().filter_map(|write| Some((&write.thread, write.content.as_ref()?)));
+    let mut contents: &[_] = &contents.collect::<Vec<_>>();
+    while let Some((statement, these, rest)) = CONTENT.of(dialect, contents) {
+        let mut replace = sqlx::query(statement);
+        for (thread, content) in these {
+            replace = replace.bind(*thread).bind(&content.messages).bind(content.state.as_ref());
+            replace = replace.bind(&content.interrupts);
+        }
+        CONTENT.filled(replace, these.len()).execute(&mut *conn).await?;
+        contents = rest;
+    }
+    Ok(())
 }
 
-async fn replace(conn: &mut AnyConnection, thread: String, content: ContentColumns) -> Result<(), Fault> {
-    let content = sqlx::query(CONTENT).bind(thread).bind(content.messages).bind(content.state).bind(content.interrupts);
-    content.execute(conn).await?;
+/// Gives the leases back. `false` when the run, if it is alone, had been ended under its lease before.
+async fn release(conn: &mut AnyConnection, dialect: Dialect, ends: &[&Write], alone: bool) -> Result<bool, Fault> {
+    let mut left = ends;
+    while let Some((statement, these, rest)) = RELEASE.of(dialect, left) {
+        let mut update = sqlx::query(statement);
+        for write in these {
+            let (end, more) = (write.end.as_ref().map(|end| end.at), i64::from(write.content.is_some()));
+            update = update.bind(&write.thread).bind(write.token).bind(end).bind(more).bind(write.open_interrupts());
+        }
+        if RELEASE.filled(update, these.len()).execute(&mut *conn).await?.rows_affected() != these.len() as u64 {
+            let Some(only) = these.first().filter(|_| alone) else { return Err(Fault::Lost) };
+            let ended = sqlx::query(ENDED).bind(only.run).bind(only.token).fetch_optional(&mut *conn).await?;
+            return ended.map(|_| false).ok_or(Fault::Lost);
+        }
+        left = rest;
+    }
+    Ok(true)
+}
+
+async fn save(conn: &mut AnyConnection, dialect: Dialect, mut saves: &[&Write]) -> Result<(), Fault> {
+    while let Some((statement, these, rest)) = SAVE.of(dialect, saves) {
+        let mut update = sqlx::query(statement);
+        for write in these {
+            update = update.bind(&write.thread).bind(write.token).bind(write.open_interrupts());
+        }
+        if SAVE.filled(update, these.len()).execute(&mut *conn).await?.rows_affected() != these.len() as u64 {
+            return Err(Fault::Lost);
+        }
+        saves = rest;
+    }
     Ok(())
 }

@@ -18,6 +18,7 @@ const LONGEST: usize = 200;
 const NOBODY: &str = "#";
 
 /// An identifier as it is stored.
+#[derive(Debug)]
 pub(super) struct Name {
     pub(super) key: String,
     /// The identifier in JSON, when the key is not it.

@@ -1,10 +1,7 @@
 //! The logs of runs: batches of events, written for all runs together and read one run at a time.
 //!
-//! Writing is the hot path of a server with many detached runs, so a call is one transaction of few statements:
-//! rows go in by the dozen, in a few fixed numbers, so that each statement is prepared once. A row is a
-//! batch, for a row an event would cost several times as much.
-
-use std::sync::LazyLock;
+//! Writing is the hot path of a server with many detached runs, so a call is one transaction of few statements. A
+//! row is a batch, for a row an event would cost several times as much.
 
 use sqlx::{AnyConnection, Row as _};
 
@@ -13,6 +10,7 @@ use super::{
     connect::Dialect,
     error::Fault,
     key,
+    many::Many,
     rows::{self, number, run_columns},
 };
 use crate::{
@@ -20,31 +18,20 @@ use crate::{
     store::{Append, Events, StoreError},
 };
 
-/// How many rows a statement takes.
-const ROWS: [usize; 4] = [100, 20, 4, 1];
-
 /// How many batches are read at a time, at most.
 const BATCHES: i64 = 256;
 
 /// The batches whose lease holds and that are not in the log yet. The lease is compared on the thread's locked
 /// row (SQLite's transaction has locked everything): who takes it over waits, and reads the log after.
-static INSERT: LazyLock<[Vec<&'static str>; 2]> = LazyLock::new(|| {
-    let statement = |rows, dialect| {
-        let lock = if dialect == Dialect::Postgres { "FOR SHARE OF t" } else { "" };
-        let text = format!(
-            "WITH v (thread_key, token, run_number, first_event, last_event, body) AS (VALUES {}) \
-             INSERT INTO agui_log (run_number, first_event, last_event, bytes, body) \
-             SELECT v.run_number, v.first_event, v.last_event, octet_length(v.body), v.body \
-             FROM v JOIN agui_threads AS t ON t.thread_key = v.thread_key AND t.token = v.token \
-             WHERE t.holder IS NOT NULL AND v.last_event >= v.first_event AND NOT EXISTS (SELECT 1 FROM agui_log AS l \
-             WHERE l.run_number = v.run_number AND l.last_event >= v.last_event) {lock} ON CONFLICT DO NOTHING",
-            values(rows, dialect)
-        );
-        // Made once and kept for as long as the program runs.
-        &*text.leak()
-    };
-    [Dialect::Sqlite, Dialect::Postgres].map(|dialect| ROWS.map(|rows| statement(rows, dialect)).to_vec())
-});
+static INSERT: Many = Many::new(
+    "WITH v (thread_key, token, run_number, first_event, last_event, body) AS (VALUES ",
+    "(?, #, #, #, #, ?)",
+    ") INSERT INTO agui_log (run_number, first_event, last_event, bytes, body) \
+     SELECT v.run_number, v.first_event, v.last_event, octet_length(v.body), v.body \
+     FROM v JOIN agui_threads AS t ON t.thread_key = v.thread_key AND t.token = v.token \
+     WHERE t.holder IS NOT NULL AND v.last_event >= v.first_event AND NOT EXISTS (SELECT 1 FROM agui_log AS l \
+     WHERE l.run_number = v.run_number AND l.last_event >= v.last_event) {FOR SHARE OF t }ON CONFLICT DO NOTHING",
+);
 
 const HOLDS: &str = "SELECT 1 AS holds FROM agui_threads WHERE thread_key = $1 AND token = $2 AND holder IS NOT NULL";
 
@@ -64,22 +51,8 @@ const EVENTS: &str = concat!(
      WHERE r.thread_key = $1 AND r.run_key = $2 ORDER BY l.last_event"
 );
 
-/// `($1, CAST($2 AS BIGINT), …), (…)`, but in SQLite `?`: it looks for a parameter's number among all of the
-/// statement, for each, and six hundred are too many for that.
-fn values(rows: usize, dialect: Dialect) -> String {
-    let parameter = |number: usize| match dialect {
-        Dialect::Sqlite => "?".to_owned(),
-        Dialect::Postgres => format!("${number}"),
-    };
-    let row = |row: usize| {
-        let first = 6 * row + 1;
-        let numbers: Vec<_> = (1..5).map(|n| format!("CAST({} AS BIGINT)", parameter(first + n))).collect();
-        format!("({}, {}, {})", parameter(first), numbers.join(", "), parameter(first + 5))
-    };
-    (0..rows).map(row).collect::<Vec<_>>().join(", ")
-}
-
 /// A batch as its columns hold it.
+#[derive(Debug)]
 pub(super) struct Batch {
     thread: String,
     token: i64,
@@ -119,11 +92,8 @@ impl Sql {
             return Ok(Vec::new());
         }
         let batches = batches.iter().map(Batch::new).collect::<Result<Vec<_>, _>>()?;
-        let statements: &'static [&'static str] = match self.dialect {
-            Dialect::Sqlite => &INSERT[0],
-            Dialect::Postgres => &INSERT[1],
-        };
-        self.transact_many(move |conn| Box::pin(append(conn, batches, statements))).await
+        let dialect = self.dialect;
+        self.transact_many(move |conn| Box::pin(append(conn, dialect, batches))).await
     }
 
     pub(super) async fn read_events(
@@ -138,32 +108,22 @@ impl Sql {
     }
 }
 
-async fn append(
-    conn: &mut AnyConnection,
-    batches: Vec<Batch>,
-    statements: &[&'static str],
-) -> Result<Vec<bool>, Fault> {
-    let mut answers = vec![true; batches.len()];
-    let mut at = 0;
-    let mut batches = batches.into_iter();
-    for (rows, statement) in ROWS.into_iter().zip(statements) {
-        while batches.len() >= rows {
-            let mut insert = sqlx::query(*statement);
-            let mut leases = Vec::with_capacity(rows);
-            for batch in batches.by_ref().take(rows) {
-                leases.push((batch.thread.clone(), batch.token));
-                insert = insert.bind(batch.thread).bind(batch.token).bind(batch.run);
-                insert = insert.bind(batch.first).bind(batch.last).bind(batch.body);
-            }
-            // Fewer than there were: some are there already, or their lease was lost.
-            if insert.execute(&mut *conn).await?.rows_affected() != rows as u64 {
-                for (answer, (thread, token)) in answers[at..].iter_mut().zip(leases) {
-                    let holds = sqlx::query(HOLDS).bind(thread).bind(token).fetch_optional(&mut *conn).await?;
-                    *answer = holds.is_some();
-                }
-            }
-            at += rows;
+async fn append(conn: &mut AnyConnection, dialect: Dialect, batches: Vec<Batch>) -> Result<Vec<bool>, Fault> {
+    let (mut answers, mut left) = (Vec::with_capacity(batches.len()), &*batches);
+    while let Some((statement, these, rest)) = INSERT.of(dialect, left) {
+        let mut insert = sqlx::query(statement);
+        for batch in these {
+            insert = insert.bind(&batch.thread).bind(batch.token).bind(batch.run);
+            insert = insert.bind(batch.first).bind(batch.last).bind(&batch.body);
         }
+        // Fewer than there were: some are there already, or their lease was lost.
+        let insert = INSERT.filled(insert, these.len());
+        let all_new = insert.execute(&mut *conn).await?.rows_affected() == these.len() as u64;
+        for batch in these {
+            let holds = sqlx::query(HOLDS).bind(&batch.thread).bind(batch.token);
+            answers.push(all_new || holds.fetch_optional(&mut *conn).await?.is_some());
+        }
+        left = rest;
     }
     Ok(answers)
 }

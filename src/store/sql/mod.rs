@@ -6,7 +6,8 @@
 //! - `sqlite` and `postgres` open the database, `migrate` brings its tables up to date;
 //! - `connect` runs an operation on a connection, `error` tells what may pass from what does not;
 //! - `key` makes keys of identifiers, `rows` makes records of rows;
-//! - `begin`, `finish`, `lease`, `log`, `read` and `remove` are the operations.
+//! - `begin`, `finish`, `lease`, `log`, `read` and `remove` are the operations; `group` puts those of many runs
+//!   into one transaction, and `many` into one statement.
 //!
 //! Every write of a run names the thread's row and the lease's token in the statement that locks the row, and
 //! locks that row before any other. So a lease that was taken over cannot write, and writers of one
@@ -16,9 +17,11 @@ mod begin;
 mod connect;
 mod error;
 mod finish;
+mod group;
 mod key;
 mod lease;
 mod log;
+mod many;
 mod migrate;
 mod postgres;
 mod read;
@@ -34,7 +37,7 @@ use tokio::sync::Mutex;
 
 pub use error::OpenError;
 
-use self::connect::Dialect;
+use self::{connect::Dialect, group::Group};
 use super::{
     Append, Begin, CancelRequest, Events, Held, Lease, Millis, NewRun, Pruned, Retention, RunEnd, RunRecord, Store,
     StoreError, Thread, ThreadContent, ThreadPage, ThreadSummary,
@@ -62,6 +65,8 @@ pub struct Sql {
     read: AnyPool,
     /// Held by a transaction that locks many threads.
     many: Arc<Mutex<()>>,
+    /// Those who begin and end runs in a file of SQLite.
+    group: Arc<Group>,
     /// Keeps other processes out of the file. Dropped last, when the connections are gone.
     _lock: Option<File>,
 }
@@ -89,7 +94,7 @@ impl Sql {
     }
 
     fn new(dialect: Dialect, write: AnyPool, read: AnyPool, lock: Option<File>) -> Self {
-        Self { dialect, write, read, many: Arc::default(), _lock: lock }
+        Self { dialect, write, read, many: Arc::default(), group: Arc::default(), _lock: lock }
     }
 }
 

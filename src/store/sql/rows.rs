@@ -76,6 +76,7 @@ pub(super) fn content(row: &AnyRow) -> Result<ThreadContent, Fault> {
 }
 
 /// A thread's content as its columns hold it.
+#[derive(Debug)]
 pub(super) struct ContentColumns {
     pub(super) messages: String,
     pub(super) state: Option<String>,
@@ -92,9 +93,14 @@ impl ContentColumns {
             open_interrupts: number(content.interrupts.len()),
         })
     }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.messages.len() + self.state.as_ref().map_or(0, String::len) + self.interrupts.len()
+    }
 }
 
 /// How a run ended, as its columns hold it.
+#[derive(Debug)]
 pub(super) struct EndColumns {
     pub(super) status: &'static str,
     pub(super) at: i64,

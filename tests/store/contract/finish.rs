@@ -1,9 +1,12 @@
 //! Ending a run.
 
+use std::collections::HashSet;
+
 use agui_server::{
     protocol::TokenUsage,
-    store::{Lease, RunEnd, RunFailure, RunStatus},
+    store::{Begin, Lease, RunEnd, RunFailure, RunStatus, ThreadContent},
 };
+use futures::future::join_all;
 
 use crate::backends::{NOW, Shared, UNTIL, at, batch, begun, ended_at, events, is_lost, lease, log, new_run, said};
 
@@ -83,4 +86,53 @@ pub(crate) async fn it_needs_no_content(store: Shared) {
     store.finish(&second, None, None, &ended_at(NOW)).await.unwrap();
     let thread = store.thread(&"t".into()).await.unwrap().unwrap();
     assert_eq!((thread.content, thread.version), (said("kept"), 1));
+}
+
+/// A store may do together what many ask for at once. Each is answered for itself all the same.
+pub(crate) async fn what_many_ask_for_at_once_is_done_for_each(store: Shared) {
+    let name = |prefix: &str, task: usize| format!("{prefix}{task}");
+    let begin = |task: usize| {
+        let store = store.clone();
+        async move { begun(&store, new_run(&name("t", task), "r")).await.0 }
+    };
+    let leases = join_all((0..200).map(begin)).await;
+    let numbers: HashSet<_> = leases.iter().map(|lease| lease.run_number).collect();
+    assert_eq!(numbers.len(), leases.len());
+    // Some finish, some have lost their lease, some save, and some would begin another run.
+    let at_once = leases.iter().enumerate().map(|(task, lease)| {
+        let (store, content, end) = (store.clone(), said(&name("said in ", task)), ended_at(NOW + 1));
+        let lost = Lease { token: lease.token + 1, ..lease.clone() };
+        async move {
+            match task % 5 {
+                0 | 1 => store.finish(lease, Some(&content), Some(&batch(lease, 1, 2)), &end).await.unwrap(),
+                2 => assert!(is_lost(store.finish(&lost, Some(&said("x")), Some(&batch(&lost, 1, 2)), &end).await)),
+                3 => store.save(lease, &content).await.unwrap(),
+                _ => assert!(matches!(store.begin(&new_run(&name("t", task), "s")).await, Ok(Begin::Busy { .. }))),
+            }
+        }
+    });
+    join_all(at_once).await;
+    for (task, lease) in leases.iter().enumerate() {
+        let thread = store.thread(&lease.thread_id).await.unwrap().unwrap();
+        let (ended, saved) = (task % 5 < 2, matches!(task % 5, 0 | 1 | 3));
+        assert_eq!(thread.active_run.is_none(), ended, "{task}");
+        let content = if saved { said(&name("said in ", task)) } else { ThreadContent::default() };
+        assert_eq!((thread.content, thread.version), (content, i64::from(saved)), "{task}");
+        let events = if ended { events(1, 2) } else { Vec::new() };
+        assert_eq!(log(&store, &lease.thread_id, "r").await, events, "{task}");
+    }
+    // What has ended begins again, some in place of the old run; and what has ended is ended once more.
+    let again = leases.iter().enumerate().filter(|(task, _)| task % 5 < 2).map(|(task, lease)| {
+        let store = store.clone();
+        async move {
+            if task % 5 == 0 {
+                return store.finish(lease, Some(&said("again")), None, &ended_at(NOW + 1)).await.unwrap();
+            }
+            let run = if task % 2 == 0 { "r" } else { "s" };
+            let (next, thread, replaced) = begun(&store, new_run(&lease.thread_id, run)).await;
+            assert_eq!((replaced, thread.content), (run == "r", said(&name("said in ", task))));
+            assert!(next.token > lease.token && next.run_number > lease.run_number);
+        }
+    });
+    join_all(again).await;
 }

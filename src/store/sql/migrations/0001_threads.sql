@@ -49,7 +49,6 @@ CREATE TABLE agui_runs (
     has_log BIGINT NOT NULL,                -- of an ended run: whether its log is still there
     UNIQUE (thread_key, run_key)
 );
-CREATE INDEX agui_runs_of_thread ON agui_runs (thread_key, run_number);
 CREATE INDEX agui_runs_logged ON agui_runs (ended_at, run_number) WHERE has_log = 1;
 
 -- One row a batch of events. The key is small and runs of the same time are neighbours in it: most of what an

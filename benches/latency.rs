@@ -1,0 +1,137 @@
+//! How much later a client has an event when the run is detached: `cargo bench --bench latency`
+//!
+//! 300 streams of an event every 10 ms, each with the time at which the agent made it. The server is a process of its
+//! own: this program once more, with a port and a store as its arguments.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
+
+use std::{
+    net::{Ipv4Addr, TcpListener},
+    path::Path,
+    process::Command,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use agui_server::{
+    Server,
+    agent::{EventStream, RunContext, build::TextMessage, event_stream},
+    protocol::RunAgentInput,
+    run::{OnDisconnect, ThreadOptions},
+    store::Sql,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::{Instant, sleep, sleep_until},
+};
+
+const STREAMS: u32 = 300;
+const EVENTS: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(10);
+const ROUNDS: usize = 3;
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 1)]
+async fn main() {
+    let arguments: Vec<_> = std::env::args().collect();
+    if let [_, serve, port, store] = &*arguments
+        && serve == "serve"
+    {
+        return server(port.parse().unwrap(), store).await;
+    }
+    let folder = tempfile::tempdir_in(".").unwrap();
+    for round in 0..ROUNDS {
+        for (name, store) in [("plain", "none"), ("detached, memory", "memory"), ("detached, SQLite", "bench.db")] {
+            let store =
+                if store == "bench.db" { format!("{}", folder.path().join(store).display()) } else { store.into() };
+            let late = measure(&store).await;
+            let at = |share: f64| late[(late.len() as f64 * share) as usize] as f64 / 1000.0;
+            println!("{round} {name:18} median {:7.2} ms   p99 {:7.2} ms   {} events", at(0.5), at(0.99), late.len());
+        }
+    }
+}
+
+async fn server(port: u16, store: &str) {
+    let mut server = Server::new().agent("bench", bench).max_concurrent_runs(1000);
+    server = match store {
+        "none" => server.stateless(),
+        "memory" => server,
+        path => server.store(Arc::new(Sql::sqlite(Path::new(path)).await.unwrap())),
+    };
+    if store != "none" {
+        let (on_disconnect, max_detached) = (OnDisconnect::Continue, 1000);
+        server = server.thread_options(ThreadOptions { on_disconnect, max_detached, ..ThreadOptions::default() });
+    }
+    server.serve((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+}
+
+fn bench(_: RunAgentInput, _: RunContext) -> EventStream {
+    event_stream(async_stream::try_stream! {
+        let message = TextMessage::new();
+        yield message.start();
+        let mut due = Instant::now();
+        for _ in 0..EVENTS {
+            due += PAUSE;
+            sleep_until(due).await;
+            yield message.delta(format!("@{:020}@", micros()));
+        }
+        yield message.end();
+    })
+}
+
+fn micros() -> u64 {
+    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap()
+}
+
+/// How late each event came, in microseconds, in order.
+async fn measure(store: &str) -> Vec<u64> {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let program = std::env::current_exe().unwrap();
+    let mut server = Command::new(program).args(["serve", &port.to_string(), store]).spawn().unwrap();
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_err() {
+        sleep(Duration::from_millis(20)).await;
+    }
+    let mut streams = Vec::new();
+    for _ in 0..STREAMS {
+        streams.push(tokio::spawn(stream(port)));
+        // All at once they would stay in step, and every event would wait for 299 others.
+        sleep(PAUSE / STREAMS * 7).await;
+    }
+    let mut late = Vec::new();
+    for stream in streams {
+        late.extend(stream.await.unwrap());
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(late.len(), (STREAMS * EVENTS) as usize);
+    late.sort_unstable();
+    late
+}
+
+async fn stream(port: u16) -> Vec<u64> {
+    let id = uuid::Uuid::new_v4();
+    let body = format!(
+        r#"{{"threadId":"{id}","runId":"r-{id}","messages":[],"tools":[],"context":[],"state":{{}},"forwardedProps":{{}}}}"#
+    );
+    let head = format!(
+        "POST /send-message HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\
+         content-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+    connection.write_all((head + &body).as_bytes()).await.unwrap();
+    let (mut late, mut text) = (Vec::new(), Vec::new());
+    loop {
+        if connection.read_buf(&mut text).await.unwrap() == 0 {
+            return late;
+        }
+        let (now, mut done) = (micros(), 0);
+        while let Some(at) = text[done..].iter().position(|byte| *byte == b'@') {
+            let Some(number) = text.get(done + at + 1..done + at + 22) else { break };
+            let made: u64 = str::from_utf8(&number[..20]).unwrap().parse().unwrap();
+            late.push(now.saturating_sub(made));
+            done += at + 22;
+        }
+        text.drain(..done);
+    }
+}

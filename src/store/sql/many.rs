@@ -1,0 +1,92 @@
+//! Statements for many rows at once.
+//!
+//! A statement costs two switches between threads whatever it does, so rows go in by the dozen: in a few fixed
+//! numbers, for each statement is prepared once. What is missing to such a number is filled with rows of NULLs, which
+//! the statements take for none.
+
+use std::sync::OnceLock;
+
+use sqlx::{Any, any::AnyArguments, query::Query};
+
+use super::Dialect;
+
+/// How many rows a statement takes.
+const SIZES: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+
+/// The most rows that go in one statement.
+pub(super) const MOST: usize = SIZES[SIZES.len() - 1];
+
+/// A statement with a list of rows in it.
+pub(super) struct Many {
+    before: &'static str,
+    row: &'static str,
+    after: &'static str,
+    made: [OnceLock<[&'static str; SIZES.len()]>; 2],
+}
+
+impl Many {
+    /// `row` is one of the rows that are listed between the rest; in it `?` stands for a text and `#` for a number.
+    pub(super) const fn new(before: &'static str, row: &'static str, after: &'static str) -> Self {
+        Self { before, row, after, made: [OnceLock::new(), OnceLock::new()] }
+    }
+
+    /// The statement for the first of `items`, which these are, and what is left; none when there are no items.
+    pub(super) fn of<'i, T>(&self, dialect: Dialect, items: &'i [T]) -> Option<(&'static str, &'i [T], &'i [T])> {
+        let (these, rest) = items.split_at(items.len().min(MOST));
+        let at = SIZES.iter().position(|size| *size >= these.len()).filter(|_| !these.is_empty())?;
+        Some((self.statements(dialect)[at], these, rest))
+    }
+
+    /// The query with as many rows as its statement has, when `rows` of them are bound.
+    pub(super) fn filled<'q>(&self, query: Query<'q, Any, AnyArguments>, rows: usize) -> Query<'q, Any, AnyArguments> {
+        let missing = SIZES.iter().find(|size| **size >= rows).map_or(0, |size| size - rows);
+        let kinds = self.row.chars().filter(|c| matches!(c, '?' | '#'));
+        std::iter::repeat_n(kinds, missing).flatten().fold(query, |query, kind| match kind {
+            '#' => query.bind(None::<i64>),
+            _ => query.bind(None::<String>),
+        })
+    }
+
+    fn statements(&self, dialect: Dialect) -> &[&'static str; SIZES.len()] {
+        self.made[usize::from(dialect == Dialect::Postgres)].get_or_init(|| {
+            // Made once and kept for as long as the program runs.
+            SIZES.map(|rows| {
+                let rows = self.rows(rows, dialect);
+                &*format!("{}{rows}{}", self.before, self.after_in(dialect)).leak()
+            })
+        })
+    }
+
+    /// Parameters are numbered, but in SQLite they are `?`: it looks for a parameter's number among all of the
+    /// statement, for each, and hundreds are too many for that.
+    fn rows(&self, rows: usize, dialect: Dialect) -> String {
+        let (mut text, mut number) = (String::new(), 0);
+        for row in 0..rows {
+            text.push_str(if row == 0 { "" } else { ", " });
+            for c in self.row.chars() {
+                if !matches!(c, '?' | '#') {
+                    text.push(c);
+                    continue;
+                }
+                number += 1;
+                let parameter = match dialect {
+                    Dialect::Sqlite => "?".to_owned(),
+                    Dialect::Postgres => format!("${number}"),
+                };
+                text.push_str(&if c == '#' { format!("CAST({parameter} AS BIGINT)") } else { parameter });
+            }
+        }
+        text
+    }
+
+    /// What locks rows, which SQLite's transactions have done already, is marked by braces.
+    fn after_in(&self, dialect: Dialect) -> String {
+        match dialect {
+            Dialect::Postgres => self.after.replace(['{', '}'], ""),
+            Dialect::Sqlite => match (self.after.find('{'), self.after.find('}')) {
+                (Some(from), Some(to)) => format!("{}{}", &self.after[..from], &self.after[to + 1..]),
+                _ => self.after.to_owned(),
+            },
+        }
+    }
+}
