@@ -11,6 +11,7 @@
 //! | `POST /threads/{thread}/connect` | what a client needs to come back to one, as a stream |
 //! | `GET /threads/{thread}/runs/{run}/events` | follows a detached run |
 //! | `POST /threads/{thread}/runs/{run}/cancel` | stops a run |
+//! | below `/copilotkit` | what a page with CopilotKit asks of its runtime |
 //! | `GET /healthz` | the process is alive |
 //! | `GET /readyz` | it takes new runs |
 //!
@@ -20,6 +21,7 @@
 mod agents;
 mod body;
 mod connect;
+mod copilotkit;
 mod error;
 mod extract;
 mod follow;
@@ -40,6 +42,7 @@ use axum::{
     routing::{get, post},
 };
 
+pub use copilotkit::CopilotKit;
 pub use middleware::Cors;
 pub use serve::{Connections, serve};
 
@@ -92,6 +95,8 @@ pub struct HttpOptions {
     /// Whether to refuse requests whose `Host` is not a loopback name: for a server that asks for no
     /// credentials, where the name is what tells a page of this machine from one that rebinds its DNS name.
     pub loopback_hosts_only: bool,
+    /// How pages with CopilotKit are served, if they are.
+    pub copilotkit: Option<CopilotKit>,
 }
 
 impl Default for HttpOptions {
@@ -102,6 +107,7 @@ impl Default for HttpOptions {
             body_timeout: Duration::from_secs(30),
             cors: Cors::default(),
             loopback_hosts_only: true,
+            copilotkit: Some(CopilotKit::default()),
         }
     }
 }
@@ -123,6 +129,9 @@ pub fn router(runner: Arc<Runner>, threads: Option<Arc<Threads>>, auth: Authenti
             .route("/threads/{thread}/connect", post(connect::connect))
             .route("/threads/{thread}/runs/{run}/events", get(follow::events))
             .route("/threads/{thread}/runs/{run}/cancel", post(threads::cancel));
+    }
+    if let Some(options) = &app.options().copilotkit {
+        private = private.merge(copilotkit::routes(options, &app));
     }
     let routes = public
         .merge(middleware::authenticated(private, &app))

@@ -27,7 +27,7 @@ use crate::{
         decode::{Decoded, decode},
         judge_version,
     },
-    run::{OnDisconnect, Opened, RunRequest},
+    run::{AgentEntry, OnDisconnect, Opened, RunRequest},
 };
 
 /// Runs the default agent.
@@ -49,6 +49,17 @@ async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response
         Some(name) => ApiError::unknown_agent(name),
         None => ApiError::no_default_agent(),
     })?;
+    run_agent(app, agent, None, request).await
+}
+
+/// Runs an agent. Where neither the request nor the agent's own configuration says what happens when the client
+/// leaves, it is what is `usual`, and without that what the configuration says of all agents.
+pub(super) async fn run_agent(
+    app: &App,
+    agent: AgentEntry,
+    usual: Option<OnDisconnect>,
+    request: Request,
+) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
     // The right to run is taken before the body is read: it also bounds how many bodies are in memory.
@@ -72,7 +83,7 @@ async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response
         }
         return Ok(stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))));
     };
-    let on_disconnect = on_disconnect(&input)?;
+    let on_disconnect = on_disconnect(&input)?.or_else(|| threads.on_disconnect_of(agent.name()).or(usual));
     let request = RunRequest { slot, agent, input, principal, on_disconnect, legacy_client: legacy };
     Ok(match threads.open(request).await? {
         Opened::Foreground(run) => stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))),
@@ -90,7 +101,8 @@ fn on_disconnect(input: &RunAgentInput) -> Result<Option<OnDisconnect>, ApiError
     }
 }
 
-fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+/// Refuses what is not declared to be JSON, as it is.
+pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let essence = content_type.and_then(|value| value.to_str().ok()).map(|value| match value.split_once(';') {
         Some((essence, _)) => essence.trim(),
