@@ -74,7 +74,10 @@ pub(super) async fn run_agent(
     check_version(&input)?;
     let accept = head.headers.get_all(header::ACCEPT);
     let legacy = is_legacy_client(&input, accept.iter());
-    let encoder = Encoder::negotiate(accept.iter().filter_map(|value| value.to_str().ok()));
+    let mut encoder = Encoder::negotiate(accept.iter().filter_map(|value| value.to_str().ok()));
+    if legacy {
+        encoder = encoder.for_legacy_client();
+    }
     let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
     let Some(threads) = app.threads() else {
         let mut run = app.runner().start(slot, agent, input, principal);
@@ -136,7 +139,7 @@ fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
 
 /// Whether the request comes from an AG-UI SDK older than 1.0.
 ///
-/// Those refuse an outcome with members they do not know, so `pendingToolCallIds` is kept from them.
+/// Those refuse an outcome that they do not know, or one with members they do not know, so both are kept from them.
 /// They declare no version, but neither does a request written by hand, which should get the whole of
 /// AG-UI 1.0. What tells them apart is what these SDKs have always sent: `state` and `forwardedProps`,
 /// also when they are empty, and an `Accept` that is exactly the stream's type.

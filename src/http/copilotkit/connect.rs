@@ -34,6 +34,8 @@ use crate::{
 struct Asked {
     thread_id: ThreadId,
     run_id: Option<RunId>,
+    /// Clients name one since AG-UI 1.0.
+    protocol_version: Option<String>,
 }
 
 pub(super) async fn connect(
@@ -48,7 +50,10 @@ pub(super) async fn connect(
     let asked: Asked = serde_json::from_slice(&body).map_err(|error| ApiError::invalid_json(&error))?;
     drop(body);
     let accept = head.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let encoder = Encoder::negotiate(accept);
+    let mut encoder = Encoder::negotiate(accept);
+    if asked.protocol_version.is_none() {
+        encoder = encoder.for_legacy_client();
+    }
     let Some(threads) = app.threads() else { return Ok(nothing(&encoder)) };
     match threads.connect(caller.principal().as_ref(), &asked.thread_id).await {
         Ok(connection) => Ok(connect::restate(&app, connection, asked.run_id, encoder)),
