@@ -214,8 +214,8 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
 }
 
 test("a page can ask for its run to end with it", async () => {
-  const tab = await Tab.open(server);
-  const running = tab.say(SLOW, { forwardedProps: { onDisconnect: "cancel" } });
+  const tab = await Tab.open(server, { properties: { onDisconnect: "cancel" } });
+  const running = tab.say(SLOW);
   await tab.heard(3);
   tab.close();
   await running;
