@@ -102,6 +102,20 @@ async fn a_stop_is_for_the_run_that_is_meant() {
 }
 
 #[tokio::test]
+async fn a_stop_may_come_before_the_run_that_it_is_for() {
+    let server = of_two_people().await;
+    let begin = async {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        server.posted("ada", "/agent/endless/run", &ask("t", "r")).await.text().await.unwrap()
+    };
+    let asked = json!({ "runId": "r" });
+    let (stopped, told) = tokio::join!(server.posted("ada", "/agent/endless/stop/t", &asked), begin);
+    assert_eq!(body(stopped).await["stopped"], true);
+    assert_eq!(support::events(&told).last().unwrap()["type"], "RUN_FINISHED");
+    assert_eq!(server.statuses("ada", "t").await, ["cancelled"]);
+}
+
+#[tokio::test]
 async fn a_list_has_the_threads_of_the_agent_alone_and_goes_on_where_it_ended() {
     let server = of_two_people().await;
     for (thread, agent) in [("a", "echo"), ("b", "endless"), ("c", "echo"), ("d", "echo")] {

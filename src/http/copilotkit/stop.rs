@@ -3,11 +3,14 @@
 //! A client only says this and goes on reading the run, which then ends as cancelled. That there was nothing to stop
 //! is no error, but said.
 
+use std::time::Duration;
+
 use axum::{
     Extension, Json,
     extract::{Request, State},
 };
 use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
 
 use super::agent_of;
 use crate::{
@@ -21,6 +24,10 @@ use crate::{
     protocol::{RunId, ThreadId},
     run::{Cancelled, LookupError, Principal, Threads},
 };
+
+/// How long a run that is not there yet is waited for, and how often it is looked for.
+const PATIENCE: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_millis(50);
 
 /// A client that knows which run it means says so; one that came back to the thread means whichever there is.
 #[derive(Default, Deserialize)]
@@ -49,13 +56,30 @@ pub(super) async fn stop(
         true => Asked::default(),
         false => serde_json::from_slice(&body).map_err(|error| ApiError::invalid_json(&error))?,
     };
-    let stopped = match stop_active(threads, caller.principal().as_ref(), &thread.into(), asked.run_id.as_ref()).await {
-        Ok(stopped) => stopped,
-        Err(LookupError::NoThread | LookupError::NoRun) => false,
-        Err(error) => return Err(error.into()),
-    };
+    let owner = caller.principal();
+    let stopped = stop_run(threads, owner.as_ref(), &thread.into(), asked.run_id.as_ref()).await?;
     let message = if stopped { "the run is being stopped" } else { "there is no such run to be stopped" };
     Ok(Json(Stopped { stopped, message }))
+}
+
+/// A page can be faster with its stop than with the run that it is for, or the run may wait for its turn.
+async fn stop_run(
+    threads: &Threads,
+    owner: Option<&Principal>,
+    thread: &ThreadId,
+    wanted: Option<&RunId>,
+) -> Result<bool, LookupError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match stop_active(threads, owner, thread, wanted).await {
+            Ok(stopped) => return Ok(stopped),
+            Err(LookupError::NoThread | LookupError::NoRun) if wanted.is_none() || Instant::now() >= deadline => {
+                return Ok(false);
+            }
+            Err(LookupError::NoThread | LookupError::NoRun) => sleep(POLL).await,
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 async fn stop_active(
@@ -64,7 +88,9 @@ async fn stop_active(
     thread: &ThreadId,
     wanted: Option<&RunId>,
 ) -> Result<bool, LookupError> {
-    let active = threads.thread(owner, thread).await?.active_run;
-    let Some(run) = active.filter(|active| wanted.is_none_or(|wanted| wanted == active)) else { return Ok(false) };
+    let run = match wanted {
+        Some(wanted) => wanted.clone(),
+        None => threads.thread(owner, thread).await?.active_run.ok_or(LookupError::NoRun)?,
+    };
     Ok(threads.cancel(owner, thread, &run).await? == Cancelled::Requested)
 }
