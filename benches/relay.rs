@@ -108,7 +108,7 @@ async fn relay(upstream: String) {
             { "role": "user", "content": input["messages"][0]["content"] },
         ] });
         let answer = client.post(format!("{upstream}/v1/chat/completions")).json(&request).send().await.unwrap();
-        let frames = SseStream::from_byte_stream(answer.bytes_stream());
+        let frames = SseStream::from_bytes_stream(answer.bytes_stream());
         events(frames.filter_map(async |frame| Some(Bytes::from(format!("data: {}\n\n", frame.unwrap().data?)))))
     }
     listen(

@@ -22,8 +22,9 @@
 //!
 //! # The way of a request
 //! [`http`] reads it and [`protocol`] decodes it; [`run`] drives the [`agent`] and guards what it sends;
-//! [`encode`] writes each event into the response's own buffer. [`agents`] are the built-in ones,
-//! [`auth`] says who asks, [`config`] what was set, [`telemetry`] what happened, and [`app`] puts it all
+//! [`encode`] writes each event into the response's own buffer, and the [`store`] keeps what outlives it. [`agents`] are
+//! the built-in ones, [`llm`] those with a model behind them, [`tools`] what a model can do, [`upstream`] the way to other
+//! servers. [`auth`] says who asks, [`config`] what was set, [`telemetry`] what happened, and [`app`] puts it all
 //! together.
 
 pub mod agent;

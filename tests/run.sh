@@ -130,8 +130,9 @@ step 'build' cargo test --locked --no-run
 npm=''
 finish 'npm packages' && npm=true
 step 'Rust tests' rust_tests
-[ -n "$npm" ] && start 'the npm clients' real_clients
 finish 'Python packages' && start 'the Python models' python_models
+# After the Python packages: one of the suites has an agent that is written in Python.
+[ -n "$npm" ] && start 'the npm clients' real_clients
 step 'clippy' cargo clippy --locked --all-targets -- -D warnings
 step 'documentation' documentation
 for suite in 'the npm clients' 'the Python models'; do

@@ -1,6 +1,9 @@
 //! What an agent knows about its run besides the input.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use crate::protocol::{RunId, ThreadId, TokenUsage};
 
@@ -17,6 +20,39 @@ impl Principal {
     /// The name.
     pub fn name(&self) -> &str {
         &self.0
+    }
+}
+
+/// What the client's request carried in headers that the configuration lets through to agents: names in lower case, in
+/// the order they came. No others are ever in here, and logs see the names alone.
+///
+/// ```
+/// use agui_server::agent::Forwarded;
+///
+/// let forwarded = Forwarded::new([("x-tenant".to_owned(), "acme".to_owned())]);
+/// assert_eq!(forwarded.values("x-tenant").collect::<Vec<_>>(), ["acme"]);
+/// assert_eq!(format!("{forwarded:?}"), r#"{"x-tenant"}"#);
+/// ```
+#[derive(Clone, Default)]
+pub struct Forwarded(Option<Arc<[(String, String)]>>);
+
+impl Forwarded {
+    /// These headers, by lower-case name.
+    pub fn new(headers: impl IntoIterator<Item = (String, String)>) -> Self {
+        let headers: Arc<[_]> = headers.into_iter().collect();
+        Self((!headers.is_empty()).then_some(headers))
+    }
+
+    /// The values of a header, named in lower case.
+    pub fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let headers = self.0.as_deref().unwrap_or_default().iter();
+        headers.filter(move |(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl fmt::Debug for Forwarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.as_deref().unwrap_or_default().iter().map(|(name, _)| name)).finish()
     }
 }
 
@@ -40,13 +76,19 @@ pub struct RunContext(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     identity: RunIdentity,
+    forwarded: Forwarded,
     usage: Mutex<Vec<TokenUsage>>,
 }
 
 impl RunContext {
     /// The surroundings of a run. The server makes them; tests of an agent may, too.
     pub fn new(identity: RunIdentity) -> Self {
-        Self(Arc::new(Inner { identity, usage: Mutex::default() }))
+        Self::with_forwarded(identity, Forwarded::default())
+    }
+
+    /// The surroundings of a run whose request carried headers for agents.
+    pub fn with_forwarded(identity: RunIdentity, forwarded: Forwarded) -> Self {
+        Self(Arc::new(Inner { identity, forwarded, usage: Mutex::default() }))
     }
 
     /// The conversation the run belongs to.
@@ -67,6 +109,11 @@ impl RunContext {
     /// Who asked for the run; `None` when the server authenticates nobody.
     pub fn principal(&self) -> Option<&Principal> {
         self.0.identity.principal.as_ref()
+    }
+
+    /// The request's headers that are meant for agents.
+    pub fn forwarded(&self) -> &Forwarded {
+        &self.0.forwarded
     }
 
     /// Everything that identifies the run.

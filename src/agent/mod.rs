@@ -9,7 +9,7 @@ pub mod build;
 mod context;
 mod error;
 
-pub use context::{Principal, RunContext, RunIdentity};
+pub use context::{Forwarded, Principal, RunContext, RunIdentity};
 pub use error::AgentError;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _};

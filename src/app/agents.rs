@@ -4,6 +4,7 @@ use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
 use secrecy::SecretString;
 
+use super::remote::build_remote;
 use crate::{
     agent::Agent,
     agents::{Echo, Script},
@@ -50,6 +51,7 @@ impl Building<'_> {
                 (AgentKind::Echo, _) => Arc::new(Echo),
                 (AgentKind::Script, Some(path)) => Arc::new(read_script(name, path, self.origin)?),
                 (AgentKind::Script, None) => return Err(self.fault(name, "kind = \"script\" needs `script`, a file")),
+                (AgentKind::Remote, _) => build_remote(name, agent, self.origin)?,
                 (AgentKind::Llm, _) => Arc::new(self.llm(name, agent)?),
             },
             None => return Err(self.fault(name, "there is no such agent")),

@@ -2,11 +2,12 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use super::{jwt::build_jwt, remote::pass_headers};
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
     config::{self, AuthMode, Config, ConfigError, Origin, StoreUrl},
     http::{Connections, CopilotKit, Cors, HttpOptions},
-    run::{ConcurrentRuns, OnDisconnect, RunLimits, ThreadOptions},
+    run::{ConcurrentRuns, OnDisconnect, PrincipalLimits, RunLimits, ThreadOptions},
     store::{self, Memory, Retention, Sql, Store},
 };
 
@@ -63,8 +64,10 @@ pub(super) fn thread_options(config: &Config) -> ThreadOptions {
 }
 
 pub(super) fn build_auth(auth: &config::Auth, origin: &Origin) -> Result<Authenticator, ConfigError> {
-    if auth.mode != Some(AuthMode::ApiKey) {
-        return Ok(Authenticator::Open);
+    match auth.mode {
+        Some(AuthMode::ApiKey) => {}
+        Some(AuthMode::Jwt) => return build_jwt(&auth.jwt, origin).map(Authenticator::Jwt),
+        Some(AuthMode::None) | None => return Ok(Authenticator::Open),
     }
     let keys = auth.api_keys.iter().map(|key| {
         let fault = |problem: String| origin.error(&["auth", "api_keys"], &format!("key {:?}: {problem}", key.name));
@@ -113,13 +116,31 @@ pub(super) fn limits(config: &Config) -> RunLimits {
     }
 }
 
+pub(super) fn principal_limits(config: &Config) -> PrincipalLimits {
+    let some = |number: usize| (number > 0).then_some(number);
+    let limits = PrincipalLimits {
+        concurrent: some(config.limits.concurrent_runs),
+        per_minute: some(config.limits.runs_per_minute),
+    };
+    if limits != PrincipalLimits::default() && !authenticates(config) {
+        tracing::warn!("[limits] are for each key or subject; without authentication there are none, and no limits");
+    }
+    limits
+}
+
+/// Whether callers have to say who they are.
+fn authenticates(config: &Config) -> bool {
+    matches!(config.auth.mode, Some(AuthMode::ApiKey | AuthMode::Jwt))
+}
+
 pub(super) fn http_options(config: &Config) -> HttpOptions {
     HttpOptions {
         max_body_bytes: config.server.max_body_bytes,
         keep_alive: seconds(config.server.keep_alive_secs),
         body_timeout: Duration::from_secs(config.server.body_timeout_secs),
         cors: Cors { allow_localhost: config.cors.allow_localhost, allow_origins: config.cors.allow_origins.clone() },
-        loopback_hosts_only: config.auth.mode != Some(AuthMode::ApiKey) && !config.auth.allow_unauthenticated,
+        loopback_hosts_only: !authenticates(config) && !config.auth.allow_unauthenticated,
+        pass_headers: pass_headers(config),
         ..HttpOptions::default()
     }
 }

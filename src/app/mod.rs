@@ -2,6 +2,8 @@
 
 mod agents;
 mod build;
+mod jwt;
+mod remote;
 mod tools;
 
 use std::{io, sync::Arc, time::Duration};
@@ -12,15 +14,17 @@ use tokio::net::TcpListener;
 pub use self::build::OpenError;
 use self::{
     agents::build_agents,
-    build::{build_auth, build_copilotkit, connections, http_options, limits, open_store, thread_options},
+    build::{
+        build_auth, build_copilotkit, connections, http_options, limits, open_store, principal_limits, thread_options,
+    },
     tools::build_tools,
 };
 use crate::{
     agent::Agent,
-    auth::{ApiKey, ApiKeys, Authenticator},
+    auth::{ApiKey, ApiKeys, Authenticator, Jwt},
     config::{Config, ConfigError, Loaded},
-    http::{self, Connections, HttpOptions},
-    run::{RunLimits, Runner, RunnerBuilder, ThreadOptions, Threads},
+    http::{self, AgentPath, Connections, HttpOptions},
+    run::{PrincipalLimits, RunLimits, Runner, RunnerBuilder, ThreadOptions, Threads},
     store::{Memory, Store},
     tools::ToolRegistry,
 };
@@ -37,6 +41,7 @@ use crate::{
 /// ```
 pub struct Server {
     runner: RunnerBuilder,
+    paths: Vec<AgentPath>,
     threads: ThreadOptions,
     store: Option<Arc<dyn Store>>,
     auth: Authenticator,
@@ -54,12 +59,13 @@ impl Default for Server {
 
 impl Server {
     /// A server without agents, with the default options and without authentication: it answers only
-    /// requests to a loopback name until it has [keys](Self::api_keys) or
+    /// requests to a loopback name until it has [keys](Self::api_keys), checks [tokens](Self::jwt), or has
     /// [other options](Self::http_options).
     pub fn new() -> Self {
         let config = Config::default();
         Self {
             runner: Runner::builder().limits(limits(&config)).max_concurrent(config.runs.max_concurrent),
+            paths: Vec::new(),
             threads: ThreadOptions::default(),
             store: Some(Arc::new(Memory::new())),
             auth: Authenticator::Open,
@@ -85,7 +91,10 @@ impl Server {
     /// A [`ConfigError`], when a script or a key cannot be read.
     pub fn from_config(Loaded { config, origin }: &Loaded) -> Result<Self, ConfigError> {
         let tools = build_tools(config, origin)?;
-        let mut runner = Runner::builder().limits(limits(config)).max_concurrent(config.runs.max_concurrent);
+        let mut runner = Runner::builder()
+            .limits(limits(config))
+            .principal_limits(principal_limits(config))
+            .max_concurrent(config.runs.max_concurrent);
         for (name, agent) in build_agents(config, &tools, origin)? {
             runner = runner.agent(name, agent);
         }
@@ -94,6 +103,7 @@ impl Server {
         }
         Ok(Self {
             runner,
+            paths: Vec::new(),
             threads: thread_options(config),
             store: Some(Arc::new(Memory::new())),
             auth: build_auth(&config.auth, origin)?,
@@ -108,6 +118,25 @@ impl Server {
     pub fn agent(mut self, name: &str, agent: impl Agent) -> Self {
         self.runner = self.runner.agent(name, Arc::new(agent));
         self
+    }
+
+    /// Serves an agent under a name, and at a path of your own choosing too, for a front end that has its
+    /// address already.
+    ///
+    /// ```
+    /// use agui_server::{Server, agent::{RunContext, build::TextMessage, events}, protocol::RunAgentInput};
+    ///
+    /// let sell = |_: RunAgentInput, _: RunContext| events(TextMessage::whole("We have two left."));
+    /// let router = Server::new().agent_at("/api/shop/chat", "clerk", sell).into_router();
+    /// // POST /api/shop/chat runs the same agent as POST /agents/clerk/send-message.
+    /// # let _ = router;
+    /// ```
+    ///
+    /// The path is written as axum's are. A server with one that is no path, or that is taken, panics when it
+    /// is made into a router or served: it begins with `/`, and is none of [the server's own](crate::http).
+    pub fn agent_at(mut self, path: &str, name: &str, agent: impl Agent) -> Self {
+        self.paths.push(AgentPath { path: path.to_owned(), agent: name.into() });
+        self.agent(name, agent)
     }
 
     /// Keeps threads in a store. Until then they are kept in memory.
@@ -147,6 +176,20 @@ impl Server {
         self
     }
 
+    /// Lets in only who presents a token that this accepts, by whatever name the server is reached. The token's
+    /// subject is the principal, and owns the threads it begins.
+    pub fn jwt(mut self, jwt: Jwt) -> Self {
+        self.auth = Authenticator::Jwt(jwt);
+        self.http.loopback_hosts_only = false;
+        self
+    }
+
+    /// Limits how much of the server each principal may take. Without authentication there are none.
+    pub fn principal_limits(mut self, limits: PrincipalLimits) -> Self {
+        self.runner = self.runner.principal_limits(limits);
+        self
+    }
+
     /// Sets how requests are taken.
     pub fn http_options(mut self, options: HttpOptions) -> Self {
         self.http = options;
@@ -169,7 +212,7 @@ impl Server {
     /// are then the application's business, as is shutting down.
     pub fn into_router(self) -> Router {
         let (runner, threads) = runs(self.runner, self.store, self.threads);
-        http::router(runner, threads, self.auth, self.http)
+        http::router(runner, threads, self.auth, self.http, self.paths)
     }
 
     /// Listens on an address and serves until the process is told to stop (SIGTERM or Ctrl-C), then lets
@@ -190,7 +233,7 @@ impl Server {
             threads.start();
         }
         self.tools.start();
-        let router = http::router(runner.clone(), threads, self.auth, self.http);
+        let router = http::router(runner.clone(), threads, self.auth, self.http, self.paths);
         if let Ok(address) = listener.local_addr() {
             tracing::info!(%address, "listening on http://{address}");
         }

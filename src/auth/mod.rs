@@ -1,12 +1,20 @@
 //! Who may use the server.
 //!
-//! Knows nothing of HTTP beyond the text of an `Authorization` header, and nothing of runs.
+//! Of the request it knows the text of the `Authorization` header alone, and of runs nothing. Keys are compared, and
+//! tokens checked, here; only the public keys of an identity provider are asked for elsewhere.
 
 mod api_key;
+mod crypto;
+mod jwks;
+mod jwt;
+mod key;
 
 pub use api_key::{ApiKey, ApiKeys, InvalidDigest};
+pub use jwks::JwksOptions;
+pub use jwt::{Jwt, JwtError, JwtOptions, TokenFault};
+pub use key::{JwtAlgorithm, KeyError};
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// How a server tells who is asking.
 #[derive(Debug, Clone, Default)]
@@ -16,20 +24,31 @@ pub enum Authenticator {
     Open,
     /// By named keys.
     ApiKeys(ApiKeys),
+    /// By tokens that somebody else signs.
+    Jwt(Jwt),
 }
 
 /// Why somebody was turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
     /// No credential came along.
-    #[error("this server needs a key: send `Authorization: Bearer <key>`")]
+    #[error("this server needs a credential: send `Authorization: Bearer <key or token>`")]
     Missing,
     /// The header is there, but it is not a bearer token.
-    #[error("the Authorization header is not of the form `Bearer <key>`")]
+    #[error("the Authorization header is not of the form `Bearer <key or token>`")]
     NotBearer,
     /// Nobody has this key.
     #[error("the key is not valid")]
     Unknown,
+    /// The token is not to be believed.
+    #[error(transparent)]
+    Token(#[from] TokenFault),
+    /// Tokens cannot be checked, as the keys for that cannot be had.
+    #[error("the keys that tokens are checked with are not available; please try again")]
+    NoKeys {
+        /// When that could have changed.
+        retry_after: Duration,
+    },
 }
 
 impl Authenticator {
@@ -42,13 +61,12 @@ impl Authenticator {
     ///
     /// # Errors
     /// An [`AuthError`] when the header proves nothing.
-    pub fn identify(&self, authorization: Option<&[u8]>) -> Result<Option<Arc<str>>, AuthError> {
+    pub async fn identify(&self, authorization: Option<&[u8]>) -> Result<Option<Arc<str>>, AuthError> {
+        let credential = || bearer_token(authorization.ok_or(AuthError::Missing)?).ok_or(AuthError::NotBearer);
         match self {
             Self::Open => Ok(None),
-            Self::ApiKeys(keys) => {
-                let key = bearer_token(authorization.ok_or(AuthError::Missing)?).ok_or(AuthError::NotBearer)?;
-                keys.owner(key).map(Some).ok_or(AuthError::Unknown)
-            }
+            Self::ApiKeys(keys) => keys.owner(credential()?).map(Some).ok_or(AuthError::Unknown),
+            Self::Jwt(jwt) => jwt.subject(credential()?).await.map(Some),
         }
     }
 }
@@ -73,13 +91,13 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_way_to_fail_is_told_apart() {
+    #[tokio::test]
+    async fn each_way_to_fail_is_told_apart() {
         let keys = Authenticator::ApiKeys(ApiKeys::new([ApiKey::from_secret("web", "s3cret")]));
-        assert_eq!(keys.identify(None), Err(AuthError::Missing));
-        assert_eq!(keys.identify(Some(b"Basic s3cret")), Err(AuthError::NotBearer));
-        assert_eq!(keys.identify(Some(b"Bearer s3cre")), Err(AuthError::Unknown));
-        assert_eq!(keys.identify(Some(b"Bearer s3cret")).unwrap().as_deref(), Some("web"));
-        assert_eq!(Authenticator::Open.identify(None), Ok(None));
+        assert_eq!(keys.identify(None).await, Err(AuthError::Missing));
+        assert_eq!(keys.identify(Some(b"Basic s3cret")).await, Err(AuthError::NotBearer));
+        assert_eq!(keys.identify(Some(b"Bearer s3cre")).await, Err(AuthError::Unknown));
+        assert_eq!(keys.identify(Some(b"Bearer s3cret")).await.unwrap().as_deref(), Some("web"));
+        assert_eq!(Authenticator::Open.identify(None).await, Ok(None));
     }
 }

@@ -27,7 +27,7 @@ pub struct Agent {
     pub model: Option<String>,
     /// The environment variable with the provider's key.
     pub api_key_env: Option<String>,
-    /// More headers for the provider: by name, the environment variable with the value.
+    /// More headers for the provider or the remote agent: by name, the environment variable with the value.
     pub headers_env: Option<IndexMap<String, String>>,
     /// Instructions before every conversation.
     pub system_prompt: Option<String>,
@@ -45,9 +45,13 @@ pub struct Agent {
     pub thinking_budget: Option<u32>,
     /// How hard it thinks, at an OpenAI-compatible model.
     pub reasoning_effort: Option<String>,
-    /// How long connecting to the provider may take.
+    /// Where the agent of `kind = "remote"` is.
+    pub url: Option<String>,
+    /// Headers of the client's request that it is sent, too.
+    pub pass_headers: Option<Vec<String>>,
+    /// How long connecting to the provider, or the remote agent, may take.
     pub connect_timeout_secs: Option<u64>,
-    /// How long the provider may be silent.
+    /// How long it may be silent.
     pub idle_timeout_secs: Option<u64>,
     /// How often a request is sent again that failed before the first token.
     pub max_retries: Option<u32>,
@@ -67,6 +71,8 @@ pub enum AgentKind {
     Script,
     /// A language model with tools.
     Llm,
+    /// Another AG-UI endpoint, to which runs are forwarded.
+    Remote,
 }
 
 impl AgentKind {
@@ -75,6 +81,7 @@ impl AgentKind {
             Self::Echo => "echo",
             Self::Script => "script",
             Self::Llm => "llm",
+            Self::Remote => "remote",
         }
     }
 }
@@ -110,6 +117,8 @@ impl Agent {
             thinking: None,
             thinking_budget: None,
             reasoning_effort: None,
+            url: None,
+            pass_headers: None,
             connect_timeout_secs: None,
             idle_timeout_secs: None,
             max_retries: None,
@@ -118,21 +127,28 @@ impl Agent {
         }
     }
 
-    /// The options that are set and of one kind of agent alone.
-    fn particular(&self) -> impl Iterator<Item = (&'static str, AgentKind)> {
+    /// The options that are set and not of every kind of agent, with the kinds that have them.
+    fn particular(&self) -> impl Iterator<Item = (&'static str, &'static [AgentKind])> {
         macro_rules! set {
-            ($($field:ident)*) => { [$((stringify!($field), self.$field.is_some()),)*] };
+            ($kinds:expr; $($field:ident)*) => { [$((stringify!($field), self.$field.is_some(), $kinds),)*] };
         }
+        let script = set! { SCRIPT; script };
         let model = set! {
-            provider base_url model api_key_env headers_env system_prompt tools max_steps max_tokens temperature thinking
-            thinking_budget reasoning_effort connect_timeout_secs idle_timeout_secs max_retries tool_timeout_secs
-            parallel_tools
+            LLM; provider base_url model api_key_env system_prompt tools max_steps max_tokens temperature thinking
+            thinking_budget reasoning_effort max_retries tool_timeout_secs parallel_tools
         };
-        let model = model.into_iter().map(|(name, set)| (name, set, AgentKind::Llm));
-        let script = [("script", self.script.is_some(), AgentKind::Script)];
-        script.into_iter().chain(model).filter(|(_, set, _)| *set).map(|(name, _, kind)| (name, kind))
+        let remote = set! { REMOTE; url pass_headers };
+        let upstream = set! { UPSTREAM; headers_env connect_timeout_secs idle_timeout_secs };
+        let all = script.into_iter().chain(model).chain(remote).chain(upstream);
+        all.filter(|(_, set, _)| *set).map(|(name, _, kinds)| (name, kinds))
     }
 }
+
+/// Which kinds of agent have an option.
+const SCRIPT: &[AgentKind] = &[AgentKind::Script];
+const LLM: &[AgentKind] = &[AgentKind::Llm];
+const REMOTE: &[AgentKind] = &[AgentKind::Remote];
+const UPSTREAM: &[AgentKind] = &[AgentKind::Llm, AgentKind::Remote];
 
 impl Config {
     /// The agent behind `/send-message`.
@@ -147,8 +163,12 @@ impl Config {
                 let message = "an agent's name is part of its address: letters, digits, `-`, `_` and `.`";
                 return Err(origin.error(&["agents", name], message));
             }
-            if let Some((option, kind)) = agent.particular().find(|(_, kind)| *kind != agent.kind) {
-                let message = format!("only kind = \"{}\" has this option", kind.as_str());
+            if let Some((option, kinds)) = agent.particular().find(|(_, kinds)| !kinds.contains(&agent.kind)) {
+                let kinds: Vec<_> = kinds.iter().map(|kind| format!("kind = \"{}\"", kind.as_str())).collect();
+                let message = match &kinds[..] {
+                    [kind] => format!("only {kind} has this option"),
+                    kinds => format!("only {} have this option", kinds.join(" and ")),
+                };
                 return Err(origin.error(&["agents", name, option], &message));
             }
             match agent.kind {
@@ -156,6 +176,7 @@ impl Config {
                     return Err(origin.error(&["agents", name], "kind = \"script\" needs `script`, a file"));
                 }
                 AgentKind::Llm => check_llm(name, agent, origin)?,
+                AgentKind::Remote => super::remote::check(name, agent, origin)?,
                 AgentKind::Echo | AgentKind::Script => {}
             }
         }
@@ -190,13 +211,7 @@ fn check_llm(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigErr
         return fault(None, "kind = \"llm\" needs `model`, as the provider calls it");
     }
     if let Some(url) = &agent.base_url {
-        let is_http = reqwest::Url::parse(url).is_ok_and(|url| {
-            matches!(url.scheme(), "http" | "https")
-                && url.has_host()
-                && url.password().is_none()
-                && url.username().is_empty()
-        });
-        if !is_http {
+        if !is_http_address(url) {
             return fault(
                 Some("base_url"),
                 "this is no address such as \"https://api.example.com/v1\"; keys go elsewhere",
@@ -228,4 +243,14 @@ fn check_llm(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigErr
         return fault(Some(option), "this provider has no such option");
     }
     Ok(())
+}
+
+/// Whether an address can be asked: HTTP, a host, and no credentials, which belong into the environment.
+pub(super) fn is_http_address(url: &str) -> bool {
+    reqwest::Url::parse(url).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.password().is_none()
+            && url.username().is_empty()
+    })
 }

@@ -8,7 +8,7 @@ use std::{
 
 use toml::de::{DeTable, DeValue};
 
-use super::{AuthMode, Config, ConfigError};
+use super::{AuthMode, Config, ConfigError, Jwt};
 
 /// Where a configuration came from: what relative paths are relative to, and what errors point at.
 #[derive(Debug, Clone)]
@@ -112,13 +112,18 @@ impl Config {
                 Err(origin.error(&["auth", "mode"], "\"api_key\" needs at least one of `api_keys`"))
             }
             Some(AuthMode::ApiKey) => Ok(()),
+            Some(AuthMode::Jwt) => self.auth.jwt.check(origin),
             None if !self.auth.api_keys.is_empty() => {
                 Err(origin.error(&keys, "there are keys, but no `mode`: \"api_key\" asks for them, \"none\" does not"))
+            }
+            None if self.auth.jwt != Jwt::default() => {
+                let message = "it is set, but no `mode`: \"jwt\" asks for tokens, \"none\" does not";
+                Err(origin.error(&["auth", "jwt"], message))
             }
             _ if !self.server.listen.ip().to_canonical().is_loopback() && !self.auth.allow_unauthenticated => {
                 let message = format!(
                     "{} can be reached from other machines, and without authentication anybody there could use \
-                     the server. Configure keys ([auth] mode = \"api_key\"), listen on 127.0.0.1, or, if that is \
+                     the server. Configure keys or tokens ([auth] mode = \"api_key\" or \"jwt\"), listen on 127.0.0.1, or, if that is \
                      what you want, set [auth] allow_unauthenticated = true",
                     self.server.listen
                 );

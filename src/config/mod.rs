@@ -6,7 +6,9 @@
 mod agents;
 mod check;
 mod diagnose;
+mod jwt;
 mod load;
+mod remote;
 mod threads;
 mod tools;
 
@@ -18,6 +20,7 @@ use serde::Deserialize;
 pub use agents::{Agent, AgentKind, Provider};
 pub use check::Origin;
 pub use diagnose::ConfigError;
+pub use jwt::{Audience, Jwt, JwtAlgorithm};
 pub use load::{Loaded, Sources};
 pub use threads::{ConcurrentRuns, OnDisconnect, Retention, Store, StoreUrl, Threads};
 pub use tools::{Approval, Header, Mcp, Method, SecretHeader, Tool, ToolKind};
@@ -34,6 +37,8 @@ pub struct Config {
     pub auth: Auth,
     /// What limits runs.
     pub runs: Runs,
+    /// How much of the server one caller may take.
+    pub limits: Limits,
     /// Where threads are kept.
     pub store: Store,
     /// How runs share a thread.
@@ -84,6 +89,8 @@ pub struct Auth {
     pub mode: Option<AuthMode>,
     /// The keys of `mode = "api_key"`.
     pub api_keys: Vec<ApiKey>,
+    /// How the tokens of `mode = "jwt"` are checked.
+    pub jwt: Jwt,
     /// Lets everybody in on any address, with `mode = "none"`.
     pub allow_unauthenticated: bool,
 }
@@ -96,6 +103,8 @@ pub enum AuthMode {
     None,
     /// With a key, as `Authorization: Bearer <key>`.
     ApiKey,
+    /// With a token that somebody else signs, in the same place.
+    Jwt,
 }
 
 /// A named key: in an environment variable, or as a digest.
@@ -128,6 +137,16 @@ pub struct Runs {
     pub detached_max_seconds: u64,
     /// The most that a run may say, in bytes.
     pub max_run_bytes: u64,
+}
+
+/// How much of the server one caller may take: whoever has one key, or one subject of tokens. 0 for no limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// How many runs at a time.
+    pub concurrent_runs: usize,
+    /// How many runs within a minute.
+    pub runs_per_minute: usize,
 }
 
 /// Which pages may use the server from a browser.
@@ -181,6 +200,7 @@ impl Default for Config {
             server: Server::default(),
             auth: Auth::default(),
             runs: Runs::default(),
+            limits: Limits::default(),
             store: Store::default(),
             threads: Threads::default(),
             retention: Retention::default(),

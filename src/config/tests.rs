@@ -42,12 +42,29 @@ fn the_default_file_says_what_the_defaults_are() {
 fn the_default_file_lists_every_option() {
     let table: toml::Table = toml::from_str(DEFAULTS).unwrap();
     // What a section can hold is what an unknown key in it is told.
-    for section in ["", "server", "auth", "runs", "store", "threads", "retention", "cors", "copilotkit", "log"] {
+    for section in [
+        "",
+        "server",
+        "auth",
+        "auth.jwt",
+        "runs",
+        "limits",
+        "store",
+        "threads",
+        "retention",
+        "cors",
+        "copilotkit",
+        "log",
+    ] {
         let text = if section.is_empty() { "x = 1".to_owned() } else { format!("[{section}]\nx = 1") };
         let error = toml::from_str::<Config>(&text).unwrap_err().message().to_owned();
-        let listed = if section.is_empty() { Some(&table) } else { table[section].as_table() };
+        let mut parts = section.split('.').filter(|part| !part.is_empty());
+        let listed = parts.try_fold(&table, |table, part| table[part].as_table());
         for option in error.split('`').skip(3).step_by(2) {
-            assert!(listed.is_some_and(|listed| listed.contains_key(option)), "[{section}] {option} is not listed");
+            // What has no default is shown as a comment.
+            let shown = section == "auth.jwt" && DEFAULTS.contains(&format!("\n#   {option} = "));
+            let listed = shown || listed.is_some_and(|listed| listed.contains_key(option));
+            assert!(listed, "[{section}] {option} is not listed");
         }
     }
 }
@@ -140,6 +157,30 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ("[agents.x]\nkind = \"script\"", "my.toml:1:9: agents.x: kind = \"script\" needs `script`, a file"),
         ("[agents.x]\nkind = \"echo\"\nscript = \"s\"", "my.toml:3:1: agents.x.script: only kind = \"script\" has"),
         ("[agents.x]\nkind = \"echo\"\nmodel = \"m\"", "my.toml:3:1: agents.x.model: only kind = \"llm\" has"),
+        (
+            "[agents.x]\nkind = \"echo\"\nidle_timeout_secs = 9",
+            "my.toml:3:1: agents.x.idle_timeout_secs: only kind = \"llm\" and kind = \"remote\" have",
+        ),
+        ("[agents.x]\nkind = \"llm\"\nurl = \"u\"", "my.toml:3:1: agents.x.url: only kind = \"remote\" has"),
+        ("[agents.x]\nkind = \"remote\"", "my.toml:1:9: agents.x: kind = \"remote\" needs `url`"),
+        ("[agents.x]\nkind = \"remote\"\nurl = \"h:80/\"", "my.toml:3:1: agents.x.url: this is no address"),
+        ("[agents.x]\nkind = \"remote\"\nurl = \"https://u:s@h/\"", "my.toml:3:1: agents.x.url: this is no address"),
+        (
+            "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\nidle_timeout_secs = 0",
+            "my.toml:4:1: agents.x.idle_timeout_secs: at least 1",
+        ),
+        (
+            "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\npass_headers = [\"a b\"]",
+            "my.toml:4:1: agents.x.pass_headers: \"a b\" is no name of a header",
+        ),
+        (
+            "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\npass_headers = [\"Transfer-Encoding\"]",
+            "my.toml:4:1: agents.x.pass_headers: `Transfer-Encoding` is about the connection",
+        ),
+        (
+            "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\nheaders_env = { X-A = \"A\" }\npass_headers = [\"x-a\"]",
+            "my.toml:5:1: agents.x.pass_headers: `x-a` is there twice",
+        ),
         ("[agents.x]\nkind = \"llm\"\nmodel = \"m\"", "my.toml:1:9: agents.x: kind = \"llm\" needs `provider`"),
         ("[agents.x]\nkind = \"llm\"\nprovider = \"openai\"", "my.toml:1:9: agents.x: kind = \"llm\" needs `model`"),
         (
@@ -170,7 +211,7 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ),
         ("[cors]\nallow_origins = [\"https://a.b/\"]", "my.toml:2:1: cors.allow_origins: \"https://a.b/\" is not"),
         ("[auth]\nmode = \"api_key\"", "my.toml:2:1: auth.mode: \"api_key\" needs at least one of `api_keys`"),
-        ("[auth]\nmode = \"jwt\"", "my.toml:2:8: unknown value `jwt` (known: `none`, `api_key`)"),
+        ("[auth]\nmode = \"jwd\"", "my.toml:2:8: unknown value `jwd`; did you mean `jwt`?"),
         (
             "[auth]\napi_keys = [{ name = \"a\", env = \"X\" }]",
             "my.toml:2:1: auth.api_keys: there are keys, but no `mode`",
@@ -186,6 +227,42 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
     ] {
         let error = refused(text);
         assert!(error.starts_with(expected), "{text}\n{error}\n{expected}");
+    }
+}
+
+#[test]
+fn options_for_tokens_fit_together() {
+    let jwt = |options: &str| format!("[auth]\nmode = \"jwt\"\n[auth.jwt]\n{options}");
+    for (options, expected) in [
+        ("", "my.toml:3:7: auth.jwt: mode = \"jwt\" needs a key: `secret_env`, `public_key`"),
+        ("secret_env = \"S\"", "my.toml:3:7: auth.jwt.audience: `audience` is needed"),
+        ("secret_env = \"S\"\naudience = \"\"", "my.toml:5:1: auth.jwt.audience: a name is empty"),
+        (
+            "secret_env = \"S\"\naudience = []\njwks_url = \"https://a.b\"",
+            "my.toml:6:1: auth.jwt.jwks_url: there is `secret_env`, too",
+        ),
+        (
+            "secret_env = \"S\"\nalgorithms = [\"RS256\"]",
+            "my.toml:5:1: auth.jwt.algorithms: a secret is for \"HS256\" alone",
+        ),
+        (
+            "public_key_file = \"k\"\nalgorithms = [\"RS256\", \"HS256\"]",
+            "my.toml:5:1: auth.jwt.algorithms: public keys are for",
+        ),
+        ("algorithms = [\"none\"]", "my.toml:4:15: unknown value `none` (known: `HS256`, `RS256`, `ES256`)"),
+        ("secret_env = \"S\"\naudience = []\nissuer = \"\"", "my.toml:6:1: auth.jwt.issuer: it is empty"),
+        ("secret_env = \"S\"\naudience = []\nleeway_secs = 601", "my.toml:6:1: auth.jwt.leeway_secs: at most 600"),
+        ("secret_env = \"S\"\naudience = []\nsubject_claim = \"\"", "my.toml:6:1: auth.jwt.subject_claim: it is"),
+    ] {
+        let error = refused(&jwt(options));
+        assert!(error.starts_with(expected), "{options}\n{error}\n{expected}");
+    }
+    let without_mode = refused("[auth.jwt]\nsecret_env = \"S\"");
+    assert!(without_mode.starts_with("my.toml:1:7: auth.jwt: it is set, but no `mode`"), "{without_mode}");
+    for (audience, names) in [("\"a\"", &["a"][..]), ("[\"a\", \"b\"]", &["a", "b"]), ("[]", &[])] {
+        let listen = "[server]\nlisten = \"0.0.0.0:80\"\n";
+        let config = load(&(listen.to_owned() + &jwt(&format!("secret_env = \"S\"\naudience = {audience}"))));
+        assert_eq!(config.unwrap().config.auth.jwt.audience.unwrap().names(), names);
     }
 }
 

@@ -4,6 +4,8 @@
 //! safe to show: the cause of a failure within the server goes to the log, and the client gets a 500
 //! that says nothing about it.
 
+use std::time::Duration;
+
 use axum::{
     Json,
     http::{HeaderValue, StatusCode, Uri, header},
@@ -25,6 +27,8 @@ pub(super) struct ApiError {
     code: &'static str,
     message: String,
     path: Option<String>,
+    /// What a client that is turned away for now is told to wait.
+    retry_after: Duration,
 }
 
 #[derive(Serialize)]
@@ -42,7 +46,7 @@ struct Detail<'a> {
 
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), path: None }
+        Self { status, code, message: message.into(), path: None, retry_after: Duration::from_secs(1) }
     }
 
     /// The body is not JSON by its `Content-Type`.
@@ -156,11 +160,17 @@ impl From<DecodeError> for ApiError {
 
 impl From<StartError> for ApiError {
     fn from(error: StartError) -> Self {
-        let code = match error {
-            StartError::Full => "too_many_runs",
-            StartError::Draining => "shutting_down",
+        let (status, code) = match error {
+            StartError::Full => (StatusCode::SERVICE_UNAVAILABLE, "too_many_runs"),
+            StartError::Draining => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
+            StartError::TooMany => (StatusCode::TOO_MANY_REQUESTS, "too_many_concurrent_runs"),
+            StartError::TooOften { .. } => (StatusCode::TOO_MANY_REQUESTS, "too_many_runs_per_minute"),
         };
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string())
+        let mut refusal = Self::new(status, code, error.to_string());
+        if let StartError::TooOften { retry_after } = error {
+            refusal.retry_after = retry_after;
+        }
+        refusal
     }
 }
 
@@ -210,11 +220,17 @@ impl From<StoreError> for ApiError {
 
 impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> Self {
-        let code = match error {
-            AuthError::Missing | AuthError::NotBearer => "unauthenticated",
-            AuthError::Unknown => "invalid_key",
+        let (status, code) = match error {
+            AuthError::Missing | AuthError::NotBearer => (StatusCode::UNAUTHORIZED, "unauthenticated"),
+            AuthError::Unknown => (StatusCode::UNAUTHORIZED, "invalid_key"),
+            AuthError::Token(_) => (StatusCode::UNAUTHORIZED, "invalid_token"),
+            AuthError::NoKeys { .. } => (StatusCode::SERVICE_UNAVAILABLE, "keys_unavailable"),
         };
-        Self::new(StatusCode::UNAUTHORIZED, code, error.to_string())
+        let mut refusal = Self::new(status, code, error.to_string());
+        if let AuthError::NoKeys { retry_after } = error {
+            refusal.retry_after = retry_after;
+        }
+        refusal
     }
 }
 
@@ -226,19 +242,36 @@ impl IntoResponse for ApiError {
         let headers = response.headers_mut();
         match self.status {
             StatusCode::UNAUTHORIZED => {
-                let challenge = match self.code {
-                    "invalid_key" => "Bearer realm=\"agui-server\", error=\"invalid_token\"",
-                    _ => "Bearer realm=\"agui-server\"",
-                };
-                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+                let challenge = challenge(self.code, &self.message);
+                headers.insert(header::WWW_AUTHENTICATE, challenge);
             }
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+                headers.insert(header::RETRY_AFTER, whole_seconds(self.retry_after).into());
             }
             _ => {}
         }
         response
     }
+}
+
+/// What a client is told to do about a 401 (RFC 6750). What is wrong with a token is said in words of this server's
+/// own, so that they fit between quotation marks.
+fn challenge(code: &str, message: &str) -> HeaderValue {
+    const REALM: &str = "Bearer realm=\"agui-server\"";
+    const INVALID: HeaderValue = HeaderValue::from_static("Bearer realm=\"agui-server\", error=\"invalid_token\"");
+    match code {
+        "invalid_token" => {
+            let described = format!("{REALM}, error=\"invalid_token\", error_description=\"{message}\"");
+            HeaderValue::from_str(&described).unwrap_or(INVALID)
+        }
+        "invalid_key" => INVALID,
+        _ => HeaderValue::from_static(REALM),
+    }
+}
+
+/// Rounded up, and never none: whoever comes back at once would be turned away again.
+fn whole_seconds(time: Duration) -> u64 {
+    (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
 }
 
 /// The answer to a path that is no route.

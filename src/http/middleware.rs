@@ -62,8 +62,9 @@ impl Caller {
 }
 
 async fn authenticate(State(app): State<App>, mut request: Request, next: Next) -> Result<Response, ApiError> {
-    let authorization = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    let caller = app.auth().identify(authorization)?;
+    // A copy, as a request cannot be lent to what may wait.
+    let authorization = request.headers().get(header::AUTHORIZATION).cloned();
+    let caller = app.auth().identify(authorization.as_ref().map(HeaderValue::as_bytes)).await?;
     request.extensions_mut().insert(Caller(caller));
     Ok(next.run(request).await)
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `POST /send-message` | runs the default agent |
 //! | `POST /agents/{agent}/send-message` | runs an agent by name |
+//! | `POST` at an agent's own path, if it has one | runs that agent |
 //! | `GET /agents` | the agents that are served |
 //! | `GET /agents/{agent}/capabilities` | what one says about itself |
 //! | `GET /threads` | the caller's threads |
@@ -97,6 +98,8 @@ pub struct HttpOptions {
     pub loopback_hosts_only: bool,
     /// How pages with CopilotKit are served, if they are.
     pub copilotkit: Option<CopilotKit>,
+    /// Names of request headers that agents may see. They see no others.
+    pub pass_headers: Vec<String>,
 }
 
 impl Default for HttpOptions {
@@ -108,13 +111,32 @@ impl Default for HttpOptions {
             cors: Cors::default(),
             loopback_hosts_only: true,
             copilotkit: Some(CopilotKit::default()),
+            pass_headers: Vec::new(),
         }
     }
 }
 
+/// A path of its own that an agent answers at, beside the one that its name gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentPath {
+    /// The path, as axum's routes are written.
+    pub path: String,
+    /// The agent's name.
+    pub agent: Arc<str>,
+}
+
 /// The whole server as an axum router, to be served or mounted. Without `threads` it keeps nothing, and has none of
 /// the routes below `/threads`.
-pub fn router(runner: Arc<Runner>, threads: Option<Arc<Threads>>, auth: Authenticator, options: HttpOptions) -> Router {
+///
+/// # Panics
+/// When one of the `paths` is none, or is taken: by another one, or by a route of the server's own.
+pub fn router(
+    runner: Arc<Runner>,
+    threads: Option<Arc<Threads>>,
+    auth: Authenticator,
+    options: HttpOptions,
+    paths: Vec<AgentPath>,
+) -> Router {
     let app = App(Arc::new(AppInner { runner, threads, auth, options }));
     let public = Router::new().route("/healthz", get(health::alive)).route("/readyz", get(health::ready));
     let mut private = Router::new()
@@ -132,6 +154,9 @@ pub fn router(runner: Arc<Runner>, threads: Option<Arc<Threads>>, auth: Authenti
     }
     if let Some(options) = &app.options().copilotkit {
         private = private.merge(copilotkit::routes(options, &app));
+    }
+    for AgentPath { path, agent } in paths {
+        private = private.route(&path, send_message::agent_of(agent));
     }
     let routes = public
         .merge(middleware::authenticated(private, &app))

@@ -1,17 +1,20 @@
-//! `POST /send-message` and `POST /agents/{agent}/send-message`: a request becomes a run, and the run
-//! the response.
+//! `POST /send-message`, `POST /agents/{agent}/send-message`, and the paths that agents have of their own: a request
+//! becomes a run, and the run the response.
+
+use std::sync::Arc;
 
 use axum::{
     body::Body,
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, header},
     response::Response,
+    routing::{MethodRouter, post},
 };
 
 use serde_json::Value;
 
 use super::{
-    App,
+    App, HttpOptions,
     body::RunBody,
     error::ApiError,
     extract::Path,
@@ -27,7 +30,7 @@ use crate::{
         decode::{Decoded, decode},
         judge_version,
     },
-    run::{AgentEntry, OnDisconnect, Opened, RunRequest},
+    run::{AgentEntry, Forwarded, OnDisconnect, Opened, RunRequest},
 };
 
 /// Runs the default agent.
@@ -42,6 +45,11 @@ pub(super) async fn named_agent(
     request: Request,
 ) -> Result<Response, ApiError> {
     run(&app, Some(&agent), request).await
+}
+
+/// Runs this agent, at whatever path.
+pub(super) fn agent_of(name: Arc<str>) -> MethodRouter<App> {
+    post(async move |State(app): State<App>, request: Request| run(&app, Some(&name), request).await)
 }
 
 async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response, ApiError> {
@@ -62,8 +70,9 @@ pub(super) async fn run_agent(
 ) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
+    let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
     // The right to run is taken before the body is read: it also bounds how many bodies are in memory.
-    let slot = app.runner().reserve()?;
+    let slot = app.runner().reserve_for(principal.as_ref())?;
     let options = app.options();
     let body = read_body::read(body, Limits::of(options, &head.headers)).await?;
     let Decoded { input, dropped } = decode(&body)?;
@@ -78,20 +87,34 @@ pub(super) async fn run_agent(
     if legacy {
         encoder = encoder.for_legacy_client();
     }
-    let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
+    let forwarded = forwarded(options, &head.headers);
     let Some(threads) = app.threads() else {
-        let mut run = app.runner().start(slot, agent, input, principal);
+        let mut run = app.runner().start(slot, agent, input, principal).with_forwarded(forwarded);
         if legacy {
             run = run.for_legacy_client();
         }
         return Ok(stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))));
     };
     let on_disconnect = on_disconnect(&input)?.or_else(|| threads.on_disconnect_of(agent.name()).or(usual));
-    let request = RunRequest { slot, agent, input, principal, on_disconnect, legacy_client: legacy };
+    let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect, legacy_client: legacy };
     Ok(match threads.open(request).await? {
         Opened::Foreground(run) => stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))),
         Opened::Detached(tail) => follow::respond(tail, encoder, follow::Cursors::No, options.keep_alive),
     })
+}
+
+/// The headers that some agent's configuration asks for, and no others.
+fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded {
+    let named = options.pass_headers.iter().flat_map(|name| {
+        headers.get_all(name).iter().filter_map(move |value| match std::str::from_utf8(value.as_bytes()) {
+            Ok(value) => Some((name.to_ascii_lowercase(), value.to_owned())),
+            Err(_) => {
+                tracing::warn!(header = name, "a header that agents may see is no UTF-8, and left out");
+                None
+            }
+        })
+    });
+    Forwarded::new(named)
 }
 
 /// What the request wants to happen when its client leaves.

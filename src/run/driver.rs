@@ -22,7 +22,7 @@ use super::{
     guard::{Closing, Guard},
 };
 use crate::{
-    agent::{Agent, EventStream, Principal, RunContext},
+    agent::{Agent, EventStream, Forwarded, Principal, RunContext},
     protocol::{
         Event, RunAgentInput, RunId, TokenUsage,
         event::{RunError, RunFinished, RunOutcome, RunStarted},
@@ -120,6 +120,12 @@ impl Run {
     /// `pendingToolCallIds`, which those derive from the stream themselves.
     pub fn for_legacy_client(mut self) -> Self {
         self.guard.omit_pending_tool_calls();
+        self
+    }
+
+    /// Gives the agent what the request carried in headers for it. Only before the run is polled.
+    pub fn with_forwarded(mut self, forwarded: Forwarded) -> Self {
+        self.cx = RunContext::with_forwarded(self.cx.identity().clone(), forwarded);
         self
     }
 

@@ -1,6 +1,6 @@
 //! One run's life, free of HTTP.
 //!
-//! - [`Runner`] knows the agents, admits runs and drains them at shutdown.
+//! - [`Runner`] knows the agents, admits runs and drains them at shutdown; `quota` counts what each principal has of them.
 //! - [`Run`] is the driver of one: it opens the run, polls the agent, and closes the run exactly once,
 //!   whatever happens.
 //! - [`Guard`] stands between agent and client: what leaves it is a legal AG-UI stream.
@@ -15,6 +15,7 @@ mod control;
 mod driver;
 pub mod guard;
 mod log;
+mod quota;
 mod runner;
 mod threads;
 mod transcript;
@@ -24,6 +25,7 @@ pub use control::RunControl;
 pub use driver::{Progress, Run};
 pub use guard::{Guard, Violation};
 pub use log::{Chunk, Tail, TailError};
+pub use quota::PrincipalLimits;
 pub use runner::{AgentEntry, Runner, RunnerBuilder, Slot, StartError};
 pub use threads::{
     Cancelled, ConcurrentRuns, Connection, ForegroundRun, LookupError, OnDisconnect, OpenError, Opened, RunRequest,
@@ -31,7 +33,7 @@ pub use threads::{
 };
 pub use transcript::Transcript;
 
-pub use crate::agent::Principal;
+pub use crate::agent::{Forwarded, Principal};
 
 use std::task::{Context, Poll};
 

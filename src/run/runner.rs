@@ -6,8 +6,9 @@ use indexmap::IndexMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
-    Run, RunLimits,
+    PrincipalLimits, Run, RunLimits,
     control::{Live, Stop},
+    quota::{Quota, Share},
 };
 use crate::{
     agent::{Agent, Principal, RunContext, RunIdentity},
@@ -23,6 +24,7 @@ pub struct Runner {
     default_agent: Option<Arc<str>>,
     limits: RunLimits,
     slots: Arc<Semaphore>,
+    quota: Quota,
     live: Arc<Live>,
 }
 
@@ -35,11 +37,27 @@ pub enum StartError {
     /// The server is shutting down.
     #[error("the server is shutting down")]
     Draining,
+    /// The one who asks has as many runs as one may have.
+    #[error("you have as many runs as you may have at a time")]
+    TooMany,
+    /// The one who asks has asked for as many runs as one may within a minute.
+    #[error("you have begun as many runs as you may within a minute")]
+    TooOften {
+        /// When there may be the next one.
+        retry_after: Duration,
+    },
 }
 
-/// The right to one run. It is held until the run's last byte is sent.
+/// The right to one run. It is held until the run's last byte is sent, or, when the run is detached, until its end is
+/// stored.
 #[derive(Debug)]
-pub struct Slot(#[allow(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+#[allow(dead_code, reason = "held, not read")]
+pub struct Slot {
+    /// One of the server's runs.
+    permit: OwnedSemaphorePermit,
+    /// One of its principal's, if those are counted.
+    share: Option<Share>,
+}
 
 /// An agent and the name it is served under.
 #[derive(Clone)]
@@ -71,6 +89,7 @@ pub struct RunnerBuilder {
     agents: IndexMap<Arc<str>, Arc<dyn Agent>>,
     default_agent: Option<Arc<str>>,
     limits: RunLimits,
+    principal_limits: PrincipalLimits,
     max_concurrent: usize,
 }
 
@@ -93,6 +112,12 @@ impl RunnerBuilder {
         self
     }
 
+    /// Limits what each principal may have. Where nobody is authenticated there are none, and this limits nothing.
+    pub fn principal_limits(mut self, limits: PrincipalLimits) -> Self {
+        self.principal_limits = limits;
+        self
+    }
+
     /// Limits how many runs there may be at a time.
     pub fn max_concurrent(mut self, runs: usize) -> Self {
         self.max_concurrent = runs;
@@ -107,6 +132,7 @@ impl RunnerBuilder {
             default_agent,
             limits: self.limits,
             slots: Arc::new(Semaphore::new(self.max_concurrent.min(Semaphore::MAX_PERMITS))),
+            quota: Quota::new(self.principal_limits),
             live: Arc::default(),
         }
     }
@@ -119,6 +145,7 @@ impl Runner {
             agents: IndexMap::new(),
             default_agent: None,
             limits: RunLimits::default(),
+            principal_limits: PrincipalLimits::default(),
             max_concurrent: usize::MAX,
         }
     }
@@ -149,17 +176,27 @@ impl Runner {
         self.live.count()
     }
 
-    /// Asks for the right to one run.
+    /// Asks for the right to one run of nobody in particular.
     ///
     /// # Errors
     /// [`StartError::Full`] when there are as many runs as may be, [`StartError::Draining`] at shutdown.
     pub fn reserve(&self) -> Result<Slot, StartError> {
+        self.reserve_for(None)
+    }
+
+    /// Asks for the right to one run of a principal, and counts it as one of the principal's.
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve), and [`StartError::TooMany`] or [`StartError::TooOften`] when it is one too many
+    /// of the principal's.
+    pub fn reserve_for(&self, principal: Option<&Principal>) -> Result<Slot, StartError> {
         use tokio::sync::TryAcquireError;
-        match self.slots.clone().try_acquire_owned() {
-            Ok(permit) => Ok(Slot(permit)),
-            Err(TryAcquireError::NoPermits) => Err(StartError::Full),
-            Err(TryAcquireError::Closed) => Err(StartError::Draining),
-        }
+        // First, for what the server cannot do anyway is not counted against anybody.
+        let permit = self.slots.clone().try_acquire_owned().map_err(|error| match error {
+            TryAcquireError::NoPermits => StartError::Full,
+            TryAcquireError::Closed => StartError::Draining,
+        })?;
+        Ok(Slot { permit, share: self.quota.admit(principal)? })
     }
 
     /// What limits every run.

@@ -1,8 +1,11 @@
-//! How this server speaks to other servers: the one place that makes HTTP clients.
+//! How this server speaks to other servers: the one place that makes HTTP clients, and reads the [`events`] that stream
+//! back.
 //!
 //! Every client has a limit on connecting and none on the whole: an answer may stream for as long as it has something
 //! to say, and whoever reads it sets the limit on silence. Redirects are not followed: a key that is meant
 //! for one host must not travel to another.
+
+pub mod events;
 
 use std::time::Duration;
 

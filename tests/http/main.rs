@@ -5,10 +5,15 @@
 mod auth;
 mod cors;
 mod errors;
+mod jwks;
+mod jwt;
 mod limits;
 mod process;
+mod quota;
 #[path = "../support/server.rs"]
 mod server;
 mod stream;
 #[path = "../support/running.rs"]
 mod support;
+#[path = "../support/tokens.rs"]
+mod tokens;

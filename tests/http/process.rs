@@ -107,6 +107,7 @@ fn a_wrong_configuration_ends_the_server_with_the_place_of_the_fault() {
     let file = folder.path().join("my.toml");
     let path = file.to_str().unwrap();
     let script = folder.path().join("s.toml");
+    std::fs::write(folder.path().join("ec.pem"), crate::tokens::fixture("ec.pub")).unwrap();
     for (config, scripted, expected) in [
         ("[server]\nlisen = 1", "", "my.toml:2:1: unknown key `lisen`; did you mean `listen`?"),
         (
@@ -125,6 +126,37 @@ fn a_wrong_configuration_ends_the_server_with_the_place_of_the_fault() {
             "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"ci\", sha256 = \"abc\" }]",
             "",
             "my.toml:3:1: auth.api_keys: key \"ci\": not a SHA-256: 64 hexadecimal digits are needed",
+        ),
+        (
+            "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\nsecret_env = \"AGUI_TEST_NO_SUCH_KEY\"",
+            "",
+            "my.toml:5:1: auth.jwt.secret_env: the environment variable AGUI_TEST_NO_SUCH_KEY is not set",
+        ),
+        (
+            // A variable that there is, with something short in it.
+            "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\nsecret_env = \"CARGO_PKG_NAME\"",
+            "",
+            "my.toml:5:1: auth.jwt.secret_env: the secret is too short: at least 32 bytes are needed",
+        ),
+        (
+            "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\njwks_url = \"http://id.example.com/keys\"",
+            "",
+            "my.toml:5:1: auth.jwt.jwks_url: an address with https is needed",
+        ),
+        (
+            "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\npublic_key = \"secret\"",
+            "",
+            "my.toml:5:1: auth.jwt.public_key: not a public key in PEM",
+        ),
+        (
+            "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\npublic_key_file = \"no.pem\"",
+            "",
+            "my.toml:5:1: auth.jwt.public_key_file: ",
+        ),
+        (
+            "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\nalgorithms = [\"RS256\"]\npublic_key_file = \"ec.pem\"",
+            "",
+            "my.toml:5:1: auth.jwt.algorithms: the key is for \"ES256\", which is not among these",
         ),
     ] {
         std::fs::write(&file, config).unwrap();

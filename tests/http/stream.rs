@@ -10,6 +10,7 @@ use agui_server::{
         event_stream, events as known,
     },
     agents::Echo,
+    auth::ApiKey,
     http::Connections,
     protocol::RunAgentInput,
     run::RunLimits,
@@ -47,6 +48,37 @@ async fn a_run_is_answered_with_server_sent_events_that_nothing_holds_back() {
             ]
         );
     }
+}
+
+#[tokio::test]
+async fn an_agent_may_have_a_path_of_its_own_beside_the_one_of_its_name() {
+    let second = |_: RunAgentInput, cx: RunContext| known(TextMessage::whole(format!("I am {}.", cx.agent())));
+    let agents = Server::new().agent("echo", Echo).agent_at("/api/shop/chat", "clerk", second);
+    let server = Running::start(agents.api_keys([ApiKey::from_secret("web", "key")])).await;
+    let text = async |path: &str| {
+        let response = server.post(path).bearer_auth("key").json(&input("hi")).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        let events = events(&response.text().await.unwrap());
+        events.iter().filter_map(|event| event["delta"].as_str()).collect::<String>()
+    };
+    assert_eq!(text("/api/shop/chat").await, "I am clerk.");
+    assert_eq!(text("/agents/clerk/send-message").await, "I am clerk.");
+    assert_ne!(text("/send-message").await, "I am clerk.", "the first agent stays the default");
+
+    // What stands before the server's own routes stands before this one, too.
+    let stranger = server.post("/api/shop/chat").json(&input("hi")).send().await.unwrap();
+    assert_eq!(stranger.status(), 401);
+    let read = server.client.get(server.url("/api/shop/chat")).bearer_auth("key").send().await.unwrap();
+    assert_eq!(read.status(), 405);
+    let page = server.post("/api/shop/chat").bearer_auth("key").header(header::ORIGIN, "http://localhost:3000");
+    let response = page.json(&input("hi")).send().await.unwrap();
+    assert_eq!(response.headers()[header::ACCESS_CONTROL_ALLOW_ORIGIN], "http://localhost:3000");
+}
+
+#[test]
+#[should_panic(expected = "/send-message")]
+fn an_agents_path_cannot_take_the_place_of_a_route() {
+    let _ = Server::new().agent_at("/send-message", "echo", Echo).into_router();
 }
 
 #[tokio::test]

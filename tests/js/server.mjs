@@ -4,22 +4,28 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const START_TIMEOUT_MS = 15_000;
 // Longer than the server's own drain_secs: a server that is still there then is stuck.
 const STOP_TIMEOUT_MS = 20_000;
 
-function binary() {
-  if (process.env.AGUI_SERVER_BIN) return resolve(process.env.AGUI_SERVER_BIN);
-  const built = ["release", "debug"].map((profile) =>
-    fileURLToPath(new URL(`../../target/${profile}/agui-server`, import.meta.url)),
-  );
-  const found = built.find(existsSync);
-  assert.ok(found, `there is no server to test: run \`cargo build --release\`, or name one in AGUI_SERVER_BIN`);
+/** What was built: beside the server that AGUI_SERVER_BIN names, or in this checkout. */
+function built(path, command) {
+  const named = process.env.AGUI_SERVER_BIN;
+  const profile = (name) => fileURLToPath(new URL(`../../target/${name}`, import.meta.url));
+  const folders = named ? [dirname(resolve(named))] : ["release", "debug"].map(profile);
+  const found = folders.map((folder) => join(folder, path)).find(existsSync);
+  assert.ok(found, `there is no ${path} to test: run \`${command}\`, or name a server in AGUI_SERVER_BIN`);
   return found;
 }
+
+const binary = () =>
+  process.env.AGUI_SERVER_BIN ? resolve(process.env.AGUI_SERVER_BIN) : built("agui-server", "cargo build --release");
+
+/** One of the examples, which are built beside the server. */
+export const example = (name) => built(join("examples", name), `cargo build --example ${name}`);
 
 /** The developer's own settings must not decide what is tested, and a test's threads are gone with its server. */
 function environment() {
@@ -68,11 +74,14 @@ function listening(child, log) {
 
 /**
  * Starts a server on a free port of the loopback.
- * @param {{ config?: string }} options `config`: the path of a configuration file
+ * @param {{ config?: string, program?: string, args?: string[] }} options `config`: the path of a configuration file;
+ *   `program`: another program than the server, with all its arguments, that names its address in its log as well
  */
-export async function startServer({ config } = {}) {
-  const args = ["--listen", "127.0.0.1:0", ...(config ? ["--config", config] : [])];
-  const child = spawn(binary(), args, { env: environment(), stdio: ["ignore", "ignore", "pipe"] });
+export async function startServer({ config, program, args } = {}) {
+  const child = spawn(program ?? binary(), args ?? ["--listen", "127.0.0.1:0", ...(config ? ["--config", config] : [])], {
+    env: environment(),
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   let text = "";
   child.stderr.setEncoding("utf8").on("data", (chunk) => (text += chunk));
   const log = () => text;

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use super::offer::{Kind, Offer};
 use crate::{
     llm::history,
-    protocol::{Interrupt, InterruptId, JsonObject, Message, Metadata, ResumeEntry, ResumeStatus, ToolCall},
+    protocol::{
+        Interrupt, InterruptId, JsonObject, Message, MessageContent, Metadata, ResumeEntry, ResumeStatus, ToolCall,
+        ToolMessage,
+    },
     tools::{Approval, OfferedTool, ToolCall as CheckedCall, ToolSpec},
 };
 
@@ -38,22 +41,41 @@ pub(super) struct Earlier {
 pub(super) fn earlier(messages: &[Message], entries: &[ResumeEntry], offer: &Offer) -> Earlier {
     let mut earlier = Earlier::default();
     let mut used = 0;
-    for call in history::unanswered(messages) {
+    for (call, told) in history::calls(messages) {
         let id = interrupt_id(call);
-        if let Some(entry) = entries.iter().find(|entry| entry.interrupt_id == id) {
-            used += 1;
-            earlier.decided.push((call.clone(), decide(entry)));
-        } else if let Some(Kind::Server(tool)) = offer.kind(&call.function.name)
-            && let Ok(arguments) = tool.validator.check(&call.function.arguments)
-            && let Some(interrupt) = needed(tool, call, arguments)
-        {
-            earlier.open.push(interrupt);
+        let entry = entries.iter().find(|entry| entry.interrupt_id == id);
+        match (entry, told) {
+            (Some(entry), told) if told.is_none_or(|told| repeats(told, entry)) => {
+                used += 1;
+                earlier.decided.push((call.clone(), decide(entry)));
+            }
+            (None, None) => {
+                if let Some(Kind::Server(tool)) = offer.kind(&call.function.name)
+                    && let Ok(arguments) = tool.validator.check(&call.function.arguments)
+                    && let Some(interrupt) = needed(tool, call, arguments)
+                {
+                    earlier.open.push(interrupt);
+                }
+            }
+            _ => {}
         }
     }
     if used < entries.len() {
         tracing::warn!(answers = entries.len() - used, "left out answers to what no call of this conversation asked");
     }
     earlier
+}
+
+/// Whether a tool message is nothing but the person's answer. CopilotKit puts one into the conversation beside the
+/// `resume` entry that says the same; it is no result, and must not be taken for one.
+fn repeats(told: &ToolMessage, entry: &ResumeEntry) -> bool {
+    let MessageContent::Text(text) = &told.content else { return false };
+    let said = match (entry.status, &entry.payload) {
+        (ResumeStatus::Cancelled, _) => json!({ "status": "cancelled" }),
+        (ResumeStatus::Resolved, Some(payload)) => payload.clone(),
+        (ResumeStatus::Resolved, None) => json!({ "status": "resolved" }),
+    };
+    serde_json::from_str::<Value>(text).is_ok_and(|told| told == said)
 }
 
 /// The interrupt that asks for a call, if it needs an approval.

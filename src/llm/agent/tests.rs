@@ -396,6 +396,27 @@ fn a_call_waits_for_an_approval_and_is_carried_out_as_decided() {
 }
 
 #[test]
+fn an_answer_that_stands_in_the_conversation_too_is_carried_out_once() {
+    let model = Scripted::new([
+        done([call(0, "c", "increment", r#"{"n":1}"#)]),
+        done([text(0, "So.")]),
+        done([text(0, "Again.")]),
+    ]);
+    let agent = LlmAgent::new(model.clone()).tools(increment(Approval::Needed));
+    let mut asked = play(agent.clone(), ask("1+1?"));
+    // As CopilotKit does.
+    let echo = json!({ "id": "echo", "role": "tool", "toolCallId": "c", "content": r#"{"approved":true}"# });
+    asked.messages.push(serde_json::from_value(echo).unwrap());
+    let entry = json!([{ "interruptId": "approval-c", "status": "resolved", "payload": { "approved": true } }]);
+    let played = play(agent.clone(), next(&asked, entry.clone()));
+    assert_eq!(played.told, [result("2"), says("So.")].concat());
+    assert_eq!(results(&model.asked()[1]), [("2".to_owned(), false)]);
+    // The same answer once more changes nothing.
+    let again = play(agent, next(&played, entry));
+    assert_eq!(again.told, says("Again."));
+}
+
+#[test]
 fn what_needs_no_approval_is_done_at_once_and_an_abandoned_call_never() {
     let model = Scripted::new([
         done([call(0, "c", "increment", r#"{"n":1}"#), call(1, "d", "add_state", "{}")]),

@@ -48,12 +48,12 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Turn> {
     turns.done
 }
 
-/// The calls of the conversation that have no result, in order.
-pub(super) fn unanswered(messages: &[Message]) -> Vec<&ToolCall> {
-    let answered: HashSet<&ToolCallId> = messages
+/// The calls of the conversation, in order, each with the tool message that answers it; of several, the last.
+pub(super) fn calls(messages: &[Message]) -> impl Iterator<Item = (&ToolCall, Option<&ToolMessage>)> {
+    let answers: HashMap<&ToolCallId, &ToolMessage> = messages
         .iter()
         .filter_map(|message| match message {
-            Message::Tool(tool) => Some(&tool.tool_call_id),
+            Message::Tool(tool) => Some((&tool.tool_call_id, tool)),
             _ => None,
         })
         .collect();
@@ -61,7 +61,12 @@ pub(super) fn unanswered(messages: &[Message]) -> Vec<&ToolCall> {
         Message::Assistant(assistant) if assistant.subagent_run_id.is_none() => Some(assistant.tool_calls()),
         _ => None,
     });
-    own.flatten().filter(|call| !answered.contains(&call.id)).collect()
+    own.flatten().map(move |call| (call, answers.get(&call.id).copied()))
+}
+
+/// The calls of the conversation that have no result, in order.
+pub(super) fn unanswered(messages: &[Message]) -> Vec<&ToolCall> {
+    calls(messages).filter(|(_, answer)| answer.is_none()).map(|(call, _)| call).collect()
 }
 
 /// Every id of a call in the conversation, subagents' included.

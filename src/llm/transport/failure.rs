@@ -22,12 +22,11 @@ use reqwest::Url;
 use serde_json::Value;
 
 use super::{
-    body::BodyFault,
     decode::{Fault, Kind},
     retry::Retry,
     scrub::Scrubber,
 };
-use crate::llm::ModelError;
+use crate::{llm::ModelError, upstream::events::StreamFault};
 
 /// How much of a provider's own message a client is shown.
 const LONGEST_MESSAGE: usize = 300;
@@ -117,15 +116,15 @@ impl Peer {
     }
 
     /// The stream cannot be read on.
-    pub(super) fn body_failed(&self, fault: BodyFault) -> Failure {
+    pub(super) fn body_failed(&self, fault: StreamFault) -> Failure {
         let detail = chain(&fault);
         match fault {
-            BodyFault::Silent(_) => {
+            StreamFault::Silent(_) => {
                 let message = format!("The model provider at {} fell silent in the middle of its answer", self.name);
                 self.failure("model_timeout", message, Retry::Never, &detail)
             }
-            BodyFault::Broken(_) => self.interrupted(&detail),
-            BodyFault::Endless(_) | BodyFault::NotText => self.confused(&detail),
+            StreamFault::Broken(_) => self.interrupted(&detail),
+            _ => self.confused(&detail),
         }
     }
 

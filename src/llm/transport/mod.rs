@@ -6,7 +6,6 @@
 //!
 //! Nothing runs beside the stream: whoever drops it drops the request, and with it the connection.
 
-mod body;
 mod connection;
 mod decode;
 mod failure;
@@ -25,13 +24,15 @@ pub use connection::{Connection, SetupError};
 pub(in crate::llm) use decode::{Decoder, Fault, Kind, Output, Step};
 
 use self::{
-    body::{Event, events},
     failure::{Failure, Peer},
     retry::Retry,
 };
 use crate::{
     llm::ModelStream,
-    upstream::{ClientOptions, client},
+    upstream::{
+        ClientOptions, client,
+        events::{ServerEvent, Watch, events},
+    },
 };
 
 /// Asks one endpoint of one provider.
@@ -120,11 +121,15 @@ impl Transport {
         &self,
         body: Bytes,
         more: HeaderMap,
-    ) -> impl futures::Stream<Item = Result<Event, Failure>> + Send + use<'_> {
+    ) -> impl futures::Stream<Item = Result<ServerEvent, Failure>> + Send + use<'_> {
         async_stream::stream! {
             match self.head(body, more).await {
                 Ok(response) => {
-                    let mut events = events(response, self.options.idle_timeout, self.options.max_event_bytes);
+                    let watch = Watch {
+                        max_event_bytes: self.options.max_event_bytes,
+                        idle: self.options.idle_timeout,
+                    };
+                    let mut events = events(response, watch);
                     while let Some(event) = events.next().await {
                         yield event.map_err(|fault| self.peer.body_failed(fault));
                     }
@@ -134,7 +139,7 @@ impl Transport {
         }
     }
 
-    fn decode<D: Decoder>(&self, decoder: &mut D, event: &Event, output: &mut Output) -> Result<Step, Failure> {
+    fn decode<D: Decoder>(&self, decoder: &mut D, event: &ServerEvent, output: &mut Output) -> Result<Step, Failure> {
         let step = decoder.event(event.name.as_deref(), &event.data, output);
         match step {
             Ok(Step::Complete) if !decoder.finish(output) => Err(self.peer.interrupted("the answer ended too early")),

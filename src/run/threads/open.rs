@@ -17,7 +17,7 @@ use super::{
     resume::{Verdict, judge},
 };
 use crate::{
-    agent::Principal,
+    agent::{Forwarded, Principal},
     protocol::{
         Event, Message, RunAgentInput,
         event::{MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
@@ -42,6 +42,8 @@ pub struct RunRequest {
     pub input: RunAgentInput,
     /// Who asks.
     pub principal: Option<Principal>,
+    /// The request's headers that are meant for agents.
+    pub forwarded: Forwarded,
     /// What happens when the client leaves; `None` leaves it to the configuration.
     pub on_disconnect: Option<OnDisconnect>,
     /// Whether the client is from before AG-UI 1.0.
@@ -234,7 +236,7 @@ impl Threads {
         thread: Thread,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Opened, OpenError> {
-        let RunRequest { slot, mut agent, mut input, principal, legacy_client, .. } = request;
+        let RunRequest { slot, mut agent, mut input, principal, forwarded, legacy_client, .. } = request;
         let ThreadContent { messages, state, interrupts } = thread.content;
         let known = messages.len();
         input.messages = reconcile(messages, std::mem::take(&mut input.messages));
@@ -276,7 +278,7 @@ impl Threads {
         if permit.is_some() {
             limits = RunLimits { max: self.options.detached_max, heartbeat: None, ..limits };
         }
-        let mut run = self.runner.start_within(slot, agent, input, principal, limits);
+        let mut run = self.runner.start_within(slot, agent, input, principal, limits).with_forwarded(forwarded);
         if legacy_client {
             run = run.for_legacy_client();
         }

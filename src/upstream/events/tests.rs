@@ -1,23 +1,27 @@
-use futures::{StreamExt, stream};
+use futures::stream;
 
 use super::*;
 
-fn event(name: Option<&str>, data: &str, last: bool) -> Event {
-    Event { name: name.map(str::to_owned), data: data.to_owned(), last }
+fn event(name: Option<&str>, data: &str, last: bool) -> ServerEvent {
+    ServerEvent { name: name.map(str::to_owned), data: data.to_owned(), last }
+}
+
+fn watch(max_event_bytes: usize) -> Watch {
+    Watch { max_event_bytes, idle: Duration::from_secs(1) }
 }
 
 /// What `chunks` become, on a paused clock.
-fn read(chunks: Vec<Vec<u8>>, most: usize) -> Vec<Result<Event, String>> {
+fn read(chunks: Vec<Vec<u8>>, most: usize) -> Vec<Result<ServerEvent, String>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let bytes = stream::iter(chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk))));
-        let events = parse(bytes, Duration::from_secs(1), most);
+        let events = parse(bytes.boxed(), watch(most));
         events.map(|event| event.map_err(|fault| fault.to_string())).collect().await
     })
 }
 
 /// Reads the text cut in two at each place, and cut into single bytes.
-fn read_in_all_ways(text: &str, most: usize, expected: &[Event]) {
+fn read_in_all_ways(text: &str, most: usize, expected: &[ServerEvent]) {
     let bytes = text.as_bytes();
     let single = bytes.iter().map(|byte| vec![*byte]).collect();
     let cuts = (0..=bytes.len()).map(|at| vec![bytes[..at].to_vec(), bytes[at..].to_vec()]);
@@ -89,17 +93,31 @@ fn silence_is_an_error_and_slowness_is_none() {
             }
             std::future::pending::<()>().await;
         };
-        parse(bytes, Duration::from_secs(1), 100).map(|event| event.map_err(|fault| fault.to_string())).collect().await
+        parse(bytes.boxed(), watch(100)).map(|event| event.map_err(|fault| fault.to_string())).collect().await
     });
     assert_eq!(events, [Ok(event(None, "a", false)), Err("nothing came for 1s".to_owned())]);
 }
 
 #[test]
 fn a_broken_connection_is_an_error_after_what_came_before_it() {
-    let bytes = stream::iter([Ok("data: a\n\ndata: b".into()), Err(BodyFault::Broken("reset".into()))]);
+    let bytes = stream::iter([Ok("data: a\n\ndata: b".into()), Err("reset".into())]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let events: Vec<_> = runtime.block_on(parse(bytes, Duration::from_secs(1), 100).collect());
+    let events: Vec<_> = runtime.block_on(async { parse(bytes.boxed(), watch(100)).collect().await });
     assert_eq!(events[0].as_ref().unwrap(), &event(None, "a", false));
-    assert!(matches!(events[1], Err(BodyFault::Broken(_))));
+    assert!(matches!(events[1], Err(StreamFault::Broken(_))));
     assert_eq!(events.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_timed_only_while_somebody_waits() {
+    let pieces = async_stream::stream! {
+        yield Ok(Bytes::from_static(b"data: x\n\n"));
+        std::future::pending::<()>().await;
+    };
+    let mut events = parse(pieces.boxed(), watch(100));
+    assert_eq!(events.next().await.unwrap().unwrap().data, "x");
+    sleep(Duration::from_secs(600)).await;
+    let asked = Instant::now();
+    assert!(matches!(events.next().await, Some(Err(StreamFault::Silent(_)))));
+    assert_eq!(asked.elapsed().as_secs(), 1);
 }

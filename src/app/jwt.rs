@@ -1,0 +1,52 @@
+//! From a configuration to what checks tokens.
+
+use std::time::Duration;
+
+use crate::{
+    auth::{JwksOptions, Jwt, JwtAlgorithm, JwtError, JwtOptions},
+    config::{self, ConfigError, Origin},
+};
+
+pub(super) fn build_jwt(jwt: &config::Jwt, origin: &Origin) -> Result<Jwt, ConfigError> {
+    let fault = |option: &str, message: &str| origin.error(&["auth", "jwt", option], message);
+    let failed = |option: &'static str| move |error: JwtError| fault(option, &error.to_string());
+    let options = JwtOptions {
+        issuer: jwt.issuer.clone(),
+        leeway: Duration::from_secs(jwt.leeway_secs),
+        subject_claim: jwt.subject_claim.clone(),
+        ..JwtOptions::new(jwt.audience.iter().flat_map(|audience| audience.names()))
+    };
+    let accepted: Vec<JwtAlgorithm> = jwt.algorithms.iter().map(algorithm).collect();
+    let built = if let Some(variable) = &jwt.secret_env {
+        let secret = std::env::var(variable).unwrap_or_default();
+        if secret.trim().is_empty() {
+            return Err(fault("secret_env", &format!("the environment variable {variable} is not set")));
+        }
+        Jwt::from_secret(secret.trim().as_bytes(), options).map_err(failed("secret_env"))?
+    } else if let Some(pem) = &jwt.public_key {
+        Jwt::from_public_key(pem, options).map_err(failed("public_key"))?
+    } else if let Some(path) = &jwt.public_key_file {
+        let path = origin.resolve(path);
+        let pem = std::fs::read_to_string(&path)
+            .map_err(|error| fault("public_key_file", &format!("{} cannot be read: {error}", path.display())))?;
+        Jwt::from_public_key(&pem, options).map_err(failed("public_key_file"))?
+    } else {
+        // There is one: that was checked with the options.
+        let url = jwt.jwks_url.as_deref().unwrap_or_default();
+        Jwt::from_jwks(url, &accepted, JwksOptions::default(), options).map_err(failed("jwks_url"))?
+    };
+    if !accepted.is_empty()
+        && let Some(unexpected) = built.algorithms().find(|algorithm| !accepted.contains(algorithm))
+    {
+        return Err(fault("algorithms", &format!("the key is for {:?}, which is not among these", unexpected.name())));
+    }
+    Ok(built)
+}
+
+fn algorithm(algorithm: &config::JwtAlgorithm) -> JwtAlgorithm {
+    match algorithm {
+        config::JwtAlgorithm::Hs256 => JwtAlgorithm::Hs256,
+        config::JwtAlgorithm::Rs256 => JwtAlgorithm::Rs256,
+        config::JwtAlgorithm::Es256 => JwtAlgorithm::Es256,
+    }
+}

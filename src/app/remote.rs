@@ -1,0 +1,39 @@
+//! From a configuration to agents that are other AG-UI endpoints.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use crate::{
+    agent::Agent,
+    agents::{Remote, RemoteOptions},
+    config::{self, Config, ConfigError, Origin},
+};
+
+/// The agent behind `kind = "remote"`.
+pub(super) fn build_remote(name: &str, agent: &config::Agent, origin: &Origin) -> Result<Arc<dyn Agent>, ConfigError> {
+    let fault = |option: &str, problem: String| origin.error(&["agents", name, option], &problem);
+    let mut options = RemoteOptions::new(agent.url.as_deref().unwrap_or_default());
+    options.description = agent.description.clone();
+    options.pass_headers = agent.pass_headers.clone().unwrap_or_default();
+    for (header, variable) in agent.headers_env.iter().flatten() {
+        match std::env::var(variable) {
+            Ok(value) if !value.trim().is_empty() => options.headers.push((header.clone(), value.trim().into())),
+            _ => return Err(fault("headers_env", format!("the environment variable {variable} is not set"))),
+        }
+    }
+    if let Some(seconds) = agent.connect_timeout_secs {
+        options.connect_timeout = Duration::from_secs(seconds);
+    }
+    if let Some(seconds) = agent.idle_timeout_secs {
+        options.idle_timeout = Duration::from_secs(seconds);
+    }
+    match Remote::new(options) {
+        Ok(remote) => Ok(Arc::new(remote)),
+        Err(error) => Err(origin.error(&["agents", name], &error.to_string())),
+    }
+}
+
+/// The request headers that any agent may see.
+pub(super) fn pass_headers(config: &Config) -> Vec<String> {
+    let named = config.agents.values().flat_map(|agent| agent.pass_headers.iter().flatten());
+    named.map(|name| name.to_ascii_lowercase()).collect::<BTreeSet<_>>().into_iter().collect()
+}

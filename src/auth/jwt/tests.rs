@@ -1,0 +1,176 @@
+use serde_json::json;
+
+use super::*;
+
+#[path = "../../../tests/support/tokens.rs"]
+mod tokens;
+
+use tokens::{by_ec, by_rsa, by_secret, claims, fixture, from_now, hs256, sign, with};
+
+fn options() -> JwtOptions {
+    JwtOptions { issuer: Some("https://id.test".to_owned()), ..JwtOptions::new(["other", "agui"]) }
+}
+
+fn secret() -> Jwt {
+    Jwt::from_secret(tokens::SECRET.as_bytes(), options()).unwrap()
+}
+
+async fn subject(jwt: &Jwt, token: &str) -> Result<String, TokenFault> {
+    match jwt.subject(token.as_bytes()).await {
+        Ok(subject) => Ok(subject.to_string()),
+        Err(AuthError::Token(fault)) => Err(fault),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+async fn by_hs256(claims: serde_json::Value) -> Result<String, TokenFault> {
+    subject(&secret(), &hs256(&claims)).await
+}
+
+#[tokio::test]
+async fn the_examples_of_the_standard_have_valid_signatures() {
+    // RFC 7515, appendix A.1 to A.3. They expired in 2011, which is only looked at once the signature is right.
+    let payload = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
+    let hmac = "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9";
+    let secret = "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
+    let secret = base64::Engine::decode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, secret).unwrap();
+    let ec = "eyJhbGciOiJFUzI1NiJ9";
+    let ec_jwk = json!({
+        "kty": "EC", "crv": "P-256",
+        "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"
+    });
+    let ec_key = super::super::key::NamedKey::from_jwk(&ec_jwk).unwrap().key;
+    for (jwt, token) in [
+        (
+            Jwt::from_secret(&secret, JwtOptions::new([""; 0])).unwrap(),
+            format!("{hmac}.{payload}.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
+        ),
+        (
+            Jwt::with_key(ec_key, JwtOptions::new([""; 0])),
+            format!(
+                "{ec}.{payload}.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q"
+            ),
+        ),
+    ] {
+        assert_eq!(subject(&jwt, &token).await, Err(TokenFault::Expired));
+        assert_eq!(subject(&jwt, &token.replace(".eyJp", ".eyJq")).await, Err(TokenFault::Signature));
+    }
+}
+
+#[tokio::test]
+async fn each_kind_of_key_checks_its_own_signatures_and_no_others() {
+    let (rsa, ec) = (fixture("rsa.pub"), fixture("ec.pub"));
+    let by_rsa = |key: &'static str| {
+        sign(&json!({ "alg": "RS256", "kid": "any" }), &claims("ada"), |message| by_rsa(&fixture(key), message))
+    };
+    let by_ec = sign(&json!({ "alg": "ES256" }), &claims("ada"), |message| by_ec(&fixture("ec"), message));
+    let by_secret = hs256(&claims("ada"));
+    let keys =
+        [secret(), Jwt::from_public_key(&rsa, options()).unwrap(), Jwt::from_public_key(&ec, options()).unwrap()];
+    for (place, jwt) in keys.iter().enumerate() {
+        for (other, token) in [&by_secret, &by_rsa("rsa"), &by_ec].into_iter().enumerate() {
+            let expected = if place == other { Ok("ada".to_owned()) } else { Err(TokenFault::Algorithm) };
+            assert_eq!(subject(jwt, token).await, expected, "{place} {other}");
+        }
+    }
+    assert_eq!(subject(&keys[1], &by_rsa("rsa2")).await, Err(TokenFault::Signature));
+}
+
+#[tokio::test]
+async fn a_public_key_is_never_taken_for_a_secret() {
+    for name in ["rsa.pub", "ec.pub"] {
+        let pem = fixture(name);
+        let jwt = Jwt::from_public_key(&pem, options()).unwrap();
+        for secret in [pem.as_bytes(), pem.trim().as_bytes(), &tokens::der(&pem)] {
+            let forged = sign(&json!({ "alg": "HS256" }), &claims("ada"), |message| by_secret(secret, message));
+            assert_eq!(subject(&jwt, &forged).await, Err(TokenFault::Algorithm), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_signed_is_refused() {
+    let signed = hs256(&claims("ada"));
+    let (message, signature) = signed.rsplit_once('.').unwrap();
+    for algorithm in ["none", "None", "NONE", "", "HS1"] {
+        let forged = sign(&json!({ "alg": algorithm }), &claims("ada"), |_| vec![]);
+        assert_eq!(subject(&secret(), &forged).await, Err(TokenFault::Malformed), "{algorithm}");
+    }
+    for (token, expected) in [
+        (format!("{message}."), TokenFault::Signature),
+        (format!("{message}.{}", signature.replace(|c: char| c.is_ascii_digit(), "A")), TokenFault::Signature),
+        (format!("{message}.{signature}!"), TokenFault::Malformed),
+        (message.to_owned(), TokenFault::Malformed),
+        (format!("{signed}.{signature}"), TokenFault::Malformed),
+        (String::new(), TokenFault::Malformed),
+        ("a.b.c".to_owned(), TokenFault::Malformed),
+        ("é".repeat(20), TokenFault::Malformed),
+        ("x".repeat(LONGEST_TOKEN + 1), TokenFault::TooLong),
+        (hs256(&with(claims("ada"), "pad", "x".repeat(LONGEST_TOKEN))), TokenFault::TooLong),
+        (sign(&json!({ "alg": "HS512" }), &claims("ada"), |_| vec![0; 64]), TokenFault::Algorithm),
+    ] {
+        assert_eq!(subject(&secret(), &token).await, Err(expected), "{token}");
+    }
+    let critical = json!({ "alg": "HS256", "crit": ["b64"], "b64": true });
+    let token = sign(&critical, &claims("ada"), |message| by_secret(tokens::SECRET.as_bytes(), message));
+    assert_eq!(subject(&secret(), &token).await, Err(TokenFault::Critical));
+}
+
+#[tokio::test]
+async fn every_claim_that_matters_is_looked_at() {
+    let ada = || claims("ada");
+    assert_eq!(by_hs256(ada()).await, Ok("ada".to_owned()));
+    for (claims, expected) in [
+        (with(ada(), "exp", from_now(-31)), TokenFault::Expired),
+        (with(ada(), "exp", json!(null)), TokenFault::Claim("exp")),
+        (with(ada(), "exp", "never"), TokenFault::Claim("exp")),
+        (with(ada(), "nbf", from_now(60)), TokenFault::NotYet),
+        (with(ada(), "nbf", "soon"), TokenFault::Claim("nbf")),
+        (with(ada(), "aud", "another"), TokenFault::Audience),
+        (with(ada(), "aud", json!(["another", "third"])), TokenFault::Audience),
+        (with(ada(), "aud", json!([])), TokenFault::Audience),
+        (with(ada(), "aud", json!(null)), TokenFault::Claim("aud")),
+        (with(ada(), "aud", 7), TokenFault::Claim("aud")),
+        (with(ada(), "iss", "https://id.test/"), TokenFault::Issuer),
+        (with(ada(), "iss", json!(null)), TokenFault::Claim("iss")),
+        (with(ada(), "sub", json!(null)), TokenFault::Subject),
+        (with(ada(), "sub", ""), TokenFault::Subject),
+        (with(ada(), "sub", " \t"), TokenFault::Subject),
+        (with(ada(), "sub", 7), TokenFault::Subject),
+        (with(ada(), "sub", "ada\n"), TokenFault::Subject),
+        (with(ada(), "sub", "ada\0"), TokenFault::Subject),
+        (with(ada(), "sub", "x".repeat(257)), TokenFault::Subject),
+    ] {
+        assert_eq!(by_hs256(claims.clone()).await, Err(expected), "{claims}");
+    }
+    for claims in [
+        with(ada(), "exp", from_now(-20)),
+        with(ada(), "exp", json!(from_now(5) as f64 + 0.5)),
+        with(ada(), "nbf", from_now(20)),
+        with(ada(), "aud", json!(["another", "agui"])),
+        with(ada(), "aud", "other"),
+        with(ada(), "sub", "ada"),
+    ] {
+        assert_eq!(by_hs256(claims.clone()).await, Ok("ada".to_owned()), "{claims}");
+    }
+    assert_eq!(by_hs256(with(ada(), "sub", "x".repeat(256))).await, Ok("x".repeat(256)));
+}
+
+#[tokio::test]
+async fn what_is_not_configured_is_not_asked_for() {
+    let free = JwtOptions { leeway: Duration::ZERO, subject_claim: "email".to_owned(), ..JwtOptions::new([""; 0]) };
+    let jwt = Jwt::from_secret(tokens::SECRET.as_bytes(), free).unwrap();
+    let bare = json!({ "email": "ada@id.test", "exp": from_now(60) });
+    assert_eq!(subject(&jwt, &hs256(&bare)).await, Ok("ada@id.test".to_owned()));
+    let of_another = with(bare.clone(), "aud", "another");
+    assert_eq!(subject(&jwt, &hs256(&of_another)).await, Ok("ada@id.test".to_owned()));
+    assert_eq!(subject(&jwt, &hs256(&with(bare.clone(), "exp", from_now(-2)))).await, Err(TokenFault::Expired));
+    assert_eq!(subject(&jwt, &hs256(&claims("ada"))).await, Err(TokenFault::Subject));
+}
+
+#[test]
+fn debug_output_shows_no_key() {
+    assert_eq!(format!("{:?}", secret()), "Jwt { algorithms: [Hs256], .. }");
+    let set = Jwt::from_jwks("https://id.test", &[JwtAlgorithm::Hs256], JwksOptions::default(), options());
+    assert!(matches!(set, Err(JwtError::SecretInSet)));
+}

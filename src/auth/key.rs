@@ -1,0 +1,227 @@
+//! Keys that tokens are checked with, each for one algorithm.
+//!
+//! The algorithm belongs to the key. Were it the token's to choose, somebody could take a public key, which everybody
+//! knows, for the secret of an HMAC.
+
+use jsonwebtoken::{Algorithm, DecodingKey, errors::ErrorKind};
+use serde::Deserialize;
+
+/// The shortest secret, in bytes: what HMAC-SHA-256 gets out of one.
+const SHORTEST_SECRET: usize = 32;
+/// How long the PKCS#1 form of an RSA key with 2048 bits and the usual exponent is.
+const SHORTEST_RSA: usize = 270;
+/// How every public key on the curve P-256 begins, as PEM. Keys on other curves can be as long, and differ here.
+const P256: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE";
+
+/// How tokens are signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum JwtAlgorithm {
+    /// HMAC with SHA-256: whoever can check a token can make one.
+    Hs256,
+    /// RSA (PKCS #1 v1.5) with SHA-256.
+    Rs256,
+    /// ECDSA on the curve P-256 with SHA-256.
+    Es256,
+}
+
+impl JwtAlgorithm {
+    /// Its name in a token.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hs256 => "HS256",
+            Self::Rs256 => "RS256",
+            Self::Es256 => "ES256",
+        }
+    }
+
+    pub(super) fn of_token(algorithm: Algorithm) -> Option<Self> {
+        match algorithm {
+            Algorithm::HS256 => Some(Self::Hs256),
+            Algorithm::RS256 => Some(Self::Rs256),
+            Algorithm::ES256 => Some(Self::Es256),
+            _ => None,
+        }
+    }
+}
+
+impl From<JwtAlgorithm> for Algorithm {
+    fn from(algorithm: JwtAlgorithm) -> Self {
+        match algorithm {
+            JwtAlgorithm::Hs256 => Self::HS256,
+            JwtAlgorithm::Rs256 => Self::RS256,
+            JwtAlgorithm::Es256 => Self::ES256,
+        }
+    }
+}
+
+/// Why a key cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The secret is too short.
+    #[error("the secret is too short: at least 32 bytes are needed, such as from `openssl rand -hex 32`")]
+    ShortSecret,
+    /// The key is a private one, which has no business here.
+    #[error("this is a private key; the public one is needed, and this one should not be here")]
+    Private,
+    /// The text is no public key.
+    #[error("not a public key in PEM (`-----BEGIN PUBLIC KEY-----`) for RSA or the curve P-256")]
+    NotPem,
+    /// The RSA key is too short.
+    #[error("the RSA key is too short: at least 2048 bits are needed")]
+    ShortRsa,
+}
+
+/// A key, and what it is for.
+pub(super) struct VerifyingKey {
+    pub(super) algorithm: JwtAlgorithm,
+    pub(super) decoding: DecodingKey,
+}
+
+impl VerifyingKey {
+    /// The secret of HS256.
+    pub(super) fn from_secret(secret: &[u8]) -> Result<Self, KeyError> {
+        if secret.len() < SHORTEST_SECRET {
+            return Err(KeyError::ShortSecret);
+        }
+        Ok(Self { algorithm: JwtAlgorithm::Hs256, decoding: DecodingKey::from_secret(secret) })
+    }
+
+    /// A public key in PEM, for RS256 or ES256.
+    pub(super) fn from_pem(pem: &str) -> Result<Self, KeyError> {
+        if pem.contains("PRIVATE KEY") {
+            return Err(KeyError::Private);
+        }
+        // A certificate, say, has keys in it, too, but not where they would be looked for.
+        if !pem.contains("-----BEGIN PUBLIC KEY-----") && !pem.contains("-----BEGIN RSA PUBLIC KEY-----") {
+            return Err(KeyError::NotPem);
+        }
+        if let Ok(decoding) = DecodingKey::from_rsa_pem(pem.as_bytes()) {
+            let long = decoding.try_get_as_bytes().is_ok_and(|der| der.len() >= SHORTEST_RSA);
+            return if long { Ok(Self { algorithm: JwtAlgorithm::Rs256, decoding }) } else { Err(KeyError::ShortRsa) };
+        }
+        let base64: String = pem.lines().map(str::trim).filter(|line| !line.contains("-----")).collect();
+        match DecodingKey::from_ec_pem(pem.as_bytes()) {
+            Ok(decoding) if base64.starts_with(P256) => Ok(Self { algorithm: JwtAlgorithm::Es256, decoding }),
+            _ => Err(KeyError::NotPem),
+        }
+    }
+}
+
+/// A key of a set, as it is published.
+#[derive(Deserialize)]
+struct Jwk {
+    kty: String,
+    kid: Option<String>,
+    alg: Option<String>,
+    #[serde(rename = "use")]
+    usage: Option<String>,
+    key_ops: Option<Vec<String>>,
+    crv: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
+}
+
+/// A key of a set, with its name there.
+pub(super) struct NamedKey {
+    pub(super) kid: Option<String>,
+    pub(super) key: VerifyingKey,
+}
+
+impl NamedKey {
+    /// Reads a published key; `None` when it is not one that tokens can be checked with. Sets also have keys for
+    /// encryption, and for algorithms that this server does not know. A secret in one is no secret.
+    pub(super) fn from_jwk(jwk: &serde_json::Value) -> Option<Self> {
+        let jwk = Jwk::deserialize(jwk).ok()?;
+        if jwk.usage.as_deref().is_some_and(|usage| usage != "sig") {
+            return None;
+        }
+        if jwk.key_ops.is_some_and(|operations| !operations.iter().any(|operation| operation == "verify")) {
+            return None;
+        }
+        let algorithm = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
+            ("RSA", _) => JwtAlgorithm::Rs256,
+            ("EC", Some("P-256")) => JwtAlgorithm::Es256,
+            _ => return None,
+        };
+        if jwk.alg.is_some_and(|named| named != algorithm.name()) {
+            return None;
+        }
+        let decoding = match algorithm {
+            JwtAlgorithm::Rs256 => DecodingKey::from_rsa_components(&jwk.n?, &jwk.e?),
+            _ => DecodingKey::from_ec_components(&jwk.x?, &jwk.y?).and_then(|key| {
+                // Two coordinates of 32 bytes, and a byte that says that both are there.
+                let whole = key.try_get_as_bytes()?.len() == 65;
+                if whole { Ok(key) } else { Err(ErrorKind::InvalidEcdsaKey.into()) }
+            }),
+        };
+        Some(Self { kid: jwk.kid, key: VerifyingKey { algorithm, decoding: decoding.ok()? } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_public_key_says_which_algorithm_it_is_for() {
+        let read = |pem: &str| VerifyingKey::from_pem(pem).map(|key| key.algorithm);
+        let fixture = |name| std::fs::read_to_string(format!("tests/fixtures/jwt/{name}.pem")).unwrap();
+        assert_eq!(read(&fixture("rsa.pub")), Ok(JwtAlgorithm::Rs256));
+        assert_eq!(read(&fixture("ec.pub")), Ok(JwtAlgorithm::Es256));
+        assert_eq!(read(&fixture("ec.pub").replace('\n', "\r\n")), Ok(JwtAlgorithm::Es256));
+        assert_eq!(read(&fixture("rsa1024.pub")), Err(KeyError::ShortRsa));
+        assert_eq!(read(&fixture("secp256k1.pub")), Err(KeyError::NotPem));
+        for private in ["rsa", "ec"] {
+            assert_eq!(read(&fixture(private)), Err(KeyError::Private));
+        }
+        let certificate = fixture("rsa.pub").replace("PUBLIC KEY", "CERTIFICATE");
+        for text in ["", "secret", "-----BEGIN PUBLIC KEY-----\n!\n-----END PUBLIC KEY-----\n", &certificate] {
+            assert_eq!(read(text), Err(KeyError::NotPem), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_short_secret_is_refused() {
+        assert!(VerifyingKey::from_secret(&[b'x'; 32]).is_ok());
+        assert_eq!(VerifyingKey::from_secret(&[b'x'; 31]).map(|key| key.algorithm), Err(KeyError::ShortSecret));
+    }
+
+    #[test]
+    fn only_keys_for_signatures_are_taken_from_a_set() {
+        let rsa = json!({ "kty": "RSA", "kid": "a", "n": "AQAB", "e": "AQAB" });
+        let point = "A".repeat(43);
+        let ec = json!({ "kty": "EC", "crv": "P-256", "x": point, "y": point });
+        let with = |key: &serde_json::Value, name: &str, value: serde_json::Value| {
+            let mut key = key.clone();
+            key[name] = value;
+            key
+        };
+        let usable = |key: &serde_json::Value| NamedKey::from_jwk(key).map(|named| named.key.algorithm);
+        for key in [&rsa, &with(&rsa, "use", "sig".into()), &with(&rsa, "key_ops", json!(["verify"]))] {
+            assert_eq!(usable(key), Some(JwtAlgorithm::Rs256), "{key}");
+        }
+        assert_eq!(usable(&with(&ec, "alg", "ES256".into())), Some(JwtAlgorithm::Es256));
+        assert_eq!(NamedKey::from_jwk(&rsa).unwrap().kid.as_deref(), Some("a"));
+        for key in [
+            with(&rsa, "use", "enc".into()),
+            with(&rsa, "alg", "RS512".into()),
+            with(&rsa, "alg", "HS256".into()),
+            with(&rsa, "key_ops", json!(["encrypt"])),
+            with(&rsa, "n", "!".into()),
+            with(&ec, "crv", "P-384".into()),
+            with(&ec, "x", "AQAB".into()),
+            json!({ "kty": "EC", "crv": "P-256", "x": point }),
+            json!({ "kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", "alg": "HS256" }),
+            json!({ "kty": "OKP", "crv": "Ed25519", "x": point }),
+            json!({ "kid": 7 }),
+            json!("RSA"),
+        ] {
+            assert_eq!(usable(&key), None, "{key}");
+        }
+    }
+}

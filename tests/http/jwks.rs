@@ -1,0 +1,230 @@
+//! Tokens with keys that are published at an address, and change.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use agui_server::auth::{JwksOptions, Jwt, JwtAlgorithm};
+use axum::{Json, Router, http::StatusCode, response::IntoResponse as _, routing::get};
+use futures::future::join_all;
+use reqwest::header;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::{
+    jwt::{ask, assert_refused, options, who},
+    support::{Running, eventually, input},
+    tokens::{by_rsa, by_secret, claims, es256, fixture, jwk, rs256, sign},
+};
+
+const UNKNOWN: &str = "the token is signed with a key that the server does not know";
+
+/// A server that publishes keys.
+pub(crate) struct Provider {
+    pub(crate) url: String,
+    asked: Arc<AtomicUsize>,
+    answer: Arc<Mutex<Answer>>,
+}
+
+#[derive(Clone)]
+struct Answer {
+    status: u16,
+    body: Value,
+    after: Duration,
+}
+
+impl Provider {
+    pub(crate) async fn start(keys: Vec<Value>) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/keys", listener.local_addr().unwrap());
+        let asked = Arc::new(AtomicUsize::new(0));
+        let answer = Answer { status: 200, body: json!({ "keys": keys }), after: Duration::ZERO };
+        let answer = Arc::new(Mutex::new(answer));
+        let (count, current) = (asked.clone(), answer.clone());
+        let keys = move || async move {
+            count.fetch_add(1, Ordering::SeqCst);
+            let answer: Answer = current.lock().unwrap().clone();
+            sleep(answer.after).await;
+            (StatusCode::from_u16(answer.status).unwrap(), Json(answer.body)).into_response()
+        };
+        tokio::spawn(async move { axum::serve(listener, Router::new().route("/keys", get(keys))).await });
+        Self { url, asked, answer }
+    }
+
+    /// How often it was asked.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    fn publish(&self, keys: Vec<Value>) {
+        self.answer.lock().unwrap().body = json!({ "keys": keys });
+    }
+
+    fn fail(&self, status: u16) {
+        self.answer.lock().unwrap().status = status;
+    }
+
+    fn take(&self, time: Duration) {
+        self.answer.lock().unwrap().after = time;
+    }
+
+    async fn server(&self, fetching: JwksOptions) -> Running {
+        Running::start(who(Jwt::from_jwks(&self.url, &[], fetching, options()).unwrap())).await
+    }
+}
+
+/// Keys are fetched whenever there is a reason.
+fn at_once() -> JwksOptions {
+    JwksOptions { retry: Duration::ZERO, retry_without_keys: Duration::ZERO, ..JwksOptions::default() }
+}
+
+fn ada(key: &str, kid: &str) -> String {
+    rs256(key, kid, &claims("ada"))
+}
+
+#[tokio::test]
+async fn keys_are_fetched_once_and_kept() {
+    let provider = Provider::start(vec![jwk("rsa", "a"), jwk("ec", "b"), json!({ "kty": "oct", "k": "AAAA" })]).await;
+    let server = provider.server(JwksOptions::default()).await;
+    assert_eq!(provider.asked(), 0);
+    for _ in 0..3 {
+        assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
+        assert_eq!(ask(&server, &es256("ec", "b", &claims("eve"))).await, Ok("eve".to_owned()));
+    }
+    assert_eq!(provider.asked(), 1);
+    // The right name over the wrong key, and the name of a key for another algorithm.
+    assert_refused(&server, &ada("rsa2", "a"), "the token's signature is not valid").await;
+    let other = "the token is signed with an algorithm that is not accepted";
+    assert_refused(&server, &ada("rsa", "b"), other).await;
+    for secret in [fixture("rsa.pub"), jwk("rsa", "a")["n"].as_str().unwrap().to_owned()] {
+        let header = json!({ "alg": "HS256", "kid": "a" });
+        let forged = sign(&header, &claims("ada"), |message| by_secret(secret.as_bytes(), message));
+        assert_refused(&server, &forged, other).await;
+    }
+    // Without a name there has to be one key for the algorithm.
+    let nameless = sign(&json!({ "alg": "RS256" }), &claims("ada"), |message| by_rsa(&fixture("rsa"), message));
+    assert_eq!(ask(&server, &nameless).await, Ok("ada".to_owned()));
+    assert_eq!(provider.asked(), 1);
+}
+
+#[tokio::test]
+async fn algorithms_that_are_not_named_are_not_accepted() {
+    let provider = Provider::start(vec![jwk("rsa", "a"), jwk("ec", "b")]).await;
+    let jwt = Jwt::from_jwks(&provider.url, &[JwtAlgorithm::Es256], at_once(), options()).unwrap();
+    let server = Running::start(who(jwt)).await;
+    assert_eq!(ask(&server, &es256("ec", "b", &claims("eve"))).await, Ok("eve".to_owned()));
+    assert_refused(&server, &ada("rsa", "a"), UNKNOWN).await;
+}
+
+#[tokio::test]
+async fn a_new_key_is_found_and_an_old_one_forgotten() {
+    let provider = Provider::start(vec![jwk("rsa", "a")]).await;
+    let server = provider.server(at_once()).await;
+    assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
+    provider.publish(vec![jwk("rsa2", "b")]);
+    assert_eq!(ask(&server, &ada("rsa2", "b")).await, Ok("ada".to_owned()));
+    assert_eq!(provider.asked(), 2);
+    assert_refused(&server, &ada("rsa", "a"), UNKNOWN).await;
+}
+
+#[tokio::test]
+async fn old_keys_are_fetched_again_while_they_serve() {
+    let provider = Provider::start(vec![jwk("rsa", "a")]).await;
+    let refresh = Duration::from_millis(200);
+    let server = provider.server(JwksOptions { refresh, ..at_once() }).await;
+    assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
+    provider.publish(vec![jwk("rsa2", "b")]);
+    provider.take(Duration::from_secs(1));
+    sleep(refresh).await;
+    let begun = std::time::Instant::now();
+    assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
+    assert!(begun.elapsed() < Duration::from_secs(1), "nobody waits for keys to be refreshed");
+    eventually("the keys are asked for again", || provider.asked() == 2).await;
+    sleep(Duration::from_millis(1200)).await;
+    assert_refused(&server, &ada("rsa", "a"), UNKNOWN).await;
+}
+
+#[tokio::test]
+async fn known_keys_outlast_an_outage() {
+    let provider = Provider::start(vec![jwk("rsa", "a")]).await;
+    let server = provider.server(JwksOptions { timeout: Duration::from_millis(500), ..at_once() }).await;
+    assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
+    let padding = "x".repeat(1024 * 1024);
+    let outages: [(u16, Vec<Value>, u64); 5] = [
+        (500, vec![jwk("rsa2", "b")], 0),
+        (302, vec![jwk("rsa2", "b")], 0),
+        (200, vec![json!({ "kty": "oct", "k": "AAAA" })], 0),
+        (200, vec![jwk("rsa2", "b"), padding.into()], 0),
+        (200, vec![jwk("rsa2", "b")], 10_000),
+    ];
+    for (status, keys, after) in outages {
+        provider.fail(status);
+        provider.publish(keys);
+        provider.take(Duration::from_millis(after));
+        let before = provider.asked();
+        assert_refused(&server, &ada("rsa2", "b"), UNKNOWN).await;
+        assert_eq!(provider.asked(), before + 1, "{status} {after}");
+        assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()), "{status} {after}");
+    }
+}
+
+#[tokio::test]
+async fn without_any_keys_nobody_is_told_that_his_token_is_wrong() {
+    let provider = Provider::start(vec![jwk("rsa", "a")]).await;
+    provider.fail(503);
+    let pause = Duration::from_secs(3);
+    let server = provider.server(JwksOptions { retry_without_keys: pause, ..JwksOptions::default() }).await;
+    for _ in 0..3 {
+        let request = server.post("/send-message").bearer_auth(ada("rsa", "a")).json(&input("hi"));
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 503);
+        let wait: u64 = response.headers()[header::RETRY_AFTER].to_str().unwrap().parse().unwrap();
+        assert!((1..=3).contains(&wait), "{wait}");
+        assert!(!response.headers().contains_key(header::WWW_AUTHENTICATE));
+        assert_eq!(response.json::<Value>().await.unwrap()["error"]["code"], "keys_unavailable");
+    }
+    assert_eq!(provider.asked(), 1);
+    provider.fail(200);
+    sleep(pause).await;
+    assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
+}
+
+#[tokio::test]
+async fn a_flood_of_unknown_keys_is_one_fetch() {
+    let provider = Provider::start(vec![jwk("rsa", "a")]).await;
+    let retry = Duration::from_secs(3);
+    let server = provider.server(JwksOptions { retry, ..JwksOptions::default() }).await;
+    let flood = || {
+        join_all((0..60).map(|number| {
+            let (server, token) = (&server, ada("rsa", &format!("made up {number}")));
+            async move { assert_refused(server, &token, UNKNOWN).await }
+        }))
+    };
+    // The first fetch is for everybody, too.
+    provider.take(Duration::from_millis(300));
+    let crowd = join_all((0..60).map(|_| async { ask(&server, &ada("rsa", "a")).await })).await;
+    assert!(crowd.into_iter().all(|answer| answer == Ok("ada".to_owned())));
+    assert_eq!(provider.asked(), 1);
+    flood().await;
+    assert_eq!(provider.asked(), 1, "too soon for another fetch");
+    sleep(retry).await;
+    flood().await;
+    assert_eq!(provider.asked(), 2);
+}
+
+#[tokio::test]
+async fn who_leaves_while_keys_are_fetched_does_not_begin_it_anew() {
+    let provider = Provider::start(vec![jwk("rsa", "a")]).await;
+    provider.take(Duration::from_secs(2));
+    let server = provider.server(at_once()).await;
+    for _ in 0..5 {
+        let request = server.post("/send-message").bearer_auth(ada("rsa", "a")).json(&input("hi"));
+        assert!(request.timeout(Duration::from_millis(40)).send().await.is_err(), "it has left");
+    }
+    assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
+    assert_eq!(provider.asked(), 1);
+}

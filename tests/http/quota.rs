@@ -1,0 +1,158 @@
+//! What one principal may have of the server.
+
+use agui_server::{
+    Server,
+    agents::Echo,
+    auth::{ApiKey, Jwt},
+    run::PrincipalLimits,
+};
+use reqwest::header;
+use serde_json::{Value, json};
+
+use crate::{
+    jwt::options,
+    support::{Running, eventually, input, silent},
+    tokens::{self, claims, hs256},
+};
+
+fn limits(concurrent: usize, per_minute: usize) -> PrincipalLimits {
+    let some = |number| (number > 0).then_some(number);
+    PrincipalLimits { concurrent: some(concurrent), per_minute: some(per_minute) }
+}
+
+fn with_tokens(server: Server) -> Server {
+    server.jwt(Jwt::from_secret(tokens::SECRET.as_bytes(), options()).unwrap())
+}
+
+/// Asks for a run, and answers once it has begun or was refused.
+async fn run(server: &Running, who: &str, input: &Value) -> reqwest::Response {
+    let token = hs256(&claims(who));
+    let mut response = server.post("/send-message").bearer_auth(token).json(input).send().await.unwrap();
+    if response.status() == 200 {
+        assert!(response.chunk().await.unwrap().is_some());
+    }
+    response
+}
+
+async fn assert_refused(response: reqwest::Response, code: &str) -> u64 {
+    assert_eq!(response.status(), 429);
+    assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+    let seconds = response.headers()[header::RETRY_AFTER].to_str().unwrap().parse().unwrap();
+    assert_eq!(response.json::<Value>().await.unwrap()["error"]["code"], code);
+    seconds
+}
+
+#[tokio::test]
+async fn runs_at_a_time_are_limited_for_each_principal() {
+    let (agent, stopped) = silent();
+    let server = with_tokens(Server::new().agent("silent", agent)).principal_limits(limits(2, 0));
+    let server = Running::start(server).await;
+    let first = run(&server, "ada", &input("hi")).await;
+    let _second = run(&server, "ada", &input("hi")).await;
+    assert_eq!(assert_refused(run(&server, "ada", &input("hi")).await, "too_many_concurrent_runs").await, 1);
+    // Others, and what is no run, are not concerned.
+    assert_eq!(run(&server, "bob", &input("hi")).await.status(), 200);
+    let request = server.client.get(server.url("/threads")).bearer_auth(hs256(&claims("ada")));
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    let before = stopped.get();
+    drop(first);
+    eventually("the first run is stopped", || stopped.get() > before).await;
+    eventually_admitted(&server, "ada").await;
+}
+
+/// Waits until a run is admitted, and holds it for no longer.
+async fn eventually_admitted(server: &Running, who: &str) {
+    for _ in 0..200 {
+        if run(server, who, &input("hi")).await.status() == 200 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("{who} was never admitted again");
+}
+
+#[tokio::test]
+async fn a_detached_run_counts_until_it_ends() {
+    let (agent, _) = silent();
+    let server = with_tokens(Server::new().agent("silent", agent)).principal_limits(limits(1, 0));
+    let server = Running::start(server).await;
+    let mut detached = input("hi");
+    detached["forwardedProps"] = json!({ "onDisconnect": "continue" });
+    drop(run(&server, "ada", &detached).await);
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    assert_refused(run(&server, "ada", &input("hi")).await, "too_many_concurrent_runs").await;
+    // To follow it is no run.
+    let thread = detached["threadId"].as_str().unwrap();
+    let token = hs256(&claims("ada"));
+    let follow = server.client.get(server.url(&format!("/threads/{thread}/runs/r/events"))).bearer_auth(&token);
+    assert_eq!(follow.send().await.unwrap().status(), 200);
+    let connect = server.post(&format!("/threads/{thread}/connect")).bearer_auth(&token).json(&json!({}));
+    assert!(connect.send().await.unwrap().status().is_success());
+    let cancel = server.post(&format!("/threads/{thread}/runs/r/cancel")).bearer_auth(&token);
+    assert!(cancel.send().await.unwrap().status().is_success());
+    eventually_admitted(&server, "ada").await;
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_its_thread_counts() {
+    let (agent, _) = silent();
+    let server = with_tokens(Server::new().agent("silent", agent)).principal_limits(limits(2, 0));
+    let server = Running::start(server).await;
+    let first = input("hi");
+    let mut second = first.clone();
+    second["runId"] = "second".into();
+    let _first = run(&server, "ada", &first).await;
+    let waiting = run(&server, "ada", &second);
+    tokio::pin!(waiting);
+    tokio::select! {
+        _ = &mut waiting => panic!("it has to wait"),
+        () = tokio::time::sleep(std::time::Duration::from_millis(300)) => {}
+    }
+    assert_refused(run(&server, "ada", &input("hi")).await, "too_many_concurrent_runs").await;
+}
+
+#[tokio::test]
+async fn runs_a_minute_are_limited_for_each_principal() {
+    let keys = [ApiKey::from_secret("web", "open sesame"), ApiKey::from_secret("ci", "open barley")];
+    let server = Server::new().agent("echo", Echo).api_keys(keys).principal_limits(limits(0, 3));
+    let server = Running::start(server).await;
+    let run = |key: &'static str, body: Value| server.post("/send-message").bearer_auth(key).json(&body).send();
+    for _ in 0..2 {
+        assert!(run("open sesame", input("hi")).await.unwrap().text().await.unwrap().contains("RUN_FINISHED"));
+    }
+    // What comes of it makes no difference, or mistakes would cost nothing.
+    assert_eq!(run("open sesame", json!({})).await.unwrap().status(), 400);
+    let wait = assert_refused(run("open sesame", input("hi")).await.unwrap(), "too_many_runs_per_minute").await;
+    assert!((30..=60).contains(&wait), "{wait}");
+    assert_eq!(run("open barley", input("hi")).await.unwrap().status(), 200);
+    // A credential that is refused is nobody's run.
+    for _ in 0..5 {
+        assert_eq!(run("guessed", input("hi")).await.unwrap().status(), 401);
+    }
+    assert_eq!(run("open barley", input("hi")).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_refused_input_gives_its_share_back() {
+    let server = with_tokens(Server::new().agent("echo", Echo)).principal_limits(limits(1, 0));
+    let server = Running::start(server).await;
+    for _ in 0..5 {
+        assert_eq!(run_body(&server, json!("no input")).await.0, 400);
+        let (status, body) = run_body(&server, input("hi")).await;
+        assert!(status == 200 && body.contains("RUN_FINISHED"), "{status} {body}");
+    }
+}
+
+async fn run_body(server: &Running, body: Value) -> (u16, String) {
+    let request = server.post("/send-message").bearer_auth(hs256(&claims("ada"))).json(&body);
+    let response = request.send().await.unwrap();
+    (response.status().as_u16(), response.text().await.unwrap())
+}
+
+#[tokio::test]
+async fn without_authentication_nobody_is_counted() {
+    let server = Running::start(Server::new().agent("echo", Echo).principal_limits(limits(1, 1))).await;
+    for _ in 0..3 {
+        assert_eq!(server.run(&input("hi")).await.status(), 200);
+    }
+}

@@ -1,0 +1,434 @@
+// The example `dojo`: each feature as the dojo's page uses it, through to the second run where there is one. What is
+// expected are the events, tools, arguments and states of AG-UI's own "Server Starter (All Features)".
+
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+
+import { HttpAgent as OldHttpAgent } from "client-0-0-59";
+
+import { asJson } from "./ids.mjs";
+import { example } from "./server.mjs";
+import { Page, entry, post, readThread, request, said, textOf, typesOf, useServer } from "./threads.mjs";
+
+/** Pauses of a hundredth: a stream that comes in pieces, but soon. */
+const PACE = "0.01";
+const server = useServer(() => ({ program: example("dojo"), args: ["0", PACE] }));
+
+const CALL = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"];
+const TEXT = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"];
+const SUCCESS = { finished: ["success"], errors: [] };
+
+/** A page of the dojo's that shows a feature. */
+const pageOf = (feature, options) => new Page(server, { url: `${server.url}/${feature}`, ...options });
+
+/** A tool that a page offers. */
+const tool = (name) => ({ name, description: name, parameters: { type: "object" } });
+
+/** The types of a run's events, without its frame, and each only once in a row. */
+function inner({ events }) {
+  const types = typesOf(events);
+  assert.equal(types[0], "RUN_STARTED");
+  assert.equal(types.at(-1), "RUN_FINISHED");
+  return types.slice(1, -1).filter((type, index, all) => type !== all[index - 1]);
+}
+
+const outcome = ({ finished, errors }) => ({ finished, errors });
+const of = (type, { events }) => events.filter((event) => event.type === type);
+const rolesOf = (page) => page.messages.map(({ role }) => role);
+const callsOf = (page) => page.messages.flatMap(({ toolCalls }) => toolCalls ?? []);
+const argumentsOf = (call) => JSON.parse(call.function.arguments);
+
+/** The page answers a call, and the agent goes on. */
+function result(page, call, content, parameters) {
+  page.addMessage({ id: randomUUID(), role: "tool", toolCallId: call.id, content: JSON.stringify(content) });
+  return page.say(undefined, parameters);
+}
+
+test("agentic_chat counts down", async () => {
+  const page = pageOf("agentic_chat");
+  const seen = await page.say("Hey there");
+  assert.deepEqual(inner(seen), TEXT);
+  assert.deepEqual(outcome(seen), SUCCESS);
+  assert.match(page.messages.at(-1).content, /^counting down:\s*10\s+9\s+8\s+7\s+6\s+5\s+4\s+3\s+2\s+1\s+\u2713$/);
+  assert.equal(of("TEXT_MESSAGE_CONTENT", seen).length, 12, "number by number");
+  await page.requireStored();
+});
+
+test("agentic_chat has the page change its background, and goes on from there", async () => {
+  const page = pageOf("agentic_chat");
+  const tools = [tool("change_background")];
+  const seen = await page.say("tool", { tools });
+  assert.deepEqual(inner(seen), CALL);
+  const [call] = callsOf(page);
+  assert.equal(call.function.name, "change_background");
+  assert.match(argumentsOf(call).background, /^linear-gradient\(/);
+  assert.deepEqual(seen.events.at(-1).outcome, { type: "success", pendingToolCallIds: [call.id] });
+  const second = await result(page, call, { status: "success" }, { tools });
+  assert.deepEqual(inner(second), TEXT);
+  assert.equal(textOf(second.events), "background changed ✓");
+  assert.deepEqual(rolesOf(page), ["user", "assistant", "tool", "assistant"]);
+  await page.requireStored();
+});
+
+test("agentic_chat uses a tool of its own", async () => {
+  const page = pageOf("agentic_chat");
+  assert.deepEqual(inner(await page.say("backend_tool")), ["MESSAGES_SNAPSHOT"]);
+  const [call] = callsOf(page);
+  assert.equal(call.function.name, "lookup_weather");
+  assert.deepEqual(argumentsOf(call), { city: "San Francisco", weather: "sunny" });
+  assert.equal(page.messages.at(-1).toolCallId, call.id);
+  await page.requireStored();
+});
+
+test("backend_tool_rendering shows the weather, city after city", async () => {
+  const page = pageOf("backend_tool_rendering");
+  const cities = {
+    "What's the weather like in San Francisco?": "San Francisco",
+    "Tell me about the weather in New York.": "New York",
+    "How's the weather in Tokyo today?": "Tokyo",
+    "And now?": "San Francisco",
+  };
+  for (const [question, city] of Object.entries(cities)) {
+    const seen = await page.say(question);
+    assert.deepEqual(inner(seen), ["MESSAGES_SNAPSHOT"]);
+    assert.deepEqual(outcome(seen), SUCCESS);
+    const call = callsOf(page).at(-1);
+    assert.equal(call.function.name, "get_weather");
+    assert.deepEqual(argumentsOf(call), { city, location: city });
+    const { role, toolCallId, content } = page.messages.at(-1);
+    assert.deepEqual({ role, toolCallId }, { role: "tool", toolCallId: call.id });
+    const weather = { city, conditions: "sunny", wind_speed: "10", temperature: "20", humidity: "60" };
+    assert.deepEqual(JSON.parse(content), weather);
+  }
+  assert.equal(callsOf(page).length, 4, "what was shown stays");
+  const closing = await page.say(undefined);
+  assert.equal(textOf(closing.events), "Retrieved weather information!");
+  await page.requireStored();
+});
+
+for (const [what, answer, says] of [
+  ["all", (steps) => ({ accepted: true, steps }), "Ok! I get to work on the 10 steps you picked."],
+  ["one", (steps) => ({ accepted: true, steps: steps.slice(3, 4) }), "Ok! I get to work on the one step you picked."],
+  ["none", () => ({ accepted: false }), "All right, I leave it at that."],
+]) {
+  test(`human_in_the_loop proposes steps, of which a person accepts ${what}`, async () => {
+    const page = pageOf("human_in_the_loop");
+    const tools = [tool("generate_task_steps")];
+    const seen = await page.say("Hi", { tools });
+    assert.deepEqual(inner(seen), CALL);
+    assert.equal(of("TOOL_CALL_ARGS", seen).length, 12, "step by step");
+    const [call] = callsOf(page);
+    assert.equal(call.function.name, "generate_task_steps");
+    const { steps } = argumentsOf(call);
+    assert.deepEqual(steps.length, 10);
+    assert.deepEqual(steps[9], { description: "Step 10", status: "enabled" });
+    assert.deepEqual(seen.events.at(-1).outcome.pendingToolCallIds, [call.id]);
+
+    const second = await result(page, call, answer(steps), { tools });
+    assert.deepEqual(inner(second), TEXT);
+    assert.deepEqual(outcome(second), SUCCESS);
+    assert.equal(page.messages.at(-1).content, says);
+    assert.deepEqual(rolesOf(page), ["user", "assistant", "tool", "assistant"]);
+    await page.requireStored();
+  });
+}
+
+test("agentic_generative_ui completes its steps in the state, one by one", async () => {
+  const page = pageOf("agentic_generative_ui");
+  const progress = [];
+  const count = ({ state }) => void progress.push(state.steps.filter(({ status }) => status === "completed").length);
+  const { unsubscribe } = page.subscribe({ onStateChanged: count });
+  const seen = await page.say("Please build a plan to go to mars in 5 steps.");
+  unsubscribe();
+  assert.deepEqual(inner(seen), ["STATE_SNAPSHOT", "STATE_DELTA", "STATE_SNAPSHOT"]);
+  assert.deepEqual(of("STATE_DELTA", seen).map(({ delta }) => delta), Array.from({ length: 10 }, (_, index) => [
+    { op: "replace", path: `/steps/${index}/status`, value: "completed" },
+  ]));
+  assert.deepEqual(of("STATE_SNAPSHOT", seen)[0].snapshot.steps[0], { description: "Step 1", status: "pending" });
+  const steps = Array.from({ length: 10 }, (_, index) => ({ description: `Step ${index + 1}`, status: "completed" }));
+  assert.deepEqual(page.state, { steps });
+  assert.deepEqual([...new Set(progress)], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], "each of which the page saw");
+  await page.requireStored();
+});
+
+function requireHaiku(call) {
+  assert.equal(call.function.name, "generate_haiku");
+  const { japanese, english } = argumentsOf(call);
+  assert.deepEqual([japanese.length, english.length], [3, 3]);
+}
+
+test("tool_based_generative_ui leaves the haiku to a page that offers the tool", async () => {
+  const page = pageOf("tool_based_generative_ui");
+  const tools = [tool("generate_haiku")];
+  for (const wish of ['Generate Haiku for "I will always win"', 'Generate Haiku for "The moon shines bright"']) {
+    const seen = await page.say(wish, { tools });
+    assert.deepEqual(inner(seen), CALL);
+    assert.ok(of("TOOL_CALL_ARGS", seen).length > 3, "the haiku comes piece by piece");
+    const call = callsOf(page).at(-1);
+    requireHaiku(call);
+    assert.deepEqual(seen.events.at(-1).outcome.pendingToolCallIds, [call.id]);
+    const second = await result(page, call, "Haiku generated!", { tools });
+    assert.equal(textOf(second.events), "Haiku created");
+  }
+  await page.requireStored();
+});
+
+test("tool_based_generative_ui answers its call itself where nobody offers the tool", async () => {
+  const page = pageOf("tool_based_generative_ui");
+  assert.deepEqual(inner(await page.say("Generate a haiku")), ["MESSAGES_SNAPSHOT"]);
+  const [call] = callsOf(page);
+  requireHaiku(call);
+  assert.deepEqual(rolesOf(page), ["user", "assistant", "tool"]);
+  const { toolCallId, content } = page.messages.at(-1);
+  assert.deepEqual({ toolCallId, content }, { toolCallId: call.id, content: "Haiku created" });
+  assert.deepEqual(inner(await page.say("thanks")), ["MESSAGES_SNAPSHOT"]);
+  assert.deepEqual(rolesOf(page), ["user", "assistant", "tool", "user", "assistant"]);
+  assert.equal(page.messages.at(-1).content, "Haiku created");
+  await page.requireStored();
+});
+
+test("shared_state goes back and forth: the agent writes the recipe, the page keeps the rest", async () => {
+  const ingredients = [{ icon: "🥕", name: "Carrots", amount: "3 large, grated" }];
+  const instructions = ["Preheat oven to 350°F (175°C)"];
+  const recipe = { title: "Make Your Recipe", skill_level: "Intermediate", cooking_time: "45 min", ingredients, instructions };
+  const page = pageOf("shared_state", { initialState: { recipe, theme: "dark" } });
+  const first = await page.say("Please give me a recipe");
+  assert.deepEqual(inner(first), ["STATE_SNAPSHOT"]);
+  assert.deepEqual(outcome(first), SUCCESS);
+  const written = page.state.recipe;
+  const names = written.ingredients.map(({ name }) => name);
+  assert.deepEqual(names, ["chicken breast", "chili powder", "Salt", "Lettuce leaves"]);
+  assert.equal(written.instructions.length, 3);
+  assert.deepEqual(written.special_preferences, ["Low Carb", "Spicy"]);
+  assert.deepEqual([written.title, page.state.theme], ["Make Your Recipe", "dark"]);
+  await page.requireStored();
+
+  // The person edits what the agent wrote.
+  const potatoes = { icon: "🍴", name: "Potatoes", amount: "12" };
+  const edited = { ...written, title: "Supper", ingredients: [...written.ingredients, potatoes] };
+  page.setState({ ...page.state, recipe: edited });
+  await page.say("Give me all the ingredients");
+  assert.deepEqual(asJson(page.state), { recipe: { ...written, title: "Supper" }, theme: "dark" });
+  await page.requireStored();
+});
+
+for (const state of [null, "text", [], { recipe: 5 }]) {
+  test(`shared_state makes a recipe of the state ${JSON.stringify(state)}`, async () => {
+    const { events } = await post(server, { threadId: randomUUID(), state }, { path: "/shared_state" });
+    assert.equal(events[1].snapshot.recipe.ingredients.length, 4);
+  });
+}
+
+test("predictive_state_updates writes a document, which becomes state once it is confirmed", async () => {
+  const page = pageOf("predictive_state_updates", { initialState: { document: "" } });
+  const tools = [tool("confirm_changes")];
+  const documents = [];
+  for (const [wish, accepted] of [["Write a story", true], ["Update the story", false], ["A story of one named \"B\\C\".", true]]) {
+    const before = asJson(page.state);
+    const seen = await page.say(wish, { tools });
+    assert.deepEqual(inner(seen), ["CUSTOM", ...CALL, ...CALL]);
+    const [{ name, value }] = of("CUSTOM", seen);
+    assert.equal(name, "PredictState");
+    assert.deepEqual(value, [
+      { state_key: "document", tool: "write_document_local", tool_argument: "document" },
+    ]);
+    const [write, confirm] = callsOf(page).slice(-2);
+    assert.deepEqual([write.function.name, confirm.function.name], ["write_document_local", "confirm_changes"]);
+    assert.deepEqual(argumentsOf(confirm), {});
+    assert.ok(of("TOOL_CALL_ARGS", seen).length > 20, "word by word");
+    const { document } = argumentsOf(write);
+    documents.push(document);
+    assert.deepEqual(page.state, before, "nothing is decided yet");
+
+    const second = await result(page, confirm, { accepted }, { tools });
+    assert.deepEqual(inner(second), accepted ? ["STATE_SNAPSHOT", ...TEXT] : TEXT);
+    assert.match(page.messages.at(-1).content, /^Ok!/);
+    assert.deepEqual(page.state, accepted ? { document } : before);
+    await page.requireStored();
+  }
+  assert.notEqual(documents[0], documents[1], "there is a change to be seen");
+  assert.ok(documents[2].includes('called "B\\C"'), documents[2]);
+});
+
+for (const path of ["reasoning", "agentic_chat_reasoning"]) {
+  test(`${path} thinks, then answers`, async () => {
+    const page = pageOf(path, { initialState: { model: "Gemini" } });
+    const seen = await page.say("Why is the sky blue?");
+    const kind = (type) => `REASONING_${type}`;
+    const thinking = ["START", "MESSAGE_START", "MESSAGE_CONTENT", "MESSAGE_END", "END"].map(kind);
+    assert.deepEqual(inner(seen), [...thinking, ...TEXT]);
+    assert.deepEqual(outcome(seen), SUCCESS);
+    assert.deepEqual(rolesOf(page), ["user", "reasoning", "assistant"]);
+    assert.match(page.messages[1].content, /^Somebody asks me something\. .* and then say so\.$/);
+    assert.match(page.messages[2].content, /^You picked Gemini, /);
+    await page.requireStored();
+  });
+}
+
+for (const path of ["multimodal", "agentic_chat_multimodal"]) {
+  test(`${path} says what came with the message`, async () => {
+    const page = pageOf(path);
+    await page.say("Describe what you see in the image I upload.");
+    assert.match(page.messages.at(-1).content, /^There is no file/);
+    const image = { type: "image", source: { type: "data", value: "iVBORw0KGgo=", mimeType: "image/png" } };
+    const url = { type: "url", value: "https://example.com/a.pdf", mimeType: "application/pdf" };
+    const seen = await page.say([{ type: "text", text: "And now?" }, image, { type: "document", source: url }]);
+    assert.deepEqual(inner(seen), TEXT);
+    const says = "I got an image (image/png, 8 bytes) and a document (at https://example.com/a.pdf).";
+    assert.equal(page.messages.at(-1).content, says);
+    await page.requireStored();
+  });
+}
+
+for (const [what, answer, told, says] of [
+  ["a time", { chosen_time: "2026-12-01T10:00:00Z", chosen_label: "Tue, 10:00" }, "scheduled for Tue, 10:00", /Tue, 10:00\.$/],
+  ["a time without a label", { chosen_time: "2026-12-01T10:00:00Z" }, "scheduled for 2026-12-01T10:00:00Z", /^Done/],
+  ["a yes", { approved: true }, "scheduled for tomorrow at ten", /^Done/],
+  ["a no", { approved: false }, "declined", /^All right/],
+  ["the dojo's Cancel", { cancelled: true }, "declined", /^All right/],
+  ["a cancelled interrupt", "cancelled", "declined", /^All right/],
+]) {
+  test(`interrupt asks for a time, and goes on from ${what}`, async () => {
+    const page = pageOf("interrupt");
+    const seen = await page.say("Schedule a 1:1 with Alice next week to review Q2 goals.");
+    assert.deepEqual(outcome(seen), { finished: ["interrupt"], errors: [] });
+    assert.deepEqual(inner(seen), [...TEXT, ...CALL, "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT"]);
+    const [call] = callsOf(page);
+    assert.equal(call.function.name, "schedule_meeting");
+    assert.equal(argumentsOf(call).attendee, "Alice");
+    const [interrupt] = page.pendingInterrupts;
+    assert.deepEqual([interrupt.reason, interrupt.toolCallId], ["tool_call", call.id]);
+    assert.equal(interrupt.message, "When should I schedule the meeting with Alice?");
+    await page.requireStored();
+
+    const second = await page.answer(answer);
+    assert.deepEqual(inner(second), ["TOOL_CALL_RESULT", ...TEXT]);
+    const [{ toolCallId, content }] = of("TOOL_CALL_RESULT", second);
+    assert.deepEqual({ toolCallId, content }, { toolCallId: call.id, content: told });
+    assert.match(textOf(second.events), says);
+    assert.deepEqual(outcome(second), SUCCESS);
+    assert.deepEqual(page.pendingInterrupts, []);
+    assert.deepEqual(rolesOf(page), ["user", "assistant", "tool", "assistant"]);
+    await page.requireStored();
+  });
+}
+
+test("interrupt adds no second result to a call that the page has answered, as CopilotKit does", async () => {
+  const page = pageOf("interrupt");
+  await page.say("Schedule a 1:1 with Alice next week to review Q2 goals.");
+  const [{ id, toolCallId }] = page.pendingInterrupts;
+  const chosen = { chosen_time: "2026-12-01T10:00:00Z", chosen_label: "Tue, 10:00" };
+  const second = await result(page, { id: toolCallId }, chosen, { resume: [entry(id, chosen)] });
+  assert.deepEqual(inner(second), TEXT);
+  assert.match(textOf(second.events), /scheduled for Tue, 10:00\.$/);
+  assert.deepEqual(page.pendingInterrupts, []);
+  assert.deepEqual(rolesOf(page), ["user", "assistant", "tool", "assistant"]);
+  await page.requireStored();
+});
+
+test("interrupt refuses an answer that says nothing, and stays open", async () => {
+  const page = pageOf("interrupt");
+  await page.say("Book an intro call with the sales team to discuss pricing.");
+  const open = structuredClone(page.pendingInterrupts);
+  assert.equal(argumentsOf(callsOf(page)[0]).attendee, "the sales team");
+  const { errors } = await page.answer({});
+  assert.deepEqual(errors, ["invalid_resume_payload"]);
+  assert.deepEqual(page.pendingInterrupts, open);
+  assert.deepEqual(outcome(await page.answer({ approved: true })), SUCCESS);
+});
+
+for (const fails of [false, true]) {
+  test(`subagents work at the same time${fails ? ", and one fails" : ""}`, async () => {
+    const page = pageOf("subagents");
+    const seen = await page.say(fails ? "Please fail to find a hotel" : "Plan a trip");
+    assert.deepEqual(outcome(seen), SUCCESS);
+    const started = of("SUBAGENT_STARTED", seen);
+    assert.deepEqual(started.map(({ name }) => name), ["flights", "hotels"]);
+    const [flights, hotels] = started.map(({ subagentRunId }) => subagentRunId);
+    assert.deepEqual(started.map(({ parentToolCallId }) => parentToolCallId), callsOf(page).map(({ id }) => id));
+    const ends = seen.events.filter(({ type }) => /^SUBAGENT_(FINISHED|ERROR)$/.test(type));
+    assert.deepEqual(
+      ends.map(({ type, subagentRunId }) => ({ type, subagentRunId })),
+      [
+        { type: "SUBAGENT_FINISHED", subagentRunId: flights },
+        { type: fails ? "SUBAGENT_ERROR" : "SUBAGENT_FINISHED", subagentRunId: hotels },
+      ],
+    );
+    const words = of("TEXT_MESSAGE_CONTENT", seen).flatMap(({ subagentRunId }) => subagentRunId ?? []);
+    assert.deepEqual(words, [flights, hotels, flights, hotels, flights, hotels], "their words interleave");
+    const own = (id) => page.messages.filter(({ subagentRunId }) => subagentRunId === id).map(({ content }) => content);
+    assert.deepEqual(own(flights), ["I look for flights: there is one at nine."]);
+    assert.deepEqual(own(hotels), ["I look for hotels: there is one by the lake."]);
+    const results = page.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+    assert.deepEqual(results, ["a flight at nine", fails ? "Error: the hotels did not answer." : "a hotel by the lake"]);
+    const found = fails ? "but no hotel." : "and a hotel by the lake.";
+    assert.equal(page.messages.at(-1).content, `There is a flight at nine, ${found}`);
+    await page.requireStored();
+  });
+}
+
+for (const [wish, types, code, message] of [
+  ["trigger error", ["RUN_STARTED", "RUN_ERROR"], "dojo_error", "This run was asked to fail, and did."],
+  ["midway", ["RUN_STARTED", ...TEXT, "RUN_ERROR"], "dojo_error", "This run was asked to fail, and did."],
+  ["secret", ["RUN_STARTED", "RUN_ERROR"], "agent_error", "the agent failed"],
+  ["panic", ["RUN_STARTED", "RUN_ERROR"], "agent_panic", "the agent failed unexpectedly"],
+]) {
+  test(`error_flow at "${wish}" ends with one error, and the next run begins anew`, async () => {
+    const page = pageOf("error_flow");
+    for (const expected of [wish, wish]) {
+      const { events, errors } = await page.say(expected);
+      assert.deepEqual(typesOf(events), types);
+      assert.deepEqual(errors, [code]);
+      assert.equal(events.at(-1).message, message);
+    }
+    const { runs } = await readThread(server, page.threadId);
+    assert.deepEqual(runs.map(({ status }) => status), ["failed", "failed"]);
+    if (wish === "secret") assert.match(server.log(), /the vault's door is open/, "the log has it");
+  });
+}
+
+// The dojo's pages stand on CopilotKit, which still has a client from before 1.0.
+for (const [feature, says] of [
+  ["agentic_chat", /^counting down: .*✓$/],
+  ["backend_tool_rendering", /"conditions":"sunny"/],
+  ["human_in_the_loop", undefined],
+  ["agentic_generative_ui", undefined],
+  ["tool_based_generative_ui", /^Haiku created$/],
+  ["shared_state", undefined],
+  ["predictive_state_updates", undefined],
+  ["reasoning", /sentences, which you can unfold above\.$/],
+  ["multimodal", /^There is no file/],
+  ["subagents", /^There is a flight at nine/],
+]) {
+  test(`${feature} is shown by a client from before AG-UI 1.0, too`, async () => {
+    const page = new OldHttpAgent({ url: `${server.url}/${feature}`, threadId: randomUUID() });
+    page.addMessage(said("Hi"));
+    const finished = [];
+    await page.runAgent({}, { onRunFinishedEvent: ({ event }) => void finished.push(event.type) });
+    assert.deepEqual(finished, ["RUN_FINISHED"]);
+    const stored = await readThread(server, page.threadId);
+    const shown = ({ role, content, toolCalls }) => asJson({ role, content, toolCalls });
+    assert.deepEqual(page.messages.map(shown), stored.messages.map(shown));
+    assert.deepEqual(asJson(page.state), stored.state);
+    if (says) assert.match(page.messages.at(-1).content, says);
+  });
+}
+
+test("every feature answers at its own path and under its name, to pages of this machine", async () => {
+  const { body } = await request(server, "GET", "/agents");
+  const names = body.agents.map(({ name }) => name);
+  assert.equal(names.length, 14);
+  for (const name of names) {
+    const preflight = await fetch(`${server.url}/${name}`, {
+      method: "OPTIONS",
+      headers: { Origin: "http://localhost:3000", "Access-Control-Request-Method": "POST" },
+    });
+    assert.equal(preflight.headers.get("access-control-allow-origin"), "http://localhost:3000", name);
+    const typesAt = async (path) => {
+      const input = { threadId: randomUUID(), messages: [said("Hi")] };
+      return typesOf((await post(server, input, { path })).events);
+    };
+    assert.deepEqual(await typesAt(`/${name}`), await typesAt(`/agents/${name}/send-message`), name);
+  }
+});

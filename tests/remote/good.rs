@@ -1,0 +1,136 @@
+//! Endpoints that behave: what is sent to them, and what comes of it.
+
+use serde_json::{Value, json};
+
+use crate::{
+    running::input,
+    upstream::{Answer, Upstream, between, finished, run, started, text},
+};
+
+#[tokio::test]
+async fn a_run_is_sent_on_and_its_events_come_back_under_our_ids() {
+    let said = [
+        json!({ "type": "STEP_STARTED", "stepName": "look" }),
+        json!({ "type": "REASONING_START", "messageId": "s" }),
+        json!({ "type": "REASONING_MESSAGE_START", "messageId": "th", "role": "reasoning" }),
+        json!({ "type": "REASONING_MESSAGE_CONTENT", "messageId": "th", "delta": "Hm" }),
+        json!({ "type": "REASONING_MESSAGE_END", "messageId": "th" }),
+        json!({ "type": "REASONING_END", "messageId": "s" }),
+        json!({ "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "look_up" }),
+        json!({ "type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{}" }),
+        json!({ "type": "TOOL_CALL_END", "toolCallId": "c" }),
+        json!({ "type": "TOOL_CALL_RESULT", "messageId": "tr", "toolCallId": "c", "content": [{ "type": "text", "text": "5" }] }),
+        json!({ "type": "STATE_SNAPSHOT", "snapshot": { "n": null } }),
+        json!({ "type": "STATE_DELTA", "delta": [{ "op": "replace", "path": "/n", "value": 5 }] }),
+        json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": "a", "activityType": "PLAN", "content": { "x": null } }),
+        json!({ "type": "CUSTOM", "name": "acme.x", "value": null, "timestamp": 7 }),
+        json!({ "type": "RAW", "event": { "any": "thing" }, "source": "acme" }),
+        json!({ "type": "STEP_FINISHED", "stepName": "look" }),
+    ];
+    let mut stream = vec![started()];
+    stream.extend(said.clone());
+    stream.extend(text("m1", "It is 5."));
+    let usage = json!([{ "provider": "acme", "model": "x", "inputTokens": 3 }]);
+    stream.push(
+        json!({ "type": "RUN_FINISHED", "threadId": "theirs", "runId": "r9", "result": { "n": 5 }, "usage": usage }),
+    );
+    let upstream = Upstream::new([Answer::events(&stream)]).await;
+    let input = input("how many?");
+    let events = run(&upstream.server().await, &input).await;
+
+    let mut expected = said.to_vec();
+    expected.extend(text("m1", "It is 5."));
+    assert_eq!(between(&events), expected);
+    let thread = &input["threadId"];
+    let end = json!({
+        "type": "RUN_FINISHED", "threadId": thread, "runId": "r", "result": { "n": 5 },
+        "outcome": { "type": "success" }, "usage": usage,
+    });
+    assert_eq!(events.last(), Some(&end));
+
+    let [asked] = &upstream.asked()[..] else { panic!("asked more than once") };
+    assert_eq!(asked.headers["accept"], "text/event-stream");
+    assert_eq!(asked.headers["content-type"], "application/json");
+    let expected = json!({
+        "threadId": thread, "runId": "r", "protocolVersion": "1.0", "state": {}, "tools": [], "context": [],
+        "forwardedProps": {}, "messages": [{ "role": "user", "id": "m", "content": "how many?" }],
+    });
+    assert_eq!(asked.body, expected);
+}
+
+#[tokio::test]
+async fn the_endpoint_is_told_the_whole_thread_by_a_client_that_sends_what_is_new() {
+    let first = [
+        &[started()][..],
+        &text("a1", "Hi"),
+        &[json!({ "type": "STATE_SNAPSHOT", "snapshot": { "k": 1 } })],
+        &[finished()],
+    ];
+    let second = [&[started()][..], &text("a2", "Bye"), &[finished()]];
+    let upstream = Upstream::new([Answer::events(&first.concat()), Answer::events(&second.concat())]).await;
+    let server = upstream.server().await;
+    let mut asked = input("Hello");
+    run(&server, &asked).await;
+    asked["runId"] = "r2".into();
+    asked["messages"] = json!([{ "id": "m2", "role": "user", "content": "Goodbye" }]);
+    asked["forwardedProps"] = json!({ "any": null });
+    run(&server, &asked).await;
+    let body = upstream.asked()[1].body.clone();
+    let contents: Vec<_> = body["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
+    assert_eq!(contents, ["Hello", "Hi", "Goodbye"]);
+    assert_eq!((&body["state"], &body["forwardedProps"]), (&json!({ "k": 1 }), &json!({ "any": null })));
+}
+
+#[tokio::test]
+async fn what_it_asks_people_is_kept_and_the_answer_is_sent_on() {
+    let interrupt = json!({ "id": "i1", "reason": "tool_call", "message": "Really?" });
+    let asks = json!({
+        "type": "RUN_FINISHED", "threadId": "x", "runId": "y",
+        "outcome": { "type": "interrupt", "interrupts": [interrupt] },
+    });
+    let done = [&[started()][..], &text("a2", "Done"), &[finished()]].concat();
+    let upstream = Upstream::new([Answer::events(&[started(), asks]), Answer::events(&done)]).await;
+    let server = upstream.server().await;
+    let mut asked = input("Do it");
+    let events = run(&server, &asked).await;
+    assert_eq!(events.last().unwrap()["outcome"]["interrupts"], json!([interrupt]));
+
+    let resume = json!([{ "interruptId": "i1", "status": "resolved", "payload": { "approved": true } }]);
+    asked["runId"] = "r2".into();
+    asked["resume"] = resume.clone();
+    let events = run(&server, &asked).await;
+    assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
+    assert_eq!(upstream.asked()[1].body["resume"], resume);
+}
+
+#[tokio::test]
+async fn a_call_of_the_applications_tool_is_left_to_it_and_a_stopped_run_is_a_stopped_run() {
+    let call = [
+        started(),
+        json!({ "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "pick" }),
+        json!({ "type": "TOOL_CALL_END", "toolCallId": "c" }),
+        finished(),
+    ];
+    let stopped = json!({ "type": "RUN_FINISHED", "threadId": "x", "runId": "y", "outcome": { "type": "cancelled" } });
+    let upstream = Upstream::new([Answer::events(&call), Answer::events(&[started(), stopped])]).await;
+    let server = upstream.server().await;
+    let last = |events: Vec<Value>| events.last().unwrap()["outcome"].clone();
+    assert_eq!(last(run(&server, &input("a")).await), json!({ "type": "success", "pendingToolCallIds": ["c"] }));
+    assert_eq!(last(run(&server, &input("b")).await), json!({ "type": "cancelled" }));
+}
+
+#[tokio::test]
+async fn its_failure_is_the_runs_with_its_own_words_and_what_it_cost() {
+    let usage = json!([{ "model": "x", "outputTokens": 1 }]);
+    let failed = json!({ "type": "RUN_ERROR", "message": "No tea", "code": "no_tea", "usage": usage });
+    let begun = json!({ "type": "TEXT_MESSAGE_START", "messageId": "said" });
+    let bare = json!({ "type": "RUN_ERROR", "message": "Oh", "code": null });
+    let upstream = Upstream::new([Answer::events(&[started(), begun, failed]), Answer::events(&[bare])]).await;
+    let server = upstream.server().await;
+    let events = run(&server, &input("tea")).await;
+    assert_eq!(events[events.len() - 2]["type"], "TEXT_MESSAGE_END");
+    let expected = json!({ "type": "RUN_ERROR", "message": "No tea", "code": "no_tea", "usage": usage });
+    assert_eq!(events.last(), Some(&expected));
+    let events = run(&server, &input("tea")).await;
+    assert_eq!(events.last(), Some(&json!({ "type": "RUN_ERROR", "message": "Oh", "code": "remote_error" })));
+}
