@@ -6,7 +6,7 @@ use super::{jwt::build_jwt, remote::pass_headers};
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
     config::{self, AuthMode, Config, ConfigError, Origin, StoreUrl},
-    http::{Connections, Cors, HttpOptions},
+    http::{Connections, CopilotKit, Cors, HttpOptions},
     run::{ConcurrentRuns, OnDisconnect, PrincipalLimits, RunLimits, ThreadOptions},
     store::{self, Memory, Retention, Sql, Store},
 };
@@ -34,10 +34,6 @@ pub(super) async fn open_store(config: &Config) -> Result<Arc<dyn Store>, OpenEr
 }
 
 pub(super) fn thread_options(config: &Config) -> ThreadOptions {
-    let on_disconnect = |setting| match setting {
-        config::OnDisconnect::Cancel => OnDisconnect::Cancel,
-        config::OnDisconnect::Continue => OnDisconnect::Continue,
-    };
     let (threads, runs, kept) = (&config.threads, &config.runs, &config.retention);
     let own =
         config.agents.iter().filter_map(|(name, agent)| Some((name.clone(), on_disconnect(agent.on_disconnect?))));
@@ -87,6 +83,26 @@ pub(super) fn build_auth(auth: &config::Auth, origin: &Origin) -> Result<Authent
     Ok(Authenticator::ApiKeys(ApiKeys::new(keys.collect::<Result<Vec<_>, _>>()?)))
 }
 
+fn on_disconnect(setting: config::OnDisconnect) -> OnDisconnect {
+    match setting {
+        config::OnDisconnect::Cancel => OnDisconnect::Cancel,
+        config::OnDisconnect::Continue => OnDisconnect::Continue,
+    }
+}
+
+/// How pages with CopilotKit are served, if they are.
+pub(super) fn build_copilotkit(
+    copilotkit: &config::CopilotKit,
+    origin: &Origin,
+) -> Result<Option<CopilotKit>, ConfigError> {
+    if !copilotkit.enabled {
+        return Ok(None);
+    }
+    let at = CopilotKit::at(&copilotkit.prefix);
+    let built = at.map_err(|problem| origin.error(&["copilotkit", "prefix"], problem))?;
+    Ok(Some(built.on_disconnect(on_disconnect(copilotkit.on_disconnect))))
+}
+
 /// A number of seconds of which 0 means no limit.
 fn seconds(seconds: u64) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds))
@@ -125,6 +141,7 @@ pub(super) fn http_options(config: &Config) -> HttpOptions {
         cors: Cors { allow_localhost: config.cors.allow_localhost, allow_origins: config.cors.allow_origins.clone() },
         loopback_hosts_only: !authenticates(config) && !config.auth.allow_unauthenticated,
         pass_headers: pass_headers(config),
+        ..HttpOptions::default()
     }
 }
 

@@ -14,7 +14,9 @@ use tokio::net::TcpListener;
 pub use self::build::OpenError;
 use self::{
     agents::build_agents,
-    build::{build_auth, connections, http_options, limits, open_store, principal_limits, thread_options},
+    build::{
+        build_auth, build_copilotkit, connections, http_options, limits, open_store, principal_limits, thread_options,
+    },
     tools::build_tools,
 };
 use crate::{
@@ -105,7 +107,7 @@ impl Server {
             threads: thread_options(config),
             store: Some(Arc::new(Memory::new())),
             auth: build_auth(&config.auth, origin)?,
-            http: http_options(config),
+            http: HttpOptions { copilotkit: build_copilotkit(&config.copilotkit, origin)?, ..http_options(config) },
             connections: connections(&config.server),
             drain: Duration::from_secs(config.server.drain_secs),
             tools,

@@ -47,6 +47,8 @@ pub struct Config {
     pub retention: Retention,
     /// Which pages may use it from a browser.
     pub cors: Cors,
+    /// How pages with CopilotKit are served.
+    pub copilotkit: CopilotKit,
     /// What is logged.
     pub log: Log,
     /// The agents, by name.
@@ -157,6 +159,18 @@ pub struct Cors {
     pub allow_origins: Vec<String>,
 }
 
+/// How pages with CopilotKit are served.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CopilotKit {
+    /// Whether they are.
+    pub enabled: bool,
+    /// Their `runtimeUrl` on this server.
+    pub prefix: String,
+    /// What happens to a run of theirs when its page leaves, or is reloaded.
+    pub on_disconnect: OnDisconnect,
+}
+
 /// What is logged.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -191,6 +205,7 @@ impl Default for Config {
             threads: Threads::default(),
             retention: Retention::default(),
             cors: Cors::default(),
+            copilotkit: CopilotKit::default(),
             log: Log::default(),
             agents: IndexMap::from([("demo".to_owned(), demo)]),
             tools: IndexMap::new(),
@@ -231,6 +246,12 @@ impl Default for Runs {
 impl Default for Cors {
     fn default() -> Self {
         Self { allow_localhost: true, allow_origins: Vec::new() }
+    }
+}
+
+impl Default for CopilotKit {
+    fn default() -> Self {
+        Self { enabled: true, prefix: "/copilotkit".to_owned(), on_disconnect: OnDisconnect::Continue }
     }
 }
 

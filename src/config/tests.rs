@@ -42,8 +42,20 @@ fn the_default_file_says_what_the_defaults_are() {
 fn the_default_file_lists_every_option() {
     let table: toml::Table = toml::from_str(DEFAULTS).unwrap();
     // What a section can hold is what an unknown key in it is told.
-    for section in ["", "server", "auth", "auth.jwt", "runs", "limits", "store", "threads", "retention", "cors", "log"]
-    {
+    for section in [
+        "",
+        "server",
+        "auth",
+        "auth.jwt",
+        "runs",
+        "limits",
+        "store",
+        "threads",
+        "retention",
+        "cors",
+        "copilotkit",
+        "log",
+    ] {
         let text = if section.is_empty() { "x = 1".to_owned() } else { format!("[{section}]\nx = 1") };
         let error = toml::from_str::<Config>(&text).unwrap_err().message().to_owned();
         let mut parts = section.split('.').filter(|part| !part.is_empty());

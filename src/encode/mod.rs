@@ -4,6 +4,7 @@
 //! never copied. Which one a client gets is decided by its `Accept` header, in [`Encoder::negotiate`].
 
 mod accept;
+mod legacy;
 mod proto;
 mod sse;
 
@@ -47,6 +48,14 @@ impl Encoder {
         }
     }
 
+    /// The same, for a client from before AG-UI 1.0. None of those takes protobuf.
+    pub fn for_legacy_client(mut self) -> Self {
+        if let Self::Sse(sse) = &mut self {
+            sse.legacy = true;
+        }
+        self
+    }
+
     /// The media type of what is written.
     pub fn media_type(&self) -> &'static str {
         match self {
@@ -67,11 +76,16 @@ impl Encoder {
     /// browser's `EventSource` comes back with, if there is one. The binary wire has no cursors.
     pub fn line(&mut self, json: &str, cursor: Option<u64>, out: &mut Vec<u8>) {
         match self {
-            Self::Sse(_) => {
+            Self::Sse(sse) => {
                 if let Some(cursor) = cursor {
                     out.extend_from_slice(b"id: ");
                     out.extend_from_slice(cursor.to_string().as_bytes());
                     out.push(b'\n');
+                }
+                if sse.legacy
+                    && let Some(event) = legacy::line(json)
+                {
+                    return sse.event(&event, out);
                 }
                 out.extend_from_slice(b"data: ");
                 out.extend_from_slice(json.as_bytes());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::legacy;
 use crate::protocol::{
     Event, EventType, SubagentRunId,
     event::{BaseEvent, ReasoningMessageContent, TextMessageContent, ToolCallArgs},
@@ -14,6 +15,8 @@ pub struct Sse {
     prefix: Vec<u8>,
     /// Which item that is.
     item: Option<(EventType, Arc<str>)>,
+    /// Whether the client is from before AG-UI 1.0.
+    pub(super) legacy: bool,
 }
 
 impl Sse {
@@ -21,6 +24,7 @@ impl Sse {
     pub fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
         match plain_delta(event) {
             Some(delta) => self.delta(&delta, out),
+            None if self.legacy => write(&legacy::event(event), out),
             None => write(event, out),
         }
     }

@@ -4,7 +4,10 @@ use axum::{Json, extract::State};
 use serde::Serialize;
 
 use super::{App, error::ApiError, extract::Path};
-use crate::protocol::{AgentCapabilities, capabilities::Transport};
+use crate::{
+    protocol::{AgentCapabilities, capabilities::Transport},
+    run::AgentEntry,
+};
 
 #[derive(Serialize)]
 pub(super) struct List {
@@ -37,6 +40,11 @@ pub(super) async fn capabilities(
     Path(agent): Path<String>,
 ) -> Result<Json<AgentCapabilities>, ApiError> {
     let entry = app.runner().agent(Some(&agent)).ok_or_else(|| ApiError::unknown_agent(&agent))?;
+    Ok(Json(declared(&app, &entry)))
+}
+
+/// What an agent declares, and how this server carries it.
+pub(super) fn declared(app: &App, entry: &AgentEntry) -> AgentCapabilities {
     let mut capabilities = entry.capabilities();
     capabilities.transport = Some(Transport {
         streaming: Some(true),
@@ -45,5 +53,5 @@ pub(super) async fn capabilities(
         push_notifications: Some(false),
         resumable: Some(app.threads().is_some()),
     });
-    Ok(Json(capabilities))
+    capabilities
 }

@@ -21,6 +21,7 @@ use crate::{
         event::{MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot},
     },
     run::Connection,
+    store::Thread,
 };
 
 /// What is read of a `RunAgentInput`.
@@ -48,28 +49,38 @@ pub(super) async fn connect(
         true => None,
         false => serde_json::from_slice::<Asked>(&body).map_err(|error| ApiError::invalid_json(&error))?.run_id,
     };
-    let run_id = run_id.unwrap_or_else(RunId::random);
     drop(body);
-    let Connection { thread, running } = threads.connect(caller.principal().as_ref(), &thread.into()).await?;
-
-    let run_id = running.as_ref().map_or(run_id, |tail| tail.run_id().clone());
-    let mut events: Vec<Event> = vec![
-        RunStarted::new(thread.id.clone(), run_id.clone()).into(),
-        MessagesSnapshot::new(thread.content.messages).into(),
-        StateSnapshot::new(thread.content.state.unwrap_or_else(|| serde_json::json!({}))).into(),
-    ];
+    let connection = threads.connect(caller.principal().as_ref(), &thread.into()).await?;
     let accept = head.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut encoder = Encoder::negotiate(accept);
+    Ok(restate(&app, connection, run_id, Encoder::negotiate(accept)))
+}
+
+/// The stream that a client gets who comes back. A thread in which nothing goes on is told as a run of this id.
+pub(super) fn restate(app: &App, connection: Connection, run_id: Option<RunId>, mut encoder: Encoder) -> Response {
+    let Connection { mut thread, running } = connection;
+    let run_id = running.as_ref().map(|tail| tail.run_id().clone()).or(run_id).unwrap_or_else(RunId::random);
+    let interrupts = std::mem::take(&mut thread.content.interrupts);
+    let thread_id = thread.id.clone();
+    let mut events = snapshots(thread, run_id.clone());
     if let Some(tail) = running {
         let keep_alive = app.options().keep_alive;
-        return Ok(follow::respond_after(events, RUN_STARTED, tail, encoder, follow::Cursors::No, keep_alive));
+        return follow::respond_after(events, RUN_STARTED, tail, encoder, follow::Cursors::No, keep_alive);
     }
-    let outcome = match thread.content.interrupts {
-        none if none.is_empty() => RunOutcome::success(),
-        interrupts => RunOutcome::Interrupt { interrupts },
+    let outcome = match interrupts.is_empty() {
+        true => RunOutcome::success(),
+        false => RunOutcome::Interrupt { interrupts },
     };
-    events.push(RunFinished::new(thread.id, run_id, outcome).into());
+    events.push(RunFinished::new(thread_id, run_id, outcome).into());
     let mut out = Vec::new();
     events.iter().for_each(|event| encoder.event(event, &mut out));
-    Ok(stream::respond(encoder.media_type(), Body::from(out)))
+    stream::respond(encoder.media_type(), Body::from(out))
+}
+
+/// What a thread holds.
+pub(super) fn snapshots(thread: Thread, run_id: RunId) -> Vec<Event> {
+    vec![
+        RunStarted::new(thread.id, run_id).into(),
+        MessagesSnapshot::new(thread.content.messages).into(),
+        StateSnapshot::new(thread.content.state.unwrap_or_else(|| serde_json::json!({}))).into(),
+    ]
 }

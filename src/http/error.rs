@@ -134,6 +134,12 @@ impl ApiError {
         error
     }
 
+    /// This would need stored threads, and the server keeps none.
+    pub(super) fn nothing_kept() -> Self {
+        let message = "this server keeps no threads; a run ends with its connection";
+        Self::new(StatusCode::NOT_IMPLEMENTED, "nothing_kept", message)
+    }
+
     /// The server failed; why is in the log.
     pub(super) fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the server failed")

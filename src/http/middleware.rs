@@ -113,7 +113,8 @@ fn is_sensible(id: &HeaderValue) -> bool {
 }
 
 fn cors(cors: &Cors) -> CorsLayer {
-    let origins = if cors.allow_origins.iter().any(|origin| origin == "*") {
+    let anybody = cors.allow_origins.iter().any(|origin| origin == "*");
+    let origins = if anybody {
         AllowOrigin::any()
     } else {
         let cors = cors.clone();
@@ -126,6 +127,9 @@ fn cors(cors: &Cors) -> CorsLayer {
     };
     CorsLayer::new()
         .allow_origin(origins)
+        // There are no cookies of this server's, but a page may have to send those of a proxy before it. Browsers
+        // refuse that together with `*`.
+        .allow_credentials(!anybody)
         .allow_methods([Method::GET, Method::POST, Method::DELETE])
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([REQUEST_ID, header::RETRY_AFTER, header::WWW_AUTHENTICATE])

@@ -12,6 +12,7 @@
 //! | `POST /threads/{thread}/connect` | what a client needs to come back to one, as a stream |
 //! | `GET /threads/{thread}/runs/{run}/events` | follows a detached run |
 //! | `POST /threads/{thread}/runs/{run}/cancel` | stops a run |
+//! | below `/copilotkit` | what a page with CopilotKit asks of its runtime |
 //! | `GET /healthz` | the process is alive |
 //! | `GET /readyz` | it takes new runs |
 //!
@@ -21,6 +22,7 @@
 mod agents;
 mod body;
 mod connect;
+mod copilotkit;
 mod error;
 mod extract;
 mod follow;
@@ -41,6 +43,7 @@ use axum::{
     routing::{get, post},
 };
 
+pub use copilotkit::CopilotKit;
 pub use middleware::Cors;
 pub use serve::{Connections, serve};
 
@@ -93,6 +96,8 @@ pub struct HttpOptions {
     /// Whether to refuse requests whose `Host` is not a loopback name: for a server that asks for no
     /// credentials, where the name is what tells a page of this machine from one that rebinds its DNS name.
     pub loopback_hosts_only: bool,
+    /// How pages with CopilotKit are served, if they are.
+    pub copilotkit: Option<CopilotKit>,
     /// Names of request headers that agents may see. They see no others.
     pub pass_headers: Vec<String>,
 }
@@ -105,6 +110,7 @@ impl Default for HttpOptions {
             body_timeout: Duration::from_secs(30),
             cors: Cors::default(),
             loopback_hosts_only: true,
+            copilotkit: Some(CopilotKit::default()),
             pass_headers: Vec::new(),
         }
     }
@@ -145,6 +151,9 @@ pub fn router(
             .route("/threads/{thread}/connect", post(connect::connect))
             .route("/threads/{thread}/runs/{run}/events", get(follow::events))
             .route("/threads/{thread}/runs/{run}/cancel", post(threads::cancel));
+    }
+    if let Some(options) = &app.options().copilotkit {
+        private = private.merge(copilotkit::routes(options, &app));
     }
     for AgentPath { path, agent } in paths {
         private = private.route(&path, send_message::agent_of(agent));

@@ -30,7 +30,7 @@ use crate::{
         decode::{Decoded, decode},
         judge_version,
     },
-    run::{Forwarded, OnDisconnect, Opened, RunRequest},
+    run::{AgentEntry, Forwarded, OnDisconnect, Opened, RunRequest},
 };
 
 /// Runs the default agent.
@@ -57,6 +57,17 @@ async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response
         Some(name) => ApiError::unknown_agent(name),
         None => ApiError::no_default_agent(),
     })?;
+    run_agent(app, agent, None, request).await
+}
+
+/// Runs an agent. Where neither the request nor the agent's own configuration says what happens when the client
+/// leaves, it is what is `usual`, and without that what the configuration says of all agents.
+pub(super) async fn run_agent(
+    app: &App,
+    agent: AgentEntry,
+    usual: Option<OnDisconnect>,
+    request: Request,
+) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
     let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
@@ -72,7 +83,10 @@ async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response
     check_version(&input)?;
     let accept = head.headers.get_all(header::ACCEPT);
     let legacy = is_legacy_client(&input, accept.iter());
-    let encoder = Encoder::negotiate(accept.iter().filter_map(|value| value.to_str().ok()));
+    let mut encoder = Encoder::negotiate(accept.iter().filter_map(|value| value.to_str().ok()));
+    if legacy {
+        encoder = encoder.for_legacy_client();
+    }
     let forwarded = forwarded(options, &head.headers);
     let Some(threads) = app.threads() else {
         let mut run = app.runner().start(slot, agent, input, principal).with_forwarded(forwarded);
@@ -81,7 +95,7 @@ async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response
         }
         return Ok(stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))));
     };
-    let on_disconnect = on_disconnect(&input)?;
+    let on_disconnect = on_disconnect(&input)?.or_else(|| threads.on_disconnect_of(agent.name()).or(usual));
     let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect, legacy_client: legacy };
     Ok(match threads.open(request).await? {
         Opened::Foreground(run) => stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))),
@@ -113,7 +127,8 @@ fn on_disconnect(input: &RunAgentInput) -> Result<Option<OnDisconnect>, ApiError
     }
 }
 
-fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+/// Refuses what is not declared to be JSON, as it is.
+pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let essence = content_type.and_then(|value| value.to_str().ok()).map(|value| match value.split_once(';') {
         Some((essence, _)) => essence.trim(),
@@ -147,7 +162,7 @@ fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
 
 /// Whether the request comes from an AG-UI SDK older than 1.0.
 ///
-/// Those refuse an outcome with members they do not know, so `pendingToolCallIds` is kept from them.
+/// Those refuse an outcome that they do not know, or one with members they do not know, so both are kept from them.
 /// They declare no version, but neither does a request written by hand, which should get the whole of
 /// AG-UI 1.0. What tells them apart is what these SDKs have always sent: `state` and `forwardedProps`,
 /// also when they are empty, and an `Accept` that is exactly the stream's type.

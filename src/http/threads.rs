@@ -106,12 +106,7 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<List>, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::internal)?;
-    let [usual, most] = PAGE;
-    let limit = match page.limit.as_deref().map(str::parse) {
-        None => usual,
-        Some(Ok(limit)) if (1..=most).contains(&limit) => limit,
-        Some(_) => return Err(ApiError::invalid_parameter("limit", "a number from 1 to 200")),
-    };
+    let limit = page_size(page.limit.as_deref())?;
     let after = page.cursor.as_deref().map(read_cursor).transpose()?;
     let found = threads.list(caller.principal().as_ref(), &ThreadPage { after, limit }).await?;
     let next = found.last().filter(|_| found.len() == limit).map(cursor);
@@ -172,18 +167,28 @@ pub(super) async fn cancel(
     })
 }
 
+/// How many threads are asked for.
+pub(super) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
+    let [usual, most] = PAGE;
+    match limit.map(str::parse) {
+        None => Ok(usual),
+        Some(Ok(limit)) if (1..=most).contains(&limit) => Ok(limit),
+        Some(_) => Err(ApiError::invalid_parameter("limit", "a number from 1 to 200")),
+    }
+}
+
 /// Where the next page begins. Callers give it back as it is.
-fn cursor(last: &ThreadSummary) -> String {
+pub(super) fn cursor(last: &ThreadSummary) -> String {
     format!("{}.{}", last.updated_at, last.id)
 }
 
-fn read_cursor(cursor: &str) -> Result<(Millis, ThreadId), ApiError> {
+pub(super) fn read_cursor(cursor: &str) -> Result<(Millis, ThreadId), ApiError> {
     let parts = cursor.split_once('.').and_then(|(time, id)| Some((time.parse().ok()?, id.into())));
     parts.ok_or_else(|| ApiError::invalid_parameter("cursor", "the `next` of another page"))
 }
 
 /// With all three digits, also when they are zeros, so that times sort as texts.
-fn time(millis: Millis) -> String {
+pub(super) fn time(millis: Millis) -> String {
     Timestamp::from_millisecond(millis).map_or_else(|_| millis.to_string(), |time| format!("{time:.3}"))
 }
 

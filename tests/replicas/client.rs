@@ -29,7 +29,15 @@ impl Replica {
     }
 
     pub(crate) async fn post(&self, input: &Value) -> reqwest::Response {
-        self.client.post(format!("{}/send-message", self.process.url)).json(input).send().await.unwrap()
+        self.post_to("/send-message", input).await
+    }
+
+    pub(crate) async fn post_to(&self, path: &str, body: &Value) -> reqwest::Response {
+        self.client.post(format!("{}{path}", self.process.url)).json(body).send().await.unwrap()
+    }
+
+    pub(crate) async fn stream(&self, path: &str, body: &Value) -> Stream {
+        Stream::of(self.post_to(path, body).await).await
     }
 
     pub(crate) async fn run(&self, input: &Value) -> Stream {

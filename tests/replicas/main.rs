@@ -4,6 +4,7 @@
 
 mod cancel;
 mod client;
+mod copilotkit;
 mod crowd;
 mod file;
 mod follow;

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use super::Threads;
 use crate::store::Retention;
 
 /// What can be set about threads and the runs on them.
@@ -67,4 +68,11 @@ pub enum OnDisconnect {
     Cancel,
     /// It goes on, and can be followed.
     Continue,
+}
+
+impl Threads {
+    /// What is set to happen to an agent's runs when their client leaves, if that is set for this agent alone.
+    pub fn on_disconnect_of(&self, agent: &str) -> Option<OnDisconnect> {
+        self.options.on_disconnect_of.get(agent).copied()
+    }
 }

@@ -1,0 +1,148 @@
+//! Requests that a page would not send: for what is not there, or not theirs, or not to be read.
+
+use reqwest::{Method, header};
+use serde_json::{Value, json};
+
+use super::*;
+
+#[tokio::test]
+async fn nothing_is_told_without_a_key() {
+    let server = of_two_people().await;
+    for (method, path) in [
+        (Method::GET, "/info"),
+        (Method::POST, ""),
+        (Method::POST, "/"),
+        (Method::POST, "/agent/echo/run"),
+        (Method::POST, "/agent/echo/connect"),
+        (Method::POST, "/agent/echo/stop/t"),
+        (Method::GET, "/threads"),
+        (Method::DELETE, "/threads/t"),
+        (Method::GET, "/threads/t/messages"),
+        (Method::GET, "/threads/t/state"),
+        (Method::GET, "/threads/t/events"),
+    ] {
+        let refused = server.request(method.clone(), path).json(&ask("t", "r")).send().await.unwrap();
+        assert_eq!(refusal(refused).await, (401, "unauthenticated".to_owned()), "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_is_not_there_is_not_found() {
+    let server = of_two_people().await;
+    for path in ["/agent/nobody/run", "/agent/nobody/connect", "/agent/nobody/stop/t"] {
+        let refused = refusal(server.posted("ada", path, &ask("t", "r")).await).await;
+        assert_eq!(refused, (404, "unknown_agent".to_owned()), "{path}");
+    }
+    let list = server.request(Method::GET, "/threads?agentId=nobody").bearer_auth("ada").send().await.unwrap();
+    assert_eq!(refusal(list).await, (404, "unknown_agent".to_owned()));
+}
+
+#[tokio::test]
+async fn what_is_somebody_elses_looks_like_nothing() {
+    let server = of_two_people().await;
+    server.begin("ada", "t", "r").await;
+    let run = server.posted("eve", "/agent/echo/run", &ask("t", "r2")).await;
+    assert_eq!(refusal(run).await, (404, "unknown_thread".to_owned()));
+    for thread in ["t", "no such thread"] {
+        let connected = server.posted("eve", "/agent/echo/connect", &ask(thread, "c")).await;
+        assert_eq!(connected.status(), 200, "{thread}");
+        assert_eq!(connected.headers()[header::CONTENT_TYPE], "text/event-stream");
+        assert_eq!(connected.text().await.unwrap(), "", "{thread}");
+        let stopped = server.posted("eve", &format!("/agent/endless/stop/{thread}"), &json!({ "runId": "r" })).await;
+        assert_eq!(body(stopped).await["stopped"], false, "{thread}");
+        for (method, path) in [
+            (Method::GET, format!("/threads/{thread}/messages")),
+            (Method::GET, format!("/threads/{thread}/state")),
+            (Method::GET, format!("/threads/{thread}/events")),
+            (Method::DELETE, format!("/threads/{thread}")),
+        ] {
+            let refused = server.request(method, &path).bearer_auth("eve").send().await.unwrap();
+            assert_eq!(refusal(refused).await, (404, "unknown_thread".to_owned()), "{path}");
+        }
+    }
+    assert_eq!(server.statuses("ada", "t").await, ["running"]);
+}
+
+#[tokio::test]
+async fn a_body_that_cannot_be_read_is_refused() {
+    let options = agui_server::http::HttpOptions { max_body_bytes: 2000, ..Default::default() };
+    let server = Running::start(two_agents().http_options(options)).await;
+    let huge = json!({ "threadId": "t", "runId": "r", "messages": [], "forwardedProps": "x".repeat(3000) }).to_string();
+    let run = "/agent/echo/run";
+    let connect = "/agent/echo/connect";
+    let stop = "/agent/echo/stop/t";
+    for (path, text, status, code) in [
+        (run, huge.as_str(), 413, "body_too_large"),
+        (connect, huge.as_str(), 413, "body_too_large"),
+        (stop, huge.as_str(), 413, "body_too_large"),
+        ("", huge.as_str(), 413, "body_too_large"),
+        (run, "", 400, "invalid_json"),
+        (run, "{", 400, "invalid_json"),
+        (run, r#"{"threadId":1,"runId":"r","messages":[]}"#, 400, "invalid_input"),
+        (connect, "", 400, "invalid_json"),
+        (connect, "[]", 400, "invalid_json"),
+        (connect, r#"{"runId":"r"}"#, 400, "invalid_json"),
+        (connect, r#"{"threadId":["t"]}"#, 400, "invalid_json"),
+        (stop, "{", 400, "invalid_json"),
+        (stop, r#"{"runId":7}"#, 400, "invalid_json"),
+        ("", "", 400, "invalid_json"),
+        ("", r#"{"params":{}}"#, 400, "invalid_json"),
+        ("", r#"{"method":"agent/fly"}"#, 400, "invalid_input"),
+        ("", r#"{"method":"agent/run"}"#, 400, "invalid_input"),
+        ("", r#"{"method":"agent/run","params":{"agentId":"echo"}}"#, 400, "invalid_json"),
+        ("", r#"{"method":"agent/run","params":{"agentId":"../.."},"body":{}}"#, 404, "unknown_agent"),
+        ("", r#"{"method":"agent/stop","params":{"agentId":"echo"}}"#, 400, "invalid_input"),
+        ("", r#"{"method":"resource/request","params":{"path":"/threads"}}"#, 400, "invalid_input"),
+        ("", r#"{"method":"resource/request","params":{"path":"/agents","httpMethod":"GET"}}"#, 400, "invalid_input"),
+        (
+            "",
+            r#"{"method":"resource/request","params":{"path":"/threads/\n","httpMethod":"GET"}}"#,
+            400,
+            "invalid_input",
+        ),
+        ("", r#"{"method":"resource/request","params":{"path":"/threads/a/b","httpMethod":"GET"}}"#, 404, "not_found"),
+        (
+            "",
+            r#"{"method":"resource/request","params":{"path":"/threads","httpMethod":"PUT"}}"#,
+            405,
+            "method_not_allowed",
+        ),
+    ] {
+        let request = server.request(Method::POST, path).header(header::CONTENT_TYPE, "application/json");
+        let refused = refusal(request.body(text.to_owned()).send().await.unwrap()).await;
+        assert_eq!(refused, (status, code.to_owned()), "{path} {}", &text[..text.len().min(80)]);
+    }
+    // What a page of anybody's may send without asking.
+    for path in [run, ""] {
+        let request = server.request(Method::POST, path).header(header::CONTENT_TYPE, "text/plain");
+        let refused = refusal(request.body(r#"{"method":"info"}"#).send().await.unwrap()).await;
+        assert_eq!(refused, (415, "unsupported_media_type".to_owned()), "{path}");
+    }
+    for (method, path) in
+        [(Method::GET, run), (Method::GET, ""), (Method::PATCH, "/threads/t"), (Method::POST, "/info")]
+    {
+        let refused = server.request(method.clone(), path).send().await.unwrap();
+        assert_eq!(refusal(refused).await, (405, "method_not_allowed".to_owned()), "{method} {path}");
+    }
+    for path in ["/nothing", "/threads/t/archive", "/threads/t/archive/x"] {
+        let refused = server.request(Method::POST, path).send().await.unwrap();
+        assert_eq!(refusal(refused).await, (404, "not_found".to_owned()), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_envelope_that_is_deep_does_no_harm() {
+    let server = Running::start(two_agents()).await;
+    let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+    for text in [
+        format!(r#"{{"method":"agent/run","params":{{"agentId":"echo"}},"body":{}}}"#, deep(1_000_000)),
+        format!(r#"{{"method":"info","params":{}}}"#, deep(1_000_000)),
+        format!(r#"{{"method":"info","more":{}}}"#, deep(1_000_000)),
+    ] {
+        let request = server.request(Method::POST, "").header(header::CONTENT_TYPE, "application/json");
+        let status = request.body(text).send().await.unwrap().status().as_u16();
+        assert!([200, 400].contains(&status), "{status}");
+    }
+    let info: Value = body(server.request(Method::GET, "/info").send().await.unwrap()).await;
+    assert_eq!(info["mode"], "sse");
+}

@@ -1,0 +1,128 @@
+//! What can be set, and what a server without a store offers.
+
+use agui_server::{
+    config::Sources,
+    http::{CopilotKit, HttpOptions},
+    run::OnDisconnect,
+};
+use reqwest::header;
+
+use super::*;
+
+#[tokio::test]
+async fn a_server_that_keeps_nothing_runs_agents_and_offers_no_more() {
+    let server = Running::start(two_agents().stateless()).await;
+    let info = body(server.request(Method::GET, "/info").send().await.unwrap()).await;
+    let nothing = json!({ "list": false, "inspect": false, "mutations": false, "realtimeMetadata": false });
+    assert_eq!([&info["threadEndpoints"], &info["singleRoute"]["threadEndpoints"]], [&nothing, &nothing]);
+    let ran = server.posted("", "/agent/echo/run", &ask("t", "r")).await.text().await.unwrap();
+    assert_eq!(support::events(&ran).last().unwrap()["type"], "RUN_FINISHED");
+    let connected = server.posted("", "/agent/echo/connect", &ask("t", "c")).await;
+    assert_eq!((connected.status().as_u16(), connected.text().await.unwrap()), (200, String::new()));
+    let stopped = refusal(server.posted("", "/agent/echo/stop/t", &json!({})).await).await;
+    assert_eq!(stopped, (501, "nothing_kept".to_owned()));
+    for path in ["/threads", "/threads/t/messages"] {
+        let refused = refusal(server.request(Method::GET, path).send().await.unwrap()).await;
+        assert_eq!(refused, (404, "not_found".to_owned()), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_prefix_is_free_and_the_routes_can_be_left_out() {
+    let at = |copilotkit| two_agents().http_options(HttpOptions { copilotkit, ..HttpOptions::default() });
+    let moved = Running::start(at(Some(CopilotKit::at("/api/copilot").unwrap()))).await;
+    let status =
+        async |server: &Running, path: &str| server.client.get(server.url(path)).send().await.unwrap().status();
+    assert_eq!(status(&moved, "/api/copilot/info").await, 200);
+    let envelope = moved.post("/api/copilot").json(&json!({ "method": "info" })).send().await.unwrap();
+    assert_eq!(envelope.status(), 200);
+    assert_eq!(status(&moved, "/copilotkit/info").await, 404);
+    let without = Running::start(at(None)).await;
+    assert_eq!(status(&without, "/copilotkit/info").await, 404);
+}
+
+#[tokio::test]
+async fn the_agent_of_a_page_that_names_none_is_the_default_one_unless_one_is_called_that() {
+    let agents = async |server: Server| {
+        let server = Running::start(server).await;
+        let info = body(server.request(Method::GET, "/info").send().await.unwrap()).await;
+        let agents = info["agents"].as_object().unwrap().iter();
+        agents.map(|(id, agent)| format!("{id}: {}", agent["name"].as_str().unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!(agents(two_agents()).await, ["echo: echo", "endless: endless", "default: echo"]);
+    let own = two_agents().agent("default", Echo);
+    assert_eq!(agents(own).await, ["echo: echo", "endless: endless", "default: default"]);
+    assert_eq!(agents(Server::new()).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_happens_when_the_page_leaves_can_be_set() {
+    let detached = async |server: Server, props: Value| {
+        let server = Running::start(server).await;
+        let input = Value::Object(
+            ask("t", "r").as_object().unwrap().clone().into_iter().chain([("forwardedProps".into(), props)]).collect(),
+        );
+        server.posted("", "/agent/echo/run", &input).await.text().await.unwrap();
+        let thread = body(server.client.get(server.url("/threads/t")).send().await.unwrap()).await;
+        thread["runs"][0]["detached"].as_bool().unwrap()
+    };
+    let cancelling = || {
+        let copilotkit = Some(CopilotKit::default().on_disconnect(OnDisconnect::Cancel));
+        two_agents().http_options(HttpOptions { copilotkit, ..HttpOptions::default() })
+    };
+    let own = || {
+        let on_disconnect_of = [("echo".to_owned(), OnDisconnect::Cancel)].into();
+        two_agents().thread_options(agui_server::run::ThreadOptions { on_disconnect_of, ..Default::default() })
+    };
+    assert!(detached(two_agents(), json!({})).await);
+    assert!(!detached(two_agents(), json!({ "onDisconnect": "cancel" })).await);
+    assert!(!detached(cancelling(), json!({})).await);
+    assert!(detached(cancelling(), json!({ "onDisconnect": "continue" })).await);
+    assert!(!detached(own(), json!({})).await);
+    assert!(detached(own(), json!({ "onDisconnect": "continue" })).await);
+}
+
+#[test]
+fn a_configuration_says_where_and_whether() {
+    let open = |text: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("my.toml");
+        std::fs::write(&file, format!("[agents.echo]\nkind = \"echo\"\n[copilotkit]\n{text}")).unwrap();
+        let loaded = Sources { file: Some(file), ..Sources::default() }.load().unwrap();
+        Server::from_config(&loaded).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(open("prefix = \"/api/copilotkit\"\non_disconnect = \"cancel\""), Ok(()));
+    assert_eq!(open("enabled = false\nprefix = \"\""), Ok(()));
+    for (prefix, problem) in [
+        ("copilotkit", "begins with a slash"),
+        ("/copilotkit/", "ends with none"),
+        ("/{agent}", "of letters, digits"),
+        ("/threads", "routes of its own"),
+    ] {
+        let error = open(&format!("prefix = \"{prefix}\"")).unwrap_err();
+        assert!(error.contains("copilotkit.prefix: ") && error.contains(problem), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn pages_may_send_credentials_and_headers_of_their_own_from_where_they_may_come() {
+    let server = of_two_people().await;
+    let preflight = async |origin: &str| {
+        let request = server.request(Method::OPTIONS, "/agent/echo/run").header(header::ORIGIN, origin);
+        let asked = request
+            .header(header::ACCESS_CONTROL_REQUEST_METHOD, "POST")
+            .header(header::ACCESS_CONTROL_REQUEST_HEADERS, "authorization,content-type,x-copilotcloud-public-api-key");
+        let response = asked.send().await.unwrap();
+        let told = |name| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        [
+            told(header::ACCESS_CONTROL_ALLOW_ORIGIN),
+            told(header::ACCESS_CONTROL_ALLOW_CREDENTIALS),
+            told(header::ACCESS_CONTROL_ALLOW_HEADERS),
+        ]
+    };
+    let [origin, credentials, headers] = preflight("http://localhost:3000").await;
+    assert_eq!(origin.as_deref(), Some("http://localhost:3000"));
+    assert_eq!(credentials.as_deref(), Some("true"));
+    assert!(headers.unwrap().contains("x-copilotcloud-public-api-key"));
+    assert_eq!(preflight("https://evil.example").await[0], None);
+}

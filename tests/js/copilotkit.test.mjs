@@ -1,0 +1,239 @@
+// CopilotKit's own core with this server as its runtime: no Node in between.
+
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+
+import { ɵcreateThreadStore as createThreadStore } from "@copilotkit/core";
+import { z } from "zod";
+
+import { Tab, useTabs } from "./copilotkit.mjs";
+import { asJson } from "./ids.mjs";
+import { problemsOfCapabilities } from "./strict.mjs";
+import { countTo, entry, readThread, request, textOf, typesOf, useServer } from "./threads.mjs";
+
+const server = useServer();
+useTabs();
+
+const COUNT = 12;
+const SLOW = `count to ${COUNT}`;
+const RESTATED = ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT"];
+/** Both ways in which a core can be told to ask. */
+const TRANSPORTS = { rest: "auto", single: "single" };
+
+const statuses = ({ runs }) => runs.map(({ status }) => status);
+
+/** Waits until the newest run of a thread has ended. */
+async function ended(threadId) {
+  for (;;) {
+    const stored = await readThread(server, threadId);
+    if (stored.activeRunId === undefined) return stored;
+    await new Promise((done) => setTimeout(done, 20));
+  }
+}
+
+test("a core finds the server's agents, and what it can ask for", async () => {
+  const { core, requests } = await Tab.open(server);
+  assert.equal(core.runtimeConnectionStatus, "connected");
+  assert.deepEqual(Object.keys(core.agents), ["demo", "default"]);
+  assert.deepEqual(requests.map(({ method, path }) => `${method} ${path}`), ["GET /copilotkit/info"]);
+  assert.equal(core.runtimeMode, "sse");
+  const offered = { list: true, inspect: true, mutations: false, realtimeMetadata: false };
+  assert.deepEqual(core.threadEndpoints, offered);
+  const { body: capabilities } = await request(server, "GET", "/agents/demo/capabilities");
+  for (const agent of Object.values(core.agents)) {
+    assert.deepEqual(await agent.getCapabilities(), capabilities);
+    assert.deepEqual(problemsOfCapabilities(await agent.getCapabilities()), []);
+    assert.match(agent.description, /^A demo that needs no model/);
+  }
+});
+
+for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
+  const open = (options) => Tab.open(server, { runtimeTransport, ...options });
+
+  test(`${name}: a run is told to its end, and stored`, async () => {
+    const tab = await open();
+    await tab.comeBack();
+    await tab.say("plan a trip");
+    await tab.say("What's the weather like in Beijing today?");
+    const stored = await tab.requireStored();
+    assert.deepEqual(statuses(stored), ["finished", "finished"]);
+    assert.equal(tab.agent.state.finished, true);
+    const paths = new Set(tab.requests.map(({ path }) => path));
+    const agent = "/copilotkit/agent/demo";
+    const expected = name === "rest" ? ["/copilotkit/info", `${agent}/connect`, `${agent}/run`] : ["/copilotkit"];
+    assert.deepEqual([...paths], expected);
+  });
+
+  test(`${name}: a thread that is new has nothing to tell, which is no error`, async () => {
+    const tab = await open();
+    await tab.comeBack();
+    assert.deepEqual(tab.events, []);
+    assert.deepEqual(tab.agent.messages, []);
+    assert.equal(tab.agent.isRunning, false);
+  });
+
+  test(`${name}: the page that names no agent has the default one`, async () => {
+    const tab = await open({ agentId: "default" });
+    await tab.say("Hello");
+    const stored = await tab.requireStored();
+    assert.equal(stored.agent, "demo");
+  });
+
+  test(`${name}: after a reload the history is there, and the conversation goes on`, async () => {
+    const before = await open();
+    await before.say("plan a trip");
+    before.close();
+    const after = await open({ threadId: before.threadId });
+    await after.comeBack();
+    assert.deepEqual(typesOf(after.events), [...RESTATED, "RUN_FINISHED"]);
+    assert.deepEqual(after.agent.messages, before.agent.messages);
+    assert.deepEqual(after.agent.state, before.agent.state);
+    await after.say("Hello");
+    const stored = await after.requireStored();
+    assert.equal(stored.runs.length, 2, "coming back is no run");
+  });
+
+  test(`${name}: a reload in the middle of a run shows the history and the rest of the run`, async () => {
+    const before = await open();
+    await before.say("Hello");
+    const first = before.events.length;
+    const running = before.say(SLOW);
+    await before.heard(3);
+    before.close();
+    await running;
+    assert.ok(textOf(before.events.slice(first)).length < countTo(COUNT).length, "it saw but a part");
+
+    const after = await open({ threadId: before.threadId });
+    await after.comeBack();
+    assert.deepEqual(typesOf(after.events).slice(0, 4), [...RESTATED, "TEXT_MESSAGE_START"]);
+    assert.equal(textOf(after.events), countTo(COUNT));
+    assert.equal(after.agent.messages.at(-1).content, countTo(COUNT));
+    assert.deepEqual(after.agent.messages.slice(0, 3), before.agent.messages.slice(0, 3));
+    const stored = await after.requireStored();
+    assert.deepEqual(statuses(stored), ["finished", "finished"]);
+  });
+
+  test(`${name}: a stop ends the run on the server`, async () => {
+    const tab = await open();
+    const running = tab.say(SLOW);
+    await tab.heard(3);
+    tab.core.stopAgent({ agent: tab.agent });
+    await running;
+    assert.equal(tab.events.at(-1).type, "RUN_FINISHED");
+    assert.equal(tab.agent.isRunning, false);
+    const stored = await tab.requireStored();
+    assert.deepEqual(statuses(stored), ["cancelled"]);
+    assert.notEqual(stored.messages.at(-1).content, countTo(COUNT));
+    const stop = JSON.parse(tab.requests.at(-1).body);
+    assert.equal((stop.body ?? stop).runId, tab.events[0].runId, "the client names the run it means");
+    await tab.say("Hello");
+    assert.deepEqual(statuses(await tab.requireStored()), ["finished", "cancelled"]);
+  });
+
+  test(`${name}: a page that came back can stop the run, too`, async () => {
+    const before = await open();
+    const running = before.say(SLOW);
+    await before.heard(2);
+    before.close();
+    const after = await open({ threadId: before.threadId });
+    const coming = after.comeBack();
+    await after.heard(3);
+    after.core.stopAgent({ agent: after.agent });
+    await Promise.all([running, coming]);
+    assert.equal(after.events.at(-1).type, "RUN_FINISHED");
+    assert.deepEqual(statuses(await after.requireStored()), ["cancelled"]);
+  });
+
+  test(`${name}: a tool of the page's is called, and its result goes back`, async () => {
+    const asked = [];
+    const handler = async (parameters) => (asked.push(parameters), ["a.txt", "b.txt"]);
+    const parameters = z.object({ keyword: z.string() });
+    const tools = [{ name: "search_local_files", description: "Searches files", parameters, handler }];
+    const tab = await open({ tools });
+    await tab.say("search for report files locally");
+    assert.deepEqual(asked, [{ keyword: "report" }]);
+    assert.deepEqual(tab.agent.messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
+    assert.equal(tab.agent.messages.at(-1).content, "Found 2 files: a.txt and b.txt");
+    await tab.requireStored();
+  });
+
+  test(`${name}: an answer to a question may come under the id of the run that asked`, async () => {
+    const tab = await open();
+    await tab.say("approve");
+    const [{ id }] = tab.agent.pendingInterrupts;
+    const { runId } = tab.events[0];
+    await tab.core.runAgent({ agent: tab.agent, runId, resume: [entry(id, { approved: true })] });
+    assert.deepEqual(tab.events.filter(({ type }) => type === "RUN_STARTED").map((event) => event.runId), [runId, runId]);
+    assert.equal(tab.agent.messages.at(-1).content, 'The e-mail "Lunch": sent to ada@example.com.');
+    const stored = await tab.requireStored();
+    assert.deepEqual(statuses(stored), ["finished"], "one record for one id");
+  });
+
+  test(`${name}: a question is still there after a reload, and can be answered then`, async () => {
+    const before = await open();
+    await before.say("approve two");
+    before.close();
+    const after = await open({ threadId: before.threadId });
+    await after.comeBack();
+    assert.deepEqual(asJson(after.agent.pendingInterrupts), asJson(before.agent.pendingInterrupts));
+    const resume = after.agent.pendingInterrupts.map(({ id }) => entry(id, { approved: true }));
+    await after.core.runAgent({ agent: after.agent, resume, runId: before.events[0].runId });
+    assert.deepEqual(after.agent.pendingInterrupts ?? [], []);
+    await after.requireStored();
+  });
+
+  test(`${name}: a list of threads has those of the agent, and loses one that is deleted`, async () => {
+    const tab = await open();
+    await tab.say("Hello");
+    const other = await open({ threadId: randomUUID() });
+    await other.say("Hello");
+    const store = createThreadStore({ fetch: tab.core.ɵruntimeFetch });
+    store.start();
+    try {
+      const listed = (wanted) =>
+        new Promise((done) => {
+          const look = (state) => !state.isLoading && state.context && wanted(state) && done(state);
+          store.select((state) => state).subscribe(look);
+        });
+      const headers = { "x-tab": tab.id };
+      store.setContext({ runtimeUrl: `${server.url}/copilotkit`, headers, agentId: "demo", limit: 1 });
+      const { threads, error } = await listed(({ threads }) => threads.length > 0);
+      assert.equal(error, null);
+      const [newest] = threads;
+      assert.deepEqual([newest.id, newest.agentId, newest.archived], [other.threadId, "demo", false]);
+      store.fetchNextPage();
+      await listed(({ threads }) => threads.some(({ id }) => id === tab.threadId));
+      await store.deleteThread(other.threadId);
+      assert.equal((await request(server, "GET", `/threads/${other.threadId}`)).status, 404);
+      assert.deepEqual(store.getState().error, null);
+    } finally {
+      store.stop();
+    }
+  });
+}
+
+test("a page can ask for its run to end with it", async () => {
+  const tab = await Tab.open(server, { properties: { onDisconnect: "cancel" } });
+  const running = tab.say(SLOW);
+  await tab.heard(3);
+  tab.close();
+  await running;
+  assert.deepEqual(statuses(await ended(tab.threadId)), ["cancelled"]);
+});
+
+test("what the inspector shows of a thread is what is stored", async () => {
+  const tab = await Tab.open(server);
+  await tab.say("plan a trip");
+  await tab.say("What's the weather like in Beijing today?");
+  const stored = await readThread(server, tab.threadId);
+  const path = `/copilotkit/threads/${tab.threadId}`;
+  const { body: { messages } } = await request(server, "GET", `${path}/messages`);
+  assert.deepEqual(messages.map(({ id, role }) => [id, role]), stored.messages.map(({ id, role }) => [id, role]));
+  const calls = messages.flatMap(({ toolCalls }) => toolCalls ?? []);
+  assert.deepEqual(calls.map(({ name, args }) => [name, args]), [["get_weather", '{"city":"Beijing"}']]);
+  const { body: { state } } = await request(server, "GET", `${path}/state`);
+  assert.deepEqual(state, stored.state);
+  const { body: { events } } = await request(server, "GET", `${path}/events`);
+  assert.deepEqual(typesOf(events), RESTATED);
+});
