@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
     config::{self, AuthMode, Config, ConfigError, Origin, StoreUrl},
-    http::{Connections, Cors, HttpOptions},
+    http::{Connections, Cors, GuideAgents, HttpOptions},
     run::{ConcurrentRuns, OnDisconnect, RunLimits, ThreadOptions},
     store::{self, Memory, Retention, Sql, Store},
 };
@@ -104,6 +104,10 @@ pub(super) fn http_options(config: &Config) -> HttpOptions {
         body_timeout: Duration::from_secs(config.server.body_timeout_secs),
         cors: Cors { allow_localhost: config.cors.allow_localhost, allow_origins: config.cors.allow_origins.clone() },
         loopback_hosts_only: config.auth.mode != Some(AuthMode::ApiKey) && !config.auth.allow_unauthenticated,
+        guide: config
+            .guide
+            .enabled
+            .then(|| GuideAgents { chat: config.guide.chat.clone(), agent: config.guide.agent.clone() }),
     }
 }
 

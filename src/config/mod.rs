@@ -6,6 +6,7 @@
 mod agents;
 mod check;
 mod diagnose;
+mod guide;
 mod load;
 mod threads;
 mod tools;
@@ -18,6 +19,7 @@ use serde::Deserialize;
 pub use agents::{Agent, AgentKind, Provider};
 pub use check::Origin;
 pub use diagnose::ConfigError;
+pub use guide::Guide;
 pub use load::{Loaded, Sources};
 pub use threads::{ConcurrentRuns, OnDisconnect, Retention, Store, StoreUrl, Threads};
 pub use tools::{Approval, Header, Mcp, Method, SecretHeader, Tool, ToolKind};
@@ -40,6 +42,8 @@ pub struct Config {
     pub threads: Threads,
     /// What is kept, and for how long.
     pub retention: Retention,
+    /// The agents behind the guide's routes.
+    pub guide: Guide,
     /// Which pages may use it from a browser.
     pub cors: Cors,
     /// What is logged.
@@ -170,6 +174,7 @@ impl Default for Config {
             store: Store::default(),
             threads: Threads::default(),
             retention: Retention::default(),
+            guide: Guide::default(),
             cors: Cors::default(),
             log: Log::default(),
             agents: IndexMap::from([("demo".to_owned(), demo)]),

@@ -11,6 +11,7 @@
 //! | `POST /threads/{thread}/connect` | what a client needs to come back to one, as a stream |
 //! | `GET /threads/{thread}/runs/{run}/events` | follows a detached run |
 //! | `POST /threads/{thread}/runs/{run}/cancel` | stops a run |
+//! | `POST /agent/chat/stream`, `/agent/agent/stream` | the same runs in the guide's dialect |
 //! | `GET /healthz` | the process is alive |
 //! | `GET /readyz` | it takes new runs |
 //!
@@ -23,6 +24,7 @@ mod connect;
 mod error;
 mod extract;
 mod follow;
+mod guide;
 mod health;
 mod host;
 mod io;
@@ -40,6 +42,7 @@ use axum::{
     routing::{get, post},
 };
 
+pub use guide::GuideAgents;
 pub use middleware::Cors;
 pub use serve::{Connections, serve};
 
@@ -92,6 +95,8 @@ pub struct HttpOptions {
     /// Whether to refuse requests whose `Host` is not a loopback name: for a server that asks for no
     /// credentials, where the name is what tells a page of this machine from one that rebinds its DNS name.
     pub loopback_hosts_only: bool,
+    /// The agents behind the guide's two routes; `None` leaves the routes out.
+    pub guide: Option<GuideAgents>,
 }
 
 impl Default for HttpOptions {
@@ -102,6 +107,7 @@ impl Default for HttpOptions {
             body_timeout: Duration::from_secs(30),
             cors: Cors::default(),
             loopback_hosts_only: true,
+            guide: Some(GuideAgents::default()),
         }
     }
 }
@@ -123,6 +129,11 @@ pub fn router(runner: Arc<Runner>, threads: Option<Arc<Threads>>, auth: Authenti
             .route("/threads/{thread}/connect", post(connect::connect))
             .route("/threads/{thread}/runs/{run}/events", get(follow::events))
             .route("/threads/{thread}/runs/{run}/cancel", post(threads::cancel));
+        // Its clients send only what is new: without threads there would be no history.
+        if app.options().guide.is_some() {
+            private =
+                private.route("/agent/chat/stream", post(guide::chat)).route("/agent/agent/stream", post(guide::agent));
+        }
     }
     let routes = public
         .merge(middleware::authenticated(private, &app))

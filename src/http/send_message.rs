@@ -90,7 +90,7 @@ fn on_disconnect(input: &RunAgentInput) -> Result<Option<OnDisconnect>, ApiError
     }
 }
 
-fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let essence = content_type.and_then(|value| value.to_str().ok()).map(|value| match value.split_once(';') {
         Some((essence, _)) => essence.trim(),
