@@ -22,7 +22,7 @@ pub use diagnose::ConfigError;
 pub use guide::Guide;
 pub use load::{Loaded, Sources};
 pub use threads::{ConcurrentRuns, OnDisconnect, Retention, Store, StoreUrl, Threads};
-pub use tools::{Approval, Header, Mcp, Method, SecretHeader, Tool, ToolKind};
+pub use tools::{Approval, Header, Mcp, Method, SANDBOX, Sandbox, SecretHeader, Tool, ToolKind};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -52,6 +52,8 @@ pub struct Config {
     pub agents: IndexMap<String, Agent>,
     /// The server's own tools, by name.
     pub tools: IndexMap<String, Tool>,
+    /// What limits the commands of the tool group `sandbox`.
+    pub sandbox: Sandbox,
     /// The MCP servers whose tools agents may use, by name.
     pub mcp: IndexMap<String, Mcp>,
 }
@@ -179,6 +181,7 @@ impl Default for Config {
             log: Log::default(),
             agents: IndexMap::from([("demo".to_owned(), demo)]),
             tools: IndexMap::new(),
+            sandbox: Sandbox::default(),
             mcp: IndexMap::new(),
         }
     }

@@ -43,7 +43,7 @@ fn the_default_file_says_what_the_defaults_are() {
 fn the_default_file_lists_every_option() {
     let table: toml::Table = toml::from_str(DEFAULTS).unwrap();
     // What a section can hold is what an unknown key in it is told.
-    for section in ["", "server", "auth", "runs", "store", "threads", "retention", "guide", "cors", "log"] {
+    for section in ["", "server", "auth", "runs", "store", "threads", "retention", "guide", "sandbox", "cors", "log"] {
         let text = if section.is_empty() { "x = 1".to_owned() } else { format!("[{section}]\nx = 1") };
         let error = toml::from_str::<Config>(&text).unwrap_err().message().to_owned();
         let listed = if section.is_empty() { Some(&table) } else { table[section].as_table() };
@@ -170,6 +170,11 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "my.toml:2:1: cors.allow_origins: \"app.example.com\" is not",
         ),
         ("[cors]\nallow_origins = [\"https://a.b/\"]", "my.toml:2:1: cors.allow_origins: \"https://a.b/\" is not"),
+        ("[sandbox]\ntimeout_secs = 0", "my.toml:2:1: sandbox.timeout_secs: at least 1 is needed"),
+        (
+            "[sandbox]\napproval_of = { rm = \"always\" }",
+            "my.toml:2:17: sandbox.approval_of.rm: the sandbox has run_command,",
+        ),
         ("[guide]\nchat = \"dmo\"", "my.toml:2:1: guide.chat: there is no agent `dmo`; did you mean `demo`?"),
         ("[auth]\nmode = \"api_key\"", "my.toml:2:1: auth.mode: \"api_key\" needs at least one of `api_keys`"),
         ("[auth]\nmode = \"jwt\"", "my.toml:2:8: unknown value `jwt` (known: `none`, `api_key`)"),

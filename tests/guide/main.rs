@@ -11,6 +11,7 @@ mod protocol;
 #[path = "../support/provider.rs"]
 mod provider;
 mod refusals;
+mod sandbox;
 
 use std::io::Write as _;
 
