@@ -5,6 +5,7 @@
 
 mod hitl;
 mod models;
+#[allow(dead_code, reason = "shared with tests that use more of it")]
 #[path = "../support/server.rs"]
 mod process;
 mod protocol;

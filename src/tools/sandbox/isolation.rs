@@ -86,6 +86,8 @@ impl Isolation {
                 Err(_) => arguments.all(["--ro-bind-try", folder, folder]),
             }
         }
+        // Made on the way to what is in it, it would be root's alone.
+        arguments.add("--perms 0755 --dir /etc");
         for file in SETTINGS {
             arguments.all(["--ro-bind-try", file, file]);
         }
@@ -95,7 +97,7 @@ impl Isolation {
         arguments.add("--remount-ro /dev --remount-ro / --");
         if self.root {
             let user = workspace.user();
-            arguments.all([format!("/usr/bin/setpriv"), format!("--reuid={user}"), format!("--regid={user}")]);
+            arguments.all(["/usr/bin/setpriv".to_owned(), format!("--reuid={user}"), format!("--regid={user}")]);
             arguments.add("--clear-groups --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs");
         }
         arguments.all([
