@@ -24,6 +24,7 @@ use crate::{
 };
 
 /// Whether these tests are left out, which is said.
+#[allow(clippy::print_stderr, reason = "what was not tried has to be said")]
 fn left_out() -> bool {
     let left_out = std::env::var_os("AGUI_SKIP_SANDBOX").is_some();
     if left_out {
