@@ -222,3 +222,74 @@ fn string(text: &str, out: &mut Vec<u8>) {
     // Writing a text into memory does not fail.
     let _ = serde_json::to_writer(out, text);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{
+        ContentPart, PartSource,
+        event::{
+            ReasoningMessageContent, ReasoningMessageEnd, ReasoningMessageStart, RunError, TextMessageContent,
+            TextMessageEnd, TextMessageStart,
+        },
+    };
+
+    fn encoded(events: Vec<Event>) -> Vec<(String, Value)> {
+        let (mut guide, mut out) = (Guide::new("t\"1".into(), "main"), Vec::new());
+        events.iter().for_each(|event| guide.event(event, &mut out));
+        let text = String::from_utf8(out).unwrap();
+        let frames = text.split_terminator("\n\n").map(|frame| {
+            let (name, data) = frame.split_once("\ndata: ").unwrap();
+            (name.strip_prefix("event: ").unwrap().to_owned(), serde_json::from_str(data).unwrap())
+        });
+        frames.collect()
+    }
+
+    #[test]
+    fn each_message_names_its_speaker() {
+        let started = json!({ "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "writer" });
+        let named = TextMessageStart { name: Some("Ada".to_owned()), ..TextMessageStart::new("c") };
+        let frames = encoded(vec![
+            serde_json::from_value(started).unwrap(),
+            TextMessageStart::new("a").into(),
+            Event::from(TextMessageStart::new("b")).attributed_to(Some("s".into())),
+            named.into(),
+            // Pieces of messages that are open beside each other.
+            TextMessageContent::new("a", "1").into(),
+            TextMessageContent::new("b", "2\n\n").into(),
+            TextMessageContent::new("c", "3").into(),
+            TextMessageContent::new("a", "4").into(),
+            TextMessageEnd::new("a").into(),
+        ]);
+        let told: Vec<_> = frames[1..].iter().map(|(_, payload)| payload.clone()).collect();
+        let message = |text: &str, agent: &str| json!({ "content": text, "thread_id": "t\"1", "agent": agent });
+        let expected = [message("1", "main"), message("2\n\n", "writer"), message("3", "Ada"), message("4", "main")];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_thought_without_a_span_is_a_session() {
+        let frames = encoded(vec![
+            ReasoningMessageStart::new("m").into(),
+            ReasoningMessageContent::new("m", "x").into(),
+            ReasoningMessageEnd::new("m").into(),
+        ]);
+        let names: Vec<_> = frames.iter().map(|(name, _)| name.strip_prefix("reasoning_").unwrap()).collect();
+        assert_eq!(names, ["start", "message_start", "message_content", "message_end", "end"]);
+        assert!(frames.iter().all(|(_, payload)| payload["messageId"] == "m"));
+    }
+
+    #[test]
+    fn results_are_texts_and_errors_have_types() {
+        let url = PartSource::Url { value: "https://a".to_owned(), mime_type: None };
+        let parts = vec![ContentPart::text("a"), ContentPart::image(url)];
+        let frames = encoded(vec![
+            ToolCallResult::new("m", "c", vec![ContentPart::text("a"), ContentPart::text("b")]).into(),
+            ToolCallResult::new("m", "c", parts.clone()).into(),
+            RunError { code: None, ..RunError::new("x", "broken") }.into(),
+        ]);
+        assert_eq!(frames[0].1, json!({ "toolCallId": "c", "content": "ab", "role": "tool" }));
+        assert_eq!(frames[1].1["content"], serde_json::to_string(&parts).unwrap());
+        assert_eq!(frames[2].1, json!({ "type": "error", "message": "broken", "thread_id": "t\"1" }));
+    }
+}

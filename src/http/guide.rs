@@ -25,10 +25,10 @@ use super::{
 use crate::{
     encode::{Encoder, Guide},
     protocol::{
-        Interrupt, ThreadId,
+        Interrupt, ResumeStatus, ThreadId,
         guide::{ChatRequest, Fault, MessageBody, answers},
     },
-    run::{AgentEntry, LookupError, Opened, RunRequest, Threads},
+    run::{AgentEntry, LookupError, Opened, RunRequest, Threads, has_expired},
 };
 
 /// The agents behind the guide's routes, by name; `None` is the default one.
@@ -89,6 +89,13 @@ async fn run(app: &App, name: Option<&str>, caller: Caller, request: Request) ->
     let resume = answer.map(|answer| answers(&open, &answer.content, &path)).transpose()?;
     let mut input = request.to_input(thread_id.clone(), resume.is_some())?;
     input.resume = resume.unwrap_or_default();
+    // The dialect has no word for giving a question up. What can no longer be answered is given up by any answer:
+    // otherwise the thread would wait for ever.
+    for entry in &mut input.resume {
+        if open.iter().any(|interrupt| interrupt.id == entry.interrupt_id && has_expired(interrupt)) {
+            (entry.status, entry.payload) = (ResumeStatus::Cancelled, None);
+        }
+    }
     let encoder = Encoder::Guide(Box::new(Guide::new(thread_id, agent.name())));
     let media_type = encoder.media_type();
     let request = RunRequest { slot, agent, input, principal, on_disconnect: None, legacy_client: false };

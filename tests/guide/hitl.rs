@@ -57,6 +57,16 @@ play = [{ text = "Going on: {answer}" }]
 when.answers = "plan"
 play = [{ text = "Stopped: {answer}" }]
 [[reply]]
+when.user = '^brief'
+play = [{ interrupts = [{ name = "brief", expires_in_secs = 1 }] }]
+[[reply]]
+when.answers = "brief"
+when.approved = false
+play = [{ text = "Too late." }]
+[[reply]]
+when.answers = "brief"
+play = [{ text = "In time." }]
+[[reply]]
 play = [{ text = "You said: {text}" }]
 "#,
     )
@@ -271,4 +281,15 @@ async fn an_agent_with_a_model_goes_on_from_what_was_decided() {
     let requests = provider.requests();
     let last = requests.iter().rev().find(|request| request.path.starts_with("/sql")).unwrap();
     assert!(last.path.contains("SELECT") && !last.path.contains("DELETE"), "{}", last.path);
+}
+
+#[tokio::test]
+async fn a_question_that_has_expired_is_given_up_by_any_answer() {
+    let guide = asking();
+    let ask = async || thread(&guide.ask(CHAT, &user("brief")).await);
+    let id = ask().await;
+    assert_eq!(said(&guide.ask(CHAT, &on(&id, "ACCEPTED")).await), "In time.");
+    let id = ask().await;
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    assert_eq!(said(&guide.ask(CHAT, &on(&id, "ACCEPTED")).await), "Too late.");
 }

@@ -115,6 +115,14 @@ impl Isolation {
     }
 }
 
+/// The folder of the system, as every command sees it, that a path is in.
+pub(super) fn seen_in(path: &Path) -> Option<&'static str> {
+    // What is not there yet will be where its nearest folder is.
+    let real = path.ancestors().find_map(|folder| std::fs::canonicalize(folder).ok())?;
+    let mut seen = SYSTEM.into_iter().chain(SETTINGS).chain(["/usr"]);
+    seen.find(|folder| real.starts_with(std::fs::canonicalize(folder).unwrap_or_else(|_| folder.into())))
+}
+
 #[derive(Default)]
 struct Arguments(Vec<OsString>);
 
@@ -145,4 +153,17 @@ fn is_root() -> bool {
 #[cfg(not(unix))]
 fn is_root() -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_commands_see_is_known() {
+        assert!(seen_in(Path::new("/usr/local/share/agui/workspaces")).is_some());
+        assert!(seen_in(Path::new("/lib/agui")).is_some());
+        assert_eq!(seen_in(Path::new("/var/lib/agui-server/workspaces")), None);
+        assert_eq!(seen_in(Path::new("/usra")), None);
+    }
 }

@@ -87,6 +87,10 @@ impl Sandbox {
         let isolation = Isolation::find().map_err(NoSandbox)?;
         probe::probe(&isolation, &options).map_err(NoSandbox)?;
         let workspaces = Workspaces::new(&options.workspaces).map_err(|error| NoSandbox(error.to_string()))?;
+        if let Some(folder) = isolation::seen_in(workspaces.folder()) {
+            let folders = workspaces.folder().display();
+            return Err(NoSandbox(format!("the workspaces, {folders}, are in {folder}, which every command can read")));
+        }
         Ok(Arc::new(Self { options, isolation, workspaces }))
     }
 

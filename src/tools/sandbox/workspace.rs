@@ -31,6 +31,10 @@ impl Workspaces {
         Ok(Self { folder: std::path::absolute(folder)? })
     }
 
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The workspace of a conversation. It is made when there is none, as its own user's if there are such.
     pub(super) async fn of(&self, cx: &ToolContext, own_user: bool) -> io::Result<Workspace> {
         let workspace = self.named(&name(cx));
