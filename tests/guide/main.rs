@@ -13,6 +13,9 @@ mod protocol;
 mod provider;
 mod refusals;
 mod sandbox;
+mod streams;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::io::Write as _;
 
