@@ -2,14 +2,14 @@
 //!
 //! Every call is a process of its own in its own [bubblewrap](https://github.com/containers/bubblewrap) sandbox: no
 //! network, a system that can only be read, none of this server's files and none of its environment. The
-//! [workspace](workspace) alone can be written, and stays for the conversation's next call. Files are read and written
+//! workspace alone can be written, and stays for the conversation's next call. Files are read and written
 //! by processes in the sandbox as well: a link that leads out of the workspace leads nowhere.
 //!
-//! - [`isolation`] says what a sandbox is: bubblewrap's arguments, and the limits within.
-//! - [`probe`] tries it before anything else is: where it does not hold, there is no sandbox, and so no tools.
-//! - [`process`] runs one command and collects what it says; [`watch`] measures it meanwhile. A call that is dropped
+//! - `isolation` says what a sandbox is: bubblewrap's arguments, and the limits within.
+//! - `probe` tries it before anything else is: where it does not hold, there is no sandbox, and so no tools.
+//! - `process` runs one command and collects what it says; `watch` measures it meanwhile. A call that is dropped
 //!   is killed, with all it has started.
-//! - [`group`] is the tools.
+//! - `group` is the tools.
 
 mod group;
 mod isolation;
