@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     AGENT, CHAT, Guide, call, chunk, named, names, on,
+    process::Process,
     provider::{Answer, Provider},
     said, thread, user,
 };
@@ -173,4 +174,15 @@ async fn steps_and_state_are_told_or_left_out() {
     assert_eq!((kinds[0], kinds[kinds.len() - 1]), ("run_started", "run_finished"));
     let known = ["status", "message", "tool_call_start", "tool_call_args", "tool_call_end", "tool_result"];
     assert!(names(&frames).iter().all(|name| known.contains(name)), "{:?}", names(&frames));
+}
+
+#[tokio::test]
+async fn runs_that_outlive_their_client_speak_it_too() {
+    let cancel = Guide::demo();
+    let goes_on = Guide::new(Process::start(&[], &[("AGUI_RUNS__ON_DISCONNECT", "continue")]), None);
+    for text in ["count to 5", "parallel", "approve", "think about lunch"] {
+        let (here, there) = (cancel.ask(CHAT, &user(text)).await, goes_on.ask(CHAT, &user(text)).await);
+        let told = |frames: &[crate::Frame]| (said(frames), names(frames).join(" "));
+        assert_eq!(told(&here), told(&there));
+    }
 }

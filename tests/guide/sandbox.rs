@@ -312,6 +312,27 @@ async fn an_agent_with_a_model_works_in_it() {
     works(&guide, &provider).await;
 }
 
+#[tokio::test]
+async fn somebody_can_be_asked_before_a_command_runs() {
+    if left_out() {
+        return;
+    }
+    let provider = Provider::start().await;
+    let rule = "[sandbox]\napproval_of = { run_command = { when = { command = \"rm \" } } }\n";
+    let guide = Guide::with(&provider, "[\"sandbox\"]", rule);
+    let content = json!({ "path": "a", "content": "kept" });
+    provider.answer(Answer::openai(&[call("c1", "write_file", &content)]));
+    provider.answer(Answer::openai(&[call("c2", "run_command", &json!({ "command": "rm a; ls" }))]));
+    let frames = guide.ask(AGENT, &on("t", "tidy up")).await;
+    let (name, question) = frames.last().unwrap();
+    let action = &question["action_requests"][0];
+    assert_eq!((name.as_str(), &action["arguments"]["command"]), ("interrupt", &json!("rm a; ls")));
+    provider.answer(Answer::openai(&[chunk(json!({ "content": "Listed." }))]));
+    let edit = json!({ "actionId": action["actionId"], "type": "edit", "args": { "command": "ls" } });
+    let frames = guide.ask(AGENT, &on("t", json!({ "decisions": [edit] }))).await;
+    assert!(named(&frames, "tool_result")[0]["content"].as_str().unwrap().contains("\"stdout\":\"a\\n\""));
+}
+
 /// Root has its own way to isolate: the other one is tried, too.
 #[tokio::test]
 async fn so_does_one_of_a_server_that_is_not_root() {

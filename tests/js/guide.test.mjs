@@ -96,7 +96,8 @@ describe("the guide's front end and the demo", () => {
     // Within `act`, React would show all of it at once.
     globalThis.IS_REACT_ACT_ENVIRONMENT = false;
     await page.hook().sendMessage([{ role: "user", content: "count to 5" }], randomUUID());
-    await new Promise((done) => setTimeout(done, 50));
+    const deadline = Date.now() + 5000;
+    while (!page.hook().response.endsWith("5") && Date.now() < deadline) await new Promise(setImmediate);
     globalThis.IS_REACT_ACT_ENVIRONMENT = true;
     const grown = new Set(page.seen.slice(before));
     assert.ok(grown.size > 1 && page.hook().response.includes("5"), [...grown].join("|"));
