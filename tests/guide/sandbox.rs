@@ -226,7 +226,7 @@ async fn memory_is_limited_for_one_process_and_for_all() {
     let told = sandbox.shell("perl -e '$x = \"a\" x 200_000_000; print \"had it\"'").await;
     assert!(told["exit_code"] != 0 && told["stdout"] == "", "{told}");
     let told = sandbox.shell("for i in 1 2 3 4 5; do perl -e '$x = \"a\" x 30_000_000; sleep 9' & done; wait").await;
-    assert_eq!(told["stopped"], "it took more than 100 MB of memory");
+    assert_eq!(told["stopped"], "it took more than 100 MB of memory", "{told}");
 }
 
 #[tokio::test]

@@ -43,7 +43,8 @@ impl Workspaces {
     }
 
     fn named(&self, name: &str) -> Workspace {
-        Workspace { path: self.folder.join(name), user: user(name) }
+        let path = self.folder.join(name);
+        Workspace { user: user(&path), path }
     }
 }
 
@@ -52,7 +53,7 @@ impl Workspace {
     pub(super) fn temporary(own_user: bool) -> io::Result<Self> {
         let name = uuid::Uuid::new_v4().simple().to_string();
         let path = std::env::temp_dir().join(format!("agui-sandbox-{name}"));
-        let workspace = Self { path, user: user(&name) };
+        let workspace = Self { user: user(&path), path };
         workspace.make(own_user)?;
         Ok(workspace)
     }
@@ -89,9 +90,11 @@ fn name(cx: &ToolContext) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// One of 16 million, by the name, which is hexadecimal.
-fn user(name: &str) -> u32 {
-    FIRST_USER + name.get(..6).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or_default()
+/// One of 16 million, by the whole path: the kernel counts processes by user, and another server on this machine may
+/// know a conversation of the same name.
+fn user(path: &Path) -> u32 {
+    let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    hash.iter().take(3).fold(0, |number, byte| number << 8 | u32::from(*byte)) + FIRST_USER
 }
 
 #[cfg(unix)]
@@ -137,6 +140,8 @@ mod tests {
             assert!(name.len() == 64 && name.chars().all(|c| c.is_ascii_hexdigit()));
             assert!(!all[..at].contains(name));
         }
-        assert!(user(&all[0]) >= FIRST_USER && user("ffffff") < FIRST_USER + (1 << 24));
+        let users = ["/a/1", "/b/1", "/a/2"].map(|path| user(Path::new(path)));
+        assert!(users.iter().all(|user| (FIRST_USER..FIRST_USER + (1 << 24)).contains(user)));
+        assert!(users[0] != users[1] && users[0] != users[2]);
     }
 }
