@@ -6,7 +6,7 @@ use super::{jwt::build_jwt, remote::pass_headers};
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
     config::{self, AuthMode, Config, ConfigError, Origin, StoreUrl},
-    http::{Connections, CopilotKit, Cors, HttpOptions},
+    http::{Connections, CopilotKit, Cors, GuideAgents, HttpOptions},
     run::{ConcurrentRuns, OnDisconnect, PrincipalLimits, RunLimits, ThreadOptions},
     store::{self, Memory, Retention, Sql, Store},
 };
@@ -141,6 +141,10 @@ pub(super) fn http_options(config: &Config) -> HttpOptions {
         cors: Cors { allow_localhost: config.cors.allow_localhost, allow_origins: config.cors.allow_origins.clone() },
         loopback_hosts_only: !authenticates(config) && !config.auth.allow_unauthenticated,
         pass_headers: pass_headers(config),
+        guide: config
+            .guide
+            .enabled
+            .then(|| GuideAgents { chat: config.guide.chat.clone(), agent: config.guide.agent.clone() }),
         ..HttpOptions::default()
     }
 }

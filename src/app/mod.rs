@@ -23,7 +23,7 @@ use crate::{
     agent::Agent,
     auth::{ApiKey, ApiKeys, Authenticator, Jwt},
     config::{Config, ConfigError, Loaded},
-    http::{self, AgentPath, Connections, HttpOptions},
+    http::{self, AgentPath, Connections, GuideAgents, HttpOptions},
     run::{PrincipalLimits, RunLimits, Runner, RunnerBuilder, ThreadOptions, Threads},
     store::{Memory, Store},
     tools::ToolRegistry,
@@ -193,6 +193,13 @@ impl Server {
     /// Sets how requests are taken.
     pub fn http_options(mut self, options: HttpOptions) -> Self {
         self.http = options;
+        self
+    }
+
+    /// Names the agents behind the guide's routes, `/agent/chat/stream` and `/agent/agent/stream`, which are both the
+    /// default agent until then.
+    pub fn guide_agents(mut self, chat: impl Into<String>, agent: impl Into<String>) -> Self {
+        self.http.guide = Some(GuideAgents { chat: Some(chat.into()), agent: Some(agent.into()) });
         self
     }
 

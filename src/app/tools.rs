@@ -9,12 +9,13 @@ use reqwest::{
 };
 
 use crate::{
-    config::{self, Config, ConfigError, Header, Origin},
+    config::{self, Config, ConfigError, Header, Origin, SANDBOX},
     tools::{
         ApprovalRule, ToolRegistry,
         builtin::BUILT_IN,
         http::{HttpOptions, HttpTool},
         mcp::{McpOptions, McpServer, McpTransport},
+        sandbox::{Sandbox, SandboxOptions},
     },
 };
 
@@ -27,7 +28,32 @@ pub(super) fn build_tools(config: &Config, origin: &Origin) -> Result<ToolRegist
     for (name, server) in &config.mcp {
         registry = registry.mcp(Arc::new(build_mcp(name, server, origin)?));
     }
+    let lists_sandbox = |agent: &config::Agent| agent.tools.iter().flatten().any(|tool| tool == SANDBOX);
+    if let Some((name, _)) = config.agents.iter().find(|(_, agent)| lists_sandbox(agent)) {
+        let sandbox = Sandbox::new(sandbox_options(config, origin)?);
+        let sandbox = sandbox.map_err(|error| origin.error(&["agents", name, "tools"], &error.to_string()))?;
+        registry = registry.group(SANDBOX, sandbox.tools());
+    }
     Ok(registry)
+}
+
+fn sandbox_options(config: &Config, origin: &Origin) -> Result<SandboxOptions, ConfigError> {
+    let sandbox = &config.sandbox;
+    let at = |place: &[&str], message: &str| origin.error(place, message);
+    let own = sandbox.approval_of.iter().map(|(tool, rule)| {
+        let rule = approval(rule).map_err(|message| at(&["sandbox", "approval_of", tool], &message))?;
+        Ok((tool.clone(), rule))
+    });
+    Ok(SandboxOptions {
+        timeout: Duration::from_secs(sandbox.timeout_secs),
+        memory: sandbox.memory_mb.saturating_mul(1 << 20),
+        processes: sandbox.processes,
+        max_output: sandbox.max_output_bytes,
+        workspace_size: sandbox.workspace_mb.saturating_mul(1 << 20),
+        approval: approval(&sandbox.approval).map_err(|message| at(&["sandbox", "approval"], &message))?,
+        approval_of: own.collect::<Result<_, ConfigError>>()?,
+        ..SandboxOptions::new(config.server.data_dir.join("workspaces"))
+    })
 }
 
 fn build_http(name: &str, tool: &config::Tool, origin: &Origin) -> Result<HttpTool, ConfigError> {

@@ -78,6 +78,7 @@ impl Config {
         self.check_agents(origin)?;
         self.check_auth(origin)?;
         self.check_tools(origin)?;
+        self.check_guide(origin)?;
         for allowed in &self.cors.allow_origins {
             if allowed != "*" && !is_origin(allowed) {
                 let message = format!("{allowed:?} is not an origin such as \"https://app.example.com\"");

@@ -6,6 +6,7 @@
 mod agents;
 mod check;
 mod diagnose;
+mod guide;
 mod jwt;
 mod load;
 mod remote;
@@ -20,10 +21,11 @@ use serde::Deserialize;
 pub use agents::{Agent, AgentKind, Provider};
 pub use check::Origin;
 pub use diagnose::ConfigError;
+pub use guide::Guide;
 pub use jwt::{Audience, Jwt, JwtAlgorithm};
 pub use load::{Loaded, Sources};
 pub use threads::{ConcurrentRuns, OnDisconnect, Retention, Store, StoreUrl, Threads};
-pub use tools::{Approval, Header, Mcp, Method, SecretHeader, Tool, ToolKind};
+pub use tools::{Approval, Header, Mcp, Method, SANDBOX, Sandbox, SecretHeader, Tool, ToolKind};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -45,6 +47,8 @@ pub struct Config {
     pub threads: Threads,
     /// What is kept, and for how long.
     pub retention: Retention,
+    /// The agents behind the guide's routes.
+    pub guide: Guide,
     /// Which pages may use it from a browser.
     pub cors: Cors,
     /// How pages with CopilotKit are served.
@@ -55,6 +59,8 @@ pub struct Config {
     pub agents: IndexMap<String, Agent>,
     /// The server's own tools, by name.
     pub tools: IndexMap<String, Tool>,
+    /// What limits the commands of the tool group `sandbox`.
+    pub sandbox: Sandbox,
     /// The MCP servers whose tools agents may use, by name.
     pub mcp: IndexMap<String, Mcp>,
 }
@@ -204,11 +210,13 @@ impl Default for Config {
             store: Store::default(),
             threads: Threads::default(),
             retention: Retention::default(),
+            guide: Guide::default(),
             cors: Cors::default(),
             copilotkit: CopilotKit::default(),
             log: Log::default(),
             agents: IndexMap::from([("demo".to_owned(), demo)]),
             tools: IndexMap::new(),
+            sandbox: Sandbox::default(),
             mcp: IndexMap::new(),
         }
     }

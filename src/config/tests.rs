@@ -32,6 +32,7 @@ fn the_default_file_says_what_the_defaults_are() {
     let defaults = Config {
         default_agent: Some("demo".to_owned()),
         auth: Auth { mode: Some(AuthMode::None), ..Auth::default() },
+        guide: Guide { chat: Some("demo".to_owned()), agent: Some("demo".to_owned()), ..Guide::default() },
         ..Config::default()
     };
     assert_eq!(file, defaults);
@@ -53,6 +54,8 @@ fn the_default_file_lists_every_option() {
         "threads",
         "retention",
         "cors",
+        "guide",
+        "sandbox",
         "copilotkit",
         "log",
     ] {
@@ -210,6 +213,12 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "my.toml:2:1: cors.allow_origins: \"app.example.com\" is not",
         ),
         ("[cors]\nallow_origins = [\"https://a.b/\"]", "my.toml:2:1: cors.allow_origins: \"https://a.b/\" is not"),
+        ("[sandbox]\ntimeout_secs = 0", "my.toml:2:1: sandbox.timeout_secs: at least 1 is needed"),
+        (
+            "[sandbox]\napproval_of = { rm = \"always\" }",
+            "my.toml:2:17: sandbox.approval_of.rm: the sandbox has run_command,",
+        ),
+        ("[guide]\nchat = \"dmo\"", "my.toml:2:1: guide.chat: there is no agent `dmo`; did you mean `demo`?"),
         ("[auth]\nmode = \"api_key\"", "my.toml:2:1: auth.mode: \"api_key\" needs at least one of `api_keys`"),
         ("[auth]\nmode = \"jwd\"", "my.toml:2:8: unknown value `jwd`; did you mean `jwt`?"),
         (

@@ -5,6 +5,9 @@ use serde::Deserialize;
 
 use super::{Config, ConfigError, Origin};
 
+/// What agents list for the tools of the sandbox.
+pub const SANDBOX: &str = "sandbox";
+
 /// A tool of the server's own.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -144,6 +147,40 @@ pub struct Mcp {
     pub max_result_bytes: usize,
 }
 
+/// What limits the commands of the tool group `sandbox`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sandbox {
+    /// How long one may take.
+    pub timeout_secs: u64,
+    /// How much memory one may take, in megabytes.
+    pub memory_mb: u64,
+    /// How many processes and threads one may be at a time.
+    pub processes: u64,
+    /// The most that is kept of what one says, in bytes.
+    pub max_output_bytes: usize,
+    /// The largest workspace, in megabytes.
+    pub workspace_mb: u64,
+    /// When somebody has to agree to a call.
+    pub approval: Approval,
+    /// The same for single tools.
+    pub approval_of: IndexMap<String, Approval>,
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self {
+            timeout_secs: 30,
+            memory_mb: 512,
+            processes: 64,
+            max_output_bytes: 64 * 1024,
+            workspace_mb: 256,
+            approval: Approval::Never,
+            approval_of: IndexMap::new(),
+        }
+    }
+}
+
 impl Tool {
     fn timeout_secs() -> u64 {
         30
@@ -166,7 +203,11 @@ impl Mcp {
 
 impl Config {
     pub(super) fn check_tools(&self, origin: &Origin) -> Result<(), ConfigError> {
+        self.check_sandbox(origin)?;
         for (name, tool) in &self.tools {
+            if name == SANDBOX {
+                return Err(origin.error(&["tools", name], "there is a group of tools of this name"));
+            }
             let at = |option: &str, message: &str| Err(origin.error(&["tools", name, option], message));
             if !is_name(name) {
                 let message = "a tool's name is up to 64 letters, digits, `-` and `_`: models take no others";
@@ -212,6 +253,33 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    fn check_sandbox(&self, origin: &Origin) -> Result<(), ConfigError> {
+        let sandbox = &self.sandbox;
+        let at = |option: &str, message: &str| Err(origin.error(&["sandbox", option], message));
+        for (option, value) in [("timeout_secs", sandbox.timeout_secs), ("workspace_mb", sandbox.workspace_mb)] {
+            if value == 0 {
+                return at(option, "at least 1 is needed");
+            }
+        }
+        if sandbox.memory_mb < 16 {
+            return at("memory_mb", "at least 16 are needed");
+        }
+        if sandbox.processes < 4 {
+            return at("processes", "at least 4 are needed");
+        }
+        if sandbox.max_output_bytes == 0 {
+            return at("max_output_bytes", "at least 1 is needed");
+        }
+        let tools = ["run_command", "read_file", "write_file", "list_files"];
+        match sandbox.approval_of.keys().find(|name| !tools.contains(&name.as_str())) {
+            Some(name) => {
+                let message = format!("the sandbox has {}, but no `{name}`", tools.join(", "));
+                Err(origin.error(&["sandbox", "approval_of", name], &message))
+            }
+            None => Ok(()),
+        }
     }
 }
 

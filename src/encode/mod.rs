@@ -1,13 +1,15 @@
-//! Events as bytes: Server-Sent Events, or length-prefixed protobuf frames.
+//! Events as bytes: Server-Sent Events, length-prefixed protobuf frames, or the named events of the guide's dialect.
 //!
 //! An encoder appends to a buffer that whoever sends it owns, so that an event is written once and
 //! never copied. Which one a client gets is decided by its `Accept` header, in [`Encoder::negotiate`].
 
 mod accept;
+mod guide;
 mod legacy;
 mod proto;
 mod sse;
 
+pub use guide::Guide;
 pub use proto::Proto;
 pub use sse::Sse;
 
@@ -25,6 +27,8 @@ pub enum Encoder {
     Sse(Sse),
     /// Protobuf frames.
     Proto(Proto),
+    /// The guide's named events. No `Accept` asks for them: they belong to routes of their own.
+    Guide(Box<Guide>),
 }
 
 impl Encoder {
@@ -59,7 +63,7 @@ impl Encoder {
     /// The media type of what is written.
     pub fn media_type(&self) -> &'static str {
         match self {
-            Self::Sse(_) => SSE_MEDIA_TYPE,
+            Self::Sse(_) | Self::Guide(_) => SSE_MEDIA_TYPE,
             Self::Proto(_) => PROTO_MEDIA_TYPE,
         }
     }
@@ -69,11 +73,12 @@ impl Encoder {
         match self {
             Self::Sse(sse) => sse.event(event, out),
             Self::Proto(proto) => proto.event(event, out),
+            Self::Guide(guide) => guide.event(event, out),
         }
     }
 
     /// Appends an event that is one line of JSON already, as in a run's log; with its number as the cursor that a
-    /// browser's `EventSource` comes back with, if there is one. The binary wire has no cursors.
+    /// browser's `EventSource` comes back with, if there is one. Only AG-UI's own events have cursors.
     pub fn line(&mut self, json: &str, cursor: Option<u64>, out: &mut Vec<u8>) {
         match self {
             Self::Sse(sse) => {
@@ -91,8 +96,8 @@ impl Encoder {
                 out.extend_from_slice(json.as_bytes());
                 out.extend_from_slice(b"\n\n");
             }
-            Self::Proto(proto) => match serde_json::from_str(json) {
-                Ok(event) => proto.event(&event, out),
+            Self::Proto(_) | Self::Guide(_) => match serde_json::from_str(json) {
+                Ok(event) => self.event(&event, out),
                 Err(error) => tracing::error!(%error, "an event of a log cannot be read"),
             },
         }
@@ -100,7 +105,7 @@ impl Encoder {
 
     /// Appends a sign of life that no client takes for an event. The binary wire has none.
     pub fn heartbeat(&self, out: &mut Vec<u8>) {
-        if let Self::Sse(_) = self {
+        if let Self::Sse(_) | Self::Guide(_) = self {
             out.extend_from_slice(b": keep-alive\n\n");
         }
     }

@@ -13,6 +13,7 @@
 //! | `GET /threads/{thread}/runs/{run}/events` | follows a detached run |
 //! | `POST /threads/{thread}/runs/{run}/cancel` | stops a run |
 //! | below `/copilotkit` | what a page with CopilotKit asks of its runtime |
+//! | `POST /agent/chat/stream`, `/agent/agent/stream` | the same runs in the guide's dialect |
 //! | `GET /healthz` | the process is alive |
 //! | `GET /readyz` | it takes new runs |
 //!
@@ -26,6 +27,7 @@ mod copilotkit;
 mod error;
 mod extract;
 mod follow;
+mod guide;
 mod health;
 mod host;
 mod io;
@@ -44,6 +46,7 @@ use axum::{
 };
 
 pub use copilotkit::CopilotKit;
+pub use guide::GuideAgents;
 pub use middleware::Cors;
 pub use serve::{Connections, serve};
 
@@ -100,6 +103,8 @@ pub struct HttpOptions {
     pub copilotkit: Option<CopilotKit>,
     /// Names of request headers that agents may see. They see no others.
     pub pass_headers: Vec<String>,
+    /// The agents behind the guide's two routes; `None` leaves the routes out.
+    pub guide: Option<GuideAgents>,
 }
 
 impl Default for HttpOptions {
@@ -112,6 +117,7 @@ impl Default for HttpOptions {
             loopback_hosts_only: true,
             copilotkit: Some(CopilotKit::default()),
             pass_headers: Vec::new(),
+            guide: Some(GuideAgents::default()),
         }
     }
 }
@@ -151,6 +157,11 @@ pub fn router(
             .route("/threads/{thread}/connect", post(connect::connect))
             .route("/threads/{thread}/runs/{run}/events", get(follow::events))
             .route("/threads/{thread}/runs/{run}/cancel", post(threads::cancel));
+        // Its clients send only what is new: without threads there would be no history.
+        if app.options().guide.is_some() {
+            private =
+                private.route("/agent/chat/stream", post(guide::chat)).route("/agent/agent/stream", post(guide::agent));
+        }
     }
     if let Some(options) = &app.options().copilotkit {
         private = private.merge(copilotkit::routes(options, &app));

@@ -104,7 +104,7 @@ pub(super) async fn run_agent(
 }
 
 /// The headers that some agent's configuration asks for, and no others.
-fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded {
+pub(super) fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded {
     let named = options.pass_headers.iter().flat_map(|name| {
         headers.get_all(name).iter().filter_map(move |value| match std::str::from_utf8(value.as_bytes()) {
             Ok(value) => Some((name.to_ascii_lowercase(), value.to_owned())),

@@ -29,7 +29,7 @@ pub use quota::PrincipalLimits;
 pub use runner::{AgentEntry, Runner, RunnerBuilder, Slot, StartError};
 pub use threads::{
     Cancelled, ConcurrentRuns, Connection, ForegroundRun, LookupError, OnDisconnect, OpenError, Opened, RunRequest,
-    ThreadOptions, Threads,
+    ThreadOptions, Threads, has_expired,
 };
 pub use transcript::Transcript;
 

@@ -4,7 +4,8 @@
 //! future of a call stops it. Nothing here knows of models: an agent offers tools to one, checks the
 //! arguments it wrote against the schema, and calls.
 //!
-//! [`http`] tools ask a web service, [`mcp`] ones belong to MCP servers, [`builtin`] ones need nobody. A
+//! [`http`] tools ask a web service, [`mcp`] ones belong to MCP servers, those of the [`sandbox`] run commands apart from
+//! everything, [`builtin`] ones need nobody. A
 //! [`ToolRegistry`] knows all of them by name, a [`Toolbox`] holds those of one agent. [`approval`] says when a person
 //! is asked, [`schema`] whether arguments fit.
 
@@ -13,6 +14,7 @@ pub mod builtin;
 pub mod http;
 pub mod mcp;
 pub mod registry;
+pub mod sandbox;
 pub mod schema;
 pub mod toolbox;
 

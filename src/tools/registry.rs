@@ -1,6 +1,7 @@
 //! Every tool of this server by the name that an agent lists it under.
 //!
 //! - `get_weather`: a tool, one of the configuration's or a [built-in](super::builtin) one.
+//! - `sandbox`: a group of tools that belong together.
 //! - `mcp:files`: all tools of an MCP server.
 //! - `mcp:files/read_file`: one of them, by the name the server gives it.
 
@@ -18,6 +19,7 @@ use super::{
 #[derive(Clone)]
 pub struct ToolRegistry {
     tools: IndexMap<String, Arc<dyn Tool>>,
+    groups: IndexMap<String, Vec<Arc<dyn Tool>>>,
     mcp: IndexMap<String, Arc<McpServer>>,
 }
 
@@ -40,12 +42,18 @@ impl ToolRegistry {
     /// One that knows the built-in tools.
     pub fn new() -> Self {
         let tools = BUILT_IN.iter().filter_map(|name| Some(((*name).to_owned(), builtin::tool(name)?)));
-        Self { tools: tools.collect(), mcp: IndexMap::new() }
+        Self { tools: tools.collect(), groups: IndexMap::new(), mcp: IndexMap::new() }
     }
 
     /// Adds a tool under its name, in place of another of that name.
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.insert(tool.spec().name.clone(), tool);
+        self
+    }
+
+    /// Adds tools that are listed together, by the group's name.
+    pub fn group(mut self, name: impl Into<String>, tools: Vec<Arc<dyn Tool>>) -> Self {
+        self.groups.insert(name.into(), tools);
         self
     }
 
@@ -72,9 +80,10 @@ impl ToolRegistry {
     pub fn toolbox<S: AsRef<str>>(&self, names: &[S]) -> Result<Toolbox, UnknownTool> {
         names.iter().map(AsRef::as_ref).try_fold(Toolbox::new(), |toolbox, name| {
             let Some(server) = name.strip_prefix("mcp:") else {
-                return match self.tools.get(name) {
-                    Some(tool) => Ok(toolbox.tool(tool.clone())),
-                    None => Err(self.unknown("tool", name)),
+                return match (self.groups.get(name), self.tools.get(name)) {
+                    (Some(group), _) => Ok(group.iter().cloned().fold(toolbox, Toolbox::tool)),
+                    (None, Some(tool)) => Ok(toolbox.tool(tool.clone())),
+                    (None, None) => Err(self.unknown("tool", name)),
                 };
             };
             let (server, tool) = server.split_once('/').map_or((server, None), |(server, tool)| (server, Some(tool)));
@@ -87,7 +96,8 @@ impl ToolRegistry {
     }
 
     fn unknown(&self, what: &'static str, name: &str) -> UnknownTool {
-        let known = self.tools.keys().cloned().chain(self.mcp.keys().map(|server| format!("mcp:{server}")));
+        let known = self.tools.keys().chain(self.groups.keys()).cloned();
+        let known = known.chain(self.mcp.keys().map(|server| format!("mcp:{server}")));
         let near = known
             .map(|known| (strsim::normalized_damerau_levenshtein(name, &known), known))
             // Whoever forgot the prefix is nearer than the distance says.
@@ -102,6 +112,7 @@ impl fmt::Debug for ToolRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolRegistry")
             .field("tools", &self.tools.keys().collect::<Vec<_>>())
+            .field("groups", &self.groups.keys().collect::<Vec<_>>())
             .field("mcp", &self.mcp.keys().collect::<Vec<_>>())
             .finish()
     }

@@ -39,7 +39,12 @@ async fn each_configuration_starts_and_answers() {
         ("ollama", &["current_time", "calculator"]),
         ("mcp", &["echo"]),
         ("approval", &["get_weather", "book_trip", "writer"]),
+        ("guide", &["current_time", "calculator"]),
     ] {
+        // Where commands cannot be isolated, as tests/run.sh then says, it is right not to start.
+        if name == "guide" && std::env::var_os("AGUI_SKIP_SANDBOX").is_some() {
+            continue;
+        }
         let provider = Provider::start().await;
         // The provider is ours, and what npx would download is here already. Nothing else of the file is changed.
         let base = if name == "anthropic" { provider.url() } else { format!("{}/v1", provider.url()) };

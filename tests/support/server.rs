@@ -23,8 +23,16 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let data = tempfile::tempdir().unwrap();
-        let mut command = Command::new(BINARY);
+        Self::launch(Command::new(BINARY), tempfile::tempdir().unwrap(), arguments, environment)
+    }
+
+    /// The same by another command, which takes the arguments at its end.
+    pub(crate) fn launch(
+        mut command: Command,
+        data: tempfile::TempDir,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         command
             .env("AGUI_SERVER__DATA_DIR", data.path())
             .args(["--listen", "127.0.0.1:0"])

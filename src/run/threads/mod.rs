@@ -28,6 +28,7 @@ use tokio::{sync::Semaphore, task::AbortHandle};
 pub use foreground::ForegroundRun;
 pub use open::{OpenError, Opened, RunRequest};
 pub use options::{ConcurrentRuns, OnDisconnect, ThreadOptions};
+pub use resume::has_expired;
 pub use view::{Cancelled, Connection, LookupError};
 
 use self::{active::ActiveRuns, lanes::Lanes};

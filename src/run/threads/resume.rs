@@ -67,6 +67,11 @@ fn check(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp) -> Result<(
     })
 }
 
+/// Whether an interrupt can no longer be answered, but only be cancelled.
+pub fn has_expired(interrupt: &Interrupt) -> bool {
+    interrupt.expires_at.as_deref().is_some_and(|expiry| is_over(expiry, Timestamp::now()))
+}
+
 /// Whether a time has come. It is text that the specification does not constrain; what cannot be read as a time
 /// never comes, as for the reference client. Without an offset it is UTC.
 fn is_over(expiry: &str, now: Timestamp) -> bool {
