@@ -132,7 +132,7 @@ async fn clients_that_do_not_read_do_not_make_the_server_buffer_a_burst() {
 }
 
 #[tokio::test]
-async fn ten_thousand_idle_streams_fit_in_two_hundred_megabytes() {
+async fn ten_thousand_idle_streams_take_21_kilobytes_each() {
     const STREAMS: usize = 10_000;
     let files = rlimit::increase_nofile_limit(u64::MAX).unwrap();
     assert!(files > STREAMS as u64 + 1000, "this machine gives a process no more than {files} open files");
@@ -146,7 +146,7 @@ async fn ten_thousand_idle_streams_fit_in_two_hundred_megabytes() {
     let memory = server.memory();
     println!("{STREAMS} idle streams: the server has {} MiB", memory / MEGABYTE);
     // A build for debugging takes some more while a request is read, and keeps it.
-    let most = if cfg!(debug_assertions) { 230 } else { 200 };
+    let most = if cfg!(debug_assertions) { 250 } else { 210 };
     assert!(memory < most * MEGABYTE, "has {memory} bytes");
     // There is room for more, and all of them are still there to be told of the end.
     server.run("hello", "RUN_FINISHED").await;

@@ -10,7 +10,7 @@ use axum::{
     response::Response,
 };
 use futures::FutureExt as _;
-use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
+use tower_http::cors::{AllowCredentials, AllowHeaders, AllowOrigin, CorsLayer};
 use tracing::Instrument as _;
 
 use super::{App, error::ApiError, host};
@@ -128,8 +128,9 @@ fn cors(cors: &Cors) -> CorsLayer {
     CorsLayer::new()
         .allow_origin(origins)
         // There are no cookies of this server's, but a page may have to send those of a proxy before it. Browsers
-        // refuse that together with `*`.
-        .allow_credentials(!anybody)
+        // refuse that together with `*`. Only who has an origin is told: the next header would double the room
+        // that each stream has for its headers.
+        .allow_credentials(AllowCredentials::predicate(move |_, _| !anybody))
         .allow_methods([Method::GET, Method::POST, Method::DELETE])
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([REQUEST_ID, header::RETRY_AFTER, header::WWW_AUTHENTICATE])

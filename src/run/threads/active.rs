@@ -2,11 +2,14 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
     time::Duration,
 };
 
-use tokio::{sync::watch, time::timeout};
+use tokio::{sync::Notify, time::timeout};
 
 use crate::{
     protocol::{RunId, ThreadId},
@@ -25,18 +28,16 @@ pub(super) struct ActiveRun {
     pub(super) control: Arc<RunControl>,
     /// The log of a detached run.
     pub(super) log: Option<Arc<LiveLog>>,
-    phase: watch::Sender<Phase>,
+    /// One of the phases below, and who waits for the next. There is one for each stream, so it is small.
+    phase: AtomicU8,
+    changed: Notify,
 }
 
-/// How far a run is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-enum Phase {
-    Running,
-    /// Its client has left, and what came of it is being stored.
-    Left,
-    /// It is stored.
-    Over,
-}
+const RUNNING: u8 = 0;
+/// Its client has left, and what came of the run is being stored.
+const LEFT: u8 = 1;
+/// It is stored.
+const OVER: u8 = 2;
 
 /// A run's entry; dropping it takes the run out.
 #[derive(Debug)]
@@ -71,23 +72,35 @@ impl ActiveRun {
         control: Arc<RunControl>,
         log: Option<Arc<LiveLog>>,
     ) -> Self {
-        Self { lease, owner, control, log, phase: watch::Sender::new(Phase::Running) }
+        Self { lease, owner, control, log, phase: AtomicU8::new(RUNNING), changed: Notify::new() }
     }
 
     /// Says that the client has left.
     pub(super) fn left(&self) {
-        self.phase.send_if_modified(|phase| std::mem::replace(phase, Phase::Left) == Phase::Running);
+        self.enter(LEFT);
+    }
+
+    fn enter(&self, phase: u8) {
+        self.phase.fetch_max(phase, Ordering::AcqRel);
+        self.changed.notify_waiters();
+    }
+
+    async fn reached(&self, phase: u8) {
+        loop {
+            let changed = self.changed.notified();
+            if self.phase.load(Ordering::Acquire) >= phase {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Waits until what came of the run is stored: for `patience`, if its client has left, or leaves within
     /// `notice`. Who comes back to a thread may be quicker than the end of the run that they left.
     pub(super) async fn settled(&self, notice: Duration, patience: Duration) {
-        let mut phase = self.phase.subscribe();
-        let reached = async |phase: &mut watch::Receiver<Phase>, at_least, within| {
-            timeout(within, phase.wait_for(|phase| *phase >= at_least)).await.is_ok()
-        };
-        if reached(&mut phase, Phase::Left, notice).await {
-            reached(&mut phase, Phase::Over, patience).await;
+        if timeout(notice, self.reached(LEFT)).await.is_ok() {
+            // Late or not, whoever waits gets what there is.
+            let _ = timeout(patience, self.reached(OVER)).await;
         }
     }
 
@@ -104,7 +117,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.run.phase.send_replace(Phase::Over);
+        self.run.enter(OVER);
         let mut runs = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
         let thread = &self.run.lease.thread_id;
         if runs.get(thread).is_some_and(|run| Arc::ptr_eq(run, &self.run)) {

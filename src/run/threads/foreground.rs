@@ -3,7 +3,7 @@
 use std::{
     future::poll_fn,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use futures::future::BoxFuture;
@@ -25,15 +25,19 @@ use crate::{
 /// A run of a stored thread. Dropping it cancels the run, and what came of it until
 /// then is stored.
 pub struct ForegroundRun {
-    stage: Option<Stage>,
+    stage: Stage,
     span: tracing::Span,
     active: Arc<ActiveRun>,
 }
 
+/// The run is not in a box of its own: with hundreds of streams each event finds the caches cold, and every pointer on
+/// the way to it costs as much as the event itself.
+#[allow(clippy::large_enum_variant, reason = "nearly all of them are the large one")]
 enum Stage {
-    Running(Box<Recorded>),
+    Running(Recorded),
     /// With the terminal event, unless it was sent already.
     Committing(Commit, Option<Box<Event>>),
+    Over,
 }
 
 type Commit = BoxFuture<'static, Result<(), StoreError>>;
@@ -41,7 +45,7 @@ type Commit = BoxFuture<'static, Result<(), StoreError>>;
 impl ForegroundRun {
     pub(super) fn new(recorded: Recorded) -> Self {
         let (span, active) = (recorded.run().span().clone(), recorded.hold.registration.run().clone());
-        Self { stage: Some(Stage::Running(Box::new(recorded))), span, active }
+        Self { stage: Stage::Running(recorded), span, active }
     }
 }
 
@@ -52,42 +56,37 @@ impl Drive for ForegroundRun {
 
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         loop {
-            match self.stage.take() {
-                None => return Poll::Ready(Progress::Ended),
-                Some(Stage::Running(mut recorded)) => {
+            match &mut self.stage {
+                Stage::Over => return Poll::Ready(Progress::Ended),
+                Stage::Running(recorded) => {
                     let step = recorded.poll_step(cx, sink);
-                    if step == Poll::Ready(Step::Terminal)
-                        && let Some(terminal) = recorded.terminal().cloned()
-                    {
-                        let commit = recorded.commit(None);
-                        // Thousands of runs may end with the server, and its clients wait for nothing else.
-                        let at_once =
-                            matches!(&terminal, Event::RunError(error) if error.code.as_deref() == Some(SHUTDOWN));
-                        if at_once {
-                            sink.emit(&terminal);
-                            self.stage = Some(Stage::Committing(commit, None));
-                            return Poll::Ready(Progress::Moved);
-                        }
-                        self.stage = Some(Stage::Committing(commit, Some(Box::new(terminal))));
-                        continue;
-                    }
-                    self.stage = Some(Stage::Running(recorded));
-                    return step.map(|step| match step {
-                        Step::Heartbeat => Progress::Heartbeat,
-                        Step::Moved | Step::Terminal => Progress::Moved,
-                    });
-                }
-                Some(Stage::Committing(mut commit, terminal)) => match commit.as_mut().poll(cx) {
-                    Poll::Pending => {
-                        self.stage = Some(Stage::Committing(commit, terminal));
-                        return Poll::Pending;
-                    }
-                    Poll::Ready(result) => {
-                        let Some(terminal) = terminal else { return Poll::Ready(Progress::Ended) };
-                        sink.emit(&told(*terminal, result));
+                    let terminal = (step == Poll::Ready(Step::Terminal)).then(|| recorded.terminal().cloned());
+                    let Some(terminal) = terminal.flatten() else {
+                        return step.map(|step| match step {
+                            Step::Heartbeat => Progress::Heartbeat,
+                            Step::Moved | Step::Terminal => Progress::Moved,
+                        });
+                    };
+                    let Stage::Running(recorded) = std::mem::replace(&mut self.stage, Stage::Over) else { continue };
+                    let commit = recorded.commit(None);
+                    // Thousands of runs may end with the server, and its clients wait for nothing else.
+                    let at_once =
+                        matches!(&terminal, Event::RunError(error) if error.code.as_deref() == Some(SHUTDOWN));
+                    if at_once {
+                        sink.emit(&terminal);
+                        self.stage = Stage::Committing(commit, None);
                         return Poll::Ready(Progress::Moved);
                     }
-                },
+                    self.stage = Stage::Committing(commit, Some(Box::new(terminal)));
+                }
+                Stage::Committing(commit, terminal) => {
+                    let result = ready!(commit.as_mut().poll(cx));
+                    let terminal = terminal.take();
+                    self.stage = Stage::Over;
+                    let Some(terminal) = terminal else { return Poll::Ready(Progress::Ended) };
+                    sink.emit(&told(*terminal, result));
+                    return Poll::Ready(Progress::Moved);
+                }
             }
         }
     }
@@ -95,7 +94,10 @@ impl Drive for ForegroundRun {
 
 impl Drop for ForegroundRun {
     fn drop(&mut self) {
-        let Some(stage) = self.stage.take() else { return };
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        if matches!(stage, Stage::Over) {
+            return;
+        }
         self.active.left();
         // Without a runtime the process is about to end, and the next one closes the run.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -107,6 +109,7 @@ impl Drop for ForegroundRun {
 /// What is left to do for a run whose client has gone.
 async fn abandon(stage: Stage) {
     let commit = match stage {
+        Stage::Over => return,
         Stage::Committing(commit, _) => commit,
         Stage::Running(mut recorded) => {
             tracing::debug!("the client left");

@@ -46,8 +46,9 @@ pub(super) struct Recorded {
     open_interrupts: Vec<Interrupt>,
     terminal: Option<Event>,
     events: u64,
-    /// How many bytes of text the run has added.
+    /// How many bytes of text the run has added, and how many it may.
     bytes: u64,
+    max_bytes: u64,
     pub(super) hold: Hold,
 }
 
@@ -70,7 +71,8 @@ impl Recorded {
         open_interrupts: Vec<Interrupt>,
         hold: Hold,
     ) -> Self {
-        Self { run, transcript, announce_state, open_interrupts, terminal: None, events: 0, bytes: 0, hold }
+        let max_bytes = hold.threads.options.max_run_bytes;
+        Self { run, transcript, announce_state, open_interrupts, terminal: None, events: 0, bytes: 0, max_bytes, hold }
     }
 
     pub(super) fn run(&self) -> &Run {
@@ -93,7 +95,7 @@ impl Recorded {
             sink,
         };
         let progress = ready!(self.run.poll_progress(cx, &mut recording));
-        if self.bytes > self.hold.threads.options.max_run_bytes {
+        if self.bytes > self.max_bytes {
             self.stop(Stop::TooLong);
         }
         Poll::Ready(match progress {

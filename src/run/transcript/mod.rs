@@ -126,7 +126,7 @@ impl Transcript {
     }
 
     fn position(&mut self, id: &MessageId) -> Option<usize> {
-        if self.messages.get(self.last).is_none_or(|message| message.id() != id) {
+        if self.messages.get(self.last).is_none_or(|message| !message.id().is(id)) {
             self.last = self.messages.iter().position(|message| message.id() == id)?;
         }
         Some(self.last)

@@ -36,10 +36,10 @@ use crate::store::{Begin, StoreError};
 const BYTES: usize = 4 * 1024 * 1024;
 
 /// The longest time between two transactions.
-const LONGEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_millis(25);
 
 /// How many runs make that time a millisecond longer.
-const RUNS: u32 = 30;
+const RUNS: u32 = 12;
 
 /// What is asked for.
 #[derive(Debug)]
