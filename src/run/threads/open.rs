@@ -52,6 +52,7 @@ pub struct RunRequest {
 }
 
 /// A run that was opened.
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once, and nearly all of them are the large one")]
 pub enum Opened {
     /// It lives in its response.
     Foreground(ForegroundRun),
