@@ -99,7 +99,7 @@ async fn run(app: &App, name: Option<&str>, caller: Caller, request: Request) ->
     let forwarded = forwarded(options, &head.headers);
     let encoder = Encoder::Guide(Box::new(Guide::new(thread_id, agent.name())));
     let media_type = encoder.media_type();
-    let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, legacy_client: false };
+    let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None };
     Ok(match threads.open(request).await? {
         Opened::Foreground(run) => stream::respond(media_type, Body::new(RunBody::new(run, encoder))),
         Opened::Detached(tail) => follow::respond(tail, encoder, follow::Cursors::No, options.keep_alive),

@@ -82,21 +82,17 @@ pub(super) async fn run_agent(
     }
     check_version(&input)?;
     let accept = head.headers.get_all(header::ACCEPT);
-    let legacy = is_legacy_client(&input, accept.iter());
     let mut encoder = Encoder::negotiate(accept.iter().filter_map(|value| value.to_str().ok()));
-    if legacy {
+    if is_legacy_client(&input, accept.iter()) {
         encoder = encoder.for_legacy_client();
     }
     let forwarded = forwarded(options, &head.headers);
     let Some(threads) = app.threads() else {
-        let mut run = app.runner().start(slot, agent, input, principal).with_forwarded(forwarded);
-        if legacy {
-            run = run.for_legacy_client();
-        }
+        let run = app.runner().start(slot, agent, input, principal).with_forwarded(forwarded);
         return Ok(stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))));
     };
     let on_disconnect = on_disconnect(&input)?.or_else(|| threads.on_disconnect_of(agent.name()).or(usual));
-    let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect, legacy_client: legacy };
+    let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect };
     Ok(match threads.open(request).await? {
         Opened::Foreground(run) => stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))),
         Opened::Detached(tail) => follow::respond(tail, encoder, follow::Cursors::No, options.keep_alive),

@@ -116,13 +116,6 @@ impl Run {
         self.lease.control.clone()
     }
 
-    /// Leaves out of the stream what clients from before AG-UI 1.0 cannot read:
-    /// `pendingToolCallIds`, which those derive from the stream themselves.
-    pub fn for_legacy_client(mut self) -> Self {
-        self.guard.omit_pending_tool_calls();
-        self
-    }
-
     /// Gives the agent what the request carried in headers for it. Only before the run is polled.
     pub fn with_forwarded(mut self, forwarded: Forwarded) -> Self {
         self.cx = RunContext::with_forwarded(self.cx.identity().clone(), forwarded);

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use agui_server::{
     Server,
+    agent::{self, RunContext, build::ToolCall},
+    protocol::RunAgentInput,
     run::{OnDisconnect, ThreadOptions},
     store::Retention,
 };
@@ -229,4 +231,18 @@ async fn what_cannot_be_followed_is_said() {
     for wrong in ["r/events?after=x", "r/events?after=-1"] {
         assert_eq!(follow(wrong).await, (400, "invalid_parameter".to_owned()), "{wrong}");
     }
+}
+
+#[tokio::test]
+async fn what_is_kept_from_an_older_client_is_in_the_log_for_others() {
+    let calling = |_: RunAgentInput, _: RunContext| agent::events(ToolCall::new("f").whole(&json!({})));
+    let server = Running::start(Server::new().agent("a", calling)).await;
+    let mut input = ask_detached("older", "r");
+    input["state"] = json!({});
+    let response =
+        server.post("/send-message").header("accept", "text/event-stream").json(&input).send().await.unwrap();
+    let told = events(&response.text().await.unwrap());
+    assert_eq!(told.last().unwrap()["outcome"], json!({ "type": "success" }));
+    let log = server.get("/threads/older/runs/r/events").await.text().await.unwrap();
+    assert!(log.contains("\"pendingToolCallIds\":[\"call_"), "{log}");
 }

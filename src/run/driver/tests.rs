@@ -359,13 +359,3 @@ async fn the_run_that_spawned_this_one_is_named() {
     let run = runner.start(runner.reserve().unwrap(), runner.agent(None).unwrap(), input, None);
     assert_eq!(play(run).await[0]["parentRunId"], "p");
 }
-
-#[tokio::test]
-async fn a_legacy_client_is_spared_the_pending_calls() {
-    let call = |_: RunAgentInput, _: RunContext| events(build::ToolCall::new("f").whole(&json!({})));
-    let runner = runner(call);
-    let pending = play(start(&runner)).await.pop().unwrap();
-    assert_eq!(pending["outcome"]["pendingToolCallIds"].as_array().map(Vec::len), Some(1));
-    let legacy = play(start(&runner).for_legacy_client()).await.pop().unwrap();
-    assert_eq!(legacy["outcome"], json!({ "type": "success" }));
-}

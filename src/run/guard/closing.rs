@@ -44,7 +44,7 @@ impl Guard {
         self.close_all(&Closing::Finished(outcome), out);
         match outcome {
             RunOutcome::Success { pending_tool_call_ids } => {
-                *pending_tool_call_ids = if self.omit_pending { Vec::new() } else { self.pending_calls() };
+                *pending_tool_call_ids = self.pending_calls();
                 "success"
             }
             RunOutcome::Interrupt { .. } => "interrupt",

@@ -81,17 +81,12 @@ pub struct Guard {
     answered: HashSet<ToolCallId>,
     lanes: Vec<Lane>,
     history: History,
-    omit_pending: bool,
 }
 
 impl Guard {
     /// A guard for a run that starts from an input.
     pub fn new(input: &RunAgentInput) -> Self {
         Self { history: History::of(&input.messages), ..Self::default() }
-    }
-
-    pub(super) fn omit_pending_tool_calls(&mut self) {
-        self.omit_pending = true;
     }
 
     /// Takes the agent's next event, and passes on what is to be sent.

@@ -47,8 +47,6 @@ pub struct RunRequest {
     pub forwarded: Forwarded,
     /// What happens when the client leaves; `None` leaves it to the configuration.
     pub on_disconnect: Option<OnDisconnect>,
-    /// Whether the client is from before AG-UI 1.0.
-    pub legacy_client: bool,
 }
 
 /// A run that was opened.
@@ -237,7 +235,7 @@ impl Threads {
         thread: Thread,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Opened, OpenError> {
-        let RunRequest { slot, mut agent, mut input, principal, forwarded, legacy_client, .. } = request;
+        let RunRequest { slot, mut agent, mut input, principal, forwarded, .. } = request;
         let ThreadContent { messages, state, interrupts } = thread.content;
         let known = messages.len();
         input.messages = reconcile(messages, std::mem::take(&mut input.messages));
@@ -279,10 +277,7 @@ impl Threads {
         if permit.is_some() {
             limits = RunLimits { max: self.options.detached_max, heartbeat: None, ..limits };
         }
-        let mut run = self.runner.start_within(slot, agent, input, principal, limits).with_forwarded(forwarded);
-        if legacy_client {
-            run = run.for_legacy_client();
-        }
+        let run = self.runner.start_within(slot, agent, input, principal, limits).with_forwarded(forwarded);
         let log = permit.as_ref().map(|_| Arc::new(LiveLog::new(begun.lease.clone(), self.options.max_run_bytes)));
         let Some(hold) = begun.hold(run.control(), log.clone()) else { return Err(StoreError::LeaseLost.into()) };
         // Known as the active one first, so that whoever enters the lane now either sees it or is seen.

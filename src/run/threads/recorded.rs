@@ -57,7 +57,6 @@ pub(super) struct Hold {
     pub(super) threads: Arc<Threads>,
     pub(super) lease: Lease,
     /// Given back in this order: no other run of the thread begins before this one is forgotten.
-    #[allow(dead_code, reason = "held, not read")]
     pub(super) registration: Registration,
     #[allow(dead_code, reason = "held, not read")]
     pub(super) turn: Turn,
