@@ -8,6 +8,7 @@ mod backends;
 mod contract;
 mod crash;
 mod files;
+mod migrations;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod shared;

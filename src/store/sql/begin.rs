@@ -14,7 +14,7 @@ use super::{
     error::Fault,
     group::{Done, Task},
     key::{self, Name},
-    many::Many,
+    many::{MOST, Many},
     rows::{self, run_columns},
 };
 use crate::store::{Begin, Lease, NewRun, RunRecord, RunStatus, StoreError, Thread, ThreadContent};
@@ -32,29 +32,32 @@ static TAKE: Many = Many::new(
         run_id = excluded.run_id, holder = excluded.holder, lease_until = excluded.lease_until, cancel = 0, \
         updated_at = excluded.updated_at \
      WHERE t.holder IS NULL AND t.owner_key = excluded.owner_key \
-     RETURNING thread_key, token, version, created_at",
+     RETURNING thread_key, thread_number, token, version, created_at",
 );
 
 static RECORD: Many = Many::new(
-    "WITH v (thread_key, run_key, run_id, agent, detached, started_at) AS (VALUES ",
-    "(?, ?, ?, ?, #, #)",
-    ") INSERT INTO agui_runs (thread_key, run_key, run_id, agent, detached, status, started_at, events, has_log) \
-     SELECT v.thread_key, v.run_key, v.run_id, v.agent, v.detached, 'running', v.started_at, 0, 0 \
-     FROM v WHERE v.thread_key IS NOT NULL \
-     ON CONFLICT (thread_key, run_key) DO NOTHING RETURNING thread_key, run_number",
+    "WITH v (thread_number, run_key, run_id, agent, detached, started_at) AS (VALUES ",
+    "(#, ?, ?, ?, #, #)",
+    ") INSERT INTO agui_runs (thread_number, run_key, run_id, agent, detached, status, started_at, events, has_log) \
+     SELECT v.thread_number, v.run_key, v.run_id, v.agent, v.detached, 'running', v.started_at, 0, 0 \
+     FROM v WHERE v.thread_number IS NOT NULL \
+     ON CONFLICT (thread_number, run_key) DO NOTHING RETURNING thread_number, run_number",
 );
 
-static CONTENT: Many =
-    Many::new("SELECT thread_key, messages, state, interrupts FROM agui_contents WHERE thread_key IN (", "?", ")");
+static CONTENT: Many = Many::new(
+    "SELECT thread_number, messages, state, interrupts FROM agui_contents WHERE thread_number IN (",
+    "#",
+    ")",
+);
 
-const REPLACE: &str = "DELETE FROM agui_runs WHERE thread_key = $1 AND run_key = $2 RETURNING run_number";
+const REPLACE: &str = "DELETE FROM agui_runs WHERE thread_number = $1 AND run_key = $2 RETURNING run_number";
 
 const REPLACE_LOG: &str = "DELETE FROM agui_log WHERE run_number = $1";
 
 const BUSY: &str = concat!(
     "SELECT t.owner_key, t.token, t.holder, t.lease_until, ",
     run_columns!(),
-    " FROM agui_threads AS t JOIN agui_runs AS r ON r.thread_key = t.thread_key AND r.run_key = t.run_key \
+    " FROM agui_threads AS t JOIN agui_runs AS r ON r.thread_number = t.thread_number AND r.run_key = t.run_key \
      WHERE t.thread_key = $1"
 );
 
@@ -94,6 +97,7 @@ impl NewRow {
 
 /// What was found in place of a lease that was taken.
 struct Taken {
+    thread: i64,
     token: i64,
     version: i64,
     created_at: i64,
@@ -114,16 +118,15 @@ impl Sql {
 /// Begins all that can be begun, each on another thread.
 pub(super) async fn begin(conn: &mut AnyConnection, dialect: Dialect, runs: &[&NewRow]) -> Result<Vec<Begin>, Fault> {
     let mut taken = take(conn, dialect, runs).await?;
-    let begun: Vec<_> = runs.iter().copied().filter(|run| taken.contains_key(&run.thread.key)).collect();
-    record(conn, dialect, &begun, &mut taken).await?;
-    // A thread that was just made has no runs and no content.
-    let is_old = |run: &&&NewRow| taken.get(&run.thread.key).is_some_and(|taken| taken.token != run.first);
-    let old: Vec<_> = begun.iter().filter(is_old).copied().collect();
-    read(conn, dialect, &old, &mut taken).await?;
+    let begun = runs.iter().filter_map(|run| Some((*run, taken.remove(&run.thread.key)?)));
+    let mut begun: Vec<(&NewRow, Taken)> = begun.collect();
+    record(conn, dialect, &mut begun).await?;
+    read(conn, dialect, &mut begun).await?;
+    let mut begun = begun.into_iter().peekable();
     let mut answers = Vec::with_capacity(runs.len());
-    for run in runs {
-        answers.push(match taken.remove(&run.thread.key) {
-            Some(taken) => run.begun(taken)?,
+    for run in runs.iter().copied() {
+        answers.push(match begun.next_if(|(begun, _)| std::ptr::eq(*begun, run)) {
+            Some((_, taken)) => run.begun(taken)?,
             None => busy(conn, run, dialect == Dialect::Postgres).await?,
         });
     }
@@ -131,14 +134,10 @@ pub(super) async fn begin(conn: &mut AnyConnection, dialect: Dialect, runs: &[&N
 }
 
 /// By thread, the leases that were to be had.
-async fn take(
-    conn: &mut AnyConnection,
-    dialect: Dialect,
-    mut runs: &[&NewRow],
-) -> Result<HashMap<String, Taken>, Fault> {
+async fn take(conn: &mut AnyConnection, dialect: Dialect, runs: &[&NewRow]) -> Result<HashMap<String, Taken>, Fault> {
     let mut all = HashMap::with_capacity(runs.len());
-    while let Some((statement, these, rest)) = TAKE.of(dialect, runs) {
-        let mut take = sqlx::query(statement);
+    for these in runs.chunks(MOST) {
+        let mut take = TAKE.query(dialect, these.len());
         for row in these {
             take = take.bind(&row.thread.key).bind(row.thread.full.as_ref());
             take = take.bind(&row.owner.key).bind(row.owner.full.as_ref()).bind(&row.agent).bind(row.first);
@@ -147,43 +146,35 @@ async fn take(
         }
         for row in TAKE.filled(take, these.len()).fetch_all(&mut *conn).await? {
             let taken = Taken {
-                token: row.try_get(1)?,
-                version: row.try_get(2)?,
-                created_at: row.try_get(3)?,
+                thread: row.try_get(1)?,
+                token: row.try_get(2)?,
+                version: row.try_get(3)?,
+                created_at: row.try_get(4)?,
                 run_number: None,
                 replaced: false,
                 content: ThreadContent::default(),
             };
             all.insert(row.try_get(0)?, taken);
         }
-        runs = rest;
     }
     Ok(all)
 }
 
 /// Records the runs as running, in place of ended ones of the same name.
-async fn record(
-    conn: &mut AnyConnection,
-    dialect: Dialect,
-    mut runs: &[&NewRow],
-    taken: &mut HashMap<String, Taken>,
-) -> Result<(), Fault> {
-    while let Some((statement, these, rest)) = RECORD.of(dialect, runs) {
-        let mut numbers = insert(conn, statement, these).await?;
-        for row in these.iter().copied() {
-            let Some(taken) = taken.get_mut(&row.thread.key) else { continue };
-            taken.run_number = numbers.remove(&row.thread.key);
+async fn record(conn: &mut AnyConnection, dialect: Dialect, runs: &mut [(&NewRow, Taken)]) -> Result<(), Fault> {
+    for these in runs.chunks_mut(MOST) {
+        let numbers = insert(conn, dialect, these).await?;
+        for one in these.chunks_mut(1) {
+            let [(run, taken)] = one else { continue };
+            taken.run_number = numbers.get(&taken.thread).copied();
             if taken.run_number.is_some() {
                 continue;
             }
             taken.replaced = true;
-            let ended = sqlx::query(REPLACE).bind(&row.thread.key).bind(&row.name.key).fetch_one(&mut *conn).await?;
+            let ended = sqlx::query(REPLACE).bind(taken.thread).bind(&run.name.key).fetch_one(&mut *conn).await?;
             sqlx::query(REPLACE_LOG).bind(ended.try_get::<i64, _>(0)?).execute(&mut *conn).await?;
-            if let Some((statement, this, _)) = RECORD.of(dialect, &[row]) {
-                taken.run_number = insert(conn, statement, this).await?.remove(&row.thread.key);
-            }
+            one[0].1.run_number = insert(conn, dialect, one).await?.into_values().next();
         }
-        runs = rest;
     }
     Ok(())
 }
@@ -191,43 +182,37 @@ async fn record(
 /// By thread, the numbers of the runs whose name was free.
 async fn insert(
     conn: &mut AnyConnection,
-    statement: &'static str,
-    rows: &[&NewRow],
-) -> Result<HashMap<String, i64>, Fault> {
-    let mut insert = sqlx::query(statement);
-    for row in rows {
-        insert = insert.bind(&row.thread.key).bind(&row.name.key).bind(row.name.full.as_ref());
-        insert = insert.bind(&row.agent).bind(i64::from(row.run.detached)).bind(row.run.now);
+    dialect: Dialect,
+    runs: &[(&NewRow, Taken)],
+) -> Result<HashMap<i64, i64>, Fault> {
+    let mut insert = RECORD.query(dialect, runs.len());
+    for (run, taken) in runs {
+        insert = insert.bind(taken.thread).bind(&run.name.key).bind(run.name.full.as_ref());
+        insert = insert.bind(&run.agent).bind(i64::from(run.run.detached)).bind(run.run.now);
     }
-    let numbers = RECORD.filled(insert, rows.len()).fetch_all(conn).await?;
+    let numbers = RECORD.filled(insert, runs.len()).fetch_all(conn).await?;
     numbers.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
-/// What the threads hold.
-async fn read(
-    conn: &mut AnyConnection,
-    dialect: Dialect,
-    mut runs: &[&NewRow],
-    taken: &mut HashMap<String, Taken>,
-) -> Result<(), Fault> {
-    while let Some((statement, these, rest)) = CONTENT.of(dialect, runs) {
-        let mut read = sqlx::query(statement);
-        for row in these {
-            read = read.bind(&row.thread.key);
-        }
+/// What the threads hold. One that was just made has no content.
+async fn read(conn: &mut AnyConnection, dialect: Dialect, runs: &mut [(&NewRow, Taken)]) -> Result<(), Fault> {
+    let old = runs.iter_mut().filter(|(run, taken)| taken.token != run.first);
+    let mut old: HashMap<i64, &mut Taken> = old.map(|(_, taken)| (taken.thread, taken)).collect();
+    let threads: Vec<i64> = old.keys().copied().collect();
+    for these in threads.chunks(MOST) {
+        let read = these.iter().fold(CONTENT.query(dialect, these.len()), |read, thread| read.bind(*thread));
         for row in CONTENT.filled(read, these.len()).fetch_all(&mut *conn).await? {
-            if let Some(taken) = taken.get_mut(row.try_get::<&str, _>("thread_key")?) {
+            if let Some(taken) = old.get_mut(&row.try_get("thread_number")?) {
                 taken.content = rows::content(&row)?;
             }
         }
-        runs = rest;
     }
     Ok(())
 }
 
 impl NewRow {
     fn begun(&self, taken: Taken) -> Result<Begin, Fault> {
-        let Taken { token, version, created_at, run_number, replaced, content } = taken;
+        let Taken { token, version, created_at, run_number, replaced, content, .. } = taken;
         let NewRun { thread_id, run_id, owner, agent, now, .. } = self.run.clone();
         let run_number = run_number.ok_or_else(|| Fault::unreadable("a run was not recorded"))?;
         let lease = Lease { thread_id: thread_id.clone(), run_id: run_id.clone(), run_number, token };

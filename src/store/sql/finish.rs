@@ -8,7 +8,7 @@ use super::{
     group::{Done, Task},
     key,
     log::Batch,
-    many::Many,
+    many::{MOST, Many},
     rows::{ContentColumns, EndColumns},
 };
 use crate::store::{Append, Lease, RunEnd, StoreError, ThreadContent};
@@ -28,12 +28,14 @@ static RELEASE: Many = Many::new(
      FROM v WHERE agui_threads.thread_key = v.thread_key AND agui_threads.token = v.token AND holder IS NOT NULL",
 );
 
+/// A join in place of the inner query would have SQLite copy every text once more.
 static CONTENT: Many = Many::new(
     "WITH v (thread_key, messages, state, interrupts) AS (VALUES ",
     "(?, ?, ?, ?)",
-    ") INSERT INTO agui_contents (thread_key, messages, state, interrupts) \
-     SELECT v.thread_key, v.messages, v.state, v.interrupts FROM v WHERE v.thread_key IS NOT NULL \
-     ON CONFLICT (thread_key) DO UPDATE SET \
+    ") INSERT INTO agui_contents (thread_number, messages, state, interrupts) \
+     SELECT (SELECT t.thread_number FROM agui_threads AS t WHERE t.thread_key = v.thread_key), \
+        v.messages, v.state, v.interrupts FROM v WHERE v.thread_key IS NOT NULL \
+     ON CONFLICT (thread_number) DO UPDATE SET \
         messages = excluded.messages, state = excluded.state, interrupts = excluded.interrupts",
 );
 
@@ -117,44 +119,39 @@ pub(super) async fn write(conn: &mut AnyConnection, dialect: Dialect, writes: &[
         return Ok(());
     }
     save(conn, dialect, &saves).await?;
-    let mut lasts: &[_] = &ends.iter().filter_map(|write| write.last.as_ref()).collect::<Vec<_>>();
-    while let Some((statement, these, rest)) = LAST.of(dialect, lasts) {
-        let mut insert = sqlx::query(statement);
+    let lasts: Vec<_> = ends.iter().filter_map(|write| write.last.as_ref()).collect();
+    for these in lasts.chunks(MOST) {
+        let mut insert = LAST.query(dialect, these.len());
         for last in these {
             insert = insert.bind(last.run).bind(last.first).bind(last.last).bind(last.bytes).bind(&last.body);
         }
         LAST.filled(insert, these.len()).execute(&mut *conn).await?;
-        lasts = rest;
     }
-    let mut records: &[_] = &ends.iter().filter_map(|write| Some((write, write.end.as_ref()?))).collect::<Vec<_>>();
-    while let Some((statement, these, rest)) = END.of(dialect, records) {
-        let mut update = sqlx::query(statement);
+    let records: Vec<_> = ends.iter().filter_map(|write| Some((write, write.end.as_ref()?))).collect();
+    for these in records.chunks(MOST) {
+        let mut update = END.query(dialect, these.len());
         for (write, end) in these {
             update = update.bind(write.run).bind(end.status).bind(end.at).bind(write.token);
             update = update.bind(end.events).bind(end.usage.as_ref()).bind(end.failure.as_ref());
         }
         END.filled(update, these.len()).execute(&mut *conn).await?;
-        records = rest;
     }
-    let contents = writes.iter().filter_map(|write| Some((&write.thread, write.content.as_ref()?)));
-    let mut contents: &[_] = &contents.collect::<Vec<_>>();
-    while let Some((statement, these, rest)) = CONTENT.of(dialect, contents) {
-        let mut replace = sqlx::query(statement);
+    let contents: Vec<_> = writes.iter().filter_map(|write| Some((&write.thread, write.content.as_ref()?))).collect();
+    for these in contents.chunks(MOST) {
+        let mut replace = CONTENT.query(dialect, these.len());
         for (thread, content) in these {
             replace = replace.bind(*thread).bind(&content.messages).bind(content.state.as_ref());
             replace = replace.bind(&content.interrupts);
         }
         CONTENT.filled(replace, these.len()).execute(&mut *conn).await?;
-        contents = rest;
     }
     Ok(())
 }
 
 /// Gives the leases back. `false` when the run, if it is alone, had been ended under its lease before.
 async fn release(conn: &mut AnyConnection, dialect: Dialect, ends: &[&Write], alone: bool) -> Result<bool, Fault> {
-    let mut left = ends;
-    while let Some((statement, these, rest)) = RELEASE.of(dialect, left) {
-        let mut update = sqlx::query(statement);
+    for these in ends.chunks(MOST) {
+        let mut update = RELEASE.query(dialect, these.len());
         for write in these {
             let (end, more) = (write.end.as_ref().map(|end| end.at), i64::from(write.content.is_some()));
             update = update.bind(&write.thread).bind(write.token).bind(end).bind(more).bind(write.open_interrupts());
@@ -164,21 +161,19 @@ async fn release(conn: &mut AnyConnection, dialect: Dialect, ends: &[&Write], al
             let ended = sqlx::query(ENDED).bind(only.run).bind(only.token).fetch_optional(&mut *conn).await?;
             return ended.map(|_| false).ok_or(Fault::Lost);
         }
-        left = rest;
     }
     Ok(true)
 }
 
-async fn save(conn: &mut AnyConnection, dialect: Dialect, mut saves: &[&Write]) -> Result<(), Fault> {
-    while let Some((statement, these, rest)) = SAVE.of(dialect, saves) {
-        let mut update = sqlx::query(statement);
+async fn save(conn: &mut AnyConnection, dialect: Dialect, saves: &[&Write]) -> Result<(), Fault> {
+    for these in saves.chunks(MOST) {
+        let mut update = SAVE.query(dialect, these.len());
         for write in these {
             update = update.bind(&write.thread).bind(write.token).bind(write.open_interrupts());
         }
         if SAVE.filled(update, these.len()).execute(&mut *conn).await?.rows_affected() != these.len() as u64 {
             return Err(Fault::Lost);
         }
-        saves = rest;
     }
     Ok(())
 }

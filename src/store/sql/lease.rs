@@ -24,7 +24,7 @@ const CANCEL: &str = "UPDATE agui_threads SET cancel = 1 WHERE thread_key = $1 A
 /// Lost leases, in a shared store by time, in one of this process alone by holder. `$3` is whether it is shared.
 const LOST: &str = "\
     SELECT t.thread_key, t.thread_id, t.run_key, t.run_id, r.run_number, t.token \
-    FROM agui_threads AS t JOIN agui_runs AS r ON r.thread_key = t.thread_key AND r.run_key = t.run_key \
+    FROM agui_threads AS t JOIN agui_runs AS r ON r.thread_number = t.thread_number AND r.run_key = t.run_key \
     WHERE t.holder IS NOT NULL AND (($3 = 1 AND t.lease_until < $2) OR ($3 = 0 AND t.holder <> $1)) \
     ORDER BY t.lease_until, t.thread_key LIMIT $4";
 

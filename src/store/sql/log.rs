@@ -10,7 +10,7 @@ use super::{
     connect::Dialect,
     error::Fault,
     key,
-    many::Many,
+    many::{MOST, Many},
     rows::{self, number, run_columns},
 };
 use crate::{
@@ -45,10 +45,12 @@ const EVENTS: &str = concat!(
       AND l.last_event > $3 AND l.last_event <= (SELECT MAX(fits.last_event) FROM ( \
         SELECT head.last_event, SUM(head.bytes) OVER (ORDER BY head.last_event) - head.bytes AS before FROM ( \
           SELECT n.last_event, n.bytes FROM agui_log AS n WHERE n.run_number = \
-          (SELECT o.run_number FROM agui_runs AS o WHERE o.thread_key = $1 AND o.run_key = $2) \
+          (SELECT o.run_number FROM agui_runs AS o WHERE o.run_key = $2 AND o.thread_number = \
+            (SELECT p.thread_number FROM agui_threads AS p WHERE p.thread_key = $1)) \
           AND n.last_event > $3 ORDER BY n.last_event LIMIT $5 \
         ) AS head) AS fits WHERE fits.before < $4) \
-     WHERE r.thread_key = $1 AND r.run_key = $2 ORDER BY l.last_event"
+     WHERE r.run_key = $2 AND r.thread_number = (SELECT t.thread_number FROM agui_threads AS t WHERE t.thread_key = $1) \
+     ORDER BY l.last_event"
 );
 
 /// A batch as its columns hold it.
@@ -109,9 +111,9 @@ impl Sql {
 }
 
 async fn append(conn: &mut AnyConnection, dialect: Dialect, batches: Vec<Batch>) -> Result<Vec<bool>, Fault> {
-    let (mut answers, mut left) = (Vec::with_capacity(batches.len()), &*batches);
-    while let Some((statement, these, rest)) = INSERT.of(dialect, left) {
-        let mut insert = sqlx::query(statement);
+    let mut answers = Vec::with_capacity(batches.len());
+    for these in batches.chunks(MOST) {
+        let mut insert = INSERT.query(dialect, these.len());
         for batch in these {
             insert = insert.bind(&batch.thread).bind(batch.token).bind(batch.run);
             insert = insert.bind(batch.first).bind(batch.last).bind(&batch.body);
@@ -123,7 +125,6 @@ async fn append(conn: &mut AnyConnection, dialect: Dialect, batches: Vec<Batch>)
             let holds = sqlx::query(HOLDS).bind(&batch.thread).bind(batch.token);
             answers.push(all_new || holds.fetch_optional(&mut *conn).await?.is_some());
         }
-        left = rest;
     }
     Ok(answers)
 }

@@ -1,8 +1,8 @@
 //! Statements for many rows at once.
 //!
 //! A statement costs two switches between threads whatever it does, so rows go in by the dozen: in a few fixed
-//! numbers, for each statement is prepared once. What is missing to such a number is filled with rows of NULLs, which
-//! the statements take for none.
+//! numbers, for each statement is prepared once, which takes the longer the more rows it has. What is missing to such
+//! a number is filled with rows of NULLs, which the statements take for none.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use sqlx::{Any, any::AnyArguments, query::Query};
 use super::Dialect;
 
 /// How many rows a statement takes.
-const SIZES: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+const SIZES: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
 /// The most rows that go in one statement.
 pub(super) const MOST: usize = SIZES[SIZES.len() - 1];
@@ -30,11 +30,10 @@ impl Many {
         Self { before, row, after, made: [OnceLock::new(), OnceLock::new()] }
     }
 
-    /// The statement for the first of `items`, which these are, and what is left; none when there are no items.
-    pub(super) fn of<'i, T>(&self, dialect: Dialect, items: &'i [T]) -> Option<(&'static str, &'i [T], &'i [T])> {
-        let (these, rest) = items.split_at(items.len().min(MOST));
-        let at = SIZES.iter().position(|size| *size >= these.len()).filter(|_| !these.is_empty())?;
-        Some((self.statements(dialect)[at], these, rest))
+    /// The query for as many rows, of which there are [`MOST`] at most.
+    pub(super) fn query(&self, dialect: Dialect, rows: usize) -> Query<'static, Any, AnyArguments> {
+        let at = SIZES.partition_point(|size| *size < rows).min(SIZES.len() - 1);
+        sqlx::query(self.statements(dialect)[at])
     }
 
     /// The query with as many rows as its statement has, when `rows` of them are bound.

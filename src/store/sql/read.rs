@@ -16,7 +16,7 @@ use crate::{
 const THREAD: &str = "\
     SELECT t.owner_key, t.owner_id, t.agent, t.holder, t.run_key, t.run_id, t.version, t.created_at, t.updated_at, \
         c.messages, c.state, c.interrupts \
-    FROM agui_threads AS t LEFT JOIN agui_contents AS c ON c.thread_key = t.thread_key WHERE t.thread_key = $1";
+    FROM agui_threads AS t LEFT JOIN agui_contents AS c ON c.thread_number = t.thread_number WHERE t.thread_key = $1";
 
 /// Keys break ties between threads that changed in the same millisecond, so that no page misses or repeats one.
 const THREADS: &str = "\
@@ -24,12 +24,18 @@ const THREADS: &str = "\
     FROM agui_threads WHERE owner_key = $1 AND updated_at <= $2 AND (updated_at < $2 OR $3 IS NULL OR thread_key > $3) \
     ORDER BY updated_at DESC, thread_key LIMIT $4";
 
-const RUN: &str = concat!("SELECT ", run_columns!(), " FROM agui_runs AS r WHERE r.thread_key = $1 AND r.run_key = $2");
+const RUN: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM agui_threads AS t JOIN agui_runs AS r ON r.thread_number = t.thread_number \
+     WHERE t.thread_key = $1 AND r.run_key = $2"
+);
 
 const RUNS: &str = concat!(
     "SELECT ",
     run_columns!(),
-    " FROM agui_runs AS r WHERE r.thread_key = $1 ORDER BY r.run_number DESC LIMIT $2"
+    " FROM agui_threads AS t JOIN agui_runs AS r ON r.thread_number = t.thread_number \
+     WHERE t.thread_key = $1 ORDER BY r.run_number DESC LIMIT $2"
 );
 
 impl Sql {
