@@ -3,7 +3,8 @@
 //! In SQLite one writes at a time, and most of what a small transaction costs is what comes with it: the switch to
 //! the thread of the connection and back for each statement, and the commit. So whoever comes while a
 //! transaction is going on waits, and goes together with all others into the next. Whoever comes alone waits for
-//! nobody, and each is answered when what it asked for is committed.
+//! nobody, and each is answered when what it asked for is committed. When hundreds come in a second, the next
+//! transaction waits a little for more of them: it costs about as much for a few as for many.
 //!
 //! In Postgres each has its own connection: there many write at a time, and a transaction that locks many
 //! threads would make processes wait for each other.
@@ -12,7 +13,6 @@ use std::{
     collections::{HashSet, VecDeque},
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use sqlx::{AnyConnection, AnyPool};
@@ -28,18 +28,15 @@ use super::{
     connect::{on_connection, transaction},
     error::Fault,
     finish::{self, Write},
-    many::MOST,
+    pace::Pace,
 };
 use crate::store::{Begin, StoreError};
 
-/// About how many bytes of content go in one transaction.
+/// How many go in one transaction.
+const TASKS: usize = 256;
+
+/// About how many bytes of content do.
 const BYTES: usize = 4 * 1024 * 1024;
-
-/// The longest time between two transactions.
-const LONGEST: Duration = Duration::from_millis(25);
-
-/// How many runs make that time a millisecond longer.
-const RUNS: u32 = 12;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -65,10 +62,7 @@ struct Waiting {
     tasks: VecDeque<(Task, Answer)>,
     /// Whether somebody is there who takes them.
     is_led: bool,
-    /// About how many runs there are: those that were begun and have not ended.
-    runs: u32,
-    /// When the last transaction was begun.
-    last: Option<Instant>,
+    pace: Pace,
 }
 
 type Answer = oneshot::Sender<Result<Done, StoreError>>;
@@ -118,8 +112,8 @@ impl Group {
         let begun = count(|done| matches!(done, Ok(Done::Begin(begin)) if matches!(**begin, Begin::Begun { .. })));
         // Whoever has lost its lease does not come again either.
         let ended = count(|done| matches!(done, Ok(Done::Ended) | Err(StoreError::LeaseLost)));
-        let mut waiting = self.lock();
-        waiting.runs = waiting.runs.saturating_add(begun).saturating_sub(ended);
+        let runs = &mut self.lock().pace.runs;
+        *runs = runs.saturating_add(begun).saturating_sub(ended);
     }
 
     /// Has it done with the others. `false` when the one who asks has to see to it that somebody does it.
@@ -132,11 +126,6 @@ impl Group {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Few runs seldom do anything at the same time, so waiting would bring nothing.
-fn interval(runs: u32) -> Duration {
-    LONGEST.min(Duration::from_millis(u64::from(runs / RUNS)))
 }
 
 /// Takes those who wait, until nobody does.
@@ -152,7 +141,7 @@ impl Leader {
         let (mut taken, mut bytes, mut threads) = ((Vec::new(), Vec::new()), 0, HashSet::new());
         for (task, answer) in mem::take(&mut waiting.tasks) {
             let is_first = threads.insert(task.thread().to_owned());
-            if is_first && taken.0.len() < MOST && bytes < BYTES {
+            if is_first && taken.0.len() < TASKS && bytes < BYTES {
                 bytes += task.bytes();
                 taken.0.push(task);
                 taken.1.push(answer);
@@ -163,16 +152,10 @@ impl Leader {
         // Under the lock, so that nobody who comes now relies on a leader who leaves.
         self.has_left = taken.0.is_empty();
         waiting.is_led = !self.has_left;
-        waiting.last = Some(Instant::now()).filter(|_| !self.has_left).or(waiting.last);
+        if !self.has_left {
+            waiting.pace.begin(Instant::now(), taken.0.len());
+        }
         taken
-    }
-
-    /// When the next transaction may begin, if that is still to come.
-    fn due(&self) -> Option<Instant> {
-        let waiting = self.group.lock();
-        let interval = Some(interval(waiting.runs)).filter(|interval| !interval.is_zero())?;
-        let due = waiting.last? + interval;
-        (due > Instant::now()).then_some(due)
     }
 }
 
@@ -191,7 +174,8 @@ async fn lead(mut leader: Leader, pool: AnyPool) {
     loop {
         // Whoever is ready to ask does so first.
         yield_now().await;
-        if let Some(due) = leader.due() {
+        let due = leader.group.lock().pace.due(Instant::now());
+        if let Some(due) = due {
             sleep_until(due).await;
         }
         let (tasks, answers) = leader.next();

@@ -7,7 +7,7 @@
 //! - `connect` runs an operation on a connection, `error` tells what may pass from what does not;
 //! - `key` makes keys of identifiers, `rows` makes records of rows;
 //! - `begin`, `finish`, `lease`, `log`, `read` and `remove` are the operations; `group` puts those of many runs
-//!   into one transaction, and `many` into one statement.
+//!   into one transaction at a `pace`, and `many` into one statement.
 //!
 //! Every write of a run names the thread's row and the lease's token in the statement that locks the row, and
 //! locks that row before any other. So a lease that was taken over cannot write, and writers of one
@@ -23,6 +23,7 @@ mod lease;
 mod log;
 mod many;
 mod migrate;
+mod pace;
 mod postgres;
 mod read;
 mod remove;
