@@ -2,8 +2,8 @@
 
 use super::{Transcript, merge};
 use crate::protocol::{
-    AssistantMessage, DeveloperMessage, JsonObject, Message, MessageContent, MessageId, ReasoningMessage,
-    SystemMessage, ToolCall, ToolCallId, ToolMessage, UserMessage,
+    AssistantMessage, DeveloperMessage, JsonObject, Message, MessageId, ReasoningMessage, SystemMessage, ToolCall,
+    ToolCallId, ToolMessage, UserMessage,
     event::{ReasoningMessageStart, TextMessageRole, TextMessageStart, ToolCallResult, ToolCallStart},
 };
 
@@ -27,23 +27,6 @@ impl Transcript {
             }));
         }
         self.annotate(&event.message_id, metadata);
-    }
-
-    /// Appends to a message's text. Content that is a list of parts gives way to the text.
-    pub(super) fn append(&mut self, id: &MessageId, delta: &str, metadata: Option<&JsonObject>) {
-        let Some(message) = self.message_mut(id) else { return };
-        match message {
-            Message::Developer(m) => m.content.push_str(delta),
-            Message::System(m) => m.content.push_str(delta),
-            Message::Reasoning(m) => m.content.push_str(delta),
-            Message::Assistant(m) => m.content.get_or_insert_default().push_str(delta),
-            Message::User(UserMessage { content, .. }) | Message::Tool(ToolMessage { content, .. }) => match content {
-                MessageContent::Text(text) => text.push_str(delta),
-                MessageContent::Parts(_) => *content = delta.into(),
-            },
-            Message::Activity(_) => return,
-        }
-        merge(message.metadata_mut(), metadata);
     }
 
     pub(super) fn annotate(&mut self, id: &MessageId, metadata: Option<&JsonObject>) {

@@ -6,9 +6,11 @@
 
 mod messages;
 mod snapshot;
+mod tail;
 
 use serde_json::Value;
 
+use self::tail::Tail;
 use super::EventSink;
 use crate::protocol::{
     Event, JsonObject, Message, MessageId, Metadata, RunAgentInput,
@@ -30,18 +32,19 @@ use crate::protocol::{
 /// }
 /// assert_eq!(transcript.messages().len(), 2);
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Transcript {
     messages: Vec<Message>,
-    state: Value,
     /// Where the last message was found. A stream mostly continues what it has just continued.
     last: usize,
+    state: Value,
+    tail: Tail,
 }
 
 impl Transcript {
     /// A conversation as it stands.
     pub fn new(messages: Vec<Message>, state: Value) -> Self {
-        Self { messages, state, last: 0 }
+        Self { messages, last: 0, state, tail: Tail::default() }
     }
 
     /// The conversation that a run starts from.
@@ -50,7 +53,8 @@ impl Transcript {
     }
 
     /// The messages, in order.
-    pub fn messages(&self) -> &[Message] {
+    pub fn messages(&mut self) -> &[Message] {
+        self.settle();
         &self.messages
     }
 
@@ -60,7 +64,8 @@ impl Transcript {
     }
 
     /// Takes the conversation apart.
-    pub fn into_parts(self) -> (Vec<Message>, Value) {
+    pub fn into_parts(mut self) -> (Vec<Message>, Value) {
+        self.settle();
         (self.messages, self.state)
     }
 
@@ -68,6 +73,9 @@ impl Transcript {
     /// everything as it was.
     pub fn apply(&mut self, event: &Event) {
         let metadata = event.base().metadata();
+        if !matches!(event, Event::TextMessageContent(_) | Event::ReasoningMessageContent(_)) {
+            self.settle();
+        }
         match event {
             Event::TextMessageStart(e) => self.start_text(e, metadata),
             Event::TextMessageContent(e) => self.append(&e.message_id, &e.delta, metadata),
