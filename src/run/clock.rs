@@ -40,12 +40,14 @@ pub(super) struct Clock {
     /// Whether there were events since the time was last looked at.
     stale: bool,
     alarm: Option<Pin<Box<Sleep>>>,
+    /// When the alarm wakes the task that polled last.
+    armed: Option<Instant>,
 }
 
 impl Clock {
     pub(super) fn start(limits: RunLimits) -> Self {
         let now = Instant::now();
-        Self { limits, started: now, last_event: now, last_sign: now, stale: false, alarm: None }
+        Self { limits, started: now, last_event: now, last_sign: now, stale: false, alarm: None, armed: None }
     }
 
     pub(super) fn elapsed(&self) -> Duration {
@@ -62,17 +64,23 @@ impl Clock {
         self.limits.max.is_some_and(|max| self.started.elapsed() >= max)
     }
 
-    /// Waits for the next deadline. Call it while there is nothing else to do.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Due> {
+    /// Waits for the next deadline. Call it while there is nothing else to do; `same_task` is whether it was last
+    /// called from the same one, which the alarm then knows already.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, same_task: bool) -> Poll<Due> {
         if self.stale {
             self.stale = false;
             self.last_event = Instant::now();
             self.last_sign = self.last_event;
+            if same_task && self.armed.is_some_and(|at| self.last_event < at) {
+                return Poll::Pending;
+            }
         }
+        self.armed = None;
         loop {
             let Some(next) = self.next() else { return Poll::Pending };
             let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
             if alarm.as_mut().poll(cx).is_pending() {
+                self.armed = Some(alarm.deadline());
                 return Poll::Pending;
             }
             let now = Instant::now();

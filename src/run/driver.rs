@@ -10,7 +10,7 @@ use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
 };
 
 use futures::stream::{self, Stream, StreamExt as _};
@@ -50,15 +50,17 @@ pub enum Progress {
 /// One run. Poll it with [`poll_progress`](Drive::poll_progress), or read it as a stream with
 /// [`into_events`](Self::into_events). Dropping it stops the agent.
 pub struct Run {
+    span: tracing::Span,
     stage: Stage,
+    lease: Lease,
+    /// Of the task that is woken when the run is to stop, or an alarm is due. It is asked for once, not at every event.
+    waker: Option<Waker>,
+    clock: Clock,
+    events: u64,
+    until_look: u32,
     guard: Guard,
     cx: RunContext,
     parent_run_id: Option<RunId>,
-    clock: Clock,
-    lease: Lease,
-    span: tracing::Span,
-    until_look: u32,
-    events: u64,
     _slot: Slot,
 }
 
@@ -104,6 +106,7 @@ impl Run {
             cx,
             clock: Clock::start(limits),
             lease,
+            waker: None,
             span,
             until_look: EVENTS_PER_LOOK,
             events: 0,
@@ -246,10 +249,14 @@ impl Run {
 
     /// The agent has nothing for now.
     fn pause(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        if let Some(stop) = self.lease.control.poll_requested(cx) {
-            return self.end(stop.into(), sink);
+        let same_task = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+        if !same_task {
+            if let Some(stop) = self.lease.control.poll_requested(cx) {
+                return self.end(stop.into(), sink);
+            }
+            self.waker = Some(cx.waker().clone());
         }
-        match ready!(self.clock.poll(cx)) {
+        match ready!(self.clock.poll(cx, same_task)) {
             Due::Heartbeat => Poll::Ready(Progress::Heartbeat),
             Due::TimeLimit => self.end(Ending::Cancelled("time limit"), sink),
             Due::IdleLimit => {

@@ -252,6 +252,34 @@ async fn a_cancelled_run_stops_its_agent_and_says_so() {
     assert_eq!(runner.live_runs(), 0);
 }
 
+/// Whoever drove it before is not there any more to be woken.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_moves_to_another_task_is_stopped_and_timed_there() {
+    let limits = RunLimits { max: Some(Duration::from_secs(600)), ..RunLimits::default() };
+    for cancels in [true, false] {
+        let (agent, stopped) = silent();
+        let mut run = start(&limited(agent, limits));
+        let (control, started) = (run.control(), Instant::now());
+        let begun = tokio::spawn(async move {
+            std::future::poll_fn(|cx| {
+                while run.poll_progress(cx, &mut Vec::new()).is_ready() {}
+                Poll::Ready(())
+            })
+            .await;
+            run
+        });
+        let there = tokio::spawn(play(begun.await.unwrap()));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if cancels {
+            control.cancel();
+        }
+        let events = there.await.unwrap();
+        assert_eq!(started.elapsed().as_secs(), if cancels { 1 } else { 600 });
+        assert_eq!(types(&events), ["TEXT_MESSAGE_END", "RUN_FINISHED"]);
+        assert!(stopped.load(Ordering::SeqCst));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn shutting_down_waits_for_runs_and_then_ends_each() {
     let (agent, stopped) = silent();
