@@ -5,17 +5,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The longest time from the beginning of a transaction to that of the next.
-const LONGEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_millis(25);
 
 /// A shorter one than this is none: too few would come.
 const SHORTEST: Duration = Duration::from_millis(5);
 
 /// How many have to come in the longest time to make it worth its while.
-const WORTH: f64 = 24.0;
+const WORTH: f64 = 12.0;
 
 /// How many runs there have to be for each millisecond of it. Clients that wait for one run before they ask for the
 /// next would come the more seldom, the longer they are let wait.
-const RUNS: f64 = 6.0;
+const RUNS: f64 = 12.0;
 
 /// How soon those who came are forgotten.
 const MEMORY: Duration = Duration::from_millis(200);
@@ -74,7 +74,7 @@ mod tests {
         let some = interval(300, 200);
         assert!(some > LONGEST / 4 && some < LONGEST / 2, "{some:?}");
         assert_eq!(interval(300, 1_000), LONGEST);
-        assert_eq!(interval(60, 1_000), Duration::from_millis(10));
+        assert_eq!(interval(120, 1_000), Duration::from_millis(10));
     }
 
     #[test]
