@@ -5,7 +5,6 @@
 //! interrupts, whatever happens to the server then.
 
 use std::{
-    num::NonZeroU64,
     sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
@@ -39,16 +38,17 @@ pub(super) enum Step {
 }
 
 pub(super) struct Recorded {
-    transcript: Transcript,
-    events: u64,
-    /// How many bytes of text the run may still add; none when it has added too much.
-    room: Option<NonZeroU64>,
-    terminal: Option<Box<Event>>,
     run: Run,
+    transcript: Transcript,
     /// The client gave no state, so it has to be told what the run starts from.
     announce_state: bool,
     /// The interrupts that stay open unless the run reports others.
     open_interrupts: Vec<Interrupt>,
+    terminal: Option<Event>,
+    events: u64,
+    /// How many bytes of text the run has added, and how many it may.
+    bytes: u64,
+    max_bytes: u64,
     pub(super) hold: Hold,
 }
 
@@ -70,8 +70,8 @@ impl Recorded {
         open_interrupts: Vec<Interrupt>,
         hold: Hold,
     ) -> Self {
-        let room = NonZeroU64::new(hold.threads.options.max_run_bytes.saturating_add(1));
-        Self { transcript, events: 0, room, terminal: None, run, announce_state, open_interrupts, hold }
+        let max_bytes = hold.threads.options.max_run_bytes;
+        Self { run, transcript, announce_state, open_interrupts, terminal: None, events: 0, bytes: 0, max_bytes, hold }
     }
 
     pub(super) fn run(&self) -> &Run {
@@ -90,11 +90,11 @@ impl Recorded {
             announce_state: &mut self.announce_state,
             terminal: &mut self.terminal,
             events: &mut self.events,
-            room: &mut self.room,
+            bytes: &mut self.bytes,
             sink,
         };
         let progress = ready!(self.run.poll_progress(cx, &mut recording));
-        if self.room.is_none() {
+        if self.bytes > self.max_bytes {
             self.stop(Stop::TooLong);
         }
         Poll::Ready(match progress {
@@ -106,7 +106,7 @@ impl Recorded {
 
     /// The terminal event, once there is one.
     pub(super) fn terminal(&self) -> Option<&Event> {
-        self.terminal.as_deref()
+        self.terminal.as_ref()
     }
 
     /// Stores how the run ended, together with the last events of its log. Gives the thread back when it is done,
@@ -114,10 +114,10 @@ impl Recorded {
     pub(super) fn commit(self, last: Option<Append>) -> BoxFuture<'static, Result<(), StoreError>> {
         let Self { run, transcript, terminal, events, hold, open_interrupts, .. } = self;
         let (messages, state) = transcript.into_parts();
-        let reported = terminal.as_deref().map(interrupts).unwrap_or_default();
+        let reported = terminal.as_ref().map(interrupts).unwrap_or_default();
         let interrupts = if reported.is_empty() { open_interrupts } else { reported.to_vec() };
         let content = ThreadContent { messages, state: Some(state), interrupts };
-        let end = run_end(terminal.as_deref(), events);
+        let end = run_end(terminal.as_ref(), events);
         let span = run.span().clone();
         let future = async move {
             let result = store_end(&*hold.threads.store, &hold.lease, &content, last.as_ref(), &end).await;
@@ -200,9 +200,9 @@ fn text(event: &Event) -> u64 {
 struct Recording<'a, S> {
     transcript: &'a mut Transcript,
     announce_state: &'a mut bool,
-    terminal: &'a mut Option<Box<Event>>,
+    terminal: &'a mut Option<Event>,
     events: &'a mut u64,
-    room: &'a mut Option<NonZeroU64>,
+    bytes: &'a mut u64,
     sink: &'a mut S,
 }
 
@@ -224,11 +224,10 @@ impl<S: EventSink> EventSink for Recording<'_, S> {
                 if !interrupts(event).is_empty() {
                     // So that whoever answers, perhaps another client, holds what the answer is about.
                     self.send_state();
-                    let messages = self.transcript.messages().to_vec();
-                    self.send(&MessagesSnapshot::new(messages).into());
+                    self.send(&MessagesSnapshot::new(self.transcript.messages().to_vec()).into());
                 }
                 *self.events += 1;
-                *self.terminal = Some(Box::new(event.clone()));
+                *self.terminal = Some(event.clone());
             }
             Event::RunStarted(_) => {
                 self.send(event);
@@ -237,7 +236,7 @@ impl<S: EventSink> EventSink for Recording<'_, S> {
                 }
             }
             _ => {
-                *self.room = self.room.and_then(|room| NonZeroU64::new(room.get().saturating_sub(text(event))));
+                *self.bytes += text(event);
                 self.transcript.apply(event);
                 self.send(event);
             }

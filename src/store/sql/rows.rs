@@ -1,7 +1,5 @@
 //! What the columns hold, as records and back.
 
-use std::cell::RefCell;
-
 use serde::de::DeserializeOwned;
 use sqlx::{Row as _, any::AnyRow};
 
@@ -13,9 +11,6 @@ use crate::{
     protocol::{RunId, ThreadId},
     store::{RunEnd, RunFailure, RunRecord, RunStatus, ThreadContent},
 };
-
-/// How much room for writing JSON is kept by each thread.
-const KEPT: usize = 64 * 1024;
 
 /// The columns of `agui_runs AS r` that [`run`] reads. A running run has as many events as its log.
 macro_rules! run_columns {
@@ -128,15 +123,7 @@ impl EndColumns {
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, Fault> {
-    thread_local!(static WRITTEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
-    // A text of its own would grow by copying itself, and cost more than what is written into it.
-    WRITTEN.with_borrow_mut(|written| {
-        written.clear();
-        serde_json::to_writer(&mut *written, value).map_err(Fault::unreadable)?;
-        let text = std::str::from_utf8(written).map(str::to_owned).map_err(Fault::unreadable);
-        written.shrink_to(KEPT);
-        text
-    })
+    serde_json::to_string(value).map_err(Fault::unreadable)
 }
 
 /// A document may be nested a little deeper than one that a client may send, for it has grown since, and was
