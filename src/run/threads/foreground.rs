@@ -31,7 +31,7 @@ pub struct ForegroundRun {
 }
 
 /// The run is not in a box of its own: with hundreds of streams each event finds the caches cold, and every pointer on
-/// the way to it costs as much as the event itself.
+/// the way to it is one more miss.
 #[allow(clippy::large_enum_variant, reason = "nearly all of them are the large one")]
 enum Stage {
     Running(Recorded),

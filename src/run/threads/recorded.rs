@@ -224,7 +224,8 @@ impl<S: EventSink> EventSink for Recording<'_, S> {
                 if !interrupts(event).is_empty() {
                     // So that whoever answers, perhaps another client, holds what the answer is about.
                     self.send_state();
-                    self.send(&MessagesSnapshot::new(self.transcript.messages().to_vec()).into());
+                    let messages = self.transcript.messages().to_vec();
+                    self.send(&MessagesSnapshot::new(messages).into());
                 }
                 *self.events += 1;
                 *self.terminal = Some(event.clone());
