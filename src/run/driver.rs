@@ -50,17 +50,17 @@ pub enum Progress {
 /// One run. Poll it with [`poll_progress`](Drive::poll_progress), or read it as a stream with
 /// [`into_events`](Self::into_events). Dropping it stops the agent.
 pub struct Run {
-    span: tracing::Span,
     stage: Stage,
-    lease: Lease,
-    /// Of the task that is woken when the run is to stop, or an alarm is due. It is asked for once, not at every event.
-    waker: Option<Waker>,
-    clock: Clock,
-    events: u64,
-    until_look: u32,
     guard: Guard,
     cx: RunContext,
     parent_run_id: Option<RunId>,
+    clock: Clock,
+    lease: Lease,
+    /// Of the task that the lease's control and the clock wake.
+    waker: Option<Waker>,
+    span: tracing::Span,
+    until_look: u32,
+    events: u64,
     _slot: Slot,
 }
 
@@ -249,6 +249,7 @@ impl Run {
 
     /// The agent has nothing for now.
     fn pause(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+        // The control keeps the waker until a stop is requested, and that is looked at before the agent is polled.
         let same_task = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
         if !same_task {
             if let Some(stop) = self.lease.control.poll_requested(cx) {

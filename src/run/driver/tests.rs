@@ -198,8 +198,9 @@ async fn an_agent_that_is_silent_for_too_long_has_failed() {
         event_stream(async_stream::try_stream! {
             let message = TextMessage::with_id("m");
             yield message.start();
-            for _ in 0..3 {
-                tokio::time::sleep(Duration::from_secs(100)).await;
+            // The second comes in the moment in which the first alarm after it is due.
+            for pause in [100, 120, 100] {
+                tokio::time::sleep(Duration::from_secs(pause)).await;
                 yield message.delta("x");
             }
             std::future::pending::<()>().await;
@@ -207,8 +208,9 @@ async fn an_agent_that_is_silent_for_too_long_has_failed() {
     };
     let limits = RunLimits { idle: Some(Duration::from_secs(120)), ..RunLimits::default() };
     let started = Instant::now();
-    let events = play(start(&limited(agent, limits))).await;
-    assert_eq!(started.elapsed().as_secs(), 300 + 120);
+    let playing = play(start(&limited(agent, limits)));
+    let events = tokio::time::timeout(Duration::from_secs(1_000), playing).await.expect("the silence is noticed");
+    assert_eq!(started.elapsed().as_secs(), 320 + 120);
     assert_eq!(types(&events[5..]), ENDED);
     assert_eq!(events[6]["code"], "agent_timeout");
 }
