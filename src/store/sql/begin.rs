@@ -122,11 +122,11 @@ pub(super) async fn begin(conn: &mut AnyConnection, dialect: Dialect, runs: &[&N
     let mut begun: Vec<(&NewRow, Taken)> = begun.collect();
     record(conn, dialect, &mut begun).await?;
     read(conn, dialect, &mut begun).await?;
-    let mut begun = begun.into_iter().peekable();
+    let mut begun: HashMap<&str, Taken> = begun.into_iter().map(|(run, taken)| (&*run.thread.key, taken)).collect();
     let mut answers = Vec::with_capacity(runs.len());
-    for run in runs.iter().copied() {
-        answers.push(match begun.next_if(|(begun, _)| std::ptr::eq(*begun, run)) {
-            Some((_, taken)) => run.begun(taken)?,
+    for run in runs {
+        answers.push(match begun.remove(&*run.thread.key) {
+            Some(taken) => run.begun(taken)?,
             None => busy(conn, run, dialect == Dialect::Postgres).await?,
         });
     }
@@ -163,9 +163,9 @@ async fn take(conn: &mut AnyConnection, dialect: Dialect, runs: &[&NewRow]) -> R
 /// Records the runs as running, in place of ended ones of the same name.
 async fn record(conn: &mut AnyConnection, dialect: Dialect, runs: &mut [(&NewRow, Taken)]) -> Result<(), Fault> {
     for these in runs.chunks_mut(MOST) {
-        let numbers = insert(conn, dialect, these).await?;
-        for one in these.chunks_mut(1) {
-            let [(run, taken)] = one else { continue };
+        let named: Vec<_> = these.iter().map(|(run, taken)| (*run, taken.thread)).collect();
+        let numbers = insert(conn, dialect, &named).await?;
+        for (run, taken) in these {
             taken.run_number = numbers.get(&taken.thread).copied();
             if taken.run_number.is_some() {
                 continue;
@@ -173,7 +173,7 @@ async fn record(conn: &mut AnyConnection, dialect: Dialect, runs: &mut [(&NewRow
             taken.replaced = true;
             let ended = sqlx::query(REPLACE).bind(taken.thread).bind(&run.name.key).fetch_one(&mut *conn).await?;
             sqlx::query(REPLACE_LOG).bind(ended.try_get::<i64, _>(0)?).execute(&mut *conn).await?;
-            one[0].1.run_number = insert(conn, dialect, one).await?.into_values().next();
+            taken.run_number = insert(conn, dialect, &[(run, taken.thread)]).await?.into_values().next();
         }
     }
     Ok(())
@@ -183,11 +183,11 @@ async fn record(conn: &mut AnyConnection, dialect: Dialect, runs: &mut [(&NewRow
 async fn insert(
     conn: &mut AnyConnection,
     dialect: Dialect,
-    runs: &[(&NewRow, Taken)],
+    runs: &[(&NewRow, i64)],
 ) -> Result<HashMap<i64, i64>, Fault> {
     let mut insert = RECORD.query(dialect, runs.len());
-    for (run, taken) in runs {
-        insert = insert.bind(taken.thread).bind(&run.name.key).bind(run.name.full.as_ref());
+    for (run, thread) in runs {
+        insert = insert.bind(*thread).bind(&run.name.key).bind(run.name.full.as_ref());
         insert = insert.bind(&run.agent).bind(i64::from(run.run.detached)).bind(run.run.now);
     }
     let numbers = RECORD.filled(insert, runs.len()).fetch_all(conn).await?;

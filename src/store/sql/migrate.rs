@@ -53,7 +53,7 @@ async fn apply(conn: &mut AnyConnection, dialect: Dialect, known: i64) -> sqlx::
     Ok(found)
 }
 
-/// What Postgres calls differently. Keys compare byte by byte: its own order of texts changes with the system's
+/// What Postgres calls differently, and what it alone needs. Keys compare byte by byte: its own order of texts changes with the system's
 /// libraries, and an index that was sorted by the old one is then out of order.
 fn translated(text: &str, dialect: Dialect) -> String {
     match dialect {
