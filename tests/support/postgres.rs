@@ -3,9 +3,7 @@
 //! A shell holds the server by the end of a pipe: when this process ends, however it does, the pipe closes, and
 //! the shell stops the server and removes its files. It takes no other signal: one that ends the tests may be
 //! for their whole process group. Postgres does not run as root; then `setpriv` makes it somebody else.
-//!
-//! Every test crate compiles this module for itself and uses a part of it.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "every test crate compiles this module for itself and uses a part of it")]
 
 use std::{
     fs,

@@ -2,7 +2,7 @@
 //!
 //! Answers are given in the order in which they were scripted, one a request; a request that nothing was scripted for
 //! is answered by 418, which no client takes for an answer or tries again.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "every test crate compiles this module for itself and uses a part of it")]
 
 use std::{
     collections::VecDeque,
