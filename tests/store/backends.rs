@@ -10,7 +10,7 @@ use agui_server::{
 };
 use tempfile::TempDir;
 
-use crate::postgres::Postgres;
+use crate::{foreground::Foreground, postgres::Postgres};
 
 pub(crate) type Shared = Arc<dyn Store>;
 
@@ -23,6 +23,10 @@ pub(crate) struct Backend {
 impl Backend {
     pub(crate) fn store(&self) -> Shared {
         self.store.clone()
+    }
+
+    fn foreground(self) -> Self {
+        Self { store: Arc::new(Foreground(self.store)), ..self }
     }
 }
 
@@ -39,6 +43,14 @@ pub(crate) async fn sqlite() -> Option<Backend> {
 pub(crate) async fn postgres() -> Option<Backend> {
     let url = Postgres::shared()?.database("contract").await;
     Some(Backend { store: Arc::new(Sql::postgres(&url).await.unwrap()), _folder: None })
+}
+
+pub(crate) async fn sqlite_foreground() -> Option<Backend> {
+    sqlite().await.map(Backend::foreground)
+}
+
+pub(crate) async fn postgres_foreground() -> Option<Backend> {
+    postgres().await.map(Backend::foreground)
 }
 
 // --- Short ways to say it -------------------------------------------------------------------------

@@ -8,11 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agui_server::store::{OpenError, Retention, Sql, Store as _, StoreError};
+use agui_server::store::{NewRun, OpenError, Retention, Sql, Store as _, StoreError};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::tempdir;
 
-use crate::backends::{NOW, Shared, at, batch, begun, ended_at, ended_run, events, lease, log, new_run, said};
+use crate::backends::{NOW, Shared, at, batch, begun, ended_at, ended_run, events, finish, lease, log, new_run, said};
 
 async fn open(path: &Path) -> Shared {
     Arc::new(Sql::sqlite(path).await.unwrap())
@@ -54,6 +54,24 @@ async fn everything_is_there_when_it_is_opened_again() {
     assert!(store.take_over(&running, "now", NOW, NOW + 1).await.unwrap().is_some());
     drop(store);
     assert_eq!(quick_check(&path).await, "ok");
+}
+
+/// Also after one that was never recorded, for nobody ended it.
+#[tokio::test]
+async fn no_number_is_used_again_when_it_is_opened_again() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("threads.db");
+    let mut numbers = Vec::new();
+    for (thread, detached, ends) in [("a", true, true), ("b", false, true), ("c", false, false), ("d", true, false)] {
+        let store = open(&path).await;
+        let (lease, ..) = begun(&store, NewRun { detached, ..new_run(thread, "r") }).await;
+        numbers.push(lease.run_number);
+        if ends {
+            finish(&store, &lease, NOW).await;
+        }
+        store.delete(&"a".into()).await.unwrap();
+    }
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
 }
 
 /// What nobody can ask for any more takes no room.

@@ -8,12 +8,14 @@ mod backends;
 mod contract;
 mod crash;
 mod files;
+mod foreground;
 mod migrations;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod shared;
 
-/// Runs every test of the contract on every backend: `memory::begin::…`, `sqlite::begin::…`, and so on.
+/// Runs every test of the contract on every backend: `memory::begin::…`, `sqlite::begin::…`, and so on. Its runs
+/// outlive their connection; on a backend called `…_foreground` they do not.
 macro_rules! backends {
     ($($backend:ident),*) => { $(mod $backend { contract!($backend); })* };
 }
@@ -56,5 +58,15 @@ macro_rules! contract {
 }
 
 mod on {
-    backends!(memory, sqlite, postgres);
+    backends!(memory, sqlite, postgres, sqlite_foreground, postgres_foreground);
+}
+
+mod with_both_kinds_of_runs {
+    macro_rules! both {
+        ($($backend:ident),*) => { $(mod $backend { contract! { $backend
+            begin: a_run_outlives_its_connection_or_not;
+            finish: a_run_is_recorded_once;
+        } })* };
+    }
+    both!(memory, sqlite, postgres);
 }

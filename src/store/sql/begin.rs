@@ -3,6 +3,9 @@
 //! One statement decides: it makes the thread or takes its lease, and does neither when a run is running or the
 //! thread is somebody else's. Of several that begin at the same moment, in whatever processes, the
 //! first to lock the thread's row begins and the others find it busy.
+//!
+//! The thread's row then names the run. One that outlives its connection gets a row of its own at once, for its log
+//! refers to it; any other gets it when it has ended, and readers know (`runs_of_thread`).
 
 use std::collections::HashMap;
 
@@ -15,51 +18,54 @@ use super::{
     group::{Done, Task},
     key::{self, Name},
     many::{MOST, Many},
-    rows::{self, run_columns},
+    read::RUN,
+    rows,
 };
 use crate::store::{Begin, Lease, NewRun, RunRecord, RunStatus, StoreError, Thread, ThreadContent};
 
 static TAKE: Many = Many::new(
-    "WITH v (thread_key, thread_id, owner_key, owner_id, agent, token, run_key, run_id, holder, lease_until, now) \
-     AS (VALUES ",
-    "(?, ?, ?, ?, ?, #, ?, ?, ?, #, #)",
-    ") INSERT INTO agui_threads AS t (thread_key, thread_id, owner_key, owner_id, agent, token, run_key, run_id, \
-        holder, lease_until, cancel, version, open_interrupts, created_at, updated_at) \
-     SELECT v.thread_key, v.thread_id, v.owner_key, v.owner_id, v.agent, v.token, v.run_key, v.run_id, \
-        v.holder, v.lease_until, 0, 0, 0, v.now, v.now FROM v WHERE v.thread_key IS NOT NULL \
+    "WITH v (thread_key, thread_id, owner_key, owner_id, agent, token, run_number, run_key, run_id, recorded, \
+        holder, lease_until, now) AS (VALUES ",
+    "(?, ?, ?, ?, ?, #, #, ?, ?, #, ?, #, #)",
+    ") INSERT [OR FAIL ]INTO agui_threads AS t (thread_key, thread_id, owner_key, owner_id, agent, token, \
+        run_number, run_key, run_id, run_started_at, run_recorded, holder, lease_until, cancel, version, \
+        open_interrupts, created_at, updated_at) \
+     SELECT v.thread_key, v.thread_id, v.owner_key, v.owner_id, v.agent, v.token, \
+        {COALESCE(}v.run_number{, nextval(pg_get_serial_sequence('agui_runs', 'run_number')))}, v.run_key, \
+        v.run_id, v.now, v.recorded, v.holder, v.lease_until, 0, 0, 0, v.now, v.now \
+     FROM v WHERE v.thread_key IS NOT NULL \
      ON CONFLICT (thread_key) DO UPDATE SET \
-        agent = excluded.agent, token = t.token + 1, run_key = excluded.run_key, \
-        run_id = excluded.run_id, holder = excluded.holder, lease_until = excluded.lease_until, cancel = 0, \
-        updated_at = excluded.updated_at \
+        agent = excluded.agent, token = t.token + 1, run_number = excluded.run_number, run_key = excluded.run_key, \
+        run_id = excluded.run_id, run_started_at = excluded.run_started_at, run_recorded = excluded.run_recorded, \
+        holder = excluded.holder, lease_until = excluded.lease_until, cancel = 0, updated_at = excluded.updated_at \
      WHERE t.holder IS NULL AND t.owner_key = excluded.owner_key \
-     RETURNING thread_key, thread_number, token, version, created_at",
+     RETURNING thread_key, thread_number, token, version, created_at, run_number",
 );
 
 static RECORD: Many = Many::new(
-    "WITH v (thread_number, run_key, run_id, agent, detached, started_at) AS (VALUES ",
-    "(#, ?, ?, ?, #, #)",
-    ") INSERT INTO agui_runs (thread_number, run_key, run_id, agent, detached, status, started_at, events, has_log) \
-     SELECT v.thread_number, v.run_key, v.run_id, v.agent, v.detached, 'running', v.started_at, 0, 0 \
-     FROM v WHERE v.thread_number IS NOT NULL \
-     ON CONFLICT (thread_number, run_key) DO NOTHING RETURNING thread_number, run_number",
+    "WITH v (run_number, thread_number, run_key, run_id, agent, started_at) AS (VALUES ",
+    "(#, #, ?, ?, ?, #)",
+    ") INSERT [OR FAIL ]INTO agui_runs (run_number, thread_number, run_key, run_id, agent, detached, status, \
+        started_at, events, has_log) \
+     SELECT v.run_number, v.thread_number, v.run_key, v.run_id, v.agent, 1, 'running', v.started_at, 0, 0 \
+     FROM v WHERE v.run_number IS NOT NULL",
 );
 
-static CONTENT: Many = Many::new(
-    "SELECT thread_number, messages, state, interrupts FROM agui_contents WHERE thread_number IN (",
+/// What threads hold, and the ended runs of the names of those that they were taken for.
+static BEFORE: Many = Many::new(
+    "SELECT t.thread_number, c.messages, c.state, c.interrupts, r.run_number AS replaced FROM agui_threads AS t \
+     LEFT JOIN agui_contents AS c ON c.thread_number = t.thread_number \
+     LEFT JOIN agui_runs AS r ON r.thread_number = t.thread_number AND r.run_key = t.run_key \
+     WHERE t.thread_number IN (",
     "#",
     ")",
 );
 
-const REPLACE: &str = "DELETE FROM agui_runs WHERE thread_number = $1 AND run_key = $2 RETURNING run_number";
+const REPLACE: &str = "DELETE FROM agui_runs WHERE run_number = $1";
 
 const REPLACE_LOG: &str = "DELETE FROM agui_log WHERE run_number = $1";
 
-const BUSY: &str = concat!(
-    "SELECT t.owner_key, t.token, t.holder, t.lease_until, ",
-    run_columns!(),
-    " FROM agui_threads AS t JOIN agui_runs AS r ON r.thread_number = t.thread_number AND r.run_key = t.run_key \
-     WHERE t.thread_key = $1"
-);
+const BUSY: &str = "SELECT owner_key, token, holder, lease_until, run_key FROM agui_threads WHERE thread_key = $1";
 
 /// The first token of a new thread. A thread that was deleted and made again must not know the leases of its
 /// former life, and nothing remembers them: so threads begin anywhere, with room for as many runs as can be.
@@ -79,10 +85,12 @@ pub(super) struct NewRow {
     agent: String,
     /// The token of the lease, if the thread is new.
     first: i64,
+    /// The run's number, if it is this process that numbers them.
+    number: Option<i64>,
 }
 
 impl NewRow {
-    fn new(run: &NewRun) -> Self {
+    fn new(run: &NewRun, number: Option<i64>) -> Self {
         Self {
             thread: Name::new(&run.thread_id),
             owner: Name::owner(run.owner.as_deref()),
@@ -90,6 +98,7 @@ impl NewRow {
             holder: key::key(&run.holder).into_owned(),
             agent: key::text(&run.agent),
             first: first_token(),
+            number,
             run: run.clone(),
         }
     }
@@ -101,14 +110,14 @@ struct Taken {
     token: i64,
     version: i64,
     created_at: i64,
-    run_number: Option<i64>,
-    replaced: bool,
+    run_number: i64,
+    replaced: Option<i64>,
     content: ThreadContent,
 }
 
 impl Sql {
     pub(super) async fn begin_run(&self, run: &NewRun) -> Result<Begin, StoreError> {
-        match self.together(Task::Begin(NewRow::new(run))).await? {
+        match self.together(|| Ok(Task::Begin(NewRow::new(run, self.next_number())))).await? {
             Done::Begin(begin) => Ok(*begin),
             Done::Saved | Done::Ended => Err(Fault::unreadable("a run was written, not begun").into()),
         }
@@ -116,12 +125,12 @@ impl Sql {
 }
 
 /// Begins all that can be begun, each on another thread.
-pub(super) async fn begin(conn: &mut AnyConnection, dialect: Dialect, runs: &[&NewRow]) -> Result<Vec<Begin>, Fault> {
+pub(super) async fn begin(conn: &mut AnyConnection, dialect: Dialect, runs: &[NewRow]) -> Result<Vec<Begin>, Fault> {
     let mut taken = take(conn, dialect, runs).await?;
-    let begun = runs.iter().filter_map(|run| Some((*run, taken.remove(&run.thread.key)?)));
+    let begun = runs.iter().filter_map(|run| Some((run, taken.remove(&run.thread.key)?)));
     let mut begun: Vec<(&NewRow, Taken)> = begun.collect();
-    record(conn, dialect, &mut begun).await?;
     read(conn, dialect, &mut begun).await?;
+    record(conn, dialect, &begun).await?;
     let mut begun: HashMap<&str, Taken> = begun.into_iter().map(|(run, taken)| (&*run.thread.key, taken)).collect();
     let mut answers = Vec::with_capacity(runs.len());
     for run in runs {
@@ -134,15 +143,15 @@ pub(super) async fn begin(conn: &mut AnyConnection, dialect: Dialect, runs: &[&N
 }
 
 /// By thread, the leases that were to be had.
-async fn take(conn: &mut AnyConnection, dialect: Dialect, runs: &[&NewRow]) -> Result<HashMap<String, Taken>, Fault> {
+async fn take(conn: &mut AnyConnection, dialect: Dialect, runs: &[NewRow]) -> Result<HashMap<String, Taken>, Fault> {
     let mut all = HashMap::with_capacity(runs.len());
     for these in runs.chunks(MOST) {
         let mut take = TAKE.query(dialect, these.len());
         for row in these {
             take = take.bind(&row.thread.key).bind(row.thread.full.as_ref());
             take = take.bind(&row.owner.key).bind(row.owner.full.as_ref()).bind(&row.agent).bind(row.first);
-            take = take.bind(&row.name.key).bind(row.name.full.as_ref()).bind(&row.holder);
-            take = take.bind(row.run.until).bind(row.run.now);
+            take = take.bind(row.number).bind(&row.name.key).bind(row.name.full.as_ref());
+            take = take.bind(i64::from(row.run.detached)).bind(&row.holder).bind(row.run.until).bind(row.run.now);
         }
         for row in TAKE.filled(take, these.len()).fetch_all(&mut *conn).await? {
             let taken = Taken {
@@ -150,8 +159,8 @@ async fn take(conn: &mut AnyConnection, dialect: Dialect, runs: &[&NewRow]) -> R
                 token: row.try_get(2)?,
                 version: row.try_get(3)?,
                 created_at: row.try_get(4)?,
-                run_number: None,
-                replaced: false,
+                run_number: row.try_get(5)?,
+                replaced: None,
                 content: ThreadContent::default(),
             };
             all.insert(row.try_get(0)?, taken);
@@ -160,50 +169,35 @@ async fn take(conn: &mut AnyConnection, dialect: Dialect, runs: &[&NewRow]) -> R
     Ok(all)
 }
 
-/// Records the runs as running, in place of ended ones of the same name.
-async fn record(conn: &mut AnyConnection, dialect: Dialect, runs: &mut [(&NewRow, Taken)]) -> Result<(), Fault> {
-    for these in runs.chunks_mut(MOST) {
-        let named: Vec<_> = these.iter().map(|(run, taken)| (*run, taken.thread)).collect();
-        let numbers = insert(conn, dialect, &named).await?;
+/// Removes ended runs of the same names, and records those that have a log.
+async fn record(conn: &mut AnyConnection, dialect: Dialect, runs: &[(&NewRow, Taken)]) -> Result<(), Fault> {
+    for replaced in runs.iter().filter_map(|(_, taken)| taken.replaced) {
+        sqlx::query(REPLACE).bind(replaced).execute(&mut *conn).await?;
+        sqlx::query(REPLACE_LOG).bind(replaced).execute(&mut *conn).await?;
+    }
+    let detached: Vec<_> = runs.iter().filter(|(run, _)| run.run.detached).collect();
+    for these in detached.chunks(MOST) {
+        let mut insert = RECORD.query(dialect, these.len());
         for (run, taken) in these {
-            taken.run_number = numbers.get(&taken.thread).copied();
-            if taken.run_number.is_some() {
-                continue;
-            }
-            taken.replaced = true;
-            let ended = sqlx::query(REPLACE).bind(taken.thread).bind(&run.name.key).fetch_one(&mut *conn).await?;
-            sqlx::query(REPLACE_LOG).bind(ended.try_get::<i64, _>(0)?).execute(&mut *conn).await?;
-            taken.run_number = insert(conn, dialect, &[(run, taken.thread)]).await?.into_values().next();
+            insert = insert.bind(taken.run_number).bind(taken.thread).bind(&run.name.key);
+            insert = insert.bind(run.name.full.as_ref()).bind(&run.agent).bind(run.run.now);
         }
+        RECORD.filled(insert, these.len()).execute(&mut *conn).await?;
     }
     Ok(())
 }
 
-/// By thread, the numbers of the runs whose name was free.
-async fn insert(
-    conn: &mut AnyConnection,
-    dialect: Dialect,
-    runs: &[(&NewRow, i64)],
-) -> Result<HashMap<i64, i64>, Fault> {
-    let mut insert = RECORD.query(dialect, runs.len());
-    for (run, thread) in runs {
-        insert = insert.bind(*thread).bind(&run.name.key).bind(run.name.full.as_ref());
-        insert = insert.bind(&run.agent).bind(i64::from(run.run.detached)).bind(run.run.now);
-    }
-    let numbers = RECORD.filled(insert, runs.len()).fetch_all(conn).await?;
-    numbers.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
-}
-
-/// What the threads hold. One that was just made has no content.
+/// What there was before. A thread that was just made has neither content nor runs.
 async fn read(conn: &mut AnyConnection, dialect: Dialect, runs: &mut [(&NewRow, Taken)]) -> Result<(), Fault> {
     let old = runs.iter_mut().filter(|(run, taken)| taken.token != run.first);
     let mut old: HashMap<i64, &mut Taken> = old.map(|(_, taken)| (taken.thread, taken)).collect();
     let threads: Vec<i64> = old.keys().copied().collect();
     for these in threads.chunks(MOST) {
-        let read = these.iter().fold(CONTENT.query(dialect, these.len()), |read, thread| read.bind(*thread));
-        for row in CONTENT.filled(read, these.len()).fetch_all(&mut *conn).await? {
+        let read = these.iter().fold(BEFORE.query(dialect, these.len()), |read, thread| read.bind(*thread));
+        for row in BEFORE.filled(read, these.len()).fetch_all(&mut *conn).await? {
             if let Some(taken) = old.get_mut(&row.try_get("thread_number")?) {
                 taken.content = rows::content(&row)?;
+                taken.replaced = row.try_get("replaced")?;
             }
         }
     }
@@ -214,11 +208,10 @@ impl NewRow {
     fn begun(&self, taken: Taken) -> Result<Begin, Fault> {
         let Taken { token, version, created_at, run_number, replaced, content, .. } = taken;
         let NewRun { thread_id, run_id, owner, agent, now, .. } = self.run.clone();
-        let run_number = run_number.ok_or_else(|| Fault::unreadable("a run was not recorded"))?;
         let lease = Lease { thread_id: thread_id.clone(), run_id: run_id.clone(), run_number, token };
         let active_run = Some(run_id);
         let thread = Thread { id: thread_id, owner, agent, content, active_run, version, created_at, updated_at: now };
-        Ok(Begin::Begun { lease, thread, replaced })
+        Ok(Begin::Begun { lease, thread, replaced: replaced.is_some() })
     }
 }
 
@@ -228,11 +221,12 @@ async fn busy(
     NewRow { run, thread, owner, holder, .. }: &NewRow,
     shared: bool,
 ) -> Result<Begin, Fault> {
-    let row = sqlx::query(BUSY).bind(&thread.key).fetch_one(conn).await?;
+    let row = sqlx::query(BUSY).bind(&thread.key).fetch_one(&mut *conn).await?;
     if row.try_get::<&str, _>("owner_key")? != owner.key {
         return Ok(Begin::NotYours);
     }
-    let active: RunRecord = rows::run(&row, &run.thread_id)?;
+    let active = sqlx::query(RUN).bind(&thread.key).bind(row.try_get::<&str, _>("run_key")?).fetch_one(conn).await?;
+    let active: RunRecord = rows::run(&active, &run.thread_id)?;
     let held_by: Option<&str> = row.try_get("holder")?;
     let until: Option<i64> = row.try_get("lease_until")?;
     if held_by.is_none() || active.status != RunStatus::Running {

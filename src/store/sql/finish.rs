@@ -1,5 +1,7 @@
 //! Writes a thread's content, and ends a run.
 
+use std::mem;
+
 use sqlx::AnyConnection;
 
 use super::{
@@ -16,15 +18,16 @@ use crate::store::{Append, Lease, RunEnd, StoreError, ThreadContent};
 static SAVE: Many = Many::new(
     "WITH v (thread_key, token, open_interrupts) AS (VALUES ",
     "(?, #, #)",
-    ") UPDATE agui_threads SET version = version + 1, open_interrupts = v.open_interrupts FROM v \
+    ") UPDATE [OR FAIL ]agui_threads SET version = version + 1, open_interrupts = v.open_interrupts FROM v \
      WHERE agui_threads.thread_key = v.thread_key AND agui_threads.token = v.token AND holder IS NOT NULL",
 );
 
 static RELEASE: Many = Many::new(
     "WITH v (thread_key, token, at, more, open_interrupts) AS (VALUES ",
     "(?, #, #, #, #)",
-    ") UPDATE agui_threads SET holder = NULL, lease_until = NULL, cancel = 0, updated_at = v.at, \
-        version = version + v.more, open_interrupts = COALESCE(v.open_interrupts, agui_threads.open_interrupts) \
+    ") UPDATE [OR FAIL ]agui_threads SET holder = NULL, lease_until = NULL, cancel = 0, run_recorded = 1, \
+        updated_at = v.at, version = version + v.more, \
+        open_interrupts = COALESCE(v.open_interrupts, agui_threads.open_interrupts) \
      FROM v WHERE agui_threads.thread_key = v.thread_key AND agui_threads.token = v.token AND holder IS NOT NULL",
 );
 
@@ -32,29 +35,36 @@ static RELEASE: Many = Many::new(
 static CONTENT: Many = Many::new(
     "WITH v (thread_key, messages, state, interrupts) AS (VALUES ",
     "(?, ?, ?, ?)",
-    ") INSERT INTO agui_contents (thread_number, messages, state, interrupts) \
+    ") INSERT [OR FAIL ]INTO agui_contents (thread_number, messages, state, interrupts) \
      SELECT (SELECT t.thread_number FROM agui_threads AS t WHERE t.thread_key = v.thread_key), \
         v.messages, v.state, v.interrupts FROM v WHERE v.thread_key IS NOT NULL \
      ON CONFLICT (thread_number) DO UPDATE SET \
         messages = excluded.messages, state = excluded.state, interrupts = excluded.interrupts",
 );
 
+/// Records the run, or how it ended if it is recorded already.
 static END: Many = Many::new(
-    "WITH v (run_number, status, ended_at, end_token, events, usage, failure) AS (VALUES ",
-    "(#, ?, #, #, #, ?, ?)",
-    ") UPDATE agui_runs SET status = v.status, ended_at = v.ended_at, end_token = v.end_token, events = v.events, \
-        usage = v.usage, failure = v.failure, has_log = CASE WHEN EXISTS (SELECT 1 FROM agui_log AS l \
-        WHERE l.run_number = agui_runs.run_number) THEN 1 ELSE 0 END \
-     FROM v WHERE agui_runs.run_number = v.run_number",
+    "WITH v (thread_key, run_number, status, ended_at, end_token, events, usage, failure) AS (VALUES ",
+    "(?, #, ?, #, #, #, ?, ?)",
+    ") INSERT [OR FAIL ]INTO agui_runs AS r (run_number, thread_number, run_key, run_id, agent, detached, status, \
+        started_at, ended_at, end_token, events, usage, failure, has_log) \
+     SELECT v.run_number, t.thread_number, t.run_key, t.run_id, t.agent, 0, v.status, t.run_started_at, \
+        v.ended_at, v.end_token, v.events, v.usage, v.failure, \
+        CASE WHEN EXISTS (SELECT 1 FROM agui_log AS l WHERE l.run_number = v.run_number) THEN 1 ELSE 0 END \
+     FROM v JOIN agui_threads AS t ON t.thread_key = v.thread_key WHERE v.thread_key IS NOT NULL \
+     ON CONFLICT (run_number) DO UPDATE SET status = excluded.status, ended_at = excluded.ended_at, \
+        end_token = excluded.end_token, events = excluded.events, usage = excluded.usage, \
+        failure = excluded.failure, has_log = excluded.has_log",
 );
 
 /// The thread's row is locked, and its lease was there: nothing more to compare.
 static LAST: Many = Many::new(
     "WITH v (run_number, first_event, last_event, bytes, body) AS (VALUES ",
     "(#, #, #, #, ?)",
-    ") INSERT INTO agui_log (run_number, first_event, last_event, bytes, body) \
+    ") INSERT [OR FAIL ]INTO agui_log (run_number, first_event, last_event, bytes, body) \
      SELECT v.run_number, v.first_event, v.last_event, v.bytes, v.body FROM v \
-     WHERE v.run_number IS NOT NULL AND NOT EXISTS (SELECT 1 FROM agui_log AS l WHERE l.run_number = v.run_number AND l.last_event >= v.last_event) \
+     WHERE v.run_number IS NOT NULL AND NOT EXISTS (SELECT 1 FROM agui_log AS l \
+        WHERE l.run_number = v.run_number AND l.last_event >= v.last_event) \
      ON CONFLICT DO NOTHING",
 );
 
@@ -95,7 +105,7 @@ impl Write {
 
 impl Sql {
     pub(super) async fn save_content(&self, lease: &Lease, content: &ThreadContent) -> Result<(), StoreError> {
-        self.together(Task::Write(Write::new(lease, Some(content))?)).await.map(|_: Done| ())
+        self.together(|| Ok(Task::Write(Write::new(lease, Some(content))?))).await.map(|_: Done| ())
     }
 
     pub(super) async fn finish_run(
@@ -105,47 +115,52 @@ impl Sql {
         last: Option<&Append>,
         end: &RunEnd,
     ) -> Result<(), StoreError> {
-        let last = last.map(Batch::new).transpose()?.filter(|last| !last.is_empty());
-        let write = Write { end: Some(EndColumns::new(end)?), last, ..Write::new(lease, content)? };
-        self.together(Task::Write(write)).await.map(|_: Done| ())
+        let make = || {
+            let last = last.map(Batch::new).transpose()?.filter(|last| !last.is_empty());
+            Ok(Task::Write(Write { end: Some(EndColumns::new(end)?), last, ..Write::new(lease, content)? }))
+        };
+        self.together(make).await.map(|_: Done| ())
     }
 }
 
 /// Writes all, or finds that one of several cannot be written.
-pub(super) async fn write(conn: &mut AnyConnection, dialect: Dialect, writes: &[&Write]) -> Result<(), Fault> {
+pub(super) async fn write(conn: &mut AnyConnection, dialect: Dialect, mut writes: Vec<Write>) -> Result<(), Fault> {
     let (ends, saves): (Vec<&Write>, Vec<&Write>) = writes.iter().partition(|write| write.end.is_some());
-    if !release(conn, dialect, &ends, writes.len() == 1).await? {
+    if !release(conn, dialect, &ends, ends.len() == 1 && saves.is_empty()).await? {
         // It has ended before, and there is nothing else to do.
         return Ok(());
     }
     save(conn, dialect, &saves).await?;
-    let lasts: Vec<_> = ends.iter().filter_map(|write| write.last.as_ref()).collect();
-    for these in lasts.chunks(MOST) {
+    let mut lasts: Vec<_> = writes.iter_mut().filter_map(|write| write.last.as_mut()).collect();
+    for these in lasts.chunks_mut(MOST) {
         let mut insert = LAST.query(dialect, these.len());
-        for last in these {
-            insert = insert.bind(last.run).bind(last.first).bind(last.last).bind(last.bytes).bind(&last.body);
+        for last in these.iter_mut() {
+            let body = mem::take(&mut last.body);
+            insert = insert.bind(last.run).bind(last.first).bind(last.last).bind(last.bytes).bind(body);
         }
         LAST.filled(insert, these.len()).execute(&mut *conn).await?;
     }
-    let records: Vec<_> = ends.iter().filter_map(|write| Some((write, write.end.as_ref()?))).collect();
+    let records: Vec<_> = writes.iter().filter_map(|write| Some((write, write.end.as_ref()?))).collect();
     for these in records.chunks(MOST) {
-        let mut update = END.query(dialect, these.len());
+        let mut insert = END.query(dialect, these.len());
         for (write, end) in these {
-            update = update.bind(write.run).bind(end.status).bind(end.at).bind(write.token);
-            update = update.bind(end.events).bind(end.usage.as_ref()).bind(end.failure.as_ref());
+            insert = insert.bind(&write.thread).bind(write.run).bind(end.status).bind(end.at).bind(write.token);
+            insert = insert.bind(end.events).bind(end.usage.as_ref()).bind(end.failure.as_ref());
         }
-        END.filled(update, these.len()).execute(&mut *conn).await?;
+        END.filled(insert, these.len()).execute(&mut *conn).await?;
     }
-    let contents: Vec<_> = writes.iter().filter_map(|write| Some((&write.thread, write.content.as_ref()?))).collect();
-    for these in contents.chunks(MOST) {
-        let mut replace = CONTENT.query(dialect, these.len());
+    let mut contents = writes.into_iter().filter_map(|write| Some((write.thread, write.content?)));
+    loop {
+        let these: Vec<_> = contents.by_ref().take(MOST).collect();
+        if these.is_empty() {
+            return Ok(());
+        }
+        let (count, mut replace) = (these.len(), CONTENT.query(dialect, these.len()));
         for (thread, content) in these {
-            replace = replace.bind(*thread).bind(&content.messages).bind(content.state.as_ref());
-            replace = replace.bind(&content.interrupts);
+            replace = replace.bind(thread).bind(content.messages).bind(content.state).bind(content.interrupts);
         }
-        CONTENT.filled(replace, these.len()).execute(&mut *conn).await?;
+        CONTENT.filled(replace, count).execute(&mut *conn).await?;
     }
-    Ok(())
 }
 
 /// Gives the leases back. `false` when the run, if it is alone, had been ended under its lease before.

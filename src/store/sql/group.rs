@@ -59,13 +59,29 @@ pub(super) struct Group(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
-    tasks: VecDeque<(Task, Answer)>,
+    tasks: VecDeque<Waiter>,
     /// Whether somebody is there who takes them.
     is_led: bool,
     pace: Pace,
 }
 
-type Answer = oneshot::Sender<Result<Done, StoreError>>;
+#[derive(Debug)]
+struct Waiter {
+    task: Task,
+    /// It goes by itself, for it did not succeed together with others.
+    is_alone: bool,
+    answer: Answer,
+}
+
+type Answer = oneshot::Sender<Result<Done, Refusal>>;
+
+/// Why something was not done.
+#[derive(Debug)]
+enum Refusal {
+    /// One of those that went together could not be done, and so none was. Who asked does so again, alone.
+    Together,
+    Error(StoreError),
+}
 
 impl Task {
     fn thread(&self) -> &str {
@@ -84,18 +100,27 @@ impl Task {
 }
 
 impl Sql {
-    /// Does what is asked for, whole or not at all.
-    pub(super) async fn together(&self, task: Task) -> Result<Done, StoreError> {
+    /// Does what is asked for, whole or not at all. The task is made anew if it has to be tried again: what it writes
+    /// is handed to the database, not copied.
+    pub(super) async fn together(&self, make: impl Fn() -> Result<Task, Fault>) -> Result<Done, StoreError> {
         if self.dialect == Dialect::Postgres {
+            let task = make()?;
             let done =
-                self.transact(move |conn| Box::pin(async move { perform(conn, Dialect::Postgres, &[task]).await }));
+                self.transact(move |conn| Box::pin(async move { perform(conn, Dialect::Postgres, vec![task]).await }));
             return done.await?.pop().ok_or_else(gone);
         }
-        let (answer, answered) = oneshot::channel();
-        if !self.group.join(task, answer) {
-            tokio::spawn(lead(Leader { group: self.group.clone(), has_left: false }, self.write.clone()));
+        let mut is_alone = false;
+        loop {
+            let (answer, answered) = oneshot::channel();
+            if !self.group.join(Waiter { task: make()?, is_alone, answer }) {
+                tokio::spawn(lead(Leader { group: self.group.clone(), has_left: false }, self.write.clone()));
+            }
+            match answered.await.unwrap_or_else(|_| Err(Refusal::Error(gone()))) {
+                Ok(done) => return Ok(done),
+                Err(Refusal::Error(error)) => return Err(error),
+                Err(Refusal::Together) => is_alone = true,
+            }
         }
-        answered.await.unwrap_or_else(|_| Err(gone()))
     }
 }
 
@@ -105,21 +130,21 @@ fn gone() -> StoreError {
 }
 
 impl Group {
-    fn count(&self, done: &[Result<Done, StoreError>]) {
-        let count = |which: fn(&Result<Done, StoreError>) -> bool| {
+    fn count(&self, done: &[Result<Done, Refusal>]) {
+        let count = |which: fn(&Result<Done, Refusal>) -> bool| {
             u32::try_from(done.iter().filter(|done| which(done)).count()).unwrap_or(u32::MAX)
         };
         let begun = count(|done| matches!(done, Ok(Done::Begin(begin)) if matches!(**begin, Begin::Begun { .. })));
         // Whoever has lost its lease does not come again either.
-        let ended = count(|done| matches!(done, Ok(Done::Ended) | Err(StoreError::LeaseLost)));
+        let ended = count(|done| matches!(done, Ok(Done::Ended) | Err(Refusal::Error(StoreError::LeaseLost))));
         let runs = &mut self.lock().pace.runs;
         *runs = runs.saturating_add(begun).saturating_sub(ended);
     }
 
     /// Has it done with the others. `false` when the one who asks has to see to it that somebody does it.
-    fn join(&self, task: Task, answer: Answer) -> bool {
+    fn join(&self, waiter: Waiter) -> bool {
         let mut waiting = self.lock();
-        waiting.tasks.push_back((task, answer));
+        waiting.tasks.push_back(waiter);
         mem::replace(&mut waiting.is_led, true)
     }
 
@@ -139,15 +164,17 @@ impl Leader {
     fn next(&mut self) -> (Vec<Task>, Vec<Answer>) {
         let mut waiting = self.group.lock();
         let (mut taken, mut bytes, mut threads) = ((Vec::new(), Vec::new()), 0, HashSet::new());
-        for (task, answer) in mem::take(&mut waiting.tasks) {
-            let is_first = threads.insert(task.thread().to_owned());
-            if is_first && taken.0.len() < TASKS && bytes < BYTES {
-                bytes += task.bytes();
-                taken.0.push(task);
-                taken.1.push(answer);
-            } else {
-                waiting.tasks.push_back((task, answer));
+        let mut is_full = false;
+        for waiter in mem::take(&mut waiting.tasks) {
+            let is_first = threads.insert(waiter.task.thread().to_owned());
+            if is_full || !is_first || (waiter.is_alone && !taken.0.is_empty()) {
+                waiting.tasks.push_back(waiter);
+                continue;
             }
+            bytes += waiter.task.bytes();
+            taken.0.push(waiter.task);
+            taken.1.push(waiter.answer);
+            is_full = waiter.is_alone || taken.0.len() == TASKS || bytes >= BYTES;
         }
         // Under the lock, so that nobody who comes now relies on a leader who leaves.
         self.has_left = taken.0.is_empty();
@@ -192,51 +219,40 @@ async fn lead(mut leader: Leader, pool: AnyPool) {
 }
 
 /// One transaction for all. If it fails for what one of them asked, each has one of its own.
-async fn commit(pool: &AnyPool, tasks: Vec<Task>) -> Vec<Result<Done, StoreError>> {
-    let tasks = Arc::new(tasks);
-    let error = match transact(pool, tasks.clone(), 0..tasks.len()).await {
+async fn commit(pool: &AnyPool, tasks: Vec<Task>) -> Vec<Result<Done, Refusal>> {
+    let count = tasks.len();
+    let work = transaction(Dialect::Sqlite, move |conn: &mut AnyConnection| {
+        Box::pin(async move { perform(conn, Dialect::Sqlite, tasks).await })
+    });
+    let error = match on_connection(pool, Dialect::Sqlite, work).await {
         Ok(done) => return done.into_iter().map(Ok).collect(),
         Err(fault) => StoreError::from(fault),
     };
-    if tasks.len() == 1 {
-        return vec![Err(error)];
+    if count == 1 {
+        return vec![Err(Refusal::Error(error))];
     }
-    if let StoreError::Unavailable(error) = error {
-        let error: Arc<dyn std::error::Error + Send + Sync> = error.into();
-        return tasks.iter().map(|_| Err(StoreError::Unavailable(Box::new(error.clone())))).collect();
-    }
-    let mut done = Vec::with_capacity(tasks.len());
-    for which in 0..tasks.len() {
-        let one = transact(pool, tasks.clone(), which..which + 1).await;
-        done.push(one.map_err(StoreError::from).and_then(|mut done| done.pop().ok_or_else(gone)));
-    }
-    done
-}
-
-async fn transact(pool: &AnyPool, tasks: Arc<Vec<Task>>, which: std::ops::Range<usize>) -> Result<Vec<Done>, Fault> {
-    let work = transaction(Dialect::Sqlite, move |conn: &mut AnyConnection| {
-        Box::pin(async move { perform(conn, Dialect::Sqlite, &tasks[which]).await })
-    });
-    on_connection(pool, Dialect::Sqlite, work).await
+    let StoreError::Unavailable(error) = error else { return (0..count).map(|_| Err(Refusal::Together)).collect() };
+    let error: Arc<dyn std::error::Error + Send + Sync> = error.into();
+    (0..count).map(|_| Err(Refusal::Error(StoreError::Unavailable(Box::new(error.clone()))))).collect()
 }
 
 /// All of it, each for another thread; answers in the same order.
-async fn perform(conn: &mut AnyConnection, dialect: Dialect, tasks: &[Task]) -> Result<Vec<Done>, Fault> {
-    let (mut runs, mut writes) = (Vec::new(), Vec::new());
+async fn perform(conn: &mut AnyConnection, dialect: Dialect, tasks: Vec<Task>) -> Result<Vec<Done>, Fault> {
+    let (mut runs, mut writes, mut done) = (Vec::new(), Vec::new(), Vec::with_capacity(tasks.len()));
     for task in tasks {
         match task {
-            Task::Begin(run) => runs.push(run),
-            Task::Write(write) => writes.push(write),
+            Task::Begin(run) => {
+                runs.push(run);
+                done.push(None);
+            }
+            Task::Write(write) => {
+                done.push(Some(if write.end.is_some() { Done::Ended } else { Done::Saved }));
+                writes.push(write);
+            }
         }
     }
-    finish::write(conn, dialect, &writes).await?;
-    let mut begun = begin::begin(conn, dialect, &runs).await?.into_iter();
-    let done = tasks.iter().map(|task| match task {
-        Task::Begin(_) => begun
-            .next()
-            .map(|begin| Done::Begin(Box::new(begin)))
-            .ok_or_else(|| Fault::unreadable("a run was not begun")),
-        Task::Write(write) => Ok(if write.end.is_some() { Done::Ended } else { Done::Saved }),
-    });
-    done.collect()
+    finish::write(conn, dialect, writes).await?;
+    let mut begun = begin::begin(conn, dialect, &runs).await?.into_iter().map(|begin| Done::Begin(Box::new(begin)));
+    let missing = || Fault::unreadable("a run was not begun");
+    done.into_iter().map(|done| done.or_else(|| begun.next()).ok_or_else(missing)).collect()
 }

@@ -21,12 +21,12 @@ const TO_CANCEL: &str =
 
 const CANCEL: &str = "UPDATE agui_threads SET cancel = 1 WHERE thread_key = $1 AND run_key = $2 AND holder IS NOT NULL";
 
-/// Lost leases, in a shared store by time, in one of this process alone by holder. `$3` is whether it is shared.
+/// Lost leases, in a shared store by time, in one of this process alone by holder. `$3` is whether it is shared. With
+/// `IS NOT NULL` SQLite would not use the index.
 const LOST: &str = "\
-    SELECT t.thread_key, t.thread_id, t.run_key, t.run_id, r.run_number, t.token \
-    FROM agui_threads AS t JOIN agui_runs AS r ON r.thread_number = t.thread_number AND r.run_key = t.run_key \
-    WHERE t.holder IS NOT NULL AND (($3 = 1 AND t.lease_until < $2) OR ($3 = 0 AND t.holder <> $1)) \
-    ORDER BY t.lease_until, t.thread_key LIMIT $4";
+    SELECT thread_key, thread_id, run_key, run_id, run_number, token FROM agui_threads \
+    WHERE holder >= '' AND (($3 = 1 AND lease_until < $2) OR ($3 = 0 AND holder <> $1)) \
+    ORDER BY lease_until, thread_key LIMIT $4";
 
 const TAKE_OVER: &str = "\
     UPDATE agui_threads SET token = token + 1, holder = $3, lease_until = $5 \

@@ -11,7 +11,7 @@ use super::{
     error::Fault,
     key,
     many::{MOST, Many},
-    rows::{self, number, run_columns},
+    rows::{self, number, run_columns, runs_of_thread},
 };
 use crate::{
     protocol::{RunId, ThreadId},
@@ -41,16 +41,18 @@ const HOLDS: &str = "SELECT 1 AS holds FROM agui_threads WHERE thread_key = $1 A
 const EVENTS: &str = concat!(
     "SELECT l.first_event, l.body, ",
     run_columns!(),
-    " FROM agui_runs AS r LEFT JOIN agui_log AS l ON l.run_number = r.run_number \
+    " FROM ",
+    runs_of_thread!("r"),
+    " LEFT JOIN agui_log AS l ON l.run_number = r.run_number \
       AND l.last_event > $3 AND l.last_event <= (SELECT MAX(fits.last_event) FROM ( \
         SELECT head.last_event, SUM(head.bytes) OVER (ORDER BY head.last_event) - head.bytes AS before FROM ( \
           SELECT n.last_event, n.bytes FROM agui_log AS n WHERE n.run_number = \
-          (SELECT o.run_number FROM agui_runs AS o WHERE o.run_key = $2 AND o.thread_number = \
-            (SELECT p.thread_number FROM agui_threads AS p WHERE p.thread_key = $1)) \
+          (SELECT o.run_number FROM ",
+    runs_of_thread!("o"),
+    " WHERE o.run_key = $2) \
           AND n.last_event > $3 ORDER BY n.last_event LIMIT $5 \
         ) AS head) AS fits WHERE fits.before < $4) \
-     WHERE r.run_key = $2 AND r.thread_number = (SELECT t.thread_number FROM agui_threads AS t WHERE t.thread_key = $1) \
-     ORDER BY l.last_event"
+     WHERE r.run_key = $2 ORDER BY l.last_event"
 );
 
 /// A batch as its columns hold it.

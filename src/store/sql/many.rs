@@ -25,7 +25,10 @@ pub(super) struct Many {
 }
 
 impl Many {
-    /// `row` is one of the rows that are listed between the rest; in it `?` stands for a text and `#` for a number.
+    /// `row` is one of the rows that are listed between the rest; in it `?` stands for a text and `#` for a number. In
+    /// `after`, what only Postgres needs is in braces, such as what locks rows, which SQLite's transactions have done
+    /// already; what only SQLite needs is in brackets. That is `OR FAIL`: what a statement did before it failed goes with
+    /// its transaction here, and without the words SQLite keeps a copy of each page so that the statement alone can go.
     pub(super) const fn new(before: &'static str, row: &'static str, after: &'static str) -> Self {
         Self { before, row, after, made: [OnceLock::new(), OnceLock::new()] }
     }
@@ -78,14 +81,18 @@ impl Many {
         text
     }
 
-    /// What locks rows, which SQLite's transactions have done already, is marked by braces.
     fn after_in(&self, dialect: Dialect) -> String {
-        match dialect {
-            Dialect::Postgres => self.after.replace(['{', '}'], ""),
-            Dialect::Sqlite => match (self.after.find('{'), self.after.find('}')) {
-                (Some(from), Some(to)) => format!("{}{}", &self.after[..from], &self.after[to + 1..]),
-                _ => self.after.to_owned(),
-            },
+        let (out, kept) = match dialect {
+            Dialect::Sqlite => (['{', '}'], ['[', ']']),
+            Dialect::Postgres => (['[', ']'], ['{', '}']),
+        };
+        let (mut text, mut is_out) = (String::new(), false);
+        for c in self.after.chars() {
+            is_out = if is_out { c != out[1] } else { c == out[0] };
+            if !is_out && c != out[1] && !kept.contains(&c) {
+                text.push(c);
+            }
         }
+        text
     }
 }

@@ -12,8 +12,11 @@ use super::{
 };
 
 /// Every migration, by its version.
-const MIGRATIONS: &[(i64, &str)] =
-    &[(1, include_str!("migrations/0001_threads.sql")), (2, include_str!("migrations/0002_thread_numbers.sql"))];
+const MIGRATIONS: &[(i64, &str)] = &[
+    (1, include_str!("migrations/0001_threads.sql")),
+    (2, include_str!("migrations/0002_thread_numbers.sql")),
+    (3, include_str!("migrations/0003_run_rows.sql")),
+];
 
 /// Names the lock that replicas wait for; any number nobody else takes.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7021942184710653)";

@@ -30,7 +30,14 @@ mod remove;
 mod rows;
 mod sqlite;
 
-use std::{fs::File, path::Path, sync::Arc};
+use std::{
+    fs::File,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
 
 use async_trait::async_trait;
 use sqlx::{AnyPool, any::install_default_drivers};
@@ -68,6 +75,8 @@ pub struct Sql {
     many: Arc<Mutex<()>>,
     /// Those who begin and end runs in a file of SQLite.
     group: Arc<Group>,
+    /// The number of the next run. Several processes that share a database have it number their runs.
+    next_number: Option<AtomicI64>,
     /// Keeps other processes out of the file. Dropped last, when the connections are gone.
     _lock: Option<File>,
 }
@@ -94,8 +103,12 @@ impl Sql {
         self.write.close().await;
     }
 
-    fn new(dialect: Dialect, write: AnyPool, read: AnyPool, lock: Option<File>) -> Self {
-        Self { dialect, write, read, many: Arc::default(), group: Arc::default(), _lock: lock }
+    fn new(dialect: Dialect, write: AnyPool, read: AnyPool) -> Self {
+        Self { dialect, write, read, many: Arc::default(), group: Arc::default(), next_number: None, _lock: None }
+    }
+
+    fn next_number(&self) -> Option<i64> {
+        self.next_number.as_ref().map(|next| next.fetch_add(1, Ordering::Relaxed))
     }
 }
 

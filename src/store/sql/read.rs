@@ -6,7 +6,7 @@ use super::{
     Sql,
     error::Fault,
     key,
-    rows::{self, number, run_columns},
+    rows::{self, number, run_columns, runs_of_thread},
 };
 use crate::{
     protocol::{RunId, ThreadId},
@@ -24,19 +24,11 @@ const THREADS: &str = "\
     FROM agui_threads WHERE owner_key = $1 AND updated_at <= $2 AND (updated_at < $2 OR $3 IS NULL OR thread_key > $3) \
     ORDER BY updated_at DESC, thread_key LIMIT $4";
 
-const RUN: &str = concat!(
-    "SELECT ",
-    run_columns!(),
-    " FROM agui_threads AS t JOIN agui_runs AS r ON r.thread_number = t.thread_number \
-     WHERE t.thread_key = $1 AND r.run_key = $2"
-);
+pub(super) const RUN: &str =
+    concat!("SELECT ", run_columns!(), " FROM ", runs_of_thread!("r"), " WHERE r.run_key = $2");
 
-const RUNS: &str = concat!(
-    "SELECT ",
-    run_columns!(),
-    " FROM agui_threads AS t JOIN agui_runs AS r ON r.thread_number = t.thread_number \
-     WHERE t.thread_key = $1 ORDER BY r.run_number DESC LIMIT $2"
-);
+const RUNS: &str =
+    concat!("SELECT ", run_columns!(), " FROM ", runs_of_thread!("r"), " ORDER BY r.run_number DESC LIMIT $2");
 
 impl Sql {
     pub(super) async fn read_thread(&self, id: &ThreadId) -> Result<Option<Thread>, StoreError> {

@@ -12,7 +12,7 @@ use crate::{
     store::{RunEnd, RunFailure, RunRecord, RunStatus, ThreadContent},
 };
 
-/// The columns of `agui_runs AS r` that [`run`] reads. A running run has as many events as its log.
+/// The columns of [`runs_of_thread`] that [`run`] reads. A running run has as many events as its log.
 macro_rules! run_columns {
     () => {
         "r.run_number, r.run_key, r.run_id, r.agent AS run_agent, r.detached, r.status, r.started_at, r.ended_at, \
@@ -21,6 +21,22 @@ macro_rules! run_columns {
     };
 }
 pub(super) use run_columns;
+
+/// The runs of the thread with the key `$1`: the recorded ones, and the running one if its thread's row alone
+/// names it. A view would be read as a whole.
+macro_rules! runs_of_thread {
+    ($name:literal) => {
+        concat!(
+            "(SELECT run_number, run_key, run_id, agent, detached, status, started_at, ended_at, events, usage, \
+                failure FROM agui_runs \
+             WHERE thread_number = (SELECT thread_number FROM agui_threads WHERE thread_key = $1) \
+             UNION ALL SELECT run_number, run_key, run_id, agent, 0, 'running', run_started_at, NULL, 0, NULL, NULL \
+             FROM agui_threads WHERE thread_key = $1 AND run_recorded = 0) AS ",
+            $name
+        )
+    };
+}
+pub(super) use runs_of_thread;
 
 /// A run, of a row with [`run_columns`].
 pub(super) fn run(row: &AnyRow, thread_id: &ThreadId) -> Result<RunRecord, Fault> {
@@ -87,7 +103,7 @@ pub(super) struct ContentColumns {
 impl ContentColumns {
     pub(super) fn new(content: &ThreadContent) -> Result<Self, Fault> {
         Ok(Self {
-            messages: json(&content.messages)?,
+            messages: long_json(&content.messages)?,
             state: content.state.as_ref().map(json).transpose()?,
             interrupts: json(&content.interrupts)?,
             open_interrupts: number(content.interrupts.len()),
@@ -120,6 +136,13 @@ impl EndColumns {
             failure: failure.transpose()?,
         })
     }
+}
+
+/// With room for what most conversations take: a text that grows is copied again and again.
+fn long_json(value: &impl serde::Serialize) -> Result<String, Fault> {
+    let mut json = Vec::with_capacity(4096);
+    serde_json::to_writer(&mut json, value).map_err(Fault::unreadable)?;
+    String::from_utf8(json).map_err(Fault::unreadable)
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, Fault> {

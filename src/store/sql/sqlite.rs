@@ -7,11 +7,12 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     path::{Path, PathBuf},
+    sync::atomic::AtomicI64,
     time::Duration,
 };
 
 use sqlx::{
-    AnyConnection, AnyPool, ConnectOptions as _, Connection as _,
+    AnyConnection, AnyPool, ConnectOptions as _, Connection as _, Row as _,
     any::{AnyConnectOptions, AnyPoolOptions},
 };
 
@@ -35,6 +36,11 @@ const SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; 
     PRAGMA foreign_keys = OFF; PRAGMA wal_autocheckpoint = 8000; PRAGMA journal_size_limit = 67108864; \
     PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000";
 
+/// The number after those of all runs that were ever recorded, and of those that are running.
+const NEXT_NUMBER: &str = "\
+    SELECT 1 + MAX(COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'agui_runs'), 0), \
+        COALESCE((SELECT MAX(run_number) FROM agui_threads WHERE holder >= ''), 0)) AS next";
+
 const READING: &str = "PRAGMA query_only = ON";
 
 pub(super) async fn open(path: &Path) -> Result<Sql, OpenError> {
@@ -49,10 +55,12 @@ pub(super) async fn open(path: &Path) -> Result<Sql, OpenError> {
         OpenError::Tables { why, .. } if why.contains("malformed") => OpenError::Corrupt { path: path.clone(), why },
         other => other,
     })?;
+    let next = sqlx::query(NEXT_NUMBER).fetch_one(&mut first).await.and_then(|row| row.try_get::<i64, _>(0));
+    let next_number = Some(AtomicI64::new(next.map_err(because)?));
     first.close().await.map_err(because)?;
     let write = pool(&options, 1, "");
     let read = pool(&options, READERS, READING);
-    Ok(Sql::new(Dialect::Sqlite, write, read, Some(lock)))
+    Ok(Sql { next_number, _lock: Some(lock), ..Sql::new(Dialect::Sqlite, write, read) })
 }
 
 /// Makes the folder and an empty file, which only this user may read: it holds conversations. Answers the one

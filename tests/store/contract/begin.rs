@@ -20,7 +20,7 @@ pub(crate) async fn a_first_run_makes_the_thread(store: Shared) {
     assert_eq!((thread.version, thread.created_at, thread.updated_at), (0, NOW, NOW));
     assert_eq!(store.thread(&"t".into()).await.unwrap(), Some(thread));
     let record = store.run(&"t".into(), &"r".into()).await.unwrap().unwrap();
-    assert_eq!((record.number, record.status, record.detached), (lease.run_number, RunStatus::Running, true));
+    assert_eq!((record.number, record.status), (lease.run_number, RunStatus::Running));
     assert_eq!((record.started_at, record.ended_at, record.events), (NOW, None, 0));
     // The next one finds what the first left, and changes agent and time.
     store.finish(&lease, Some(&said("hello")), None, &ended_at(NOW + 1)).await.unwrap();
@@ -28,6 +28,16 @@ pub(crate) async fn a_first_run_makes_the_thread(store: Shared) {
     let (_, thread, _) = begun(&store, at(NOW + 2, next)).await;
     assert_eq!((&*thread.agent, thread.content, thread.version), ("other", said("hello"), 1));
     assert_eq!((thread.created_at, thread.updated_at), (NOW, NOW + 2));
+}
+
+pub(crate) async fn a_run_outlives_its_connection_or_not(store: Shared) {
+    for detached in [true, false, true, false] {
+        let (lease, ..) = begun(&store, NewRun { detached, ..new_run("t", "r") }).await;
+        let is_detached = || async { store.run(&"t".into(), &"r".into()).await.unwrap().unwrap().detached };
+        assert_eq!(is_detached().await, detached, "while it is running");
+        finish(&store, &lease, NOW).await;
+        assert_eq!(is_detached().await, detached, "when it has ended");
+    }
 }
 
 pub(crate) async fn a_thread_has_one_running_run(store: Shared) {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use agui_server::{
     protocol::TokenUsage,
-    store::{Begin, Lease, RunEnd, RunFailure, RunStatus, ThreadContent},
+    store::{Begin, Lease, NewRun, RunEnd, RunFailure, RunRecord, RunStatus, ThreadContent},
 };
 use futures::future::join_all;
 
@@ -22,6 +22,40 @@ pub(crate) async fn it_ends_everything_at_once(store: Shared) {
     assert_eq!((read.run.status, read.run.ended_at, read.run.events), (RunStatus::Finished, Some(NOW + 7), 5));
     assert!(store.renew("here", UNTIL).await.unwrap().is_empty());
     assert!(store.lost("there", UNTIL + 1, 9).await.unwrap().is_empty());
+}
+
+pub(crate) async fn a_run_is_recorded_once(store: Shared) {
+    let known = async || {
+        let runs = store.runs(&"t".into(), 9).await.unwrap();
+        let known = |run: RunRecord| (run.run_id.to_string(), run.number, run.agent, run.started_at, run.ended_at);
+        runs.into_iter().map(known).collect::<Vec<_>>()
+    };
+    let mut expected = Vec::new();
+    for (name, detached) in [("a", true), ("b", false), ("c", true), ("d", false), ("e", false)] {
+        let start = NOW + 10 * i64::try_from(expected.len()).unwrap();
+        let run = NewRun { detached, agent: format!("agent of {name}"), ..at(start, new_run("t", name)) };
+        let (lease, ..) = begun(&store, run).await;
+        expected.insert(0, (name.to_owned(), lease.run_number, format!("agent of {name}"), start, None));
+        assert_eq!(known().await, expected);
+        // Whoever ends it may be another than who began it.
+        let later = NOW + 100_000;
+        let lease = match name {
+            "c" | "d" => store.take_over(&lease, "there", later, later + 1).await.unwrap().unwrap(),
+            _ => lease,
+        };
+        assert_eq!(known().await, expected);
+        for _ in 0..2 {
+            store.finish(&lease, None, None, &ended_at(start + 7)).await.unwrap();
+            expected[0].4 = Some(start + 7);
+            assert_eq!(known().await, expected);
+        }
+    }
+    // A run that nobody ends leaves with its thread.
+    begun(&store, NewRun { detached: false, ..new_run("t", "f") }).await;
+    assert!(store.delete(&"t".into()).await.unwrap());
+    assert!(known().await.is_empty());
+    let lease = lease(&store, "t", "f").await;
+    assert_eq!(known().await, [("f".to_owned(), lease.run_number, "echo".to_owned(), NOW, None)]);
 }
 
 pub(crate) async fn without_the_lease_nothing_happens(store: Shared) {
