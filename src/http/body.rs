@@ -4,7 +4,8 @@
 //! channel in between, so a client that does not read stops the agent, and one that leaves drops it.
 //!
 //! Events are encoded straight into the buffer that hyper sends. Whatever the agent has ready leaves in
-//! one piece of up to [`PIECE`] bytes; an event that nothing follows leaves at once.
+//! one piece of up to [`PIECE`] bytes; an event that nothing follows leaves at once. What is there when the run is
+//! about to end leaves together with the end, for a write costs as much as dozens of events.
 
 use std::{
     convert::Infallible,
@@ -31,16 +32,18 @@ const TURN: usize = 32 * 1024;
 /// The least and the most room that is made for a piece.
 const ROOM: std::ops::RangeInclusive<usize> = 256..=PIECE + 512;
 
+/// In the order of use, like the run in it.
+#[repr(C)]
 pub(super) struct RunBody<R> {
-    run: R,
-    encoder: Encoder,
-    buffer: Vec<u8>,
-    /// How much room the next piece is expected to need: as much as the last one.
-    room: usize,
-    /// How many bytes the next piece may have.
-    piece: usize,
     /// How many bytes are left of this turn.
     turn: usize,
+    /// How many bytes the next piece may have.
+    piece: usize,
+    /// How much room the next piece is expected to need: as much as the last one.
+    room: usize,
+    buffer: Vec<u8>,
+    encoder: Encoder,
+    run: R,
 }
 
 impl<R: Drive + Unpin> RunBody<R> {
@@ -78,7 +81,7 @@ impl<R: Drive + Unpin> Body for RunBody<R> {
                 Poll::Ready(Progress::Moved) if this.buffer.len() < this.piece => {}
                 Poll::Ready(Progress::Heartbeat) => this.encoder.heartbeat(&mut this.buffer),
                 Poll::Ready(Progress::Ended) if this.buffer.is_empty() => return Poll::Ready(None),
-                Poll::Pending if this.buffer.is_empty() => {
+                Poll::Pending if this.buffer.is_empty() || this.run.is_ending() => {
                     this.turn = TURN;
                     return Poll::Pending;
                 }

@@ -31,17 +31,19 @@ pub(super) enum Due {
     TimeLimit,
 }
 
+/// What each event touches comes first.
+#[repr(C)]
 pub(super) struct Clock {
-    limits: RunLimits,
-    started: Instant,
+    /// Whether there were events since the time was last looked at.
+    stale: bool,
+    /// When the alarm wakes the task that polled last.
+    armed: Option<Instant>,
     last_event: Instant,
     /// The last event or heartbeat.
     last_sign: Instant,
-    /// Whether there were events since the time was last looked at.
-    stale: bool,
     alarm: Option<Pin<Box<Sleep>>>,
-    /// When the alarm wakes the task that polled last.
-    armed: Option<Instant>,
+    limits: RunLimits,
+    started: Instant,
 }
 
 impl Clock {

@@ -22,7 +22,7 @@ use super::{
     guard::{Closing, Guard},
 };
 use crate::{
-    agent::{Agent, EventStream, Forwarded, Principal, RunContext},
+    agent::{Agent, AgentError, EventStream, Forwarded, Principal, RunContext},
     protocol::{
         Event, RunAgentInput, RunId, TokenUsage,
         event::{RunError, RunFinished, RunOutcome, RunStarted},
@@ -49,18 +49,21 @@ pub enum Progress {
 
 /// One run. Poll it with [`poll_progress`](Drive::poll_progress), or read it as a stream with
 /// [`into_events`](Self::into_events). Dropping it stops the agent.
+///
+/// What each event touches comes first and together: with hundreds of streams each finds the caches cold.
+#[repr(C)]
 pub struct Run {
+    span: tracing::Span,
     stage: Stage,
-    guard: Guard,
-    cx: RunContext,
-    parent_run_id: Option<RunId>,
-    clock: Clock,
     lease: Lease,
     /// Of the task that the lease's control and the clock wake.
     waker: Option<Waker>,
-    span: tracing::Span,
-    until_look: u32,
     events: u64,
+    until_look: u32,
+    clock: Clock,
+    guard: Guard,
+    cx: RunContext,
+    parent_run_id: Option<RunId>,
     _slot: Slot,
 }
 
@@ -119,6 +122,11 @@ impl Run {
         self.lease.control.clone()
     }
 
+    /// How many events it has sent.
+    pub(super) fn events(&self) -> u64 {
+        self.events
+    }
+
     /// Gives the agent what the request carried in headers for it. Only before the run is polled.
     pub fn with_forwarded(mut self, forwarded: Forwarded) -> Self {
         self.cx = RunContext::with_forwarded(self.cx.identity().clone(), forwarded);
@@ -146,20 +154,14 @@ impl Run {
                 return self.end(stop.into(), sink);
             }
             let polled = catch_unwind(AssertUnwindSafe(|| stream.poll_next_unpin(cx)));
-            return match polled {
-                Ok(Poll::Ready(Some(Ok(event)))) => self.pass(event, sink),
-                Ok(Poll::Ready(Some(Err(error)))) => {
-                    tracing::error!(?error, "the agent failed");
-                    let (code, message) = error.into_code_and_message();
-                    self.end(Ending::Failed(RunError::new(code, message)), sink)
-                }
-                Ok(Poll::Ready(None)) => {
-                    let finished = self.finished(RunOutcome::success());
-                    self.end(Ending::Finished(finished), sink)
-                }
-                Ok(Poll::Pending) => self.pause(cx, sink),
-                Err(panic) => self.end(panicked(panic), sink),
+            let ending = match polled {
+                Ok(Poll::Pending) => return self.pause(cx, sink),
+                Ok(Poll::Ready(Some(Ok(event)))) => return self.pass(event, sink),
+                Ok(Poll::Ready(Some(Err(error)))) => failed(error),
+                Ok(Poll::Ready(None)) => Ending::Finished(self.finished(RunOutcome::success())),
+                Err(panic) => panicked(panic),
             };
+            return self.end(ending, sink);
         }
     }
 
@@ -219,20 +221,11 @@ impl Run {
     /// Takes an event from the agent.
     fn pass(&mut self, event: Event, sink: &mut impl EventSink) -> Poll<Progress> {
         self.clock.event();
-        let ending = match event {
-            Event::RunFinished(finished) => Some(Ending::Finished(*finished)),
-            Event::RunError(error) => {
-                tracing::error!(code = error.code.as_deref(), message = ?error.message, "the agent reported a failure");
-                Some(Ending::Failed(error))
-            }
-            Event::RunStarted(_) => {
-                tracing::debug!("the agent sent RUN_STARTED, which the server has sent already");
-                None
-            }
-            event => {
-                let mut counted = Counted { sink, events: &mut self.events };
-                self.guard.admit(event, &mut counted).err().map(violated)
-            }
+        let ending = if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
+            lifecycle(event)
+        } else {
+            let mut counted = Counted { sink, events: &mut self.events };
+            self.guard.admit(event, &mut counted).err().map(violated)
         };
         if let Some(ending) = ending {
             return self.end(ending, sink);
@@ -257,17 +250,15 @@ impl Run {
             }
             self.waker = Some(cx.waker().clone());
         }
-        match ready!(self.clock.poll(cx, same_task)) {
-            Due::Heartbeat => Poll::Ready(Progress::Heartbeat),
-            Due::TimeLimit => self.end(Ending::Cancelled("time limit"), sink),
-            Due::IdleLimit => {
-                tracing::error!("the agent was silent for too long");
-                let error = RunError::new("agent_timeout", "the agent did not answer in time");
-                self.end(Ending::Failed(error), sink)
-            }
-        }
+        let ending = match ready!(self.clock.poll(cx, same_task)) {
+            Due::Heartbeat => return Poll::Ready(Progress::Heartbeat),
+            Due::TimeLimit => Ending::Cancelled("time limit"),
+            Due::IdleLimit => silent(),
+        };
+        self.end(ending, sink)
     }
 
+    #[inline(never)]
     fn end(&mut self, ending: Ending, sink: &mut impl EventSink) -> Poll<Progress> {
         self.close(ending, sink);
         Poll::Ready(Progress::Moved)
@@ -358,11 +349,44 @@ pub(super) fn lease_lost() -> RunError {
     RunError::new("lease_lost", "the run was taken over or its thread was deleted meanwhile")
 }
 
+// What ends a run is kept out of the way of its events, which find little of the code in the caches as it is.
+
+/// The end that the agent's own event of the run's life asks for.
+#[cold]
+fn lifecycle(event: Event) -> Option<Ending> {
+    match event {
+        Event::RunFinished(finished) => Some(Ending::Finished(*finished)),
+        Event::RunError(error) => {
+            tracing::error!(code = error.code.as_deref(), message = ?error.message, "the agent reported a failure");
+            Some(Ending::Failed(error))
+        }
+        _ => {
+            tracing::debug!("the agent sent RUN_STARTED, which the server has sent already");
+            None
+        }
+    }
+}
+
+#[cold]
+fn failed(error: AgentError) -> Ending {
+    tracing::error!(?error, "the agent failed");
+    let (code, message) = error.into_code_and_message();
+    Ending::Failed(RunError::new(code, message))
+}
+
+#[cold]
+fn silent() -> Ending {
+    tracing::error!("the agent was silent for too long");
+    Ending::Failed(RunError::new("agent_timeout", "the agent did not answer in time"))
+}
+
+#[cold]
 fn violated(violation: Violation) -> Ending {
     tracing::error!(%violation, "the agent broke the protocol");
     Ending::Failed(RunError::new("protocol_violation", violation.to_string()))
 }
 
+#[cold]
 fn panicked(panic: Box<dyn Any + Send>) -> Ending {
     let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = text.unwrap_or("not a text"), "the agent panicked");

@@ -46,6 +46,12 @@ pub trait Drive {
 
     /// Moves the run on by about one event, which goes to the sink.
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress>;
+
+    /// Whether the terminal event follows within moments, so that what went to the sink before may wait for it. If it
+    /// does not follow, the task is woken, and the answer is no.
+    fn is_ending(&self) -> bool {
+        false
+    }
 }
 
 /// Where the events of a run go, in order. An event is only borrowed: an encoder writes it out at once.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod detached;
+mod ending;
 mod history;
 mod interrupts;
 mod lost;

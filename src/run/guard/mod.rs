@@ -61,8 +61,12 @@ impl Violation {
 }
 
 /// Lets only legal streams through. See the [module](self).
+///
+/// What each event of a text touches comes first.
 #[derive(Default)]
+#[repr(C)]
 pub struct Guard {
+    lanes: Vec<Lane>,
     texts: Items<MessageId, Text>,
     calls: Items<ToolCallId, Call>,
     /// Reasoning spans and reasoning messages are two namespaces, but an id that names both has one owner.
@@ -79,7 +83,6 @@ pub struct Guard {
     minted: HashMap<MessageId, Minted>,
     /// Calls that were answered before they were made in this run.
     answered: HashSet<ToolCallId>,
-    lanes: Vec<Lane>,
     history: History,
 }
 

@@ -2,11 +2,14 @@
 
 use std::{
     future::poll_fn,
+    pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
+    time::Duration,
 };
 
-use futures::future::BoxFuture;
+use futures::{FutureExt as _, future::BoxFuture};
+use tokio::time::{Sleep, sleep};
 
 use super::{
     active::ActiveRun,
@@ -22,22 +25,34 @@ use crate::{
     store::StoreError,
 };
 
+/// For how long the last of a run's text may wait for the end to be stored, so that both leave together.
+const HOLD: Duration = Duration::from_millis(50);
+
 /// A run of a stored thread. Dropping it cancels the run, and what came of it until
 /// then is stored.
+#[repr(C)]
 pub struct ForegroundRun {
-    stage: Stage,
     span: tracing::Span,
+    stage: Stage,
     active: Arc<ActiveRun>,
 }
 
 /// The run is not in a box of its own: with hundreds of streams each event finds the caches cold, and every pointer on
-/// the way to it is one more miss.
+/// the way to it is one more miss. For the same reason the tag comes first: what `Recorded` begins with is next to it.
+#[repr(u8)]
 #[allow(clippy::large_enum_variant, reason = "nearly all of them are the large one")]
 enum Stage {
     Running(Recorded),
-    /// With the terminal event, unless it was sent already.
-    Committing(Commit, Option<Box<Event>>),
+    Committing(Committing),
     Over,
+}
+
+struct Committing {
+    commit: Commit,
+    /// Unless it was sent already.
+    terminal: Option<Box<Event>>,
+    /// Until when what was sent last may wait; set when there is something to wait for.
+    hold: Option<Pin<Box<Sleep>>>,
 }
 
 type Commit = BoxFuture<'static, Result<(), StoreError>>;
@@ -49,46 +64,65 @@ impl ForegroundRun {
     }
 }
 
+impl ForegroundRun {
+    /// Stores the end, then tells it.
+    #[inline(never)]
+    fn poll_end(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+        if let Stage::Running(_) = &self.stage
+            && let Stage::Running(recorded) = std::mem::replace(&mut self.stage, Stage::Over)
+        {
+            let terminal = recorded.terminal().cloned().map(Box::new);
+            let mut committing = Committing { commit: recorded.commit(None), terminal, hold: None };
+            // Thousands of runs may end with the server, and its clients wait for nothing else.
+            let at_once = committing.terminal.take_if(
+                |terminal| matches!(&**terminal, Event::RunError(error) if error.code.as_deref() == Some(SHUTDOWN)),
+            );
+            self.stage = Stage::Committing(committing);
+            if let Some(terminal) = at_once {
+                sink.emit(&terminal);
+                return Poll::Ready(Progress::Moved);
+            }
+        }
+        let Stage::Committing(Committing { commit, terminal, hold }) = &mut self.stage else {
+            return Poll::Ready(Progress::Ended);
+        };
+        let Poll::Ready(result) = commit.as_mut().poll(cx) else {
+            if terminal.is_some() {
+                let hold = hold.get_or_insert_with(|| Box::pin(sleep(HOLD)));
+                // It only has to wake the task, which then asks `is_ending` again.
+                let _ = hold.is_elapsed() || hold.poll_unpin(cx).is_ready();
+            }
+            return Poll::Pending;
+        };
+        let terminal = terminal.take();
+        self.stage = Stage::Over;
+        let Some(terminal) = terminal else { return Poll::Ready(Progress::Ended) };
+        sink.emit(&told(*terminal, result));
+        Poll::Ready(Progress::Moved)
+    }
+}
+
 impl Drive for ForegroundRun {
     fn span(&self) -> &tracing::Span {
         &self.span
     }
 
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        loop {
-            match &mut self.stage {
-                Stage::Over => return Poll::Ready(Progress::Ended),
-                Stage::Running(recorded) => {
-                    let step = recorded.poll_step(cx, sink);
-                    let terminal = (step == Poll::Ready(Step::Terminal)).then(|| recorded.terminal().cloned());
-                    let Some(terminal) = terminal.flatten() else {
-                        return step.map(|step| match step {
-                            Step::Heartbeat => Progress::Heartbeat,
-                            Step::Moved | Step::Terminal => Progress::Moved,
-                        });
-                    };
-                    let Stage::Running(recorded) = std::mem::replace(&mut self.stage, Stage::Over) else { continue };
-                    let commit = recorded.commit(None);
-                    // Thousands of runs may end with the server, and its clients wait for nothing else.
-                    let at_once =
-                        matches!(&terminal, Event::RunError(error) if error.code.as_deref() == Some(SHUTDOWN));
-                    if at_once {
-                        sink.emit(&terminal);
-                        self.stage = Stage::Committing(commit, None);
-                        return Poll::Ready(Progress::Moved);
-                    }
-                    self.stage = Stage::Committing(commit, Some(Box::new(terminal)));
-                }
-                Stage::Committing(commit, terminal) => {
-                    let result = ready!(commit.as_mut().poll(cx));
-                    let terminal = terminal.take();
-                    self.stage = Stage::Over;
-                    let Some(terminal) = terminal else { return Poll::Ready(Progress::Ended) };
-                    sink.emit(&told(*terminal, result));
-                    return Poll::Ready(Progress::Moved);
+        if let Stage::Running(recorded) = &mut self.stage {
+            match recorded.poll_step(cx, sink) {
+                Poll::Ready(Step::Terminal) => {}
+                step => {
+                    return step
+                        .map(|step| if step == Step::Heartbeat { Progress::Heartbeat } else { Progress::Moved });
                 }
             }
         }
+        self.poll_end(cx, sink)
+    }
+
+    fn is_ending(&self) -> bool {
+        let Stage::Committing(Committing { hold: Some(hold), .. }) = &self.stage else { return false };
+        !hold.is_elapsed()
     }
 }
 
@@ -110,7 +144,7 @@ impl Drop for ForegroundRun {
 async fn abandon(stage: Stage) {
     let commit = match stage {
         Stage::Over => return,
-        Stage::Committing(commit, _) => commit,
+        Stage::Committing(Committing { commit, .. }) => commit,
         Stage::Running(mut recorded) => {
             tracing::debug!("the client left");
             recorded.stop(Stop::Cancel);

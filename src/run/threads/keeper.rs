@@ -117,8 +117,11 @@ fn key(lease: &Lease) -> (ThreadId, i64) {
 
 async fn pass_cancels_on(threads: &Threads) -> Result<(), StoreError> {
     // Within one process a cancel needs no store.
+    if !threads.store.is_shared() {
+        return Ok(());
+    }
     let active = threads.active.all();
-    if !threads.store.is_shared() || active.is_empty() {
+    if active.is_empty() {
         return Ok(());
     }
     for request in threads.store.cancel_requests(&threads.holder).await? {

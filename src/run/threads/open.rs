@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
 use tokio::{
     sync::{OwnedSemaphorePermit, TryAcquireError},
     time::{Instant, sleep, timeout_at},
@@ -89,7 +90,12 @@ impl Threads {
     ///
     /// # Errors
     /// An [`OpenError`]; nothing has happened then.
-    pub async fn open(self: &Arc<Self>, request: RunRequest) -> Result<Opened, OpenError> {
+    pub fn open(self: &Arc<Self>, request: RunRequest) -> BoxFuture<'_, Result<Opened, OpenError>> {
+        // It is large, and whoever waits for it, such as a request's handler, is moved from place to place before.
+        Box::pin(self.open_here(request))
+    }
+
+    async fn open_here(self: &Arc<Self>, request: RunRequest) -> Result<Opened, OpenError> {
         self.start();
         self.check_instructions(&request.input.messages)?;
         let detached = request

@@ -37,19 +37,27 @@ pub(super) enum Step {
     Terminal,
 }
 
+/// In the order of use: with hundreds of streams each event finds the caches cold, so what it touches lies together.
+#[repr(C)]
 pub(super) struct Recorded {
+    record: Record,
     run: Run,
-    transcript: Transcript,
-    /// The client gave no state, so it has to be told what the run starts from.
-    announce_state: bool,
     /// The interrupts that stay open unless the run reports others.
     open_interrupts: Vec<Interrupt>,
-    terminal: Option<Event>,
-    events: u64,
-    /// How many bytes of text the run has added, and how many it may.
-    bytes: u64,
-    max_bytes: u64,
     pub(super) hold: Hold,
+}
+
+/// What is known of the run so far.
+#[repr(C)]
+struct Record {
+    /// How many more bytes of text the run may add.
+    bytes_left: i64,
+    transcript: Transcript,
+    terminal: Option<Box<Event>>,
+    /// How many events were added to the run's own.
+    added: u64,
+    /// The client gave no state, so it has to be told what the run starts from.
+    announce_state: bool,
 }
 
 /// What a run of a thread holds until it is stored.
@@ -70,8 +78,9 @@ impl Recorded {
         open_interrupts: Vec<Interrupt>,
         hold: Hold,
     ) -> Self {
-        let max_bytes = hold.threads.options.max_run_bytes;
-        Self { run, transcript, announce_state, open_interrupts, terminal: None, events: 0, bytes: 0, max_bytes, hold }
+        let bytes_left = i64::try_from(hold.threads.options.max_run_bytes).unwrap_or(i64::MAX);
+        let record = Record { bytes_left, transcript, terminal: None, added: 0, announce_state };
+        Self { record, run, open_interrupts, hold }
     }
 
     pub(super) fn run(&self) -> &Run {
@@ -85,39 +94,33 @@ impl Recorded {
 
     /// Moves the run on by about one event.
     pub(super) fn poll_step(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Step> {
-        let mut recording = Recording {
-            transcript: &mut self.transcript,
-            announce_state: &mut self.announce_state,
-            terminal: &mut self.terminal,
-            events: &mut self.events,
-            bytes: &mut self.bytes,
-            sink,
-        };
+        let mut recording = Recording { record: &mut self.record, sink, is_terminal: false };
         let progress = ready!(self.run.poll_progress(cx, &mut recording));
-        if self.bytes > self.max_bytes {
+        let is_terminal = recording.is_terminal || progress == Progress::Ended;
+        if self.record.bytes_left < 0 {
             self.stop(Stop::TooLong);
         }
         Poll::Ready(match progress {
             Progress::Heartbeat => Step::Heartbeat,
-            _ if self.terminal.is_some() => Step::Terminal,
+            _ if is_terminal => Step::Terminal,
             _ => Step::Moved,
         })
     }
 
     /// The terminal event, once there is one.
     pub(super) fn terminal(&self) -> Option<&Event> {
-        self.terminal.as_ref()
+        self.record.terminal.as_deref()
     }
 
     /// Stores how the run ended, together with the last events of its log. Gives the thread back when it is done,
     /// whatever came of it.
     pub(super) fn commit(self, last: Option<Append>) -> BoxFuture<'static, Result<(), StoreError>> {
-        let Self { run, transcript, terminal, events, hold, open_interrupts, .. } = self;
+        let Self { record: Record { added, terminal, transcript, .. }, run, open_interrupts, hold, .. } = self;
         let (messages, state) = transcript.into_parts();
-        let reported = terminal.as_ref().map(interrupts).unwrap_or_default();
+        let reported = terminal.as_deref().map(interrupts).unwrap_or_default();
         let interrupts = if reported.is_empty() { open_interrupts } else { reported.to_vec() };
         let content = ThreadContent { messages, state: Some(state), interrupts };
-        let end = run_end(terminal.as_ref(), events);
+        let end = run_end(terminal.as_deref(), run.events() + added);
         let span = run.span().clone();
         let future = async move {
             let result = store_end(&*hold.threads.store, &hold.lease, &content, last.as_ref(), &end).await;
@@ -185,7 +188,7 @@ fn run_end(terminal: Option<&Event>, events: u64) -> RunEnd {
 }
 
 /// How many bytes of text an event adds: of those that can add without end.
-fn text(event: &Event) -> u64 {
+fn text(event: &Event) -> i64 {
     let bytes = match event {
         Event::TextMessageContent(e) => e.delta.len(),
         Event::ReasoningMessageContent(e) => e.delta.len(),
@@ -193,54 +196,54 @@ fn text(event: &Event) -> u64 {
         // About as much as the smallest message or call takes.
         _ => 100,
     };
-    bytes as u64
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// Takes a run's events apart: into the transcript and on their way, or held back.
 struct Recording<'a, S> {
-    transcript: &'a mut Transcript,
-    announce_state: &'a mut bool,
-    terminal: &'a mut Option<Event>,
-    events: &'a mut u64,
-    bytes: &'a mut u64,
+    record: &'a mut Record,
     sink: &'a mut S,
+    is_terminal: bool,
 }
 
 impl<S: EventSink> Recording<'_, S> {
-    fn send(&mut self, event: &Event) {
-        *self.events += 1;
+    fn add(&mut self, event: &Event) {
+        self.record.added += 1;
         self.sink.emit(event);
     }
 
-    fn send_state(&mut self) {
-        self.send(&StateSnapshot::new(self.transcript.state().clone()).into());
+    fn add_state(&mut self) {
+        self.add(&StateSnapshot::new(self.record.transcript.state().clone()).into());
+    }
+
+    /// An event of the run itself.
+    #[inline(never)]
+    fn lifecycle(&mut self, event: &Event) {
+        if matches!(event, Event::RunStarted(_)) {
+            self.sink.emit(event);
+            if std::mem::take(&mut self.record.announce_state) {
+                self.add_state();
+            }
+            return;
+        }
+        if !interrupts(event).is_empty() {
+            // So that whoever answers, perhaps another client, holds what the answer is about.
+            self.add_state();
+            let messages = self.record.transcript.messages().to_vec();
+            self.add(&MessagesSnapshot::new(messages).into());
+        }
+        self.record.terminal = Some(Box::new(event.clone()));
+        self.is_terminal = true;
     }
 }
 
 impl<S: EventSink> EventSink for Recording<'_, S> {
     fn emit(&mut self, event: &Event) {
-        match event {
-            Event::RunFinished(_) | Event::RunError(_) => {
-                if !interrupts(event).is_empty() {
-                    // So that whoever answers, perhaps another client, holds what the answer is about.
-                    self.send_state();
-                    let messages = self.transcript.messages().to_vec();
-                    self.send(&MessagesSnapshot::new(messages).into());
-                }
-                *self.events += 1;
-                *self.terminal = Some(event.clone());
-            }
-            Event::RunStarted(_) => {
-                self.send(event);
-                if std::mem::take(self.announce_state) {
-                    self.send_state();
-                }
-            }
-            _ => {
-                *self.bytes += text(event);
-                self.transcript.apply(event);
-                self.send(event);
-            }
+        if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
+            return self.lifecycle(event);
         }
+        self.record.bytes_left = self.record.bytes_left.saturating_sub(text(event));
+        self.record.transcript.apply(event);
+        self.sink.emit(event);
     }
 }

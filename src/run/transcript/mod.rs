@@ -33,12 +33,13 @@ use crate::protocol::{
 /// assert_eq!(transcript.messages().len(), 2);
 /// ```
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct Transcript {
+    tail: Tail,
     messages: Vec<Message>,
     /// Where the last message was found. A stream mostly continues what it has just continued.
     last: usize,
     state: Value,
-    tail: Tail,
 }
 
 impl Transcript {
@@ -72,13 +73,22 @@ impl Transcript {
     /// Applies an event. One that cannot be applied (a patch whose path does not exist, say) leaves
     /// everything as it was.
     pub fn apply(&mut self, event: &Event) {
+        // Nearly all events are these.
+        if let Event::TextMessageContent(e) = event {
+            self.append(&e.message_id, &e.delta, e.base.metadata());
+        } else {
+            self.apply_other(event);
+        }
+    }
+
+    #[inline(never)]
+    fn apply_other(&mut self, event: &Event) {
         let metadata = event.base().metadata();
-        if !matches!(event, Event::TextMessageContent(_) | Event::ReasoningMessageContent(_)) {
+        if !matches!(event, Event::ReasoningMessageContent(_)) {
             self.settle();
         }
         match event {
             Event::TextMessageStart(e) => self.start_text(e, metadata),
-            Event::TextMessageContent(e) => self.append(&e.message_id, &e.delta, metadata),
             Event::TextMessageEnd(e) => self.annotate(&e.message_id, metadata),
             Event::ReasoningMessageStart(e) => self.start_reasoning(e, metadata),
             Event::ReasoningMessageContent(e) => self.append(&e.message_id, &e.delta, metadata),
@@ -113,7 +123,7 @@ impl Transcript {
                     }
                 }
             }
-            // These build nothing that lasts.
+            // The others build nothing that lasts, but for the text, which was taken above.
             _ => {}
         }
     }

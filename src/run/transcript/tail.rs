@@ -16,11 +16,18 @@ pub(super) struct Tail {
 
 impl Transcript {
     /// Appends to a message's text. Content that is a list of parts gives way to the text.
+    #[inline]
     pub(super) fn append(&mut self, id: &MessageId, delta: &str, metadata: Option<&JsonObject>) {
         if metadata.is_none() && self.tail.message.as_ref().is_some_and(|message| message.is(id)) {
+            make_room(&mut self.tail.text, delta.len());
             self.tail.text.push_str(delta);
-            return;
+        } else {
+            self.append_elsewhere(id, delta, metadata);
         }
+    }
+
+    #[inline(never)]
+    fn append_elsewhere(&mut self, id: &MessageId, delta: &str, metadata: Option<&JsonObject>) {
         self.settle();
         let Some(message) = self.message_mut(id) else { return };
         if let Message::User(UserMessage { content, .. }) | Message::Tool(ToolMessage { content, .. }) = message
@@ -41,6 +48,18 @@ impl Transcript {
         if let Some(place) = self.message_mut(&id).and_then(text_mut) {
             *place = text;
         }
+    }
+}
+
+/// A text that has got this long is likely to get longer.
+const LONG: usize = 128;
+
+/// The room that it is given then: one that only doubles is copied again and again until it is there.
+const ROOM: usize = 1024;
+
+fn make_room(text: &mut String, more: usize) {
+    if more > text.capacity() - text.len() && text.len() >= LONG {
+        text.reserve(more.max(ROOM));
     }
 }
 
