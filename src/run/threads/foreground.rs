@@ -62,9 +62,7 @@ impl ForegroundRun {
         let (span, active) = (recorded.run().span().clone(), recorded.hold.registration.run().clone());
         Self { stage: Stage::Running(recorded), span, active }
     }
-}
 
-impl ForegroundRun {
     /// Stores the end, then tells it.
     #[inline(never)]
     fn poll_end(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {

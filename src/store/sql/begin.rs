@@ -27,7 +27,7 @@ static TAKE: Many = Many::new(
     "WITH v (thread_key, thread_id, owner_key, owner_id, agent, token, run_number, run_key, run_id, recorded, \
         holder, lease_until, now) AS (VALUES ",
     "(?, ?, ?, ?, ?, #, #, ?, ?, #, ?, #, #)",
-    ") INSERT [OR FAIL ]INTO agui_threads AS t (thread_key, thread_id, owner_key, owner_id, agent, token, \
+    ") INSERT INTO agui_threads AS t (thread_key, thread_id, owner_key, owner_id, agent, token, \
         run_number, run_key, run_id, run_started_at, run_recorded, holder, lease_until, cancel, version, \
         open_interrupts, created_at, updated_at) \
      SELECT v.thread_key, v.thread_id, v.owner_key, v.owner_id, v.agent, v.token, \
@@ -45,7 +45,7 @@ static TAKE: Many = Many::new(
 static RECORD: Many = Many::new(
     "WITH v (run_number, thread_number, run_key, run_id, agent, started_at) AS (VALUES ",
     "(#, #, ?, ?, ?, #)",
-    ") INSERT [OR FAIL ]INTO agui_runs (run_number, thread_number, run_key, run_id, agent, detached, status, \
+    ") INSERT INTO agui_runs (run_number, thread_number, run_key, run_id, agent, detached, status, \
         started_at, events, has_log) \
      SELECT v.run_number, v.thread_number, v.run_key, v.run_id, v.agent, 1, 'running', v.started_at, 0, 0 \
      FROM v WHERE v.run_number IS NOT NULL",

@@ -18,14 +18,14 @@ use crate::store::{Append, Lease, RunEnd, StoreError, ThreadContent};
 static SAVE: Many = Many::new(
     "WITH v (thread_key, token, open_interrupts) AS (VALUES ",
     "(?, #, #)",
-    ") UPDATE [OR FAIL ]agui_threads SET version = version + 1, open_interrupts = v.open_interrupts FROM v \
+    ") UPDATE agui_threads SET version = version + 1, open_interrupts = v.open_interrupts FROM v \
      WHERE agui_threads.thread_key = v.thread_key AND agui_threads.token = v.token AND holder IS NOT NULL",
 );
 
 static RELEASE: Many = Many::new(
     "WITH v (thread_key, token, at, more, open_interrupts) AS (VALUES ",
     "(?, #, #, #, #)",
-    ") UPDATE [OR FAIL ]agui_threads SET holder = NULL, lease_until = NULL, cancel = 0, run_recorded = 1, \
+    ") UPDATE agui_threads SET holder = NULL, lease_until = NULL, cancel = 0, run_recorded = 1, \
         updated_at = v.at, version = version + v.more, \
         open_interrupts = COALESCE(v.open_interrupts, agui_threads.open_interrupts) \
      FROM v WHERE agui_threads.thread_key = v.thread_key AND agui_threads.token = v.token AND holder IS NOT NULL",
@@ -35,7 +35,7 @@ static RELEASE: Many = Many::new(
 static CONTENT: Many = Many::new(
     "WITH v (thread_key, messages, state, interrupts) AS (VALUES ",
     "(?, ?, ?, ?)",
-    ") INSERT [OR FAIL ]INTO agui_contents (thread_number, messages, state, interrupts) \
+    ") INSERT INTO agui_contents (thread_number, messages, state, interrupts) \
      SELECT (SELECT t.thread_number FROM agui_threads AS t WHERE t.thread_key = v.thread_key), \
         v.messages, v.state, v.interrupts FROM v WHERE v.thread_key IS NOT NULL \
      ON CONFLICT (thread_number) DO UPDATE SET \
@@ -46,7 +46,7 @@ static CONTENT: Many = Many::new(
 static END: Many = Many::new(
     "WITH v (thread_key, run_number, status, ended_at, end_token, events, usage, failure) AS (VALUES ",
     "(?, #, ?, #, #, #, ?, ?)",
-    ") INSERT [OR FAIL ]INTO agui_runs AS r (run_number, thread_number, run_key, run_id, agent, detached, status, \
+    ") INSERT INTO agui_runs AS r (run_number, thread_number, run_key, run_id, agent, detached, status, \
         started_at, ended_at, end_token, events, usage, failure, has_log) \
      SELECT v.run_number, t.thread_number, t.run_key, t.run_id, t.agent, 0, v.status, t.run_started_at, \
         v.ended_at, v.end_token, v.events, v.usage, v.failure, \
@@ -61,7 +61,7 @@ static END: Many = Many::new(
 static LAST: Many = Many::new(
     "WITH v (run_number, first_event, last_event, bytes, body) AS (VALUES ",
     "(#, #, #, #, ?)",
-    ") INSERT [OR FAIL ]INTO agui_log (run_number, first_event, last_event, bytes, body) \
+    ") INSERT INTO agui_log (run_number, first_event, last_event, bytes, body) \
      SELECT v.run_number, v.first_event, v.last_event, v.bytes, v.body FROM v \
      WHERE v.run_number IS NOT NULL AND NOT EXISTS (SELECT 1 FROM agui_log AS l \
         WHERE l.run_number = v.run_number AND l.last_event >= v.last_event) \

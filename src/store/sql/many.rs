@@ -26,9 +26,8 @@ pub(super) struct Many {
 
 impl Many {
     /// `row` is one of the rows that are listed between the rest; in it `?` stands for a text and `#` for a number. In
-    /// `after`, what only Postgres needs is in braces, such as what locks rows, which SQLite's transactions have done
-    /// already; what only SQLite needs is in brackets. That is `OR FAIL`: what a statement did before it failed goes with
-    /// its transaction here, and without the words SQLite keeps a copy of each page so that the statement alone can go.
+    /// `after`, what only Postgres needs is in braces: what locks rows, which SQLite's transactions have done already,
+    /// and what numbers runs for several processes.
     pub(super) const fn new(before: &'static str, row: &'static str, after: &'static str) -> Self {
         Self { before, row, after, made: [OnceLock::new(), OnceLock::new()] }
     }
@@ -82,17 +81,11 @@ impl Many {
     }
 
     fn after_in(&self, dialect: Dialect) -> String {
-        let (out, kept) = match dialect {
-            Dialect::Sqlite => (['{', '}'], ['[', ']']),
-            Dialect::Postgres => (['[', ']'], ['{', '}']),
-        };
-        let (mut text, mut is_out) = (String::new(), false);
-        for c in self.after.chars() {
-            is_out = if is_out { c != out[1] } else { c == out[0] };
-            if !is_out && c != out[1] && !kept.contains(&c) {
-                text.push(c);
-            }
+        if dialect == Dialect::Postgres {
+            return self.after.replace(['{', '}'], "");
         }
-        text
+        let (first, rest) = self.after.split_once('{').unwrap_or((self.after, ""));
+        let kept = rest.split('{').filter_map(|part| Some(part.split_once('}')?.1));
+        std::iter::once(first).chain(kept).collect()
     }
 }
