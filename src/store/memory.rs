@@ -22,12 +22,13 @@ use crate::protocol::{RunId, ThreadId};
 #[derive(Debug, Default)]
 pub struct Memory {
     threads: Mutex<HashMap<ThreadId, Box<Entry>>>,
-    /// Of all leases there ever were: a thread that is deleted and begun anew knows no old one.
-    last_token: AtomicI64,
+    /// Of all threads and leases there ever were: a thread that is deleted and begun anew knows no old one.
+    last_number: AtomicI64,
 }
 
 #[derive(Debug)]
 struct Entry {
+    number: i64,
     thread: Thread,
     /// The lease of the active run.
     active: Option<Active>,
@@ -56,8 +57,8 @@ impl Memory {
         Self::default()
     }
 
-    fn next_token(&self) -> i64 {
-        self.last_token.fetch_add(1, Ordering::Relaxed) + 1
+    fn next(&self) -> i64 {
+        self.last_number.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ThreadId, Box<Entry>>> {
@@ -66,8 +67,9 @@ impl Memory {
 }
 
 impl Entry {
-    fn new(run: &NewRun) -> Self {
+    fn new(run: &NewRun, number: i64) -> Self {
         Self {
+            number,
             thread: Thread {
                 id: run.thread_id.clone(),
                 owner: run.owner.clone(),
@@ -113,7 +115,7 @@ impl Store for Memory {
 
     async fn begin(&self, run: &NewRun) -> Result<Begin, StoreError> {
         let mut threads = self.lock();
-        let entry = threads.entry(run.thread_id.clone()).or_insert_with(|| Box::new(Entry::new(run)));
+        let entry = threads.entry(run.thread_id.clone()).or_insert_with(|| Box::new(Entry::new(run, self.next())));
         if entry.thread.owner != run.owner {
             return Ok(Begin::NotYours);
         }
@@ -123,8 +125,14 @@ impl Store for Memory {
             let lost = (active.holder != run.holder).then(|| active.lease.clone());
             return Ok(Begin::Busy { run: busy.record.clone(), lost });
         }
-        let token = self.next_token();
-        let lease = Lease { thread_id: run.thread_id.clone(), run_id: run.run_id.clone(), run_number: token, token };
+        let token = self.next();
+        let lease = Lease {
+            thread_id: run.thread_id.clone(),
+            thread_number: entry.number,
+            run_id: run.run_id.clone(),
+            run_number: token,
+            token,
+        };
         let active = Active { lease: lease.clone(), holder: run.holder.clone(), until: run.until, cancel: false };
         entry.active = Some(active);
         entry.thread.active_run = Some(run.run_id.clone());
@@ -248,7 +256,7 @@ impl Store for Memory {
         if active.lease.token != lost.token || active.holder == holder {
             return Ok(None);
         }
-        active.lease.token = self.next_token();
+        active.lease.token = self.next();
         holder.clone_into(&mut active.holder);
         active.until = until;
         Ok(Some(active.lease.clone()))
@@ -332,7 +340,8 @@ impl Store for Memory {
 
 impl Active {
     fn held(&self) -> Held {
-        Held { thread_id: self.lease.thread_id.clone(), token: self.lease.token, cancel: self.cancel }
+        let Lease { thread_id, thread_number, token, .. } = &self.lease;
+        Held { thread_id: thread_id.clone(), thread_number: *thread_number, token: *token, cancel: self.cancel }
     }
 }
 

@@ -21,6 +21,8 @@ pub fn now() -> Millis {
 pub struct Lease {
     /// The thread that is leased.
     pub thread_id: ThreadId,
+    /// Its number in the store. One that was deleted and made again has another.
+    pub thread_number: i64,
     /// The run it is leased for.
     pub run_id: RunId,
     /// Tells runs of the thread apart that have had the same id: each run has a higher number than the last.
@@ -219,6 +221,8 @@ pub struct RunEnd {
 pub struct Held {
     /// The thread.
     pub thread_id: ThreadId,
+    /// Its number in the store.
+    pub thread_number: i64,
     /// The lease's token.
     pub token: i64,
     /// Whether somebody asked to cancel the run.

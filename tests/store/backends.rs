@@ -140,3 +140,8 @@ pub(crate) fn is_lost<T: std::fmt::Debug>(result: Result<T, StoreError>) -> bool
         Ok(_) => false,
     }
 }
+
+/// A lease like this one, but of another thread.
+pub(crate) fn elsewhere(lease: &Lease, thread: &str) -> Lease {
+    Lease { thread_id: thread.into(), thread_number: lease.thread_number + 1, ..lease.clone() }
+}

@@ -11,7 +11,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{Threads, active::ActiveRun};
 use crate::{
-    protocol::ThreadId,
     run::control::Stop,
     store::{Held, Lease, StoreError, now},
 };
@@ -59,7 +58,7 @@ struct Keeper {
     /// When the leases were last renewed.
     renewed: Instant,
     /// Leases that this process has and does not know, as of the last renewal.
-    strangers: HashSet<(ThreadId, i64)>,
+    strangers: HashSet<(i64, i64)>,
 }
 
 impl Keeper {
@@ -87,13 +86,21 @@ impl Keeper {
     /// being begun is not known either, so this takes two looks.
     async fn close_strangers(&mut self, threads: &Threads, held: &[Held]) -> Result<(), StoreError> {
         let known: HashSet<_> = threads.active.all().iter().map(|run| key(&run.lease)).collect();
-        let strangers = held.iter().map(|held| (held.thread_id.clone(), held.token)).filter(|key| !known.contains(key));
-        let before = std::mem::replace(&mut self.strangers, strangers.collect());
-        for (thread_id, token) in self.strangers.intersection(&before) {
+        let strangers: Vec<_> = held.iter().filter(|held| !known.contains(&(held.thread_number, held.token))).collect();
+        let all = strangers.iter().map(|held| (held.thread_number, held.token)).collect();
+        let before = std::mem::replace(&mut self.strangers, all);
+        for held in strangers.into_iter().filter(|held| before.contains(&(held.thread_number, held.token))) {
+            let Held { thread_id, thread_number, token, .. } = held;
             let thread = threads.store.thread(thread_id).await?;
             let Some(run_id) = thread.and_then(|thread| thread.active_run) else { continue };
             let Some(run) = threads.store.run(thread_id, &run_id).await? else { continue };
-            let lease = Lease { thread_id: thread_id.clone(), run_id, run_number: run.number, token: *token };
+            let lease = Lease {
+                thread_id: thread_id.clone(),
+                thread_number: *thread_number,
+                run_id,
+                run_number: run.number,
+                token: *token,
+            };
             match threads.close_lost(&lease).await {
                 Ok(()) | Err(StoreError::LeaseLost) => {}
                 Err(error) => return Err(error),
@@ -105,14 +112,15 @@ impl Keeper {
 
 /// Stops the runs whose lease this process does not have any more.
 fn stop_lost(active: &[Arc<ActiveRun>], held: &[Held]) {
-    let held: HashSet<_> = held.iter().map(|held| (held.thread_id.clone(), held.token)).collect();
+    let held: HashSet<_> = held.iter().map(|held| (held.thread_number, held.token)).collect();
     for run in active.iter().filter(|run| !held.contains(&key(&run.lease))) {
         run.control.stop(Stop::LeaseLost);
     }
 }
 
-fn key(lease: &Lease) -> (ThreadId, i64) {
-    (lease.thread_id.clone(), lease.token)
+/// Tells leases apart.
+fn key(lease: &Lease) -> (i64, i64) {
+    (lease.thread_number, lease.token)
 }
 
 async fn pass_cancels_on(threads: &Threads) -> Result<(), StoreError> {
@@ -125,7 +133,7 @@ async fn pass_cancels_on(threads: &Threads) -> Result<(), StoreError> {
         return Ok(());
     }
     for request in threads.store.cancel_requests(&threads.holder).await? {
-        let run = active.iter().find(|run| key(&run.lease) == (request.thread_id.clone(), request.token));
+        let run = active.iter().find(|run| key(&run.lease) == (request.thread_number, request.token));
         if let Some(run) = run {
             run.control.cancel();
         }

@@ -10,7 +10,6 @@
 use std::collections::HashMap;
 
 use sqlx::{AnyConnection, Row as _};
-use uuid::Uuid;
 
 use super::{
     Dialect, Sql,
@@ -24,13 +23,13 @@ use super::{
 use crate::store::{Begin, Lease, NewRun, RunRecord, RunStatus, StoreError, Thread, ThreadContent};
 
 static TAKE: Many = Many::new(
-    "WITH v (thread_key, thread_id, owner_key, owner_id, agent, token, run_number, run_key, run_id, recorded, \
-        holder, lease_until, now) AS (VALUES ",
-    "(?, ?, ?, ?, ?, #, #, ?, ?, #, ?, #, #)",
+    "WITH v (thread_key, thread_id, owner_key, owner_id, agent, run_number, run_key, run_id, recorded, holder, \
+        lease_until, now) AS (VALUES ",
+    "(?, ?, ?, ?, ?, #, ?, ?, #, ?, #, #)",
     ") INSERT INTO agui_threads AS t (thread_key, thread_id, owner_key, owner_id, agent, token, \
         run_number, run_key, run_id, run_started_at, run_recorded, holder, lease_until, cancel, version, \
         open_interrupts, created_at, updated_at) \
-     SELECT v.thread_key, v.thread_id, v.owner_key, v.owner_id, v.agent, v.token, \
+     SELECT v.thread_key, v.thread_id, v.owner_key, v.owner_id, v.agent, 1, \
         {COALESCE(}v.run_number{, nextval(pg_get_serial_sequence('agui_runs', 'run_number')))}, v.run_key, \
         v.run_id, v.now, v.recorded, v.holder, v.lease_until, 0, 0, 0, v.now, v.now \
      FROM v WHERE v.thread_key IS NOT NULL \
@@ -39,7 +38,7 @@ static TAKE: Many = Many::new(
         run_id = excluded.run_id, run_started_at = excluded.run_started_at, run_recorded = excluded.run_recorded, \
         holder = excluded.holder, lease_until = excluded.lease_until, cancel = 0, updated_at = excluded.updated_at \
      WHERE t.holder IS NULL AND t.owner_key = excluded.owner_key \
-     RETURNING thread_key, thread_number, token, version, created_at, run_number",
+     RETURNING thread_number, token, version, created_at, run_number",
 );
 
 static RECORD: Many = Many::new(
@@ -65,14 +64,11 @@ const REPLACE: &str = "DELETE FROM agui_runs WHERE run_number = $1";
 
 const REPLACE_LOG: &str = "DELETE FROM agui_log WHERE run_number = $1";
 
-const BUSY: &str = "SELECT owner_key, token, holder, lease_until, run_key FROM agui_threads WHERE thread_key = $1";
+const BUSY: &str =
+    "SELECT thread_number, owner_key, token, holder, lease_until, run_key FROM agui_threads WHERE thread_key = $1";
 
-/// The first token of a new thread. A thread that was deleted and made again must not know the leases of its
-/// former life, and nothing remembers them: so threads begin anywhere, with room for as many runs as can be.
-fn first_token() -> i64 {
-    let random = Uuid::new_v4().as_u64_pair().1 & ((1 << 52) - 1);
-    i64::try_from(random).unwrap_or(0) + 1
-}
+/// The token of a new thread's lease.
+const FIRST: i64 = 1;
 
 /// A run to begin, as its columns hold it.
 #[derive(Debug)]
@@ -83,8 +79,6 @@ pub(super) struct NewRow {
     name: Name,
     holder: String,
     agent: String,
-    /// The token of the lease, if the thread is new.
-    first: i64,
     /// The run's number, if it is this process that numbers them.
     number: Option<i64>,
 }
@@ -97,7 +91,6 @@ impl NewRow {
             name: Name::new(&run.run_id),
             holder: key::key(&run.holder).into_owned(),
             agent: key::text(&run.agent),
-            first: first_token(),
             number,
             run: run.clone(),
         }
@@ -127,50 +120,53 @@ impl Sql {
 /// Begins all that can be begun, each on another thread.
 pub(super) async fn begin(conn: &mut AnyConnection, dialect: Dialect, runs: &[NewRow]) -> Result<Vec<Begin>, Fault> {
     let mut taken = take(conn, dialect, runs).await?;
-    let begun = runs.iter().filter_map(|run| Some((run, taken.remove(&run.thread.key)?)));
-    let mut begun: Vec<(&NewRow, Taken)> = begun.collect();
-    read(conn, dialect, &mut begun).await?;
+    read(conn, dialect, taken.iter_mut().flatten()).await?;
+    let begun: Vec<_> = runs.iter().zip(&taken).filter_map(|(run, taken)| Some((run, taken.as_ref()?))).collect();
     record(conn, dialect, &begun).await?;
-    let mut begun: HashMap<&str, Taken> = begun.into_iter().map(|(run, taken)| (&*run.thread.key, taken)).collect();
     let mut answers = Vec::with_capacity(runs.len());
-    for run in runs {
-        answers.push(match begun.remove(&*run.thread.key) {
-            Some(taken) => run.begun(taken)?,
+    for (run, taken) in runs.iter().zip(taken) {
+        answers.push(match taken {
+            Some(taken) => run.begun(taken),
             None => busy(conn, run, dialect == Dialect::Postgres).await?,
         });
     }
     Ok(answers)
 }
 
-/// By thread, the leases that were to be had.
-async fn take(conn: &mut AnyConnection, dialect: Dialect, runs: &[NewRow]) -> Result<HashMap<String, Taken>, Fault> {
-    let mut all = HashMap::with_capacity(runs.len());
+/// For each run the lease, if it was to be had.
+async fn take(conn: &mut AnyConnection, dialect: Dialect, runs: &[NewRow]) -> Result<Vec<Option<Taken>>, Fault> {
+    let mut all = Vec::with_capacity(runs.len());
     for these in runs.chunks(MOST) {
         let mut take = TAKE.query(dialect, these.len());
         for row in these {
             take = take.bind(&row.thread.key).bind(row.thread.full.as_ref());
-            take = take.bind(&row.owner.key).bind(row.owner.full.as_ref()).bind(&row.agent).bind(row.first);
+            take = take.bind(&row.owner.key).bind(row.owner.full.as_ref()).bind(&row.agent);
             take = take.bind(row.number).bind(&row.name.key).bind(row.name.full.as_ref());
             take = take.bind(i64::from(row.run.detached)).bind(&row.holder).bind(row.run.until).bind(row.run.now);
         }
+        let before = all.len();
+        all.resize_with(before + these.len(), || None);
         for row in TAKE.filled(take, these.len()).fetch_all(&mut *conn).await? {
             let taken = Taken {
-                thread: row.try_get(1)?,
-                token: row.try_get(2)?,
-                version: row.try_get(3)?,
-                created_at: row.try_get(4)?,
-                run_number: row.try_get(5)?,
+                thread: row.try_get(0)?,
+                token: row.try_get(1)?,
+                version: row.try_get(2)?,
+                created_at: row.try_get(3)?,
+                run_number: row.try_get(4)?,
                 replaced: None,
                 content: ThreadContent::default(),
             };
-            all.insert(row.try_get(0)?, taken);
+            // Where it is the database that numbers runs there is one alone.
+            let is_it = |run: &NewRow| run.number.is_none_or(|number| number == taken.run_number);
+            let place = these.iter().position(is_it).and_then(|place| all.get_mut(before + place));
+            *place.ok_or_else(|| Fault::unreadable("a run was begun that nobody asked for"))? = Some(taken);
         }
     }
     Ok(all)
 }
 
 /// Removes ended runs of the same names, and records those that have a log.
-async fn record(conn: &mut AnyConnection, dialect: Dialect, runs: &[(&NewRow, Taken)]) -> Result<(), Fault> {
+async fn record(conn: &mut AnyConnection, dialect: Dialect, runs: &[(&NewRow, &Taken)]) -> Result<(), Fault> {
     for replaced in runs.iter().filter_map(|(_, taken)| taken.replaced) {
         sqlx::query(REPLACE).bind(replaced).execute(&mut *conn).await?;
         sqlx::query(REPLACE_LOG).bind(replaced).execute(&mut *conn).await?;
@@ -188,9 +184,13 @@ async fn record(conn: &mut AnyConnection, dialect: Dialect, runs: &[(&NewRow, Ta
 }
 
 /// What there was before. A thread that was just made has neither content nor runs.
-async fn read(conn: &mut AnyConnection, dialect: Dialect, runs: &mut [(&NewRow, Taken)]) -> Result<(), Fault> {
-    let old = runs.iter_mut().filter(|(run, taken)| taken.token != run.first);
-    let mut old: HashMap<i64, &mut Taken> = old.map(|(_, taken)| (taken.thread, taken)).collect();
+async fn read(
+    conn: &mut AnyConnection,
+    dialect: Dialect,
+    taken: impl Iterator<Item = &mut Taken>,
+) -> Result<(), Fault> {
+    let old = taken.filter(|taken| taken.token != FIRST);
+    let mut old: HashMap<i64, &mut Taken> = old.map(|taken| (taken.thread, taken)).collect();
     let threads: Vec<i64> = old.keys().copied().collect();
     for these in threads.chunks(MOST) {
         let read = these.iter().fold(BEFORE.query(dialect, these.len()), |read, thread| read.bind(*thread));
@@ -205,13 +205,13 @@ async fn read(conn: &mut AnyConnection, dialect: Dialect, runs: &mut [(&NewRow, 
 }
 
 impl NewRow {
-    fn begun(&self, taken: Taken) -> Result<Begin, Fault> {
-        let Taken { token, version, created_at, run_number, replaced, content, .. } = taken;
+    fn begun(&self, taken: Taken) -> Begin {
+        let Taken { thread: thread_number, token, version, created_at, run_number, replaced, content } = taken;
         let NewRun { thread_id, run_id, owner, agent, now, .. } = self.run.clone();
-        let lease = Lease { thread_id: thread_id.clone(), run_id: run_id.clone(), run_number, token };
+        let lease = Lease { thread_id: thread_id.clone(), thread_number, run_id: run_id.clone(), run_number, token };
         let active_run = Some(run_id);
         let thread = Thread { id: thread_id, owner, agent, content, active_run, version, created_at, updated_at: now };
-        Ok(Begin::Begun { lease, thread, replaced: replaced.is_some() })
+        Begin::Begun { lease, thread, replaced: replaced.is_some() }
     }
 }
 
@@ -236,6 +236,7 @@ async fn busy(
     let lost = is_lost.then(|| -> Result<Lease, Fault> {
         Ok(Lease {
             thread_id: run.thread_id.clone(),
+            thread_number: row.try_get("thread_number")?,
             run_id: active.run_id.clone(),
             run_number: active.number,
             token: row.try_get("token")?,

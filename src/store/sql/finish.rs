@@ -16,42 +16,41 @@ use super::{
 use crate::store::{Append, Lease, RunEnd, StoreError, ThreadContent};
 
 static SAVE: Many = Many::new(
-    "WITH v (thread_key, token, open_interrupts) AS (VALUES ",
-    "(?, #, #)",
+    "WITH v (thread_number, token, open_interrupts) AS (VALUES ",
+    "(#, #, #)",
     ") UPDATE agui_threads SET version = version + 1, open_interrupts = v.open_interrupts FROM v \
-     WHERE agui_threads.thread_key = v.thread_key AND agui_threads.token = v.token AND holder IS NOT NULL",
+     WHERE agui_threads.thread_number = v.thread_number AND agui_threads.token = v.token AND holder IS NOT NULL",
 );
 
 static RELEASE: Many = Many::new(
-    "WITH v (thread_key, token, at, more, open_interrupts) AS (VALUES ",
-    "(?, #, #, #, #)",
+    "WITH v (thread_number, token, at, more, open_interrupts) AS (VALUES ",
+    "(#, #, #, #, #)",
     ") UPDATE agui_threads SET holder = NULL, lease_until = NULL, cancel = 0, run_recorded = 1, \
         updated_at = v.at, version = version + v.more, \
         open_interrupts = COALESCE(v.open_interrupts, agui_threads.open_interrupts) \
-     FROM v WHERE agui_threads.thread_key = v.thread_key AND agui_threads.token = v.token AND holder IS NOT NULL",
+     FROM v WHERE agui_threads.thread_number = v.thread_number AND agui_threads.token = v.token AND holder IS NOT NULL",
 );
 
-/// A join in place of the inner query would have SQLite copy every text once more.
 static CONTENT: Many = Many::new(
-    "WITH v (thread_key, messages, state, interrupts) AS (VALUES ",
-    "(?, ?, ?, ?)",
+    "WITH v (thread_number, messages, state, interrupts) AS (VALUES ",
+    "(#, ?, ?, ?)",
     ") INSERT INTO agui_contents (thread_number, messages, state, interrupts) \
-     SELECT (SELECT t.thread_number FROM agui_threads AS t WHERE t.thread_key = v.thread_key), \
-        v.messages, v.state, v.interrupts FROM v WHERE v.thread_key IS NOT NULL \
+     SELECT v.thread_number, v.messages, v.state, v.interrupts FROM v WHERE v.thread_number IS NOT NULL \
      ON CONFLICT (thread_number) DO UPDATE SET \
         messages = excluded.messages, state = excluded.state, interrupts = excluded.interrupts",
 );
 
-/// Records the run, or how it ended if it is recorded already.
+/// Records the run, or how it ended if it is recorded already. Its thread's row, which has given the lease back, has
+/// the rest.
 static END: Many = Many::new(
-    "WITH v (thread_key, run_number, status, ended_at, end_token, events, usage, failure) AS (VALUES ",
-    "(?, #, ?, #, #, #, ?, ?)",
+    "WITH v (thread_number, status, events, usage, failure) AS (VALUES ",
+    "(#, ?, #, ?, ?)",
     ") INSERT INTO agui_runs AS r (run_number, thread_number, run_key, run_id, agent, detached, status, \
         started_at, ended_at, end_token, events, usage, failure, has_log) \
-     SELECT v.run_number, t.thread_number, t.run_key, t.run_id, t.agent, 0, v.status, t.run_started_at, \
-        v.ended_at, v.end_token, v.events, v.usage, v.failure, \
-        CASE WHEN EXISTS (SELECT 1 FROM agui_log AS l WHERE l.run_number = v.run_number) THEN 1 ELSE 0 END \
-     FROM v JOIN agui_threads AS t ON t.thread_key = v.thread_key WHERE v.thread_key IS NOT NULL \
+     SELECT t.run_number, t.thread_number, t.run_key, t.run_id, t.agent, 0, v.status, t.run_started_at, \
+        t.updated_at, t.token, v.events, v.usage, v.failure, \
+        CASE WHEN EXISTS (SELECT 1 FROM agui_log AS l WHERE l.run_number = t.run_number) THEN 1 ELSE 0 END \
+     FROM v JOIN agui_threads AS t ON t.thread_number = v.thread_number WHERE v.thread_number IS NOT NULL \
      ON CONFLICT (run_number) DO UPDATE SET status = excluded.status, ended_at = excluded.ended_at, \
         end_token = excluded.end_token, events = excluded.events, usage = excluded.usage, \
         failure = excluded.failure, has_log = excluded.has_log",
@@ -73,7 +72,9 @@ const ENDED: &str = "SELECT 1 AS ended FROM agui_runs WHERE run_number = $1 AND 
 /// What a run writes about its thread, and about itself when it ends.
 #[derive(Debug)]
 pub(super) struct Write {
+    /// The thread's key.
     pub(super) thread: String,
+    number: i64,
     token: i64,
     run: i64,
     content: Option<ContentColumns>,
@@ -86,6 +87,7 @@ impl Write {
     fn new(lease: &Lease, content: Option<&ThreadContent>) -> Result<Self, Fault> {
         Ok(Self {
             thread: key::key(&lease.thread_id).into_owned(),
+            number: lease.thread_number,
             token: lease.token,
             run: lease.run_number,
             content: content.map(ContentColumns::new).transpose()?,
@@ -144,12 +146,12 @@ pub(super) async fn write(conn: &mut AnyConnection, dialect: Dialect, mut writes
     for these in records.chunks(MOST) {
         let mut insert = END.query(dialect, these.len());
         for (write, end) in these {
-            insert = insert.bind(&write.thread).bind(write.run).bind(end.status).bind(end.at).bind(write.token);
-            insert = insert.bind(end.events).bind(end.usage.as_ref()).bind(end.failure.as_ref());
+            insert = insert.bind(write.number).bind(end.status).bind(end.events);
+            insert = insert.bind(end.usage.as_ref()).bind(end.failure.as_ref());
         }
         END.filled(insert, these.len()).execute(&mut *conn).await?;
     }
-    let mut contents = writes.into_iter().filter_map(|write| Some((write.thread, write.content?)));
+    let mut contents = writes.into_iter().filter_map(|write| Some((write.number, write.content?)));
     loop {
         let these: Vec<_> = contents.by_ref().take(MOST).collect();
         if these.is_empty() {
@@ -169,7 +171,7 @@ async fn release(conn: &mut AnyConnection, dialect: Dialect, ends: &[&Write], al
         let mut update = RELEASE.query(dialect, these.len());
         for write in these {
             let (end, more) = (write.end.as_ref().map(|end| end.at), i64::from(write.content.is_some()));
-            update = update.bind(&write.thread).bind(write.token).bind(end).bind(more).bind(write.open_interrupts());
+            update = update.bind(write.number).bind(write.token).bind(end).bind(more).bind(write.open_interrupts());
         }
         if RELEASE.filled(update, these.len()).execute(&mut *conn).await?.rows_affected() != these.len() as u64 {
             let Some(only) = these.first().filter(|_| alone) else { return Err(Fault::Lost) };
@@ -184,7 +186,7 @@ async fn save(conn: &mut AnyConnection, dialect: Dialect, saves: &[&Write]) -> R
     for these in saves.chunks(MOST) {
         let mut update = SAVE.query(dialect, these.len());
         for write in these {
-            update = update.bind(&write.thread).bind(write.token).bind(write.open_interrupts());
+            update = update.bind(write.number).bind(write.token).bind(write.open_interrupts());
         }
         if SAVE.filled(update, these.len()).execute(&mut *conn).await?.rows_affected() != these.len() as u64 {
             return Err(Fault::Lost);

@@ -13,24 +13,24 @@ use crate::{
     store::{CancelRequest, Held, Lease, Millis, StoreError},
 };
 
-const RENEW: &str =
-    "UPDATE agui_threads SET lease_until = $2 WHERE holder = $1 RETURNING thread_key, thread_id, token, cancel";
+const RENEW: &str = "UPDATE agui_threads SET lease_until = $2 WHERE holder = $1 \
+    RETURNING thread_number, thread_key, thread_id, token, cancel";
 
 const TO_CANCEL: &str =
-    "SELECT thread_key, thread_id, token, cancel FROM agui_threads WHERE holder = $1 AND cancel = 1";
+    "SELECT thread_number, thread_key, thread_id, token, cancel FROM agui_threads WHERE holder = $1 AND cancel = 1";
 
 const CANCEL: &str = "UPDATE agui_threads SET cancel = 1 WHERE thread_key = $1 AND run_key = $2 AND holder IS NOT NULL";
 
 /// Lost leases, in a shared store by time, in one of this process alone by holder. `$3` is whether it is shared. With
 /// `IS NOT NULL` SQLite would not use the index.
 const LOST: &str = "\
-    SELECT thread_key, thread_id, run_key, run_id, run_number, token FROM agui_threads \
+    SELECT thread_number, thread_key, thread_id, run_key, run_id, run_number, token FROM agui_threads \
     WHERE holder >= '' AND (($3 = 1 AND lease_until < $2) OR ($3 = 0 AND holder <> $1)) \
     ORDER BY lease_until, thread_key LIMIT $4";
 
 const TAKE_OVER: &str = "\
     UPDATE agui_threads SET token = token + 1, holder = $3, lease_until = $5 \
-    WHERE thread_key = $1 AND token = $2 AND holder IS NOT NULL \
+    WHERE thread_number = $1 AND token = $2 AND holder IS NOT NULL \
     AND (($6 = 1 AND lease_until < $4) OR ($6 = 0 AND holder <> $3)) RETURNING token";
 
 impl Sql {
@@ -101,9 +101,10 @@ impl Sql {
         let (lost, holder, shared) = (lost.clone(), key::key(holder).into_owned(), self.shared());
         self.write(move |conn| {
             Box::pin(async move {
-                let thread = key::key(&lost.thread_id);
-                let taken = sqlx::query(TAKE_OVER).bind(&*thread).bind(lost.token).bind(holder).bind(now).bind(until);
-                let Some(row) = taken.bind(shared).fetch_optional(conn).await? else { return Ok(None) };
+                let taken = sqlx::query(TAKE_OVER).bind(lost.thread_number).bind(lost.token).bind(holder);
+                let Some(row) = taken.bind(now).bind(until).bind(shared).fetch_optional(conn).await? else {
+                    return Ok(None);
+                };
                 let token = row.try_get("token")?;
                 Ok(Some(Lease { token, ..lost }))
             })
@@ -118,12 +119,14 @@ impl Sql {
 
 fn held(row: &AnyRow) -> Result<Held, Fault> {
     let cancel = row.try_get::<i64, _>("cancel")? != 0;
-    Ok(Held { thread_id: rows::thread_id(row)?, token: row.try_get("token")?, cancel })
+    let thread_number = row.try_get("thread_number")?;
+    Ok(Held { thread_id: rows::thread_id(row)?, thread_number, token: row.try_get("token")?, cancel })
 }
 
 fn lease(row: &AnyRow) -> Result<Lease, Fault> {
     Ok(Lease {
         thread_id: rows::thread_id(row)?,
+        thread_number: row.try_get("thread_number")?,
         run_id: rows::run_id(row)?,
         run_number: row.try_get("run_number")?,
         token: row.try_get("token")?,

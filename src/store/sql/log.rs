@@ -24,16 +24,17 @@ const BATCHES: i64 = 256;
 /// The batches whose lease holds and that are not in the log yet. The lease is compared on the thread's locked
 /// row (SQLite's transaction has locked everything): who takes it over waits, and reads the log after.
 static INSERT: Many = Many::new(
-    "WITH v (thread_key, token, run_number, first_event, last_event, body) AS (VALUES ",
-    "(?, #, #, #, #, ?)",
+    "WITH v (thread_number, token, run_number, first_event, last_event, body) AS (VALUES ",
+    "(#, #, #, #, #, ?)",
     ") INSERT INTO agui_log (run_number, first_event, last_event, bytes, body) \
      SELECT v.run_number, v.first_event, v.last_event, octet_length(v.body), v.body \
-     FROM v JOIN agui_threads AS t ON t.thread_key = v.thread_key AND t.token = v.token \
+     FROM v JOIN agui_threads AS t ON t.thread_number = v.thread_number AND t.token = v.token \
      WHERE t.holder IS NOT NULL AND v.last_event >= v.first_event AND NOT EXISTS (SELECT 1 FROM agui_log AS l \
      WHERE l.run_number = v.run_number AND l.last_event >= v.last_event) {FOR SHARE OF t }ON CONFLICT DO NOTHING",
 );
 
-const HOLDS: &str = "SELECT 1 AS holds FROM agui_threads WHERE thread_key = $1 AND token = $2 AND holder IS NOT NULL";
+const HOLDS: &str =
+    "SELECT 1 AS holds FROM agui_threads WHERE thread_number = $1 AND token = $2 AND holder IS NOT NULL";
 
 /// The run and a part of its log in one statement, and so as they were at one moment: a run that is read as
 /// ended has its last event in the log. Which batches fit is found without reading their bodies, and once: the
@@ -58,7 +59,7 @@ const EVENTS: &str = concat!(
 /// A batch as its columns hold it.
 #[derive(Debug)]
 pub(super) struct Batch {
-    thread: String,
+    thread: i64,
     token: i64,
     pub(super) run: i64,
     pub(super) first: i64,
@@ -75,7 +76,7 @@ impl Batch {
         }
         let body = batch.events.join("\n");
         Ok(Self {
-            thread: key::key(&batch.lease.thread_id).into_owned(),
+            thread: batch.lease.thread_number,
             token: batch.lease.token,
             run: batch.lease.run_number,
             first: number(batch.first),
@@ -117,14 +118,14 @@ async fn append(conn: &mut AnyConnection, dialect: Dialect, batches: Vec<Batch>)
     for these in batches.chunks(MOST) {
         let mut insert = INSERT.query(dialect, these.len());
         for batch in these {
-            insert = insert.bind(&batch.thread).bind(batch.token).bind(batch.run);
+            insert = insert.bind(batch.thread).bind(batch.token).bind(batch.run);
             insert = insert.bind(batch.first).bind(batch.last).bind(&batch.body);
         }
         // Fewer than there were: some are there already, or their lease was lost.
         let insert = INSERT.filled(insert, these.len());
         let all_new = insert.execute(&mut *conn).await?.rows_affected() == these.len() as u64;
         for batch in these {
-            let holds = sqlx::query(HOLDS).bind(&batch.thread).bind(batch.token);
+            let holds = sqlx::query(HOLDS).bind(batch.thread).bind(batch.token);
             answers.push(all_new || holds.fetch_optional(&mut *conn).await?.is_some());
         }
     }

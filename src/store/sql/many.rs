@@ -59,7 +59,7 @@ impl Many {
     }
 
     /// Parameters are numbered, but in SQLite they are `?`: it looks for a parameter's number among all of the
-    /// statement, for each, and hundreds are too many for that.
+    /// statement, for each, and hundreds are too many for that. Nor does it have to be told which are numbers.
     fn rows(&self, rows: usize, dialect: Dialect) -> String {
         let (mut text, mut number) = (String::new(), 0);
         for row in 0..rows {
@@ -70,11 +70,11 @@ impl Many {
                     continue;
                 }
                 number += 1;
-                let parameter = match dialect {
-                    Dialect::Sqlite => "?".to_owned(),
-                    Dialect::Postgres => format!("${number}"),
-                };
-                text.push_str(&if c == '#' { format!("CAST({parameter} AS BIGINT)") } else { parameter });
+                text.push_str(&match (dialect, c) {
+                    (Dialect::Sqlite, _) => "?".to_owned(),
+                    (Dialect::Postgres, '#') => format!("CAST(${number} AS BIGINT)"),
+                    (Dialect::Postgres, _) => format!("${number}"),
+                });
             }
         }
         text

@@ -34,7 +34,7 @@ const READERS: u32 = 4;
 /// that pages that change again and again are copied once, and the log shrinks after a burst.
 const SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000; \
     PRAGMA foreign_keys = OFF; PRAGMA wal_autocheckpoint = 8000; PRAGMA journal_size_limit = 67108864; \
-    PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000";
+    PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4000";
 
 /// The number after those of all runs that were ever recorded, and of those that are running.
 const NEXT_NUMBER: &str = "\

@@ -6,7 +6,7 @@ use agui_server::{
 };
 use serde_json::{Value, json};
 
-use crate::backends::{NOW, Shared, ended_at, finish, is_lost, lease, said};
+use crate::backends::{NOW, Shared, elsewhere, ended_at, finish, is_lost, lease, said};
 
 fn messages() -> Vec<Message> {
     let of_every_role = json!([
@@ -63,7 +63,7 @@ pub(crate) async fn only_the_lease_may_save(store: Shared) {
     let first = lease(&store, "t", "r").await;
     let wrong = Lease { token: first.token + 1, ..first.clone() };
     assert!(is_lost(store.save(&wrong, &said("x")).await));
-    let elsewhere = Lease { thread_id: "u".into(), ..first.clone() };
+    let elsewhere = elsewhere(&first, "u");
     assert!(is_lost(store.save(&elsewhere, &said("x")).await));
     finish(&store, &first, NOW).await;
     assert!(is_lost(store.save(&first, &said("x")).await));

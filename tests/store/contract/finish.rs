@@ -8,7 +8,9 @@ use agui_server::{
 };
 use futures::future::join_all;
 
-use crate::backends::{NOW, Shared, UNTIL, at, batch, begun, ended_at, events, is_lost, lease, log, new_run, said};
+use crate::backends::{
+    NOW, Shared, UNTIL, at, batch, begun, elsewhere, ended_at, events, is_lost, lease, log, new_run, said,
+};
 
 pub(crate) async fn it_ends_everything_at_once(store: Shared) {
     let lease = lease(&store, "t", "r").await;
@@ -63,7 +65,7 @@ pub(crate) async fn without_the_lease_nothing_happens(store: Shared) {
     let wrong = Lease { token: first.token + 1, ..first.clone() };
     let end = RunEnd { events: 1, ..ended_at(NOW + 9) };
     assert!(is_lost(store.finish(&wrong, Some(&said("x")), Some(&batch(&wrong, 1, 1)), &end).await));
-    let elsewhere = Lease { thread_id: "u".into(), ..first.clone() };
+    let elsewhere = elsewhere(&first, "u");
     assert!(is_lost(store.finish(&elsewhere, Some(&said("x")), None, &end).await));
     let thread = store.thread(&"t".into()).await.unwrap().unwrap();
     assert_eq!((thread.active_run.as_deref(), thread.version, thread.updated_at), (Some("r"), 0, NOW));

@@ -21,7 +21,12 @@ pub(crate) async fn those_of_a_holder_are_renewed(store: Shared) {
     held_by(&store, "there", "c", UNTIL).await;
     let held = store.renew("here", UNTIL + 1000).await.unwrap();
     assert_eq!(threads(&held), ["a", "b"]);
-    assert!(held.contains(&Held { thread_id: "a".into(), token: one.token, cancel: false }));
+    assert!(held.contains(&Held {
+        thread_id: "a".into(),
+        thread_number: one.thread_number,
+        token: one.token,
+        cancel: false
+    }));
     finish(&store, &one, NOW).await;
     assert_eq!(threads(&store.renew("here", UNTIL).await.unwrap()), ["b"]);
     assert!(store.renew("nobody", UNTIL).await.unwrap().is_empty());
@@ -34,7 +39,7 @@ pub(crate) async fn a_cancel_reaches_the_holder(store: Shared) {
     for _ in 0..2 {
         assert_eq!(store.request_cancel(&"a".into(), &"r".into()).await.unwrap(), CancelRequest::Requested);
     }
-    let asked = Held { thread_id: "a".into(), token: one.token, cancel: true };
+    let asked = Held { thread_id: "a".into(), thread_number: one.thread_number, token: one.token, cancel: true };
     assert_eq!(store.cancel_requests("here").await.unwrap(), std::slice::from_ref(&asked));
     assert!(store.cancel_requests("there").await.unwrap().is_empty());
     assert!(store.renew("here", UNTIL).await.unwrap().contains(&asked));

@@ -2,7 +2,7 @@
 
 use agui_server::store::{Append, Lease, RunEnd};
 
-use crate::backends::{NOW, Shared, batch, ended_at, event, events, finish, lease, log};
+use crate::backends::{NOW, Shared, batch, elsewhere, ended_at, event, events, finish, lease, log};
 
 pub(crate) async fn batches_of_many_runs_go_in_together(store: Shared) {
     let mut leases = Vec::new();
@@ -80,7 +80,7 @@ pub(crate) async fn an_empty_batch_only_asks_for_the_lease(store: Shared) {
 pub(crate) async fn a_lost_lease_is_told_by_its_batch(store: Shared) {
     let held = lease(&store, "t", "r").await;
     let wrong = Lease { token: held.token + 1, ..held.clone() };
-    let unknown = Lease { thread_id: "u".into(), ..held.clone() };
+    let unknown = elsewhere(&held, "u");
     let deleted = lease(&store, "d", "r").await;
     store.delete(&"d".into()).await.unwrap();
     let leases = [&wrong, &held, &unknown, &deleted];
