@@ -3,6 +3,8 @@
 
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /build
+# The allocator's own build wants it; the base image has the compiler.
+RUN apt-get update && apt-get install -y --no-install-recommends make && rm -rf /var/lib/apt/lists/*
 ENV CARGO_PROFILE_RELEASE_STRIP=symbols
 
 # The dependencies, in a layer of their own, which lasts until one of these two files changes. Cargo wants

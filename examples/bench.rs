@@ -16,6 +16,11 @@ use agui_server::{
     store::Sql,
 };
 
+/// As in the server's own command.
+#[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 const MESSAGE: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
 
 #[tokio::main]

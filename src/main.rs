@@ -15,6 +15,12 @@ use tokio::net::TcpListener;
 
 use crate::cli::{Cli, Command, Options};
 
+/// Hundreds of streams are hundreds of small things each that live for as long as a run and are looked at with every
+/// event: this allocator lays them closer together than the system's, which costs less memory and less time.
+#[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// The configuration is wrong.
 const MISCONFIGURED: u8 = 2;
 

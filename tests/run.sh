@@ -63,6 +63,7 @@ finish() { step "$1" finished "$1"; }
 tools() {
     local packages=()
     command -v cc >/dev/null || packages+=(gcc libc6-dev)
+    command -v make >/dev/null || packages+=(make)
     command -v kill >/dev/null && [ -x /bin/kill ] || packages+=(procps)
     command -v python3 >/dev/null || packages+=(python3)
     python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
