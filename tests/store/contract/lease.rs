@@ -65,6 +65,7 @@ pub(crate) async fn a_run_that_ended_is_not_cancelled(store: Shared) {
 pub(crate) async fn a_lost_one_is_taken_over_once(store: Shared) {
     let old = held_by(&store, "dead", "t", NOW).await;
     assert_eq!(store.lost("here", NOW + 1, 9).await.unwrap(), std::slice::from_ref(&old));
+    let other = held_by(&store, "dead", "u", NOW).await;
     let take = |holder: String| {
         let (store, old) = (store.clone(), old.clone());
         tokio::spawn(async move { store.take_over(&old, &holder, NOW + 1, UNTIL).await.unwrap() })
@@ -78,6 +79,7 @@ pub(crate) async fn a_lost_one_is_taken_over_once(store: Shared) {
     assert!(new.token > old.token);
     assert_eq!(Lease { token: old.token, ..new.clone() }, old, "it is the same run");
     assert_eq!(store.take_over(&old, "here", UNTIL + 1, UNTIL + 2).await.unwrap(), None);
+    assert!(store.lost("here", NOW + 1, 9).await.unwrap().contains(&other), "nobody took that one");
     // The run can be closed, and the next one comes after.
     finish(&store, new, NOW).await;
     assert_eq!(store.take_over(new, "here", UNTIL + 1, UNTIL + 2).await.unwrap(), None);
