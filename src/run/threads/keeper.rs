@@ -86,10 +86,10 @@ impl Keeper {
     /// being begun is not known either, so this takes two looks.
     async fn close_strangers(&mut self, threads: &Threads, held: &[Held]) -> Result<(), StoreError> {
         let known: HashSet<_> = threads.active.all().iter().map(|run| key(&run.lease)).collect();
-        let strangers: Vec<_> = held.iter().filter(|held| !known.contains(&(held.thread_number, held.token))).collect();
-        let all = strangers.iter().map(|held| (held.thread_number, held.token)).collect();
+        let strangers: Vec<_> = held.iter().filter(|held| !known.contains(&key_of(held))).collect();
+        let all = strangers.iter().map(|held| key_of(held)).collect();
         let before = std::mem::replace(&mut self.strangers, all);
-        for held in strangers.into_iter().filter(|held| before.contains(&(held.thread_number, held.token))) {
+        for held in strangers.into_iter().filter(|held| before.contains(&key_of(held))) {
             let Held { thread_id, thread_number, token, .. } = held;
             let thread = threads.store.thread(thread_id).await?;
             let Some(run_id) = thread.and_then(|thread| thread.active_run) else { continue };
@@ -112,7 +112,7 @@ impl Keeper {
 
 /// Stops the runs whose lease this process does not have any more.
 fn stop_lost(active: &[Arc<ActiveRun>], held: &[Held]) {
-    let held: HashSet<_> = held.iter().map(|held| (held.thread_number, held.token)).collect();
+    let held: HashSet<_> = held.iter().map(key_of).collect();
     for run in active.iter().filter(|run| !held.contains(&key(&run.lease))) {
         run.control.stop(Stop::LeaseLost);
     }
@@ -121,6 +121,10 @@ fn stop_lost(active: &[Arc<ActiveRun>], held: &[Held]) {
 /// Tells leases apart.
 fn key(lease: &Lease) -> (i64, i64) {
     (lease.thread_number, lease.token)
+}
+
+fn key_of(held: &Held) -> (i64, i64) {
+    (held.thread_number, held.token)
 }
 
 async fn pass_cancels_on(threads: &Threads) -> Result<(), StoreError> {
@@ -133,7 +137,7 @@ async fn pass_cancels_on(threads: &Threads) -> Result<(), StoreError> {
         return Ok(());
     }
     for request in threads.store.cancel_requests(&threads.holder).await? {
-        let run = active.iter().find(|run| key(&run.lease) == (request.thread_number, request.token));
+        let run = active.iter().find(|run| key(&run.lease) == key_of(&request));
         if let Some(run) = run {
             run.control.cancel();
         }

@@ -74,6 +74,7 @@ const ENDED: &str = "SELECT 1 AS ended FROM agui_runs WHERE run_number = $1 AND 
 pub(super) struct Write {
     /// The thread's key.
     pub(super) thread: String,
+    /// The thread's number.
     number: i64,
     token: i64,
     run: i64,
