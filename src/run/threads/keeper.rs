@@ -85,11 +85,11 @@ impl Keeper {
     /// Closes runs that were begun and never driven: the write succeeded, but its answer was lost. A run that is just
     /// being begun is not known either, so this takes two looks.
     async fn close_strangers(&mut self, threads: &Threads, held: &[Held]) -> Result<(), StoreError> {
-        let known: HashSet<_> = threads.active.all().iter().map(|run| key(&run.lease)).collect();
-        let strangers: Vec<_> = held.iter().filter(|held| !known.contains(&key_of(held))).collect();
-        let all = strangers.iter().map(|held| key_of(held)).collect();
+        let known: HashSet<_> = threads.active.all().iter().map(|run| lease_key(&run.lease)).collect();
+        let strangers: Vec<_> = held.iter().filter(|held| !known.contains(&held_key(held))).collect();
+        let all = strangers.iter().map(|held| held_key(held)).collect();
         let before = std::mem::replace(&mut self.strangers, all);
-        for held in strangers.into_iter().filter(|held| before.contains(&key_of(held))) {
+        for held in strangers.into_iter().filter(|held| before.contains(&held_key(held))) {
             let Held { thread_id, thread_number, token, .. } = held;
             let thread = threads.store.thread(thread_id).await?;
             let Some(run_id) = thread.and_then(|thread| thread.active_run) else { continue };
@@ -112,18 +112,18 @@ impl Keeper {
 
 /// Stops the runs whose lease this process does not have any more.
 fn stop_lost(active: &[Arc<ActiveRun>], held: &[Held]) {
-    let held: HashSet<_> = held.iter().map(key_of).collect();
-    for run in active.iter().filter(|run| !held.contains(&key(&run.lease))) {
+    let held: HashSet<_> = held.iter().map(held_key).collect();
+    for run in active.iter().filter(|run| !held.contains(&lease_key(&run.lease))) {
         run.control.stop(Stop::LeaseLost);
     }
 }
 
 /// Tells leases apart.
-fn key(lease: &Lease) -> (i64, i64) {
+fn lease_key(lease: &Lease) -> (i64, i64) {
     (lease.thread_number, lease.token)
 }
 
-fn key_of(held: &Held) -> (i64, i64) {
+fn held_key(held: &Held) -> (i64, i64) {
     (held.thread_number, held.token)
 }
 
@@ -137,7 +137,7 @@ async fn pass_cancels_on(threads: &Threads) -> Result<(), StoreError> {
         return Ok(());
     }
     for request in threads.store.cancel_requests(&threads.holder).await? {
-        let run = active.iter().find(|run| key(&run.lease) == key_of(&request));
+        let run = active.iter().find(|run| lease_key(&run.lease) == held_key(&request));
         if let Some(run) = run {
             run.control.cancel();
         }

@@ -67,7 +67,8 @@ const REPLACE_LOG: &str = "DELETE FROM agui_log WHERE run_number = $1";
 const BUSY: &str =
     "SELECT thread_number, owner_key, token, holder, lease_until, run_key FROM agui_threads WHERE thread_key = $1";
 
-/// The token of a new thread's lease.
+/// The token that `TAKE` gives a new thread; one that was there has a higher one. A thread that was deleted and made
+/// again does not know the leases of its former life, for it has another number.
 const FIRST: i64 = 1;
 
 /// A run to begin, as its columns hold it.
