@@ -13,7 +13,7 @@ use crate::protocol::{
 pub struct Sse {
     /// The constant part of the delta events of the item that is being streamed.
     prefix: Vec<u8>,
-    /// Which item that is.
+    /// Which item that is. Its identifier is mostly the very one that the next event has, and then it is not read.
     item: Option<(EventType, Arc<str>)>,
     /// Whether the client is from before AG-UI 1.0.
     pub(super) legacy: bool,
@@ -31,9 +31,12 @@ impl Sse {
 
     /// A stream is mostly deltas of one item, and those differ in the delta alone.
     fn delta(&mut self, event: &Delta<'_>, out: &mut Vec<u8>) {
-        let same = self.item.as_ref().is_some_and(|(kind, id)| *kind == event.kind && **id == *event.id);
+        let same = self
+            .item
+            .as_ref()
+            .is_some_and(|(kind, id)| *kind == event.kind && (Arc::ptr_eq(id, event.id) || id == event.id));
         if !same {
-            self.item = Some((event.kind, event.id.into()));
+            self.item = Some((event.kind, event.id.clone()));
             self.prefix.clear();
             self.prefix.extend_from_slice(b"data: {\"type\":\"");
             self.prefix.extend_from_slice(event.kind.as_str().as_bytes());
@@ -53,7 +56,7 @@ impl Sse {
 struct Delta<'a> {
     kind: EventType,
     id_member: &'static str,
-    id: &'a str,
+    id: &'a Arc<str>,
     delta: &'a str,
 }
 
@@ -63,17 +66,22 @@ fn plain_delta(event: &Event) -> Option<Delta<'_>> {
         Event::TextMessageContent(TextMessageContent { message_id, delta, subagent_run_id, base })
             if plain(subagent_run_id, base) =>
         {
-            Some(Delta { kind: EventType::TextMessageContent, id_member: "messageId", id: message_id, delta })
+            Some(Delta { kind: EventType::TextMessageContent, id_member: "messageId", id: message_id.shared(), delta })
         }
         Event::ToolCallArgs(ToolCallArgs { tool_call_id, delta, subagent_run_id, base })
             if plain(subagent_run_id, base) =>
         {
-            Some(Delta { kind: EventType::ToolCallArgs, id_member: "toolCallId", id: tool_call_id, delta })
+            Some(Delta { kind: EventType::ToolCallArgs, id_member: "toolCallId", id: tool_call_id.shared(), delta })
         }
         Event::ReasoningMessageContent(ReasoningMessageContent { message_id, delta, subagent_run_id, base })
             if plain(subagent_run_id, base) =>
         {
-            Some(Delta { kind: EventType::ReasoningMessageContent, id_member: "messageId", id: message_id, delta })
+            Some(Delta {
+                kind: EventType::ReasoningMessageContent,
+                id_member: "messageId",
+                id: message_id.shared(),
+                delta,
+            })
         }
         _ => None,
     }

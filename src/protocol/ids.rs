@@ -19,6 +19,11 @@ macro_rules! identifier {
                 &self.0
             }
 
+            /// The text, which clones share.
+            pub fn shared(&self) -> &Arc<str> {
+                &self.0
+            }
+
             /// Whether it is the same as another. Quicker than `==` where one is mostly a clone of the other.
             pub fn is(&self, other: &Self) -> bool {
                 Arc::ptr_eq(&self.0, &other.0) || self == other

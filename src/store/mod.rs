@@ -100,6 +100,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Begins a run: makes the thread if there is none, takes its lease, and records the run as running. A
     /// record of an ended run with the same id is replaced, with its log.
+    ///
+    /// Where nobody else can have made the thread, the answer may come before the write, which follows at once: every
+    /// later read waits for it, and so does the run's end. A process that crashes within these milliseconds has not
+    /// begun the run. One that outlives its connection is written first.
     async fn begin(&self, run: &NewRun) -> Result<Begin, StoreError>;
 
     /// Replaces a thread's content while the run goes on.

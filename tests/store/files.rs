@@ -65,6 +65,7 @@ async fn no_number_is_used_again_when_it_is_opened_again() {
     for (thread, detached, ends) in [("a", true, true), ("b", false, true), ("c", false, false), ("d", true, false)] {
         let store = open(&path).await;
         let (lease, ..) = begun(&store, NewRun { detached, ..new_run(thread, "r") }).await;
+        assert!(store.thread(&thread.into()).await.unwrap().is_some(), "whatever has begun is written now");
         numbers.push(lease.run_number);
         if ends {
             finish(&store, &lease, NOW).await;

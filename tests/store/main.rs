@@ -9,6 +9,7 @@ mod contract;
 mod crash;
 mod files;
 mod foreground;
+mod fresh;
 mod migrations;
 #[path = "../support/postgres.rs"]
 mod postgres;

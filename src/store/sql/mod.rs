@@ -7,7 +7,8 @@
 //! - `connect` runs an operation on a connection, `error` tells what may pass from what does not;
 //! - `key` makes keys of identifiers, `rows` makes records of rows;
 //! - `begin`, `finish`, `lease`, `log`, `read` and `remove` are the operations; `group` puts those of many runs
-//!   into one transaction at a `pace`, and `many` into one statement.
+//!   into one transaction at a `pace`, and `many` into one statement; `fresh` lets runs on new threads begin before
+//!   it.
 //!
 //! Every write of a run names the thread's row and the lease's token in the statement that locks the row, and
 //! locks that row before any other. So a lease that was taken over cannot write, and writers of one
@@ -17,6 +18,7 @@ mod begin;
 mod connect;
 mod error;
 mod finish;
+mod fresh;
 mod group;
 mod key;
 mod lease;
@@ -30,14 +32,7 @@ mod remove;
 mod rows;
 mod sqlite;
 
-use std::{
-    fs::File,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-};
+use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use sqlx::{AnyPool, any::install_default_drivers};
@@ -74,16 +69,12 @@ pub struct Sql {
     /// Held by a transaction that locks many threads.
     many: Arc<Mutex<()>>,
     /// Those who begin and end runs in a file of SQLite.
-    group: Arc<Group>,
-    /// The number of the next run. Several processes that share a database have it number their runs.
-    next_number: Option<AtomicI64>,
-    /// Keeps other processes out of the file. Dropped last, when the connections are gone.
-    _lock: Option<File>,
+    group: Option<Arc<Group>>,
 }
 
 impl Sql {
     /// Opens a file of SQLite, and makes it when there is none. The file is this process's until the store is
-    /// dropped or the process ends.
+    /// dropped and has written what has begun, or the process ends.
     pub async fn sqlite(path: &Path) -> Result<Self, OpenError> {
         install_default_drivers();
         sqlite::open(path).await
@@ -99,16 +90,14 @@ impl Sql {
     /// Closes the connections once what runs on them is done. Whoever asks afterwards is told that the store
     /// is not available.
     pub async fn close(&self) {
+        // What cannot be written now will not be after it either.
+        let _ = self.made(|_| true).await;
         self.read.close().await;
         self.write.close().await;
     }
 
-    fn new(dialect: Dialect, write: AnyPool, read: AnyPool) -> Self {
-        Self { dialect, write, read, many: Arc::default(), group: Arc::default(), next_number: None, _lock: None }
-    }
-
-    fn next_number(&self) -> Option<i64> {
-        self.next_number.as_ref().map(|next| next.fetch_add(1, Ordering::Relaxed))
+    fn new(dialect: Dialect, write: AnyPool, read: AnyPool, group: Option<Arc<Group>>) -> Self {
+        Self { dialect, write, read, many: Arc::default(), group }
     }
 }
 
@@ -127,6 +116,7 @@ impl Store for Sql {
     }
 
     async fn append(&self, batches: &[Append]) -> Result<Vec<bool>, StoreError> {
+        self.made(|row| batches.iter().any(|batch| row.is_of(&batch.lease))).await?;
         self.append_batches(batches).await
     }
 
@@ -141,18 +131,22 @@ impl Store for Sql {
     }
 
     async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<Held>, StoreError> {
+        self.made(|_| true).await?;
         self.renew_leases(holder, until).await
     }
 
     async fn cancel_requests(&self, holder: &str) -> Result<Vec<Held>, StoreError> {
+        self.made(|_| true).await?;
         self.leases_to_cancel(holder).await
     }
 
     async fn request_cancel(&self, thread: &ThreadId, run: &RunId) -> Result<CancelRequest, StoreError> {
+        self.made_thread(thread).await?;
         self.ask_to_cancel(thread, run).await
     }
 
     async fn lost(&self, holder: &str, now: Millis, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        self.made(|_| true).await?;
         self.lost_leases(holder, now, limit).await
     }
 
@@ -163,22 +157,28 @@ impl Store for Sql {
         now: Millis,
         until: Millis,
     ) -> Result<Option<Lease>, StoreError> {
+        self.made_thread(&lost.thread_id).await?;
         self.take_over_lease(lost, holder, now, until).await
     }
 
     async fn thread(&self, id: &ThreadId) -> Result<Option<Thread>, StoreError> {
+        self.made_thread(id).await?;
         self.read_thread(id).await
     }
 
     async fn threads(&self, owner: Option<&str>, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
+        // What cannot be written yet must not hide what is there.
+        let _ = self.made(|_| true).await;
         self.read_threads(owner, page).await
     }
 
     async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.made_thread(thread).await?;
         self.read_run(thread, run).await
     }
 
     async fn runs(&self, thread: &ThreadId, limit: usize) -> Result<Vec<RunRecord>, StoreError> {
+        self.made_thread(thread).await?;
         self.read_runs(thread, limit).await
     }
 
@@ -189,14 +189,17 @@ impl Store for Sql {
         after: u64,
         max_bytes: usize,
     ) -> Result<Option<Events>, StoreError> {
+        self.made_thread(thread).await?;
         self.read_events(thread, run, after, max_bytes).await
     }
 
     async fn delete(&self, thread: &ThreadId) -> Result<bool, StoreError> {
+        self.made_thread(thread).await?;
         self.delete_thread(thread).await
     }
 
     async fn prune(&self, retention: &Retention, now: Millis) -> Result<Pruned, StoreError> {
+        self.made(|_| true).await?;
         self.prune_outdated(retention, now).await
     }
 

@@ -58,7 +58,7 @@ pub(super) async fn open(url: &str) -> Result<Sql, OpenError> {
     // It is not needed any more; a server that forgets it is none the worse.
     let _ = first.close().await;
     let pool = pool(&options);
-    Ok(Sql::new(Dialect::Postgres, pool.clone(), pool))
+    Ok(Sql::new(Dialect::Postgres, pool.clone(), pool, None))
 }
 
 /// Where it is, without who asks and by which password.

@@ -7,7 +7,7 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     path::{Path, PathBuf},
-    sync::atomic::AtomicI64,
+    sync::Arc,
     time::Duration,
 };
 
@@ -18,8 +18,11 @@ use sqlx::{
 
 use super::{
     Sql,
+    begin::Numbers,
     connect::Dialect,
     error::{OpenError, plain},
+    fresh,
+    group::Group,
     migrate::migrate,
 };
 
@@ -36,10 +39,12 @@ const SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; 
     PRAGMA foreign_keys = OFF; PRAGMA wal_autocheckpoint = 8000; PRAGMA journal_size_limit = 67108864; \
     PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4000";
 
-/// The number after those of all runs that were ever recorded, and of those that are running.
-const NEXT_NUMBER: &str = "\
-    SELECT 1 + MAX(COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'agui_runs'), 0), \
-        COALESCE((SELECT MAX(run_number) FROM agui_threads WHERE holder >= ''), 0)) AS next";
+/// The numbers after those of all threads there ever were, of all runs that were ever recorded, and of those that are
+/// running.
+const NEXT_NUMBERS: &str = "\
+    SELECT 1 + COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'agui_threads'), 0) AS next_thread, \
+        1 + MAX(COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'agui_runs'), 0), \
+            COALESCE((SELECT MAX(run_number) FROM agui_threads WHERE holder >= ''), 0)) AS next_run";
 
 const READING: &str = "PRAGMA query_only = ON";
 
@@ -55,12 +60,18 @@ pub(super) async fn open(path: &Path) -> Result<Sql, OpenError> {
         OpenError::Tables { why, .. } if why.contains("malformed") => OpenError::Corrupt { path: path.clone(), why },
         other => other,
     })?;
-    let next = sqlx::query(NEXT_NUMBER).fetch_one(&mut first).await.and_then(|row| row.try_get::<i64, _>(0));
-    let next_number = Some(AtomicI64::new(next.map_err(because)?));
+    let numbers = next_numbers(&mut first).await.map_err(because)?;
     first.close().await.map_err(because)?;
     let write = pool(&options, 1, "");
     let read = pool(&options, READERS, READING);
-    Ok(Sql { next_number, _lock: Some(lock), ..Sql::new(Dialect::Sqlite, write, read) })
+    let group = Arc::new(Group::new(write.clone(), numbers, lock));
+    fresh::learn(&group, &read).await.map_err(because)?;
+    Ok(Sql::new(Dialect::Sqlite, write, read, Some(group)))
+}
+
+async fn next_numbers(conn: &mut AnyConnection) -> sqlx::Result<Numbers> {
+    let next = sqlx::query(NEXT_NUMBERS).fetch_one(conn).await?;
+    Ok(Numbers { thread: next.try_get("next_thread")?, run: next.try_get("next_run")? })
 }
 
 /// Makes the folder and an empty file, which only this user may read: it holds conversations. Answers the one
