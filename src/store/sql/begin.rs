@@ -7,9 +7,9 @@
 //! The thread's row then names the run. One that outlives its connection gets a row of its own at once, for its log
 //! refers to it; any other gets it when it has ended, and readers know (`runs_of_thread`).
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
-use sqlx::{Any, AnyConnection, Row as _, any::AnyArguments, query::Query};
+use sqlx::{AnyConnection, Row as _};
 
 use super::{
     Dialect, Sql,
@@ -22,40 +22,25 @@ use super::{
 };
 use crate::store::{Begin, Lease, NewRun, RunRecord, RunStatus, StoreError, Thread, ThreadContent};
 
-/// Rows of threads as they are when a run on a new one has begun. One process alone numbers threads and runs itself;
-/// for several the database does.
-macro_rules! insert {
-    ($conflict:literal) => {
-        Many::new(
-            "WITH v (thread_number, thread_key, thread_id, owner_key, owner_id, agent, run_number, run_key, run_id, \
-                recorded, holder, lease_until, now) AS (VALUES ",
-            "(#, ?, ?, ?, ?, ?, #, ?, ?, #, ?, #, #)",
-            concat!(
-                ") INSERT INTO agui_threads AS t (thread_number, thread_key, thread_id, owner_key, owner_id, agent, \
-                    token, run_number, run_key, run_id, run_started_at, run_recorded, holder, lease_until, cancel, \
-                    version, open_interrupts, created_at, updated_at) \
-                 SELECT {COALESCE(}v.thread_number{, nextval(pg_get_serial_sequence('agui_threads', 'thread_number')))}, \
-                    v.thread_key, v.thread_id, v.owner_key, v.owner_id, v.agent, 1, \
-                    {COALESCE(}v.run_number{, nextval(pg_get_serial_sequence('agui_runs', 'run_number')))}, v.run_key, \
-                    v.run_id, v.now, v.recorded, v.holder, v.lease_until, 0, 0, 0, v.now, v.now \
-                 FROM v WHERE v.thread_key IS NOT NULL ",
-                $conflict
-            ),
-        )
-    };
-}
-
-static TAKE: Many = insert!(
-    "ON CONFLICT (thread_key) DO UPDATE SET \
+static TAKE: Many = Many::new(
+    "WITH v (thread_number, thread_key, thread_id, owner_key, owner_id, agent, run_number, run_key, run_id, recorded, \
+        holder, lease_until, now) AS (VALUES ",
+    "(#, ?, ?, ?, ?, ?, #, ?, ?, #, ?, #, #)",
+    ") INSERT INTO agui_threads AS t (thread_number, thread_key, thread_id, owner_key, owner_id, agent, token, \
+        run_number, run_key, run_id, run_started_at, run_recorded, holder, lease_until, cancel, version, \
+        open_interrupts, created_at, updated_at) \
+     SELECT {COALESCE(}v.thread_number{, nextval(pg_get_serial_sequence('agui_threads', 'thread_number')))}, \
+        v.thread_key, v.thread_id, v.owner_key, v.owner_id, v.agent, 1, \
+        {COALESCE(}v.run_number{, nextval(pg_get_serial_sequence('agui_runs', 'run_number')))}, v.run_key, \
+        v.run_id, v.now, v.recorded, v.holder, v.lease_until, 0, 0, 0, v.now, v.now \
+     FROM v WHERE v.thread_key IS NOT NULL \
+     ON CONFLICT (thread_key) DO UPDATE SET \
         agent = excluded.agent, token = t.token + 1, run_number = excluded.run_number, run_key = excluded.run_key, \
         run_id = excluded.run_id, run_started_at = excluded.run_started_at, run_recorded = excluded.run_recorded, \
         holder = excluded.holder, lease_until = excluded.lease_until, cancel = 0, updated_at = excluded.updated_at \
      WHERE t.holder IS NULL AND t.owner_key = excluded.owner_key \
-     RETURNING thread_number, token, version, created_at, run_number"
+     RETURNING thread_number, token, version, created_at, run_number",
 );
-
-/// It is there already when a transaction did happen that seemed to have failed.
-static MAKE: Many = insert!("ON CONFLICT DO NOTHING");
 
 static RECORD: Many = Many::new(
     "WITH v (run_number, thread_number, run_key, run_id, agent, started_at) AS (VALUES ",
@@ -90,13 +75,13 @@ const FIRST: i64 = 1;
 /// A run to begin, as its columns hold it.
 #[derive(Debug)]
 pub(super) struct NewRow {
-    run: NewRun,
+    pub(super) run: NewRun,
     pub(super) thread: Name,
-    owner: Name,
-    name: Name,
-    holder: String,
-    agent: String,
-    numbers: Option<Numbers>,
+    pub(super) owner: Name,
+    pub(super) name: Name,
+    pub(super) holder: String,
+    pub(super) agent: String,
+    pub(super) numbers: Option<Numbers>,
 }
 
 /// Numbers of a run and of its thread, if that is new, when it is this process that numbers them.
@@ -164,7 +149,13 @@ pub(super) async fn begin(conn: &mut AnyConnection, dialect: Dialect, runs: &[Ne
 async fn take(conn: &mut AnyConnection, dialect: Dialect, runs: &[NewRow]) -> Result<Vec<Option<Taken>>, Fault> {
     let mut all = Vec::with_capacity(runs.len());
     for these in runs.chunks(MOST) {
-        let take = these.iter().fold(TAKE.query(dialect, these.len()), |take, row| row.bind(take));
+        let mut take = TAKE.query(dialect, these.len());
+        for NewRow { run, thread, owner, name, holder, agent, numbers } in these {
+            take = take.bind(numbers.map(|numbers| numbers.thread)).bind(&thread.key).bind(thread.full.as_ref());
+            take = take.bind(&owner.key).bind(owner.full.as_ref()).bind(agent);
+            take = take.bind(numbers.map(|numbers| numbers.run)).bind(&name.key).bind(name.full.as_ref());
+            take = take.bind(i64::from(run.detached)).bind(holder).bind(run.until).bind(run.now);
+        }
         let before = all.len();
         all.resize_with(before + these.len(), || None);
         for row in TAKE.filled(take, these.len()).fetch_all(&mut *conn).await? {
@@ -184,15 +175,6 @@ async fn take(conn: &mut AnyConnection, dialect: Dialect, runs: &[NewRow]) -> Re
         }
     }
     Ok(all)
-}
-
-/// Makes new threads, on which runs have begun already.
-pub(super) async fn make(conn: &mut AnyConnection, rows: &[Arc<NewRow>]) -> Result<(), Fault> {
-    for these in rows.chunks(MOST) {
-        let make = these.iter().fold(MAKE.query(Dialect::Sqlite, these.len()), |make, row| row.bind(make));
-        MAKE.filled(make, these.len()).execute(&mut *conn).await?;
-    }
-    Ok(())
 }
 
 /// Removes ended runs of the same names, and records those that have a log.
@@ -235,14 +217,6 @@ async fn read(
 }
 
 impl NewRow {
-    fn bind<'q>(&'q self, query: Query<'q, Any, AnyArguments>) -> Query<'q, Any, AnyArguments> {
-        let Self { run, thread, owner, name, holder, agent, numbers } = self;
-        let query = query.bind(numbers.map(|numbers| numbers.thread)).bind(&thread.key).bind(thread.full.as_ref());
-        let query = query.bind(&owner.key).bind(owner.full.as_ref()).bind(agent);
-        let query = query.bind(numbers.map(|numbers| numbers.run)).bind(&name.key).bind(name.full.as_ref());
-        query.bind(i64::from(run.detached)).bind(holder).bind(run.until).bind(run.now)
-    }
-
     /// Whether a lease is of this thread.
     pub(super) fn is_of(&self, lease: &Lease) -> bool {
         self.numbers.is_some_and(|numbers| numbers.thread == lease.thread_number)

@@ -23,10 +23,10 @@ static SAVE: Many = Many::new(
 );
 
 static RELEASE: Many = Many::new(
-    "WITH v (thread_number, token, at, more, open_interrupts) AS (VALUES ",
-    "(#, #, #, #, #)",
+    "WITH v (thread_number, token, at, open_interrupts) AS (VALUES ",
+    "(#, #, #, #)",
     ") UPDATE agui_threads SET holder = NULL, lease_until = NULL, cancel = 0, run_recorded = 1, \
-        updated_at = v.at, version = version + v.more, \
+        updated_at = v.at, version = version + CASE WHEN v.open_interrupts IS NULL THEN 0 ELSE 1 END, \
         open_interrupts = COALESCE(v.open_interrupts, agui_threads.open_interrupts) \
      FROM v WHERE agui_threads.thread_number = v.thread_number AND agui_threads.token = v.token AND holder IS NOT NULL",
 );
@@ -35,7 +35,7 @@ static CONTENT: Many = Many::new(
     "WITH v (thread_number, messages, state, interrupts) AS (VALUES ",
     "(#, ?, ?, ?)",
     ") INSERT INTO agui_contents (thread_number, messages, state, interrupts) \
-     SELECT v.thread_number, v.messages, v.state, v.interrupts FROM v WHERE v.thread_number IS NOT NULL \
+     SELECT v.thread_number, v.messages, v.state, COALESCE(v.interrupts, '[]') FROM v WHERE v.thread_number IS NOT NULL \
      ON CONFLICT (thread_number) DO UPDATE SET \
         messages = excluded.messages, state = excluded.state, interrupts = excluded.interrupts",
 );
@@ -171,8 +171,8 @@ async fn release(conn: &mut AnyConnection, dialect: Dialect, ends: &[&Write], al
     for these in ends.chunks(MOST) {
         let mut update = RELEASE.query(dialect, these.len());
         for write in these {
-            let (end, more) = (write.end.as_ref().map(|end| end.at), i64::from(write.content.is_some()));
-            update = update.bind(write.number).bind(write.token).bind(end).bind(more).bind(write.open_interrupts());
+            let end = write.end.as_ref().map(|end| end.at);
+            update = update.bind(write.number).bind(write.token).bind(end).bind(write.open_interrupts());
         }
         if RELEASE.filled(update, these.len()).execute(&mut *conn).await?.rows_affected() != these.len() as u64 {
             let Some(only) = these.first().filter(|_| alone) else { return Err(Fault::Lost) };

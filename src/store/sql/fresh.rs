@@ -10,13 +10,15 @@
 use std::{hash::RandomState, sync::Arc};
 
 use fastbloom::BloomFilter;
-use sqlx::{AnyPool, Row as _};
+use sqlx::{AnyConnection, AnyPool, Row as _};
 
 use super::{
-    Sql,
+    Dialect, Sql,
     begin::NewRow,
+    error::Fault,
     group::{Group, Task},
     key,
+    many::{MOST, Many},
 };
 use crate::{protocol::ThreadId, store::StoreError};
 
@@ -30,6 +32,19 @@ const THREADS: usize = 1_000_000;
 const PAGE: i64 = 1_000;
 
 const KEYS: &str = "SELECT thread_key FROM agui_threads WHERE thread_key > $1 ORDER BY thread_key LIMIT $2";
+
+/// The holder, and how long its leases last, are the same for all rows. They are there already when a transaction did
+/// happen that seemed to have failed.
+static MAKE: Many = Many::new(
+    "WITH v (thread_number, thread_key, thread_id, owner_key, owner_id, agent, run_number, run_key, run_id, now) AS (VALUES ",
+    "(#, ?, ?, ?, ?, ?, #, ?, ?, #)",
+    ") INSERT INTO agui_threads (thread_number, thread_key, thread_id, owner_key, owner_id, agent, token, run_number, \
+        run_key, run_id, run_started_at, run_recorded, holder, lease_until, cancel, version, open_interrupts, \
+        created_at, updated_at) \
+     SELECT v.thread_number, v.thread_key, v.thread_id, v.owner_key, v.owner_id, v.agent, 1, v.run_number, \
+        v.run_key, v.run_id, v.now, 0, ?, v.now + ?, 0, 0, 0, v.now, v.now \
+     FROM v WHERE v.thread_key IS NOT NULL ON CONFLICT DO NOTHING",
+);
 
 /// Runs that have begun and are not written yet, and what tells whether there may be more of them.
 #[derive(Debug)]
@@ -101,6 +116,27 @@ impl Sql {
     pub(super) async fn made_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         self.made(|row| row.thread.key == key::key(thread)).await
     }
+}
+
+/// Writes them.
+pub(super) async fn make(conn: &mut AnyConnection, rows: &[Arc<NewRow>]) -> Result<(), Fault> {
+    let lasts = |row: &NewRow| row.run.until.saturating_sub(row.run.now);
+    for same in rows.chunk_by(|a, b| a.holder == b.holder && lasts(a) == lasts(b)) {
+        for these in same.chunks(MOST) {
+            let mut make = MAKE.query(Dialect::Sqlite, these.len());
+            for row in these {
+                let NewRow { run, thread, owner, name, agent, numbers, .. } = &**row;
+                make = make.bind(numbers.map(|numbers| numbers.thread)).bind(&thread.key).bind(thread.full.as_ref());
+                make = make.bind(&owner.key).bind(owner.full.as_ref()).bind(agent);
+                make = make.bind(numbers.map(|numbers| numbers.run)).bind(&name.key).bind(name.full.as_ref());
+                make = make.bind(run.now);
+            }
+            let [first, ..] = these else { continue };
+            let make = MAKE.filled(make, these.len()).bind(&first.holder).bind(lasts(first));
+            make.execute(&mut *conn).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads which threads there are: some at once, and if there are more, the others beside the work. Until then every run

@@ -32,7 +32,7 @@ use super::{
     connect::{on_connection, transaction},
     error::Fault,
     finish::{self, Write},
-    fresh::Fresh,
+    fresh::{Fresh, make},
     key,
     pace::Pace,
 };
@@ -360,7 +360,7 @@ async fn perform(
             Task::Make => done.push(Some(Done::Made)),
         }
     }
-    begin::make(conn, fresh).await?;
+    make(conn, fresh).await?;
     finish::write(conn, dialect, writes).await?;
     let mut begun = begin::begin(conn, dialect, &runs).await?.into_iter().map(|begin| Done::Begin(Box::new(begin)));
     let missing = || Fault::unreadable("a run was not begun");

@@ -96,7 +96,8 @@ pub(super) fn content(row: &AnyRow) -> Result<ThreadContent, Fault> {
 pub(super) struct ContentColumns {
     pub(super) messages: String,
     pub(super) state: Option<String>,
-    pub(super) interrupts: String,
+    /// `None` is none: most runs have none.
+    pub(super) interrupts: Option<String>,
     pub(super) open_interrupts: i64,
 }
 
@@ -105,13 +106,15 @@ impl ContentColumns {
         Ok(Self {
             messages: long_json(&content.messages)?,
             state: content.state.as_ref().map(json).transpose()?,
-            interrupts: json(&content.interrupts)?,
+            interrupts: (!content.interrupts.is_empty()).then(|| json(&content.interrupts)).transpose()?,
             open_interrupts: number(content.interrupts.len()),
         })
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.messages.len() + self.state.as_ref().map_or(0, String::len) + self.interrupts.len()
+        self.messages.len()
+            + self.state.as_ref().map_or(0, String::len)
+            + self.interrupts.as_ref().map_or(0, String::len)
     }
 }
 
