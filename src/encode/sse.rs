@@ -12,9 +12,10 @@ use crate::protocol::{
 #[derive(Debug, Default)]
 pub struct Sse {
     /// The constant part of the delta events of the item that is being streamed.
-    prefix: Vec<u8>,
+    prefix: Box<[u8]>,
     /// Which item that is. Its identifier is mostly the very one that the next event has, and then it is not read.
-    item: Option<(EventType, Arc<str>)>,
+    id: Option<Arc<str>>,
+    kind: Option<EventType>,
     /// Whether the client is from before AG-UI 1.0.
     pub(super) legacy: bool,
 }
@@ -31,20 +32,19 @@ impl Sse {
 
     /// A stream is mostly deltas of one item, and those differ in the delta alone.
     fn delta(&mut self, event: &Delta<'_>, out: &mut Vec<u8>) {
-        let same = self
-            .item
-            .as_ref()
-            .is_some_and(|(kind, id)| *kind == event.kind && (Arc::ptr_eq(id, event.id) || id == event.id));
+        let same = self.kind == Some(event.kind)
+            && self.id.as_ref().is_some_and(|id| Arc::ptr_eq(id, event.id) || id == event.id);
         if !same {
-            self.item = Some((event.kind, event.id.clone()));
-            self.prefix.clear();
-            self.prefix.extend_from_slice(b"data: {\"type\":\"");
-            self.prefix.extend_from_slice(event.kind.as_str().as_bytes());
-            self.prefix.extend_from_slice(b"\",\"");
-            self.prefix.extend_from_slice(event.id_member.as_bytes());
-            self.prefix.extend_from_slice(b"\":");
-            string(event.id, &mut self.prefix);
-            self.prefix.extend_from_slice(b",\"delta\":");
+            (self.kind, self.id) = (Some(event.kind), Some(event.id.clone()));
+            let mut prefix = Vec::new();
+            prefix.extend_from_slice(b"data: {\"type\":\"");
+            prefix.extend_from_slice(event.kind.as_str().as_bytes());
+            prefix.extend_from_slice(b"\",\"");
+            prefix.extend_from_slice(event.id_member.as_bytes());
+            prefix.extend_from_slice(b"\":");
+            string(event.id, &mut prefix);
+            prefix.extend_from_slice(b",\"delta\":");
+            self.prefix = prefix.into();
         }
         out.extend_from_slice(&self.prefix);
         string(event.delta, out);

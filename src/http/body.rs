@@ -23,24 +23,25 @@ use crate::{
 };
 
 /// How many bytes are gathered into a piece, as long as the agent has more.
-const PIECE: usize = 8 * 1024;
+const PIECE: u16 = 8 * 1024;
 /// The same for the first piece, which the client waits for.
-const FIRST_PIECE: usize = 4 * 1024;
+const FIRST_PIECE: u16 = 4 * 1024;
 /// How many bytes may leave before other connections get their turn. hyper takes pieces for as long as
 /// there are any; an agent that always has more would keep it, and the thread, to itself.
-const TURN: usize = 32 * 1024;
+const TURN: u32 = 32 * 1024;
 /// The least and the most room that is made for a piece.
-const ROOM: std::ops::RangeInclusive<usize> = 256..=PIECE + 512;
+const ROOM: std::ops::RangeInclusive<u16> = 256..=PIECE + 512;
 
-/// In the order of use, like the run in it.
+/// In the order of use, like the run in it, and small: with what an event touches of its run's record it takes two
+/// lines of the cache.
 #[repr(C)]
 pub(super) struct RunBody<R> {
     /// How many bytes are left of this turn.
-    turn: usize,
+    turn: u32,
     /// How many bytes the next piece may have.
-    piece: usize,
+    piece: u16,
     /// How much room the next piece is expected to need: as much as the last one.
-    room: usize,
+    room: u16,
     buffer: Vec<u8>,
     encoder: Encoder,
     run: R,
@@ -50,14 +51,15 @@ impl<R: Drive + Unpin> RunBody<R> {
     pub(super) fn new(run: R, encoder: Encoder) -> Self {
         // The first piece ends its turn: hyper writes when nothing more is ready, and so the client sees
         // it before a fast agent has filled hyper's buffer.
-        Self { run, encoder, buffer: Vec::new(), room: *ROOM.start(), piece: FIRST_PIECE, turn: FIRST_PIECE }
+        Self { run, encoder, buffer: Vec::new(), room: *ROOM.start(), piece: FIRST_PIECE, turn: FIRST_PIECE.into() }
     }
 
     fn take(&mut self) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let piece = std::mem::take(&mut self.buffer);
-        self.room = (piece.len() + piece.len() / 8).clamp(*ROOM.start(), *ROOM.end());
+        let (room, sent) = (piece.len() + piece.len() / 8, u32::try_from(piece.len()).unwrap_or(u32::MAX));
+        self.room = u16::try_from(room).unwrap_or(u16::MAX).clamp(*ROOM.start(), *ROOM.end());
         self.piece = PIECE;
-        self.turn = self.turn.saturating_sub(piece.len());
+        self.turn = self.turn.saturating_sub(sent);
         Poll::Ready(Some(Ok(Frame::data(piece.into()))))
     }
 }
@@ -76,9 +78,9 @@ impl<R: Drive + Unpin> Body for RunBody<R> {
         let span = this.run.span().clone();
         let _entered = span.enter();
         loop {
-            let mut sink = Encoding { encoder: &mut this.encoder, buffer: &mut this.buffer, room: this.room };
+            let mut sink = Encoding { encoder: &mut this.encoder, buffer: &mut this.buffer, room: this.room.into() };
             match this.run.poll_progress(cx, &mut sink) {
-                Poll::Ready(Progress::Moved) if this.buffer.len() < this.piece => {}
+                Poll::Ready(Progress::Moved) if this.buffer.len() < usize::from(this.piece) => {}
                 Poll::Ready(Progress::Heartbeat) => this.encoder.heartbeat(&mut this.buffer),
                 Poll::Ready(Progress::Ended) if this.buffer.is_empty() => return Poll::Ready(None),
                 Poll::Pending if this.buffer.is_empty() || this.run.is_ending() => {
@@ -104,5 +106,18 @@ impl EventSink for Encoding<'_> {
             self.buffer.reserve(self.room);
         }
         self.encoder.event(event, self.buffer);
+    }
+}
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+
+    /// With hundreds of streams each line of the cache that an event touches is one that it waits for: what a stored run
+    /// notes of an event, 56 bytes, begins its run and ends with the second line.
+    #[test]
+    fn what_comes_before_the_run_leaves_room_in_the_second_line() {
+        assert!(offset_of!(RunBody<u64>, run) <= 128 - 56);
     }
 }

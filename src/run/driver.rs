@@ -55,7 +55,7 @@ pub enum Progress {
 pub struct Run {
     span: tracing::Span,
     stage: Stage,
-    lease: Lease,
+    control: Arc<RunControl>,
     /// Of the task that the lease's control and the clock wake.
     waker: Option<Waker>,
     events: u64,
@@ -64,6 +64,13 @@ pub struct Run {
     guard: Guard,
     cx: RunContext,
     parent_run_id: Option<RunId>,
+    place: Option<Place>,
+}
+
+/// What a run has for as long as it counts as running.
+#[derive(Debug)]
+pub(super) struct Place {
+    _lease: Lease,
     _slot: Slot,
 }
 
@@ -108,18 +115,23 @@ impl Run {
             stage: Stage::Opening(agent, Box::new(input)),
             cx,
             clock: Clock::start(limits),
-            lease,
+            control: lease.control.clone(),
             waker: None,
             span,
             until_look: EVENTS_PER_LOOK,
             events: 0,
-            _slot: slot,
+            place: Some(Place { _lease: lease, _slot: slot }),
         }
     }
 
     /// Stops the run from elsewhere.
     pub fn control(&self) -> Arc<RunControl> {
-        self.lease.control.clone()
+        self.control.clone()
+    }
+
+    /// Leaves it its place, for as long as what came of it is being stored.
+    pub(super) fn into_place(mut self) -> Option<Place> {
+        self.place.take()
     }
 
     /// How many events it has sent.
@@ -141,7 +153,7 @@ impl Run {
         loop {
             let Stage::Running(stream) = &mut self.stage else {
                 if matches!(self.stage, Stage::Opened(..))
-                    && let Some(stop) = self.lease.control.requested()
+                    && let Some(stop) = self.control.requested()
                 {
                     return self.end(stop.into(), sink);
                 }
@@ -150,7 +162,7 @@ impl Run {
                     None => continue,
                 }
             };
-            if let Some(stop) = self.lease.control.requested() {
+            if let Some(stop) = self.control.requested() {
                 return self.end(stop.into(), sink);
             }
             let polled = catch_unwind(AssertUnwindSafe(|| stream.poll_next_unpin(cx)));
@@ -245,7 +257,7 @@ impl Run {
         // The control keeps the waker until a stop is requested, and that is looked at before the agent is polled.
         let same_task = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
         if !same_task {
-            if let Some(stop) = self.lease.control.poll_requested(cx) {
+            if let Some(stop) = self.control.poll_requested(cx) {
                 return self.end(stop.into(), sink);
             }
             self.waker = Some(cx.waker().clone());

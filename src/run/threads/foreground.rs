@@ -32,7 +32,6 @@ const HOLD: Duration = Duration::from_millis(50);
 /// then is stored.
 #[repr(C)]
 pub struct ForegroundRun {
-    span: tracing::Span,
     stage: Stage,
     active: Arc<ActiveRun>,
 }
@@ -44,10 +43,11 @@ pub struct ForegroundRun {
 enum Stage {
     Running(Recorded),
     Committing(Committing),
-    Over,
+    Over(tracing::Span),
 }
 
 struct Committing {
+    span: tracing::Span,
     commit: Commit,
     /// Unless it was sent already.
     terminal: Option<Box<Event>>,
@@ -59,18 +59,19 @@ type Commit = BoxFuture<'static, Result<(), StoreError>>;
 
 impl ForegroundRun {
     pub(super) fn new(recorded: Recorded) -> Self {
-        let (span, active) = (recorded.run().span().clone(), recorded.hold.registration.run().clone());
-        Self { stage: Stage::Running(recorded), span, active }
+        let active = recorded.hold.registration.run().clone();
+        Self { stage: Stage::Running(recorded), active }
     }
 
     /// Stores the end, then tells it.
     #[inline(never)]
     fn poll_end(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        if let Stage::Running(_) = &self.stage
-            && let Stage::Running(recorded) = std::mem::replace(&mut self.stage, Stage::Over)
+        if let Stage::Running(recorded) = &self.stage
+            && let over = Stage::Over(recorded.run().span().clone())
+            && let Stage::Running(recorded) = std::mem::replace(&mut self.stage, over)
         {
-            let terminal = recorded.terminal().cloned().map(Box::new);
-            let mut committing = Committing { commit: recorded.commit(None), terminal, hold: None };
+            let (span, terminal) = (recorded.run().span().clone(), recorded.terminal().cloned().map(Box::new));
+            let mut committing = Committing { span, commit: recorded.commit(None), terminal, hold: None };
             // Thousands of runs may end with the server, and its clients wait for nothing else.
             let at_once = committing.terminal.take_if(
                 |terminal| matches!(&**terminal, Event::RunError(error) if error.code.as_deref() == Some(SHUTDOWN)),
@@ -81,7 +82,7 @@ impl ForegroundRun {
                 return Poll::Ready(Progress::Moved);
             }
         }
-        let Stage::Committing(Committing { commit, terminal, hold }) = &mut self.stage else {
+        let Stage::Committing(Committing { span, commit, terminal, hold }) = &mut self.stage else {
             return Poll::Ready(Progress::Ended);
         };
         let Poll::Ready(result) = commit.as_mut().poll(cx) else {
@@ -92,8 +93,8 @@ impl ForegroundRun {
             }
             return Poll::Pending;
         };
-        let terminal = terminal.take();
-        self.stage = Stage::Over;
+        let (span, terminal) = (span.clone(), terminal.take());
+        self.stage = Stage::Over(span);
         let Some(terminal) = terminal else { return Poll::Ready(Progress::Ended) };
         sink.emit(&told(*terminal, result));
         Poll::Ready(Progress::Moved)
@@ -102,7 +103,10 @@ impl ForegroundRun {
 
 impl Drive for ForegroundRun {
     fn span(&self) -> &tracing::Span {
-        &self.span
+        match &self.stage {
+            Stage::Running(recorded) => recorded.run().span(),
+            Stage::Committing(Committing { span, .. }) | Stage::Over(span) => span,
+        }
     }
 
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
@@ -126,14 +130,16 @@ impl Drive for ForegroundRun {
 
 impl Drop for ForegroundRun {
     fn drop(&mut self) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Over);
-        if matches!(stage, Stage::Over) {
+        // Nearly all of them are over, and what they were is not copied once more.
+        if matches!(self.stage, Stage::Over(_)) {
             return;
         }
+        let span = self.span().clone();
+        let stage = std::mem::replace(&mut self.stage, Stage::Over(span.clone()));
         self.active.left();
         // Without a runtime the process is about to end, and the next one closes the run.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(tracing::Instrument::instrument(abandon(stage), self.span.clone()));
+            runtime.spawn(tracing::Instrument::instrument(abandon(stage), span));
         }
     }
 }
@@ -141,7 +147,7 @@ impl Drop for ForegroundRun {
 /// What is left to do for a run whose client has gone.
 async fn abandon(stage: Stage) {
     let commit = match stage {
-        Stage::Over => return,
+        Stage::Over(_) => return,
         Stage::Committing(Committing { commit, .. }) => commit,
         Stage::Running(mut recorded) => {
             tracing::debug!("the client left");

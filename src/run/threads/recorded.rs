@@ -122,13 +122,14 @@ impl Recorded {
         let content = ThreadContent { messages, state: Some(state), interrupts };
         let end = run_end(terminal.as_deref(), run.events() + added);
         let span = run.span().clone();
+        // The run counts as running until its end is stored; all else of it goes now.
+        let place = run.into_place();
         let future = async move {
             let result = store_end(&*hold.threads.store, &hold.lease, &content, last.as_ref(), &end).await;
             if let Err(error) = &result {
                 tracing::error!(?error, "the end of the run could not be stored");
             }
-            // The run counts as running until here.
-            drop(run);
+            drop(place);
             result
         };
         Box::pin(tracing::Instrument::instrument(future, span))

@@ -19,6 +19,7 @@ impl Transcript {
     #[inline]
     pub(super) fn append(&mut self, id: &MessageId, delta: &str, metadata: Option<&JsonObject>) {
         if metadata.is_none() && self.tail.message.as_ref().is_some_and(|message| message.is(id)) {
+            make_room(&mut self.tail.text, delta.len());
             self.tail.text.push_str(delta);
         } else {
             self.append_elsewhere(id, delta, metadata);
@@ -47,6 +48,18 @@ impl Transcript {
         if let Some(place) = self.message_mut(&id).and_then(text_mut) {
             *place = text;
         }
+    }
+}
+
+/// A text that has got this long is likely to get longer.
+const LONG: usize = 128;
+
+/// The room that it is given then: one that only doubles is copied again and again until it is there.
+const ROOM: usize = 1024;
+
+fn make_room(text: &mut String, more: usize) {
+    if more > text.capacity() - text.len() && text.len() >= LONG {
+        text.reserve(more.max(ROOM));
     }
 }
 

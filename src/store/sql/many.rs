@@ -86,6 +86,9 @@ impl Many {
         }
         let (first, rest) = self.after.split_once('{').unwrap_or((self.after, ""));
         let kept = rest.split('{').filter_map(|part| Some(part.split_once('}')?.1));
-        std::iter::once(first).chain(kept).collect()
+        let text: String = std::iter::once(first).chain(kept).collect();
+        // What a statement did before it failed goes with its transaction. Without these words SQLite keeps a copy of
+        // each page, so that the statement alone could go.
+        text.replacen(") INSERT ", ") INSERT OR FAIL ", 1).replacen(") UPDATE ", ") UPDATE OR FAIL ", 1)
     }
 }
