@@ -2,25 +2,33 @@
 //!
 //! A stream mostly continues what it has just continued. Its text is kept outside of its message meanwhile: with
 //! hundreds of streams each event finds the caches cold, and the way over the list of messages to the text
-//! costs more than appending to it.
+//! costs more than appending to it. So does the way to the end of a long text: the newest of it is gathered next to what
+//! an event touches anyway.
+
+use arrayvec::ArrayString;
 
 use super::{Transcript, merge};
 use crate::protocol::{JsonObject, Message, MessageContent, MessageId, ToolMessage, UserMessage};
 
-/// Whose text it is, and the whole of it; the message has none as long as it is here.
+/// Whose text it is, and the whole of it, first to last in `text` and `newest`; the message has none as long as it is
+/// here.
 #[derive(Debug, Clone, Default)]
+#[repr(C)]
 pub(super) struct Tail {
     message: Option<MessageId>,
+    newest: ArrayString<NEWEST>,
     text: String,
 }
+
+/// Some deltas of a model, and with its length two lines of the cache.
+const NEWEST: usize = 124;
 
 impl Transcript {
     /// Appends to a message's text. Content that is a list of parts gives way to the text.
     #[inline]
     pub(super) fn append(&mut self, id: &MessageId, delta: &str, metadata: Option<&JsonObject>) {
         if metadata.is_none() && self.tail.message.as_ref().is_some_and(|message| message.is(id)) {
-            make_room(&mut self.tail.text, delta.len());
-            self.tail.text.push_str(delta);
+            self.tail.push(delta);
         } else {
             self.append_elsewhere(id, delta, metadata);
         }
@@ -39,14 +47,35 @@ impl Transcript {
         text.push_str(delta);
         let text = std::mem::take(text);
         merge(message.metadata_mut(), metadata);
-        self.tail = Tail { message: Some(id.clone()), text };
+        self.tail = Tail { message: Some(id.clone()), newest: ArrayString::new(), text };
     }
 
     /// Gives the text back to its message, before anything else looks at the messages.
     pub(super) fn settle(&mut self) {
-        let Tail { message: Some(id), text } = std::mem::take(&mut self.tail) else { return };
+        let Tail { message: Some(id), newest, mut text } = std::mem::take(&mut self.tail) else { return };
+        text.push_str(&newest);
         if let Some(place) = self.message_mut(&id).and_then(text_mut) {
             *place = text;
+        }
+    }
+}
+
+impl Tail {
+    #[inline]
+    fn push(&mut self, delta: &str) {
+        if self.newest.try_push_str(delta).is_err() {
+            self.push_on(delta);
+        }
+    }
+
+    /// The newest is full.
+    #[inline(never)]
+    fn push_on(&mut self, delta: &str) {
+        make_room(&mut self.text, self.newest.len() + delta.len());
+        self.text.push_str(&self.newest);
+        self.newest.clear();
+        if self.newest.try_push_str(delta).is_err() {
+            self.text.push_str(delta);
         }
     }
 }
@@ -83,6 +112,21 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    /// Of whatever length its deltas are, and wherever they end.
+    #[test]
+    fn a_long_text_is_whole() {
+        let id = MessageId::from("a");
+        let mut transcript = Transcript::new(vec![Message::user("a", "")], Value::Null);
+        let lengths = [1, 20, NEWEST - 1, 0, NEWEST, 1, NEWEST + 1, 20, 20, 3 * NEWEST, 2, NEWEST / 2, NEWEST / 2];
+        let deltas: Vec<String> = (0..30)
+            .flat_map(|round| lengths.map(|length| "é😀x".chars().cycle().skip(round).take(length).collect()))
+            .collect();
+        for delta in &deltas {
+            transcript.append(&id, delta, None);
+        }
+        assert_eq!(json!(transcript.messages()[0])["content"], deltas.concat());
+    }
 
     /// However the deltas of two messages and whatever else come together, the messages are whole when they are asked for.
     #[test]
