@@ -113,15 +113,16 @@ async fn threads_that_are_there_are_not_taken_for_new() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("threads.db");
     let store = Sql::sqlite(&path).await.unwrap();
+    let name = |number| if number == 0 { String::new() } else { format!("thread {number}") };
     for number in 0..THREADS {
-        let run = NewRun { owner: Some("ann".to_owned()), ..foreground(&format!("thread {number}"), "r") };
+        let run = NewRun { owner: Some("ann".to_owned()), ..foreground(&name(number), "r") };
         assert!(matches!(store.begin(&run).await.unwrap(), Begin::Begun { .. }));
     }
     store.close().await;
     drop(store);
     let store = Sql::sqlite(&path).await.unwrap();
-    for number in (0..THREADS).rev().step_by(7) {
-        let run = NewRun { owner: Some("bob".to_owned()), ..foreground(&format!("thread {number}"), "r") };
+    for number in (0..THREADS).step_by(7).collect::<Vec<_>>().into_iter().rev() {
+        let run = NewRun { owner: Some("bob".to_owned()), ..foreground(&name(number), "r") };
         assert!(matches!(store.begin(&run).await.unwrap(), Begin::NotYours), "{number}");
     }
     // By now all are known, and a new one is new.

@@ -31,7 +31,8 @@ const THREADS: usize = 1_000_000;
 /// How many threads are read at a time.
 const PAGE: i64 = 1_000;
 
-const KEYS: &str = "SELECT thread_key FROM agui_threads WHERE thread_key > $1 ORDER BY thread_key LIMIT $2";
+/// A page begins with the last of the one before: the first of all may be the empty one.
+const KEYS: &str = "SELECT thread_key FROM agui_threads WHERE thread_key >= $1 ORDER BY thread_key LIMIT $2";
 
 /// The holder, and how long its leases last, are the same for all rows. They are there already when a transaction did
 /// happen that seemed to have failed.
