@@ -115,7 +115,9 @@ impl Sql {
 
     /// Waits until what has begun on a thread is written.
     pub(super) async fn made_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.made(|row| row.thread.key == key::key(thread)).await
+        // Once: it takes time if the identifier is long.
+        let key = key::key(thread);
+        self.made(|row| row.thread.key == key).await
     }
 }
 
