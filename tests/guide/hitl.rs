@@ -60,6 +60,9 @@ play = [{ text = "Stopped: {answer}" }]
 when.user = '^brief'
 play = [{ interrupts = [{ name = "brief", expires_in_secs = 1 }] }]
 [[reply]]
+when.user = '^long'
+play = [{ interrupts = [{ name = "brief", expires_in_secs = 600 }] }]
+[[reply]]
 when.answers = "brief"
 when.approved = false
 play = [{ text = "Too late." }]
@@ -286,10 +289,11 @@ async fn an_agent_with_a_model_goes_on_from_what_was_decided() {
 #[tokio::test]
 async fn a_question_that_has_expired_is_given_up_by_any_answer() {
     let guide = asking();
-    let ask = async || thread(&guide.ask(CHAT, &user("brief")).await);
-    let id = ask().await;
+    let ask = async |what| thread(&guide.ask(CHAT, &user(what)).await);
+    let id = ask("long").await;
     assert_eq!(said(&guide.ask(CHAT, &on(&id, "ACCEPTED")).await), "In time.");
-    let id = ask().await;
+    let id = ask("brief").await;
+    // Time has to pass: what is looked at is the clock of the world.
     tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
     assert_eq!(said(&guide.ask(CHAT, &on(&id, "ACCEPTED")).await), "Too late.");
 }
