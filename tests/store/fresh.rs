@@ -1,15 +1,26 @@
 //! Runs on new threads in a file of SQLite, which begin before they are written.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use agui_server::store::{Begin, NewRun, Sql, Store as _};
+use agui_server::store::{Begin, CancelRequest, NewRun, Sql, Store as _, ThreadPage};
 use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
-use tempfile::tempdir;
+use tempfile::{TempDir, tempdir};
 
-use crate::backends::{NOW, Shared, begun, ended_at, finish, new_run};
+use crate::backends::{NOW, Shared, batch, begun, ended_at, finish, new_run, said};
 
 fn foreground(thread: &str, run: &str) -> NewRun {
     NewRun { detached: false, ..new_run(thread, run) }
+}
+
+/// A new store, where it lives, and the file.
+async fn opened() -> (TempDir, PathBuf, Shared) {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("threads.db");
+    let store = Arc::new(Sql::sqlite(&path).await.unwrap());
+    (folder, path, store)
 }
 
 /// Somebody else who has locked the file: nothing can be written.
@@ -21,9 +32,7 @@ async fn locked(path: &Path) -> SqliteConnection {
 
 #[tokio::test]
 async fn it_waits_for_nothing_and_whoever_asks_for_it_waits() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("threads.db");
-    let store: Shared = Arc::new(Sql::sqlite(&path).await.unwrap());
+    let (_folder, path, store) = opened().await;
     let other = locked(&path).await;
     let (lease, thread, replaced) = begun(&store, foreground("new", "r")).await;
     assert_eq!((lease.token, thread.version, replaced), (1, 0, false));
@@ -43,14 +52,12 @@ async fn it_waits_for_nothing_and_whoever_asks_for_it_waits() {
     assert_eq!(asked.await.unwrap().unwrap(), thread);
     let Begin::Busy { run, lost: None } = second.await.unwrap() else { panic!("two runs on a thread") };
     assert_eq!((run.run_id, run.number, run.started_at), ("r".into(), lease.run_number, NOW));
-    drop(store);
 }
 
 /// It is asked for in every way; each waits for it by itself.
 #[tokio::test]
 async fn it_is_there_for_whoever_asks() {
-    let folder = tempdir().unwrap();
-    let store: Shared = Arc::new(Sql::sqlite(&folder.path().join("threads.db")).await.unwrap());
+    let (_folder, _, store) = opened().await;
     let mut number = 0;
     let mut next = async || {
         number += 1;
@@ -58,7 +65,7 @@ async fn it_is_there_for_whoever_asks() {
     };
     let here = next().await;
     assert!(store.renew("here", NOW).await.unwrap().iter().any(|held| held.thread_id == here.thread_id));
-    let page = agui_server::store::ThreadPage { after: None, limit: 99 };
+    let page = ThreadPage { after: None, limit: 99 };
     let here = next().await;
     assert!(store.threads(None, &page).await.unwrap().iter().any(|thread| thread.id == here.thread_id));
     let here = next().await;
@@ -69,7 +76,7 @@ async fn it_is_there_for_whoever_asks() {
     assert!(store.events(&here.thread_id, &here.run_id, 0, 99).await.unwrap().is_some());
     let here = next().await;
     let asked = store.request_cancel(&here.thread_id, &here.run_id).await.unwrap();
-    assert_eq!(asked, agui_server::store::CancelRequest::Requested);
+    assert_eq!(asked, CancelRequest::Requested);
     let here = next().await;
     assert!(store.lost("new", NOW, 99).await.unwrap().contains(&here));
     let here = next().await;
@@ -77,19 +84,17 @@ async fn it_is_there_for_whoever_asks() {
     let here = next().await;
     assert!(store.delete(&here.thread_id).await.unwrap());
     let here = next().await;
-    assert_eq!(store.append(&[crate::backends::batch(&here, 1, 1)]).await.unwrap(), [true]);
+    assert_eq!(store.append(&[batch(&here, 1, 1)]).await.unwrap(), [true]);
     let here = next().await;
     finish(&store, &here, NOW).await;
     let here = next().await;
-    store.save(&here, &crate::backends::said("hello")).await.unwrap();
+    store.save(&here, &said("hello")).await.unwrap();
 }
 
 /// After a write that failed, runs are written before they begin; what had begun meanwhile is written with its end.
 #[tokio::test]
 async fn nothing_begins_that_may_have_no_end() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("threads.db");
-    let store: Shared = Arc::new(Sql::sqlite(&path).await.unwrap());
+    let (_folder, path, store) = opened().await;
     let other = locked(&path).await;
     let (lease, ..) = begun(&store, foreground("begun", "r")).await;
     assert!(
