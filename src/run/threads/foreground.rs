@@ -67,10 +67,10 @@ impl ForegroundRun {
     #[inline(never)]
     fn poll_end(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         if let Stage::Running(recorded) = &self.stage
-            && let over = Stage::Over(recorded.run().span().clone())
-            && let Stage::Running(recorded) = std::mem::replace(&mut self.stage, over)
+            && let span = recorded.run().span().clone()
+            && let Stage::Running(recorded) = std::mem::replace(&mut self.stage, Stage::Over(span.clone()))
         {
-            let (span, terminal) = (recorded.run().span().clone(), recorded.terminal().cloned().map(Box::new));
+            let terminal = recorded.terminal().cloned().map(Box::new);
             let mut committing = Committing { span, commit: recorded.commit(None), terminal, hold: None };
             // Thousands of runs may end with the server, and its clients wait for nothing else.
             let at_once = committing.terminal.take_if(

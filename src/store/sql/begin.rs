@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use sqlx::{AnyConnection, Row as _};
+use sqlx::{Any, AnyConnection, Row as _, any::AnyArguments, query::Query};
 
 use super::{
     Dialect, Sql,
@@ -77,11 +77,11 @@ const FIRST: i64 = 1;
 pub(super) struct NewRow {
     pub(super) run: NewRun,
     pub(super) thread: Name,
-    pub(super) owner: Name,
-    pub(super) name: Name,
+    owner: Name,
+    name: Name,
     pub(super) holder: String,
-    pub(super) agent: String,
-    pub(super) numbers: Option<Numbers>,
+    agent: String,
+    numbers: Option<Numbers>,
 }
 
 /// Numbers of a run and of its thread, if that is new, when it is this process that numbers them.
@@ -150,11 +150,9 @@ async fn take(conn: &mut AnyConnection, dialect: Dialect, runs: &[NewRow]) -> Re
     let mut all = Vec::with_capacity(runs.len());
     for these in runs.chunks(MOST) {
         let mut take = TAKE.query(dialect, these.len());
-        for NewRow { run, thread, owner, name, holder, agent, numbers } in these {
-            take = take.bind(numbers.map(|numbers| numbers.thread)).bind(&thread.key).bind(thread.full.as_ref());
-            take = take.bind(&owner.key).bind(owner.full.as_ref()).bind(agent);
-            take = take.bind(numbers.map(|numbers| numbers.run)).bind(&name.key).bind(name.full.as_ref());
-            take = take.bind(i64::from(run.detached)).bind(holder).bind(run.until).bind(run.now);
+        for row in these {
+            take = row.bind(take).bind(i64::from(row.run.detached)).bind(&row.holder);
+            take = take.bind(row.run.until).bind(row.run.now);
         }
         let before = all.len();
         all.resize_with(before + these.len(), || None);
@@ -217,6 +215,14 @@ async fn read(
 }
 
 impl NewRow {
+    /// Binds what names the thread and the run, and the agent.
+    pub(super) fn bind<'q>(&self, query: Query<'q, Any, AnyArguments>) -> Query<'q, Any, AnyArguments> {
+        let Self { thread, owner, name, agent, numbers, .. } = self;
+        let query = query.bind(numbers.map(|numbers| numbers.thread)).bind(&*thread.key).bind(thread.full.as_deref());
+        let query = query.bind(&*owner.key).bind(owner.full.as_deref()).bind(&**agent);
+        query.bind(numbers.map(|numbers| numbers.run)).bind(&*name.key).bind(name.full.as_deref())
+    }
+
     /// Whether a lease is of this thread.
     pub(super) fn is_of(&self, lease: &Lease) -> bool {
         self.numbers.is_some_and(|numbers| numbers.thread == lease.thread_number)

@@ -128,11 +128,7 @@ pub(super) async fn make(conn: &mut AnyConnection, rows: &[Arc<NewRow>]) -> Resu
         for these in same.chunks(MOST) {
             let mut make = MAKE.query(Dialect::Sqlite, these.len());
             for row in these {
-                let NewRow { run, thread, owner, name, agent, numbers, .. } = &**row;
-                make = make.bind(numbers.map(|numbers| numbers.thread)).bind(&thread.key).bind(thread.full.as_ref());
-                make = make.bind(&owner.key).bind(owner.full.as_ref()).bind(agent);
-                make = make.bind(numbers.map(|numbers| numbers.run)).bind(&name.key).bind(name.full.as_ref());
-                make = make.bind(run.now);
+                make = row.bind(make).bind(row.run.now);
             }
             let [first, ..] = these else { continue };
             let make = MAKE.filled(make, these.len()).bind(&first.holder).bind(lasts(first));

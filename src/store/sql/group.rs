@@ -4,7 +4,8 @@
 //! the thread of the connection and back for each statement, and the commit. So whoever comes while a
 //! transaction is going on waits, and goes together with all others into the next. Whoever comes alone waits for
 //! nobody, and each is answered when what it asked for is committed. When hundreds come in a second, the next
-//! transaction waits a little for more of them: it costs about as much for a few as for many.
+//! transaction waits a little for more of them: it costs about as much for a few as for many. Only a run on a new
+//! thread is answered before (`fresh`).
 //!
 //! In Postgres each has its own connection: there many write at a time, and a transaction that locks many
 //! threads would make processes wait for each other.

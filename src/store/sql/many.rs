@@ -92,3 +92,29 @@ impl Many {
         text.replacen(") INSERT ", ") INSERT OR FAIL ", 1).replacen(") UPDATE ", ") UPDATE OR FAIL ", 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_database_gets_its_own_words() {
+        let text = |many: &Many, dialect| many.statements(dialect)[1];
+        let insert =
+            Many::new("WITH v (a, b) AS (VALUES ", "(#, ?)", ") INSERT INTO t SELECT {f(}a{)}, b FROM v{ FOR UPDATE}");
+        assert_eq!(
+            text(&insert, Dialect::Sqlite),
+            "WITH v (a, b) AS (VALUES (?, ?), (?, ?)) INSERT OR FAIL INTO t SELECT a, b FROM v"
+        );
+        assert_eq!(
+            text(&insert, Dialect::Postgres),
+            "WITH v (a, b) AS (VALUES (CAST($1 AS BIGINT), $2), (CAST($3 AS BIGINT), $4)) \
+             INSERT INTO t SELECT f(a), b FROM v FOR UPDATE"
+        );
+        let update = Many::new("WITH v (a) AS (VALUES ", "(#)", ") UPDATE t SET a = v.a FROM v");
+        assert_eq!(
+            text(&update, Dialect::Sqlite),
+            "WITH v (a) AS (VALUES (?), (?)) UPDATE OR FAIL t SET a = v.a FROM v"
+        );
+    }
+}
