@@ -18,7 +18,7 @@ use agui_server::{
     agent::{EventStream, RunContext, build::TextMessage, event_stream},
     protocol::RunAgentInput,
     run::{OnDisconnect, ThreadOptions},
-    store::Sql,
+    store::SqliteStore,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -56,7 +56,7 @@ async fn server(port: u16, store: &str) {
     server = match store {
         "none" => server.stateless(),
         "memory" => server,
-        path => server.store(Arc::new(Sql::sqlite(Path::new(path)).await.unwrap())),
+        path => server.store(Arc::new(SqliteStore::open(Path::new(path)).await.unwrap())),
     };
     if store != "none" {
         let (on_disconnect, max_detached) = (OnDisconnect::Continue, 1000);

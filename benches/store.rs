@@ -1,158 +1,172 @@
-//! What the store costs on a file of SQLite: `cargo bench --bench store`
+//! The cost of a run in a store: `cargo bench --bench store [-- postgres://…]`
 //!
-//! The clock is the processor's, of all threads of the process, for the log of runs is written beside the runs
-//! themselves and competes with them. Linux only: elsewhere there is no `/proc` to look it up in.
+//! Without an argument the store is a new SQLite file. Reports the CPU time of this process (all threads; Linux only)
+//! and the elapsed time, both per run.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
-use std::{fs, path::Path, time::Instant};
+use std::{fs, sync::Arc, time::Instant};
 
 use agui_server::{
     protocol::Message,
-    store::{Append, Begin, Lease, NewRun, RunEnd, RunStatus, Sql, Store, ThreadContent},
+    store::{
+        Append, Begin, BranchWrite, Include, Lease, NewRun, PostgresStore, RunEnd, RunStatus, SqliteStore, Store,
+        ThreadKey, ThreadSize, ThreadVersion, now,
+    },
 };
 
-/// As many runs write at the same time, each a batch at a time.
-const RUNS: usize = 300;
-const EVENTS: u64 = 4;
-const ROUNDS: u64 = 400;
+#[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+const RUNS: usize = 3200;
+/// Runs at the same time.
+const CONCURRENT: usize = 32;
+/// The lengths of threads on which a run adds two messages.
+const LENGTHS: [usize; 2] = [50, 5000];
+const EVENTS_PER_BATCH: u64 = 4;
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 async fn main() {
     let folder = tempfile::tempdir_in(".").unwrap();
-    let store = Sql::sqlite(&folder.path().join("bench.db")).await.unwrap();
-    let names: Vec<_> = (0..RUNS).map(|_| uuid::Uuid::new_v4().to_string()).collect();
-
-    let cost = Cost::begin();
-    let mut leases = Vec::new();
-    for name in &names {
-        leases.push(begin(&store, name, "run-1").await);
+    let url = std::env::args().find(|argument| argument.starts_with("postgres"));
+    let store: Arc<dyn Store> = match url {
+        Some(url) => Arc::new(PostgresStore::open(&url).await.unwrap()),
+        None => Arc::new(SqliteStore::open(&folder.path().join("bench.db")).await.unwrap()),
+    };
+    new_threads(&store, 1).await;
+    new_threads(&store, CONCURRENT).await;
+    for length in LENGTHS {
+        long_thread(&store, length).await;
     }
-    cost.end("begin, on a new thread", RUNS as u64);
-
-    let cost = Cost::begin();
-    for round in 0..ROUNDS {
-        let answers = store.append(&batches(&leases, round)).await.unwrap();
-        assert!(answers.into_iter().all(|there| there));
-        if round + 1 == ROUNDS {
-            cost.end("append, a batch of 4 events of 120 bytes among 300", ROUNDS * RUNS as u64);
-        }
-    }
-    let cost = Cost::begin();
-    for round in 0..ROUNDS {
-        batches(&leases, round);
-    }
-    cost.end("  of it, making the batch", ROUNDS * RUNS as u64);
-
-    let cost = Cost::begin();
-    for lease in &leases {
-        store.append(&batches(std::slice::from_ref(lease), ROUNDS)).await.unwrap();
-    }
-    cost.end("append, a batch alone", RUNS as u64);
-
-    let cost = Cost::begin();
-    for lease in &leases {
-        store.events(&lease.thread_id, &lease.run_id, ROUNDS * EVENTS, 65536).await.unwrap();
-    }
-    cost.end("events, at the end of the log", RUNS as u64);
-
-    let cost = Cost::begin();
-    let mut read = 0;
-    for lease in &leases {
-        let mut after = 0;
-        while after < ROUNDS * EVENTS {
-            let part = store.events(&lease.thread_id, &lease.run_id, after, 65536).await.unwrap().unwrap();
-            after += part.events.len() as u64;
-            read += part.events.len() as u64;
-        }
-    }
-    cost.end("events, one of a whole log", read);
-
-    let cost = Cost::begin();
-    for _ in 0..100 {
-        assert_eq!(store.renew("bench", 1).await.unwrap().len(), RUNS);
-    }
-    cost.end("renew, of 300 leases", 100);
-
-    let content = ThreadContent { messages: vec![Message::user("m", "x".repeat(1000)); 10], ..Default::default() };
-    let cost = Cost::begin();
-    for lease in &leases {
-        store.save(lease, &content).await.unwrap();
-    }
-    cost.end("save, of ten kilobytes", RUNS as u64);
-
-    let end = RunEnd { status: RunStatus::Finished, at: 2, events: 0, usage: Vec::new(), failure: None };
-    let cost = Cost::begin();
-    for lease in &leases {
-        let last = &batches(std::slice::from_ref(lease), ROUNDS + 1)[0];
-        store.finish(lease, Some(&content), Some(last), &end).await.unwrap();
-    }
-    cost.end("finish, with ten kilobytes", RUNS as u64);
-
-    let cost = Cost::begin();
-    for name in &names {
-        begin(&store, name, "run-2").await;
-    }
-    cost.end("begin, with ten kilobytes", RUNS as u64);
-
-    let cost = Cost::begin();
-    for lease in &leases {
-        store.thread(&lease.thread_id).await.unwrap();
-    }
-    cost.end("thread, of ten kilobytes", RUNS as u64);
-    store.close().await;
+    logs(&store).await;
 }
 
-async fn begin(store: &Sql, thread: &str, run: &str) -> Lease {
+/// Begins and finishes runs on threads of their own.
+async fn new_threads(store: &Arc<dyn Store>, concurrent: usize) {
+    let cost = Cost::start();
+    let mut tasks = Vec::new();
+    for _ in 0..concurrent {
+        let store = store.clone();
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..RUNS / concurrent {
+                let (key, asked) = (new_key(), Message::user("question", "Say something, please"));
+                let (lease, asked) = begin(&*store, &key, None, 0, &[asked]).await;
+                finish(&*store, &lease, asked).await;
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    cost.report(&format!("begin and finish on a new thread, {concurrent} at once"), RUNS);
+}
+
+/// Begins and finishes runs on one thread that has this many messages.
+async fn long_thread(store: &Arc<dyn Store>, length: usize) {
+    let key = new_key();
+    let messages: Vec<_> = (0..length).map(|n| Message::user(format!("m{n}"), "x".repeat(200))).collect();
+    let (lease, last) = begin(&**store, &key, None, 0, &messages).await;
+    finish(&**store, &lease, last).await;
+    let thread = store.thread(&key, Include::default()).await.unwrap().unwrap().thread;
+    let (mut known, mut head) = (ThreadVersion { number: thread.number, version: thread.version }, thread.head);
+    let runs = RUNS / 10;
+    let cost = Cost::start();
+    for run in 0..runs {
+        let asked = Message::user(format!("q{run}"), "Say something, please");
+        let (lease, asked) = begin(&**store, &key, Some(known), head, &[asked]).await;
+        head = finish(&**store, &lease, asked).await;
+        known.version += 2;
+    }
+    cost.report(&format!("begin and finish on a thread of {length} messages"), runs);
+}
+
+/// Appends to the logs of runs: a batch of each, written together.
+async fn logs(store: &Arc<dyn Store>) {
+    let mut leases = Vec::new();
+    for _ in 0..300 {
+        leases.push(begin(&**store, &new_key(), None, 0, &[]).await.0);
+    }
+    let (cost, rounds) = (Cost::start(), 100);
+    for round in 0..rounds {
+        let first = 1 + round * EVENTS_PER_BATCH;
+        let text = "a few words of a model, about as many as come at a time, again and";
+        let event = |n| format!(r#"{{"type":"TEXT_MESSAGE_CONTENT","messageId":"{n:08}","delta":"{text}"}}"#);
+        let events = || (first..first + EVENTS_PER_BATCH).map(event).collect();
+        let batches: Vec<_> =
+            leases.iter().map(|lease| Append { lease: lease.clone(), first, events: events() }).collect();
+        assert!(store.append(&batches).await.unwrap().into_iter().all(|is_written| is_written));
+    }
+    cost.report("append a batch of 4 events among 300", leases.len() * usize::try_from(rounds).unwrap());
+}
+
+fn new_key() -> ThreadKey {
+    ThreadKey { owner: ThreadKey::NOBODY.into(), id: uuid::Uuid::new_v4().to_string().into() }
+}
+
+/// Begins a run. Returns its lease and the number of its last message.
+async fn begin(
+    store: &dyn Store,
+    key: &ThreadKey,
+    known: Option<ThreadVersion>,
+    base: i64,
+    messages: &[Message],
+) -> (Lease, i64) {
+    let now = now();
     let run = NewRun {
-        thread_id: thread.into(),
-        run_id: run.into(),
-        owner: None,
-        agent: "bench".to_owned(),
-        detached: true,
-        holder: "bench".to_owned(),
-        now: 1,
-        until: 2,
+        key,
+        run_id: &uuid::Uuid::new_v4().to_string().into(),
+        agent: "bench",
+        detached: false,
+        holder: &"bench".into(),
+        now,
+        until: now + 30_000,
+        known,
+        branch: BranchWrite { base, new: messages.iter().map(|message| (message, None)).collect(), updated: vec![] },
+        state: None,
+        state_number: None,
+        interrupts: &[],
+        answered: Vec::new(),
+        max: ThreadSize { messages: u64::MAX, bytes: u64::MAX },
     };
     match store.begin(&run).await.unwrap() {
-        Begin::Begun { lease, .. } => lease,
+        Begin::Begun { lease, last_message, .. } => (lease, last_message),
         other => panic!("{other:?}"),
     }
 }
 
-fn batches(leases: &[Lease], round: u64) -> Vec<Append> {
-    let event = |number: u64| {
-        let text = "a few words of what a model says, about as many as come at a time, again and";
-        format!(r#"{{"type":"TEXT_MESSAGE_CONTENT","messageId":"{number:08}","delta":"{text}"}}"#)
-    };
-    let first = 1 + round * EVENTS;
-    let batch =
-        |lease: &Lease| Append { lease: lease.clone(), first, events: (first..first + EVENTS).map(event).collect() };
-    leases.iter().map(batch).collect()
+/// Ends a run with an answer. Returns the number of the answer.
+async fn finish(store: &dyn Store, lease: &Lease, head: i64) -> i64 {
+    let answer = Message::user(format!("a{}", lease.run), "token ".repeat(50));
+    let mut end = RunEnd { delivered: true, ..RunEnd::of(RunStatus::Finished, head) };
+    end.branch.new = vec![(&answer, Some(lease.run))];
+    store.finish(lease, &end).await.unwrap().unwrap().last_message
 }
 
-/// What something costs: time on the processor and by the clock.
 struct Cost {
-    ticks: u64,
-    began: Instant,
+    cpu: f64,
+    started: Instant,
 }
 
 impl Cost {
-    fn begin() -> Self {
-        Self { ticks: ticks(), began: Instant::now() }
+    fn start() -> Self {
+        Self { cpu: cpu_micros(), started: Instant::now() }
     }
 
     #[allow(clippy::cast_precision_loss)]
-    fn end(&self, what: &str, times: u64) {
-        // The kernel counts in hundredths of a second.
-        let processor = (ticks() - self.ticks) as f64 * 10_000.0 / times as f64;
-        let clock = self.began.elapsed().as_micros() as f64 / times as f64;
-        println!("{what:52} {processor:8.1} µs of processor {clock:8.1} µs in all");
+    fn report(&self, what: &str, times: usize) {
+        let cpu = (cpu_micros() - self.cpu) / times as f64;
+        let elapsed = self.started.elapsed().as_micros() as f64 / times as f64;
+        println!("{what:52} {cpu:8.1} µs of CPU {elapsed:8.1} µs elapsed");
     }
 }
 
-fn ticks() -> u64 {
-    let stat = fs::read_to_string(Path::new("/proc/self/stat")).unwrap();
-    let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+/// The CPU time of all threads of this process that are alive.
+#[allow(clippy::cast_precision_loss)]
+fn cpu_micros() -> f64 {
+    let of = |task: fs::DirEntry| {
+        let stat = fs::read_to_string(task.path().join("schedstat")).unwrap();
+        stat.split(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    fs::read_dir("/proc/self/task").unwrap().map(|task| of(task.unwrap())).sum::<u64>() as f64 / 1000.0
 }

@@ -3,8 +3,8 @@
 //! `forwardedProps` says what it does: `n` deltas, `mode` (`burst`: all at once, `yield`: giving way
 //! before each, `sleep`: waiting `delayUs` microseconds before each). The server around it is the
 //! ordinary one, with its ordinary limits; only the number of runs is higher. It keeps nothing, unless a second
-//! argument names a store (`memory`, or the path of a SQLite file); with a third, `detached`, runs outlive
-//! their connection.
+//! argument names a store (`memory`, the URL of a Postgres, or the path of a SQLite file); with a third, `detached`,
+//! runs outlive their connection.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use agui_server::{
     agent::{EventStream, RunContext, build::TextMessage, event_stream},
     protocol::RunAgentInput,
     run::{OnDisconnect, ThreadOptions},
-    store::Sql,
+    store::{PostgresStore, SqliteStore},
 };
 
 /// As in the server's own command.
@@ -30,7 +30,10 @@ async fn main() -> std::io::Result<()> {
     server = match std::env::args().nth(2).as_deref() {
         None => server.stateless(),
         Some("memory") => server,
-        Some(path) => server.store(Arc::new(Sql::sqlite(Path::new(path)).await.map_err(std::io::Error::other)?)),
+        Some(url) if url.starts_with("postgres") => {
+            server.store(Arc::new(PostgresStore::open(url).await.map_err(std::io::Error::other)?))
+        }
+        Some(path) => server.store(Arc::new(SqliteStore::open(Path::new(path)).await.map_err(std::io::Error::other)?)),
     };
     if std::env::args().nth(3).as_deref() == Some("detached") {
         let (on_disconnect, max_detached) = (OnDisconnect::Continue, 20_000);

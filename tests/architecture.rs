@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -23,6 +24,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("telemetry", &[]),
     ("http", &["run", "store", "auth", "encode", "protocol", "telemetry"]),
 ];
+
+/// The modules in which no files import each other in a circle.
+const FREE_OF_CIRCLES: &[&str] = &["run", "store"];
 
 /// From here on a file is probably two things.
 const LONGEST: usize = 500;
@@ -119,5 +123,167 @@ fn every_file_says_why_it_exists() {
     for file in sources(&source_folder()).iter().filter(|file| !file.ends_with("tests.rs")) {
         let text = fs::read_to_string(file).unwrap();
         assert!(text.starts_with("//! "), "{} does not say what it is for", file.display());
+    }
+}
+
+#[test]
+fn no_files_of_a_module_import_each_other_in_a_circle() {
+    for module in FREE_OF_CIRCLES {
+        let folder = source_folder().join(module);
+        let files: Modules = sources(&folder)
+            .into_iter()
+            .filter(|file| !file.ends_with("tests.rs"))
+            .map(|file| (module_of(&file), code_of(&fs::read_to_string(&file).unwrap())))
+            .collect();
+        assert!(files.len() > 1, "{module} has moved");
+        if let Some(circle) = circle(&files) {
+            panic!("the files of {module} import each other in a circle: {}", circle.join(" → "));
+        }
+    }
+}
+
+#[test]
+fn circles_are_found_through_re_exports_and_parents() {
+    let modules = |files: &[(&str, &str)]| -> Modules {
+        files.iter().map(|(path, text)| (path.split("::").map(str::to_owned).collect(), code_of(text))).collect()
+    };
+    let found = |files: &[(&str, &str)]| circle(&modules(files)).is_some();
+    let root = ("m", "mod a; mod b; pub use a::{A, inner::Deep}; pub use b::B;");
+    assert!(!found(&[root, ("m::a", "use super::B; struct A;"), ("m::b", "struct B;")]));
+    assert!(found(&[root, ("m::a", "use super::B;"), ("m::b", "use super::{a::A};")]));
+    assert!(found(&[root, ("m::a", "use super::B;"), ("m::b", "fn f() -> super::A {}")]));
+    assert!(found(&[root, ("m::a", "use crate::m::{x, B as C};"), ("m::b", "use crate::{m::A, y};")]));
+    let inner = ("m::a::inner", "use super::super::B;");
+    assert!(found(&[root, ("m::a", "mod inner;"), inner, ("m::b", "use super::Deep;")]));
+    assert!(!found(&[root, ("m::a", "mod inner;"), inner, ("m::b", "#[cfg(test)] mod t { use super::Deep; }")]));
+    assert!(found(&[("m", "mod a; struct S; fn f() { a::g(); }"), ("m::a", "use super::S;")]));
+}
+
+/// The code of modules, by their path such as `["run", "log", "live"]`.
+type Modules = BTreeMap<Vec<String>, String>;
+
+/// The path of a file's module.
+fn module_of(file: &Path) -> Vec<String> {
+    let path = file.strip_prefix(source_folder()).unwrap().with_extension("");
+    let names = path.iter().map(|name| name.to_str().unwrap().to_owned());
+    names.filter(|name| name != "mod").collect()
+}
+
+/// The code without documentation and tests.
+fn code_of(text: &str) -> String {
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let code = code.split("#[cfg(test)] mod").next().unwrap_or_default();
+    code.lines().filter_map(|line| line.split("//").next()).collect::<Vec<_>>().join("\n")
+}
+
+/// Finds a circle of imports.
+fn circle(modules: &Modules) -> Option<Vec<String>> {
+    let edges: BTreeMap<_, _> = modules.keys().map(|module| (module, imported(module, modules))).collect();
+    let mut done = BTreeSet::new();
+    modules.keys().find_map(|module| visit(module, &edges, &mut done, &mut Vec::new()))
+}
+
+fn visit<'m>(
+    module: &'m Vec<String>,
+    edges: &'m BTreeMap<&Vec<String>, BTreeSet<Vec<String>>>,
+    done: &mut BTreeSet<&'m Vec<String>>,
+    path: &mut Vec<&'m Vec<String>>,
+) -> Option<Vec<String>> {
+    if let Some(begin) = path.iter().position(|it| *it == module) {
+        return Some(path[begin..].iter().chain([&module]).map(|it| it.join("::")).collect());
+    }
+    if !done.contains(module) {
+        path.push(module);
+        let found = edges[module].iter().find_map(|next| visit(next, edges, done, path));
+        path.pop();
+        done.insert(module);
+        return found;
+    }
+    None
+}
+
+/// The modules whose items a module names. A re-export names nothing for the module itself.
+fn imported(module: &[String], modules: &Modules) -> BTreeSet<Vec<String>> {
+    let code = &modules[module];
+    let (mut paths, mut rest) = (Vec::new(), String::new());
+    for statement in code.split_inclusive(';') {
+        match use_tree(statement) {
+            Some((true, _)) => {}
+            Some((false, tree)) => paths.extend(flatten(&tree)),
+            None => rest.push_str(statement),
+        }
+    }
+    paths.extend(inline_paths(&rest));
+    let targets = paths.into_iter().filter_map(|path| target(module, &path, modules));
+    targets.filter(|target| target != module).collect()
+}
+
+/// The tree of a `use` statement without white space, and whether it is a re-export.
+fn use_tree(statement: &str) -> Option<(bool, String)> {
+    let at = statement.find("use ").filter(|at| statement[..*at].chars().last().is_none_or(char::is_whitespace))?;
+    let before = statement[..at].lines().last().unwrap_or_default();
+    let tree = statement[at + 4..].trim_end_matches(';').split_whitespace().collect::<Vec<_>>().join(" ");
+    Some((before.contains("pub"), tree))
+}
+
+/// The paths of a `use` tree such as `a::{b, c::d as e}`.
+fn flatten(tree: &str) -> Vec<Vec<String>> {
+    let path = |text: &str| -> Vec<String> {
+        let text = text.split(" as ").next().unwrap_or_default();
+        text.split("::").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+    };
+    let Some((prefix, group)) = tree.split_once('{') else { return vec![path(tree)] };
+    let group = group.trim_end().strip_suffix('}').unwrap_or(group);
+    let (mut depth, mut items) = (0, vec![String::new()]);
+    for c in group.chars() {
+        match c {
+            ',' if depth == 0 => items.push(String::new()),
+            _ => {
+                depth += i32::from(c == '{') - i32::from(c == '}');
+                items.last_mut().unwrap().push(c);
+            }
+        }
+    }
+    let items = items.iter().filter(|item| !item.trim().is_empty()).flat_map(|item| flatten(item.trim()));
+    items.map(|item| [path(prefix), item].concat()).collect()
+}
+
+/// The paths that code names outside of `use` statements.
+fn inline_paths(code: &str) -> Vec<Vec<String>> {
+    let words = code.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+    let paths = words.filter(|word| word.contains("::")).map(|word| word.split("::").map(str::to_owned).collect());
+    paths.filter(|path: &Vec<String>| !path[0].is_empty()).collect()
+}
+
+/// The module that defines what a path names, if it is one of these.
+fn target(from: &[String], path: &[String], modules: &Modules) -> Option<Vec<String>> {
+    let mut module = from.to_vec();
+    let mut names = path.iter();
+    let mut next = names.next();
+    match next.map(String::as_str) {
+        Some("crate") => (module, next) = (Vec::new(), names.next()),
+        Some("self") => next = names.next(),
+        Some("super") => {}
+        Some(child) if modules.contains_key(&[from, &[child.to_owned()]].concat()) => {}
+        _ => return None,
+    }
+    while next.is_some_and(|name| name == "super") {
+        module.pop();
+        next = names.next();
+    }
+    while let Some(name) = next {
+        let child = [&module[..], std::slice::from_ref(name)].concat();
+        if !modules.contains_key(&child) {
+            break;
+        }
+        (module, next) = (child, names.next());
+    }
+    let code = modules.get(&module)?;
+    // The module itself is named, not an item of it, or an item that it re-exports.
+    let re_exports = code.split_inclusive(';').filter_map(use_tree).filter(|(is_public, _)| *is_public);
+    let re_exported = re_exports.flat_map(|(_, tree)| flatten(&tree)).find(|path| path.last() == next);
+    match re_exported {
+        Some(path) => target(&module, &path, modules),
+        None => Some(module),
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     config::{self, AuthMode, Config, ConfigError, Origin, StoreUrl},
     http::{Connections, CopilotKit, Cors, GuideAgents, HttpOptions},
     run::{ConcurrentRuns, OnDisconnect, PrincipalLimits, RunLimits, ThreadOptions},
-    store::{self, Memory, Retention, Sql, Store},
+    store::{self, MemoryStore, PostgresStore, Retention, SqliteStore, Store},
 };
 
 /// Why the server of a configuration cannot be had.
@@ -27,9 +27,9 @@ pub enum OpenError {
 pub(super) async fn open_store(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
     // It was read before, when the configuration was checked.
     match config.store.read(&config.server.data_dir) {
-        Ok(StoreUrl::Memory) | Err(_) => Ok(Arc::new(Memory::new())),
-        Ok(StoreUrl::Sqlite(path)) => Ok(Arc::new(Sql::sqlite(&path).await?)),
-        Ok(StoreUrl::Postgres(url)) => Ok(Arc::new(Sql::postgres(url).await?)),
+        Ok(StoreUrl::Memory) | Err(_) => Ok(Arc::new(MemoryStore::new())),
+        Ok(StoreUrl::Sqlite(path)) => Ok(Arc::new(SqliteStore::open(&path).await?)),
+        Ok(StoreUrl::Postgres(url)) => Ok(Arc::new(PostgresStore::open(url).await?)),
     }
 }
 
@@ -48,6 +48,9 @@ pub(super) fn thread_options(config: &Config) -> ThreadOptions {
         max_queued: threads.max_queued,
         queue_timeout: Duration::from_secs(threads.queue_timeout_secs),
         accept_instructions: threads.accept_instructions,
+        sync_messages: threads.sync_messages,
+        max_bytes: threads.max_bytes,
+        max_messages: threads.max_messages,
         on_disconnect: on_disconnect(runs.on_disconnect),
         on_disconnect_of: own.collect::<HashMap<_, _>>(),
         max_detached: runs.max_detached,
@@ -56,7 +59,8 @@ pub(super) fn thread_options(config: &Config) -> ThreadOptions {
         lease: Duration::from_secs(threads.lease_secs),
         retention: Retention {
             thread_age: hours(kept.thread_days.saturating_mul(24)),
-            threads: some(kept.max_threads),
+            owner_threads: some(kept.max_threads),
+            threads: some(kept.max_threads_total),
             log_age: hours(kept.log_hours),
             logs: some(kept.max_logs),
         },

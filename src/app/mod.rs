@@ -24,8 +24,8 @@ use crate::{
     auth::{ApiKey, ApiKeys, Authenticator, Jwt},
     config::{Config, ConfigError, Loaded},
     http::{self, AgentPath, Connections, GuideAgents, HttpOptions},
-    run::{PrincipalLimits, RunLimits, Runner, RunnerBuilder, ThreadOptions, Threads},
-    store::{Memory, Store},
+    run::{PrincipalLimits, RunLimits, Runs, RunsBuilder, ThreadOptions},
+    store::{MemoryStore, Store},
     tools::ToolRegistry,
 };
 
@@ -40,7 +40,7 @@ use crate::{
 /// # }
 /// ```
 pub struct Server {
-    runner: RunnerBuilder,
+    runs: RunsBuilder,
     paths: Vec<AgentPath>,
     threads: ThreadOptions,
     store: Option<Arc<dyn Store>>,
@@ -64,10 +64,10 @@ impl Server {
     pub fn new() -> Self {
         let config = Config::default();
         Self {
-            runner: Runner::builder().limits(limits(&config)).max_concurrent(config.runs.max_concurrent),
+            runs: Runs::builder().limits(limits(&config)).max_concurrent(config.runs.max_concurrent),
             paths: Vec::new(),
             threads: ThreadOptions::default(),
-            store: Some(Arc::new(Memory::new())),
+            store: Some(Arc::new(MemoryStore::new())),
             auth: Authenticator::Open,
             http: http_options(&config),
             connections: connections(&config.server),
@@ -91,21 +91,21 @@ impl Server {
     /// A [`ConfigError`], when a script or a key cannot be read.
     pub fn from_config(Loaded { config, origin }: &Loaded) -> Result<Self, ConfigError> {
         let tools = build_tools(config, origin)?;
-        let mut runner = Runner::builder()
+        let mut runs = Runs::builder()
             .limits(limits(config))
             .principal_limits(principal_limits(config))
             .max_concurrent(config.runs.max_concurrent);
         for (name, agent) in build_agents(config, &tools, origin)? {
-            runner = runner.agent(name, agent);
+            runs = runs.agent(name, agent);
         }
         if let Some(name) = config.default_agent() {
-            runner = runner.default_agent(name);
+            runs = runs.default_agent(name);
         }
         Ok(Self {
-            runner,
+            runs,
             paths: Vec::new(),
             threads: thread_options(config),
-            store: Some(Arc::new(Memory::new())),
+            store: Some(Arc::new(MemoryStore::new())),
             auth: build_auth(&config.auth, origin)?,
             http: HttpOptions { copilotkit: build_copilotkit(&config.copilotkit, origin)?, ..http_options(config) },
             connections: connections(&config.server),
@@ -116,7 +116,7 @@ impl Server {
 
     /// Serves an agent under a name. The first one is also the default, behind `/send-message`.
     pub fn agent(mut self, name: &str, agent: impl Agent) -> Self {
-        self.runner = self.runner.agent(name, Arc::new(agent));
+        self.runs = self.runs.agent(name, Arc::new(agent));
         self
     }
 
@@ -159,13 +159,13 @@ impl Server {
 
     /// Limits every run.
     pub fn run_limits(mut self, limits: RunLimits) -> Self {
-        self.runner = self.runner.limits(limits);
+        self.runs = self.runs.limits(limits);
         self
     }
 
     /// Limits how many runs there may be at a time.
     pub fn max_concurrent_runs(mut self, runs: usize) -> Self {
-        self.runner = self.runner.max_concurrent(runs);
+        self.runs = self.runs.max_concurrent(runs);
         self
     }
 
@@ -186,7 +186,7 @@ impl Server {
 
     /// Limits how much of the server each principal may take. Without authentication there are none.
     pub fn principal_limits(mut self, limits: PrincipalLimits) -> Self {
-        self.runner = self.runner.principal_limits(limits);
+        self.runs = self.runs.principal_limits(limits);
         self
     }
 
@@ -218,8 +218,7 @@ impl Server {
     /// The server as an axum router, to be mounted in an application of your own. Limits on slow clients
     /// are then the application's business, as is shutting down.
     pub fn into_router(self) -> Router {
-        let (runner, threads) = runs(self.runner, self.store, self.threads);
-        http::router(runner, threads, self.auth, self.http, self.paths)
+        http::router(build_runs(self.runs, self.store, self.threads), self.auth, self.http, self.paths)
     }
 
     /// Listens on an address and serves until the process is told to stop (SIGTERM or Ctrl-C), then lets
@@ -235,21 +234,21 @@ impl Server {
 
     /// Serves connections of a listener until `shutdown` completes, then lets runs end.
     pub async fn serve_on(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-        let (runner, threads) = runs(self.runner, self.store, self.threads);
-        if let Some(threads) = &threads {
-            threads.start();
+        let runs = build_runs(self.runs, self.store, self.threads);
+        if let Some(threads) = runs.threads() {
+            threads.keep_running();
         }
         self.tools.start();
-        let router = http::router(runner.clone(), threads, self.auth, self.http, self.paths);
+        let router = http::router(runs.clone(), self.auth, self.http, self.paths);
         if let Ok(address) = listener.local_addr() {
             tracing::info!(%address, "listening on http://{address}");
         }
         let drained = async {
-            tracing::info!(runs = runner.live_runs(), "shutting down");
+            tracing::info!(runs = runs.live_runs(), "shutting down");
             tokio::select! {
-                () = runner.drain(self.drain) => {}
+                () = runs.drain(self.drain) => {}
                 // Whoever asks twice does not want to wait.
-                () = shutdown_signal() => runner.drain(Duration::ZERO).await,
+                () = shutdown_signal() => runs.drain(Duration::ZERO).await,
             }
         };
         http::serve(listener, router, self.connections, shutdown, drained).await;
@@ -281,12 +280,9 @@ pub async fn shutdown_signal() {
     }
 }
 
-fn runs(
-    runner: RunnerBuilder,
-    store: Option<Arc<dyn Store>>,
-    options: ThreadOptions,
-) -> (Arc<Runner>, Option<Arc<Threads>>) {
-    let runner = Arc::new(runner.build());
-    let threads = store.map(|store| Threads::new(runner.clone(), store, options));
-    (runner, threads)
+fn build_runs(runs: RunsBuilder, store: Option<Arc<dyn Store>>, options: ThreadOptions) -> Arc<Runs> {
+    match store {
+        Some(store) => runs.stored(store, options),
+        None => runs.stateless(),
+    }
 }

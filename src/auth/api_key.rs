@@ -5,6 +5,8 @@ use std::{fmt, sync::Arc};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+use super::Identity;
+
 /// A key that opens the server, under the name of whoever holds it. Only the key's SHA-256 is kept.
 #[derive(Clone)]
 pub struct ApiKey {
@@ -56,9 +58,9 @@ impl ApiKeys {
         Self(keys.into_iter().collect())
     }
 
-    /// Whose key this is. Digests are compared, all of them and in constant time, so that the time an
-    /// answer takes says nothing about any key.
-    pub(super) fn owner(&self, secret: &[u8]) -> Option<Arc<str>> {
+    /// Returns whose key this is. Compares the digests of all keys in constant time, so that the response time
+    /// reveals nothing about any key.
+    pub(super) fn owner(&self, secret: &[u8]) -> Option<Identity> {
         let digest: [u8; 32] = Sha256::digest(secret).into();
         let mut owner = None;
         for key in self.0.iter() {
@@ -66,7 +68,7 @@ impl ApiKeys {
                 owner = Some(&key.name);
             }
         }
-        owner.cloned()
+        owner.map(|name| Identity { source: "key".into(), name: name.clone() })
     }
 }
 
@@ -78,7 +80,7 @@ mod tests {
     fn a_key_is_the_same_by_secret_and_by_digest() {
         let hex = "2BB80D537B1DA3E38BD30361AA855686BDE0EACD7162FEF6A25FE97BF527A25B"; // of "secret"
         let keys = ApiKeys::new([ApiKey::from_sha256("ci", hex).unwrap()]);
-        assert_eq!(keys.owner(b"secret").as_deref(), Some("ci"));
+        assert_eq!(keys.owner(b"secret").unwrap().name, "ci".into());
         assert_eq!(keys.owner(b"Secret"), None);
     }
 

@@ -6,18 +6,22 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use jsonwebtoken::{Validation, decode, decode_header, errors::ErrorKind};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Map, Value};
 
 use super::{
-    AuthError, crypto,
+    AuthError, Identity, crypto,
     jwks::{Jwks, JwksOptions, is_safe},
     key::{JwtAlgorithm, KeyError, VerifyingKey},
 };
 
 /// The longest token, in bytes. Larger ones are some other thing, and not worth a look.
 const LONGEST_TOKEN: usize = 16 * 1024;
-/// The longest name of somebody, in bytes.
-const LONGEST_SUBJECT: usize = 256;
+/// The longest issuer and the longest subject, in bytes.
+const MAX_NAME_BYTES: usize = 256;
+
+/// What is escaped in an issuer, so that its end is plain in `jwt:ISSUER:SUBJECT`.
+const ISSUER: &AsciiSet = &CONTROLS.add(b':').add(b'%');
 
 /// What a token has to say.
 #[derive(Debug, Clone)]
@@ -182,8 +186,8 @@ impl Jwt {
         self.0.checks.iter().map(|(algorithm, _)| *algorithm)
     }
 
-    /// Whom a token speaks for.
-    pub(super) async fn subject(&self, token: &[u8]) -> Result<Arc<str>, AuthError> {
+    /// Returns the issuer and the subject of a token.
+    pub(super) async fn identity(&self, token: &[u8]) -> Result<Identity, AuthError> {
         if token.len() > LONGEST_TOKEN {
             return Err(TokenFault::TooLong.into());
         }
@@ -202,8 +206,16 @@ impl Jwt {
         let (_, validation) = checks.next().ok_or(TokenFault::Algorithm)?;
         let claims: Map<String, Value> =
             decode(token, &key.decoding, validation).map_err(|error| fault(error.kind()))?.claims;
+        let issuer = match claims.get("iss") {
+            None | Some(Value::Null) => "",
+            Some(Value::String(issuer)) if is_name(issuer) => issuer,
+            Some(_) => return Err(TokenFault::Issuer.into()),
+        };
         match claims.get(&self.0.subject_claim) {
-            Some(Value::String(subject)) if is_name(subject) => Ok(subject.as_str().into()),
+            Some(Value::String(subject)) if is_name(subject) => {
+                let issuer = utf8_percent_encode(issuer, ISSUER);
+                Ok(Identity { source: format!("jwt:{issuer}").into(), name: subject.as_str().into() })
+            }
             _ => Err(TokenFault::Subject.into()),
         }
     }
@@ -251,9 +263,9 @@ fn fault(kind: &ErrorKind) -> TokenFault {
     }
 }
 
-/// What threads are stored under and logs name has to be short and plain.
+/// Threads are stored under issuer and subject, and log lines quote the subject, so both are short plain text.
 fn is_name(subject: &str) -> bool {
-    subject.len() <= LONGEST_SUBJECT && !subject.trim().is_empty() && !subject.chars().any(char::is_control)
+    subject.len() <= MAX_NAME_BYTES && !subject.trim().is_empty() && !subject.chars().any(char::is_control)
 }
 
 #[cfg(test)]

@@ -28,6 +28,18 @@ pub enum Authenticator {
     Jwt(Jwt),
 }
 
+/// Who presented a credential.
+///
+/// The `source` belongs to the identity: a key and a token subject of the same name are two principals, and so are
+/// equal subjects of two issuers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Where the name comes from: `key`, or `jwt:ISSUER` with `:` and `%` in the issuer percent-encoded.
+    pub source: Arc<str>,
+    /// The key's name or the token's subject.
+    pub name: Arc<str>,
+}
+
 /// Why somebody was turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
@@ -57,16 +69,16 @@ impl Authenticator {
         matches!(self, Self::Open)
     }
 
-    /// The name of whoever presents this `Authorization` header; `None` when names are not asked for.
+    /// Returns who presents this `Authorization` header; `None` when the server asks for no credentials.
     ///
     /// # Errors
-    /// An [`AuthError`] when the header proves nothing.
-    pub async fn identify(&self, authorization: Option<&[u8]>) -> Result<Option<Arc<str>>, AuthError> {
+    /// An [`AuthError`] when the header is missing, malformed, or carries an invalid credential.
+    pub async fn identify(&self, authorization: Option<&[u8]>) -> Result<Option<Identity>, AuthError> {
         let credential = || bearer_token(authorization.ok_or(AuthError::Missing)?).ok_or(AuthError::NotBearer);
         match self {
             Self::Open => Ok(None),
             Self::ApiKeys(keys) => keys.owner(credential()?).map(Some).ok_or(AuthError::Unknown),
-            Self::Jwt(jwt) => jwt.subject(credential()?).await.map(Some),
+            Self::Jwt(jwt) => jwt.identity(credential()?).await.map(Some),
         }
     }
 }
@@ -97,7 +109,8 @@ mod tests {
         assert_eq!(keys.identify(None).await, Err(AuthError::Missing));
         assert_eq!(keys.identify(Some(b"Basic s3cret")).await, Err(AuthError::NotBearer));
         assert_eq!(keys.identify(Some(b"Bearer s3cre")).await, Err(AuthError::Unknown));
-        assert_eq!(keys.identify(Some(b"Bearer s3cret")).await.unwrap().as_deref(), Some("web"));
+        let web = Identity { source: "key".into(), name: "web".into() };
+        assert_eq!(keys.identify(Some(b"Bearer s3cret")).await, Ok(Some(web)));
         assert_eq!(Authenticator::Open.identify(None).await, Ok(None));
     }
 }

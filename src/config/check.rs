@@ -88,8 +88,8 @@ impl Config {
         if let Err(problem) = self.store.read(&self.server.data_dir) {
             return Err(origin.error(&["store", "url"], problem));
         }
-        if self.threads.lease_secs < 3 {
-            return Err(origin.error(&["threads", "lease_secs"], "at least 3 are needed"));
+        if self.threads.lease_secs < 2 {
+            return Err(origin.error(&["threads", "lease_secs"], "at least 2 are needed"));
         }
         if self.runs.max_concurrent == 0 {
             return Err(origin.error(&["runs", "max_concurrent"], "at least 1 is needed"));

@@ -38,6 +38,12 @@ pub struct Threads {
     pub queue_timeout_secs: u64,
     /// Whether clients may send system and developer messages.
     pub accept_instructions: bool,
+    /// Whether a client that lacks stored messages is sent them at the beginning of its run.
+    pub sync_messages: bool,
+    /// The largest thread, in bytes of messages and states as JSON.
+    pub max_bytes: u64,
+    /// The largest number of messages of a thread.
+    pub max_messages: u64,
     /// How soon a server counts as lost that does not answer for its runs.
     pub lease_secs: u64,
 }
@@ -48,8 +54,10 @@ pub struct Threads {
 pub struct Retention {
     /// For how many days a thread is kept after its last run.
     pub thread_days: u64,
-    /// How many threads are kept.
+    /// How many threads of each owner are kept.
     pub max_threads: u64,
+    /// How many threads of all owners are kept.
+    pub max_threads_total: u64,
     /// For how many hours the log of a run is kept after its end.
     pub log_hours: u64,
     /// How many logs of ended runs are kept.
@@ -121,6 +129,9 @@ impl Default for Threads {
             max_queued: 8,
             queue_timeout_secs: 30,
             accept_instructions: true,
+            sync_messages: true,
+            max_bytes: 64 * 1024 * 1024,
+            max_messages: 20_000,
             lease_secs: 15,
         }
     }
@@ -128,6 +139,6 @@ impl Default for Threads {
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { thread_days: 0, max_threads: 100_000, log_hours: 24, max_logs: 10_000 }
+        Self { thread_days: 0, max_threads: 100_000, max_threads_total: 1_000_000, log_hours: 24, max_logs: 10_000 }
     }
 }

@@ -25,8 +25,8 @@ struct Summary {
 
 /// `GET /agents`
 pub(super) async fn list(State(app): State<App>) -> Json<List> {
-    let default = app.runner().default_agent();
-    let agents = app.runner().agents().map(|agent| Summary {
+    let default = app.runs().default_agent();
+    let agents = app.runs().agents().map(|agent| Summary {
         name: agent.name().to_owned(),
         default: Some(agent.name()) == default,
         description: agent.capabilities().identity.and_then(|identity| identity.description),
@@ -39,7 +39,7 @@ pub(super) async fn capabilities(
     State(app): State<App>,
     Path(agent): Path<String>,
 ) -> Result<Json<AgentCapabilities>, ApiError> {
-    let entry = app.runner().agent(Some(&agent)).ok_or_else(|| ApiError::unknown_agent(&agent))?;
+    let entry = app.runs().agent(Some(&agent)).ok_or_else(|| ApiError::unknown_agent(&agent))?;
     Ok(Json(declared(&app, &entry)))
 }
 

@@ -1,7 +1,7 @@
 //! `POST /threads/{thread}/connect`: a thread, for a client that comes back to it.
 //!
-//! A stream that any AG-UI client understands: the thread restated as snapshots, then the run that goes on, from its
-//! first event to its last, if one does. Otherwise it ends as the thread stands: with its open interrupts, or well.
+//! A stream that any AG-UI client understands: the thread restated as snapshots, then the running run from its first
+//! event to its last. Without a running run it ends as the thread stands: with its open interrupts, or successfully.
 
 use axum::{
     Extension,
@@ -13,29 +13,36 @@ use axum::{
 
 use serde::Deserialize;
 
-use super::{App, error::ApiError, extract::Path, follow, middleware::Caller, read_body, stream};
+use super::{
+    App,
+    error::ApiError,
+    extract::Path,
+    follow::{Cursors, Followed},
+    middleware::Caller,
+    read_body, sse_response,
+};
 use crate::{
     encode::Encoder,
     protocol::{
-        Event, RunId,
+        Event, Messages, RunId, ThreadId,
         event::{MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot},
     },
     run::Connection,
-    store::Thread,
+    store::ThreadView,
 };
 
-/// What is read of a `RunAgentInput`.
+/// The part of a `RunAgentInput` that is used.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+struct ConnectInput {
     run_id: Option<RunId>,
 }
 
-/// The first event of a run is the one that this stream begins with itself.
+/// The number of a run's first event, which this stream begins with itself.
 const RUN_STARTED: u64 = 1;
 
-/// Restates a thread and follows what goes on in it. The body is a `RunAgentInput`, of which only the run's id is
-/// used, or empty.
+/// Restates a thread and follows its running run. The body is a `RunAgentInput`, of which only the run's id is used, or
+/// empty.
 pub(super) async fn connect(
     State(app): State<App>,
     Path(thread): Path<String>,
@@ -47,25 +54,33 @@ pub(super) async fn connect(
     let body = read_body::read(body, read_body::Limits::of(app.options(), &head.headers)).await?;
     let run_id = match body.is_empty() {
         true => None,
-        false => serde_json::from_slice::<Asked>(&body).map_err(|error| ApiError::invalid_json(&error))?.run_id,
+        false => serde_json::from_slice::<ConnectInput>(&body).map_err(|error| ApiError::invalid_json(&error))?.run_id,
     };
     drop(body);
-    let connection = threads.connect(caller.principal().as_ref(), &thread.into()).await?;
+    let thread = thread.into();
+    let connection = threads.connect(caller.principal().as_ref(), &thread).await?;
     let accept = head.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    Ok(restate(&app, connection, run_id, Encoder::negotiate(accept)))
+    Ok(restate(&app, thread, connection, run_id, Encoder::negotiate(accept)))
 }
 
-/// The stream that a client gets who comes back. A thread in which nothing goes on is told as a run of this id.
-pub(super) fn restate(app: &App, connection: Connection, run_id: Option<RunId>, mut encoder: Encoder) -> Response {
-    let Connection { mut thread, running } = connection;
-    let run_id = running.as_ref().map(|tail| tail.run_id().clone()).or(run_id).unwrap_or_else(RunId::random);
-    let interrupts = std::mem::take(&mut thread.content.interrupts);
-    let thread_id = thread.id.clone();
-    let mut events = snapshots(thread, run_id.clone());
-    if let Some(tail) = running {
-        let keep_alive = app.options().keep_alive;
-        return follow::respond_after(events, RUN_STARTED, tail, encoder, follow::Cursors::No, keep_alive);
+/// The stream for a client that comes back: the thread as snapshots, then the running run, or else the end of one with
+/// this id. A thread that does not exist yet is an empty one.
+pub(super) fn restate(
+    app: &App,
+    thread_id: ThreadId,
+    connection: Connection,
+    run_id: Option<RunId>,
+    mut encoder: Encoder,
+) -> Response {
+    let Connection { view, running } = connection;
+    let run_id = running.as_ref().map(|follower| follower.run_id().clone()).or(run_id).unwrap_or_else(RunId::random);
+    let mut events = snapshots(&thread_id, &run_id, view.as_ref());
+    if let Some(follower) = running {
+        let (threads, after_first) = (app.threads().cloned(), Vec::new());
+        return Followed { threads, before: events, skip: RUN_STARTED, after_first, follower, cursors: Cursors::No }
+            .respond(encoder, app.options().keep_alive);
     }
+    let interrupts = view.map(|view| view.thread.interrupts).unwrap_or_default();
     let outcome = match interrupts.is_empty() {
         true => RunOutcome::success(),
         false => RunOutcome::Interrupt { interrupts },
@@ -73,14 +88,17 @@ pub(super) fn restate(app: &App, connection: Connection, run_id: Option<RunId>, 
     events.push(RunFinished::new(thread_id, run_id, outcome).into());
     let mut out = Vec::new();
     events.iter().for_each(|event| encoder.event(event, &mut out));
-    stream::respond(encoder.media_type(), Body::from(out))
+    sse_response::respond(encoder.media_type(), Body::from(out))
 }
 
-/// What a thread holds.
-pub(super) fn snapshots(thread: Thread, run_id: RunId) -> Vec<Event> {
+/// The messages and the state of a thread, as a run begins that restates them.
+pub(super) fn snapshots(thread_id: &ThreadId, run_id: &RunId, view: Option<&ThreadView>) -> Vec<Event> {
+    let messages = view.map(ThreadView::current_branch).unwrap_or_default();
+    let state =
+        view.and_then(|view| view.thread.state.clone()).map_or_else(|| serde_json::json!({}), |(_, state)| state);
     vec![
-        RunStarted::new(thread.id, run_id).into(),
-        MessagesSnapshot::new(thread.content.messages).into(),
-        StateSnapshot::new(thread.content.state.unwrap_or_else(|| serde_json::json!({}))).into(),
+        RunStarted::new(thread_id.clone(), run_id.clone()).into(),
+        MessagesSnapshot::new(messages.into_iter().cloned().collect::<Messages>()).into(),
+        StateSnapshot::new(state).into(),
     ]
 }

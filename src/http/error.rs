@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::{
     auth::AuthError,
     protocol::decode::DecodeError,
-    run::{LookupError, OpenError, StartError},
+    run::{LookupError, StartError},
     store::StoreError,
 };
 
@@ -161,35 +161,26 @@ impl From<DecodeError> for ApiError {
 impl From<StartError> for ApiError {
     fn from(error: StartError) -> Self {
         let (status, code) = match error {
-            StartError::Full => (StatusCode::SERVICE_UNAVAILABLE, "too_many_runs"),
-            StartError::Draining => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
-            StartError::TooMany => (StatusCode::TOO_MANY_REQUESTS, "too_many_concurrent_runs"),
-            StartError::TooOften { .. } => (StatusCode::TOO_MANY_REQUESTS, "too_many_runs_per_minute"),
+            StartError::Store(error) => return error.into(),
+            StartError::TooManyRuns => (StatusCode::SERVICE_UNAVAILABLE, "too_many_runs"),
+            StartError::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
+            StartError::TooManyDetachedRuns => (StatusCode::SERVICE_UNAVAILABLE, "too_many_detached_runs"),
+            StartError::TooManyRunsOfPrincipal => (StatusCode::TOO_MANY_REQUESTS, "too_many_concurrent_runs"),
+            StartError::TooManyRunsPerMinute { .. } => (StatusCode::TOO_MANY_REQUESTS, "too_many_runs_per_minute"),
+            StartError::InvalidInput { .. } => (StatusCode::BAD_REQUEST, "invalid_input"),
+            StartError::RoleNotAccepted { .. } => (StatusCode::BAD_REQUEST, "role_not_accepted"),
+            StartError::RunIsRunning => (StatusCode::CONFLICT, "run_is_running"),
+            StartError::ThreadIsBusy => (StatusCode::CONFLICT, "thread_is_busy"),
+            StartError::QueueFull => (StatusCode::CONFLICT, "too_many_waiting"),
+            StartError::ThreadTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "thread_too_large"),
         };
         let mut refusal = Self::new(status, code, error.to_string());
-        if let StartError::TooOften { retry_after } = error {
-            refusal.retry_after = retry_after;
+        match error {
+            StartError::TooManyRunsPerMinute { retry_after } => refusal.retry_after = retry_after,
+            StartError::InvalidInput { path, .. } | StartError::RoleNotAccepted { path } => refusal.path = Some(path),
+            _ => {}
         }
         refusal
-    }
-}
-
-impl From<OpenError> for ApiError {
-    fn from(error: OpenError) -> Self {
-        let (status, code) = match error {
-            OpenError::Store(error) => return error.into(),
-            OpenError::NotFound => (StatusCode::NOT_FOUND, "unknown_thread"),
-            OpenError::Running => (StatusCode::CONFLICT, "run_is_running"),
-            OpenError::Busy => (StatusCode::CONFLICT, "thread_is_busy"),
-            OpenError::QueueFull => (StatusCode::CONFLICT, "too_many_waiting"),
-            OpenError::TooManyDetached => (StatusCode::SERVICE_UNAVAILABLE, "too_many_detached_runs"),
-            OpenError::Instructions(_) => (StatusCode::BAD_REQUEST, "role_not_accepted"),
-        };
-        let path = match error {
-            OpenError::Instructions(place) => Some(format!("messages[{place}].role")),
-            _ => None,
-        };
-        Self { path, ..Self::new(status, code, error.to_string()) }
     }
 }
 

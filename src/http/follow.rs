@@ -4,7 +4,7 @@
 //! misses nothing. A client that has everything of an ended run is answered with 204, which tells an
 //! `EventSource` to stay away.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use async_stream::stream;
 use axum::{
@@ -22,12 +22,12 @@ use super::{
     error::ApiError,
     extract::{Path, Query},
     middleware::Caller,
-    stream,
+    sse_response,
 };
 use crate::{
     encode::Encoder,
     protocol::{Event, event::RunError},
-    run::{Tail, TailError},
+    run::{FollowError, Follower, Threads},
 };
 
 /// Where to begin.
@@ -56,9 +56,11 @@ pub(super) async fn events(
     let principal = caller.principal();
     match threads.follow(principal.as_ref(), &thread.into(), &run.into(), after).await? {
         None => Ok(StatusCode::NO_CONTENT.into_response()),
-        Some(tail) => {
+        Some(follower) => {
             let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-            Ok(respond(tail, Encoder::negotiate(accept), Cursors::Yes, app.options().keep_alive))
+            let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
+            let followed = Followed { threads, before, skip: 0, after_first, follower, cursors: Cursors::Yes };
+            Ok(followed.respond(Encoder::negotiate(accept), app.options().keep_alive))
         }
     }
 }
@@ -74,56 +76,68 @@ fn after(headers: &HeaderMap, query: Option<&str>) -> Result<u64, ApiError> {
     number.map_err(|_| ApiError::invalid_parameter("after", expected))
 }
 
-/// A followed run as a response.
-pub(super) fn respond(tail: Tail, encoder: Encoder, cursors: Cursors, keep_alive: Option<Duration>) -> Response {
-    respond_after(Vec::new(), 0, tail, encoder, cursors, keep_alive)
+/// A followed run, and what is sent beside it.
+pub(super) struct Followed {
+    /// Where it is noted that a client was sent the whole run.
+    pub(super) threads: Option<Arc<Threads>>,
+    /// Events before the run's.
+    pub(super) before: Vec<Event>,
+    /// How many of the run's first events are left out.
+    pub(super) skip: u64,
+    /// Events behind the run's first one.
+    pub(super) after_first: Vec<Event>,
+    pub(super) follower: Follower,
+    pub(super) cursors: Cursors,
 }
 
-/// The same, after other events and without the first `skip` ones of the run.
-pub(super) fn respond_after(
-    before: Vec<Event>,
-    skip: u64,
-    mut tail: Tail,
-    mut encoder: Encoder,
-    cursors: Cursors,
-    keep_alive: Option<Duration>,
-) -> Response {
-    let media_type = encoder.media_type();
-    let events = stream! {
-        let mut out = Vec::new();
-        before.iter().for_each(|event| encoder.event(event, &mut out));
-        if !out.is_empty() {
-            yield piece(&mut out);
-        }
-        loop {
-            match within(keep_alive, tail.next()).await {
-                None => encoder.heartbeat(&mut out),
-                Some(Ok(Some(chunk))) => {
-                    for (number, json) in chunk.events().filter(|(number, _)| *number > skip) {
-                        encoder.line(json, (cursors == Cursors::Yes).then_some(number), &mut out);
-                    }
-                }
-                Some(Ok(None)) => break,
-                Some(Err(error)) => {
-                    tracing::warn!(?error, "a run could not be followed to its end");
-                    encoder.event(&told(&error), &mut out);
-                    yield piece(&mut out);
-                    break;
-                }
-            }
+impl Followed {
+    /// The stream as a response.
+    pub(super) fn respond(self, mut encoder: Encoder, keep_alive: Option<Duration>) -> Response {
+        let Self { threads, before, skip, mut after_first, mut follower, cursors } = self;
+        let media_type = encoder.media_type();
+        let events = stream! {
+            let mut out = Vec::new();
+            before.iter().for_each(|event| encoder.event(event, &mut out));
             if !out.is_empty() {
                 yield piece(&mut out);
             }
-        }
-    };
-    stream::respond(media_type, Body::from_stream(events))
+            loop {
+                match within(keep_alive, follower.next()).await {
+                    None => encoder.heartbeat(&mut out),
+                    Some(Ok(Some(chunk))) => {
+                        for (number, json) in chunk.events().filter(|(number, _)| *number > skip) {
+                            encoder.line(json, (cursors == Cursors::Yes).then_some(number), &mut out);
+                            after_first.drain(..).for_each(|event| encoder.event(&event, &mut out));
+                        }
+                    }
+                    Some(Ok(None)) => {
+                        // The connection has taken the terminal event, or it would not ask for more.
+                        if let Some(threads) = &threads {
+                            threads.delivered(&follower).await;
+                        }
+                        break;
+                    }
+                    Some(Err(error)) => {
+                        tracing::warn!(?error, "a run could not be followed to its end");
+                        encoder.event(&error_event(&error), &mut out);
+                        yield piece(&mut out);
+                        break;
+                    }
+                }
+                if !out.is_empty() {
+                    yield piece(&mut out);
+                }
+            }
+        };
+        sse_response::respond(media_type, Body::from_stream(events))
+    }
 }
 
 fn piece(out: &mut Vec<u8>) -> Result<Bytes, Infallible> {
     Ok(std::mem::take(out).into())
 }
 
-/// The future's result; `None` when it takes longer than that.
+/// Returns the future's result; `None` when it takes longer than that.
 async fn within<T>(time: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
     match time {
         Some(time) => tokio::time::timeout(time, future).await.ok(),
@@ -131,11 +145,11 @@ async fn within<T>(time: Option<Duration>, future: impl Future<Output = T>) -> O
     }
 }
 
-/// What a client is told whose stream cannot go on.
-fn told(error: &TailError) -> Event {
+/// The event for a client whose stream cannot go on.
+fn error_event(error: &FollowError) -> Event {
     match error {
-        TailError::Gone => RunError::new("log_gone", "the thread of this run was deleted, or its log removed"),
-        TailError::Store(_) => RunError::new("store_unavailable", "the run cannot be followed now; please try again"),
+        FollowError::Store(_) => RunError::new("store_unavailable", "the run cannot be followed now; please try again"),
+        _ => RunError::new("log_gone", "the thread of this run was deleted, or its log removed"),
     }
     .into()
 }

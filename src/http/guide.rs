@@ -1,12 +1,10 @@
 //! `POST /agent/chat/stream` and `POST /agent/agent/stream`: the guide's dialect of the same runs.
 //!
-//! A client sends what is new and the thread it belongs to; the server keeps the rest. When the thread waits for
-//! somebody, the newest message is the answer, and goes to the agent that asked, whichever of the two routes it comes
-//! by.
+//! A client sends new messages, or all of them, and the thread they belong to. When the thread has open interrupts, the
+//! newest message is the answer to them, and goes to the agent that raised them, on either route.
 
 use axum::{
     Extension,
-    body::Body,
     extract::{Request, State},
     response::Response,
 };
@@ -14,13 +12,11 @@ use serde_json::Value;
 
 use super::{
     App,
-    body::RunBody,
     error::ApiError,
-    follow,
     middleware::Caller,
     read_body::{self, Limits},
     send_message::{forwarded, require_json},
-    stream,
+    sse_response::respond_run,
 };
 use crate::{
     encode::{Encoder, Guide},
@@ -28,7 +24,7 @@ use crate::{
         Interrupt, ResumeStatus, ThreadId,
         guide::{ChatRequest, Fault, MessageBody, answers},
     },
-    run::{AgentEntry, LookupError, Opened, RunRequest, Threads, has_expired},
+    run::{AgentEntry, LookupError, RunRequest, Threads, has_expired},
 };
 
 /// The agents behind the guide's routes, by name; `None` is the default one.
@@ -62,14 +58,14 @@ pub(super) async fn agent(
 
 async fn run(app: &App, name: Option<&str>, caller: Caller, request: Request) -> Result<Response, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::internal)?;
-    let agent = app.runner().agent(name).ok_or_else(|| match name {
+    let agent = app.runs().agent(name).ok_or_else(|| match name {
         Some(name) => ApiError::unknown_agent(name),
         None => ApiError::no_default_agent(),
     })?;
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
     // As for any run: the right to it also bounds how many bodies are in memory.
-    let slot = app.runner().reserve_for(caller.principal().as_ref())?;
+    let slot = app.runs().reserve(caller.principal().as_ref())?;
     let options = app.options();
     let body = read_body::read(body, Limits::of(options, &head.headers)).await?;
     let body: Value = serde_json::from_slice(&body).map_err(|error| ApiError::invalid_json(&error))?;
@@ -98,12 +94,8 @@ async fn run(app: &App, name: Option<&str>, caller: Caller, request: Request) ->
     }
     let forwarded = forwarded(options, &head.headers);
     let encoder = Encoder::Guide(Box::new(Guide::new(thread_id, agent.name())));
-    let media_type = encoder.media_type();
     let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None };
-    Ok(match threads.open(request).await? {
-        Opened::Foreground(run) => stream::respond(media_type, Body::new(RunBody::new(run, encoder))),
-        Opened::Detached(tail) => follow::respond(tail, encoder, follow::Cursors::No, options.keep_alive),
-    })
+    Ok(respond_run(app, app.runs().start(request).await?, encoder).await)
 }
 
 /// What a thread waits for, and who answers: the agent that asked, if it is still there.
@@ -116,12 +108,12 @@ async fn asked(
 ) -> Result<(Vec<Interrupt>, AgentEntry), ApiError> {
     let thread = match threads.thread(caller.principal().as_ref(), id).await {
         Ok(thread) => thread,
-        // A new one, or somebody else's: the run finds out.
+        // The thread may be new.
         Err(LookupError::NoThread) => return Ok((Vec::new(), agent)),
         Err(error) => return Err(error.into()),
     };
-    let open = thread.content.interrupts;
-    let asked = (!open.is_empty()).then(|| app.runner().agent(Some(&thread.agent))).flatten();
+    let open = thread.interrupts;
+    let asked = (!open.is_empty()).then(|| app.runs().agent(Some(&thread.agent))).flatten();
     Ok((open, asked.unwrap_or(agent)))
 }
 

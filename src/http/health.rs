@@ -13,7 +13,7 @@ pub(super) async fn alive() -> Json<Value> {
 /// New runs are taken; at shutdown, or without a store, they are not.
 pub(super) async fn ready(State(app): State<App>) -> (StatusCode, Json<Value>) {
     let refused = |status| (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": status })));
-    if !app.runner().is_ready() {
+    if !app.runs().is_ready() {
         return refused("shutting_down");
     }
     if let Some(threads) = app.threads()

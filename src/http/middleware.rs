@@ -1,6 +1,6 @@
 //! What every request passes before its route, in one place and in order.
 
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
 
 use axum::{
     Router,
@@ -51,21 +51,22 @@ pub(super) fn authenticated(routes: Router<App>, app: &App) -> Router<App> {
     routes.route_layer(from_fn_with_state(app.clone(), authenticate))
 }
 
-/// Whoever was authenticated, kept with the request.
+/// The authenticated principal, kept with the request; `None` on a server without authentication.
 #[derive(Clone)]
-pub(super) struct Caller(Option<Arc<str>>);
+pub(super) struct Caller(Option<Principal>);
 
 impl Caller {
     pub(super) fn principal(&self) -> Option<Principal> {
-        self.0.clone().map(Principal::new)
+        self.0.clone()
     }
 }
 
 async fn authenticate(State(app): State<App>, mut request: Request, next: Next) -> Result<Response, ApiError> {
     // A copy, as a request cannot be lent to what may wait.
     let authorization = request.headers().get(header::AUTHORIZATION).cloned();
-    let caller = app.auth().identify(authorization.as_ref().map(HeaderValue::as_bytes)).await?;
-    request.extensions_mut().insert(Caller(caller));
+    let identity = app.auth().identify(authorization.as_ref().map(HeaderValue::as_bytes)).await?;
+    let principal = identity.map(|identity| Principal::new(&identity.source, &identity.name));
+    request.extensions_mut().insert(Caller(principal));
     Ok(next.run(request).await)
 }
 

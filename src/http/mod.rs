@@ -35,7 +35,7 @@ mod middleware;
 mod read_body;
 mod send_message;
 mod serve;
-mod stream;
+mod sse_response;
 mod threads;
 
 use std::{sync::Arc, time::Duration};
@@ -52,7 +52,7 @@ pub use serve::{Connections, serve};
 
 use crate::{
     auth::Authenticator,
-    run::{Runner, Threads},
+    run::{Runs, Threads},
 };
 
 /// What the routes need.
@@ -60,20 +60,19 @@ use crate::{
 pub(crate) struct App(Arc<AppInner>);
 
 struct AppInner {
-    runner: Arc<Runner>,
-    threads: Option<Arc<Threads>>,
+    runs: Arc<Runs>,
     auth: Authenticator,
     options: HttpOptions,
 }
 
 impl App {
-    fn runner(&self) -> &Arc<Runner> {
-        &self.0.runner
+    fn runs(&self) -> &Arc<Runs> {
+        &self.0.runs
     }
 
-    /// Stored threads, unless the server keeps none.
+    /// The stored threads; `None` on a server that stores nothing.
     fn threads(&self) -> Option<&Arc<Threads>> {
-        self.0.threads.as_ref()
+        self.0.runs.threads()
     }
 
     fn auth(&self) -> &Authenticator {
@@ -131,19 +130,13 @@ pub struct AgentPath {
     pub agent: Arc<str>,
 }
 
-/// The whole server as an axum router, to be served or mounted. Without `threads` it keeps nothing, and has none of
-/// the routes below `/threads`.
+/// The whole server as an axum router, to be served or mounted. A server that stores no threads has none of the routes
+/// below `/threads`.
 ///
 /// # Panics
-/// When one of the `paths` is none, or is taken: by another one, or by a route of the server's own.
-pub fn router(
-    runner: Arc<Runner>,
-    threads: Option<Arc<Threads>>,
-    auth: Authenticator,
-    options: HttpOptions,
-    paths: Vec<AgentPath>,
-) -> Router {
-    let app = App(Arc::new(AppInner { runner, threads, auth, options }));
+/// Panics if a path is invalid or already routed.
+pub fn router(runs: Arc<Runs>, auth: Authenticator, options: HttpOptions, paths: Vec<AgentPath>) -> Router {
+    let app = App(Arc::new(AppInner { runs, auth, options }));
     let public = Router::new().route("/healthz", get(health::alive)).route("/readyz", get(health::ready));
     let mut private = Router::new()
         .route("/send-message", post(send_message::default_agent))

@@ -4,24 +4,19 @@
 use std::sync::Arc;
 
 use axum::{
-    body::Body,
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, header},
     response::Response,
     routing::{MethodRouter, post},
 };
 
-use serde_json::Value;
-
 use super::{
     App, HttpOptions,
-    body::RunBody,
     error::ApiError,
     extract::Path,
-    follow,
     middleware::Caller,
     read_body::{self, Limits},
-    stream,
+    sse_response::respond_run,
 };
 use crate::{
     encode::{Encoder, SSE_MEDIA_TYPE},
@@ -30,7 +25,7 @@ use crate::{
         decode::{Decoded, decode},
         judge_version,
     },
-    run::{AgentEntry, Forwarded, OnDisconnect, Opened, RunRequest},
+    run::{AgentEntry, Forwarded, OnDisconnect, RunRequest},
 };
 
 /// Runs the default agent.
@@ -53,26 +48,25 @@ pub(super) fn agent_of(name: Arc<str>) -> MethodRouter<App> {
 }
 
 async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response, ApiError> {
-    let agent = app.runner().agent(name).ok_or_else(|| match name {
+    let agent = app.runs().agent(name).ok_or_else(|| match name {
         Some(name) => ApiError::unknown_agent(name),
         None => ApiError::no_default_agent(),
     })?;
     run_agent(app, agent, None, request).await
 }
 
-/// Runs an agent. Where neither the request nor the agent's own configuration says what happens when the client
-/// leaves, it is what is `usual`, and without that what the configuration says of all agents.
+/// Runs an agent. `on_disconnect` is the endpoint's own default for what happens when the client leaves.
 pub(super) async fn run_agent(
     app: &App,
     agent: AgentEntry,
-    usual: Option<OnDisconnect>,
+    on_disconnect: Option<OnDisconnect>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
     let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
     // The right to run is taken before the body is read: it also bounds how many bodies are in memory.
-    let slot = app.runner().reserve_for(principal.as_ref())?;
+    let slot = app.runs().reserve(principal.as_ref())?;
     let options = app.options();
     let body = read_body::read(body, Limits::of(options, &head.headers)).await?;
     let Decoded { input, dropped } = decode(&body)?;
@@ -87,16 +81,8 @@ pub(super) async fn run_agent(
         encoder = encoder.for_legacy_client();
     }
     let forwarded = forwarded(options, &head.headers);
-    let Some(threads) = app.threads() else {
-        let run = app.runner().start(slot, agent, input, principal).with_forwarded(forwarded);
-        return Ok(stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))));
-    };
-    let on_disconnect = on_disconnect(&input)?.or_else(|| threads.on_disconnect_of(agent.name()).or(usual));
     let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect };
-    Ok(match threads.open(request).await? {
-        Opened::Foreground(run) => stream::respond(encoder.media_type(), Body::new(RunBody::new(run, encoder))),
-        Opened::Detached(tail) => follow::respond(tail, encoder, follow::Cursors::No, options.keep_alive),
-    })
+    Ok(respond_run(app, app.runs().start(request).await?, encoder).await)
 }
 
 /// The headers that some agent's configuration asks for, and no others.
@@ -111,16 +97,6 @@ pub(super) fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded
         })
     });
     Forwarded::new(named)
-}
-
-/// What the request wants to happen when its client leaves.
-fn on_disconnect(input: &RunAgentInput) -> Result<Option<OnDisconnect>, ApiError> {
-    match input.forwarded_prop("onDisconnect") {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if text == "cancel" => Ok(Some(OnDisconnect::Cancel)),
-        Some(Value::String(text)) if text == "continue" => Ok(Some(OnDisconnect::Continue)),
-        Some(_) => Err(ApiError::invalid_input("forwardedProps.onDisconnect", "\"cancel\" or \"continue\"")),
-    }
 }
 
 /// Refuses what is not declared to be JSON, as it is.

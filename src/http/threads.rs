@@ -1,4 +1,4 @@
-//! A caller's threads: listed, read and deleted; and their runs, stopped.
+//! A caller's threads: listed, read and deleted; and their runs, cancelled.
 
 use axum::{Extension, Json, extract::State, http::StatusCode};
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use super::{
     middleware::Caller,
 };
 use crate::{
-    protocol::{Interrupt, Message, RunId, ThreadId, TokenUsage},
+    protocol::{Interrupt, Messages, RunId, ThreadId, TokenUsage},
     run::Cancelled,
     store::{Millis, RunRecord, ThreadPage, ThreadSummary},
 };
@@ -56,7 +56,7 @@ pub(super) struct Thread {
     agent: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     active_run_id: Option<RunId>,
-    messages: Vec<Message>,
+    messages: Messages,
     state: Value,
     interrupts: Vec<Interrupt>,
     version: i64,
@@ -120,19 +120,20 @@ pub(super) async fn read(
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<Thread>, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::internal)?;
-    let thread = threads.thread(caller.principal().as_ref(), &thread.into()).await?;
-    let runs = threads.runs(&thread, RUNS).await?;
+    let view = threads.read(caller.principal().as_ref(), &thread.into(), RUNS).await?;
+    let messages = view.current_branch().into_iter().cloned().collect();
+    let thread = view.thread;
     Ok(Json(Thread {
-        thread_id: thread.id,
+        thread_id: thread.key.id,
         agent: thread.agent,
-        active_run_id: thread.active_run,
-        messages: thread.content.messages,
-        state: thread.content.state.unwrap_or_else(|| serde_json::json!({})),
-        interrupts: thread.content.interrupts,
+        active_run_id: thread.is_running.then_some(thread.run_id),
+        messages,
+        state: thread.state.map_or_else(|| serde_json::json!({}), |(_, state)| state),
+        interrupts: thread.interrupts,
         version: thread.version,
         created_at: time(thread.created_at),
         updated_at: time(thread.updated_at),
-        runs: runs.into_iter().map(Run::from).collect(),
+        runs: view.runs.into_iter().map(Run::from).collect(),
     }))
 }
 
@@ -179,12 +180,11 @@ pub(super) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
 
 /// Where the next page begins. Callers give it back as it is.
 pub(super) fn cursor(last: &ThreadSummary) -> String {
-    format!("{}.{}", last.updated_at, last.id)
+    last.run.to_string()
 }
 
-pub(super) fn read_cursor(cursor: &str) -> Result<(Millis, ThreadId), ApiError> {
-    let parts = cursor.split_once('.').and_then(|(time, id)| Some((time.parse().ok()?, id.into())));
-    parts.ok_or_else(|| ApiError::invalid_parameter("cursor", "the `next` of another page"))
+pub(super) fn read_cursor(cursor: &str) -> Result<i64, ApiError> {
+    cursor.parse().map_err(|_| ApiError::invalid_parameter("cursor", "the `next` of another page"))
 }
 
 /// With all three digits, also when they are zeros, so that times sort as texts.
@@ -208,7 +208,7 @@ impl From<ThreadSummary> for Summary {
 impl From<RunRecord> for Run {
     fn from(run: RunRecord) -> Self {
         Self {
-            run_id: run.run_id,
+            run_id: run.id,
             agent: run.agent,
             status: run.status.as_str(),
             detached: run.detached,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{JsonObject, Message, Metadata, ResumeEntry, RunId, ThreadId, is_absent};
+use super::{JsonObject, Message, Messages, Metadata, ResumeEntry, RunId, ThreadId, is_absent};
 
 /// A request to run an agent. Read it from untrusted bytes with [`decode`](super::decode::decode).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct RunAgentInput {
     #[serde(default, skip_serializing_if = "is_absent")]
     pub state: Option<Value>,
     /// The conversation so far, in order.
-    pub messages: Vec<Message>,
+    pub messages: Messages,
     /// The application's own tools: an agent calls them and leaves the answer to the application.
     #[serde(default)]
     pub tools: Vec<Tool>,
@@ -40,14 +40,14 @@ pub struct RunAgentInput {
 
 impl RunAgentInput {
     /// An input with nothing but identifiers and messages.
-    pub fn new(thread_id: impl Into<ThreadId>, run_id: impl Into<RunId>, messages: Vec<Message>) -> Self {
+    pub fn new(thread_id: impl Into<ThreadId>, run_id: impl Into<RunId>, messages: impl Into<Messages>) -> Self {
         Self {
             thread_id: thread_id.into(),
             run_id: run_id.into(),
             protocol_version: None,
             parent_run_id: None,
             state: None,
-            messages,
+            messages: messages.into(),
             tools: Vec::new(),
             context: Vec::new(),
             forwarded_props: None,

@@ -117,6 +117,27 @@ impl Message {
         }
     }
 
+    /// The tool calls that the message made; none on other roles than the assistant's.
+    pub fn tool_calls(&self) -> &[ToolCall] {
+        match self {
+            Self::Assistant(m) => m.tool_calls(),
+            _ => &[],
+        }
+    }
+
+    /// Gives the message another identifier.
+    pub fn set_id(&mut self, id: MessageId) {
+        match self {
+            Self::Developer(m) => m.id = id,
+            Self::System(m) => m.id = id,
+            Self::Assistant(m) => m.id = id,
+            Self::User(m) => m.id = id,
+            Self::Tool(m) => m.id = id,
+            Self::Activity(m) => m.id = id,
+            Self::Reasoning(m) => m.id = id,
+        }
+    }
+
     /// The display name of the author, on the roles that have one.
     pub fn name(&self) -> Option<&str> {
         match self {

@@ -7,7 +7,7 @@
 //! - [`event`]: the 31 events of a run.
 //! - [`input`]: [`RunAgentInput`], the one message that travels the other way, and
 //!   [`decode`], which reads it from untrusted bytes.
-//! - [`message`] and [`content`]: the seven message roles and what they carry.
+//! - [`message`] and [`content`]: the seven message roles and what they carry; [`Messages`], the list of them.
 //! - [`guide`]: another dialect of the same protocol.
 //! - [`interrupt`], [`patch`], [`usage`], [`capabilities`]: what events and inputs refer to.
 
@@ -20,6 +20,7 @@ mod ids;
 pub mod input;
 pub mod interrupt;
 pub mod message;
+mod messages;
 mod metadata;
 pub mod patch;
 pub mod usage;
@@ -35,6 +36,7 @@ pub use message::{
     ActivityMessage, AssistantMessage, DeveloperMessage, FunctionCall, Message, ReasoningMessage, Role, SystemMessage,
     ToolCall, ToolCallKind, ToolMessage, UserMessage,
 };
+pub use messages::Messages;
 pub use metadata::Metadata;
 pub use patch::{JsonPatch, PatchOperation};
 pub use usage::TokenUsage;

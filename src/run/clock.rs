@@ -31,8 +31,7 @@ pub(super) enum Due {
     TimeLimit,
 }
 
-/// What each event touches comes first.
-#[repr(C)]
+/// The deadlines of one run.
 pub(super) struct Clock {
     /// Whether there were events since the time was last looked at.
     stale: bool,

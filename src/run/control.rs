@@ -15,13 +15,13 @@ use tokio::sync::Notify;
 /// Why a run is asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// Somebody asked for it.
+    /// A client cancelled it, or left.
     Cancel = 1,
     /// The server shuts down and waits no longer.
     Shutdown = 2,
-    /// The thread was taken over, or deleted.
+    /// Another process has taken the thread over, or the thread was deleted.
     LeaseLost = 3,
-    /// The run has said as much as it may.
+    /// The run has added as many bytes as a run may.
     TooLong = 4,
 }
 
@@ -55,7 +55,7 @@ impl RunControl {
         }
     }
 
-    /// Answers a request to stop, or wakes the task when one comes.
+    /// Returns a request to stop, or has the task woken when one comes.
     pub(super) fn poll_requested(&self, cx: &mut Context<'_>) -> Option<Stop> {
         self.waker.register(cx.waker());
         self.requested()
@@ -64,25 +64,25 @@ impl RunControl {
 
 /// All runs that have not ended.
 #[derive(Debug, Default)]
-pub(super) struct Live {
-    runs: Mutex<Runs>,
+pub(super) struct LiveRuns {
+    runs: Mutex<Controls>,
     all_ended: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Runs {
+struct Controls {
     next: u64,
     controls: HashMap<u64, Arc<RunControl>>,
 }
 
-impl Live {
-    pub(super) fn enter(self: &Arc<Self>) -> Lease {
+impl LiveRuns {
+    pub(super) fn enter(self: &Arc<Self>) -> LiveGuard {
         let control = Arc::new(RunControl::default());
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let number = runs.next;
         runs.next += 1;
         runs.controls.insert(number, control.clone());
-        Lease { live: self.clone(), number, control }
+        LiveGuard { live: self.clone(), number, control }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -107,15 +107,15 @@ impl Live {
     }
 }
 
-/// A run's place among the live ones; dropping it gives the place back.
+/// A run's entry among the live ones; dropping it removes the entry.
 #[derive(Debug)]
-pub(super) struct Lease {
-    live: Arc<Live>,
+pub(super) struct LiveGuard {
+    live: Arc<LiveRuns>,
     number: u64,
     pub(super) control: Arc<RunControl>,
 }
 
-impl Drop for Lease {
+impl Drop for LiveGuard {
     fn drop(&mut self) {
         let mut runs = self.live.runs.lock().unwrap_or_else(PoisonError::into_inner);
         runs.controls.remove(&self.number);

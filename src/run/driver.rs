@@ -16,13 +16,14 @@ use std::{
 use futures::stream::{self, Stream, StreamExt as _};
 
 use super::{
-    Drive, EventSink, RunControl, RunLimits, Slot, Violation,
+    RunControl, RunLimits, Slot, Violation,
     clock::{Clock, Due},
-    control::{Lease, Stop},
+    control::{LiveGuard, Stop},
+    drive::{Drive, EventSink, Progress},
     guard::{Closing, Guard},
 };
 use crate::{
-    agent::{Agent, AgentError, EventStream, Forwarded, Principal, RunContext},
+    agent::{Agent, AgentError, EventStream, Forwarded, Principal, RunContext, RunIdentity},
     protocol::{
         Event, RunAgentInput, RunId, TokenUsage,
         event::{RunError, RunFinished, RunOutcome, RunStarted},
@@ -36,27 +37,13 @@ pub(super) const SHUTDOWN: &str = "server_shutdown";
 /// How much of an identifier is logged.
 const LOGGED_CHARS: usize = 80;
 
-/// What came of polling a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// The agent moved; its events, if that made any, are in the sink.
-    Moved,
-    /// Nothing has happened for so long that the client should be sent a sign of life.
-    Heartbeat,
-    /// The run has ended; nothing follows.
-    Ended,
-}
-
 /// One run. Poll it with [`poll_progress`](Drive::poll_progress), or read it as a stream with
 /// [`into_events`](Self::into_events). Dropping it stops the agent.
-///
-/// What each event touches comes first and together: with hundreds of streams each finds the caches cold.
-#[repr(C)]
 pub struct Run {
     span: tracing::Span,
     stage: Stage,
     control: Arc<RunControl>,
-    /// Of the task that the lease's control and the clock wake.
+    /// The waker of the task that the control and the clock wake.
     waker: Option<Waker>,
     events: u64,
     until_look: u32,
@@ -64,14 +51,15 @@ pub struct Run {
     guard: Guard,
     cx: RunContext,
     parent_run_id: Option<RunId>,
-    place: Option<Place>,
+    counted: Option<CountedRun>,
 }
 
-/// What a run has for as long as it counts as running.
+/// What a run holds for as long as it counts as running.
 #[derive(Debug)]
-pub(super) struct Place {
-    _lease: Lease,
-    _slot: Slot,
+#[allow(dead_code, reason = "held, not read")]
+pub(super) struct CountedRun {
+    live: LiveGuard,
+    slot: Slot,
 }
 
 enum Stage {
@@ -93,13 +81,47 @@ enum Ending {
 }
 
 impl Run {
+    /// A run of an agent by itself, without a server and without limits: for tests of an agent.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use agui_server::{agents::Echo, protocol::{Message, RunAgentInput}, run::Run};
+    /// use futures::StreamExt as _;
+    ///
+    /// let input = RunAgentInput::new("thread", "run", vec![Message::user("m1", "Hello")]);
+    /// let events: Vec<_> = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(Run::alone(Arc::new(Echo), input).into_events().collect());
+    /// assert_eq!(events.len(), 5);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn alone(agent: Arc<dyn Agent>, input: RunAgentInput) -> Self {
+        let identity = RunIdentity {
+            thread_id: input.thread_id.clone(),
+            run_id: input.run_id.clone(),
+            agent: "agent".into(),
+            principal: None,
+        };
+        Self::with_control(agent, input, RunContext::new(identity), RunLimits::default(), Arc::default())
+    }
+
     pub(super) fn new(
         agent: Arc<dyn Agent>,
         input: RunAgentInput,
         cx: RunContext,
         limits: RunLimits,
-        lease: Lease,
+        live: LiveGuard,
         slot: Slot,
+    ) -> Self {
+        let mut run = Self::with_control(agent, input, cx, limits, live.control.clone());
+        run.counted = Some(CountedRun { live, slot });
+        run
+    }
+
+    fn with_control(
+        agent: Arc<dyn Agent>,
+        input: RunAgentInput,
+        cx: RunContext,
+        limits: RunLimits,
+        control: Arc<RunControl>,
     ) -> Self {
         let id = cx.identity();
         let span = tracing::info_span!(
@@ -115,12 +137,12 @@ impl Run {
             stage: Stage::Opening(agent, Box::new(input)),
             cx,
             clock: Clock::start(limits),
-            control: lease.control.clone(),
+            control,
             waker: None,
             span,
             until_look: EVENTS_PER_LOOK,
             events: 0,
-            place: Some(Place { _lease: lease, _slot: slot }),
+            counted: None,
         }
     }
 
@@ -129,9 +151,9 @@ impl Run {
         self.control.clone()
     }
 
-    /// Leaves it its place, for as long as what came of it is being stored.
-    pub(super) fn into_place(mut self) -> Option<Place> {
-        self.place.take()
+    /// Drops the run, but still counts it as running until its end is stored.
+    pub(super) fn into_counted(mut self) -> Option<CountedRun> {
+        self.counted.take()
     }
 
     /// How many events it has sent.

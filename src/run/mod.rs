@@ -1,67 +1,69 @@
-//! One run's life, free of HTTP.
+//! Runs: from the request that asks for one to its stored end, free of HTTP.
 //!
-//! - [`Runner`] knows the agents, admits runs and drains them at shutdown; `quota` counts what each principal has of them.
-//! - [`Run`] is the driver of one: it opens the run, polls the agent, and closes the run exactly once,
-//!   whatever happens.
-//! - [`Guard`] stands between agent and client: what leaves it is a legal AG-UI stream.
-//! - [`Transcript`] applies events to messages and state as a client does.
-//! - [`Threads`] puts runs on stored threads: history, interrupts, one run at a time, and runs that outlive their
-//!   connection, whose log a [`Tail`] follows.
+//! [`Runs::start`] is the one door (`start`). Behind it, in order:
+//! - `admission`: the run gets its slot, waits for its turn on the thread (`queue`), and takes the thread's lease.
+//! - `plan` and `conversation`: the stored branch and the client's list become the conversation that the agent
+//!   answers; `resume` checks the answers to open interrupts.
+//! - `launch`: the run starts, in its response (`stored_run`) or in a task of its own with a log that clients follow
+//!   (`detached`, `log`).
+//! - `driver`: polls the agent and owns the run's frame; [`guard`] lets only a legal stream pass; `transcript` holds
+//!   messages and state as a client will hold them; `recorder` stores the end before the client is told.
 //!
-//! A run is polled by whoever consumes it, a response body or a task; there is no channel and no queue.
+//! [`Threads`] has the stored threads themselves: `views` lists, reads, follows and deletes them, `maintenance` renews
+//! leases and sweeps, `recover` closes runs whose server was lost.
+//!
+//! A run is polled by its consumer, a response body or a task; no channel and no queue of events is in between.
 
+mod active;
+mod admission;
+mod agents;
+mod branch;
 mod clock;
+mod complete_on_drop;
 mod control;
+mod conversation;
+mod detached;
+mod drive;
 mod driver;
 pub mod guard;
+mod launch;
 mod log;
+mod maintenance;
+mod options;
+mod phase;
+mod plan;
+mod queue;
 mod quota;
-mod runner;
+mod recorder;
+mod recover;
+mod request;
+mod resume;
+mod runs;
+mod slot;
+mod start;
+mod start_error;
+mod stored_run;
 mod threads;
 mod transcript;
+mod views;
 
+pub use agents::AgentEntry;
 pub use clock::RunLimits;
 pub use control::RunControl;
-pub use driver::{Progress, Run};
+pub use drive::{Drive, EventSink, Progress};
+pub use driver::Run;
 pub use guard::{Guard, Violation};
-pub use log::{Chunk, Tail, TailError};
+pub use log::{Chunk, FollowError, Follower};
+pub use options::{ConcurrentRuns, OnDisconnect, ThreadOptions};
 pub use quota::PrincipalLimits;
-pub use runner::{AgentEntry, Runner, RunnerBuilder, Slot, StartError};
-pub use threads::{
-    Cancelled, ConcurrentRuns, Connection, ForegroundRun, LookupError, OnDisconnect, OpenError, Opened, RunRequest,
-    ThreadOptions, Threads, has_expired,
-};
+pub use request::{DetachedRun, RunRequest, StartedRun};
+pub use resume::has_expired;
+pub use runs::{Runs, RunsBuilder};
+pub use slot::Slot;
+pub use start_error::StartError;
+pub use stored_run::StoredRun;
+pub use threads::Threads;
 pub use transcript::Transcript;
+pub use views::{Cancelled, Connection, LookupError};
 
 pub use crate::agent::{Forwarded, Principal};
-
-use std::task::{Context, Poll};
-
-use crate::protocol::Event;
-
-/// A run that somebody polls for its events.
-pub trait Drive {
-    /// The span that the run's log lines belong to.
-    fn span(&self) -> &tracing::Span;
-
-    /// Moves the run on by about one event, which goes to the sink.
-    fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress>;
-
-    /// Whether the terminal event follows within moments, so that what went to the sink before may wait for it. If it
-    /// does not follow, the task is woken, and the answer is no.
-    fn is_ending(&self) -> bool {
-        false
-    }
-}
-
-/// Where the events of a run go, in order. An event is only borrowed: an encoder writes it out at once.
-pub trait EventSink {
-    /// Takes the next event.
-    fn emit(&mut self, event: &Event);
-}
-
-impl EventSink for Vec<Event> {
-    fn emit(&mut self, event: &Event) {
-        self.push(event.clone());
-    }
-}

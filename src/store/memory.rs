@@ -3,102 +3,163 @@
 use std::{
     cmp::Reverse,
     collections::HashMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
+use serde_json::Value;
 
 use super::{
-    Append, Begin, CancelRequest, Events, Held, Lease, Millis, NewRun, Pruned, Retention, RunEnd, RunRecord, RunStatus,
-    Store, StoreError, Thread, ThreadContent, ThreadPage, ThreadSummary,
+    Append, Begin, BranchWrite, EventPage, Finished, Include, Lease, LeftBy, LeftState, LostRun, Millis, NewRun, Node,
+    Origin, Retention, RunEnd, RunRecord, RunStatus, Store, StoreError, Swept, Thread, ThreadKey, ThreadPage,
+    ThreadSize, ThreadSummary, ThreadView,
+    retention::surplus,
+    text::{json_len, unanswered},
 };
-use crate::protocol::{RunId, ThreadId};
+use crate::protocol::{Interrupt, InterruptId, RunId};
 
-/// Keeps everything in memory. Nothing is removed but by [`prune`](Store::prune) and
-/// [`delete`](Store::delete).
+/// Keeps everything in memory. Only [`sweep`](Store::sweep) and [`delete`](Store::delete) remove anything.
 #[derive(Debug, Default)]
-pub struct Memory {
-    threads: Mutex<HashMap<ThreadId, Box<Entry>>>,
-    /// Of all threads and leases there ever were: a thread that is deleted and begun anew knows no old one.
-    last_number: AtomicI64,
+pub struct MemoryStore(Mutex<Tables>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    /// Threads by number.
+    threads: HashMap<i64, Entry>,
+    numbers: HashMap<ThreadKey, i64>,
+    /// The thread of each run, both by number.
+    threads_of_runs: HashMap<i64, i64>,
+    /// The last number of a thread, a run or a state.
+    last_number: i64,
 }
 
 #[derive(Debug)]
 struct Entry {
-    number: i64,
     thread: Thread,
-    /// The lease of the active run.
-    active: Option<Active>,
-    runs: HashMap<RunId, Box<Run>>,
+    nodes: Vec<Node>,
+    states: HashMap<i64, Value>,
+    /// In the order they began.
+    runs: Vec<RunEntry>,
+    /// The number of the current state.
+    state: Option<i64>,
+    /// The lease of the running run.
+    lease: Option<Lease>,
 }
 
 #[derive(Debug)]
-struct Active {
-    lease: Lease,
-    holder: String,
-    until: Millis,
-    cancel: bool,
-}
-
-#[derive(Debug)]
-struct Run {
+struct RunEntry {
     record: RunRecord,
-    /// The lease that finished it.
-    finished_by: Option<i64>,
+    head: i64,
+    state: Option<i64>,
+    interrupts: Vec<Interrupt>,
+    answered: Vec<InterruptId>,
     log: Vec<String>,
 }
 
-impl Memory {
-    /// An empty store.
+impl MemoryStore {
+    /// Makes an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    fn next(&self) -> i64 {
-        self.last_number.fetch_add(1, Ordering::Relaxed) + 1
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tables {
+    fn next_number(&mut self) -> i64 {
+        self.last_number += 1;
+        self.last_number
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadId, Box<Entry>>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    fn remove(&mut self, thread: i64) -> bool {
+        let Some(entry) = self.threads.remove(&thread) else { return false };
+        self.numbers.remove(&entry.thread.key);
+        for run in &entry.runs {
+            self.threads_of_runs.remove(&run.record.number);
+        }
+        true
+    }
+
+    fn run_mut(&mut self, run: i64) -> Option<&mut RunEntry> {
+        let entry = self.threads.get_mut(self.threads_of_runs.get(&run)?)?;
+        entry.runs.iter_mut().find(|entry| entry.record.number == run)
+    }
+
+    /// The entry of a thread, if this is its lease.
+    fn leased(&mut self, lease: &Lease) -> Option<&mut Entry> {
+        self.threads.get_mut(&lease.thread).filter(|entry| entry.lease.as_ref() == Some(lease))
     }
 }
 
 impl Entry {
-    fn new(run: &NewRun, number: i64) -> Self {
-        Self {
-            number,
-            thread: Thread {
-                id: run.thread_id.clone(),
-                owner: run.owner.clone(),
-                agent: run.agent.clone(),
-                content: ThreadContent::default(),
-                active_run: None,
-                version: 0,
-                created_at: run.now,
-                updated_at: run.now,
-            },
-            active: None,
-            runs: HashMap::new(),
+    fn write(&mut self, branch: &BranchWrite<'_>) {
+        for (number, message) in &branch.updated {
+            if let Some(node) = self.nodes.iter_mut().find(|node| node.number == *number) {
+                self.thread.bytes = (self.thread.bytes + json_len(message)).saturating_sub(json_len(&node.message));
+                node.message = (*message).clone();
+            }
+        }
+        let mut parent = branch.base;
+        for (message, run) in &branch.new {
+            let origin = run.map_or(Origin::Client, |run| Origin::Run { run, delivered: true });
+            let number = self.nodes.len() as i64 + 1;
+            self.thread.bytes += json_len(message);
+            self.nodes.push(Node { number, parent, origin, message: (*message).clone() });
+            parent = number;
+        }
+        self.thread.head = parent;
+        self.thread.messages = self.nodes.len() as u64;
+        self.thread.version += 1;
+    }
+
+    fn set_state(&mut self, number: i64, state: Option<&Value>) {
+        if let Some(state) = state {
+            self.thread.bytes += json_len(state);
+            self.states.insert(number, state.clone());
+            self.state = Some(number);
         }
     }
 
-    /// The run that a lease is for, if the lease still holds.
-    fn leased(&mut self, lease: &Lease) -> Option<&mut Run> {
-        self.active.as_ref().filter(|active| active.lease.token == lease.token)?;
-        self.runs.get_mut(&lease.run_id).map(|run| &mut **run)
+    fn stored_state(&self, number: Option<i64>) -> Option<(i64, Value)> {
+        let number = number?;
+        Some((number, self.states.get(&number)?.clone()))
     }
 
-    fn replace(&mut self, content: &ThreadContent) {
-        self.thread.content = content.clone();
-        self.thread.version += 1;
+    fn run(&self, id: &RunId) -> Option<&RunEntry> {
+        self.runs.iter().find(|run| run.record.id == *id)
+    }
+
+    fn view(&self, include: Include) -> ThreadView {
+        let delivered =
+            |run: i64| self.runs.iter().find(|it| it.record.number == run).is_none_or(|it| it.record.delivered);
+        let mut nodes = if include.messages { self.nodes.clone() } else { Vec::new() };
+        for node in &mut nodes {
+            if let Origin::Run { run, delivered: known } = &mut node.origin {
+                *known = delivered(*run);
+            }
+        }
+        let runs = self.runs.iter().rev().take(include.runs).map(|run| run.record.clone()).collect();
+        ThreadView { thread: Thread { state: self.stored_state(self.state), ..self.thread.clone() }, nodes, runs }
+    }
+
+    fn summary(&self) -> ThreadSummary {
+        let thread = &self.thread;
+        ThreadSummary {
+            id: thread.key.id.clone(),
+            agent: thread.agent.clone(),
+            run: thread.run,
+            active_run: thread.is_running.then(|| thread.run_id.clone()),
+            open_interrupts: thread.interrupts.len() as u64,
+            created_at: thread.created_at,
+            updated_at: thread.updated_at,
+        }
     }
 }
 
-impl Run {
-    /// Adds the events that are not there yet. A retried batch is one that is there.
+impl RunEntry {
+    /// Adds the events that are not there yet. A repeated batch adds nothing.
     fn append(&mut self, batch: &Append) {
         let next = self.log.len() as u64 + 1;
         let known = usize::try_from(next.saturating_sub(batch.first)).unwrap_or(usize::MAX);
@@ -108,139 +169,192 @@ impl Run {
 }
 
 #[async_trait]
-impl Store for Memory {
-    fn is_shared(&self) -> bool {
-        false
-    }
-
-    async fn begin(&self, run: &NewRun) -> Result<Begin, StoreError> {
-        let mut threads = self.lock();
-        let entry = threads.entry(run.thread_id.clone()).or_insert_with(|| Box::new(Entry::new(run, self.next())));
-        if entry.thread.owner != run.owner {
-            return Ok(Begin::NotYours);
+impl Store for MemoryStore {
+    async fn begin(&self, run: &NewRun<'_>) -> Result<Begin, StoreError> {
+        let mut tables = self.lock();
+        let number = tables.numbers.get(run.key).copied();
+        if let Some(entry) = number.and_then(|number| tables.threads.get(&number)) {
+            if let Some(lease) = &entry.lease
+                && let Some(busy) = entry.runs.iter().find(|it| it.record.number == lease.run)
+            {
+                let lost = (lease.holder != *run.holder).then(|| lease.clone());
+                return Ok(Begin::Busy { run: busy.record.clone(), lost });
+            }
+            let version = run.known.filter(|known| known.number == entry.thread.number).map(|known| known.version);
+            if version != Some(entry.thread.version) {
+                return Ok(Begin::Changed);
+            }
+        } else if run.known.is_some() {
+            return Ok(Begin::Changed);
         }
-        if let Some(active) = &entry.active
-            && let Some(busy) = entry.runs.get(&active.lease.run_id)
-        {
-            let lost = (active.holder != run.holder).then(|| active.lease.clone());
-            return Ok(Begin::Busy { run: busy.record.clone(), lost });
+        let before = number.and_then(|number| tables.threads.get(&number)).map(|entry| &entry.thread);
+        let new = run.branch.new.iter().map(|(message, _)| json_len(message)).chain(run.state.map(json_len));
+        let size = ThreadSize {
+            messages: before.map_or(0, |thread| thread.messages) + run.branch.new.len() as u64,
+            bytes: before.map_or(0, |thread| thread.bytes) + new.sum::<u64>(),
+        };
+        if size.exceeds(run.max) {
+            return Ok(Begin::TooLarge(size));
         }
-        let token = self.next();
-        let lease = Lease {
-            thread_id: run.thread_id.clone(),
-            thread_number: entry.number,
-            run_id: run.run_id.clone(),
-            run_number: token,
-            token,
-        };
-        let active = Active { lease: lease.clone(), holder: run.holder.clone(), until: run.until, cancel: false };
-        entry.active = Some(active);
-        entry.thread.active_run = Some(run.run_id.clone());
-        entry.thread.agent.clone_from(&run.agent);
-        entry.thread.updated_at = run.now;
-        let record = RunRecord {
-            thread_id: run.thread_id.clone(),
-            run_id: run.run_id.clone(),
-            number: lease.run_number,
-            agent: run.agent.clone(),
-            detached: run.detached,
-            status: RunStatus::Running,
-            started_at: run.now,
-            ended_at: None,
-            events: 0,
-            usage: Vec::new(),
-            failure: None,
-        };
-        let replaced =
-            entry.runs.insert(run.run_id.clone(), Box::new(Run { record, finished_by: None, log: Vec::new() }));
-        Ok(Begin::Begun { lease, thread: entry.thread.clone(), replaced: replaced.is_some() })
-    }
-
-    async fn save(&self, lease: &Lease, content: &ThreadContent) -> Result<(), StoreError> {
-        let mut threads = self.lock();
-        let entry = threads.get_mut(&lease.thread_id).ok_or(StoreError::LeaseLost)?;
-        entry.leased(lease).ok_or(StoreError::LeaseLost)?;
-        entry.replace(content);
-        Ok(())
+        let (run_number, state_number) = (tables.next_number(), tables.next_number());
+        let number = number.unwrap_or_else(|| tables.next_number());
+        tables.numbers.insert(run.key.clone(), number);
+        tables.threads_of_runs.insert(run_number, number);
+        let tables = &mut *tables;
+        let entry = tables.threads.entry(number).or_insert_with(|| Entry::new(number, run));
+        let replaced = entry.runs.iter().position(|it| it.record.id == *run.run_id).map(|at| entry.runs.remove(at));
+        if let Some(replaced) = &replaced {
+            tables.threads_of_runs.remove(&replaced.record.number);
+        }
+        entry.state = run.state_number;
+        entry.set_state(state_number, run.state);
+        entry.write(&run.branch);
+        let thread = &mut entry.thread;
+        thread.interrupts = run.interrupts.to_vec();
+        (thread.run_id, thread.run, thread.is_running) = (run.run_id.clone(), run_number, true);
+        (thread.agent, thread.updated_at) = (run.agent.to_owned(), run.now);
+        let lease = Lease { thread: number, run: run_number, holder: run.holder.clone() };
+        entry.lease = Some(lease.clone());
+        entry.runs.push(RunEntry::new(number, run_number, run, thread.head, entry.state));
+        Ok(Begin::Begun {
+            lease,
+            version: entry.thread.version,
+            last_message: entry.nodes.len() as i64,
+            state_number: entry.state,
+            replaced: replaced.is_some(),
+        })
     }
 
     async fn append(&self, batches: &[Append]) -> Result<Vec<bool>, StoreError> {
-        let mut threads = self.lock();
+        let mut tables = self.lock();
         let mut append = |batch: &Append| {
-            let run = threads.get_mut(&batch.lease.thread_id).and_then(|entry| entry.leased(&batch.lease));
-            run.map(|run| run.append(batch)).is_some()
+            tables.leased(&batch.lease)?;
+            tables.run_mut(batch.lease.run).map(|run| run.append(batch))
         };
-        Ok(batches.iter().map(&mut append).collect())
+        Ok(batches.iter().map(|batch| append(batch).is_some()).collect())
     }
 
-    async fn finish(
-        &self,
-        lease: &Lease,
-        content: Option<&ThreadContent>,
-        last: Option<&Append>,
-        end: &RunEnd,
-    ) -> Result<(), StoreError> {
-        let mut threads = self.lock();
-        let entry = threads.get_mut(&lease.thread_id).ok_or(StoreError::LeaseLost)?;
-        let Some(run) = entry.leased(lease) else {
-            let again = entry.runs.get(&lease.run_id).is_some_and(|run| run.finished_by == Some(lease.token));
-            return if again { Ok(()) } else { Err(StoreError::LeaseLost) };
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<Finished>, StoreError> {
+        let mut tables = self.lock();
+        let state_number = tables.next_number();
+        let Some(entry) = tables.leased(lease) else {
+            let entry = tables.threads.get(&lease.thread).ok_or(StoreError::LeaseLost)?;
+            let run = entry.runs.iter().find(|run| run.record.number == lease.run).ok_or(StoreError::LeaseLost)?;
+            let is_repeated = (run.record.status, run.record.ended_at) == (end.status, Some(end.at));
+            return if is_repeated { Ok(None) } else { Err(StoreError::LeaseLost) };
         };
-        if let Some(batch) = last {
-            run.append(batch);
+        entry.lease = None;
+        entry.set_state(state_number, end.state);
+        entry.write(&end.branch);
+        entry.thread.interrupts = end.interrupts.to_vec();
+        (entry.thread.is_running, entry.thread.updated_at) = (false, end.at);
+        let (head, state, finished) = (entry.thread.head, entry.state, entry.finished());
+        if let Some(run) = tables.run_mut(lease.run) {
+            end.last.into_iter().for_each(|batch| run.append(batch));
+            (run.head, run.state, run.interrupts) = (head, state, end.interrupts.to_vec());
+            run.record = RunRecord {
+                status: end.status,
+                delivered: end.delivered,
+                ended_at: Some(end.at),
+                events: end.events,
+                usage: end.usage.to_vec(),
+                failure: end.failure.cloned(),
+                ..run.record.clone()
+            };
         }
-        run.finished_by = Some(lease.token);
-        run.record = RunRecord {
-            status: end.status,
-            ended_at: Some(end.at),
-            events: end.events,
-            usage: end.usage.clone(),
-            failure: end.failure.clone(),
-            ..run.record.clone()
-        };
-        if let Some(content) = content {
-            entry.replace(content);
+        Ok(Some(finished))
+    }
+
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
+        let mut tables = self.lock();
+        if let Some(run) = tables.run_mut(run) {
+            run.record.delivered = delivered;
         }
-        entry.active = None;
-        entry.thread.active_run = None;
-        entry.thread.updated_at = end.at;
+        if let Some(entry) = tables.threads.get_mut(&thread) {
+            entry.thread.version += 1;
+        }
         Ok(())
     }
 
-    async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<Held>, StoreError> {
-        let mut threads = self.lock();
-        let held = threads.values_mut().filter_map(|entry| entry.active.as_mut()).filter(|a| a.holder == holder);
-        Ok(held
-            .map(|active| {
-                active.until = until;
-                active.held()
-            })
-            .collect())
+    async fn thread(&self, key: &ThreadKey, include: Include) -> Result<Option<ThreadView>, StoreError> {
+        let tables = self.lock();
+        let entry = tables.numbers.get(key).and_then(|number| tables.threads.get(number));
+        Ok(entry.map(|entry| entry.view(include)))
     }
 
-    async fn cancel_requests(&self, holder: &str) -> Result<Vec<Held>, StoreError> {
-        let threads = self.lock();
-        let active = threads.values().filter_map(|entry| entry.active.as_ref());
-        Ok(active.filter(|active| active.cancel && active.holder == holder).map(Active::held).collect())
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
+        let tables = self.lock();
+        let after = page.after.unwrap_or(i64::MAX);
+        let owned = tables.threads.values().filter(|it| &*it.thread.key.owner == owner && it.thread.run < after);
+        let mut owned: Vec<_> = owned.collect();
+        owned.sort_by_key(|entry| Reverse(entry.thread.run));
+        Ok(owned.into_iter().take(page.limit).map(Entry::summary).collect())
     }
 
-    async fn request_cancel(&self, thread: &ThreadId, run: &RunId) -> Result<CancelRequest, StoreError> {
-        let mut threads = self.lock();
-        let Some(entry) = threads.get_mut(thread) else { return Ok(CancelRequest::Unknown) };
-        if let Some(active) = entry.active.as_mut().filter(|active| active.lease.run_id == *run) {
-            active.cancel = true;
-            return Ok(CancelRequest::Requested);
+    async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        let tables = self.lock();
+        Ok(tables.threads.get(&thread).and_then(|entry| entry.run(id)).map(|run| run.record.clone()))
+    }
+
+    async fn left(&self, thread: i64, by: LeftBy<'_>) -> Result<Option<LeftState>, StoreError> {
+        let tables = self.lock();
+        let Some(entry) = tables.threads.get(&thread) else { return Ok(None) };
+        let run = match by {
+            LeftBy::Run(id) => entry.run(id),
+            LeftBy::Head(head) => entry.runs.iter().rev().find(|run| run.head == head && run.record.ended_at.is_some()),
+        };
+        let answered = || entry.runs.iter().flat_map(|run| &run.answered);
+        Ok(run.filter(|run| run.record.ended_at.is_some()).map(|run| LeftState {
+            head: run.head,
+            state: entry.stored_state(run.state),
+            interrupts: unanswered(run.interrupts.clone(), answered()),
+        }))
+    }
+
+    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
+        let mut tables = self.lock();
+        let Some(run) = tables.run_mut(run) else { return Ok(None) };
+        let mut bytes = 0;
+        let events = run.log.iter().skip(usize::try_from(after).unwrap_or(usize::MAX)).take_while(|event| {
+            let is_first = bytes == 0;
+            bytes += event.len();
+            is_first || bytes <= max_bytes
+        });
+        let (first, events) = (after.saturating_add(1), events.cloned().collect());
+        Ok(Some(EventPage { first, events, status: run.record.status, count: run.record.events }))
+    }
+
+    async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
+        Ok(self.lock().remove(thread))
+    }
+
+    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<Swept, StoreError> {
+        let mut tables = self.lock();
+        let surplus = tables.surplus_threads(retention, now);
+        for thread in &surplus {
+            tables.remove(*thread);
         }
-        let ended = entry.runs.get(run).map(|run| CancelRequest::Ended(run.record.clone()));
-        Ok(ended.unwrap_or(CancelRequest::Unknown))
+        let logs = tables.threads.values_mut().flat_map(|entry| &mut entry.runs).filter(|run| !run.log.is_empty());
+        let mut ended: Vec<_> = logs.filter_map(|run| Some((run.record.ended_at?, &mut run.log))).collect();
+        ended.sort_by_key(|(at, _)| Reverse(*at));
+        let oldest = oldest(retention.log_age, now);
+        let kept = ended.iter().take(limit(retention.logs)).take_while(|(at, _)| *at >= oldest).count();
+        let logs = ended.split_off(kept);
+        let swept = Swept { threads: surplus.len() as u64, logs: logs.len() as u64 };
+        logs.into_iter().for_each(|(_, log)| *log = Vec::new());
+        Ok(swept)
     }
 
-    async fn lost(&self, holder: &str, _now: Millis, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        let threads = self.lock();
-        let mut lost: Vec<_> =
-            threads.values().filter_map(|entry| entry.active.as_ref()).filter(|a| a.holder != holder).collect();
-        lost.sort_by_key(|active| active.until);
-        Ok(lost.into_iter().take(limit).map(|active| active.lease.clone()).collect())
+    async fn lost(&self, holder: &str, _now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+        let tables = self.lock();
+        let lost = tables.threads.values().filter_map(|entry| {
+            let lease = entry.lease.clone().filter(|lease| *lease.holder != *holder)?;
+            Some(LostRun { key: entry.thread.key.clone(), run_id: entry.thread.run_id.clone(), lease })
+        });
+        let mut lost: Vec<_> = lost.collect();
+        lost.sort_by_key(|lost| lost.lease.run);
+        lost.truncate(limit);
+        Ok(lost)
     }
 
     async fn take_over(
@@ -248,89 +362,13 @@ impl Store for Memory {
         lost: &Lease,
         holder: &str,
         _now: Millis,
-        until: Millis,
+        _until: Millis,
     ) -> Result<Option<Lease>, StoreError> {
-        let mut threads = self.lock();
-        let Some(entry) = threads.get_mut(&lost.thread_id) else { return Ok(None) };
-        let Some(active) = entry.active.as_mut() else { return Ok(None) };
-        if active.lease.token != lost.token || active.holder == holder {
-            return Ok(None);
-        }
-        active.lease.token = self.next();
-        holder.clone_into(&mut active.holder);
-        active.until = until;
-        Ok(Some(active.lease.clone()))
-    }
-
-    async fn thread(&self, id: &ThreadId) -> Result<Option<Thread>, StoreError> {
-        Ok(self.lock().get(id).map(|entry| entry.thread.clone()))
-    }
-
-    async fn threads(&self, owner: Option<&str>, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
-        let threads = self.lock();
-        let mut owned: Vec<_> =
-            threads.values().map(|entry| &entry.thread).filter(|t| t.owner.as_deref() == owner).collect();
-        let place = |thread: &Thread| (Reverse(thread.updated_at), thread.id.clone());
-        owned.sort_by_cached_key(|thread| place(thread));
-        let after = page.after.clone().map(|(time, id)| (Reverse(time), id));
-        let rest = owned.into_iter().filter(|thread| after.as_ref().is_none_or(|after| place(thread) > *after));
-        Ok(rest.take(page.limit).map(summary).collect())
-    }
-
-    async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        Ok(self.lock().get(thread).and_then(|entry| entry.runs.get(run)).map(|run| run.record.clone()))
-    }
-
-    async fn runs(&self, thread: &ThreadId, limit: usize) -> Result<Vec<RunRecord>, StoreError> {
-        let threads = self.lock();
-        let runs = threads.get(thread).into_iter().flat_map(|entry| entry.runs.values());
-        let mut records: Vec<_> = runs.map(|run| &run.record).collect();
-        records.sort_by_key(|record| Reverse(record.number));
-        Ok(records.into_iter().take(limit).cloned().collect())
-    }
-
-    async fn events(
-        &self,
-        thread: &ThreadId,
-        run: &RunId,
-        after: u64,
-        max_bytes: usize,
-    ) -> Result<Option<Events>, StoreError> {
-        let threads = self.lock();
-        let Some(run) = threads.get(thread).and_then(|entry| entry.runs.get(run)) else { return Ok(None) };
-        let skipped = usize::try_from(after).unwrap_or(usize::MAX);
-        let mut bytes = 0;
-        let events = run.log.iter().skip(skipped).take_while(|event| {
-            let is_first = bytes == 0;
-            bytes += event.len();
-            is_first || bytes <= max_bytes
-        });
-        Ok(Some(Events { first: after.saturating_add(1), events: events.cloned().collect(), run: run.record.clone() }))
-    }
-
-    async fn delete(&self, thread: &ThreadId) -> Result<bool, StoreError> {
-        Ok(self.lock().remove(thread).is_some())
-    }
-
-    async fn prune(&self, retention: &Retention, now: Millis) -> Result<Pruned, StoreError> {
-        let mut threads = self.lock();
-        let mut pruned = Pruned::default();
-        let idle = threads.values().filter(|entry| entry.active.is_none());
-        let idle: Vec<_> = idle.map(|entry| (entry.thread.updated_at, entry.thread.id.clone())).collect();
-        for (_, id) in outdated(idle, retention.thread_age, retention.threads, now) {
-            threads.remove(&id);
-            pruned.threads += 1;
-        }
-        let runs = threads.values().flat_map(|entry| entry.runs.values()).filter(|run| !run.log.is_empty());
-        let ended = runs.filter_map(|run| Some((run.record.ended_at?, &run.record)));
-        let ended: Vec<_> = ended.map(|(at, run)| (at, (run.thread_id.clone(), run.run_id.clone()))).collect();
-        for (_, (thread, run)) in outdated(ended, retention.log_age, retention.logs, now) {
-            if let Some(run) = threads.get_mut(&thread).and_then(|entry| entry.runs.get_mut(&run)) {
-                run.log = Vec::new();
-                pruned.logs += 1;
-            }
-        }
-        Ok(pruned)
+        let mut tables = self.lock();
+        let Some(entry) = tables.leased(lost).filter(|_| *lost.holder != *holder) else { return Ok(None) };
+        let lease = Lease { holder: holder.into(), ..lost.clone() };
+        entry.lease = Some(lease.clone());
+        Ok(Some(lease))
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -338,29 +376,81 @@ impl Store for Memory {
     }
 }
 
-impl Active {
-    fn held(&self) -> Held {
-        let Lease { thread_id, thread_number, token, .. } = &self.lease;
-        Held { thread_id: thread_id.clone(), thread_number: *thread_number, token: *token, cancel: self.cancel }
+impl Entry {
+    fn new(number: i64, run: &NewRun<'_>) -> Self {
+        let thread = Thread {
+            number,
+            key: run.key.clone(),
+            agent: String::new(),
+            head: 0,
+            state: None,
+            interrupts: Vec::new(),
+            messages: 0,
+            bytes: 0,
+            version: 0,
+            run_id: run.run_id.clone(),
+            run: 0,
+            is_running: false,
+            created_at: run.now,
+            updated_at: run.now,
+        };
+        Self { thread, nodes: Vec::new(), states: HashMap::new(), runs: Vec::new(), state: None, lease: None }
+    }
+
+    fn finished(&self) -> Finished {
+        let Thread { version, bytes, .. } = self.thread;
+        Finished { version, last_message: self.nodes.len() as i64, state_number: self.state, bytes }
     }
 }
 
-fn summary(thread: &Thread) -> ThreadSummary {
-    ThreadSummary {
-        id: thread.id.clone(),
-        agent: thread.agent.clone(),
-        active_run: thread.active_run.clone(),
-        open_interrupts: thread.content.interrupts.len() as u64,
-        created_at: thread.created_at,
-        updated_at: thread.updated_at,
+impl RunEntry {
+    fn new(thread: i64, number: i64, run: &NewRun<'_>, head: i64, state: Option<i64>) -> Self {
+        let record = RunRecord {
+            number,
+            thread,
+            id: run.run_id.clone(),
+            agent: run.agent.to_owned(),
+            detached: run.detached,
+            status: RunStatus::Running,
+            delivered: false,
+            started_at: run.now,
+            ended_at: None,
+            events: 0,
+            usage: Vec::new(),
+            failure: None,
+        };
+        let answered = run.answered.iter().map(|id| (*id).clone()).collect();
+        Self { record, head, state, interrupts: Vec::new(), answered, log: Vec::new() }
     }
 }
 
-/// Those that are too old, and the oldest of those that are too many.
-fn outdated<T>(mut items: Vec<(Millis, T)>, age: Option<u64>, count: Option<u64>, now: Millis) -> Vec<(Millis, T)> {
-    let oldest = age.and_then(|age| now.checked_sub_unsigned(age)).unwrap_or(Millis::MIN);
-    let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX);
-    items.sort_by_key(|(time, _)| Reverse(*time));
-    let first = items.iter().take(count).take_while(|(time, _)| *time >= oldest).count();
-    items.split_off(first)
+impl Tables {
+    /// Returns the numbers of the threads that retention does not keep.
+    fn surplus_threads(&self, retention: &Retention, now: Millis) -> Vec<i64> {
+        let oldest = oldest(retention.thread_age, now);
+        let (outdated, kept): (Vec<_>, Vec<_>) = self
+            .threads
+            .values()
+            .map(|entry| &entry.thread)
+            .partition(|thread| !thread.is_running && thread.updated_at < oldest);
+        let mut by_owner: HashMap<&str, Vec<&Thread>> = HashMap::new();
+        kept.into_iter().for_each(|thread| by_owner.entry(&thread.key.owner).or_default().push(thread));
+        let counts = by_owner.iter().map(|(owner, threads)| ((*owner).to_owned(), threads.len() as u64)).collect();
+        let mut numbers: Vec<_> = outdated.iter().map(|thread| thread.number).collect();
+        for (owner, count) in surplus(counts, retention.owner_threads, retention.threads) {
+            let mut idle = by_owner.remove(&*owner).unwrap_or_default();
+            idle.retain(|thread| !thread.is_running);
+            idle.sort_by_key(|thread| thread.run);
+            numbers.extend(idle.iter().take(limit(Some(count))).map(|thread| thread.number));
+        }
+        numbers
+    }
+}
+
+fn oldest(age: Option<u64>, now: Millis) -> Millis {
+    age.and_then(|age| now.checked_sub_unsigned(age)).unwrap_or(Millis::MIN)
+}
+
+fn limit(count: Option<u64>) -> usize {
+    count.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX)
 }

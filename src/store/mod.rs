@@ -1,143 +1,130 @@
 //! Threads at rest: what outlives a run, a connection and a process.
 //!
-//! [`Store`] is the one interface; [`Memory`] keeps everything in this process, [`Sql`] in a file of SQLite or in
-//! Postgres, which several processes can share. A store knows nothing of agents and HTTP: it keeps what it is
-//! given, and it decides who may write.
+//! [`Store`] is the interface. [`MemoryStore`] keeps everything in this process, [`SqliteStore`] in a file that belongs
+//! to one process, [`PostgresStore`] in a database that several processes share. A store knows nothing of agents and
+//! HTTP; it keeps what it is given and decides who may write.
+//!
+//! # Threads are trees
+//! A thread belongs to an owner: its key is the pair of owner and thread id. Each of its messages has a parent, and the
+//! thread's *head* names the last message of the current branch. Messages are never removed but with their thread, so a
+//! branch that was left stays readable. A run writes the messages that are new, never the whole thread.
 //!
 //! # Who may write
-//! A thread has at most one running run, and whoever drives it holds the thread's [`Lease`]. Every write of a
-//! run names its lease, and is refused with [`StoreError::LeaseLost`] when the thread was leased again since,
-//! was deleted, or the run has ended. So a process that was thought dead cannot write over what was done
-//! after it. A lease lasts until the time it was taken or renewed for; then anybody may
-//! [take it over](Store::take_over), to close the run that nobody drives any more.
+//! A thread has at most one running run. The process that drives it holds the thread's [`Lease`]; every write of a run
+//! names its lease and is refused with [`StoreError::LeaseLost`] once the run has ended, the thread was deleted, or
+//! another process took the lease over. A lease in a shared store ends at a time unless it is renewed; then any process
+//! may [take it over](Store::take_over) to close the run.
 //!
 //! # What a write promises
-//! A write that succeeded is there for every later read, also of another process that shares the store, and
-//! after a crash of this one. It is there whole or not at all. An error that [may pass](StoreError::is_transient)
-//! leaves open whether the write happened; doing it again is safe: an [append](Store::append) of events that
-//! are there already changes nothing, and a [finish](Store::finish) of a run that has just been finished
-//! under the same lease succeeds.
+//! A write that returned is visible to every later read and survives the death of this process. It happens whole or not
+//! at all. After an error that is [transient](StoreError::is_transient) the write may or may not have happened, and
+//! repeating it is safe: an [append](Store::append) of events that are there changes nothing, and a
+//! [finish](Store::finish) that repeats the recorded end of the run succeeds.
 
 mod memory;
-mod record;
-mod sql;
+mod model;
+mod open_error;
+mod postgres;
+mod retention;
+mod rows;
+mod signals;
+mod sqlite;
+mod text;
+mod write;
 
 use async_trait::async_trait;
 
-pub use memory::Memory;
-pub use record::{
-    Begin, CancelRequest, Events, Held, Lease, Millis, NewRun, RunEnd, RunFailure, RunRecord, RunStatus, Thread,
-    ThreadContent, ThreadPage, ThreadSummary, now,
+pub use memory::MemoryStore;
+pub use model::{
+    CancelRequest, EventPage, Held, Include, Lease, LeftBy, LeftState, LostRun, Millis, Node, Origin, Retention,
+    RunFailure, RunRecord, RunStatus, Swept, Thread, ThreadKey, ThreadPage, ThreadSize, ThreadSummary, ThreadVersion,
+    ThreadView, branch_of, now,
 };
-pub use sql::{OpenError, Sql};
+pub use open_error::OpenError;
+pub use postgres::PostgresStore;
+pub use signals::{Signals, Topic, Watch};
+pub use sqlite::SqliteStore;
+pub use write::{Append, Begin, BranchWrite, Finished, NewRun, RunEnd};
 
-use crate::protocol::{RunId, ThreadId};
+use crate::protocol::RunId;
 
-/// Why the store did not do what it was asked for.
+/// Why a store did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Whoever asks does not hold the thread's lease, or no longer.
+    /// The caller does not hold the thread's lease, or no longer.
     #[error("the lease of this run was lost")]
     LeaseLost,
-    /// The store cannot be reached, or is busy, or full. Trying again may help.
+    /// The store is unreachable, busy or full. The same call may succeed later.
     #[error("the store is not available")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// What is stored cannot be read, or the store cannot take it. Trying again will not help.
+    /// Stored data is unreadable, or the store rejects the data. The same call will fail again.
     #[error("the store failed")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl StoreError {
-    /// Whether the same call may succeed later.
+    /// Returns whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_))
     }
 }
 
-/// A batch of events for a run's log.
-#[derive(Debug, Clone)]
-pub struct Append {
-    /// Under which lease.
-    pub lease: Lease,
-    /// The number of the first event; a run's events are numbered from 1.
-    pub first: u64,
-    /// Each event as one line of JSON.
-    pub events: Vec<String>,
-}
-
-/// What is kept, and for how long. `None` keeps everything.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Retention {
-    /// For how many milliseconds a thread is kept after it was last changed.
-    pub thread_age: Option<u64>,
-    /// How many threads are kept, the most recently changed ones.
-    pub threads: Option<u64>,
-    /// For how many milliseconds the log of a run is kept after the run ended.
-    pub log_age: Option<u64>,
-    /// How many logs of ended runs are kept, the most recently ended ones.
-    pub logs: Option<u64>,
-}
-
-/// What was removed for [`Retention`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pruned {
-    /// Threads.
-    pub threads: u64,
-    /// Logs of runs.
-    pub logs: u64,
-}
-
-/// Keeps threads, their runs, and the logs of runs that outlive their connection.
+/// Keeps threads, their messages and runs, and the logs of detached runs.
 ///
-/// Identifiers are any text: empty, with any character, or very long. `now` and all other times are
-/// milliseconds since 1970; the caller says what time it is.
+/// Threads and runs have numbers that are never used twice within the life of a process, so an operation acts on the
+/// row that its caller has looked up, also when a thread of the same id was made since. All times are milliseconds since
+/// 1970 and come from the caller.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Whether other processes may use the same store at the same time. If not, leases of other holders are
-    /// those of processes that are gone.
-    fn is_shared(&self) -> bool;
-
-    /// Begins a run: makes the thread if there is none, takes its lease, and records the run as running. A
-    /// record of an ended run with the same id is replaced, with its log.
+    /// Begins a run: makes the thread if `run.known` is `None`, takes its lease, records the run as running, and stores
+    /// what the client brought. An ended run of the same id is replaced, with its log.
     ///
-    /// Where nobody else can have made the thread, the answer may come before the write, which follows at once: every
-    /// later read waits for it, and so does the run's end. A process that crashes within these milliseconds has not
-    /// begun the run. One that outlives its connection is written first.
-    async fn begin(&self, run: &NewRun) -> Result<Begin, StoreError>;
+    /// Writes nothing when another run is running, the thread is not as `run.known` says, or it would become too large.
+    async fn begin(&self, run: &NewRun<'_>) -> Result<Begin, StoreError>;
 
-    /// Replaces a thread's content while the run goes on.
-    async fn save(&self, lease: &Lease, content: &ThreadContent) -> Result<(), StoreError>;
-
-    /// Appends to the logs of runs, all batches or, on an error, perhaps none. Answers, for each batch in
-    /// order, whether it is in the log: `false` is a lost lease.
+    /// Appends to the logs of runs: all batches, or after an error perhaps none. Returns for each batch in order whether
+    /// it is in the log; `false` means that its lease was lost.
     async fn append(&self, batches: &[Append]) -> Result<Vec<bool>, StoreError>;
 
-    /// Ends a run: replaces the thread's content if there is a new one, appends the last events if there are
-    /// any (`last.lease` is the same lease), records how the run ended, and gives the lease back. All of it
-    /// or nothing.
-    async fn finish(
-        &self,
-        lease: &Lease,
-        content: Option<&ThreadContent>,
-        last: Option<&Append>,
-        end: &RunEnd,
-    ) -> Result<(), StoreError>;
+    /// Ends a run and gives its lease back: stores the run's messages, moves the head, appends the last events of its
+    /// log, and records how it ended.
+    ///
+    /// Changes nothing and returns `None` when the run has ended with the same status at the same time: that is a
+    /// repetition of a write whose response was lost.
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<Finished>, StoreError>;
 
-    /// Extends all leases of a holder, and says which there are.
-    async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<Held>, StoreError>;
+    /// Corrects whether the response of an ended run reached a client to its end. The thread's version goes up by one.
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError>;
 
-    /// The leases of a holder whose run somebody asked to cancel.
-    async fn cancel_requests(&self, holder: &str) -> Result<Vec<Held>, StoreError>;
+    /// Reads a thread, with the parts that `include` asks for, as they were at one moment.
+    async fn thread(&self, key: &ThreadKey, include: Include) -> Result<Option<ThreadView>, StoreError>;
 
-    /// Asks whoever drives a run to cancel it.
-    async fn request_cancel(&self, thread: &ThreadId, run: &RunId) -> Result<CancelRequest, StoreError>;
+    /// Lists the threads of an owner, those with the newest run first.
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError>;
 
-    /// Leases that ended before `now` without being given back, the longest ended first; a store that is
-    /// not [shared](Self::is_shared) lists all that are not `holder`'s.
-    async fn lost(&self, holder: &str, now: Millis, limit: usize) -> Result<Vec<Lease>, StoreError>;
+    /// Reads a run of a thread.
+    async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError>;
 
-    /// Takes over a lost lease, for the run that it was taken for. `None` when it is not lost any more.
+    /// Reads what an ended run left: where its branch ends, its state, and its interrupts without those that any run
+    /// of the thread has answered since. `None` when there is no such run, or it is running.
+    async fn left(&self, thread: i64, by: LeftBy<'_>) -> Result<Option<LeftState>, StoreError>;
+
+    /// Reads the events of a run's log after the one with number `after`: none, or at least one and no more than about
+    /// `max_bytes` of them. `None` when there is no such run.
+    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError>;
+
+    /// Deletes a thread with its messages, runs and logs, whether a run is running or not. Returns whether it existed.
+    async fn delete(&self, thread: i64) -> Result<bool, StoreError>;
+
+    /// Removes what `retention` does not keep. Threads with a running run stay.
+    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<Swept, StoreError>;
+
+    /// Lists runs without a process that drives them, the longest abandoned first: those whose lease ended before `now`,
+    /// and in a store that is not shared those of every other holder.
+    async fn lost(&self, holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError>;
+
+    /// Takes over the lease of a lost run for `holder`. `None` when the run is not lost any more.
     async fn take_over(
         &self,
         lost: &Lease,
@@ -146,34 +133,27 @@ pub trait Store: Send + Sync + 'static {
         until: Millis,
     ) -> Result<Option<Lease>, StoreError>;
 
-    /// A thread, if it exists.
-    async fn thread(&self, id: &ThreadId) -> Result<Option<Thread>, StoreError>;
-
-    /// The threads of an owner, most recently changed first.
-    async fn threads(&self, owner: Option<&str>, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError>;
-
-    /// A run, if it exists.
-    async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRecord>, StoreError>;
-
-    /// The runs of a thread, newest first.
-    async fn runs(&self, thread: &ThreadId, limit: usize) -> Result<Vec<RunRecord>, StoreError>;
-
-    /// Events of a run's log after the one with number `after`, in order: none, or at least one and no more
-    /// than about `max_bytes` of them. `None` when there is no such run.
-    async fn events(
-        &self,
-        thread: &ThreadId,
-        run: &RunId,
-        after: u64,
-        max_bytes: usize,
-    ) -> Result<Option<Events>, StoreError>;
-
-    /// Deletes a thread with its runs and their logs, whoever holds its lease. `false` when there was none.
-    async fn delete(&self, thread: &ThreadId) -> Result<bool, StoreError>;
-
-    /// Removes what need not be kept. Threads with a running run stay.
-    async fn prune(&self, retention: &Retention, now: Millis) -> Result<Pruned, StoreError>;
-
-    /// Whether the store can be used; for readiness checks.
+    /// Checks that the store can be used.
     async fn check(&self) -> Result<(), StoreError>;
+
+    /// Returns what processes that share this store need; `None` when it belongs to this process.
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        None
+    }
+}
+
+/// What processes that share a store need of it.
+#[async_trait]
+pub trait SharedStore: Send + Sync {
+    /// Extends all leases of a holder that have not been taken over, and lists them.
+    async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<Held>, StoreError>;
+
+    /// Asks the holder of a run's lease to cancel the run.
+    async fn request_cancel(&self, thread: i64, run: &RunId) -> Result<CancelRequest, StoreError>;
+
+    /// Lists the runs of a holder that were asked to be cancelled.
+    async fn cancel_requests(&self, holder: &str) -> Result<Vec<i64>, StoreError>;
+
+    /// Returns how this process learns of changes by others.
+    fn signals(&self) -> &Signals;
 }

@@ -25,7 +25,7 @@ pub(crate) fn after_hello(name: &'static str, events: Value) -> (&'static str, S
 
 /// A run that starts from these messages and this state.
 pub(crate) fn after(name: &'static str, messages: Value, state: Value, events: Value) -> (&'static str, Script) {
-    let messages = serde_json::from_value(messages).unwrap();
+    let messages: Vec<agui_server::protocol::Message> = serde_json::from_value(messages).unwrap();
     let mut input = RunAgentInput::new("thread-1", "run-1", messages);
     input.state = Some(state).filter(|state| !state.is_null());
     let events = serde_json::from_value(events).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -54,10 +54,19 @@ async fn a_thread_is_its_owners_alone() {
     let server = tokio::spawn(async move { axum::serve(listener, router).await });
     let client = agui_server::upstream::direct_client(&Default::default()).unwrap();
     let ask = async |name: &str| {
-        let request = client.post(&url).bearer_auth(format!("key-of-{name}")).json(&on("mine", "secret"));
-        request.send().await.unwrap().status().as_u16()
+        let request = client.post(&url).bearer_auth(format!("key-of-{name}")).json(&on("same", name));
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        response.text().await.unwrap();
+        status
     };
-    assert_eq!((ask("ada").await, ask("bob").await, ask("eve").await), (200, 404, 401));
+    assert_eq!((ask("ada").await, ask("bob").await, ask("eve").await), (200, 200, 401));
+    for name in ["ada", "bob"] {
+        let thread = url.replace(CHAT, "/threads/same");
+        let thread = client.get(thread).bearer_auth(format!("key-of-{name}")).send().await.unwrap();
+        let messages = thread.json::<serde_json::Value>().await.unwrap()["messages"].to_string();
+        assert_eq!((messages.contains("ada"), messages.contains("bob")), (name == "ada", name == "bob"));
+    }
     server.abort();
 }
 

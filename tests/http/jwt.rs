@@ -128,12 +128,14 @@ async fn a_thread_is_its_subjects_alone() {
         let read = server.client.get(server.url(&path)).bearer_auth(token).send().await.unwrap();
         assert_eq!(read.status(), status);
         let connect = server.post(&format!("{path}/connect")).bearer_auth(token).json(&json!({})).send().await.unwrap();
-        assert_eq!(connect.status() == 404, status == 404, "{}", connect.status());
+        assert_eq!(connect.text().await.unwrap().contains("\"messages\":[]"), status == 404);
         let list = server.client.get(server.url("/threads")).bearer_auth(token).send().await.unwrap();
         assert_eq!(list.text().await.unwrap().contains(thread), status == 200);
     }
-    assert_eq!(run(&bob).await.unwrap().status(), 404);
     assert_eq!(server.client.delete(server.url(&path)).bearer_auth(&bob).send().await.unwrap().status(), 404);
+    // The same id is another thread of bob's.
+    assert_eq!(run(&bob).await.unwrap().status(), 200);
+    assert_eq!(server.client.delete(server.url(&path)).bearer_auth(&bob).send().await.unwrap().status(), 204);
     assert_eq!(server.client.get(server.url(&path)).bearer_auth(&ada).send().await.unwrap().status(), 200);
 }
 

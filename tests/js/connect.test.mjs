@@ -7,7 +7,8 @@ import { test } from "node:test";
 import { HttpAgent } from "@ag-ui/client";
 
 import { asJson } from "./ids.mjs";
-import { CONTINUE, Page, countTo, deltas, post, readThread, said, textOf, typesOf, useServer } from "./threads.mjs";
+import { CONTINUE, Page, countTo, deltas, post, readThread, request, said } from "./threads.mjs";
+import { textOf, typesOf, useServer } from "./threads.mjs";
 
 const server = useServer();
 
@@ -150,11 +151,15 @@ test("of two pages that hold a question the first to answer decides", async () =
   assert.deepEqual(messages.slice(0, before.messages.length), before.messages);
 });
 
-test("a thread that does not exist cannot be connected to", async () => {
-  const threadId = randomUUID();
-  const { status, text } = await post(server, { threadId }, { path: `/threads/${threadId}/connect` });
+test("a first visitor can connect: the thread is empty, and nothing is stored", async () => {
+  const page = new Page(server);
+  const { events } = await page.comeBack();
+  assert.deepEqual(typesOf(events), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]);
+  assert.deepEqual([page.messages, page.state], [[], {}]);
+  const { status } = await request(server, "GET", `/threads/${page.threadId}`);
   assert.equal(status, 404);
-  assert.equal(JSON.parse(text).error.code, "unknown_thread");
+  await page.say("Hello");
+  await page.requireStored();
 });
 
 test("to come back needs no body", async () => {

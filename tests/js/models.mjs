@@ -46,6 +46,26 @@ export async function startRecorder(model) {
   return { url: `http://127.0.0.1:${server.address().port}`, requests, stop };
 }
 
+/** A provider that answers "a1", "a2"… in OpenAI's words, and records the texts that it is asked to continue. */
+export async function startCountingModel() {
+  const asked = [];
+  const server = createServer(async (request, response) => {
+    const chunks = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const { messages } = JSON.parse(Buffer.concat(chunks).toString());
+    const text = ({ content }) => (Array.isArray(content) ? content.map((part) => part.text).join("") : content);
+    asked.push(messages.filter(({ role }) => role !== "system" && role !== "developer").map(text));
+    const event = (delta, finish_reason = null) =>
+      `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.end(event({ role: "assistant", content: `a${asked.length}` }) + event({}, "stop") + "data: [DONE]\n\n");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const stop = () => new Promise((done) => (server.close(done), server.closeAllConnections()));
+  return { url: `http://127.0.0.1:${server.address().port}`, asked, stop };
+}
+
 /** A web service that says what the weather is, and remembers what it was asked. */
 export async function startWeather() {
   const asked = [];

@@ -71,14 +71,13 @@ test("a client that keeps no state is told what the run starts from, and changes
   assert.deepEqual((await readThread(server, threadId)).state, { mine: 1 }, "the client's own state stands");
 });
 
-test("the same message sent again is there once, and a finished run's id can be used again", async () => {
+test("a request that is sent again is answered again, and a finished run's id can be used again", async () => {
   const input = { threadId: randomUUID(), runId: randomUUID(), messages: [said("Hello")] };
   const first = await post(server, input);
   const second = await post(server, input);
   assert.equal(textOf(second.events), textOf(first.events));
   const { messages, runs } = await readThread(server, input.threadId);
-  assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant", "assistant"]);
-  assert.equal(new Set(messages.map(({ id }) => id)).size, 3);
+  assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"]);
   assert.deepEqual(runs.map(({ runId, status }) => [runId, status]), [[input.runId, "finished"]]);
 });
 
@@ -153,9 +152,9 @@ test("a thread that was deleted is gone, and its id begins anew", async () => {
   await page.say("plan a trip");
   const path = `/threads/${page.threadId}`;
   assert.deepEqual(await request(server, "DELETE", path), { status: 204, body: undefined });
-  for (const [method, where] of [["GET", path], ["DELETE", path], ["POST", `${path}/connect`]]) {
-    const { status, body } = await request(server, method, where);
-    assert.deepEqual([status, body.error.code], [404, "unknown_thread"], `${method} ${where}`);
+  for (const method of ["GET", "DELETE"]) {
+    const { status, body } = await request(server, method, path);
+    assert.deepEqual([status, body.error.code], [404, "unknown_thread"], method);
   }
   await post(server, { threadId: page.threadId, messages: [said("Hello")] });
   const { messages, state, runs } = await readThread(server, page.threadId);

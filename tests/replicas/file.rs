@@ -12,6 +12,7 @@ use tempfile::tempdir;
 use crate::{
     ask, ask_detached,
     client::{Replica, numbered, spoken},
+    load::Load,
     said,
     server::BINARY,
 };
@@ -65,6 +66,40 @@ async fn the_run_of_a_killed_server_is_closed_when_it_is_started_again() {
     assert!(log.len() > told.len() && told.iter().zip(&log).all(|(it, other)| it.event == other.event));
     assert_eq!(said(&thread), ["user: count to 10000", &format!("assistant: {}", spoken(&log))]);
     assert_eq!(server.run(&ask("next", "hello")).await.rest().await.last().unwrap().name(), "RUN_FINISHED");
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_during_a_run_keeps_the_clients_messages() {
+    let folder = tempdir().unwrap();
+    let server = start(folder.path());
+    let mut started = server.run(&ask("r", "count to 10000")).await;
+    started.take(3).await;
+    server.kill();
+    let server = start(folder.path());
+    let thread = server.until_status("failed").await;
+    assert_eq!(said(&thread), ["user: count to 10000"]);
+    assert_eq!(thread["runs"][0]["error"]["code"], "server_lost");
+    // The client goes on.
+    assert_eq!(server.run(&ask("next", "hello")).await.rest().await.last().unwrap().name(), "RUN_FINISHED");
+    assert_eq!(said(&server.thread().await)[..2], ["user: count to 10000", "user: hello"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_finished_run_is_lost_when_the_server_is_killed_thirty_times() {
+    let folder = tempdir().unwrap();
+    let load = Load::start(16);
+    for _ in 0..30 {
+        let server = start(folder.path());
+        load.use_servers([&server]);
+        load.until_finished(40).await;
+        server.kill();
+    }
+    let server = start(folder.path());
+    load.use_servers([&server]);
+    load.until_finished(1).await;
+    let (finished, lost) = load.end(&server).await;
+    println!("30 kills: {finished} runs finished, {lost} of them lost");
+    assert_eq!(lost, 0);
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! What several servers make of one store: the real command, started two and three times on one Postgres, and seen
-//! over HTTP. And what one server finds in its file after it was killed.
+//! Several servers on one store: the real command, started two and three times on one Postgres, as clients see it over
+//! HTTP. And one server that is killed and finds its file of SQLite again.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, missing_docs, unreachable_pub)]
 
 mod cancel;
@@ -10,6 +10,7 @@ mod file;
 mod follow;
 mod interrupts;
 mod killed;
+mod load;
 mod outage;
 #[path = "../support/postgres.rs"]
 mod postgres;

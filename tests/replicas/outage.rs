@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     LEASE, PATIENCE, ask, ask_detached,
     client::{Replica, numbered, pause, spoken},
+    load::Load,
     postgres::Postgres,
     replicas_on, said,
 };
@@ -75,4 +76,28 @@ async fn a_run_does_not_stay_open_after_an_outage_longer_than_the_lease() {
         assert!(Instant::now() < deadline, "the thread does not go on");
         pause().await;
     }
+}
+
+/// `AGUI_TEST_STOPS=50` is the measurement that CHANGELOG.md reports.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_finished_run_is_lost_when_postgres_stops_at_once() {
+    let Some(postgres) = Postgres::launch() else { return };
+    let stops: usize = std::env::var("AGUI_TEST_STOPS").map_or(4, |stops| stops.parse().unwrap());
+    let leases = [2, 15, 5, 10].map(Duration::from_secs);
+    let (mut finished, mut lost) = (0, 0);
+    for (round, lease) in leases.into_iter().enumerate() {
+        let servers = replicas_on::<2>(&postgres.database("crash").await, lease);
+        let load = Load::start(24);
+        load.use_servers(&servers);
+        for _ in (round..stops).step_by(leases.len()) {
+            load.until_finished(200).await;
+            postgres.stop_immediately();
+            postgres.start();
+        }
+        load.until_finished(50).await;
+        let (more, missing) = load.end(&servers[0]).await;
+        (finished, lost) = (finished + more, lost + missing);
+    }
+    println!("{stops} immediate stops of Postgres: {finished} runs finished, {lost} of them lost");
+    assert_eq!(lost, 0);
 }

@@ -1,16 +1,18 @@
-//! New, empty stores of every kind, and short ways to say what to do with one.
+//! New, empty stores of every kind, and short ways to use one.
 
 use std::sync::Arc;
 
 use agui_server::{
-    protocol::Message,
+    protocol::{Interrupt, InterruptId, Message, RunId},
     store::{
-        Append, Begin, Lease, Memory, Millis, NewRun, RunEnd, RunStatus, Sql, Store, StoreError, Thread, ThreadContent,
+        Append, Begin, BranchWrite, Include, Lease, MemoryStore, Millis, NewRun, Node, PostgresStore, RunEnd,
+        RunRecord, RunStatus, SqliteStore, Store, StoreError, ThreadKey, ThreadSize, ThreadVersion, ThreadView,
     },
 };
+use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{foreground::Foreground, postgres::Postgres};
+use crate::postgres::Postgres;
 
 pub(crate) type Shared = Arc<dyn Store>;
 
@@ -24,84 +26,250 @@ impl Backend {
     pub(crate) fn store(&self) -> Shared {
         self.store.clone()
     }
-
-    fn foreground(self) -> Self {
-        Self { store: Arc::new(Foreground(self.store)), ..self }
-    }
 }
 
 pub(crate) async fn memory() -> Option<Backend> {
-    Some(Backend { store: Arc::new(Memory::new()), _folder: None })
+    Some(Backend { store: Arc::new(MemoryStore::new()), _folder: None })
 }
 
 pub(crate) async fn sqlite() -> Option<Backend> {
     let folder = tempfile::tempdir().unwrap();
-    let store = Sql::sqlite(&folder.path().join("threads.db")).await.unwrap();
+    let store = SqliteStore::open(&folder.path().join("threads.db")).await.unwrap();
     Some(Backend { store: Arc::new(store), _folder: Some(folder) })
 }
 
 pub(crate) async fn postgres() -> Option<Backend> {
     let url = Postgres::shared()?.database("contract").await;
-    Some(Backend { store: Arc::new(Sql::postgres(&url).await.unwrap()), _folder: None })
+    Some(Backend { store: Arc::new(PostgresStore::open(&url).await.unwrap()), _folder: None })
 }
 
-pub(crate) async fn sqlite_foreground() -> Option<Backend> {
-    sqlite().await.map(Backend::foreground)
-}
+// --- Runs ------------------------------------------------------------------------------------------
 
-pub(crate) async fn postgres_foreground() -> Option<Backend> {
-    postgres().await.map(Backend::foreground)
-}
-
-// --- Short ways to say it -------------------------------------------------------------------------
-
-/// What time it is in these tests, and until when leases are taken.
+/// The time in these tests, and until when leases are taken.
 pub(crate) const NOW: Millis = 1_000_000;
 pub(crate) const UNTIL: Millis = NOW + 30_000;
 
-pub(crate) fn new_run(thread: &str, run: &str) -> NewRun {
-    NewRun {
-        thread_id: thread.into(),
-        run_id: run.into(),
-        owner: None,
+/// A run to begin on the thread as it is, with its messages after the head.
+#[derive(Debug, Clone)]
+pub(crate) struct TestRun {
+    pub(crate) key: ThreadKey,
+    pub(crate) id: RunId,
+    pub(crate) agent: String,
+    pub(crate) detached: bool,
+    pub(crate) holder: Arc<str>,
+    pub(crate) now: Millis,
+    pub(crate) until: Millis,
+    /// After this message, if not after the head.
+    pub(crate) base: Option<i64>,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) updated: Vec<(i64, Message)>,
+    pub(crate) state: Option<Value>,
+    pub(crate) interrupts: Vec<Interrupt>,
+    pub(crate) answered: Vec<InterruptId>,
+    pub(crate) max: ThreadSize,
+}
+
+pub(crate) fn key(thread: &str) -> ThreadKey {
+    ThreadKey { owner: ThreadKey::NOBODY.into(), id: thread.into() }
+}
+
+pub(crate) fn run(thread: &str, id: &str) -> TestRun {
+    TestRun {
+        key: key(thread),
+        id: id.into(),
         agent: "echo".to_owned(),
         detached: true,
-        holder: "here".to_owned(),
+        holder: "here".into(),
         now: NOW,
         until: UNTIL,
+        base: None,
+        messages: Vec::new(),
+        updated: Vec::new(),
+        state: None,
+        interrupts: Vec::new(),
+        answered: Vec::new(),
+        max: ThreadSize { messages: u64::MAX, bytes: u64::MAX },
     }
 }
 
-pub(crate) fn at(now: Millis, run: NewRun) -> NewRun {
-    NewRun { now, until: now + 30_000, ..run }
-}
+impl TestRun {
+    pub(crate) fn of(mut self, owner: &str) -> Self {
+        self.key.owner = owner.into();
+        self
+    }
 
-pub(crate) async fn begun(store: &Shared, run: NewRun) -> (Lease, Thread, bool) {
-    match store.begin(&run).await.unwrap() {
-        Begin::Begun { lease, thread, replaced } => (lease, thread, replaced),
-        other => panic!("{other:?}"),
+    pub(crate) fn at(self, now: Millis) -> Self {
+        Self { now, until: now + 30_000, ..self }
+    }
+
+    pub(crate) fn by(self, holder: &str) -> Self {
+        Self { holder: holder.into(), ..self }
+    }
+
+    /// The client's messages.
+    pub(crate) fn with(self, messages: impl IntoIterator<Item = Message>) -> Self {
+        Self { messages: messages.into_iter().collect(), ..self }
+    }
+
+    pub(crate) async fn begin(&self, store: &Shared) -> Begin {
+        let thread = view(store, &self.key).await.map(|view| view.thread);
+        let known = thread.as_ref().map(|thread| ThreadVersion { number: thread.number, version: thread.version });
+        let head = thread.as_ref().map_or(0, |thread| thread.head);
+        let state = thread.and_then(|thread| thread.state).map(|(number, _)| number);
+        self.try_begin(store, known, head, state).await.unwrap()
+    }
+
+    pub(crate) async fn try_begin(
+        &self,
+        store: &Shared,
+        known: Option<ThreadVersion>,
+        head: i64,
+        state_number: Option<i64>,
+    ) -> Result<Begin, StoreError> {
+        let run = NewRun {
+            key: &self.key,
+            run_id: &self.id,
+            agent: &self.agent,
+            detached: self.detached,
+            holder: &self.holder,
+            now: self.now,
+            until: self.until,
+            known,
+            branch: BranchWrite {
+                base: self.base.unwrap_or(head),
+                new: self.messages.iter().map(|message| (message, None)).collect(),
+                updated: self.updated.iter().map(|(number, message)| (*number, message)).collect(),
+            },
+            state: self.state.as_ref(),
+            state_number: state_number.filter(|_| self.state.is_none()),
+            interrupts: &self.interrupts,
+            answered: self.answered.iter().collect(),
+            max: self.max,
+        };
+        store.begin(&run).await
+    }
+
+    /// Begins the run, which must succeed, and returns its lease.
+    pub(crate) async fn begun(&self, store: &Shared) -> Lease {
+        match self.begin(store).await {
+            Begin::Begun { lease, .. } => lease,
+            other => panic!("{other:?}"),
+        }
     }
 }
 
-/// Begins a run and answers its lease.
-pub(crate) async fn lease(store: &Shared, thread: &str, run: &str) -> Lease {
-    begun(store, new_run(thread, run)).await.0
+pub(crate) async fn lease(store: &Shared, thread: &str, id: &str) -> Lease {
+    run(thread, id).begun(store).await
 }
 
-pub(crate) fn ended_at(at: Millis) -> RunEnd {
-    RunEnd { status: RunStatus::Finished, at, events: 0, usage: Vec::new(), failure: None }
+/// The end of a run, with its messages after the head.
+pub(crate) struct TestEnd {
+    pub(crate) end: RunEnd<'static>,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) state: Option<Value>,
+    pub(crate) interrupts: Vec<Interrupt>,
+    pub(crate) last: Option<Append>,
+}
+
+pub(crate) fn end_at(at: Millis) -> TestEnd {
+    let end = RunEnd { at, delivered: true, ..RunEnd::of(RunStatus::Finished, 0) };
+    TestEnd { end, messages: Vec::new(), state: None, interrupts: Vec::new(), last: None }
+}
+
+impl TestEnd {
+    /// The messages that the run made.
+    pub(crate) fn with(self, messages: impl IntoIterator<Item = Message>) -> Self {
+        Self { messages: messages.into_iter().collect(), ..self }
+    }
+
+    pub(crate) fn last(mut self, last: Append) -> Self {
+        self.end.events = last.first + last.events.len() as u64 - 1;
+        Self { last: Some(last), ..self }
+    }
+
+    /// Ends the run. Returns whether the end was new.
+    pub(crate) async fn finish(&self, store: &Shared, lease: &Lease, head: i64) -> Result<bool, StoreError> {
+        let end = RunEnd {
+            branch: BranchWrite {
+                base: head,
+                new: self.messages.iter().map(|message| (message, Some(lease.run))).collect(),
+                updated: Vec::new(),
+            },
+            state: self.state.as_ref(),
+            interrupts: &self.interrupts,
+            last: self.last.as_ref(),
+            ..self.end.clone()
+        };
+        store.finish(lease, &end).await.map(|finished| finished.is_some())
+    }
 }
 
 pub(crate) async fn finish(store: &Shared, lease: &Lease, at: Millis) {
-    store.finish(lease, None, None, &ended_at(at)).await.unwrap();
+    assert!(end_at(at).finish(store, lease, 0).await.unwrap());
 }
 
 /// A thread with one ended run, which has a log of one event.
-pub(crate) async fn ended_run(store: &Shared, thread: &str, run: &str, at: Millis) {
-    let (lease, ..) = begun(store, self::at(at, new_run(thread, run))).await;
-    let end = RunEnd { events: 1, ..ended_at(at) };
-    store.finish(&lease, None, Some(&batch(&lease, 1, 1)), &end).await.unwrap();
+pub(crate) async fn ended_run(store: &Shared, run: TestRun) -> Lease {
+    let lease = run.begun(store).await;
+    end_at(run.now).last(batch(&lease, 1, 1)).finish(store, &lease, 0).await.unwrap();
+    lease
 }
+
+// --- What is there ---------------------------------------------------------------------------------
+
+pub(crate) const ALL: Include = Include { messages: true, runs: usize::MAX };
+
+pub(crate) async fn view(store: &Shared, key: &ThreadKey) -> Option<ThreadView> {
+    store.thread(key, ALL).await.unwrap()
+}
+
+/// A thread that exists.
+pub(crate) async fn thread(store: &Shared, thread: &str) -> ThreadView {
+    view(store, &key(thread)).await.unwrap()
+}
+
+pub(crate) async fn exists(store: &Shared, thread: &str) -> bool {
+    view(store, &key(thread)).await.is_some()
+}
+
+/// A run that exists.
+pub(crate) async fn record(store: &Shared, thread: &str, id: &str) -> RunRecord {
+    let number = self::thread(store, thread).await.thread.number;
+    store.run(number, &id.into()).await.unwrap().unwrap()
+}
+
+pub(crate) async fn delete(store: &Shared, thread: &str) -> bool {
+    match view(store, &key(thread)).await {
+        Some(view) => store.delete(view.thread.number).await.unwrap(),
+        None => false,
+    }
+}
+
+/// The ids of messages, in order.
+pub(crate) fn ids<'a>(messages: impl IntoIterator<Item = &'a Message>) -> String {
+    let ids: Vec<_> = messages.into_iter().map(|message| message.id().to_string()).collect();
+    ids.join(" ")
+}
+
+/// The ids of the current branch.
+pub(crate) fn branch(view: &ThreadView) -> String {
+    ids(view.current_branch())
+}
+
+/// The ids of all branches, in the order they were stored.
+pub(crate) fn tree(nodes: &[Node]) -> String {
+    ids(nodes.iter().map(|node| &node.message))
+}
+
+pub(crate) fn user(text: &str) -> Message {
+    Message::user(text, text)
+}
+
+pub(crate) fn assistant(text: &str) -> Message {
+    serde_json::from_value(serde_json::json!({ "id": text, "role": "assistant", "content": text })).unwrap()
+}
+
+// --- Logs ------------------------------------------------------------------------------------------
 
 /// The event with a number.
 pub(crate) fn event(number: u64) -> String {
@@ -116,20 +284,15 @@ pub(crate) fn batch(lease: &Lease, first: u64, count: u64) -> Append {
     Append { lease: lease.clone(), first, events: events(first, count) }
 }
 
-pub(crate) fn said(text: &str) -> ThreadContent {
-    ThreadContent { messages: vec![Message::user("m", text)], ..ThreadContent::default() }
-}
-
-/// The whole log of a run, however little of it a store answers at a time.
-pub(crate) async fn log(store: &Shared, thread: &str, run: &str) -> Vec<String> {
+/// The whole log of a run, however little of it a store returns at a time.
+pub(crate) async fn log(store: &Shared, run: i64) -> Vec<String> {
     let mut log = Vec::new();
     loop {
-        let after = log.len() as u64;
-        let part = store.events(&thread.into(), &run.into(), after, usize::MAX).await.unwrap().unwrap();
-        if part.events.is_empty() {
+        let page = store.events(run, log.len() as u64, usize::MAX).await.unwrap().unwrap();
+        if page.events.is_empty() {
             return log;
         }
-        log.extend(part.events);
+        log.extend(page.events);
     }
 }
 
@@ -141,7 +304,11 @@ pub(crate) fn is_lost<T: std::fmt::Debug>(result: Result<T, StoreError>) -> bool
     }
 }
 
-/// A lease like this one, but of another thread.
-pub(crate) fn elsewhere(lease: &Lease, thread: &str) -> Lease {
-    Lease { thread_id: thread.into(), thread_number: lease.thread_number + 1, ..lease.clone() }
+/// Leases that differ from a held one in one part each.
+pub(crate) fn wrong_leases(held: &Lease) -> [Lease; 3] {
+    [
+        Lease { thread: held.thread + 1000, ..held.clone() },
+        Lease { run: held.run + 1000, ..held.clone() },
+        Lease { holder: "other".into(), ..held.clone() },
+    ]
 }

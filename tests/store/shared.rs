@@ -1,29 +1,22 @@
-//! A Postgres that several processes share, and that goes away and comes back.
+//! A Postgres that several processes share.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
-use agui_server::store::{Begin, NewRun, OpenError, Sql};
-use tokio::{
-    io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
+use agui_server::store::{
+    Begin, CancelRequest, Held, Lease, LostRun, OpenError, PostgresStore, RunStatus, SharedStore, Topic,
 };
+use tokio::{net::TcpListener, time::timeout};
 
 use crate::{
-    backends::{NOW, Shared, UNTIL, at, batch, begun, ended_at, events, finish, is_lost, lease, log, new_run, said},
+    backends::{
+        NOW, Shared, TestRun, UNTIL, assistant, batch, delete, end_at, events, finish, is_lost, key, lease, log, run,
+        thread,
+    },
     postgres::{PASSWORD, Postgres},
 };
 
-/// How long a call may take that cannot succeed.
-const SECONDS: Duration = Duration::from_secs(12);
-
-async fn open(url: &str) -> Shared {
-    Arc::new(Sql::postgres(url).await.unwrap())
+pub(crate) async fn open(url: &str) -> Shared {
+    std::sync::Arc::new(PostgresStore::open(url).await.unwrap())
 }
 
 /// Two processes, as far as the store can tell.
@@ -32,55 +25,169 @@ async fn two() -> Option<(Shared, Shared)> {
     Some((open(&url).await, open(&url).await))
 }
 
-fn there(run: NewRun) -> NewRun {
-    NewRun { holder: "there".to_owned(), ..run }
+fn shared(store: &Shared) -> &dyn SharedStore {
+    store.shared().unwrap()
+}
+
+async fn held_by(store: &Shared, holder: &str, thread: &str, until: i64) -> Lease {
+    TestRun { until, ..run(thread, "r").by(holder) }.begun(store).await
 }
 
 #[tokio::test]
-async fn what_one_writes_the_other_reads() {
+async fn what_one_process_writes_the_other_reads() {
     let Some((a, b)) = two().await else { return };
-    assert!(a.is_shared());
     let lease = lease(&a, "t", "r").await;
     a.append(&[batch(&lease, 1, 3)]).await.unwrap();
-    assert_eq!(log(&b, "t", "r").await, events(1, 3));
-    b.request_cancel(&"t".into(), &"r".into()).await.unwrap();
-    assert_eq!(a.cancel_requests("here").await.unwrap().len(), 1);
+    assert_eq!(log(&b, lease.run).await, events(1, 3));
     assert!(b.lost("there", NOW, 9).await.unwrap().is_empty(), "while the lease lasts");
     let taken = b.take_over(&lease, "there", UNTIL + 1, UNTIL + 9).await.unwrap().unwrap();
-    assert!(is_lost(a.save(&lease, &said("x")).await));
+    assert!(is_lost(end_at(NOW).with([assistant("x")]).finish(&a, &lease, 0).await));
     assert_eq!(a.append(&[batch(&lease, 4, 1)]).await.unwrap(), [false]);
     finish(&b, &taken, NOW).await;
-    assert_eq!(a.thread(&"t".into()).await.unwrap().unwrap().active_run, None);
+    assert!(!thread(&a, "t").await.thread.is_running);
+}
+
+#[tokio::test]
+async fn the_leases_of_a_holder_are_renewed() {
+    let Some((store, _)) = two().await else { return };
+    let one = held_by(&store, "here", "a", NOW).await;
+    held_by(&store, "here", "b", UNTIL).await;
+    held_by(&store, "there", "c", UNTIL).await;
+    let threads = async |holder: &str| {
+        let held = shared(&store).renew(holder, UNTIL + 1000).await.unwrap();
+        let mut threads: Vec<_> = held.iter().map(|held| held.run.key.id.to_string()).collect();
+        threads.sort_unstable();
+        threads.concat()
+    };
+    let lost = LostRun { key: key("a"), run_id: "r".into(), lease: one.clone() };
+    let held = shared(&store).renew("here", UNTIL).await.unwrap();
+    assert!(held.len() == 2 && held.contains(&Held { run: lost, cancel: false }));
+    assert!(store.lost("there", NOW + 1, 9).await.unwrap().is_empty(), "a renewed lease is not lost");
+    assert_eq!(store.take_over(&one, "there", NOW + 1, UNTIL).await.unwrap(), None);
+    finish(&store, &one, NOW).await;
+    assert_eq!((threads("here").await, threads("nobody").await), ("b".to_owned(), String::new()));
+}
+
+#[tokio::test]
+async fn the_longest_lost_runs_come_first() {
+    let Some((store, _)) = two().await else { return };
+    for (thread, until) in [("c", 3), ("a", 1), ("b", 2), ("d", 100)] {
+        held_by(&store, "dead", thread, NOW + until).await;
+    }
+    for (limit, expected) in [(9, "abc"), (2, "ab")] {
+        let lost = store.lost("here", NOW + 10, limit).await.unwrap();
+        assert_eq!(lost.iter().map(|lost| lost.key.id.to_string()).collect::<String>(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_reaches_the_holder() {
+    let Some((a, b)) = two().await else { return };
+    let one = held_by(&a, "here", "a", UNTIL).await;
+    let two = held_by(&a, "here", "b", UNTIL).await;
+    assert!(shared(&a).cancel_requests("here").await.unwrap().is_empty());
+    for _ in 0..2 {
+        let requested = shared(&b).request_cancel(one.thread, &"r".into()).await.unwrap();
+        assert_eq!(requested, CancelRequest::Requested);
+    }
+    assert_eq!(shared(&a).cancel_requests("here").await.unwrap(), [one.run]);
+    assert!(shared(&a).cancel_requests("there").await.unwrap().is_empty());
+    let held = shared(&a).renew("here", UNTIL).await.unwrap();
+    assert_eq!(held.iter().find(|held| held.cancel).unwrap().run.lease, one);
+    // It is about the run, not about the thread.
+    finish(&a, &one, NOW).await;
+    lease(&a, "a", "s").await;
+    assert!(shared(&a).cancel_requests("here").await.unwrap().is_empty());
+    let CancelRequest::Ended(run) = shared(&b).request_cancel(one.thread, &"r".into()).await.unwrap() else { panic!() };
+    assert_eq!((&*run.id, run.status), ("r", RunStatus::Finished));
+    for (thread, run) in [(one.thread, "x"), (two.thread + 1000, "r")] {
+        assert_eq!(shared(&b).request_cancel(thread, &run.into()).await.unwrap(), CancelRequest::Unknown);
+    }
+}
+
+#[tokio::test]
+async fn changes_are_signalled_to_other_processes() {
+    let Some((a, b)) = two().await else { return };
+    let signals = shared(&b).signals().clone();
+    timeout(Duration::from_secs(10), async {
+        while !signals.is_live() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .expect("notifications arrive");
+    let lease = lease(&a, "t", "r").await;
+    let [mut run, mut thread, mut cancels, mut other] =
+        [Topic::Run(lease.run), Topic::Thread(lease.thread), Topic::Cancels, Topic::Run(lease.run + 1000)]
+            .map(|topic| signals.watch(topic));
+    let soon = Duration::from_secs(5);
+    a.append(&[batch(&lease, 1, 1)]).await.unwrap();
+    timeout(soon, run.changed()).await.expect("events are signalled");
+    shared(&a).request_cancel(lease.thread, &"r".into()).await.unwrap();
+    timeout(soon, cancels.changed()).await.expect("cancels are signalled");
+    finish(&a, &lease, NOW).await;
+    timeout(soon, thread.changed()).await.expect("ends are signalled");
+    timeout(soon, run.changed()).await.expect("ends are signalled to followers");
+    assert!(timeout(Duration::ZERO, other.changed()).await.is_err());
+    let lease = self::lease(&a, "t", "s").await;
+    thread = signals.watch(Topic::Thread(lease.thread));
+    delete(&a, "t").await;
+    timeout(soon, thread.changed()).await.expect("deletes are signalled");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_that_begin_one_does() {
+async fn of_two_processes_that_begin_one_does() {
     let Some((a, b)) = two().await else { return };
     for round in 0..20 {
         let thread = format!("t{}", round / 2);
-        let (one, two) = (new_run(&thread, &format!("a{round}")), there(new_run(&thread, &format!("b{round}"))));
-        let (one, two) = tokio::join!(a.begin(&one), b.begin(&two));
-        let begun: Vec<_> = [one.unwrap(), two.unwrap()]
-            .into_iter()
-            .filter_map(|begin| match begin {
-                Begin::Begun { lease, .. } => Some(lease),
-                _ => None,
-            })
-            .collect();
+        let (one, two) = (run(&thread, &format!("a{round}")), run(&thread, &format!("b{round}")).by("there"));
+        let (one, two) = tokio::join!(one.begin(&a), two.begin(&b));
+        let begun = |begin| if let Begin::Begun { lease, .. } = begin { Some(lease) } else { None };
+        let begun: Vec<_> = [one, two].into_iter().filter_map(begun).collect();
         assert_eq!(begun.len(), 1);
         finish(&a, &begun[0], NOW).await;
     }
 }
 
-/// An append and a take-over at the same moment: whichever comes first, the log that the new holder reads after
-/// it has the lease is the log that stays.
+/// A run that begins and a thread that is deleted at the same moment: nothing of either stays behind the other's back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_written_behind_the_back_of_who_took_over() {
+async fn a_thread_that_is_deleted_while_it_is_written_leaves_no_rows() {
+    use sqlx::{Connection as _, PgConnection, Row as _};
+    let Some(server) = Postgres::shared() else { return };
+    let url = server.database("deleted").await;
+    let (a, b) = (open(&url).await, open(&url).await);
+    for round in 0..60 {
+        let first = lease(&a, "t", "r").await;
+        end_at(NOW).with([assistant("a")]).finish(&a, &first, 0).await.unwrap();
+        let next = run("t", "s").with([crate::backends::user("u")]);
+        let delete = async {
+            tokio::time::sleep(Duration::from_micros(round * 30)).await;
+            b.delete(first.thread).await.unwrap()
+        };
+        let (_, deleted) = tokio::join!(next.begin(&a), delete);
+        assert!(deleted);
+        delete_again(&a).await;
+    }
+    let mut conn = PgConnection::connect(&url).await.unwrap();
+    for table in ["SELECT COUNT(*) FROM agui_messages", "SELECT COUNT(*) FROM agui_runs"] {
+        assert_eq!(sqlx::query(table).fetch_one(&mut conn).await.unwrap().get::<i64, _>(0), 0, "{table}");
+    }
+}
+
+/// The begin may have come after the delete, and made the thread again.
+async fn delete_again(store: &Shared) {
+    delete(store, "t").await;
+}
+
+/// An append and a take-over at the same moment: whichever comes first, the log that the new holder reads is the log
+/// that stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_event_is_appended_after_a_take_over() {
     let Some((a, b)) = two().await else { return };
     let mut refused = 0;
     for round in 0..40 {
         let thread = format!("t{round}");
-        let (old, ..) = begun(&a, NewRun { until: NOW, ..new_run(&thread, "r") }).await;
+        let old = TestRun { until: NOW, ..run(&thread, "r") }.begun(&a).await;
         let writer = {
             let (a, old) = (a.clone(), old.clone());
             tokio::spawn(async move {
@@ -94,9 +201,9 @@ async fn nothing_is_written_behind_the_back_of_who_took_over() {
         };
         tokio::time::sleep(Duration::from_micros(round * 150)).await;
         let new = b.take_over(&old, "there", NOW + 1, UNTIL).await.unwrap().unwrap();
-        let seen = log(&b, &thread, "r").await;
+        let seen = log(&b, new.run).await;
         let written = writer.await.unwrap();
-        assert_eq!(log(&b, &thread, "r").await, seen);
+        assert_eq!(log(&b, new.run).await, seen);
         assert_eq!(seen.len() as u64, written);
         refused += u64::from(written > 0);
         finish(&b, &new, NOW).await;
@@ -105,12 +212,12 @@ async fn nothing_is_written_behind_the_back_of_who_took_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn replicas_may_start_at_the_same_moment() {
+async fn processes_may_make_the_tables_at_the_same_moment() {
     let Some(server) = Postgres::shared() else { return };
     let url = server.database("starting").await;
     let start = |_| {
         let url = url.clone();
-        tokio::spawn(async move { Sql::postgres(&url).await.map(drop) })
+        tokio::spawn(async move { PostgresStore::open(&url).await.map(drop) })
     };
     for started in (0..8).map(start).collect::<Vec<_>>() {
         started.await.unwrap().unwrap();
@@ -118,11 +225,11 @@ async fn replicas_may_start_at_the_same_moment() {
 }
 
 #[tokio::test]
-async fn why_it_cannot_be_opened_is_said_without_the_password() {
+async fn an_open_error_names_the_cause_and_no_password() {
     let Some(server) = Postgres::shared() else { return };
     let url = server.database("refused").await;
     let refused = |url: String| async move {
-        let error = Sql::postgres(&url).await.unwrap_err();
+        let error = PostgresStore::open(&url).await.unwrap_err();
         let text = error.to_string();
         assert!(!text.contains(PASSWORD) && !text.contains("secret"), "{text}");
         assert!(!format!("{error:?}").contains(PASSWORD));
@@ -146,94 +253,14 @@ async fn why_it_cannot_be_opened_is_said_without_the_password() {
 }
 
 #[tokio::test]
-async fn a_newer_database_is_left_alone() {
+async fn a_database_of_another_version_is_left_alone() {
     use sqlx::{Connection as _, PgConnection};
     let Some(server) = Postgres::shared() else { return };
     let url = server.database("newer").await;
-    Sql::postgres(&url).await.unwrap().close().await;
+    drop(PostgresStore::open(&url).await.unwrap());
     let mut conn = PgConnection::connect(&url).await.unwrap();
-    sqlx::raw_sql("INSERT INTO agui_schema (version) VALUES (4711)").execute(&mut conn).await.unwrap();
-    let error = Sql::postgres(&url).await.unwrap_err();
-    assert!(matches!(error, OpenError::Newer { found: 4711, .. }), "{error}");
+    sqlx::raw_sql("UPDATE agui_schema SET version = 4711").execute(&mut conn).await.unwrap();
+    let error = PostgresStore::open(&url).await.unwrap_err();
+    assert!(matches!(error, OpenError::Version { found: 4711, .. }), "{error}");
     assert!(error.to_string().contains("127.0.0.1"), "{error}");
-}
-
-#[tokio::test]
-async fn a_server_that_stops_is_waited_for_and_used_again() {
-    // Its own, for the others must not notice.
-    let Some(server) = Postgres::launch() else { return };
-    let store = open(&server.url()).await;
-    let held = lease(&store, "t", "r").await;
-    store.append(&[batch(&held, 1, 2)]).await.unwrap();
-    for _ in 0..2 {
-        server.stop();
-        let begin = Instant::now();
-        let end = ended_at(NOW);
-        let (run, content, batches) = (new_run("u", "r"), said("x"), [batch(&held, 3, 2)]);
-        let (begun, saved, appended, finished, read, checked) = tokio::join!(
-            store.begin(&run),
-            store.save(&held, &content),
-            store.append(&batches),
-            store.finish(&held, None, None, &end),
-            store.run(&held.thread_id, &held.run_id),
-            store.check(),
-        );
-        let faults = [begun.err(), saved.err(), appended.err(), finished.err(), read.err(), checked.err()];
-        for fault in faults {
-            assert!(fault.as_ref().is_some_and(|fault| fault.is_transient()), "{fault:?}");
-        }
-        assert!(begin.elapsed() < SECONDS, "{:?}", begin.elapsed());
-        server.start();
-        // Connections from before may still be noticed to be gone, one at a time.
-        let begin = Instant::now();
-        while let Err(error) = store.check().await {
-            assert!(error.is_transient() && begin.elapsed() < SECONDS, "{error:?}");
-        }
-        store.append(&[batch(&held, 3, 2)]).await.unwrap();
-        assert_eq!(log(&store, "t", "r").await, events(1, 4));
-    }
-    finish(&store, &held, NOW).await;
-    begun(&store, at(NOW + 1, new_run("t", "s"))).await;
-}
-
-/// The network swallows everything, and nobody says so.
-#[tokio::test]
-async fn a_server_that_falls_silent_is_not_waited_for() {
-    static IS_SILENT: AtomicBool = AtomicBool::new(false);
-    let Some(server) = Postgres::shared() else { return };
-    let url = server.database("silent").await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let proxied = url.replace(&server.port().to_string(), &listener.local_addr().unwrap().port().to_string());
-    let port = server.port();
-    tokio::spawn(async move {
-        loop {
-            let (mut client, _) = listener.accept().await.unwrap();
-            tokio::spawn(async move {
-                let mut server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-                let silence = async {
-                    while !IS_SILENT.load(Ordering::Relaxed) {
-                        tokio::time::sleep(Duration::from_millis(5)).await;
-                    }
-                };
-                tokio::select! {
-                    _ = copy_bidirectional(&mut client, &mut server) => return,
-                    () = silence => {}
-                }
-                // Neither end hears that the other is gone.
-                std::future::pending::<()>().await;
-            });
-        }
-    });
-    let store = open(&proxied).await;
-    let held = lease(&store, "t", "r").await;
-    IS_SILENT.store(true, Ordering::Relaxed);
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    let begin = Instant::now();
-    let content = said("x");
-    let (saved, read) = tokio::join!(store.save(&held, &content), store.thread(&held.thread_id));
-    assert!(saved.unwrap_err().is_transient() && read.unwrap_err().is_transient());
-    assert!(begin.elapsed() < SECONDS, "{:?}", begin.elapsed());
-    IS_SILENT.store(false, Ordering::Relaxed);
-    store.save(&held, &content).await.unwrap();
-    assert_eq!(store.thread(&held.thread_id).await.unwrap().unwrap().content, content);
 }

@@ -77,8 +77,17 @@ impl Postgres {
 
     /// Stops it, and with it every connection; returns when it is gone.
     pub(crate) fn stop(&self) {
+        self.stop_with("INT");
+    }
+
+    /// Stops it without letting it finish anything, as if its processes had crashed; returns when it is gone.
+    pub(crate) fn stop_immediately(&self) {
+        self.stop_with("QUIT");
+    }
+
+    fn stop_with(&self, signal: &str) {
         let mut shell = self.shell.lock().unwrap().take().unwrap();
-        shell.stdin.take().unwrap().write_all(b"stop\n").unwrap();
+        shell.stdin.take().unwrap().write_all(format!("{signal}\n").as_bytes()).unwrap();
         shell.wait().unwrap();
     }
 
@@ -126,8 +135,8 @@ impl Postgres {
             "$1" -D "$2/data" -p "$3" -h 127.0.0.1 -k '' -c fsync=off -c max_connections=200 </dev/null &
             trap '' HUP INT TERM
             exec 2>/dev/null
-            if read -r _; then
-                kill -INT $!; wait
+            if read -r signal; then
+                kill "-$signal" $!; wait
             else
                 kill -INT $!; wait; cd /; rm -rf "$2"
             fi"#;
@@ -142,7 +151,7 @@ impl Postgres {
             std::thread::spawn(move || log.for_each(drop));
             *self.shell.lock().unwrap() = Some(shell);
         } else {
-            shell.stdin.take().unwrap().write_all(b"stop\n").unwrap();
+            shell.stdin.take().unwrap().write_all(b"INT\n").unwrap();
             shell.wait().unwrap();
         }
         is_ready

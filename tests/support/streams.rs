@@ -11,7 +11,7 @@ use std::{fmt, sync::Arc};
 use agui_server::{
     agent::{AgentError, EventStream, RunContext},
     protocol::{Event, RunAgentInput},
-    run::Runner,
+    run::Run,
 };
 use futures::{StreamExt as _, stream};
 use proptest::{collection::vec, prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
@@ -145,8 +145,7 @@ pub fn play(script: &Script) -> Vec<Event> {
         });
         stream::iter(events.clone().into_iter().map(Ok)).chain(end.filter_map(std::future::ready)).boxed()
     };
-    let runner = Runner::builder().agent("script", Arc::new(agent)).build();
-    let run = runner.start(runner.reserve().unwrap(), runner.agent(None).unwrap(), script.input.clone(), None);
+    let run = Run::alone(Arc::new(agent), script.input.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(run.into_events().collect())
 }

@@ -1,9 +1,8 @@
-//! The end of a run, which is stored before it is told.
+//! The end of a run, which is stored before the client is told.
 
 use std::{path::Path, sync::Arc};
 
-use agui_server::{Server, agents::Echo, store::Sql};
-use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
+use agui_server::{Server, agents::Echo, store::SqliteStore};
 
 use crate::{
     ask, puppet, read_until,
@@ -11,7 +10,7 @@ use crate::{
 };
 
 async fn kept_at(path: &Path, server: Server) -> Running {
-    Running::start(server.store(Arc::new(Sql::sqlite(path).await.unwrap()))).await
+    Running::start(server.store(Arc::new(SqliteStore::open(path).await.unwrap()))).await
 }
 
 /// Not always, for the store may be slower than the text may wait.
@@ -38,15 +37,15 @@ async fn a_text_does_not_wait_for_a_store_that_does_not_answer() {
     let server = kept_at(&path, Server::new().agent("puppet", agent)).await;
     let mut stream = server.raw_run(&ask("t", "r", "m", "go")).await;
     read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_START")).await;
-    // Somebody else has the file for as long as this takes.
-    let mut other = SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(&path)).await.unwrap();
-    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    // Another program writes to the file.
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
     for string in ["the last word", "end"] {
         strings.send(string.to_owned()).unwrap();
     }
     let said = read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_END")).await;
     assert!(said.contains("the last word") && !said.contains("RUN_"), "{said}");
-    sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
+    other.execute_batch("COMMIT").unwrap();
     let end = read_until(&mut stream, |text| text.contains("RUN_")).await;
     assert!(end.contains("RUN_FINISHED"), "{end}");
 }

@@ -10,7 +10,7 @@ use agui_server::{
         events as known,
     },
     protocol::{Interrupt, ResumeStatus, RunAgentInput},
-    store::{Memory, Store},
+    store::{MemoryStore, Store},
 };
 use serde_json::{Value, json};
 
@@ -87,8 +87,12 @@ async fn an_answer_is_acted_on_once() {
     let server = Running::start(Server::new().agent("careful", agent)).await;
     server.events(&ask("t", "r1", "m", "delete it")).await;
     let events = server.events(&answer("r2", resolved(json!({ "approved": true })))).await;
-    assert_eq!(types(&events), ["RUN_STARTED", "TOOL_CALL_RESULT", "RUN_FINISHED"]);
-    assert_eq!(events[1]["toolCallId"], "call");
+    assert_eq!(
+        types(&events),
+        ["RUN_STARTED", "MESSAGES_SNAPSHOT", "MESSAGES_SNAPSHOT", "TOOL_CALL_RESULT", "RUN_FINISHED"]
+    );
+    assert_eq!(events[2]["messages"].as_array().unwrap().len(), 3, "the client has left two out");
+    assert_eq!(events[3]["toolCallId"], "call");
     assert_eq!(deleted.get(), 1);
     assert_eq!(server.thread("t").await["interrupts"], json!([]));
     // The same answer again, as its response was lost: the client is told how things stand, and nothing is done.
@@ -125,7 +129,7 @@ async fn an_answer_of_another_shape_decides_nothing() {
     assert_eq!(server.thread("t").await["interrupts"][0]["id"], "ask");
     assert_eq!(deleted.get(), 0);
     let events = server.events(&answer("r3", json!([{ "interruptId": "ask", "status": "cancelled" }]))).await;
-    assert_eq!(events[1]["content"], "declined");
+    assert_eq!(events[3]["content"], "declined");
     assert_eq!(server.thread("t").await["interrupts"], json!([]));
 }
 
@@ -137,13 +141,13 @@ async fn what_has_expired_can_only_be_given_up() {
     let events = server.events(&answer("r2", resolved(json!({ "approved": true })))).await;
     assert_eq!(events[1]["code"], "interrupt_expired");
     let events = server.events(&answer("r3", json!([{ "interruptId": "ask", "status": "cancelled" }]))).await;
-    assert_eq!(events[1]["content"], "declined");
+    assert_eq!(events[3]["content"], "declined");
     assert_eq!(deleted.get(), 0);
 }
 
 #[tokio::test]
 async fn a_question_outlives_the_server() {
-    let store: Arc<dyn Store> = Arc::new(Memory::new());
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (agent, _) = careful(None);
     let server = Running::start(Server::new().agent("careful", agent).store(store.clone())).await;
     server.events(&ask("t", "r1", "m", "delete it")).await;

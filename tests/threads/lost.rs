@@ -7,32 +7,37 @@ use agui_server::{
     agent::build::TextMessage,
     agents::Echo,
     protocol::{Event, Message, event::RunStarted},
-    store::{Append, Begin, Lease, Memory, NewRun, Store, ThreadContent, now},
+    store::{Append, Begin, BranchWrite, Lease, MemoryStore, NewRun, Store, ThreadKey, ThreadSize, now},
 };
 
 use crate::{ask, said, support::Running, types};
 
-/// A store in which another server had begun a run, and this much of it.
-async fn left_behind(detached: bool, events: &[Event]) -> Arc<Memory> {
-    let store = Arc::new(Memory::new());
+/// A store in which another server has begun a run with these events.
+async fn left_behind(detached: bool, events: &[Event]) -> Arc<MemoryStore> {
+    let store = Arc::new(MemoryStore::new());
+    let message = Message::user("m", "go");
     let run = NewRun {
-        thread_id: "t".into(),
-        run_id: "r".into(),
-        owner: None,
-        agent: "echo".to_owned(),
+        key: &ThreadKey { owner: ThreadKey::NOBODY.into(), id: "t".into() },
+        run_id: &"r".into(),
+        agent: "echo",
         detached,
-        holder: "another server".to_owned(),
+        holder: &"another server".into(),
         now: now(),
         until: now() + 15_000,
+        known: None,
+        branch: BranchWrite { new: vec![(&message, None)], ..BranchWrite::default() },
+        state: None,
+        state_number: None,
+        interrupts: &[],
+        answered: Vec::new(),
+        max: ThreadSize { messages: 10, bytes: 10_000 },
     };
     let Begin::Begun { lease, .. } = store.begin(&run).await.unwrap() else { panic!("it is new") };
-    let content = ThreadContent { messages: vec![Message::user("m", "go")], ..ThreadContent::default() };
-    store.save(&lease, &content).await.unwrap();
     append(&store, &lease, events).await;
     store
 }
 
-async fn append(store: &Memory, lease: &Lease, events: &[Event]) {
+async fn append(store: &MemoryStore, lease: &Lease, events: &[Event]) {
     let events = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
     let written = store.append(&[Append { lease: lease.clone(), first: 1, events }]).await.unwrap();
     assert_eq!(written, [true]);

@@ -1,12 +1,15 @@
-//! Stored threads over HTTP, as clients see them. The store is the one in memory; `tests/store` shows that the others
-//! keep the same promises, and `tests/replicas` what several servers make of one.
+//! Stored threads over HTTP, as clients see them. The store is the one in memory; `tests/store` holds all stores against
+//! one contract, and `tests/replicas` tests several servers on one store.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod branches;
 mod detached;
 mod ending;
 mod history;
 mod interrupts;
+mod limits;
 mod lost;
+mod owners;
 mod queue;
 #[path = "../support/running.rs"]
 mod support;

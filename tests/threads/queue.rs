@@ -72,6 +72,30 @@ async fn who_leaves_the_queue_keeps_nobody_waiting() {
 }
 
 #[tokio::test]
+async fn a_run_that_waits_for_its_turn_can_be_cancelled() {
+    let (agent, strings, dropped) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let (request, input) = (server.post("/send-message"), ask("t", "r2", "m2", "two"));
+    let second = tokio::spawn(async move { request.json(&input).send().await.unwrap().text().await.unwrap() });
+    let deadline = tokio::time::Instant::now() + crate::support::PATIENCE;
+    while server.post("/threads/t/runs/r2/cancel").send().await.unwrap().status() != 202 {
+        assert!(tokio::time::Instant::now() < deadline, "it never waited");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // It ends at once, although the first one goes on.
+    let second = crate::support::events(&second.await.unwrap());
+    assert_eq!(second[0]["type"], "RUN_STARTED");
+    assert_eq!(second[1]["outcome"]["type"], "cancelled");
+    strings.send("end".to_owned()).unwrap();
+    read_until(&mut first, |text| text.contains("RUN_FINISHED")).await;
+    assert_eq!(said(&server.thread("t").await)[0], "user: one");
+    assert_eq!(server.thread("t").await["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(dropped.get(), 1);
+}
+
+#[tokio::test]
 async fn a_second_run_can_be_refused() {
     let (agent, strings, _) = puppet();
     let server =

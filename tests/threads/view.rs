@@ -4,7 +4,7 @@ use agui_server::{Server, agents::Echo};
 use serde_json::{Value, json};
 
 use crate::{
-    ask, ask_and_leave, ask_detached, puppet, read_until, refusal, said,
+    ask, ask_and_leave, ask_detached, puppet, read_until, said,
     support::{Running, events},
     types,
 };
@@ -70,8 +70,29 @@ async fn a_client_that_comes_back_gets_the_thread_and_what_still_runs() {
     assert_eq!(types(&joined), expected);
     assert_eq!(joined[0]["runId"], "r2");
     assert_eq!(joined[1]["messages"].as_array().unwrap().len(), 3, "with the question that is being answered");
-    let missing = server.post("/threads/none/connect").send().await.unwrap();
-    assert_eq!(refusal(missing).await, (404, "unknown_thread".to_owned()));
+}
+
+#[tokio::test]
+async fn a_client_can_connect_to_a_thread_that_does_not_exist_yet() {
+    let server = Running::start(Server::new().agent("echo", Echo)).await;
+    let response = server.post("/threads/new/connect").json(&json!({ "runId": "mine" })).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let told = events(&response.text().await.unwrap());
+    assert_eq!(types(&told), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]);
+    assert_eq!((&told[0]["threadId"], &told[0]["runId"]), (&json!("new"), &json!("mine")));
+    assert_eq!((&told[1]["messages"], &told[2]["snapshot"]), (&json!([]), &json!({})));
+    assert_eq!(server.get("/threads/new").await.status(), 404, "connecting makes no thread");
+}
+
+#[tokio::test]
+async fn a_page_that_connects_during_a_run_sees_the_users_message() {
+    let (agent, _strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let mut stream = server.raw_run(&ask("t", "r", "m", "Hello?")).await;
+    read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_START")).await;
+    assert_eq!(said(&server.thread("t").await), ["user: Hello?"]);
+    let body = server.post("/threads/t/connect").send().await.unwrap().text().await.unwrap();
+    assert_eq!(said(&events(&body)[1]), ["user: Hello?"], "{body}");
 }
 
 #[tokio::test]

@@ -153,7 +153,7 @@ impl Reader {
         let messages = object.insert("messages".to_owned(), json!([])).unwrap_or_default();
         let messages = self.messages(messages).map_err(|error| error.to_string())?;
         let snapshot = MessagesSnapshot::deserialize(Value::Object(object)).map_err(|error| error.to_string())?;
-        Ok(Read::Event(MessagesSnapshot { messages, ..snapshot }.into()))
+        Ok(Read::Event(MessagesSnapshot { messages: messages.into(), ..snapshot }.into()))
     }
 
     /// And so are the parts of a result, which are those of a tool's message.
@@ -173,7 +173,7 @@ impl Reader {
         if !decoded.dropped.is_empty() {
             self.warn("what AG-UI 1.0 does not describe was left out", &decoded.dropped.to_string());
         }
-        Ok(decoded.input.messages)
+        Ok(decoded.input.messages.into_vec())
     }
 
     /// Turns a retired event into the one that replaced it. They had no ids: the ones of a start are its end's, too.

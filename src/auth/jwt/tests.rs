@@ -16,8 +16,8 @@ fn secret() -> Jwt {
 }
 
 async fn subject(jwt: &Jwt, token: &str) -> Result<String, TokenFault> {
-    match jwt.subject(token.as_bytes()).await {
-        Ok(subject) => Ok(subject.to_string()),
+    match jwt.identity(token.as_bytes()).await {
+        Ok(identity) => Ok(identity.name.to_string()),
         Err(AuthError::Token(fault)) => Err(fault),
         Err(other) => panic!("{other}"),
     }

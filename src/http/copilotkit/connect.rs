@@ -1,8 +1,7 @@
 //! `POST /agent/{agent}/connect`: what a page asks for when it is opened, or reloaded.
 //!
-//! A new page asks for a thread that it has just made up, so one that is unknown is no error: there is nothing to tell
-//! of it, and the stream is empty. Somebody else's thread looks the same, and so does every one of a server that keeps
-//! none.
+//! A new page asks for a thread that it has just made up, so an unknown thread is no error: the stream is empty, as from
+//! CopilotKit's own runtime. A server that stores no threads answers the same.
 
 use axum::{
     Extension,
@@ -22,10 +21,10 @@ use crate::{
         extract::Path,
         middleware::Caller,
         read_body::{self, Limits},
-        stream,
+        sse_response,
     },
     protocol::{RunId, ThreadId},
-    run::LookupError,
+    run::Connection,
 };
 
 /// What is read of a `RunAgentInput`.
@@ -54,14 +53,13 @@ pub(super) async fn connect(
     if asked.protocol_version.is_none() {
         encoder = encoder.for_legacy_client();
     }
-    let Some(threads) = app.threads() else { return Ok(nothing(&encoder)) };
-    match threads.connect(caller.principal().as_ref(), &asked.thread_id).await {
-        Ok(connection) => Ok(connect::restate(&app, connection, asked.run_id, encoder)),
-        Err(LookupError::NoThread) => Ok(nothing(&encoder)),
-        Err(error) => Err(error.into()),
+    let Asked { thread_id, run_id, .. } = asked;
+    let connection = match app.threads() {
+        Some(threads) => threads.connect(caller.principal().as_ref(), &thread_id).await?,
+        None => Connection { view: None, running: None },
+    };
+    if connection.view.is_none() {
+        return Ok(sse_response::respond(encoder.media_type(), Body::empty()));
     }
-}
-
-fn nothing(encoder: &Encoder) -> Response {
-    stream::respond(encoder.media_type(), Body::empty())
+    Ok(connect::restate(&app, thread_id, connection, run_id, encoder))
 }

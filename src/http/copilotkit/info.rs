@@ -63,8 +63,8 @@ pub(super) async fn info(State(app): State<App>) -> Json<Info> {
     let kept = app.threads().is_some();
     let thread_endpoints = ThreadEndpoints { list: kept, inspect: kept, mutations: false, realtime_metadata: false };
     let mut agents: IndexMap<_, _> =
-        app.runner().agents().map(|entry| (entry.name().to_owned(), Agent::of(&app, &entry))).collect();
-    if let Some(entry) = app.runner().agent(None)
+        app.runs().agents().map(|entry| (entry.name().to_owned(), Agent::of(&app, &entry))).collect();
+    if let Some(entry) = app.runs().agent(None)
         && !agents.contains_key(DEFAULT_AGENT)
     {
         agents.insert(DEFAULT_AGENT.to_owned(), Agent::of(&app, &entry));

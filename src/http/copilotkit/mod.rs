@@ -120,8 +120,8 @@ async fn run(State(app): State<App>, Path(agent): Path<String>, request: Request
 }
 
 fn agent_of(app: &App, name: &str) -> Result<AgentEntry, ApiError> {
-    let named = app.runner().agent(Some(name));
-    let found = named.or_else(|| app.runner().agent(None).filter(|_| name == DEFAULT_AGENT));
+    let named = app.runs().agent(Some(name));
+    let found = named.or_else(|| app.runs().agent(None).filter(|_| name == DEFAULT_AGENT));
     found.ok_or_else(|| ApiError::unknown_agent(name))
 }
 

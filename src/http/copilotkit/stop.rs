@@ -90,7 +90,10 @@ async fn stop_active(
 ) -> Result<bool, LookupError> {
     let run = match wanted {
         Some(wanted) => wanted.clone(),
-        None => threads.thread(owner, thread).await?.active_run.ok_or(LookupError::NoRun)?,
+        None => {
+            let thread = threads.thread(owner, thread).await?;
+            Some(thread.run_id).filter(|_| thread.is_running).ok_or(LookupError::NoRun)?
+        }
     };
     Ok(threads.cancel(owner, thread, &run).await? == Cancelled::Requested)
 }

@@ -14,7 +14,7 @@ use crate::{
         threads::{cursor, page_size, read_cursor, time},
     },
     protocol::{Event, Message, RunId, ThreadId},
-    store::{Thread, ThreadPage, ThreadSummary},
+    store::{ThreadPage, ThreadSummary, ThreadView},
 };
 
 /// How many threads are looked at in one go for those of an agent, and how often before the caller has to ask on.
@@ -124,8 +124,8 @@ pub(super) async fn messages(
     thread: Path<String>,
     caller: Extension<Caller>,
 ) -> Result<Json<Messages>, ApiError> {
-    let thread = read(app, thread, caller).await?;
-    Ok(Json(Messages { messages: thread.content.messages.iter().map(shown).collect() }))
+    let view = read(app, thread, caller).await?;
+    Ok(Json(Messages { messages: view.current_branch().into_iter().map(shown).collect() }))
 }
 
 /// `GET /threads/{thread}/state`
@@ -134,28 +134,28 @@ pub(super) async fn state(
     thread: Path<String>,
     caller: Extension<Caller>,
 ) -> Result<Json<Shared>, ApiError> {
-    let thread = read(app, thread, caller).await?;
-    Ok(Json(Shared { state: thread.content.state.unwrap_or_else(|| json!({})) }))
+    let view = read(app, thread, caller).await?;
+    Ok(Json(Shared { state: view.thread.state.map_or_else(|| json!({}), |(_, state)| state) }))
 }
 
-/// `GET /threads/{thread}/events`: not those that were sent, of which most are not kept, but what they come to.
+/// `GET /threads/{thread}/events`: the events that restate the thread. Most of those that were sent are not stored.
 pub(super) async fn events(
     app: State<App>,
     thread: Path<String>,
     caller: Extension<Caller>,
 ) -> Result<Json<Events>, ApiError> {
-    let thread = read(app, thread, caller).await?;
-    let run = thread.active_run.clone().unwrap_or_else(RunId::random);
-    Ok(Json(Events { events: connect::snapshots(thread, run) }))
+    let view = read(app, thread, caller).await?;
+    let run = if view.thread.is_running { view.thread.run_id.clone() } else { RunId::random() };
+    Ok(Json(Events { events: connect::snapshots(&view.thread.key.id, &run, Some(&view)) }))
 }
 
 async fn read(
     State(app): State<App>,
     Path(thread): Path<String>,
     Extension(caller): Extension<Caller>,
-) -> Result<Thread, ApiError> {
+) -> Result<ThreadView, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::nothing_kept)?;
-    Ok(threads.thread(caller.principal().as_ref(), &thread.into()).await?)
+    Ok(threads.read(caller.principal().as_ref(), &thread.into(), 0).await?)
 }
 
 /// A message as CopilotKit shows them, whose tool calls are flatter than in AG-UI.

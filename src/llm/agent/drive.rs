@@ -39,7 +39,7 @@ pub(super) fn drive(
     try_stream! {
         core.tools.ready().await;
         let offer = Offer::new(&core, &input);
-        let mut messages = std::mem::take(&mut input.messages);
+        let mut messages = std::mem::take(&mut input.messages).into_vec();
         let earlier = approval::earlier(&messages, &input.resume, &offer);
         // Nothing is done while something is unanswered, also not what was agreed to.
         if !earlier.open.is_empty() {
@@ -49,7 +49,7 @@ pub(super) fn drive(
         let tools = ToolContext {
             thread_id: cx.thread_id().clone(),
             run_id: cx.run_id().clone(),
-            principal: cx.principal().map(|principal| principal.name().into()),
+            principal: cx.principal().map(|principal| principal.shared_id().clone()),
         };
         let scene = Scene { core: &core, input: &input, cx: &cx, tools: &tools };
         let instructions = instructions(&core, &input);

@@ -92,7 +92,7 @@ impl<'o> Task<'o> {
         started.description = Some(self.subagent.description.clone());
         started.parent_tool_call_id = Some(self.call);
         started.parent_message_id = self.parent;
-        let input = RunAgentInput { messages: vec![Message::user(MessageId::random(), self.text)], ..brief };
+        let input = RunAgentInput { messages: vec![Message::user(MessageId::random(), self.text)].into(), ..brief };
         stream! {
             yield Outcome::Event(started.into());
             let mut events = self.subagent.agent.run(input, cx);

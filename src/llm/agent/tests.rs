@@ -12,7 +12,7 @@ use crate::{
         StopReason, Turn,
     },
     protocol::{ContentPart, Event, Message, MessageContent, TokenUsage},
-    run::{Runner, Transcript},
+    run::{Run, Transcript},
     tools::{Approval, Tool, ToolCall, ToolContext, ToolError, ToolSpec},
 };
 
@@ -115,9 +115,8 @@ struct Played {
 }
 
 fn play(agent: LlmAgent, input: RunAgentInput) -> Played {
-    let runner = Runner::builder().agent("a", Arc::new(agent)).build();
     let mut transcript = Transcript::new(input.messages.clone(), input.state_or_empty());
-    let run = runner.start(runner.reserve().unwrap(), runner.agent(None).unwrap(), input, None);
+    let run = Run::alone(Arc::new(agent), input);
     let events: Vec<Event> = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)

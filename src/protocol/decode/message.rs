@@ -77,7 +77,7 @@ impl<'de> Shape<'de> for Input {
             protocol_version: self.protocol_version,
             parent_run_id: self.parent_run_id,
             state: self.state,
-            messages: at.required(self.messages, "messages")?,
+            messages: at.required(self.messages, "messages")?.into(),
             tools: self.tools.unwrap_or_default(),
             context: self.context.unwrap_or_default(),
             forwarded_props: self.forwarded_props,

@@ -25,8 +25,8 @@ fn refused_message(message: Value) -> String {
 }
 
 fn message(message: Value) -> (Message, Dropped) {
-    let mut decoded = decoded(&input_with("messages", json!([message])));
-    (decoded.input.messages.remove(0), decoded.dropped)
+    let decoded = decoded(&input_with("messages", json!([message])));
+    (decoded.input.messages[0].clone(), decoded.dropped)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{BaseEvent, event};
-use crate::protocol::{JsonPatch, Message};
+use crate::protocol::{JsonPatch, Messages};
 
 event! {
     /// Replaces the state.
@@ -27,7 +27,7 @@ event! {
     /// new ones appended, missing ones dropped.
     MessagesSnapshot {
         /// All the messages the server owns, in order.
-        messages: Vec<Message>,
+        messages: Messages,
     }
 }
 
@@ -47,7 +47,7 @@ impl StateDelta {
 
 impl MessagesSnapshot {
     /// Restates the conversation as `messages`.
-    pub fn new(messages: Vec<Message>) -> Self {
-        Self { messages, base: BaseEvent::default() }
+    pub fn new(messages: impl Into<Messages>) -> Self {
+        Self { messages: messages.into(), base: BaseEvent::default() }
     }
 }

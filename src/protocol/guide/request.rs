@@ -140,7 +140,8 @@ impl AgentMessage {
     }
 
     fn to_message(&self, path: &str) -> Result<Message, Fault> {
-        let id = self.id.as_deref().map_or_else(MessageId::random, MessageId::from);
+        // Without an id, the run finds out which stored message it is, or gives it one.
+        let id = MessageId::from(self.id.as_deref().unwrap_or_default());
         let content_path = format!("{path}.content");
         let content = match &self.content {
             MessageBody::Text(text) => MessageContent::Text(text.clone()),
@@ -203,14 +204,14 @@ impl ChatRequest {
         self.messages.last().filter(|message| message.role == MessageRole::User)
     }
 
-    /// A run on a thread, with all messages as new ones; without the last one, if that was an answer.
+    /// A run on a thread with these messages; without the last one, if that was an answer.
     ///
     /// # Errors
     /// A [`Fault`], when a message cannot be one of AG-UI.
     pub fn to_input(&self, thread_id: ThreadId, answered: bool) -> Result<RunAgentInput, Fault> {
         let new = &self.messages[..self.messages.len() - usize::from(answered && !self.messages.is_empty())];
         let message = |(at, message): (usize, &AgentMessage)| message.to_message(&format!("messages[{at}]"));
-        let messages = new.iter().enumerate().map(message).collect::<Result<_, _>>()?;
+        let messages = new.iter().enumerate().map(message).collect::<Result<Vec<_>, _>>()?;
         let mut input = RunAgentInput::new(thread_id, RunId::random(), messages);
         input.forwarded_props = self.enable_deep_thinking.map(|yes| json!({ "enableDeepThinking": yes }));
         Ok(input)

@@ -1,3 +1,4 @@
+use futures::FutureExt as _;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -14,20 +15,27 @@ use crate::{
         event_stream, events,
     },
     protocol::Interrupt,
-    run::{Runner, StartError},
+    run::{RunRequest, Runs, StartError, StartedRun},
 };
 
-fn runner(agent: impl Agent) -> Runner {
+fn runs(agent: impl Agent) -> Arc<Runs> {
     limited(agent, RunLimits::default())
 }
 
-fn limited(agent: impl Agent, limits: RunLimits) -> Runner {
-    Runner::builder().agent("a", Arc::new(agent)).limits(limits).max_concurrent(2).build()
+fn limited(agent: impl Agent, limits: RunLimits) -> Arc<Runs> {
+    Runs::builder().agent("a", Arc::new(agent)).limits(limits).max_concurrent(2).stateless()
 }
 
-fn start(runner: &Runner) -> Run {
-    let input = RunAgentInput::new("t", "r", vec![]);
-    runner.start(runner.reserve().unwrap(), runner.agent(None).unwrap(), input, None)
+fn start(runs: &Arc<Runs>) -> Run {
+    start_with(runs, RunAgentInput::new("t", "r", vec![]))
+}
+
+fn start_with(runs: &Arc<Runs>, input: RunAgentInput) -> Run {
+    let request = RunRequest::new(runs.reserve(None).unwrap(), runs.agent(None).unwrap(), input);
+    match runs.start(request).now_or_never().unwrap().unwrap() {
+        StartedRun::Stateless(run) => *run,
+        _ => panic!("there is no store"),
+    }
 }
 
 async fn play(run: Run) -> Vec<Value> {
@@ -36,7 +44,7 @@ async fn play(run: Run) -> Vec<Value> {
 
 /// What an agent's stream becomes, without the opening.
 async fn after_the_start(agent: impl Agent) -> Vec<Value> {
-    let mut events = play(start(&runner(agent))).await;
+    let mut events = play(start(&runs(agent))).await;
     let started = json!({ "type": "RUN_STARTED", "threadId": "t", "runId": "r", "protocolVersion": "1.0" });
     assert_eq!(events.remove(0), started);
     events
@@ -86,7 +94,7 @@ async fn a_stream_that_ends_is_a_success() {
 async fn the_run_is_opened_before_the_agent_is_called() {
     let called = Arc::new(AtomicBool::new(false));
     let flag = called.clone();
-    let mut run = start(&runner(move |_: RunAgentInput, _: RunContext| {
+    let mut run = start(&runs(move |_: RunAgentInput, _: RunContext| {
         flag.store(true, Ordering::SeqCst);
         events([])
     }));
@@ -239,8 +247,8 @@ async fn silence_is_broken_by_signs_of_life_that_do_not_count_as_events() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_run_stops_its_agent_and_says_so() {
     let (agent, stopped) = silent();
-    let runner = runner(agent);
-    let run = start(&runner);
+    let runs = runs(agent);
+    let run = start(&runs);
     let control = run.control();
     let play = tokio::spawn(play(run));
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -251,7 +259,7 @@ async fn a_cancelled_run_stops_its_agent_and_says_so() {
     assert_eq!(types(&events[2..]), ["TEXT_MESSAGE_END", "RUN_FINISHED"]);
     assert_eq!(events[3]["outcome"]["type"], "cancelled");
     control.cancel();
-    assert_eq!(runner.live_runs(), 0);
+    assert_eq!(runs.live_runs(), 0);
 }
 
 /// Whoever drove it before is not there any more to be woken.
@@ -285,18 +293,18 @@ async fn a_run_that_moves_to_another_task_is_stopped_and_timed_there() {
 #[tokio::test(start_paused = true)]
 async fn shutting_down_waits_for_runs_and_then_ends_each() {
     let (agent, stopped) = silent();
-    let runner = Arc::new(runner(agent));
-    let play = tokio::spawn(play(start(&runner)));
+    let runs = runs(agent);
+    let play = tokio::spawn(play(start(&runs)));
     tokio::task::yield_now().await;
     let started = Instant::now();
-    runner.drain(Duration::from_secs(10)).await;
+    runs.drain(Duration::from_secs(10)).await;
     assert_eq!(started.elapsed().as_secs(), 10);
     assert!(stopped.load(Ordering::SeqCst));
     let events = play.await.unwrap();
     assert_eq!(types(&events[2..]), ENDED);
     assert_eq!(events[3]["code"], "server_shutdown");
-    assert_eq!(runner.reserve().unwrap_err(), StartError::Draining);
-    assert!(!runner.is_ready());
+    assert!(matches!(runs.reserve(None).unwrap_err(), StartError::ShuttingDown));
+    assert!(!runs.is_ready());
 }
 
 #[tokio::test(start_paused = true)]
@@ -307,11 +315,11 @@ async fn shutting_down_takes_no_longer_than_the_runs() {
             yield TextMessage::with_id("m").start();
         })
     };
-    let runner = runner(agent);
-    let play = tokio::spawn(play(start(&runner)));
+    let runs = runs(agent);
+    let play = tokio::spawn(play(start(&runs)));
     tokio::task::yield_now().await;
     let started = Instant::now();
-    runner.drain(Duration::from_secs(10)).await;
+    runs.drain(Duration::from_secs(10)).await;
     assert_eq!(started.elapsed().as_secs(), 3);
     assert_eq!(play.await.unwrap().last().unwrap()["outcome"]["type"], "success");
 }
@@ -319,18 +327,18 @@ async fn shutting_down_takes_no_longer_than_the_runs() {
 #[tokio::test]
 async fn a_run_that_is_dropped_stops_its_agent_and_gives_its_place_back() {
     let (agent, stopped) = silent();
-    let runner = runner(agent);
-    let (first, second) = (start(&runner), start(&runner));
-    assert_eq!(runner.reserve().unwrap_err(), StartError::Full);
-    assert_eq!(runner.live_runs(), 2);
+    let runs = runs(agent);
+    let (first, second) = (start(&runs), start(&runs));
+    assert!(matches!(runs.reserve(None).unwrap_err(), StartError::TooManyRuns));
+    assert_eq!(runs.live_runs(), 2);
     let mut events = first.into_events().boxed();
     events.next().await;
     events.next().await;
     assert!(!stopped.load(Ordering::SeqCst));
     drop(events);
     assert!(stopped.load(Ordering::SeqCst));
-    assert_eq!(runner.live_runs(), 1);
-    runner.reserve().unwrap();
+    assert_eq!(runs.live_runs(), 1);
+    runs.reserve(None).unwrap();
     drop(second);
 }
 
@@ -383,9 +391,8 @@ async fn a_run_that_an_agent_opens_is_open_already() {
 
 #[tokio::test]
 async fn the_run_that_spawned_this_one_is_named() {
-    let runner = runner(|_: RunAgentInput, _: RunContext| events([]));
+    let runs = runs(|_: RunAgentInput, _: RunContext| events([]));
     let mut input = RunAgentInput::new("t", "r", vec![]);
     input.parent_run_id = Some("p".into());
-    let run = runner.start(runner.reserve().unwrap(), runner.agent(None).unwrap(), input, None);
-    assert_eq!(play(run).await[0]["parentRunId"], "p");
+    assert_eq!(play(start_with(&runs, input)).await[0]["parentRunId"], "p");
 }

@@ -1,26 +1,21 @@
 //! Tool calls and their results.
 
 use super::{
-    Guard, Owner, Violation,
+    Guard,
+    entries::{Call, Implicit},
     items::agree,
-    known::{Known, Minted},
+    known::Known,
+    violation::{Owner, Violation},
 };
 use crate::{
     protocol::{
         Event, EventType, MessageId, Role, ToolCallId,
         event::{ToolCallArgs, ToolCallEnd, ToolCallResult, ToolCallStart},
     },
-    run::EventSink,
+    run::drive::EventSink,
 };
 
 const KIND: &str = "tool call";
-
-/// What the start of a call said, which a reopening has to repeat.
-pub(super) struct Call {
-    pub(super) name: String,
-    pub(super) parent: Option<MessageId>,
-    answered: bool,
-}
 
 impl Guard {
     pub(super) fn call_start(&mut self, event: &ToolCallStart, out: &mut impl EventSink) -> Result<(), Violation> {
@@ -28,10 +23,10 @@ impl Guard {
         let (id, tag) = (&event.tool_call_id, &event.subagent_run_id);
         let (parent, known) = self.call_parent(event);
         if let (Some(message), Some(known)) = (&parent, &known) {
-            agree(kind, "parent message", message, known.owner, tag)?;
+            agree(kind, "parent message", message, &known.owner, tag)?;
         }
         // A call is its message's owner's, as far as the client knows whose the message is.
-        let inherited = known.filter(|known| known.said).and_then(|known| known.owner.clone());
+        let inherited = known.filter(|known| known.attributed).and_then(|known| known.owner);
         let owner = tag.clone().or(inherited);
         match self.calls.check_start(kind, KIND, id, &owner)? {
             Some(closed) => {
@@ -76,8 +71,8 @@ impl Guard {
     fn mint_holder(&mut self, id: &ToolCallId, parent: Option<&MessageId>, owner: &Owner) {
         let holder = parent.cloned().unwrap_or_else(|| id.as_str().into());
         if self.known(&holder).is_none() {
-            let minted = Minted { role: Role::Assistant, owner: owner.clone(), name: None, by_call: true };
-            self.minted.insert(holder, minted);
+            let implicit = Implicit { role: Role::Assistant, owner: owner.clone(), name: None, by_call: true };
+            self.implicit.insert(holder, implicit);
         }
     }
 
@@ -98,8 +93,8 @@ impl Guard {
             let taken = format!("message id {message:?} already belongs to a message of role {}", known.role.as_str());
             return Err(Violation::new(kind, taken));
         }
-        let minted = Minted { role: Role::Tool, owner: owner.clone(), name: None, by_call: false };
-        self.minted.insert(message.clone(), minted);
+        let implicit = Implicit { role: Role::Tool, owner: owner.clone(), name: None, by_call: false };
+        self.implicit.insert(message.clone(), implicit);
         match self.calls.get_mut(&event.tool_call_id) {
             Some(call) => {
                 call.detail.answered = true;

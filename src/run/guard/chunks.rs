@@ -4,64 +4,22 @@
 //! only. An item that a chunk opened is closed by whatever can no longer continue it. Each owner, the
 //! parent agent or a subagent, has a lane of its own, with at most one such item in it.
 
-use super::{Guard, Owner, Violation, items::agree};
+use super::{
+    Guard,
+    entries::{ChunkKind, Chunked, Lane},
+    items::agree,
+    violation::{Owner, Violation},
+};
 use crate::{
     protocol::{
-        Event, EventType, MessageId, ToolCallId,
+        Event, EventType,
         event::{
-            BaseEvent, ReasoningMessageChunk, ReasoningMessageContent, ReasoningMessageEnd, ReasoningMessageStart,
-            TextMessageChunk, TextMessageContent, TextMessageEnd, TextMessageStart, ToolCallArgs, ToolCallChunk,
-            ToolCallEnd, ToolCallStart,
+            BaseEvent, ReasoningMessageChunk, ReasoningMessageContent, ReasoningMessageStart, TextMessageChunk,
+            TextMessageContent, TextMessageStart, ToolCallArgs, ToolCallChunk, ToolCallStart,
         },
     },
-    run::EventSink,
+    run::drive::EventSink,
 };
-
-/// What an owner is assembling from chunks.
-pub(super) struct Lane {
-    pub(super) owner: Owner,
-    item: Chunked,
-}
-
-#[derive(Clone)]
-enum Chunked {
-    Text(MessageId),
-    Call(ToolCallId),
-    Thought(MessageId),
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Text,
-    Call,
-    Thought,
-}
-
-impl Chunked {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Text(_) => Kind::Text,
-            Self::Call(_) => Kind::Call,
-            Self::Thought(_) => Kind::Thought,
-        }
-    }
-
-    fn id(&self) -> &str {
-        match self {
-            Self::Text(id) | Self::Thought(id) => id,
-            Self::Call(id) => id,
-        }
-    }
-
-    fn end(self, owner: Owner) -> Event {
-        let end: Event = match self {
-            Self::Text(id) => TextMessageEnd::new(id).into(),
-            Self::Call(id) => ToolCallEnd::new(id).into(),
-            Self::Thought(id) => ReasoningMessageEnd::new(id).into(),
-        };
-        end.attributed_to(owner)
-    }
-}
 
 /// What a chunk turned out to be.
 enum Found {
@@ -117,7 +75,7 @@ impl Guard {
     fn find_chunked(
         &mut self,
         event: EventType,
-        kind: Kind,
+        kind: ChunkKind,
         id: Option<&str>,
         tag: &Owner,
         out: &mut impl EventSink,
@@ -158,7 +116,8 @@ impl Guard {
 
     pub(super) fn text_chunk(&mut self, chunk: &TextMessageChunk, out: &mut impl EventSink) -> Result<(), Violation> {
         let kind = EventType::TextMessageChunk;
-        let found = self.find_chunked(kind, Kind::Text, chunk.message_id.as_deref(), &chunk.subagent_run_id, out)?;
+        let found =
+            self.find_chunked(kind, ChunkKind::Text, chunk.message_id.as_deref(), &chunk.subagent_run_id, out)?;
         let (id, owner, opened) = match found {
             Found::Continues(Chunked::Text(id), owner) => {
                 if let Some(open) = self.texts.get(&id) {
@@ -195,7 +154,8 @@ impl Guard {
 
     pub(super) fn call_chunk(&mut self, chunk: &ToolCallChunk, out: &mut impl EventSink) -> Result<(), Violation> {
         let kind = EventType::ToolCallChunk;
-        let found = self.find_chunked(kind, Kind::Call, chunk.tool_call_id.as_deref(), &chunk.subagent_run_id, out)?;
+        let found =
+            self.find_chunked(kind, ChunkKind::Call, chunk.tool_call_id.as_deref(), &chunk.subagent_run_id, out)?;
         let (id, owner, opened) = match found {
             Found::Continues(Chunked::Call(id), owner) => {
                 if let Some(open) = self.calls.get(&id) {
@@ -236,7 +196,8 @@ impl Guard {
         out: &mut impl EventSink,
     ) -> Result<(), Violation> {
         let kind = EventType::ReasoningMessageChunk;
-        let found = self.find_chunked(kind, Kind::Thought, chunk.message_id.as_deref(), &chunk.subagent_run_id, out)?;
+        let found =
+            self.find_chunked(kind, ChunkKind::Thought, chunk.message_id.as_deref(), &chunk.subagent_run_id, out)?;
         let (id, owner, opened) = match found {
             Found::Continues(Chunked::Thought(id), owner) => (id, owner, false),
             _ => {

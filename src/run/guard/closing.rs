@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::{Guard, Owner, Violation};
+use super::{
+    Guard,
+    violation::{Owner, Violation},
+};
 use crate::{
     protocol::{
         Event, EventType,
@@ -11,7 +14,7 @@ use crate::{
             SubagentOutcome, TextMessageEnd, ToolCallEnd,
         },
     },
-    run::EventSink,
+    run::drive::EventSink,
 };
 
 /// How the run ends, as far as it matters to the subagents that are still active.
@@ -87,7 +90,7 @@ impl Guard {
     pub(super) fn close_items(&mut self, of: Option<&Owner>, out: &mut impl EventSink) {
         self.lanes.retain(|lane| of.is_some_and(|owner| *owner != lane.owner));
         let mut emit = |event: Event, owner: Owner| out.emit(&event.attributed_to(owner));
-        for (id, owner) in self.thoughts.close_open(of) {
+        for (id, owner) in self.reasoning_messages.close_open(of) {
             emit(ReasoningMessageEnd::new(id).into(), owner);
         }
         for (id, owner) in self.spans.close_open(of) {

@@ -1,69 +1,36 @@
-//! What the conversation already had before this run. Ids are unique within a thread, so an event of this
-//! run must not take one for something else.
+//! Messages and tool calls from before this run. Ids are unique within a thread, so an event of this run must not take
+//! one for something else.
 
-use std::{cell::RefCell, collections::HashMap};
+use std::collections::HashMap;
 
-use super::Owner;
-use crate::protocol::{Message, MessageId, Role, ToolCallId};
+use super::violation::Owner;
+use crate::protocol::{Message, Messages, ToolCallId};
 
-/// How many look-ups go through the list before an index pays for itself.
-const SCANS: u32 = 16;
-
-/// The messages of earlier runs, and the tool calls of those and of snapshots.
+/// The conversation that a run starts from, and the tool calls that snapshots brought.
 #[derive(Default)]
 pub(super) struct History {
-    messages: Vec<Earlier>,
-    calls: HashMap<ToolCallId, Owner>,
-    index: RefCell<Index>,
-}
-
-/// A message of an earlier run.
-pub(super) struct Earlier {
-    id: MessageId,
-    pub(super) role: Role,
-    pub(super) owner: Owner,
-    pub(super) name: Option<Box<str>>,
-}
-
-#[derive(Default)]
-struct Index {
-    scans: u32,
-    positions: Option<HashMap<MessageId, usize>>,
+    messages: Messages,
+    restated_calls: HashMap<ToolCallId, Owner>,
 }
 
 impl History {
-    pub(super) fn of(messages: &[Message]) -> Self {
-        let mut history = Self { messages: Vec::with_capacity(messages.len()), ..Self::default() };
-        for message in messages {
-            let owner = message.subagent_run_id().cloned();
-            if let Message::Assistant(assistant) = message {
-                history.calls.extend(assistant.tool_calls().iter().map(|call| (call.id.clone(), owner.clone())));
-            }
-            let name = message.name().map(Box::from);
-            history.messages.push(Earlier { id: message.id().clone(), role: message.role(), owner, name });
-        }
-        history
+    pub(super) fn of(messages: &Messages) -> Self {
+        Self { messages: messages.clone(), restated_calls: HashMap::new() }
     }
 
-    pub(super) fn message(&self, id: &str) -> Option<&Earlier> {
-        let mut index = self.index.borrow_mut();
-        if index.positions.is_none() && index.scans < SCANS {
-            index.scans += 1;
-            return self.messages.iter().find(|message| *message.id == *id);
-        }
-        let positions = index.positions.get_or_insert_with(|| {
-            let of_ids = self.messages.iter().enumerate();
-            of_ids.map(|(position, message)| (message.id.clone(), position)).collect()
-        });
-        positions.get(id).map(|position| &self.messages[*position])
+    pub(super) fn message(&self, id: &str) -> Option<&Message> {
+        self.messages.position(id).map(|position| &self.messages[position])
     }
 
-    /// Whose an earlier call is, if there is one.
-    pub(super) fn call_owner(&self, id: &str) -> Option<&Owner> {
-        self.calls.get(id)
+    /// Returns the owner of an earlier call: `Some(None)` is the parent agent, `None` an unknown call.
+    pub(super) fn call_owner(&self, id: &str) -> Option<Owner> {
+        self.restated_calls.get(id).cloned().or_else(|| {
+            let position = self.messages.call_position(id)?;
+            Some(self.messages[position].subagent_run_id().cloned())
+        })
     }
 
     pub(super) fn set_call(&mut self, id: ToolCallId, owner: Owner) {
-        self.calls.insert(id, owner);
+        self.restated_calls.insert(id, owner);
     }
 }

@@ -4,7 +4,7 @@ use std::{borrow::Borrow, fmt, hash::Hash};
 
 use indexmap::IndexMap;
 
-use super::{Owner, Violation};
+use super::violation::{Owner, Violation};
 use crate::protocol::EventType;
 
 /// One kind of item, by id, in the order they were first opened. Closed ones are kept: an item may be
@@ -40,7 +40,7 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> Items<K, D> {
         self.items.get_index_mut(self.last).map(|(_, item)| item)
     }
 
-    /// Opens an item, or reopens a closed one; whoever owned it still does.
+    /// Opens an item, or reopens a closed one, which keeps its owner.
     pub(super) fn open(&mut self, id: &K, owner: &Owner, detail: impl FnOnce() -> D) {
         match self.get_mut(id) {
             Some(item) => item.open = true,
@@ -123,7 +123,7 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> Items<K, D> {
     }
 }
 
-/// An event that continues an item names the item's owner, or nobody.
+/// Checks that an event that continues an item names the item's owner or no owner.
 pub(super) fn agree(
     event: EventType,
     kind: &str,

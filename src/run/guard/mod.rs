@@ -17,61 +17,43 @@
 mod calls;
 mod chunks;
 mod closing;
+mod entries;
 mod history;
 mod items;
 mod known;
+mod patch;
 mod reasoning;
 mod state;
 mod subagents;
 mod texts;
+mod violation;
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-};
+use std::collections::{HashMap, HashSet};
 
 use indexmap::{IndexMap, IndexSet};
 
-use self::{calls::Call, chunks::Lane, history::History, items::Items, known::Minted, texts::Text};
-use super::EventSink;
+use self::{
+    entries::{Call, Implicit, Lane, Text},
+    history::History,
+    items::Items,
+    patch::check_patch,
+    violation::Owner,
+};
+use super::drive::EventSink;
 use crate::protocol::{Event, EventType, MessageId, RunAgentInput, SubagentRunId, ToolCallId, event::StepFinished};
 
 pub(super) use closing::Closing;
-
-/// Whose an item is: a subagent invocation's, or the parent agent's.
-type Owner = Option<SubagentRunId>;
-
-/// An event that no legal stream has at this point.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {problem}", .event.as_str())]
-pub struct Violation {
-    event: EventType,
-    problem: Cow<'static, str>,
-}
-
-impl Violation {
-    fn new(event: EventType, problem: impl Into<Cow<'static, str>>) -> Self {
-        Self { event, problem: problem.into() }
-    }
-
-    /// The type of the event that cannot be sent.
-    pub fn event(&self) -> EventType {
-        self.event
-    }
-}
+pub use violation::Violation;
 
 /// Lets only legal streams through. See the [module](self).
-///
-/// What each event of a text touches comes first.
 #[derive(Default)]
-#[repr(C)]
 pub struct Guard {
     lanes: Vec<Lane>,
     texts: Items<MessageId, Text>,
     calls: Items<ToolCallId, Call>,
     /// Reasoning spans and reasoning messages are two namespaces, but an id that names both has one owner.
     spans: Items<MessageId, ()>,
-    thoughts: Items<MessageId, ()>,
+    reasoning_messages: Items<MessageId, ()>,
     steps: IndexSet<(Owner, String)>,
     /// The invocations that were announced, and whether each is active.
     subagents: IndexMap<SubagentRunId, bool>,
@@ -80,7 +62,7 @@ pub struct Guard {
     activities: HashMap<MessageId, Owner>,
     /// Messages that exist without having been streamed: tool results, the messages that hold tool calls,
     /// and what a snapshot brought.
-    minted: HashMap<MessageId, Minted>,
+    implicit: HashMap<MessageId, Implicit>,
     /// Calls that were answered before they were made in this run.
     answered: HashSet<ToolCallId>,
     history: History,
@@ -141,7 +123,7 @@ impl Guard {
             Event::ActivitySnapshot(e) => self.activity_snapshot(e)?,
             Event::ActivityDelta(e) => self.activity_delta(e)?,
             Event::MessagesSnapshot(e) => self.messages_snapshot(e)?,
-            Event::StateDelta(e) => state::check_patch(EventType::StateDelta, &e.delta)?,
+            Event::StateDelta(e) => check_patch(EventType::StateDelta, &e.delta)?,
             Event::StateSnapshot(_) | Event::Raw(_) | Event::Custom(_) => true,
             Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_) => {
                 return Err(Violation::new(event.event_type(), "only the server sends it"));

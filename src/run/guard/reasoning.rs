@@ -1,6 +1,10 @@
 //! Reasoning spans and reasoning messages, and the artefacts that belong to them.
 
-use super::{Guard, Owner, Violation, items::agree};
+use super::{
+    Guard,
+    items::agree,
+    violation::{Owner, Violation},
+};
 use crate::{
     protocol::{
         Event, EventType, MessageId, Role,
@@ -9,7 +13,7 @@ use crate::{
             ReasoningMessageStart, ReasoningStart,
         },
     },
-    run::EventSink,
+    run::drive::EventSink,
 };
 
 const SPAN: &str = "reasoning span";
@@ -36,32 +40,37 @@ impl Guard {
     ) -> Result<(), Violation> {
         let kind = EventType::ReasoningMessageStart;
         let (id, owner) = (&event.message_id, &event.subagent_run_id);
-        if self.thoughts.check_start(kind, MESSAGE, id, owner)?.is_none() {
+        if self.reasoning_messages.check_start(kind, MESSAGE, id, owner)?.is_none() {
             self.claim(kind, id, Role::Reasoning, owner)?;
         }
         let owner = self.reasoning_owner(kind, id, owner)?;
-        self.thoughts.open(id, &owner, || ());
+        self.reasoning_messages.open(id, &owner, || ());
         out.emit(&Event::from(event.clone()).attributed_to(owner));
         Ok(())
     }
 
     pub(super) fn thought_content(&mut self, event: &ReasoningMessageContent) -> Result<bool, Violation> {
         let kind = EventType::ReasoningMessageContent;
-        self.thoughts.check_continues(kind, MESSAGE, &event.message_id, &event.subagent_run_id)?;
+        self.reasoning_messages.check_continues(kind, MESSAGE, &event.message_id, &event.subagent_run_id)?;
         Ok(!event.delta.is_empty() || !event.base.is_empty())
     }
 
     pub(super) fn thought_end(&mut self, event: &ReasoningMessageEnd) -> Result<bool, Violation> {
-        self.thoughts.close(EventType::ReasoningMessageEnd, MESSAGE, &event.message_id, &event.subagent_run_id)
+        self.reasoning_messages.close(
+            EventType::ReasoningMessageEnd,
+            MESSAGE,
+            &event.message_id,
+            &event.subagent_run_id,
+        )
     }
 
     /// A span and a message may share an id, and then they share an owner, the first one's. A start that
     /// leaves it out is sent with it: not every reader looks at the span.
     fn reasoning_owner(&self, event: EventType, id: &MessageId, tag: &Owner) -> Result<Owner, Violation> {
-        let span = self.spans.get(id).map(|span| &span.owner);
-        let message = || self.known(id).filter(|known| known.said && known.role == Role::Reasoning);
+        let span = self.spans.get(id).map(|span| span.owner.clone());
+        let message = || self.known(id).filter(|known| known.attributed && known.role == Role::Reasoning);
         match span.or_else(|| message().map(|known| known.owner)) {
-            Some(owner) => agree(event, MESSAGE, id, owner, tag).map(|()| owner.clone()),
+            Some(owner) => agree(event, MESSAGE, id, &owner, tag).map(|()| owner),
             None => Ok(tag.clone()),
         }
     }
@@ -70,15 +79,15 @@ impl Guard {
         let id = event.entity_id.as_str();
         let owner = match event.subtype {
             EncryptedValueSubtype::ToolCall => {
-                self.calls.get(id).map(|call| &call.owner).or_else(|| self.history.call_owner(id))
+                self.calls.get(id).map(|call| call.owner.clone()).or_else(|| self.history.call_owner(id))
             }
             EncryptedValueSubtype::Message => {
-                let span = || self.spans.get(id).map(|span| &span.owner);
+                let span = || self.spans.get(id).map(|span| span.owner.clone());
                 self.known(id).map(|known| known.owner).or_else(span)
             }
         };
         if let Some(owner) = owner {
-            agree(EventType::ReasoningEncryptedValue, "the artefact's owner", &id, owner, &event.subagent_run_id)?;
+            agree(EventType::ReasoningEncryptedValue, "the artefact's owner", &id, &owner, &event.subagent_run_id)?;
         }
         Ok(true)
     }

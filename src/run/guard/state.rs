@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::{Guard, Violation, items::agree, known::Minted};
+use super::{Guard, entries::Implicit, items::agree, patch::check_patch, violation::Violation};
 use crate::protocol::{
-    EventType, JsonPatch, Message, PatchOperation, Role,
+    EventType, Message, PatchOperation, Role,
     event::{ActivityDelta, ActivitySnapshot, MessagesSnapshot},
-    patch::is_pointer,
 };
 
 const ACTIVITY: &str = "activity";
@@ -19,8 +18,8 @@ impl Guard {
             Some(known) if known.role == Role::Activity => {
                 // Only a replacing snapshot gives the activity to another owner.
                 if event.replace == Some(false) {
-                    agree(kind, ACTIVITY, id, known.owner, tag)?;
-                    known.owner.clone()
+                    agree(kind, ACTIVITY, id, &known.owner, tag)?;
+                    known.owner
                 } else {
                     tag.clone()
                 }
@@ -38,7 +37,7 @@ impl Guard {
         let kind = EventType::ActivityDelta;
         let id = &event.message_id;
         match self.known(id).filter(|known| known.role == Role::Activity) {
-            Some(known) => agree(kind, ACTIVITY, id, known.owner, &event.subagent_run_id)?,
+            Some(known) => agree(kind, ACTIVITY, id, &known.owner, &event.subagent_run_id)?,
             None => return Err(Violation::new(kind, format!("activity {id:?} has no snapshot that it could amend"))),
         }
         check_patch(kind, &event.patch)?;
@@ -77,7 +76,7 @@ impl Guard {
             }
             if self.known(id).is_some_and(|known| known.role != role) {
                 self.texts.forget(id);
-                self.thoughts.forget(id);
+                self.reasoning_messages.forget(id);
                 self.activities.remove(id);
             }
             if role == Role::Activity {
@@ -85,10 +84,10 @@ impl Guard {
             } else if let Some(text) = self.texts.get_mut(id) {
                 text.owner = owner;
                 text.detail.name = name;
-            } else if let Some(thought) = self.thoughts.get_mut(id) {
+            } else if let Some(thought) = self.reasoning_messages.get_mut(id) {
                 thought.owner = owner;
             } else {
-                self.minted.insert(id.clone(), Minted { role, owner, name, by_call: false });
+                self.implicit.insert(id.clone(), Implicit { role, owner, name, by_call: false });
             }
         }
         Ok(true)
@@ -102,7 +101,7 @@ impl Guard {
             if !ids.insert(id) {
                 return refuse(format!("message {id:?} is in it twice"));
             }
-            let open = self.texts.is_open(id) || self.thoughts.is_open(id);
+            let open = self.texts.is_open(id) || self.reasoning_messages.is_open(id);
             if open && self.known(id).is_some_and(|known| known.role != message.role()) {
                 return refuse(format!("message {id:?} is open, and has another role in it"));
             }
@@ -114,21 +113,4 @@ impl Guard {
         }
         Ok(())
     }
-}
-
-/// Whether every pointer of a patch is one, and nothing is moved into itself, of which clients make a value
-/// without an end. Whether the patch applies is for the client to see.
-pub(super) fn check_patch(event: EventType, patch: &JsonPatch) -> Result<bool, Violation> {
-    for operation in patch {
-        let (path, from) = operation.pointers();
-        if let Some(text) = [Some(path), from].into_iter().flatten().find(|text| !is_pointer(text)) {
-            return Err(Violation::new(event, format!("{text:?} is not a JSON Pointer")));
-        }
-        if let PatchOperation::Move { from, path } = operation
-            && path.strip_prefix(from.as_str()).is_some_and(|rest| rest.starts_with('/'))
-        {
-            return Err(Violation::new(event, format!("{from:?} is moved into itself, to {path:?}")));
-        }
-    }
-    Ok(true)
 }

@@ -1,9 +1,9 @@
 //! Subagent invocations: announced before they act, ended once, never used again.
 
-use super::{Guard, Violation};
+use super::{Guard, violation::Violation};
 use crate::{
     protocol::{EventType, SubagentRunId, event::SubagentStarted},
-    run::EventSink,
+    run::drive::EventSink,
 };
 
 impl Guard {

@@ -395,7 +395,7 @@ fn ids_of_earlier_messages_and_calls_are_not_taken_for_others() {
 
 #[test]
 fn history_is_found_also_when_it_is_long_and_often_asked() {
-    let messages = (0..100).map(|n| Message::user(format!("u{n}"), "x")).collect();
+    let messages: Vec<_> = (0..100).map(|n| Message::user(format!("u{n}"), "x")).collect();
     let mut guard = Guard::new(&RunAgentInput::new("t", "r", messages));
     for n in 0..100 {
         assert_eq!(guard.known(&format!("u{n}")).unwrap().role, crate::protocol::Role::User);

@@ -1,18 +1,12 @@
-//! Text messages: opened once, continued while open, by whoever opened them.
+//! Text messages: opened once, and continued by their owner while they are open.
 
-use super::{Guard, Violation};
+use super::{Guard, entries::Text, violation::Violation};
 use crate::protocol::{
     EventType,
-    event::{TextMessageContent, TextMessageEnd, TextMessageRole, TextMessageStart},
+    event::{TextMessageContent, TextMessageEnd, TextMessageStart},
 };
 
 const KIND: &str = "message";
-
-/// What the start of a message said, which a reopening has to repeat.
-pub(super) struct Text {
-    pub(super) role: TextMessageRole,
-    pub(super) name: Option<String>,
-}
 
 impl Guard {
     pub(super) fn text_start(&mut self, event: &TextMessageStart) -> Result<bool, Violation> {

@@ -2,32 +2,36 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
 };
 
 use futures::task::AtomicWaker;
 use tokio::sync::Notify;
 
-use super::tail::Chunk;
+use super::chunk::Chunk;
 use crate::{
     protocol::Event,
-    run::{EventSink, control::Stop},
+    run::{control::Stop, drive::EventSink},
     store::{Append, Lease},
 };
 
 /// How many bytes may wait to be written before the agent has to wait.
-const MAX_PENDING: usize = 256 * 1024;
-/// How many bytes of the newest events are kept for those who follow closely.
-const RECENT: usize = 64 * 1024;
+const MAX_PENDING_BYTES: usize = 256 * 1024;
+/// How many bytes of the newest events are kept for followers.
+const MAX_RECENT_BYTES: usize = 64 * 1024;
 
 /// Events on their way to the store, and the newest that are there.
 #[derive(Debug)]
 pub(in crate::run) struct LiveLog {
     lease: Lease,
     max_bytes: u64,
+    is_delivered: AtomicBool,
     state: Mutex<State>,
-    /// Wakes the run's task, when there is room again or everything is written.
+    /// Wakes the run's task when there is room again or everything is written.
     producer: AtomicWaker,
     /// Wakes followers.
     changed: Notify,
@@ -45,19 +49,19 @@ struct State {
     written: u64,
     /// All bytes that ever came in.
     bytes: u64,
-    end: Option<End>,
+    end: Option<LogEnd>,
 }
 
 /// Why nothing more comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::run) enum End {
+pub(in crate::run) enum LogEnd {
     /// The run has ended, and all of it is in the store.
     Complete,
-    /// Somebody else writes this log now, or nobody can.
+    /// Another process writes this log now, or the store does not take it.
     Lost,
 }
 
-/// What a follower finds here.
+/// What follows an event in a live log.
 #[derive(Debug)]
 pub(super) enum Newest {
     Chunk(Chunk),
@@ -65,20 +69,30 @@ pub(super) enum Newest {
     Older,
     /// There is nothing new yet.
     None,
-    End(End),
+    End(LogEnd),
 }
 
 impl LiveLog {
     pub(in crate::run) fn new(lease: Lease, max_bytes: u64) -> Self {
         let (state, producer, changed) = (Mutex::default(), AtomicWaker::new(), Notify::new());
-        Self { lease, max_bytes, state, producer, changed }
+        let is_delivered = AtomicBool::new(false);
+        Self { lease, max_bytes, is_delivered, state, producer, changed }
+    }
+
+    pub(super) fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// Notes that a client was sent the run to its end. Returns whether that was known.
+    pub(super) fn set_delivered(&self) -> bool {
+        self.is_delivered.swap(true, Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is room for more events. Answers why there never will be, if so.
+    /// Waits until there is room for more events. Returns why there never will be, if so.
     pub(in crate::run) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Option<Stop>> {
         let state = self.lock();
         if state.end.is_some() {
@@ -87,7 +101,7 @@ impl LiveLog {
         if state.bytes > self.max_bytes {
             return Poll::Ready(Some(Stop::TooLong));
         }
-        if state.pending_bytes < MAX_PENDING {
+        if state.pending_bytes < MAX_PENDING_BYTES {
             return Poll::Ready(None);
         }
         // Under the lock, which the writer takes before it wakes.
@@ -95,26 +109,26 @@ impl LiveLog {
         Poll::Pending
     }
 
-    /// Waits until every event is in the store. `false` when it never will be.
+    /// Waits until every event is in the store. Returns `false` when that is never going to happen.
     pub(in crate::run) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<bool> {
         self.producer.register(cx.waker());
         let state = self.lock();
         match state.end {
-            Some(end) => Poll::Ready(end == End::Complete),
+            Some(end) => Poll::Ready(end == LogEnd::Complete),
             None if state.pending.is_empty() && state.in_flight == 0 => Poll::Ready(true),
             None => Poll::Pending,
         }
     }
 
-    /// Whether there is something to write.
+    /// Returns whether there is something to write.
     pub(in crate::run) fn has_pending(&self) -> bool {
         !self.lock().pending.is_empty()
     }
 
-    /// The last events, to be written together with how the run ended.
-    pub(in crate::run) fn last(&self, events: &[Event]) -> Append {
+    /// The terminal event, to be written together with how the run ended.
+    pub(in crate::run) fn last(&self, terminal: &Event) -> Append {
         let first = self.lock().written + 1;
-        Append { lease: self.lease.clone(), first, events: events.iter().map(line).collect() }
+        Append { lease: self.lease.clone(), first, events: vec![line(terminal)] }
     }
 
     /// Takes what has gathered, to be written.
@@ -137,7 +151,7 @@ impl LiveLog {
         state.written = chunk.last();
         state.recent_bytes += chunk.bytes();
         state.recent.push_back(chunk);
-        while state.recent_bytes > RECENT && state.recent.len() > 1 {
+        while state.recent_bytes > MAX_RECENT_BYTES && state.recent.len() > 1 {
             state.recent_bytes -= state.recent.pop_front().map_or(0, |oldest| oldest.bytes());
         }
         drop(state);
@@ -146,13 +160,13 @@ impl LiveLog {
     }
 
     /// Nothing more comes.
-    pub(in crate::run) fn end(&self, end: End) {
+    pub(in crate::run) fn end(&self, end: LogEnd) {
         self.lock().end.get_or_insert(end);
         self.producer.wake();
         self.changed.notify_waiters();
     }
 
-    /// What follows the event with number `after`.
+    /// Returns what follows the event with number `after`.
     pub(super) fn newest(&self, after: u64) -> Newest {
         let state = self.lock();
         if after >= state.written {

@@ -1,7 +1,7 @@
 //! Writes the logs of all runs of this process, many at a time.
 //!
-//! A transaction costs about the same for one run's events as for those of a hundred runs. So what comes within
-//! [`INTERVAL`] of the last write is written together; after a pause, at once.
+//! A transaction costs about the same for the events of one run as for those of a hundred. So events that come within
+//! [`WRITE_INTERVAL`] of the last write are written together; after a pause, at once.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -13,21 +13,21 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::live::{End, LiveLog};
+use super::live::{LiveLog, LogEnd};
 use crate::store::{Append, Store, StoreError};
 
 /// The time between two writes.
-const INTERVAL: Duration = Duration::from_millis(40);
+const WRITE_INTERVAL: Duration = Duration::from_millis(40);
 /// The time between two attempts to reach a store that does not answer.
-const RETRY: Duration = Duration::from_millis(250);
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
-pub(in crate::run) struct Writer {
+pub(in crate::run) struct LogWriter {
     waiting: Mutex<Vec<Arc<LiveLog>>>,
     wake: Notify,
 }
 
-impl Writer {
+impl LogWriter {
     /// Has a log written soon. Called again while the log waits, it may be listed twice, which does no harm.
     pub(in crate::run) fn schedule(&self, log: &Arc<LiveLog>) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(log.clone());
@@ -39,7 +39,7 @@ impl Writer {
         let mut last = Instant::now();
         loop {
             self.wake.notified().await;
-            sleep_until(last + INTERVAL).await;
+            sleep_until(last + WRITE_INTERVAL).await;
             last = Instant::now();
             let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
             let (logs, batches): (Vec<_>, Vec<_>) =
@@ -57,7 +57,7 @@ async fn write(store: &dyn Store, logs: Vec<Arc<LiveLog>>, batches: Vec<Append>)
             Ok(written) => break written,
             Err(error) if error.is_transient() => {
                 tracing::warn!(error = ?error, runs = logs.len(), "the logs of runs cannot be written; trying again");
-                sleep(RETRY).await;
+                sleep(RETRY_PAUSE).await;
             }
             Err(error) => {
                 tracing::error!(error = ?error, runs = logs.len(), "the logs of runs cannot be written");
@@ -66,11 +66,11 @@ async fn write(store: &dyn Store, logs: Vec<Arc<LiveLog>>, batches: Vec<Append>)
         }
     };
     for ((log, batch), written) in logs.into_iter().zip(batches).zip(written) {
-        if written { log.written(batch) } else { log.end(End::Lost) }
+        if written { log.written(batch) } else { log.end(LogEnd::Lost) }
     }
 }
 
-/// So that one batch that the store cannot take costs no other run its log.
+/// Writes each batch alone, so that one that the store rejects costs no other run its log.
 async fn write_one_by_one(store: &dyn Store, batches: &[Append]) -> Vec<bool> {
     let mut written = Vec::with_capacity(batches.len());
     for batch in batches {

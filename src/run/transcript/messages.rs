@@ -2,23 +2,36 @@
 
 use super::{Transcript, merge};
 use crate::protocol::{
-    AssistantMessage, DeveloperMessage, JsonObject, Message, MessageId, ReasoningMessage, SystemMessage, ToolCall,
-    ToolCallId, ToolMessage, UserMessage,
+    AssistantMessage, DeveloperMessage, JsonObject, Message, MessageContent, MessageId, ReasoningMessage,
+    SystemMessage, ToolCall, ToolCallId, ToolMessage, UserMessage,
     event::{ReasoningMessageStart, TextMessageRole, TextMessageStart, ToolCallResult, ToolCallStart},
 };
 
 impl Transcript {
-    /// A start under a known id continues that message; only an activity has no text to continue.
+    /// Opens a message. A start under a known id continues that message; only an activity has no text to continue.
     pub(super) fn start_text(&mut self, event: &TextMessageStart, metadata: Option<&JsonObject>) {
         if self.position(&event.message_id).is_none() {
-            self.messages.push(empty_text(event));
+            self.new.push(empty_text(event));
         }
         self.annotate(&event.message_id, metadata);
     }
 
+    /// Appends to a message's text. Content that is a list of parts gives way to the text.
+    pub(super) fn append(&mut self, id: &MessageId, delta: &str, metadata: Option<&JsonObject>) {
+        let Some(message) = self.message_mut(id) else { return };
+        if let Message::User(UserMessage { content, .. }) | Message::Tool(ToolMessage { content, .. }) = message
+            && matches!(content, MessageContent::Parts(_))
+        {
+            *content = String::new().into();
+        }
+        let Some(text) = text_mut(message) else { return };
+        text.push_str(delta);
+        merge(message.metadata_mut(), metadata);
+    }
+
     pub(super) fn start_reasoning(&mut self, event: &ReasoningMessageStart, metadata: Option<&JsonObject>) {
         if self.position(&event.message_id).is_none() {
-            self.messages.push(Message::Reasoning(ReasoningMessage {
+            self.new.push(Message::Reasoning(ReasoningMessage {
                 id: event.message_id.clone(),
                 content: String::new(),
                 encrypted_value: None,
@@ -30,6 +43,10 @@ impl Transcript {
     }
 
     pub(super) fn annotate(&mut self, id: &MessageId, metadata: Option<&JsonObject>) {
+        // Without metadata there is nothing to change, and a kept message is not copied.
+        if metadata.is_none() {
+            return;
+        }
         match self.message_mut(id) {
             None | Some(Message::Activity(_)) => {}
             Some(message) => merge(message.metadata_mut(), metadata),
@@ -43,20 +60,28 @@ impl Transcript {
             merge(&mut call.metadata, metadata);
             return;
         }
-        let index = self.holder(event);
-        let Some(Message::Assistant(holder)) = self.messages.get_mut(index) else { return };
+        let position = self.call_holder(event);
+        let Some(Message::Assistant(holder)) = self.get_mut(position) else { return };
         let mut call = ToolCall::new(event.tool_call_id.clone(), event.tool_call_name.clone(), "");
         merge(&mut call.metadata, metadata);
         holder.tool_calls.get_or_insert_default().push(call);
     }
 
-    /// Where the assistant message is that a call belongs to; it is made if there is none: under the
+    pub(super) fn annotate_call(&mut self, id: &ToolCallId, metadata: Option<&JsonObject>) {
+        if metadata.is_some()
+            && let Some(call) = self.call_mut(id)
+        {
+            merge(&mut call.metadata, metadata);
+        }
+    }
+
+    /// Returns the position of the assistant message that a call belongs to. If there is none it is made: under the
     /// parent's id, or under the call's when there is no parent or the parent is not an assistant's message.
-    fn holder(&mut self, event: &ToolCallStart) -> usize {
+    fn call_holder(&mut self, event: &ToolCallStart) -> usize {
         let own = || MessageId::from(event.tool_call_id.as_str());
         let id = match event.parent_message_id.as_ref().filter(|id| !id.is_empty()) {
             Some(parent) => match self.position(parent) {
-                Some(index) if matches!(self.messages[index], Message::Assistant(_)) => return index,
+                Some(position) if matches!(self.get(position), Some(Message::Assistant(_))) => return position,
                 Some(_) => own(),
                 None => parent.clone(),
             },
@@ -66,20 +91,27 @@ impl Transcript {
         let mut holder = AssistantMessage::new(id);
         holder.tool_calls = Some(Vec::new());
         holder.subagent_run_id = event.subagent_run_id.clone().filter(|_| is_new);
-        self.messages.push(Message::Assistant(holder));
-        self.messages.len() - 1
+        self.new.push(Message::Assistant(holder));
+        self.len() - 1
     }
 
-    /// The call of an id, in the first message that has it.
+    /// The position of the first message that made a call.
+    fn call_position(&self, id: &ToolCallId) -> Option<usize> {
+        let makes = |message: &Message| message.tool_calls().iter().any(|call| call.id == *id);
+        let new = || self.new.iter().position(makes).map(|position| self.kept + position);
+        self.base.call_position(id).filter(|position| *position < self.kept).or_else(new)
+    }
+
     pub(super) fn call_mut(&mut self, id: &ToolCallId) -> Option<&mut ToolCall> {
-        self.messages.iter_mut().find_map(|message| match message {
+        let position = self.call_position(id)?;
+        match self.get_mut(position)? {
             Message::Assistant(assistant) => assistant.tool_calls.as_mut()?.iter_mut().find(|call| call.id == *id),
             _ => None,
-        })
+        }
     }
 
-    /// A result follows the message that made the call, behind results that are already there, because
-    /// models insist on it; without such a message it comes last.
+    /// Adds a result. It follows the message that made the call, behind results that are already there, because models
+    /// insist on it; without such a message it comes last.
     pub(super) fn insert_result(&mut self, event: &ToolCallResult, metadata: Option<&JsonObject>) {
         let mut result = ToolMessage {
             id: event.message_id.clone(),
@@ -91,18 +123,11 @@ impl Transcript {
             subagent_run_id: event.subagent_run_id.clone(),
         };
         merge(&mut result.metadata, metadata);
-        let holds = |message: &Message| match message {
-            Message::Assistant(assistant) => assistant.tool_calls().iter().any(|call| call.id == event.tool_call_id),
-            _ => false,
-        };
-        let index = match self.messages.iter().position(holds) {
-            None => self.messages.len(),
-            Some(holder) => {
-                let behind = &self.messages[holder + 1..];
-                holder + 1 + behind.iter().take_while(|message| matches!(message, Message::Tool(_))).count()
-            }
-        };
-        self.messages.insert(index, Message::Tool(result));
+        let mut position = self.call_position(&event.tool_call_id).map_or(self.len(), |holder| holder + 1);
+        while matches!(self.get(position), Some(Message::Tool(_))) {
+            position += 1;
+        }
+        self.insert(position, Message::Tool(result));
     }
 }
 
@@ -124,5 +149,20 @@ fn empty_text(event: &TextMessageStart) -> Message {
             let assistant = AssistantMessage { content: Some(content), name, ..AssistantMessage::new(id) };
             Message::Assistant(AssistantMessage { subagent_run_id, ..assistant })
         }
+    }
+}
+
+/// The text that a message consists of; an activity has none.
+fn text_mut(message: &mut Message) -> Option<&mut String> {
+    match message {
+        Message::Developer(m) => Some(&mut m.content),
+        Message::System(m) => Some(&mut m.content),
+        Message::Reasoning(m) => Some(&mut m.content),
+        Message::Assistant(m) => Some(m.content.get_or_insert_default()),
+        Message::User(UserMessage { content, .. }) | Message::Tool(ToolMessage { content, .. }) => match content {
+            MessageContent::Text(text) => Some(text),
+            MessageContent::Parts(_) => None,
+        },
+        Message::Activity(_) => None,
     }
 }

@@ -1,19 +1,22 @@
 //! Messages and state, as a client holds them after the events of a run.
 //!
-//! The reference is `@ag-ui/client` 1.0.0: what it does with an event, this does, also where the
-//! specification leaves the consumer a choice. A test plays the same streams to both. The events have
-//! passed the [`Guard`](super::Guard), so there are no chunks among them.
+//! The reference is `@ag-ui/client` 1.0.0: what it does with an event, this does, also where the specification leaves
+//! the consumer a choice. A test plays the same streams to both. The events have passed the
+//! [`Guard`](super::Guard), so there are no chunks among them.
+//!
+//! The messages that the run starts from are shared and mostly stay as they are; what the run adds is kept apart, so
+//! that a run on a long conversation costs no more than one on a short one, and only what is new is stored.
 
 mod messages;
 mod snapshot;
-mod tail;
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use self::tail::Tail;
-use super::EventSink;
+use super::drive::EventSink;
 use crate::protocol::{
-    Event, JsonObject, Message, MessageId, Metadata, RunAgentInput,
+    Event, JsonObject, Message, MessageId, Messages, Metadata, RunAgentInput,
     event::{EncryptedValueSubtype, ReasoningEncryptedValue},
     patch,
 };
@@ -33,19 +36,40 @@ use crate::protocol::{
 /// assert_eq!(transcript.messages().len(), 2);
 /// ```
 #[derive(Debug, Clone)]
-#[repr(C)]
 pub struct Transcript {
-    tail: Tail,
-    messages: Vec<Message>,
-    /// Where the last message was found. A stream mostly continues what it has just continued.
+    /// The messages that the run starts from.
+    base: Messages,
+    /// How many of them are still there, from the first on.
+    kept: usize,
+    /// Which of those have changed, by position.
+    changed: BTreeSet<usize>,
+    /// The messages after the kept ones.
+    new: Vec<Message>,
+    /// Where a message was found last. A stream mostly continues what it has just continued.
     last: usize,
     state: Value,
+    state_changed: bool,
+}
+
+/// What a run has made of the conversation that it started from.
+#[derive(Debug)]
+pub(super) struct Changes {
+    /// How many messages of the conversation are still there, from the first on.
+    pub(super) kept: usize,
+    /// Those of them that have changed, by position.
+    pub(super) updated: Vec<(usize, Message)>,
+    /// The messages after the kept ones.
+    pub(super) new: Vec<Message>,
+    /// The state, if the run has changed it.
+    pub(super) state: Option<Value>,
 }
 
 impl Transcript {
     /// A conversation as it stands.
-    pub fn new(messages: Vec<Message>, state: Value) -> Self {
-        Self { messages, last: 0, state, tail: Tail::default() }
+    pub fn new(messages: impl Into<Messages>, state: Value) -> Self {
+        let base = messages.into();
+        let (kept, changed, new) = (base.len(), BTreeSet::new(), Vec::new());
+        Self { base, kept, changed, new, last: 0, state, state_changed: false }
     }
 
     /// The conversation that a run starts from.
@@ -54,9 +78,11 @@ impl Transcript {
     }
 
     /// The messages, in order.
-    pub fn messages(&mut self) -> &[Message] {
-        self.settle();
-        &self.messages
+    pub fn messages(&self) -> Messages {
+        if self.new.is_empty() && self.kept == self.base.len() {
+            return self.base.clone();
+        }
+        self.base[..self.kept].iter().chain(&self.new).cloned().collect()
     }
 
     /// The shared state.
@@ -64,14 +90,15 @@ impl Transcript {
         &self.state
     }
 
-    /// Takes the conversation apart.
-    pub fn into_parts(mut self) -> (Vec<Message>, Value) {
-        self.settle();
-        (self.messages, self.state)
+    /// Returns what the run has changed.
+    pub(super) fn into_changes(self) -> Changes {
+        let Self { base, kept, changed, new, state, state_changed, .. } = self;
+        let updated = changed.into_iter().filter(|position| *position < kept);
+        let updated = updated.map(|position| (position, base[position].clone())).collect();
+        Changes { kept, updated, new, state: state_changed.then_some(state) }
     }
 
-    /// Applies an event. One that cannot be applied (a patch whose path does not exist, say) leaves
-    /// everything as it was.
+    /// Applies an event. One that cannot be applied, such as a patch whose path does not exist, changes nothing.
     pub fn apply(&mut self, event: &Event) {
         // Nearly all events are these.
         if let Event::TextMessageContent(e) = event {
@@ -81,12 +108,8 @@ impl Transcript {
         }
     }
 
-    #[inline(never)]
     fn apply_other(&mut self, event: &Event) {
         let metadata = event.base().metadata();
-        if !matches!(event, Event::ReasoningMessageContent(_)) {
-            self.settle();
-        }
         match event {
             Event::TextMessageStart(e) => self.start_text(e, metadata),
             Event::TextMessageEnd(e) => self.annotate(&e.message_id, metadata),
@@ -100,30 +123,28 @@ impl Transcript {
                     merge(&mut call.metadata, metadata);
                 }
             }
-            Event::ToolCallEnd(e) => {
-                if let Some(call) = self.call_mut(&e.tool_call_id) {
-                    merge(&mut call.metadata, metadata);
-                }
-            }
+            Event::ToolCallEnd(e) => self.annotate_call(&e.tool_call_id, metadata),
             Event::ToolCallResult(e) => self.insert_result(e, metadata),
             Event::ReasoningEncryptedValue(e) => self.keep_encrypted_value(e),
-            Event::StateSnapshot(e) => self.state = e.snapshot.clone(),
-            Event::StateDelta(e) => {
-                if let Err(error) = patch::apply(&mut self.state, &e.delta) {
-                    tracing::warn!(%error, "a state delta does not apply and was skipped");
-                }
+            Event::StateSnapshot(e) => {
+                self.state = e.snapshot.clone();
+                self.state_changed = true;
             }
+            Event::StateDelta(e) => match patch::apply(&mut self.state, &e.delta) {
+                Ok(_) => self.state_changed = true,
+                Err(error) => tracing::warn!(%error, "a state delta does not apply and was skipped"),
+            },
             Event::MessagesSnapshot(e) => self.reconcile(e),
             Event::ActivitySnapshot(e) => self.set_activity(e, metadata),
             Event::ActivityDelta(e) => self.amend_activity(e, metadata),
             Event::RunStarted(e) => {
                 for message in e.input.iter().flat_map(|input| &input.messages) {
                     if self.position(message.id()).is_none() {
-                        self.messages.push(message.clone());
+                        self.new.push(message.clone());
                     }
                 }
             }
-            // The others build nothing that lasts, but for the text, which was taken above.
+            // The others leave nothing that lasts.
             _ => {}
         }
     }
@@ -143,16 +164,49 @@ impl Transcript {
         }
     }
 
+    /// The number of messages.
+    fn len(&self) -> usize {
+        self.kept + self.new.len()
+    }
+
+    fn get(&self, position: usize) -> Option<&Message> {
+        match position.checked_sub(self.kept) {
+            None => self.base.get(position),
+            Some(position) => self.new.get(position),
+        }
+    }
+
+    /// A message, to be changed. A kept one is copied with its list.
+    fn get_mut(&mut self, position: usize) -> Option<&mut Message> {
+        match position.checked_sub(self.kept) {
+            None => {
+                self.changed.insert(position);
+                self.base.to_mut().get_mut(position)
+            }
+            Some(position) => self.new.get_mut(position),
+        }
+    }
+
+    /// Inserts a message. Kept ones behind it become new ones.
+    fn insert(&mut self, position: usize, message: Message) {
+        if position < self.kept {
+            self.new.splice(..0, self.base[position..self.kept].iter().cloned());
+            self.kept = position;
+        }
+        self.new.insert(position - self.kept, message);
+    }
+
     fn position(&mut self, id: &MessageId) -> Option<usize> {
-        if self.messages.get(self.last).is_none_or(|message| !message.id().is(id)) {
-            self.last = self.messages.iter().position(|message| message.id() == id)?;
+        if self.get(self.last).is_none_or(|message| !message.id().is(id)) {
+            let new = self.new.iter().position(|message| message.id() == id).map(|position| self.kept + position);
+            self.last = self.base.position(id).filter(|position| *position < self.kept).or(new)?;
         }
         Some(self.last)
     }
 
     fn message_mut(&mut self, id: &MessageId) -> Option<&mut Message> {
-        let index = self.position(id)?;
-        self.messages.get_mut(index)
+        let position = self.position(id)?;
+        self.get_mut(position)
     }
 }
 
@@ -168,3 +222,6 @@ fn merge(target: &mut Option<Metadata>, metadata: Option<&JsonObject>) {
         target.get_or_insert_default().extend(metadata.iter().map(|(key, value)| (key.clone(), value.clone())));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,16 +40,26 @@ impl Transcript {
             Message::Reasoning(_) => !has_reasoning,
             _ => false,
         };
-        self.messages.retain_mut(|message| match snapshot.get(message.id()) {
+        let mut messages = self.messages().into_vec();
+        messages.retain_mut(|message| match snapshot.get(message.id()) {
             Some(restated) => {
                 message.clone_from(restated);
                 true
             }
             None => keeps(message),
         });
-        let known: HashSet<MessageId> = self.messages.iter().map(|message| message.id().clone()).collect();
-        self.messages.extend(event.messages.iter().filter(|message| !known.contains(message.id())).cloned());
+        let known: HashSet<MessageId> = messages.iter().map(|message| message.id().clone()).collect();
+        messages.extend(event.messages.iter().filter(|message| !known.contains(message.id())).cloned());
+        let same_place = |(one, other): &(&Message, &Message)| one.id() == other.id();
+        self.kept = self.base[..self.kept].iter().zip(&messages).take_while(same_place).count();
+        self.new = messages.split_off(self.kept);
         self.last = 0;
+        for (position, message) in messages.into_iter().enumerate() {
+            if self.base[position] != message {
+                self.base.to_mut()[position] = message;
+                self.changed.insert(position);
+            }
+        }
     }
 
     pub(super) fn set_activity(&mut self, event: &ActivitySnapshot, metadata: Option<&JsonObject>) {
@@ -64,7 +74,7 @@ impl Transcript {
         match self.message_mut(&event.message_id) {
             None => {
                 merge(&mut activity.metadata, metadata);
-                self.messages.push(Message::Activity(activity));
+                self.new.push(Message::Activity(activity));
             }
             Some(Message::Activity(known)) => {
                 if replace {

@@ -3,171 +3,142 @@
 use std::collections::HashSet;
 
 use agui_server::{
-    protocol::TokenUsage,
-    store::{Begin, Lease, NewRun, RunEnd, RunFailure, RunRecord, RunStatus, ThreadContent},
+    protocol::{Interrupt, TokenUsage},
+    store::{Begin, RunEnd, RunFailure, RunStatus},
 };
 use futures::future::join_all;
+use serde_json::json;
 
 use crate::backends::{
-    NOW, Shared, UNTIL, at, batch, begun, elsewhere, ended_at, events, is_lost, lease, log, new_run, said,
+    NOW, Shared, TestEnd, UNTIL, assistant, batch, branch, end_at, events, finish, is_lost, lease, log, record, run,
+    thread, user, wrong_leases,
 };
 
-pub(crate) async fn it_ends_everything_at_once(store: Shared) {
-    let lease = lease(&store, "t", "r").await;
+pub(crate) async fn an_end_is_stored_whole(store: Shared) {
+    let lease = run("t", "r").with([user("u")]).begun(&store).await;
     assert_eq!(store.append(&[batch(&lease, 1, 3)]).await.unwrap(), [true]);
-    let end = RunEnd { events: 5, ..ended_at(NOW + 7) };
-    store.finish(&lease, Some(&said("bye")), Some(&batch(&lease, 4, 2)), &end).await.unwrap();
-    let thread = store.thread(&"t".into()).await.unwrap().unwrap();
-    assert_eq!((thread.active_run, thread.content, thread.updated_at), (None, said("bye"), NOW + 7));
-    let read = store.events(&"t".into(), &"r".into(), 0, usize::MAX).await.unwrap().unwrap();
-    assert_eq!(read.events, events(1, 5));
-    assert_eq!((read.run.status, read.run.ended_at, read.run.events), (RunStatus::Finished, Some(NOW + 7), 5));
-    assert!(store.renew("here", UNTIL).await.unwrap().is_empty());
+    let end = TestEnd {
+        state: Some(json!({ "left": true })),
+        interrupts: vec![Interrupt::new("x")],
+        ..end_at(NOW + 7).with([assistant("a1"), assistant("a2")]).last(batch(&lease, 4, 2))
+    };
+    assert!(end.finish(&store, &lease, 1).await.unwrap());
+    let view = thread(&store, "t").await;
+    assert_eq!((&*branch(&view), view.thread.head, view.thread.messages), ("u a1 a2", 3, 3));
+    assert!(!view.thread.is_running && view.thread.updated_at == NOW + 7);
+    assert_eq!(view.thread.state.unwrap().1, json!({ "left": true }));
+    assert_eq!(view.thread.interrupts, end.interrupts);
+    let page = store.events(lease.run, 0, usize::MAX).await.unwrap().unwrap();
+    assert_eq!((page.events, page.status, page.count), (events(1, 5), RunStatus::Finished, 5));
+    let run = record(&store, "t", "r").await;
+    assert_eq!((run.status, run.ended_at, run.events), (RunStatus::Finished, Some(NOW + 7), 5));
     assert!(store.lost("there", UNTIL + 1, 9).await.unwrap().is_empty());
 }
 
-pub(crate) async fn a_run_is_recorded_once(store: Shared) {
-    let known = async || {
-        let runs = store.runs(&"t".into(), 9).await.unwrap();
-        let known = |run: RunRecord| (run.run_id.to_string(), run.number, run.agent, run.started_at, run.ended_at);
-        runs.into_iter().map(known).collect::<Vec<_>>()
-    };
-    let mut expected = Vec::new();
-    for (name, detached) in [("a", true), ("b", false), ("c", true), ("d", false), ("e", false)] {
-        let start = NOW + 10 * i64::try_from(expected.len()).unwrap();
-        let run = NewRun { detached, agent: format!("agent of {name}"), ..at(start, new_run("t", name)) };
-        let (lease, ..) = begun(&store, run).await;
-        expected.insert(0, (name.to_owned(), lease.run_number, format!("agent of {name}"), start, None));
-        assert_eq!(known().await, expected);
-        // Whoever ends it may be another than who began it.
-        let later = NOW + 100_000;
-        let lease = match name {
-            "c" | "d" => store.take_over(&lease, "there", later, later + 1).await.unwrap().unwrap(),
-            _ => lease,
-        };
-        assert_eq!(known().await, expected);
-        for _ in 0..2 {
-            store.finish(&lease, None, None, &ended_at(start + 7)).await.unwrap();
-            expected[0].4 = Some(start + 7);
-            assert_eq!(known().await, expected);
-        }
+pub(crate) async fn without_the_lease_nothing_is_written(store: Shared) {
+    let held = lease(&store, "t", "r").await;
+    let before = thread(&store, "t").await;
+    for wrong in wrong_leases(&held) {
+        let end = end_at(NOW + 9).with([assistant("a")]).last(batch(&wrong, 1, 1));
+        assert!(is_lost(end.finish(&store, &wrong, 0).await), "{wrong:?}");
     }
-    // A run that nobody ends leaves with its thread.
-    begun(&store, NewRun { detached: false, ..new_run("t", "f") }).await;
-    assert!(store.delete(&"t".into()).await.unwrap());
-    assert!(known().await.is_empty());
-    let lease = lease(&store, "t", "f").await;
-    assert_eq!(known().await, [("f".to_owned(), lease.run_number, "echo".to_owned(), NOW, None)]);
+    assert_eq!(thread(&store, "t").await, before);
+    assert!(log(&store, held.run).await.is_empty());
 }
 
-pub(crate) async fn without_the_lease_nothing_happens(store: Shared) {
+pub(crate) async fn a_repeated_end_changes_nothing(store: Shared) {
     let first = lease(&store, "t", "r").await;
-    let wrong = Lease { token: first.token + 1, ..first.clone() };
-    let end = RunEnd { events: 1, ..ended_at(NOW + 9) };
-    assert!(is_lost(store.finish(&wrong, Some(&said("x")), Some(&batch(&wrong, 1, 1)), &end).await));
-    let elsewhere = elsewhere(&first, "u");
-    assert!(is_lost(store.finish(&elsewhere, Some(&said("x")), None, &end).await));
-    let thread = store.thread(&"t".into()).await.unwrap().unwrap();
-    assert_eq!((thread.active_run.as_deref(), thread.version, thread.updated_at), (Some("r"), 0, NOW));
-    assert!(log(&store, "t", "r").await.is_empty());
-    assert_eq!(store.run(&"t".into(), &"r".into()).await.unwrap().unwrap().ended_at, None);
-}
-
-pub(crate) async fn it_may_be_repeated(store: Shared) {
-    let first = lease(&store, "t", "r").await;
-    let end = RunEnd { events: 2, ..ended_at(NOW + 1) };
-    let last = batch(&first, 1, 2);
-    for _ in 0..3 {
-        store.finish(&first, Some(&said("bye")), Some(&last), &end).await.unwrap();
-    }
+    let end = |at| end_at(at).with([assistant("a")]).last(batch(&first, 1, 2));
+    assert!(end(NOW + 1).finish(&store, &first, 0).await.unwrap());
+    let before = thread(&store, "t").await;
+    assert!(!end(NOW + 1).finish(&store, &first, 0).await.unwrap());
+    assert_eq!(thread(&store, "t").await, before);
     // Also when the next run has begun, which it leaves alone.
-    let (second, ..) = begun(&store, at(NOW + 2, new_run("t", "s"))).await;
-    store.finish(&first, Some(&said("again")), Some(&last), &end).await.unwrap();
-    let thread = store.thread(&"t".into()).await.unwrap().unwrap();
-    assert_eq!((thread.active_run.as_deref(), thread.content, thread.version), (Some("s"), said("bye"), 1));
-    assert_eq!(thread.updated_at, NOW + 2);
-    assert_eq!(log(&store, "t", "r").await, events(1, 2));
-    // But not by another lease, nor when the run is another by now.
-    assert!(is_lost(store.finish(&Lease { token: second.token + 1, ..first.clone() }, None, None, &end).await));
-    store.finish(&second, None, None, &end).await.unwrap();
+    let second = run("t", "s").at(NOW + 2).begun(&store).await;
+    assert!(!end(NOW + 1).finish(&store, &first, 0).await.unwrap());
+    let view = thread(&store, "t").await;
+    assert_eq!((&*view.thread.run_id, view.thread.is_running, &*branch(&view)), ("s", true, "a"));
+    assert_eq!(log(&store, first.run).await, events(1, 2));
+    // Another end is not taken for that one: another process may have closed the run.
+    assert!(is_lost(end(NOW + 2).finish(&store, &first, 0).await));
+    let failed = end(NOW + 1);
+    let failed = TestEnd { end: RunEnd { status: RunStatus::Failed, ..failed.end }, ..failed };
+    assert!(is_lost(failed.finish(&store, &first, 0).await));
+    // Nor when a run of the same id has replaced it.
+    finish(&store, &second, NOW + 1).await;
     let third = lease(&store, "t", "r").await;
-    assert!(is_lost(store.finish(&first, None, None, &end).await));
-    store.finish(&third, None, None, &end).await.unwrap();
+    assert!(is_lost(end(NOW + 1).finish(&store, &first, 0).await));
+    finish(&store, &third, NOW + 1).await;
 }
 
-pub(crate) async fn every_way_to_end_is_kept(store: Shared) {
+pub(crate) async fn every_status_is_kept(store: Shared) {
     let failure = |code: Option<&str>| RunFailure { code: code.map(str::to_owned), message: "so\0 sad".to_owned() };
     let usage = TokenUsage { model: Some("m\0".to_owned()), input_tokens: Some(0), ..TokenUsage::default() };
-    let ends = RunStatus::ALL.into_iter().filter(|status| *status != RunStatus::Running).map(|status| RunEnd {
-        status,
-        at: NOW + 3,
-        events: 12,
-        usage: vec![usage.clone(); status as usize],
-        failure: (status == RunStatus::Failed).then(|| failure(Some("E"))),
-    });
-    let nameless = RunEnd { status: RunStatus::Failed, failure: Some(failure(None)), ..ended_at(NOW + 3) };
-    for end in ends.chain([nameless]) {
-        let lease = lease(&store, "t", "r").await;
-        store.finish(&lease, None, None, &end).await.unwrap();
-        let run = store.run(&"t".into(), &"r".into()).await.unwrap().unwrap();
-        assert_eq!((run.status, run.ended_at, run.events), (end.status, Some(end.at), end.events));
-        assert_eq!((run.usage, run.failure), (end.usage, end.failure));
+    for status in RunStatus::ALL.into_iter().filter(|status| *status != RunStatus::Running) {
+        for code in [None, Some("E")] {
+            let lease = lease(&store, "t", "r").await;
+            let (usage, failure) = (vec![usage.clone(); status as usize], failure(code));
+            let failure = (status == RunStatus::Failed).then_some(&failure);
+            let end = RunEnd { events: 12, usage: &usage, failure, ..RunEnd::of(status, 0) };
+            store.finish(&lease, &end).await.unwrap();
+            let run = record(&store, "t", "r").await;
+            assert_eq!((run.status, run.ended_at, run.events), (status, Some(end.at), 12));
+            assert_eq!((&run.usage, run.failure.as_ref()), (&usage, failure));
+        }
     }
 }
 
-pub(crate) async fn it_needs_no_content(store: Shared) {
-    let first = lease(&store, "t", "r").await;
-    store.finish(&first, Some(&said("kept")), None, &ended_at(NOW)).await.unwrap();
+pub(crate) async fn an_end_may_add_nothing(store: Shared) {
+    let first = run("t", "r").with([user("u")]).begun(&store).await;
+    end_at(NOW).with([assistant("a")]).finish(&store, &first, 1).await.unwrap();
     let second = lease(&store, "t", "s").await;
-    store.finish(&second, None, None, &ended_at(NOW)).await.unwrap();
-    let thread = store.thread(&"t".into()).await.unwrap().unwrap();
-    assert_eq!((thread.content, thread.version), (said("kept"), 1));
+    end_at(NOW).finish(&store, &second, 2).await.unwrap();
+    let view = thread(&store, "t").await;
+    assert_eq!((&*branch(&view), view.thread.head, view.runs.len()), ("u a", 2, 2));
 }
 
-/// A store may do together what many ask for at once. Each is answered for itself all the same.
-pub(crate) async fn what_many_ask_for_at_once_is_done_for_each(store: Shared) {
+/// A store may do together what many ask for at once.
+pub(crate) async fn operations_of_many_threads_at_once_are_done_each(store: Shared) {
     let name = |prefix: &str, task: usize| format!("{prefix}{task}");
     let begin = |task: usize| {
         let store = store.clone();
-        async move { begun(&store, new_run(&name("t", task), "r")).await.0 }
+        async move { run(&name("t", task), "r").with([user("u")]).begun(&store).await }
     };
     let leases = join_all((0..200).map(begin)).await;
-    let numbers: HashSet<_> = leases.iter().map(|lease| lease.run_number).collect();
-    assert_eq!(numbers.len(), leases.len());
-    // Some finish, some have lost their lease, some save, and some would begin another run.
+    assert_eq!(leases.iter().map(|lease| lease.run).collect::<HashSet<_>>().len(), leases.len());
+    assert_eq!(leases.iter().map(|lease| lease.thread).collect::<HashSet<_>>().len(), leases.len());
+    // Some end, some have lost their lease, some append, and some would begin another run.
     let at_once = leases.iter().enumerate().map(|(task, lease)| {
-        let (store, content, end) = (store.clone(), said(&name("said in ", task)), ended_at(NOW + 1));
-        let lost = Lease { token: lease.token + 1, ..lease.clone() };
+        let (store, wrong) = (store.clone(), wrong_leases(lease)[task % 3].clone());
         async move {
+            let end = |lease| end_at(NOW + 1).with([assistant(&name("a", task))]).last(batch(lease, 1, 2));
             match task % 5 {
-                0 | 1 => store.finish(lease, Some(&content), Some(&batch(lease, 1, 2)), &end).await.unwrap(),
-                2 => assert!(is_lost(store.finish(&lost, Some(&said("x")), Some(&batch(&lost, 1, 2)), &end).await)),
-                3 => store.save(lease, &content).await.unwrap(),
-                _ => assert!(matches!(store.begin(&new_run(&name("t", task), "s")).await, Ok(Begin::Busy { .. }))),
+                0 | 1 => assert!(end(lease).finish(&store, lease, 1).await.unwrap()),
+                2 => assert!(is_lost(end(&wrong).finish(&store, &wrong, 1).await)),
+                3 => assert_eq!(store.append(&[batch(lease, 1, 2)]).await.unwrap(), [true]),
+                _ => assert!(matches!(run(&name("t", task), "s").begin(&store).await, Begin::Busy { .. })),
             }
         }
     });
     join_all(at_once).await;
     for (task, lease) in leases.iter().enumerate() {
-        let thread = store.thread(&lease.thread_id).await.unwrap().unwrap();
-        let (ended, saved) = (task % 5 < 2, matches!(task % 5, 0 | 1 | 3));
-        assert_eq!(thread.active_run.is_none(), ended, "{task}");
-        let content = if saved { said(&name("said in ", task)) } else { ThreadContent::default() };
-        assert_eq!((thread.content, thread.version), (content, i64::from(saved)), "{task}");
-        let events = if ended { events(1, 2) } else { Vec::new() };
-        assert_eq!(log(&store, &lease.thread_id, "r").await, events, "{task}");
+        let (view, has_ended) = (thread(&store, &name("t", task)).await, task % 5 < 2);
+        assert_eq!(view.thread.is_running, !has_ended, "{task}");
+        assert_eq!(branch(&view), if has_ended { format!("u a{task}") } else { "u".to_owned() });
+        let has_log = has_ended || task % 5 == 3;
+        assert_eq!(log(&store, lease.run).await, if has_log { events(1, 2) } else { Vec::new() }, "{task}");
     }
-    // What has ended begins again, some in place of the old run; and what has ended is ended once more.
+    // Those that have ended begin again, some in place of the old run; and some are ended once more.
     let again = leases.iter().enumerate().filter(|(task, _)| task % 5 < 2).map(|(task, lease)| {
         let store = store.clone();
         async move {
             if task % 5 == 0 {
-                return store.finish(lease, Some(&said("again")), None, &ended_at(NOW + 1)).await.unwrap();
+                return assert!(!end_at(NOW + 1).finish(&store, lease, 1).await.unwrap());
             }
-            let run = if task % 2 == 0 { "r" } else { "s" };
-            let (next, thread, replaced) = begun(&store, new_run(&lease.thread_id, run)).await;
-            assert_eq!((replaced, thread.content), (run == "r", said(&name("said in ", task))));
-            assert!(next.token > lease.token && next.run_number > lease.run_number);
+            let id = if task % 2 == 0 { "r" } else { "s" };
+            let begin = run(&name("t", task), id).begin(&store).await;
+            let Begin::Begun { lease: next, replaced, .. } = begin else { panic!("{begin:?}") };
+            assert!(replaced == (id == "r") && next.run > lease.run);
         }
     });
     join_all(again).await;

@@ -1,10 +1,10 @@
 //! The logs of runs.
 
-use agui_server::store::{Append, Lease, RunEnd};
+use agui_server::store::{Append, RunStatus};
 
-use crate::backends::{NOW, Shared, batch, elsewhere, ended_at, event, events, finish, lease, log};
+use crate::backends::{NOW, Shared, batch, delete, end_at, event, events, finish, lease, log, record, wrong_leases};
 
-pub(crate) async fn batches_of_many_runs_go_in_together(store: Shared) {
+pub(crate) async fn batches_of_many_runs_are_written_together(store: Shared) {
     let mut leases = Vec::new();
     for thread in 0..77 {
         leases.push(lease(&store, &format!("t{thread}"), "r").await);
@@ -19,31 +19,29 @@ pub(crate) async fn batches_of_many_runs_go_in_together(store: Shared) {
         let answers = store.append(&batches).await.unwrap();
         assert_eq!(answers, (0..77).map(|thread| thread % 10 != 3).collect::<Vec<_>>());
     }
-    for thread in 0..77 {
+    for (thread, lease) in leases.iter().enumerate() {
         let count = if thread % 10 == 3 { 0 } else { 12 };
-        assert_eq!(log(&store, &format!("t{thread}"), "r").await, events(1, count));
-        let run = store.run(&format!("t{thread}").into(), &"r".into()).await.unwrap().unwrap();
-        assert_eq!(run.events, count);
+        assert_eq!(log(&store, lease.run).await, events(1, count));
+        assert_eq!(record(&store, &format!("t{thread}"), "r").await.events, if count == 0 { 0 } else { 12 });
     }
     assert!(store.append(&[]).await.unwrap().is_empty());
 }
 
-pub(crate) async fn what_is_there_already_changes_nothing(store: Shared) {
+pub(crate) async fn events_that_are_there_change_nothing(store: Shared) {
     let lease = lease(&store, "t", "r").await;
     for first in [1, 1, 3, 3, 1, 5, 3] {
         assert_eq!(store.append(&[batch(&lease, first, 2)]).await.unwrap(), [true]);
     }
-    assert_eq!(log(&store, "t", "r").await, events(1, 6));
+    assert_eq!(log(&store, lease.run).await, events(1, 6));
     // Differently cut, too: over the ends of batches, and within one.
     assert_eq!(store.append(&[batch(&lease, 2, 3)]).await.unwrap(), [true]);
     let whole = self::lease(&store, "u", "r").await;
     for (first, count) in [(1, 10), (3, 2), (1, 1), (6, 3)] {
         assert_eq!(store.append(&[batch(&whole, first, count)]).await.unwrap(), [true]);
     }
-    assert_eq!(log(&store, "u", "r").await, events(1, 10));
-    let end = RunEnd { events: 8, ..ended_at(NOW) };
-    store.finish(&lease, None, Some(&batch(&lease, 5, 4)), &end).await.unwrap();
-    assert_eq!(log(&store, "t", "r").await, events(1, 8));
+    assert_eq!(log(&store, whole.run).await, events(1, 10));
+    end_at(NOW).last(batch(&lease, 5, 4)).finish(&store, &lease, 0).await.unwrap();
+    assert_eq!(log(&store, lease.run).await, events(1, 8));
 }
 
 pub(crate) async fn a_repeated_batch_may_have_grown(store: Shared) {
@@ -51,9 +49,9 @@ pub(crate) async fn a_repeated_batch_may_have_grown(store: Shared) {
     for (first, count) in [(1, 2), (1, 4), (3, 5), (8, 1)] {
         assert_eq!(store.append(&[batch(&lease, first, count)]).await.unwrap(), [true]);
     }
-    assert_eq!(log(&store, "t", "r").await, events(1, 8));
+    assert_eq!(log(&store, lease.run).await, events(1, 8));
     for after in 0..9 {
-        let read = store.events(&"t".into(), &"r".into(), after, usize::MAX).await.unwrap().unwrap();
+        let read = store.events(lease.run, after, usize::MAX).await.unwrap().unwrap();
         assert_eq!(read.events, events(after + 1, 8 - after));
     }
 }
@@ -62,33 +60,31 @@ pub(crate) async fn two_batches_of_a_run_may_come_together(store: Shared) {
     let lease = lease(&store, "t", "r").await;
     let batches = [batch(&lease, 1, 2), batch(&lease, 3, 2), batch(&lease, 1, 2), batch(&lease, 5, 1)];
     assert_eq!(store.append(&batches).await.unwrap(), [true; 4]);
-    assert_eq!(log(&store, "t", "r").await, events(1, 5));
+    assert_eq!(log(&store, lease.run).await, events(1, 5));
 }
 
-pub(crate) async fn an_empty_batch_only_asks_for_the_lease(store: Shared) {
+pub(crate) async fn an_empty_batch_only_checks_the_lease(store: Shared) {
     let lease = lease(&store, "t", "r").await;
     for first in [1, 3] {
         assert_eq!(store.append(&[batch(&lease, first, 0), batch(&lease, first, 2)]).await.unwrap(), [true; 2]);
     }
-    assert_eq!(log(&store, "t", "r").await, events(1, 4));
-    let end = RunEnd { events: 4, ..ended_at(NOW) };
-    store.finish(&lease, None, Some(&batch(&lease, 5, 0)), &end).await.unwrap();
-    assert_eq!(log(&store, "t", "r").await, events(1, 4));
+    assert_eq!(log(&store, lease.run).await, events(1, 4));
+    end_at(NOW).last(batch(&lease, 5, 0)).finish(&store, &lease, 0).await.unwrap();
+    assert_eq!(log(&store, lease.run).await, events(1, 4));
     assert_eq!(store.append(&[batch(&lease, 5, 0)]).await.unwrap(), [false]);
 }
 
-pub(crate) async fn a_lost_lease_is_told_by_its_batch(store: Shared) {
-    let held = lease(&store, "t", "r").await;
-    let wrong = Lease { token: held.token + 1, ..held.clone() };
-    let unknown = elsewhere(&held, "u");
-    let deleted = lease(&store, "d", "r").await;
-    store.delete(&"d".into()).await.unwrap();
-    let leases = [&wrong, &held, &unknown, &deleted];
-    let batches = leases.map(|lease| batch(lease, 1, 1));
-    assert_eq!(store.append(&batches).await.unwrap(), [false, true, false, false]);
-    assert_eq!(store.append(&batches).await.unwrap(), [false, true, false, false], "and again");
-    assert_eq!(log(&store, "t", "r").await, events(1, 1));
-    assert!(store.events(&"d".into(), &"r".into(), 0, 99).await.unwrap().is_none());
+pub(crate) async fn a_lost_lease_is_reported_by_its_batch(store: Shared) {
+    let lease = lease(&store, "t", "r").await;
+    let deleted = self::lease(&store, "d", "r").await;
+    delete(&store, "d").await;
+    let [thread, run, holder] = wrong_leases(&lease);
+    let batches = [&thread, &lease, &run, &holder, &deleted].map(|lease| batch(lease, 1, 1));
+    let appended = [false, true, false, false, false];
+    assert_eq!(store.append(&batches).await.unwrap(), appended);
+    assert_eq!(store.append(&batches).await.unwrap(), appended, "and again");
+    assert_eq!(log(&store, lease.run).await, events(1, 1));
+    assert!(store.events(deleted.run, 0, 99).await.unwrap().is_none());
 }
 
 pub(crate) async fn reading_begins_anywhere(store: Shared) {
@@ -97,12 +93,12 @@ pub(crate) async fn reading_begins_anywhere(store: Shared) {
         store.append(&[batch(&lease, first, count)]).await.unwrap();
     }
     for after in 0..12 {
-        let read = store.events(&"t".into(), &"r".into(), after, usize::MAX).await.unwrap().unwrap();
+        let read = store.events(lease.run, after, usize::MAX).await.unwrap().unwrap();
         assert_eq!((read.first, read.events), (after + 1, events(after + 1, 12 - after)));
-        assert_eq!(read.run.events, 12);
+        assert_eq!((read.count, read.status), (12, RunStatus::Running));
     }
     for after in [12, 13, u64::MAX] {
-        let read = store.events(&"t".into(), &"r".into(), after, usize::MAX).await.unwrap().unwrap();
+        let read = store.events(lease.run, after, usize::MAX).await.unwrap().unwrap();
         assert!(read.events.is_empty());
     }
 }
@@ -124,7 +120,7 @@ pub(crate) async fn reading_takes_what_fits(store: Shared) {
     whole.extend(large.events);
     let read = |after: u64, room: usize| {
         let store = store.clone();
-        async move { store.events(&"t".into(), &"r".into(), after, room).await.unwrap().unwrap().events }
+        async move { store.events(lease.run, after, room).await.unwrap().unwrap().events }
     };
     for room in [0, 1, event(1).len(), 3 * event(1).len(), 500, 5000, 1_000_000, usize::MAX] {
         let mut all = Vec::new();
@@ -140,26 +136,26 @@ pub(crate) async fn reading_takes_what_fits(store: Shared) {
     assert!(read(1, 5000).await.len() > 50, "it does not read event by event");
 }
 
-pub(crate) async fn what_is_read_as_ended_is_complete(store: Shared) {
+pub(crate) async fn a_log_that_is_read_as_ended_is_complete(store: Shared) {
     for round in 0..10 {
         let thread = format!("t{round}");
         let lease = lease(&store, &thread, "r").await;
+        let run = lease.run;
         let writer = {
             let store = store.clone();
             tokio::spawn(async move {
                 for first in 0..20 {
                     store.append(&[batch(&lease, 1 + 2 * first, 2)]).await.unwrap();
                 }
-                let end = RunEnd { events: 42, ..ended_at(NOW) };
-                store.finish(&lease, None, Some(&batch(&lease, 41, 2)), &end).await.unwrap();
+                end_at(NOW).last(batch(&lease, 41, 2)).finish(&store, &lease, 0).await.unwrap();
             })
         };
         let mut all = Vec::new();
         loop {
             let after = all.len() as u64;
-            let read = store.events(&(*thread).into(), &"r".into(), after, usize::MAX).await.unwrap().unwrap();
+            let read = store.events(run, after, usize::MAX).await.unwrap().unwrap();
             all.extend(read.events);
-            if read.run.ended_at.is_some() {
+            if read.status != RunStatus::Running {
                 break;
             }
         }
@@ -178,9 +174,10 @@ pub(crate) async fn runs_write_at_the_same_time(store: Shared) {
                 for first in 0..5 {
                     assert_eq!(store.append(&[batch(&lease, 1 + first, 1)]).await.unwrap(), [true]);
                 }
-                store.renew("here", NOW + 99).await.unwrap();
-                let end = RunEnd { events: 5, ..ended_at(NOW) };
-                store.finish(&lease, None, None, &end).await.unwrap();
+                if let Some(shared) = store.shared() {
+                    shared.renew("here", NOW + 99).await.unwrap();
+                }
+                finish(&store, &lease, NOW).await;
             }
         })
     };
@@ -188,6 +185,7 @@ pub(crate) async fn runs_write_at_the_same_time(store: Shared) {
         task.await.unwrap();
     }
     for task in 0..40 {
-        assert_eq!(log(&store, &format!("t{task}"), "s").await, events(1, 5));
+        let run = record(&store, &format!("t{task}"), "s").await;
+        assert_eq!(log(&store, run.number).await, events(1, 5));
     }
 }

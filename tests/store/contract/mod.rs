@@ -1,7 +1,7 @@
-//! The contract, sentence by sentence.
+//! Each test is a function of a new, empty store.
 
 pub(crate) mod begin;
-pub(crate) mod content;
+pub(crate) mod branches;
 pub(crate) mod finish;
 pub(crate) mod lease;
 pub(crate) mod log;

@@ -1,128 +1,163 @@
-//! What is deleted, and what goes by itself.
+//! What is deleted, and what retention removes.
 
-use agui_server::store::{Begin, Pruned, Retention, ThreadContent};
+use agui_server::store::{Begin, Retention, Swept, ThreadKey};
 
-use crate::backends::{NOW, Shared, at, batch, begun, ended_at, ended_run, events, is_lost, lease, log, new_run, said};
+use crate::backends::{
+    NOW, Shared, assistant, batch, branch, delete, end_at, ended_run, events, exists, finish, is_lost, key, lease, log,
+    record, run, thread, user, view,
+};
 
-const KEEP: Retention = Retention { thread_age: None, threads: None, log_age: None, logs: None };
+const KEEP: Retention = Retention { thread_age: None, owner_threads: None, threads: None, log_age: None, logs: None };
 
-async fn prune(store: &Shared, retention: Retention) -> (u64, u64) {
-    let Pruned { threads, logs, .. } = store.prune(&retention, NOW).await.unwrap();
+async fn sweep(store: &Shared, retention: Retention) -> (u64, u64) {
+    let Swept { threads, logs } = store.sweep(&retention, NOW).await.unwrap();
     (threads, logs)
 }
 
-async fn exists(store: &Shared, thread: &str) -> bool {
-    store.thread(&thread.into()).await.unwrap().is_some()
-}
-
 pub(crate) async fn a_deleted_thread_is_gone(store: Shared) {
-    assert!(!store.delete(&"t".into()).await.unwrap());
-    ended_run(&store, "t", "r", NOW).await;
-    ended_run(&store, "u", "r", NOW).await;
-    let lease = lease(&store, "t", "s").await;
-    store.save(&lease, &said("x")).await.unwrap();
-    assert!(store.delete(&"t".into()).await.unwrap(), "whoever holds its lease");
-    assert!(!store.delete(&"t".into()).await.unwrap());
+    ended_run(&store, run("t", "r")).await;
+    let other = ended_run(&store, run("u", "r")).await;
+    let lease = run("t", "s").with([user("x")]).begun(&store).await;
+    assert!(store.delete(lease.thread).await.unwrap(), "although a run is running");
+    assert!(!store.delete(lease.thread).await.unwrap());
     assert!(!exists(&store, "t").await && exists(&store, "u").await);
-    assert!(store.runs(&"t".into(), 9).await.unwrap().is_empty());
-    assert!(is_lost(store.save(&lease, &said("x")).await));
+    assert!(store.run(lease.thread, &"r".into()).await.unwrap().is_none());
     assert_eq!(store.append(&[batch(&lease, 1, 1)]).await.unwrap(), [false]);
-    assert!(is_lost(store.finish(&lease, None, None, &ended_at(NOW)).await));
-    assert!(store.renew("here", NOW).await.unwrap().is_empty());
+    assert!(is_lost(end_at(NOW).finish(&store, &lease, 0).await));
     assert_eq!(store.take_over(&lease, "there", i64::MAX, i64::MAX).await.unwrap(), None);
-    assert_eq!(log(&store, "u", "r").await, events(1, 1));
+    assert!(store.lost("there", i64::MAX, 9).await.unwrap().is_empty());
+    assert_eq!(log(&store, other.run).await, events(1, 1));
 }
 
-pub(crate) async fn a_thread_begun_anew_knows_no_old_lease(store: Shared) {
-    let old = lease(&store, "t", "r").await;
+pub(crate) async fn a_thread_made_again_knows_no_old_lease(store: Shared) {
+    let old = run("t", "r").with([user("old")]).begun(&store).await;
     store.append(&[batch(&old, 1, 3)]).await.unwrap();
-    store.save(&old, &said("old")).await.unwrap();
-    store.delete(&"t".into()).await.unwrap();
-    let (new, thread, replaced) = begun(&store, new_run("t", "r")).await;
-    assert_eq!((thread.content, thread.version, replaced), (ThreadContent::default(), 0, false));
-    assert!(log(&store, "t", "r").await.is_empty());
-    assert!(is_lost(store.save(&old, &said("old")).await));
+    store.delete(old.thread).await.unwrap();
+    let Begin::Begun { lease: new, version: 1, replaced: false, .. } = run("t", "r").begin(&store).await else {
+        panic!()
+    };
+    assert!(new.thread != old.thread && new.run != old.run);
+    assert_eq!(branch(&thread(&store, "t").await), "");
+    assert!(log(&store, new.run).await.is_empty());
     assert_eq!(store.append(&[batch(&old, 4, 1)]).await.unwrap(), [false]);
-    assert!(is_lost(store.finish(&old, None, None, &ended_at(NOW)).await));
+    assert!(is_lost(end_at(NOW).with([assistant("old")]).finish(&store, &old, 0).await));
+    assert!(!store.delete(old.thread).await.unwrap(), "a delete of the old one does not meet the new one");
     assert_eq!(store.append(&[batch(&new, 1, 1)]).await.unwrap(), [true]);
 }
 
-pub(crate) async fn nothing_goes_without_a_limit(store: Shared) {
-    ended_run(&store, "t", "r", 0).await;
-    assert_eq!(prune(&store, KEEP).await, (0, 0));
+pub(crate) async fn without_a_limit_nothing_is_removed(store: Shared) {
+    let lease = ended_run(&store, run("t", "r").at(0)).await;
+    assert_eq!(sweep(&store, KEEP).await, (0, 0));
     let plenty = Retention {
         thread_age: Some(u64::MAX),
+        owner_threads: Some(u64::MAX),
         threads: Some(u64::MAX),
         log_age: Some(u64::MAX),
         logs: Some(u64::MAX),
     };
-    assert_eq!(prune(&store, plenty).await, (0, 0));
-    assert_eq!(log(&store, "t", "r").await, events(1, 1));
+    assert_eq!(sweep(&store, plenty).await, (0, 0));
+    assert_eq!(log(&store, lease.run).await, events(1, 1));
 }
 
-pub(crate) async fn old_threads_go(store: Shared) {
-    // More than go at a time.
+pub(crate) async fn old_threads_are_removed(store: Shared) {
+    // More than are removed in one transaction.
     for thread in 0..450 {
-        ended_run(&store, &format!("old{thread}"), "r", NOW - 101).await;
+        ended_run(&store, run(&format!("old{thread}"), "r").at(NOW - 101)).await;
     }
-    ended_run(&store, "new", "r", NOW - 100).await;
+    ended_run(&store, run("new", "r").at(NOW - 100)).await;
     let retention = Retention { thread_age: Some(100), ..KEEP };
-    assert_eq!(prune(&store, retention).await, (450, 0));
-    assert_eq!(prune(&store, retention).await, (0, 0));
+    assert_eq!(sweep(&store, retention).await, (450, 0));
+    assert_eq!(sweep(&store, retention).await, (0, 0));
     assert!(exists(&store, "new").await && !exists(&store, "old7").await);
-    assert!(store.run(&"old7".into(), &"r".into()).await.unwrap().is_none());
-    let (_, thread, replaced) = begun(&store, new_run("old7", "r")).await;
-    assert!(!replaced && thread.created_at == NOW && log(&store, "old7", "r").await.is_empty());
+    let lease = lease(&store, "old7", "r").await;
+    assert!(thread(&store, "old7").await.thread.created_at == NOW && log(&store, lease.run).await.is_empty());
 }
 
-pub(crate) async fn surplus_threads_go(store: Shared) {
-    for (thread, time) in [("a", 5), ("b", 1), ("c", 3), ("d", 3), ("e", 3), ("f", 9)] {
-        ended_run(&store, thread, "r", NOW - 10 + time).await;
+pub(crate) async fn surplus_threads_of_an_owner_are_removed(store: Shared) {
+    for (owner, threads) in [("key:ann", "abcdef"), ("key:bob", "gh")] {
+        for thread in threads.chars() {
+            ended_run(&store, run(&thread.to_string(), "r").of(owner)).await;
+        }
     }
-    assert_eq!(prune(&store, Retention { threads: Some(6), ..KEEP }).await, (0, 0));
-    assert_eq!(prune(&store, Retention { threads: Some(3), ..KEEP }).await, (3, 0));
-    assert!(exists(&store, "f").await && exists(&store, "a").await && !exists(&store, "b").await);
-    assert_eq!(prune(&store, Retention { threads: Some(0), ..KEEP }).await, (3, 0));
-    assert!(!exists(&store, "f").await);
+    // A later run makes a thread newer.
+    ended_run(&store, run("a", "s").of("key:ann")).await;
+    let kept = async |owner: &str, threads: &str| {
+        let mut kept = String::new();
+        for thread in threads.chars() {
+            let key = ThreadKey { owner: owner.into(), ..key(&thread.to_string()) };
+            kept.extend(view(&store, &key).await.map(|_| thread));
+        }
+        kept
+    };
+    assert_eq!(sweep(&store, Retention { owner_threads: Some(6), ..KEEP }).await, (0, 0));
+    assert_eq!(sweep(&store, Retention { owner_threads: Some(3), ..KEEP }).await, (3, 0));
+    assert_eq!((kept("key:ann", "abcdef").await, kept("key:bob", "gh").await), ("aef".to_owned(), "gh".to_owned()));
+    assert_eq!(sweep(&store, Retention { owner_threads: Some(0), ..KEEP }).await, (5, 0));
+    assert_eq!(kept("key:ann", "abcdef").await + &kept("key:bob", "gh").await, "");
 }
 
-pub(crate) async fn old_logs_go(store: Shared) {
+pub(crate) async fn the_owner_with_the_most_threads_loses_the_surplus_of_all(store: Shared) {
+    for (owner, count) in [("key:ann", 3), ("key:bob", 9), ("key:carl", 1)] {
+        for thread in 0..count {
+            ended_run(&store, run(&format!("t{thread}"), "r").of(owner)).await;
+        }
+    }
+    let counts = async || {
+        let page = agui_server::store::ThreadPage { after: None, limit: 99 };
+        let mut counts = Vec::new();
+        for owner in ["key:ann", "key:bob", "key:carl"] {
+            counts.push(store.threads(owner, &page).await.unwrap().len());
+        }
+        counts
+    };
+    assert_eq!(sweep(&store, Retention { threads: Some(8), ..KEEP }).await, (5, 0));
+    assert_eq!(counts().await, [3, 4, 1]);
+    assert_eq!(sweep(&store, Retention { threads: Some(5), ..KEEP }).await, (3, 0));
+    assert_eq!(counts().await, [2, 2, 1]);
+}
+
+pub(crate) async fn old_logs_are_removed(store: Shared) {
+    let mut first = None;
     for thread in 0..450 {
-        ended_run(&store, &format!("old{thread}"), "r", NOW - 101).await;
+        let lease = ended_run(&store, run(&format!("old{thread}"), "r").at(NOW - 101)).await;
+        first.get_or_insert(lease);
     }
-    ended_run(&store, "old7", "s", NOW - 100).await;
-    let quiet = begun(&store, at(NOW - 200, new_run("quiet", "r"))).await.0;
-    store.finish(&quiet, None, None, &ended_at(NOW - 200)).await.unwrap();
+    let newer = ended_run(&store, run("old0", "s").at(NOW - 100)).await;
+    let quiet = run("quiet", "r").at(NOW - 200).begun(&store).await;
+    finish(&store, &quiet, NOW - 200).await;
     let retention = Retention { log_age: Some(100), ..KEEP };
-    assert_eq!(prune(&store, retention).await, (0, 450), "a run without events has no log");
-    assert_eq!(prune(&store, retention).await, (0, 0));
-    assert!(log(&store, "old7", "r").await.is_empty());
-    assert_eq!(log(&store, "old7", "s").await, events(1, 1));
-    let run = store.run(&"old7".into(), &"r".into()).await.unwrap().unwrap();
+    assert_eq!(sweep(&store, retention).await, (0, 450), "a run without events has no log");
+    assert_eq!(sweep(&store, retention).await, (0, 0));
+    assert!(log(&store, first.unwrap().run).await.is_empty());
+    assert_eq!(log(&store, newer.run).await, events(1, 1));
+    let run = record(&store, "old0", "r").await;
     assert_eq!((run.events, run.ended_at), (1, Some(NOW - 101)), "the run is still known");
 }
 
-pub(crate) async fn surplus_logs_go(store: Shared) {
-    for (run, time) in [("a", 5), ("b", 1), ("c", 3), ("d", 3)] {
-        ended_run(&store, "t", run, NOW - 10 + time).await;
+pub(crate) async fn surplus_logs_are_removed(store: Shared) {
+    let mut logs = Vec::new();
+    for (id, time) in [("a", 5), ("b", 1), ("c", 3), ("d", 3)] {
+        logs.push(ended_run(&store, run("t", id).at(NOW - 10 + time)).await.run);
     }
-    assert_eq!(prune(&store, Retention { logs: Some(4), ..KEEP }).await, (0, 0));
-    assert_eq!(prune(&store, Retention { logs: Some(2), ..KEEP }).await, (0, 2));
-    assert_eq!(log(&store, "t", "a").await, events(1, 1));
-    assert!(log(&store, "t", "b").await.is_empty());
-    assert_eq!(prune(&store, Retention { logs: Some(0), ..KEEP }).await, (0, 2));
-    assert!(log(&store, "t", "a").await.is_empty());
+    assert_eq!(sweep(&store, Retention { logs: Some(4), ..KEEP }).await, (0, 0));
+    assert_eq!(sweep(&store, Retention { logs: Some(2), ..KEEP }).await, (0, 2));
+    assert_eq!(log(&store, logs[0]).await, events(1, 1));
+    assert!(log(&store, logs[1]).await.is_empty());
+    assert_eq!(sweep(&store, Retention { logs: Some(0), ..KEEP }).await, (0, 2));
+    assert!(log(&store, logs[0]).await.is_empty());
 }
 
 pub(crate) async fn what_is_running_stays(store: Shared) {
-    ended_run(&store, "t", "r", 10).await;
-    let lease = begun(&store, at(20, new_run("t", "s"))).await.0;
+    ended_run(&store, run("t", "r").at(10)).await;
+    let lease = run("t", "s").at(20).begun(&store).await;
     store.append(&[batch(&lease, 1, 2)]).await.unwrap();
-    let nothing = Retention { thread_age: Some(0), threads: Some(0), log_age: Some(0), logs: Some(0) };
-    assert_eq!(prune(&store, nothing).await, (0, 1));
+    let nothing =
+        Retention { thread_age: Some(0), owner_threads: Some(0), threads: Some(0), log_age: Some(0), logs: Some(0) };
+    assert_eq!(sweep(&store, nothing).await, (0, 1));
     assert!(exists(&store, "t").await);
-    assert_eq!(log(&store, "t", "s").await, events(1, 2));
-    assert!(matches!(store.begin(&at(30, new_run("t", "u"))).await.unwrap(), Begin::Busy { .. }));
-    store.finish(&lease, None, None, &ended_at(30)).await.unwrap();
-    assert_eq!(prune(&store, nothing).await, (1, 0));
+    assert_eq!(log(&store, lease.run).await, events(1, 2));
+    assert!(matches!(run("t", "u").at(30).begin(&store).await, Begin::Busy { .. }));
+    finish(&store, &lease, 30).await;
+    assert_eq!(sweep(&store, nothing).await.0, 1);
+    assert!(!delete(&store, "t").await);
 }

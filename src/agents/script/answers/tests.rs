@@ -108,7 +108,7 @@ impl Talk {
             }
             plain.push(serde_json::to_value(event).unwrap());
         }
-        self.messages = transcript.into_parts().0;
+        self.messages = transcript.messages().into_vec();
         plain
     }
 

@@ -1,0 +1,217 @@
+//! The list of messages of a conversation, shared between whoever holds it.
+//!
+//! A run hands the same list to the agent, to the record of the run and to the thread's branch. Cloning it copies one
+//! reference; changing it copies the list only while somebody else still holds it.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    ops::Deref,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{Message, MessageId, ToolCallId};
+
+/// Messages in order. Dereferences to a slice; changes go through [`push`](Self::push), [`truncate`](Self::truncate)
+/// and [`to_mut`](Self::to_mut).
+///
+/// ```
+/// use agui_server::protocol::{Message, Messages};
+///
+/// let mut messages = Messages::from(vec![Message::user("m1", "Hello")]);
+/// let before = messages.clone();
+/// messages.push(Message::assistant("m2", "Hi!"));
+/// assert_eq!((before.len(), messages.len()), (1, 2));
+/// assert_eq!(messages.position("m2"), Some(1));
+/// ```
+#[derive(Clone, Default)]
+pub struct Messages(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    list: Vec<Message>,
+    lookups: AtomicU32,
+    index: OnceLock<Index>,
+}
+
+/// Where each id first occurs.
+#[derive(Clone, Default)]
+struct Index {
+    messages: HashMap<MessageId, usize>,
+    calls: HashMap<ToolCallId, usize>,
+}
+
+/// Number of lookups that scan the list before an index is built for the following ones.
+const SCANS_BEFORE_INDEX: u32 = 16;
+
+impl Messages {
+    /// Returns the position of the message with this id.
+    pub fn position(&self, id: &str) -> Option<usize> {
+        match self.index() {
+            Some(index) => index.messages.get(id).copied(),
+            None => self.iter().position(|message| **message.id() == *id),
+        }
+    }
+
+    /// Returns the position of the assistant message that made a tool call.
+    pub fn call_position(&self, id: &str) -> Option<usize> {
+        match self.index() {
+            Some(index) => index.calls.get(id).copied(),
+            None => self.iter().position(|message| message.tool_calls().iter().any(|call| *call.id == *id)),
+        }
+    }
+
+    /// Appends a message.
+    pub fn push(&mut self, message: Message) {
+        let inner = Arc::make_mut(&mut self.0);
+        if let Some(index) = inner.index.get_mut() {
+            index.add(inner.list.len(), &message);
+        }
+        inner.list.push(message);
+    }
+
+    /// Drops all messages from this position on.
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len() {
+            self.to_mut().truncate(len);
+        }
+    }
+
+    /// Returns the list for any other change. Copies it if it is shared.
+    pub fn to_mut(&mut self) -> &mut Vec<Message> {
+        let inner = Arc::make_mut(&mut self.0);
+        inner.index = OnceLock::new();
+        &mut inner.list
+    }
+
+    /// Returns the list itself. Copies it if it is shared.
+    pub fn into_vec(self) -> Vec<Message> {
+        Arc::try_unwrap(self.0).map_or_else(|shared| shared.list.clone(), |inner| inner.list)
+    }
+
+    fn index(&self) -> Option<&Index> {
+        let Inner { list, lookups, index } = &*self.0;
+        if index.get().is_none() && lookups.fetch_add(1, Ordering::Relaxed) < SCANS_BEFORE_INDEX {
+            return None;
+        }
+        Some(index.get_or_init(|| {
+            let mut index = Index::default();
+            list.iter().enumerate().for_each(|(position, message)| index.add(position, message));
+            index
+        }))
+    }
+}
+
+impl Index {
+    fn add(&mut self, position: usize, message: &Message) {
+        self.messages.entry(message.id().clone()).or_insert(position);
+        for call in message.tool_calls() {
+            self.calls.entry(call.id.clone()).or_insert(position);
+        }
+    }
+}
+
+/// The copy builds an index of its own when it needs one.
+impl Clone for Inner {
+    fn clone(&self) -> Self {
+        Self { list: self.list.clone(), ..Self::default() }
+    }
+}
+
+impl Deref for Messages {
+    type Target = [Message];
+
+    fn deref(&self) -> &[Message] {
+        &self.0.list
+    }
+}
+
+impl From<Vec<Message>> for Messages {
+    fn from(list: Vec<Message>) -> Self {
+        Self(Arc::new(Inner { list, ..Inner::default() }))
+    }
+}
+
+impl FromIterator<Message> for Messages {
+    fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
+        Self::from(Vec::from_iter(messages))
+    }
+}
+
+impl<'a> IntoIterator for &'a Messages {
+    type Item = &'a Message;
+    type IntoIter = std::slice::Iter<'a, Message>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl PartialEq for Messages {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || **self == **other
+    }
+}
+
+impl fmt::Debug for Messages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl Serialize for Messages {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (**self).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Messages {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Self::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{AssistantMessage, ToolCall};
+
+    fn calling(id: &str, call: &str) -> Message {
+        let tool_calls = Some(vec![ToolCall::new(call, "f", "{}")]);
+        Message::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::new(id.into()) })
+    }
+
+    #[test]
+    fn lookups_find_the_same_with_and_without_an_index() {
+        let mut messages: Messages = (0..50).map(|n| calling(&format!("m{n}"), &format!("c{n}"))).collect();
+        messages.push(calling("m7", "c7"));
+        for round in 0..2 * SCANS_BEFORE_INDEX as usize {
+            let n = round % 50;
+            assert_eq!(messages.position(&format!("m{n}")), Some(n), "the first one of two");
+            assert_eq!(messages.call_position(&format!("c{n}")), Some(n));
+            assert_eq!((messages.position("x"), messages.call_position("x")), (None, None));
+        }
+        messages.push(calling("new", "call"));
+        assert_eq!((messages.position("new"), messages.call_position("call")), (Some(51), Some(51)));
+        messages.truncate(51);
+        assert_eq!((messages.position("new"), messages.position("m49")), (None, Some(49)));
+        messages.to_mut().remove(0);
+        assert_eq!(messages.position("m1"), Some(0));
+    }
+
+    #[test]
+    fn a_change_is_seen_by_nobody_else() {
+        let mut messages: Messages = (0..3).map(|n| Message::user(format!("m{n}"), "x")).collect();
+        let shared = messages.clone();
+        messages.truncate(1);
+        messages.push(Message::user("new", "y"));
+        assert_eq!((shared.len(), shared.position("new")), (3, None));
+        assert_eq!((messages.len(), messages.position("m2")), (2, None));
+        assert_eq!(messages.clone().into_vec(), messages.to_vec());
+    }
+}

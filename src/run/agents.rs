@@ -1,0 +1,67 @@
+//! The agents of a server, by name.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use crate::{
+    agent::{Agent, RunContext},
+    protocol::{AgentCapabilities, Event, RunAgentInput},
+};
+
+/// An agent and the name it is served under.
+#[derive(Clone)]
+pub struct AgentEntry {
+    pub(super) name: Arc<str>,
+    pub(super) agent: Arc<dyn Agent>,
+}
+
+impl AgentEntry {
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the agent says about itself.
+    pub fn capabilities(&self) -> AgentCapabilities {
+        self.agent.capabilities()
+    }
+
+    /// Returns an entry of the same name whose agent emits these events instead.
+    pub(super) fn with_fixed_events(self, events: Vec<Event>) -> Self {
+        let agent = move |_: RunAgentInput, _: RunContext| crate::agent::events(events.clone());
+        Self { agent: Arc::new(agent), ..self }
+    }
+}
+
+/// All agents, in the order they were added.
+#[derive(Default)]
+pub(super) struct AgentRegistry {
+    agents: IndexMap<Arc<str>, Arc<dyn Agent>>,
+    default: Option<Arc<str>>,
+}
+
+impl AgentRegistry {
+    pub(super) fn insert(&mut self, name: Arc<str>, agent: Arc<dyn Agent>) {
+        self.agents.insert(name, agent);
+    }
+
+    pub(super) fn set_default(&mut self, name: Arc<str>) {
+        self.default = Some(name);
+    }
+
+    /// The name of the default agent: the one that was set, or the first.
+    pub(super) fn default_name(&self) -> Option<&str> {
+        self.default.as_deref().or_else(|| self.agents.keys().next().map(|name| &**name))
+    }
+
+    /// The agent of a name, or the default one.
+    pub(super) fn get(&self, name: Option<&str>) -> Option<AgentEntry> {
+        let (name, agent) = self.agents.get_key_value(name.or(self.default_name())?)?;
+        Some(AgentEntry { name: name.clone(), agent: agent.clone() })
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = AgentEntry> + '_ {
+        self.agents.iter().map(|(name, agent)| AgentEntry { name: name.clone(), agent: agent.clone() })
+    }
+}

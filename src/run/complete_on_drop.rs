@@ -1,0 +1,43 @@
+//! A future that is completed also when its caller leaves.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+/// A future that goes on in a task of its own when it is dropped before its end. Its output is then dropped.
+///
+/// Spawning it at the beginning would cost every caller a task, where only those need one whose client hangs up in this
+/// very moment.
+pub(super) struct CompleteOnDrop<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
+
+impl<F: Future<Output: Send> + Send + 'static> CompleteOnDrop<F> {
+    pub(super) fn new(future: F) -> Self {
+        Self(Some(Box::pin(future)))
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Future for CompleteOnDrop<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // Taken out, so that a future that panics is not polled again.
+        let Some(mut future) = self.0.take() else { return Poll::Pending };
+        let polled = future.as_mut().poll(cx);
+        if polled.is_pending() {
+            self.0 = Some(future);
+        }
+        polled
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Drop for CompleteOnDrop<F> {
+    fn drop(&mut self) {
+        let Some(future) = self.0.take() else { return };
+        // Without a runtime the process is about to end.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(future);
+        }
+    }
+}

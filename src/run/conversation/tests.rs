@@ -1,0 +1,397 @@
+use proptest::{collection::vec, prelude::*, sample::subsequence};
+
+use super::*;
+use crate::protocol::{AssistantMessage, SystemMessage, ToolCall, ToolMessage};
+
+const DELIVERED: Origin = Origin::Run { run: 1, delivered: true };
+const UNDELIVERED: Origin = Origin::Run { run: 2, delivered: false };
+
+fn user(id: &str) -> Message {
+    Message::user(id, format!("text of {id}"))
+}
+
+fn answer(id: &str) -> Message {
+    Message::assistant(id, format!("text of {id}"))
+}
+
+fn calling(id: &str, calls: &[&str]) -> Message {
+    let tool_calls = Some(calls.iter().map(|call| ToolCall::new(*call, "f", "{}")).collect());
+    Message::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::new(id.into()) })
+}
+
+fn result(id: &str, call: &str, text: &str) -> Message {
+    Message::Tool(ToolMessage {
+        id: id.into(),
+        content: text.into(),
+        tool_call_id: call.into(),
+        error: None,
+        encrypted_value: None,
+        metadata: None,
+        subagent_run_id: None,
+    })
+}
+
+fn system(id: &str, text: &str) -> Message {
+    Message::System(SystemMessage {
+        id: id.into(),
+        content: text.to_owned(),
+        name: None,
+        encrypted_value: None,
+        metadata: None,
+        subagent_run_id: None,
+    })
+}
+
+/// A branch whose assistant messages were made by a delivered run, and all others stored by a client.
+fn stored(messages: &[Message]) -> Branch {
+    let origin = |message: &Message| if message.role() == Role::Assistant { DELIVERED } else { Origin::Client };
+    branch(messages.iter().map(|message| (message.clone(), origin(message))))
+}
+
+fn branch(messages: impl IntoIterator<Item = (Message, Origin)>) -> Branch {
+    (1..).zip(messages).map(|(number, (message, origin))| (message, number, origin)).collect()
+}
+
+/// Two turns of a conversation.
+fn two_turns() -> Branch {
+    stored(&[user("u1"), answer("a1"), user("u2"), answer("a2")])
+}
+
+/// What the agent gets.
+fn list(stored: &Branch, client: &[Message], decision: &Decision) -> Vec<Message> {
+    let mut list = stored.messages()[..decision.kept].to_vec();
+    decision.updated.iter().for_each(|(position, text)| list[*position] = text.clone());
+    list.extend(decision.appended.iter().map(|appended| match *appended {
+        Appended::Client(at) => client[at].clone(),
+        Appended::Stored(position) => stored.messages()[position].clone(),
+    }));
+    list
+}
+
+fn ids(messages: &[Message]) -> Vec<&str> {
+    messages.iter().map(|message| message.id().as_str()).collect()
+}
+
+/// Asserts the case and the ids of the messages that the agent gets; returns these messages.
+#[track_caller]
+fn decides(stored: &Branch, client: &[Message], case: Case, expected: &[&str]) -> Vec<Message> {
+    let decision = decide(stored, of(client));
+    let list = list(stored, client, &decision);
+    assert_eq!((decision.case, ids(&list)), (case, expected.to_vec()), "{decision:?}");
+    list
+}
+
+// --- The five cases -------------------------------------------------------------------------------
+
+fn of(messages: &[Message]) -> ClientList<'_> {
+    ClientList { messages, anonymous: &[], answers_interrupt: false }
+}
+
+#[test]
+fn a_new_thread_is_the_clients_list() {
+    decides(&Branch::default(), &[user("u1"), answer("a1"), user("u2")], Case::New, &["u1", "a1", "u2"]);
+    decides(&Branch::default(), &[], Case::New, &[]);
+}
+
+#[test]
+fn a_list_that_shows_nothing_of_the_branch_follows_it() {
+    decides(&two_turns(), &[user("u3")], Case::NothingKnown, &["u1", "a1", "u2", "a2", "u3"]);
+    decides(&two_turns(), &[], Case::NothingKnown, &["u1", "a1", "u2", "a2"]);
+}
+
+#[test]
+fn a_list_that_shows_the_end_of_the_branch_continues_it() {
+    let all = [user("u1"), answer("a1"), user("u2"), answer("a2"), user("u3")];
+    for first in 0..4 {
+        // A client that keeps only its last messages takes nothing away.
+        decides(&two_turns(), &all[first..], Case::Continues, &["u1", "a1", "u2", "a2", "u3"]);
+    }
+    decides(&two_turns(), &all[..4], Case::Continues, &["u1", "a1", "u2", "a2"]);
+}
+
+#[test]
+fn messages_that_never_reached_a_client_stay_before_the_new_ones() {
+    let stored =
+        branch([(user("u1"), Origin::Client), (calling("a1", &["c"]), UNDELIVERED), (answer("a2"), UNDELIVERED)]);
+    decides(&stored, &[user("u1"), user("u2")], Case::Unseen, &["u1", "a1", "a2", "u2"]);
+    // Part of them was delivered, or a client brought them: then they were seen.
+    for seen in [DELIVERED, Origin::Client] {
+        let stored = branch([(user("u1"), Origin::Client), (answer("a1"), seen), (answer("a2"), UNDELIVERED)]);
+        decides(&stored, &[user("u1"), user("u2")], Case::Branches, &["u1", "u2"]);
+    }
+}
+
+#[test]
+fn a_run_that_was_lost_in_the_middle_goes_on_and_an_answer_is_never_continued() {
+    let lost =
+        [(user("u1"), Origin::Client), (calling("a1", &["c"]), UNDELIVERED), (result("t1", "c", "x"), UNDELIVERED)];
+    decides(&branch(lost.clone()), &[user("u1")], Case::Unseen, &["u1", "a1", "t1"]);
+    let answered = lost.into_iter().chain([(answer("a2"), UNDELIVERED)]);
+    decides(&branch(answered), &[user("u1")], Case::Branches, &["u1"]);
+}
+
+#[test]
+fn a_regenerated_answer_begins_a_new_branch() {
+    decides(&two_turns(), &[user("u1"), answer("a1"), user("u2")], Case::Branches, &["u1", "a1", "u2"]);
+    decides(&two_turns(), &[user("u1")], Case::Branches, &["u1"]);
+}
+
+#[test]
+fn an_edit_begins_a_new_branch() {
+    // Under a new id.
+    decides(&two_turns(), &[user("u1"), answer("a1"), user("u3")], Case::Branches, &["u1", "a1", "u3"]);
+    // Under the same id: the old text stays on its branch.
+    let edited = Message::user("u2", "another text");
+    let client = [user("u1"), answer("a1"), edited.clone()];
+    let list = decides(&two_turns(), &client, Case::Branches, &["u1", "a1", "u2"]);
+    assert_eq!(list[2], edited);
+    let decision = decide(&two_turns(), of(&client));
+    assert_eq!((decision.kept, decision.updated), (2, vec![]));
+}
+
+#[test]
+fn an_answer_to_an_interrupt_continues_the_branch() {
+    let list = [user("u1"), user("u2"), user("u3")];
+    for (client, kept, new) in [(&list[..1], 4, 0), (&list[..2], 4, 0), (&list[..], 4, 1)] {
+        let decision = decide(&two_turns(), ClientList { answers_interrupt: true, ..of(client) });
+        assert_eq!((decision.case, decision.kept, decision.appended.len()), (Case::Unseen, kept, new));
+    }
+}
+
+#[test]
+fn a_step_back_leaves_later_turns() {
+    decides(&two_turns(), &[user("u1"), answer("a1"), user("u3")], Case::Branches, &["u1", "a1", "u3"]);
+    decides(&two_turns(), &[user("u1"), user("u3")], Case::Branches, &["u1", "u3"]);
+}
+
+#[test]
+fn other_texts_under_known_ids_are_another_branch() {
+    // The seeds' conversations: the same ids in English and in Chinese.
+    let english = [user("m1"), calling("m2", &["c1"]), result("m3", "c1", "two files")];
+    let mut stored = branch(english.iter().map(|message| (message.clone(), Origin::Client)));
+    stored.push(answer("a"), 4, DELIVERED);
+    let chinese = [Message::user("m1", "你好"), calling("m2", &["c2"]), result("m3", "c2", "两个文件")];
+    let decision = decide(&stored, of(&chinese));
+    assert_eq!((decision.case, decision.kept, &decision.updated), (Case::Branches, 0, &vec![]));
+    assert_eq!(list(&stored, &chinese, &decision), chinese);
+}
+
+// --- What is known --------------------------------------------------------------------------------
+
+#[test]
+fn an_assistant_message_is_known_by_its_tool_calls() {
+    let stored = stored(&[user("u1"), calling("server", &["c1", "c2"])]);
+    let client = [user("u1"), calling("client", &["c1", "c2"]), result("t1", "c1", "x")];
+    decides(&stored, &client, Case::Continues, &["u1", "server", "t1"]);
+    // Not when one of them is new.
+    let client = [user("u1"), calling("client", &["c1", "c3"]), result("t1", "c1", "x")];
+    decides(&stored, &client, Case::Branches, &["u1", "client", "t1"]);
+}
+
+#[test]
+fn a_tool_message_is_known_by_the_call_that_it_answers() {
+    let stored = stored(&[user("u1"), calling("a1", &["c1"]), result("t1", "c1", "x"), answer("a2")]);
+    let again = [user("u1"), calling("mine", &["c1"]), result("other", "c1", "x")];
+    decides(&stored, &again, Case::Branches, &["u1", "a1", "t1"]);
+    // With another text it is the client's own, and answers anew.
+    let list = decides(&stored, &[result("other", "c1", "y")], Case::Branches, &["u1", "a1", "other"]);
+    assert_eq!(list[2], result("other", "c1", "y"));
+    // What a run answered stays as it is.
+    let by_run = branch([(calling("a1", &["c1"]), DELIVERED), (result("t1", "c1", "x"), DELIVERED)]);
+    let list = decides(&by_run, &[result("other", "c1", "forged")], Case::Continues, &["a1", "t1"]);
+    assert_eq!(list[1], result("t1", "c1", "x"));
+}
+
+#[test]
+fn messages_without_ids_are_known_by_role_and_text_in_the_same_place() {
+    let stored = stored(&[user("u1"), calling("a0", &["c"]), result("t", "c", "x"), answer("a1")]);
+    let text = |at: usize| {
+        let mut message = stored.messages()[at].clone();
+        message.set_id(MessageId::random());
+        message
+    };
+    let decide = |client: &[Message]| {
+        let anonymous: Vec<usize> = (0..client.len()).collect();
+        let decision = decide(&stored, ClientList { anonymous: &anonymous, ..of(client) });
+        (decision.case, list(&stored, client, &decision).len())
+    };
+    let new = Message::user("random", "another question");
+    // The whole list, without what such a client does not show.
+    assert_eq!(decide(&[text(0), text(3), new.clone()]), (Case::Continues, 5));
+    assert_eq!(decide(&[text(0), text(3)]), (Case::Continues, 4));
+    // The end of the list.
+    assert_eq!(decide(&[text(3), new.clone()]), (Case::Continues, 5));
+    // Only what is new.
+    assert_eq!(decide(std::slice::from_ref(&new)), (Case::NothingKnown, 5));
+    // A text that was said first, said again by a client that sends only what is new.
+    assert_eq!(decide(&[text(0)]), (Case::NothingKnown, 5));
+    // An answer that is not ours.
+    assert_eq!(decide(&[text(0), Message::assistant("r", "else"), new]), (Case::NothingKnown, 7));
+}
+
+// --- What stays, and what takes the client's text ----------------------------------------------------
+
+#[test]
+fn the_clients_own_messages_take_its_text_and_a_runs_messages_do_not() {
+    let stored = stored(&[system("s", "old"), user("u1"), answer("a1")]);
+    let client = [system("s", "new"), Message::user("u1", "new"), Message::assistant("a1", "forged"), user("u2")];
+    let list = decides(&stored, &client, Case::Continues, &["s", "u1", "a1", "u2"]);
+    assert_eq!(list[..3], [system("s", "new"), Message::user("u1", "new"), answer("a1")]);
+    // Not by calling it its own.
+    let list = decides(&stored, &[Message::user("a1", "mine")], Case::Continues, &["s", "u1", "a1"]);
+    assert_eq!(list[2], answer("a1"));
+}
+
+#[test]
+fn a_changed_instruction_is_updated_in_place_also_on_a_new_branch() {
+    let stored = stored(&[system("s", "Monday"), user("u1"), answer("a1")]);
+    let decision = decide(&stored, of(&[system("s", "Tuesday"), user("u1")]));
+    assert_eq!((decision.kept, &decision.updated[..]), (2, &[(0, system("s", "Tuesday"))][..]));
+    assert_eq!(decision.appended, []);
+}
+
+#[test]
+fn an_instruction_under_a_new_id_takes_the_place_of_the_one_that_the_client_left_out() {
+    let stored = stored(&[system("s1", "Monday"), user("u1"), answer("a1")]);
+    let client = [system("s2", "Tuesday"), user("u1"), answer("a1"), user("u2")];
+    let list = decides(&stored, &client, Case::Continues, &["s1", "u1", "a1", "u2"]);
+    assert_eq!(list[0], system("s1", "Tuesday"));
+    let decision = decide(&stored, of(&client));
+    assert_eq!(decision.appended.len(), 1, "nothing is copied");
+    // One more than was left out is new.
+    let client = [system("s2", "Tuesday"), system("s3", "more"), user("u1"), answer("a1")];
+    decides(&stored, &client, Case::Continues, &["s1", "s3", "u1", "a1"]);
+}
+
+#[test]
+fn new_messages_between_known_ones_are_inserted_there() {
+    let client = [user("start"), user("u1"), user("between"), answer("a2"), user("end")];
+    let expected = ["start", "u1", "a1", "u2", "between", "a2", "end"];
+    decides(&two_turns(), &client, Case::Continues, &expected);
+    let decision = decide(&two_turns(), of(&client[2..]));
+    let copied: Vec<_> = decision.appended.iter().filter(|it| matches!(it, Appended::Stored(_))).collect();
+    assert_eq!((decision.kept, copied), (3, vec![&Appended::Stored(3)]));
+}
+
+#[test]
+fn another_order_loses_and_doubles_nothing() {
+    let client = [answer("a2"), user("x"), user("u1"), user("y")];
+    decides(&two_turns(), &client, Case::Continues, &["x", "u1", "a1", "u2", "a2", "y"]);
+}
+
+#[test]
+fn of_several_messages_with_one_id_the_first_is_taken() {
+    let twice = [Message::user("u3", "one"), Message::user("u3", "two")];
+    let list = decides(&two_turns(), &twice, Case::NothingKnown, &["u1", "a1", "u2", "a2", "u3"]);
+    assert_eq!(list[4], twice[0]);
+    decides(&Branch::default(), &twice, Case::New, &["u3"]);
+    let known = [Message::user("u2", "one"), answer("a2"), Message::user("u2", "two")];
+    assert_eq!(decides(&two_turns(), &known, Case::Continues, &["u1", "a1", "u2", "a2"])[2], known[0]);
+}
+
+// --- Branches that were left -----------------------------------------------------------------------
+
+#[test]
+fn a_client_that_goes_back_to_a_branch_continues_it() {
+    let node = |number, parent, message: Message, origin| Node { number, parent, message, origin };
+    let nodes = [
+        node(1, 0, user("u1"), Origin::Client),
+        node(2, 1, answer("a1"), DELIVERED),
+        node(3, 1, answer("other"), DELIVERED),
+        node(4, 2, user("u2"), Origin::Client),
+    ];
+    let find = |parent, client: &[Message]| {
+        let found = find_branch(&nodes, parent, &client.iter().collect::<Vec<_>>());
+        found.iter().map(|node| node.number).collect::<Vec<_>>()
+    };
+    assert_eq!(find(1, &[answer("a1"), user("u2"), user("u3")]), [2, 4]);
+    assert_eq!(find(1, &[answer("other"), user("u2")]), [3]);
+    assert_eq!(find(1, &[Message::assistant("a1", "forged")]), [2], "a run's message is as the run made it");
+    assert_eq!(find(2, &[Message::user("u2", "edited")]), [0; 0], "a client's with another text is another one");
+}
+
+// --- Properties --------------------------------------------------------------------------------------
+
+fn any_branch() -> impl Strategy<Value = Branch> {
+    let origin = prop_oneof![Just(Origin::Client), Just(DELIVERED), Just(UNDELIVERED)];
+    vec((0..3u8, origin), 0..8).prop_map(|kinds| {
+        branch(kinds.into_iter().enumerate().map(|(at, (kind, origin))| match kind {
+            0 => (user(&format!("m{at}")), origin),
+            1 => (answer(&format!("m{at}")), origin),
+            _ => (system(&format!("m{at}"), "text"), origin),
+        }))
+    })
+}
+
+/// A client's list: some of the branch, perhaps with another text, with new messages in between.
+fn any_client(stored: &Branch) -> impl Strategy<Value = Vec<Message>> + use<> {
+    let messages = stored.messages().to_vec();
+    let count = messages.len();
+    (subsequence(messages, 0..=count), vec((0..=count, any::<bool>()), 0..4), vec(any::<bool>(), count)).prop_map(
+        |(mut list, new, edited)| {
+            for (message, _) in list.iter_mut().zip(edited).filter(|(_, edited)| *edited) {
+                if message.role() == Role::User {
+                    *message = Message::user(message.id().clone(), "edited");
+                }
+            }
+            for (number, (at, is_user)) in new.into_iter().enumerate() {
+                let id = format!("new{number}");
+                list.insert(at.min(list.len()), if is_user { user(&id) } else { system(&id, "new") });
+            }
+            list
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn nothing_of_the_clients_list_is_lost_and_ids_are_unique(
+        (stored, client) in any_branch().prop_flat_map(|stored| (any_client(&stored), Just(stored)).prop_map(|(c, s)| (s, c)))
+    ) {
+        let decision = decide(&stored, of(&client));
+        let list = list(&stored, &client, &decision);
+        let mut unique: HashSet<_> = ids(&list).into_iter().collect();
+        prop_assert_eq!(unique.len(), list.len(), "{:?}", ids(&list));
+        // Every message that the client sent is there; an instruction perhaps under the id of the one it replaces.
+        for message in &client {
+            let is_there = list.iter().any(|it| it.id() == message.id());
+            let replaces = is_instruction(message) && list.iter().any(|it| it.role() == message.role());
+            prop_assert!(is_there || replaces, "{:?} is not in {:?}", message.id(), ids(&list));
+        }
+        // A client's own messages have the client's text.
+        for message in &client {
+            if message.role() == Role::User && let Some(it) = list.iter().find(|it| it.id() == message.id()) {
+                prop_assert_eq!(it, message);
+            }
+        }
+        // What else is there comes from the branch.
+        client.iter().for_each(|message| { unique.remove(message.id().as_str()); });
+        let known: HashSet<_> = ids(stored.messages()).into_iter().collect();
+        prop_assert!(unique.is_subset(&known), "{:?}", unique);
+        // The client's order is kept.
+        let positions: Vec<_> =
+            client.iter().filter_map(|message| list.iter().position(|it| it.id() == message.id())).collect();
+        prop_assert!(positions.is_sorted(), "{:?}: {:?}", ids(&client), ids(&list));
+    }
+
+    #[test]
+    fn what_is_stored_stays_reachable(
+        (stored, client) in any_branch().prop_flat_map(|stored| (any_client(&stored), Just(stored)).prop_map(|(c, s)| (s, c)))
+    ) {
+        let decision = decide(&stored, of(&client));
+        // Messages are only added below kept ones; only those that the client may change are changed, in place.
+        prop_assert!(decision.kept <= stored.len());
+        for (position, text) in &decision.updated {
+            prop_assert!(*position < decision.kept);
+            prop_assert_eq!(text.id(), stored.messages()[*position].id());
+            prop_assert!(takes_client_text(&stored.messages()[*position], stored.origin(*position)));
+        }
+        // A new branch leaves the old one as it was, but for instructions.
+        if decision.case == Case::Branches {
+            prop_assert!(decision.updated.iter().all(|(_, text)| is_instruction(text)));
+        }
+        if decision.case != Case::Branches && decision.updated.is_empty() && decision.appended.is_empty() {
+            prop_assert_eq!(decision.kept, stored.len());
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Patches that clients can apply without harm.
+
+use super::violation::Violation;
+use crate::protocol::{EventType, JsonPatch, PatchOperation, patch::is_pointer};
+
+/// Whether every pointer of a patch is one, and nothing is moved into itself, of which clients make a value
+/// without an end. Whether the patch applies is for the client to see.
+pub(super) fn check_patch(event: EventType, patch: &JsonPatch) -> Result<bool, Violation> {
+    for operation in patch {
+        let (path, from) = operation.pointers();
+        if let Some(text) = [Some(path), from].into_iter().flatten().find(|text| !is_pointer(text)) {
+            return Err(Violation::new(event, format!("{text:?} is not a JSON Pointer")));
+        }
+        if let PatchOperation::Move { from, path } = operation
+            && path.strip_prefix(from.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        {
+            return Err(Violation::new(event, format!("{from:?} is moved into itself, to {path:?}")));
+        }
+    }
+    Ok(true)
+}

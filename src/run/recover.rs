@@ -1,0 +1,79 @@
+//! Closes runs that no server drives any more.
+
+use super::{Threads, Transcript, branch::LoadedThread, transcript::Changes};
+use crate::{
+    protocol::{Event, RunId, event::RunError},
+    store::{
+        Append, BranchWrite, Include, Lease, RunEnd, RunFailure, RunRecord, RunStatus, StoreError, ThreadKey, now,
+    },
+};
+
+/// The code of the error that ends such a run.
+const SERVER_LOST: &str = "server_lost";
+const MESSAGE: &str = "the server that ran this was lost; please try again";
+/// How much of a log is read at a time.
+const PAGE_BYTES: usize = 1024 * 1024;
+
+impl Threads {
+    /// Takes over and ends a run whose server was lost.
+    pub(super) async fn recover(&self, key: &ThreadKey, run: &RunId, lost: &Lease) -> Result<(), StoreError> {
+        let now = now();
+        // If there is none, the run was not lost, or another process is at it.
+        match self.store.take_over(lost, &self.holder, now, self.lease_until(now)).await? {
+            Some(lease) => self.close_lost(key, run, &lease).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Ends a run that this process has the lease of and does not drive: with an error, after what is in its log, and
+    /// with the messages that the log amounts to.
+    pub(super) async fn close_lost(&self, key: &ThreadKey, run: &RunId, lease: &Lease) -> Result<(), StoreError> {
+        let Some(view) = self.store.thread(key, Include { messages: true, runs: 0 }).await? else { return Ok(()) };
+        let thread = LoadedThread::from(view);
+        let Some(run) = self.store.run(lease.thread, run).await?.filter(|run| run.number == lease.run) else {
+            return Ok(());
+        };
+        tracing::warn!(thread = ?key.id, run = ?run.id, "closing a run whose server was lost");
+        let (changes, logged) = self.replay(&run, &thread).await?;
+        let terminal = Event::from(RunError::new(SERVER_LOST, MESSAGE));
+        let last = run.detached.then(|| Append {
+            lease: lease.clone(),
+            first: logged + 1,
+            events: vec![serde_json::to_string(&terminal).unwrap_or_default()],
+        });
+        let failure = RunFailure { code: Some(SERVER_LOST.to_owned()), message: MESSAGE.to_owned() };
+        let Changes { kept, updated, new, state } = &changes;
+        let end = RunEnd {
+            at: now(),
+            events: logged + u64::from(run.detached),
+            failure: Some(&failure),
+            branch: BranchWrite {
+                base: thread.branch.number_before(*kept),
+                new: new.iter().map(|message| (message, Some(lease.run))).collect(),
+                updated: updated.iter().map(|(position, text)| (thread.branch.number(*position), text)).collect(),
+            },
+            state: state.as_ref(),
+            interrupts: &thread.interrupts,
+            last: last.as_ref(),
+            ..RunEnd::of(RunStatus::Failed, 0)
+        };
+        self.store.finish(lease, &end).await.map(drop)
+    }
+
+    /// Applies a run's log to the thread as the run has begun. Returns the changes and the number of events.
+    async fn replay(&self, run: &RunRecord, thread: &LoadedThread) -> Result<(Changes, u64), StoreError> {
+        let state = thread.state.as_ref().map_or_else(|| serde_json::json!({}), |(_, state)| state.clone());
+        let mut transcript = Transcript::new(thread.branch.messages().clone(), state);
+        let mut logged = 0;
+        while run.detached
+            && let Some(page) = self.store.events(run.number, logged, PAGE_BYTES).await?
+            && !page.events.is_empty()
+        {
+            logged += page.events.len() as u64;
+            for event in page.events.iter().filter_map(|line| serde_json::from_str::<Event>(line).ok()) {
+                transcript.apply(&event);
+            }
+        }
+        Ok((transcript.into_changes(), logged))
+    }
+}

@@ -1,0 +1,186 @@
+//! Checks the answers to open interrupts.
+//!
+//! The rules are the specification's (`basic/patterns/interrupt-resume`): every open interrupt needs an entry, resolved
+//! or cancelled; an entry for anything else is left out with a warning; an expired interrupt can only be cancelled; a
+//! payload fits the interrupt's schema. If any entry breaks a rule, all interrupts stay open and the agent is not called.
+
+use jiff::{Timestamp, civil, tz::TimeZone};
+
+use crate::protocol::{Interrupt, ResumeEntry, ResumeStatus};
+
+/// What a run does about the interrupts that are open.
+#[derive(Debug, PartialEq)]
+pub(super) enum ResumeDecision {
+    /// It goes on with these answers: one for each open interrupt.
+    Proceed(Vec<ResumeEntry>),
+    /// It brings nothing but answers to interrupts that are not open any more: their response was lost. The thread is
+    /// restated, and the agent is not called.
+    Repeated,
+    /// An open interrupt has no entry. The interrupts are reported again, and the agent is not called.
+    StillOpen,
+    /// An entry breaks a rule: the code and the message of the error. The agent is not called.
+    Refused(&'static str, String),
+}
+
+/// Checks a request's entries. Never returns [`ResumeDecision::Repeated`].
+pub(super) fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, now: Timestamp) -> ResumeDecision {
+    let (entries, unknown): (Vec<_>, Vec<_>) =
+        entries.into_iter().partition(|entry| open.iter().any(|interrupt| interrupt.id == entry.interrupt_id));
+    if !unknown.is_empty() {
+        let examples: Vec<_> = unknown.iter().take(3).map(|entry| short(&entry.interrupt_id)).collect();
+        tracing::warn!(entries = unknown.len(), ?examples, "left out resume entries for interrupts that are not open");
+    }
+    let mut answers = Vec::with_capacity(open.len());
+    for interrupt in open {
+        let mut own = entries.iter().filter(|entry| entry.interrupt_id == interrupt.id);
+        let Some(entry) = own.next() else { return ResumeDecision::StillOpen };
+        if own.any(|other| other != entry) {
+            let message = format!("the interrupt {:?} has several different answers", short(&interrupt.id));
+            return ResumeDecision::Refused("contradictory_resume", message);
+        }
+        if let Err((code, message)) = check_entry(interrupt, entry, now) {
+            return ResumeDecision::Refused(code, message);
+        }
+        answers.push(entry.clone());
+    }
+    ResumeDecision::Proceed(answers)
+}
+
+fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp) -> Result<(), (&'static str, String)> {
+    if entry.status == ResumeStatus::Cancelled {
+        return Ok(());
+    }
+    let id = short(&interrupt.id);
+    if let Some(expiry) = interrupt.expires_at.as_deref().filter(|expiry| is_over(expiry, now)) {
+        let message = format!("the interrupt {id:?} expired at {expiry} and can only be cancelled");
+        return Err(("interrupt_expired", message));
+    }
+    let Some(schema) = &interrupt.response_schema else { return Ok(()) };
+    let schema = serde_json::Value::Object(schema.clone());
+    let validator = jsonschema::validator_for(&schema).map_err(|error| {
+        tracing::error!(%error, "an agent raised an interrupt with an invalid response schema");
+        ("invalid_response_schema", format!("no answer to the interrupt {id:?} can be checked: its schema is invalid"))
+    })?;
+    let payload = entry.payload.as_ref().unwrap_or(&serde_json::Value::Null);
+    validator.validate(payload).map_err(|error| {
+        let path = error.instance_path().to_string();
+        let path = if path.is_empty() { "the payload".to_owned() } else { format!("payload{path}") };
+        let problem: String = error.to_string().chars().take(200).collect();
+        ("invalid_resume_payload", format!("the answer to the interrupt {id:?} does not fit: {path}: {problem}"))
+    })
+}
+
+/// Returns whether an interrupt can no longer be answered, but only be cancelled.
+pub fn has_expired(interrupt: &Interrupt) -> bool {
+    interrupt.expires_at.as_deref().is_some_and(|expiry| is_over(expiry, Timestamp::now()))
+}
+
+/// Returns whether a time has come. The specification does not constrain the text; a text that is not a time never
+/// comes, as in the reference client. Without an offset it is UTC.
+fn is_over(expiry: &str, now: Timestamp) -> bool {
+    let utc = |time: civil::DateTime| time.to_zoned(TimeZone::UTC).map(|time| time.timestamp());
+    let time = expiry.parse::<Timestamp>().or_else(|_| expiry.parse().and_then(utc));
+    time.or_else(|_| expiry.parse::<civil::Date>().and_then(|date| utc(date.at(0, 0, 0, 0))))
+        .is_ok_and(|time| time <= now)
+}
+
+fn short(id: &str) -> String {
+    id.chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn interrupt(id: &str) -> Interrupt {
+        Interrupt { id: id.into(), ..Interrupt::new("tool_call") }
+    }
+
+    fn entry(id: &str, status: ResumeStatus, payload: serde_json::Value) -> ResumeEntry {
+        ResumeEntry { interrupt_id: id.into(), status, payload: Some(payload), metadata: None }
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-21T12:00:00Z".parse().unwrap()
+    }
+
+    fn resolved(id: &str) -> ResumeEntry {
+        entry(id, ResumeStatus::Resolved, json!({ "approved": true }))
+    }
+
+    #[test]
+    fn entries_for_interrupts_that_are_not_open_are_left_out() {
+        assert_eq!(check_resume(&[], vec![resolved("x")], now()), ResumeDecision::Proceed(vec![]));
+        let decision = check_resume(&[interrupt("a")], vec![resolved("x"), resolved("a")], now());
+        assert_eq!(decision, ResumeDecision::Proceed(vec![resolved("a")]));
+    }
+
+    #[test]
+    fn every_open_interrupt_needs_an_entry() {
+        let open = [interrupt("a"), interrupt("b")];
+        assert_eq!(check_resume(&open, vec![], now()), ResumeDecision::StillOpen);
+        assert_eq!(check_resume(&open, vec![resolved("a")], now()), ResumeDecision::StillOpen);
+        let cancelled = entry("b", ResumeStatus::Cancelled, json!(null));
+        let decision = check_resume(&open, vec![cancelled.clone(), resolved("a")], now());
+        assert_eq!(decision, ResumeDecision::Proceed(vec![resolved("a"), cancelled]));
+    }
+
+    #[test]
+    fn the_same_entry_twice_is_one_and_contradictory_ones_are_refused() {
+        let open = [interrupt("a")];
+        assert_eq!(check_resume(&open, vec![resolved("a"); 2], now()), ResumeDecision::Proceed(vec![resolved("a")]));
+        let other = entry("a", ResumeStatus::Resolved, json!({ "approved": false }));
+        let decision = check_resume(&open, vec![resolved("a"), other], now());
+        assert!(matches!(decision, ResumeDecision::Refused("contradictory_resume", _)), "{decision:?}");
+    }
+
+    #[test]
+    fn an_expired_interrupt_can_only_be_cancelled() {
+        for over in ["2026-11-21T12:00:00Z", "2026-11-21T13:00:00+02:00", "2026-11-21T11:00:00", "2026-11-21"] {
+            let open = [Interrupt { expires_at: Some(over.into()), ..interrupt("a") }];
+            let decision = check_resume(&open, vec![resolved("a")], now());
+            assert!(matches!(decision, ResumeDecision::Refused("interrupt_expired", _)), "{over}: {decision:?}");
+            let cancelled = entry("a", ResumeStatus::Cancelled, json!(null));
+            assert_eq!(
+                check_resume(&open, vec![cancelled.clone()], now()),
+                ResumeDecision::Proceed(vec![cancelled]),
+                "{over}"
+            );
+        }
+        for fine in ["2026-11-21T12:00:01Z", "2026-11-22", "soon", ""] {
+            let open = [Interrupt { expires_at: Some(fine.into()), ..interrupt("a") }];
+            assert_eq!(
+                check_resume(&open, vec![resolved("a")], now()),
+                ResumeDecision::Proceed(vec![resolved("a")]),
+                "{fine}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_payload_fits_the_schema() {
+        let schema =
+            json!({ "type": "object", "properties": { "approved": { "type": "boolean" } }, "required": ["approved"] });
+        let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
+        assert_eq!(check_resume(&open, vec![resolved("a")], now()), ResumeDecision::Proceed(vec![resolved("a")]));
+        for payload in [json!({}), json!({ "approved": "yes" }), json!(true), json!(null)] {
+            let decision = check_resume(&open, vec![entry("a", ResumeStatus::Resolved, payload.clone())], now());
+            assert!(
+                matches!(decision, ResumeDecision::Refused("invalid_resume_payload", _)),
+                "{payload}: {decision:?}"
+            );
+        }
+        let cancelled = entry("a", ResumeStatus::Cancelled, json!({}));
+        assert_eq!(check_resume(&open, vec![cancelled.clone()], now()), ResumeDecision::Proceed(vec![cancelled]));
+    }
+
+    #[test]
+    fn an_invalid_schema_lets_nothing_pass() {
+        let schema = json!({ "type": "no such type" });
+        let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
+        let decision = check_resume(&open, vec![resolved("a")], now());
+        assert!(matches!(decision, ResumeDecision::Refused("invalid_response_schema", _)), "{decision:?}");
+    }
+}

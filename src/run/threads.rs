@@ -1,0 +1,109 @@
+//! The stored threads of a server, and what runs on them share.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tokio::{
+    sync::{Notify, Semaphore},
+    task::AbortHandle,
+};
+
+use super::{
+    ThreadOptions,
+    branch::{BranchCache, LoadedThread},
+    log::LogWriter,
+    queue::ThreadQueue,
+};
+use crate::{
+    agent::Principal,
+    protocol::ThreadId,
+    store::{Include, Millis, Store, StoreError, ThreadKey},
+};
+
+/// Stored threads.
+pub struct Threads {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) options: ThreadOptions,
+    /// Names this process to the store.
+    pub(super) holder: Arc<str>,
+    pub(super) queue: Arc<ThreadQueue>,
+    pub(super) cache: BranchCache,
+    pub(super) log_writer: Arc<LogWriter>,
+    pub(super) detached: Arc<Semaphore>,
+    /// The number of threads that were made since the last sweep, and who waits for the next one.
+    new_threads: AtomicU64,
+    pub(super) sweep_due: Notify,
+    pub(super) tasks: OnceLock<[AbortHandle; 2]>,
+}
+
+/// A sweep is due when this part of the number of threads that are kept was made since the last one: 1/20.
+const SWEEP_AFTER: u64 = 20;
+
+impl Threads {
+    pub(super) fn new(store: Arc<dyn Store>, options: ThreadOptions) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            holder: uuid::Uuid::new_v4().simple().to_string().into(),
+            queue: Arc::default(),
+            cache: BranchCache::default(),
+            log_writer: Arc::default(),
+            detached: Arc::new(Semaphore::new(options.max_detached.min(Semaphore::MAX_PERMITS))),
+            new_threads: AtomicU64::new(0),
+            sweep_due: Notify::new(),
+            tasks: OnceLock::new(),
+            options,
+        })
+    }
+
+    /// Checks that the store can be used.
+    ///
+    /// # Errors
+    /// The error of the store.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.store.check().await
+    }
+
+    /// The key of a principal's thread.
+    pub(super) fn key(&self, owner: Option<&Principal>, id: &ThreadId) -> ThreadKey {
+        let owner = owner.map_or_else(|| ThreadKey::NOBODY.into(), |principal| principal.shared_id().clone());
+        ThreadKey { owner, id: id.clone() }
+    }
+
+    /// Reads a thread with its current branch.
+    pub(super) async fn load(&self, key: &ThreadKey) -> Result<Option<LoadedThread>, StoreError> {
+        let view = self.store.thread(key, Include { messages: true, runs: 0 }).await?;
+        Ok(view.map(LoadedThread::from))
+    }
+
+    /// Until when a lease is taken now.
+    pub(super) fn lease_until(&self, now: Millis) -> Millis {
+        now.saturating_add(Millis::try_from(self.options.lease.as_millis()).unwrap_or(Millis::MAX))
+    }
+
+    /// Notes that a thread was made, and has the surplus swept if there may be too many now.
+    pub(super) fn made_thread(&self) {
+        let retention = &self.options.retention;
+        let Some(kept) = retention.owner_threads.into_iter().chain(retention.threads).min() else { return };
+        if self.new_threads.fetch_add(1, Ordering::Relaxed) + 1 >= (kept / SWEEP_AFTER).max(1) {
+            self.sweep_due.notify_one();
+        }
+    }
+
+    /// Removes what is not kept.
+    pub(super) async fn sweep(&self) -> Result<(), StoreError> {
+        self.new_threads.store(0, Ordering::Relaxed);
+        let swept = self.store.sweep(&self.options.retention, crate::store::now()).await?;
+        if swept != crate::store::Swept::default() {
+            tracing::info!(threads = swept.threads, logs = swept.logs, "removed what retention does not keep");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.tasks.get().into_iter().flatten().for_each(AbortHandle::abort);
+    }
+}

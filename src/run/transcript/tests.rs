@@ -1,0 +1,89 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    agent::build::{TextMessage, ToolCall},
+    protocol::event::{MessagesSnapshot, StateSnapshot, ToolCallResult},
+};
+
+fn ids(messages: &[Message]) -> Vec<&str> {
+    messages.iter().map(|message| message.id().as_str()).collect()
+}
+
+fn started() -> Transcript {
+    Transcript::new(vec![Message::user("u1", "one"), Message::assistant("a1", "two")], json!({}))
+}
+
+#[test]
+fn what_a_run_adds_is_kept_apart_from_what_it_started_from() {
+    let mut transcript = started();
+    let before = transcript.messages();
+    TextMessage::with_id("a2").start();
+    for event in [TextMessage::with_id("a2").start(), TextMessage::with_id("a2").delta("three")] {
+        transcript.apply(&event);
+    }
+    assert_eq!(ids(&before), ["u1", "a1"]);
+    let Changes { kept, updated, new, state } = transcript.into_changes();
+    assert_eq!((kept, updated, ids(&new), state), (2, vec![], vec!["a2"], None));
+}
+
+#[test]
+fn a_message_from_before_that_a_run_continues_is_changed_in_place() {
+    let mut transcript = started();
+    for event in [TextMessage::with_id("a1").start(), TextMessage::with_id("a1").delta(" more")] {
+        transcript.apply(&event);
+    }
+    let Changes { kept, updated, new, .. } = transcript.into_changes();
+    assert_eq!((kept, updated, new), (2, vec![(1, Message::assistant("a1", "two more"))], vec![]));
+}
+
+#[test]
+fn a_result_follows_its_call_and_what_was_behind_it_is_new() {
+    let mut transcript = started();
+    for event in ToolCall::with_id("c", "f").whole(&json!({})) {
+        transcript.apply(&event);
+    }
+    let mut messages = transcript.messages().to_vec();
+    messages.push(Message::user("u2", "later"));
+    let mut transcript = Transcript::new(messages, json!({}));
+    transcript.apply(&ToolCallResult::new("t", "c", "x").into());
+    assert_eq!(ids(&transcript.messages()), ["u1", "a1", "c", "t", "u2"]);
+    let Changes { kept, new, .. } = transcript.into_changes();
+    assert_eq!((kept, ids(&new)), (3, vec!["t", "u2"]));
+}
+
+#[test]
+fn a_snapshot_changes_in_place_what_it_restates_in_place() {
+    let mut transcript = started();
+    let restated = vec![Message::user("u1", "ONE"), Message::assistant("a1", "two"), Message::user("new", "x")];
+    transcript.apply(&MessagesSnapshot::new(restated).into());
+    let Changes { kept, updated, new, .. } = transcript.into_changes();
+    assert_eq!((kept, updated, ids(&new)), (2, vec![(0, Message::user("u1", "ONE"))], vec!["new"]));
+    let mut transcript = started();
+    transcript.apply(&MessagesSnapshot::new(vec![Message::assistant("a1", "two")]).into());
+    assert_eq!(ids(&transcript.messages()), ["a1"]);
+    let Changes { kept, new, .. } = transcript.into_changes();
+    assert_eq!((kept, ids(&new)), (0, vec!["a1"]));
+}
+
+#[test]
+fn a_state_is_changed_when_an_event_says_so() {
+    let mut transcript = Transcript::new(Vec::new(), json!({ "a": 1 }));
+    assert_eq!(transcript.clone().into_changes().state, None);
+    transcript.apply(&StateSnapshot::new(json!({ "a": 2 })).into());
+    assert_eq!(transcript.into_changes().state, Some(json!({ "a": 2 })));
+}
+
+#[test]
+fn deltas_of_two_messages_may_interleave() {
+    let (a, b) = (MessageId::from("a"), MessageId::from("b"));
+    let metadata = json!({ "k": 1 });
+    let mut transcript = Transcript::new(vec![Message::user("a", "1"), Message::user("b", "1")], Value::Null);
+    transcript.append(&a, "2", None);
+    transcript.append(&b, "2", None);
+    transcript.append(&a, "3", metadata.as_object());
+    transcript.append(&"unknown".into(), "x", None);
+    let messages = json!(transcript.messages());
+    assert_eq!((&messages[0]["content"], &messages[1]["content"]), (&json!("123"), &json!("12")));
+    assert_eq!(messages[0]["metadata"], metadata);
+}

@@ -1,0 +1,223 @@
+//! Threads and runs as their owner sees them: listed, read, followed, cancelled, deleted.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep};
+
+use super::{Threads, log::Follower};
+use crate::{
+    agent::Principal,
+    protocol::{RunId, ThreadId},
+    store::{
+        CancelRequest, Include, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadPage, ThreadSummary,
+        ThreadView,
+    },
+};
+
+/// How long the run of a thread that is being deleted may take to end, and a run whose client has left.
+const RUN_END_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long the server may take to notice that a client has left.
+const LEAVE_NOTICE: Duration = Duration::from_millis(250);
+/// How often the end of a run is looked for.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Why something was not found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LookupError {
+    /// The principal has no such thread.
+    #[error("there is no such thread")]
+    NoThread,
+    /// The thread has no such run.
+    #[error("there is no such run")]
+    NoRun,
+    /// The run lives, or lived, in its response alone.
+    #[error("this run has no log: it is not one that outlives its connection")]
+    NoLog,
+    /// The log was removed because of its age.
+    #[error("the log of this run was removed")]
+    LogRemoved,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The result of a cancel.
+#[derive(Debug, PartialEq)]
+pub enum Cancelled {
+    /// The run is going to end.
+    Requested,
+    /// It had ended before.
+    Ended(RunRecord),
+}
+
+/// What a client needs that comes back to a thread.
+pub struct Connection {
+    /// The thread with its messages: as it is, or as the running run has begun. `None` when there is no such thread.
+    pub view: Option<ThreadView>,
+    /// Follows the running run from its first event.
+    pub running: Option<Follower>,
+}
+
+impl Threads {
+    /// Lists the threads of a principal, those with the newest run first.
+    ///
+    /// # Errors
+    /// The error of the store.
+    pub async fn list(&self, owner: Option<&Principal>, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
+        let owner = owner.map_or(ThreadKey::NOBODY, Principal::id);
+        self.store.threads(owner, page).await
+    }
+
+    /// Reads a thread of a principal, with its messages and its newest runs.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub async fn read(&self, owner: Option<&Principal>, id: &ThreadId, runs: usize) -> Result<ThreadView, LookupError> {
+        let (key, include) = (self.key(owner, id), Include { messages: true, runs });
+        if let Some(active) = self.queue.active(&key).filter(|active| active.log.is_none()) {
+            active.settled(Duration::ZERO, RUN_END_TIMEOUT).await;
+        }
+        self.store.thread(&key, include).await?.ok_or(LookupError::NoThread)
+    }
+
+    /// Reads a thread of a principal without its messages.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub async fn thread(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<Thread, LookupError> {
+        self.header(&self.key(owner, id)).await
+    }
+
+    async fn header(&self, key: &ThreadKey) -> Result<Thread, LookupError> {
+        let view = self.store.thread(key, Include::default()).await?;
+        view.map(|view| view.thread).ok_or(LookupError::NoThread)
+    }
+
+    /// Follows the log of a run after the event with number `after`. `None` when no event follows any more.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub async fn follow(
+        self: &Arc<Self>,
+        owner: Option<&Principal>,
+        thread: &ThreadId,
+        run: &RunId,
+        after: u64,
+    ) -> Result<Option<Follower>, LookupError> {
+        self.keep_running();
+        let key = self.key(owner, thread);
+        let thread = self.header(&key).await?;
+        let record = self.store.run(thread.number, run).await?.ok_or(LookupError::NoRun)?;
+        if !record.detached {
+            return Err(LookupError::NoLog);
+        }
+        if record.status != RunStatus::Running {
+            if after >= record.events {
+                return Ok(None);
+            }
+            let page = self.store.events(record.number, after, 1).await?;
+            if page.is_none_or(|page| page.events.is_empty()) {
+                return Err(LookupError::LogRemoved);
+            }
+        }
+        Ok(Some(self.follower(&key, &record, after)))
+    }
+
+    fn follower(&self, key: &ThreadKey, run: &RunRecord, after: u64) -> Follower {
+        let here = self.queue.active(key).filter(|active| active.lease.run == run.number);
+        let live = here.and_then(|active| active.log.clone());
+        Follower::of_stored(self.store.clone(), key.clone(), run, after).with_live(live)
+    }
+
+    /// Returns what a client needs to show a thread, and to go on with a detached run that is running.
+    ///
+    /// # Errors
+    /// The error of the store.
+    pub async fn connect(self: &Arc<Self>, owner: Option<&Principal>, id: &ThreadId) -> Result<Connection, StoreError> {
+        self.keep_running();
+        let key = self.key(owner, id);
+        if let Some(active) = self.queue.active(&key).filter(|active| active.log.is_none()) {
+            active.settled(LEAVE_NOTICE, RUN_END_TIMEOUT).await;
+        }
+        let view = self.store.thread(&key, Include { messages: true, runs: 1 }).await?;
+        let running = view.as_ref().filter(|view| view.thread.is_running).and_then(|view| view.runs.first());
+        let running = running.filter(|run| run.detached).map(|run| self.follower(&key, run, 0));
+        Ok(Connection { view, running })
+    }
+
+    /// Asks for the end of a run, whether it is running or waits for its turn.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub async fn cancel(
+        &self,
+        owner: Option<&Principal>,
+        thread: &ThreadId,
+        run: &RunId,
+    ) -> Result<Cancelled, LookupError> {
+        let key = self.key(owner, thread);
+        if let Some(active) = self.queue.active(&key).filter(|active| active.run_id == *run) {
+            active.control.cancel();
+            return Ok(Cancelled::Requested);
+        }
+        if self.queue.cancel_waiting(&key, run) {
+            return Ok(Cancelled::Requested);
+        }
+        self.cancel_stored(&self.header(&key).await?, run).await
+    }
+
+    async fn cancel_stored(&self, thread: &Thread, run: &RunId) -> Result<Cancelled, LookupError> {
+        if let Some(shared) = self.store.shared() {
+            return match shared.request_cancel(thread.number, run).await? {
+                CancelRequest::Requested => Ok(Cancelled::Requested),
+                CancelRequest::Ended(record) => Ok(Cancelled::Ended(record)),
+                CancelRequest::Unknown => Err(LookupError::NoRun),
+            };
+        }
+        match self.store.run(thread.number, run).await?.ok_or(LookupError::NoRun)? {
+            // A run of a server before this one, which is about to be closed.
+            record if record.status == RunStatus::Running => Ok(Cancelled::Requested),
+            record => Ok(Cancelled::Ended(record)),
+        }
+    }
+
+    /// Deletes a thread with all its runs. A running run is cancelled first.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub async fn delete(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<(), LookupError> {
+        let thread = self.header(&self.key(owner, id)).await?;
+        if thread.is_running {
+            match self.queue.active(&thread.key).filter(|active| active.lease.run == thread.run) {
+                Some(active) => active.control.cancel(),
+                None => drop(self.cancel_stored(&thread, &thread.run_id).await?),
+            }
+            let deadline = Instant::now() + RUN_END_TIMEOUT;
+            let is_running = |run: RunRecord| run.number == thread.run && run.status == RunStatus::Running;
+            while Instant::now() < deadline
+                && self.store.run(thread.number, &thread.run_id).await?.is_some_and(is_running)
+            {
+                sleep(POLL).await;
+            }
+        }
+        self.cache.take(&thread.key);
+        if self.store.delete(thread.number).await? { Ok(()) } else { Err(LookupError::NoThread) }
+    }
+
+    /// Notes that a follower was sent its run to the end.
+    pub async fn delivered(&self, follower: &Follower) {
+        if !follower.is_delivered() {
+            let (thread, run) = follower.numbers();
+            self.set_delivered(follower.key(), thread, run, true).await;
+        }
+    }
+
+    /// Corrects whether the response of an ended run reached a client to its end.
+    pub(super) async fn set_delivered(&self, key: &ThreadKey, thread: i64, run: i64, delivered: bool) {
+        match self.store.set_delivered(thread, run, delivered).await {
+            Ok(()) => self.cache.set_delivered(key, thread, run, delivered),
+            Err(error) => tracing::warn!(?error, "whether a run was delivered could not be stored"),
+        }
+    }
+}

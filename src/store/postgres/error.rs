@@ -1,0 +1,61 @@
+//! Which of Postgres' errors are transient.
+
+use sqlx::Error;
+
+use crate::store::{OpenError, StoreError};
+
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        if is_transient(&error) { Self::Unavailable(error.into()) } else { Self::Failed(error.into()) }
+    }
+}
+
+/// Returns whether the database is away, busy, full or shutting down.
+fn is_transient(error: &Error) -> bool {
+    match error {
+        // `Protocol` is an answer that was cut short.
+        Error::Io(_)
+        | Error::Tls(_)
+        | Error::Protocol(_)
+        | Error::PoolTimedOut
+        | Error::PoolClosed
+        | Error::WorkerCrashed
+        | Error::BeginFailed => true,
+        Error::Database(database) => database.code().is_some_and(|code| is_transient_state(&code)),
+        _ => false,
+    }
+}
+
+/// By class: connection, authorization, catalog name, rollback, resources, operator, system. And lock and time limits, and
+/// a server that became a standby.
+fn is_transient_state(state: &str) -> bool {
+    matches!(state.get(..2), Some("08" | "28" | "3D" | "40" | "53" | "57" | "58"))
+        || matches!(state, "55P03" | "25P03" | "25P04" | "25006")
+}
+
+/// No such role or wrong password, no such database, no privilege.
+fn is_refusal(state: &str) -> bool {
+    matches!(state.get(..2), Some("28" | "3D" | "42"))
+}
+
+/// Returns why the first connection could not be opened.
+pub(super) fn open_error(place: &str, error: &Error) -> OpenError {
+    let (place, why) = (place.to_owned(), message(error));
+    match error {
+        Error::Configuration(_) => OpenError::Url { why },
+        Error::Database(database) if database.code().is_some_and(|code| is_refusal(&code)) => {
+            OpenError::Refused { place, why }
+        }
+        _ => OpenError::Unreachable { place, why },
+    }
+}
+
+/// Returns what the database says, without the library's words around it.
+pub(super) fn message(error: &Error) -> String {
+    match error {
+        Error::Database(error) => error.message().to_owned(),
+        Error::Io(error) => error.to_string(),
+        Error::Configuration(error) | Error::Tls(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,52 @@
+//! The logs of runs: batches of events, written for many runs together and read one run at a time.
+
+use sqlx::Row as _;
+
+use super::Database;
+use crate::store::{
+    Append, EventPage, StoreError,
+    rows::{self, Columns as _},
+    text::lines,
+};
+
+const APPEND: &str = include_str!("sql/append.sql");
+const EVENTS: &str = include_str!("sql/events.sql");
+
+/// The number of the last event of a batch.
+pub(super) fn last_of(batch: &Append) -> i64 {
+    (batch.first + batch.events.len() as u64).saturating_sub(1).cast_signed()
+}
+
+impl Database {
+    pub(super) async fn append(&self, batches: &[Append]) -> Result<Vec<bool>, StoreError> {
+        let bodies = batches.iter().map(|batch| lines(&batch.events)).collect::<Result<Vec<_>, _>>()?;
+        let numbers = |of: fn(&Append) -> i64| batches.iter().map(of).collect::<Vec<_>>();
+        let holders: Vec<_> = batches.iter().map(|batch| &*batch.lease.holder).collect();
+        let query = sqlx::query(APPEND).bind(numbers(|batch| batch.lease.thread));
+        let query = query.bind(numbers(|batch| batch.lease.run)).bind(holders);
+        let query = query.bind(numbers(|batch| batch.first.cast_signed())).bind(numbers(last_of)).bind(bodies);
+        let mut appended = vec![false; batches.len()];
+        for row in self.all(query).await? {
+            let place = usize::try_from(row.try_get::<i64, _>(0)? - 1).unwrap_or(usize::MAX);
+            if let Some(appended) = appended.get_mut(place) {
+                *appended = true;
+            }
+        }
+        Ok(appended)
+    }
+
+    pub(super) async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
+        let [after, max_bytes] = [i64::try_from(after), i64::try_from(max_bytes)].map(|n| n.unwrap_or(i64::MAX));
+        let rows = self.all(sqlx::query(EVENTS).bind(run).bind(after).bind(max_bytes.max(1))).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let status = rows::status(row.text("status")?.unwrap_or_default());
+        let count = row.number("count")?.unwrap_or(0).cast_unsigned();
+        let mut page = EventPage { first: after.cast_unsigned().saturating_add(1), events: Vec::new(), status, count };
+        let mut room = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+        for row in &rows {
+            let (Some(first), Some(body)) = (row.number("first")?, row.text("body")?) else { break };
+            page.extend(first.cast_unsigned(), body, &mut room);
+        }
+        Ok(Some(page))
+    }
+}

@@ -1,0 +1,181 @@
+//! A store in Postgres, which several processes can share.
+//!
+//! A run is two statements, its begin and its end, each a transaction of its own; they stand in `sql`. Processes tell
+//! each other of changes with `NOTIFY`, gathered for a few milliseconds ([`notify`]), and one connection listens
+//! ([`listen`]).
+//!
+//! Nothing waits without an end: not for a connection, a lock, or an answer of a server that is gone. The pool connects
+//! again by itself when the server is back.
+
+mod begin;
+mod error;
+mod events;
+mod finish;
+mod leases;
+mod listen;
+mod notify;
+mod open;
+mod pool;
+mod reader;
+mod remove;
+
+use std::{ops::Deref, sync::Arc};
+
+use async_trait::async_trait;
+use tokio::task::AbortHandle;
+
+use self::{notify::Notifier, pool::Pool};
+use super::{
+    Append, Begin, CancelRequest, EventPage, Finished, Held, Include, Lease, LeftBy, LeftState, LostRun, Millis,
+    NewRun, OpenError, Retention, RunEnd, RunRecord, SharedStore, Signals, Store, StoreError, Swept, ThreadKey,
+    ThreadPage, ThreadSummary, ThreadView, Topic,
+};
+use crate::protocol::RunId;
+
+/// Keeps threads in a database of Postgres. Its tables are called `agui_…` and are made when they are missing.
+#[derive(Debug)]
+pub struct PostgresStore {
+    db: Database,
+    signals: Signals,
+    /// Stops listening and notifying when the store is dropped.
+    _tasks: [AbortOnDrop; 2],
+}
+
+/// What an operation needs. Cheap to clone.
+#[derive(Debug, Clone)]
+struct Database {
+    pool: Pool,
+    notifier: Arc<Notifier>,
+}
+
+#[derive(Debug)]
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Deref for Database {
+    type Target = Pool;
+
+    fn deref(&self) -> &Pool {
+        &self.pool
+    }
+}
+
+impl PostgresStore {
+    /// Connects to the database that a URL names, such as `postgres://user:password@host:5432/database`.
+    ///
+    /// # Errors
+    /// An [`OpenError`], when the URL is invalid, the server does not answer within 5 s or refuses, or the tables are of
+    /// another version or cannot be made.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn open(url: &str) -> Result<Self, OpenError> {
+        let (pool, signals) = (open::open(url).await?, Signals::default());
+        let notifier = Arc::new(Notifier::new());
+        let notifying = tokio::spawn(notifier.clone().run(pool.clone()));
+        let listening = tokio::spawn(listen::listen(pool.clone(), notifier.clone(), signals.clone()));
+        let tasks = [notifying, listening].map(|task| AbortOnDrop(task.abort_handle()));
+        Ok(Self { db: Database { pool, notifier }, signals, _tasks: tasks })
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn begin(&self, run: &NewRun<'_>) -> Result<Begin, StoreError> {
+        self.db.begin(run).await
+    }
+
+    async fn append(&self, batches: &[Append]) -> Result<Vec<bool>, StoreError> {
+        let appended = self.db.append(batches).await?;
+        self.db.notifier.notify(batches.iter().map(|batch| Topic::Run(batch.lease.run)));
+        Ok(appended)
+    }
+
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<Finished>, StoreError> {
+        let finished = self.db.finish(lease, end).await?;
+        self.db.notifier.notify([Topic::Thread(lease.thread), Topic::Run(lease.run)]);
+        Ok(finished)
+    }
+
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
+        self.db.set_delivered(thread, run, delivered).await
+    }
+
+    async fn thread(&self, key: &ThreadKey, include: Include) -> Result<Option<ThreadView>, StoreError> {
+        self.db.thread(key, include).await
+    }
+
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
+        self.db.threads(owner, page).await
+    }
+
+    async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.db.run(thread, id).await
+    }
+
+    async fn left(&self, thread: i64, by: LeftBy<'_>) -> Result<Option<LeftState>, StoreError> {
+        self.db.left(thread, by).await
+    }
+
+    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
+        self.db.events(run, after, max_bytes).await
+    }
+
+    async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
+        let deleted = self.db.delete(thread).await?;
+        self.db.notifier.notify([Topic::Thread(thread)]);
+        Ok(deleted)
+    }
+
+    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<Swept, StoreError> {
+        self.db.sweep(retention, now).await
+    }
+
+    async fn lost(&self, _holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+        self.db.lost(now, limit).await
+    }
+
+    async fn take_over(
+        &self,
+        lost: &Lease,
+        holder: &str,
+        now: Millis,
+        until: Millis,
+    ) -> Result<Option<Lease>, StoreError> {
+        self.db.take_over(lost, holder, now, until).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.db.check().await
+    }
+
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl SharedStore for PostgresStore {
+    async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<Held>, StoreError> {
+        self.db.renew(holder, until).await
+    }
+
+    async fn request_cancel(&self, thread: i64, run: &RunId) -> Result<CancelRequest, StoreError> {
+        let requested = self.db.request_cancel(thread, run).await?;
+        self.db.notifier.notify([Topic::Cancels]);
+        Ok(requested)
+    }
+
+    async fn cancel_requests(&self, holder: &str) -> Result<Vec<i64>, StoreError> {
+        self.db.cancel_requests(holder).await
+    }
+
+    fn signals(&self) -> &Signals {
+        &self.signals
+    }
+}

@@ -1,0 +1,132 @@
+//! Connections, and the time that an operation may take on one.
+
+use std::{io, time::Duration};
+
+use futures::TryFutureExt as _;
+use sqlx::{
+    Connection as _, Executor as _, PgPool, Postgres,
+    pool::PoolConnection,
+    postgres::{PgArguments, PgConnectOptions, PgPoolOptions, PgRow},
+    query::Query,
+};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::store::StoreError;
+
+/// How long an operation waits for a connection.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an operation may take. The server itself stops a statement earlier; this is for one that does not answer.
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(8);
+/// The number of connections: ten for operations and one that listens.
+const MAX_CONNECTIONS: u32 = 11;
+/// A connection that was idle for longer is tested before it is used.
+const TEST_AFTER: Duration = Duration::from_secs(1);
+/// How long the test may take. Shorter than [`CONNECT_TIMEOUT`], so that an operation outlives several connections that
+/// do not answer any more.
+const TEST_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Settings of every connection. The isolation is the one that the statements are written for, whatever the default of
+/// the database is. A run's statements always have the same shape, so one plan for all parameters saves the planning.
+const SETTINGS: &str = "
+    SET statement_timeout = '6s';
+    SET lock_timeout = '5s';
+    SET idle_in_transaction_session_timeout = '15s';
+    SET plan_cache_mode = force_generic_plan;
+    SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED";
+
+/// Connections to one database. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Pool(PgPool);
+
+impl Pool {
+    /// Makes a pool without connecting.
+    pub(super) fn new(options: PgConnectOptions) -> Self {
+        let pool = PgPoolOptions::new()
+            .max_connections(MAX_CONNECTIONS)
+            .acquire_timeout(CONNECT_TIMEOUT)
+            .test_before_acquire(false)
+            .before_acquire(|conn, meta| {
+                Box::pin(async move {
+                    if meta.idle_for <= TEST_AFTER {
+                        return Ok(true);
+                    }
+                    Ok(matches!(timeout(TEST_TIMEOUT, conn.ping()).await, Ok(Ok(()))))
+                })
+            })
+            .after_connect(|conn, _| Box::pin(async move { conn.execute(SETTINGS).await.map(drop) }));
+        Self(pool.connect_lazy_with(options))
+    }
+
+    pub(super) fn sqlx(&self) -> &PgPool {
+        &self.0
+    }
+
+    /// Takes a connection for an operation.
+    pub(super) async fn operation(&self) -> Result<Operation, StoreError> {
+        let conn = self.0.acquire().await?;
+        Ok(Operation { conn, deadline: Instant::now() + OPERATION_TIMEOUT, is_idle: true, in_transaction: false })
+    }
+
+    /// Runs one statement by itself and returns its first row.
+    pub(super) async fn first(&self, query: Statement<'_>) -> Result<Option<PgRow>, StoreError> {
+        self.operation().await?.first(query).await
+    }
+
+    /// Runs one statement by itself and returns all rows.
+    pub(super) async fn all(&self, query: Statement<'_>) -> Result<Vec<PgRow>, StoreError> {
+        self.operation().await?.all(query).await
+    }
+}
+
+/// A statement with its arguments.
+pub(super) type Statement<'q> = Query<'q, Postgres, PgArguments>;
+
+/// A connection during an operation. One that is dropped while it is not idle, or on which a statement failed, is closed:
+/// its answer may still come.
+pub(super) struct Operation {
+    conn: PoolConnection<Postgres>,
+    deadline: Instant,
+    is_idle: bool,
+    in_transaction: bool,
+}
+
+impl Operation {
+    /// Begins a transaction with this statement. It is rolled back unless [`commit`](Self::commit) is reached.
+    pub(super) async fn begin(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        self.in_transaction = true;
+        self.all(sqlx::query(sql)).await.map(drop)
+    }
+
+    pub(super) async fn commit(&mut self) -> Result<(), StoreError> {
+        self.all(sqlx::query("COMMIT")).await?;
+        self.in_transaction = false;
+        Ok(())
+    }
+
+    pub(super) async fn first(&mut self, query: Statement<'_>) -> Result<Option<PgRow>, StoreError> {
+        self.is_idle = false;
+        let row = within(self.deadline, query.fetch_optional(&mut *self.conn)).await?;
+        self.is_idle = true;
+        Ok(row)
+    }
+
+    pub(super) async fn all(&mut self, query: Statement<'_>) -> Result<Vec<PgRow>, StoreError> {
+        self.is_idle = false;
+        let rows = within(self.deadline, query.fetch_all(&mut *self.conn)).await?;
+        self.is_idle = true;
+        Ok(rows)
+    }
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        if !self.is_idle || self.in_transaction {
+            self.conn.close_on_drop();
+        }
+    }
+}
+
+async fn within<T>(deadline: Instant, work: impl Future<Output = sqlx::Result<T>>) -> Result<T, StoreError> {
+    let timed_out = |_| StoreError::Unavailable(io::Error::from(io::ErrorKind::TimedOut).into());
+    timeout_at(deadline, work.err_into()).await.map_err(timed_out)?
+}

@@ -1,0 +1,104 @@
+//! Removes threads and logs. Several processes may sweep at the same time.
+
+use sqlx::{Row as _, postgres::PgRow};
+
+use super::{Database, pool::Statement};
+use crate::store::{Millis, Retention, StoreError, Swept, retention::surplus};
+
+/// How many threads are deleted in one transaction.
+const THREADS_AT_ONCE: u64 = 200;
+/// How many logs are deleted in one statement.
+const LOGS_AT_ONCE: usize = 50;
+
+/// Locks threads before they are deleted, in the order of their numbers. `$2` leaves those out that have a running run.
+const LOCK: &str = "
+    SELECT number FROM agui_threads WHERE number = ANY($1::bigint[]) AND NOT ($2 AND holder IS NOT NULL)
+    ORDER BY number FOR UPDATE";
+const DELETE: &str = include_str!("sql/delete.sql");
+
+const OLD: &str = "
+    SELECT number FROM agui_threads WHERE holder IS NULL AND updated_at < $1 LIMIT $2";
+const OLDEST_OF_OWNER: &str = "
+    SELECT number FROM agui_threads WHERE owner = $1 AND holder IS NULL ORDER BY run LIMIT $2";
+const OWNERS: &str = "SELECT owner, COUNT(*) FROM agui_threads GROUP BY owner";
+
+const OLD_LOGS: &str = "SELECT number FROM agui_runs WHERE has_log AND ended_at < $1";
+const SURPLUS_LOGS: &str = "SELECT number FROM agui_runs WHERE has_log ORDER BY ended_at DESC OFFSET $1";
+const DELETE_LOGS: &str = "
+    WITH log AS (UPDATE agui_runs SET has_log = FALSE WHERE number = ANY($1::bigint[]) AND has_log RETURNING number),
+    gone AS (DELETE FROM agui_events USING log WHERE run = log.number)
+    SELECT COUNT(*) FROM log";
+
+impl Database {
+    pub(super) async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
+        Ok(self.delete_all(&[thread], false).await? > 0)
+    }
+
+    pub(super) async fn sweep(&self, retention: &Retention, now: Millis) -> Result<Swept, StoreError> {
+        let mut swept = Swept::default();
+        if let Some(oldest) = retention.thread_age.and_then(|age| now.checked_sub_unsigned(age)) {
+            swept.threads += self.delete_found(u64::MAX, |limit| sqlx::query(OLD).bind(oldest).bind(limit)).await?;
+        }
+        let (each, total) = (retention.owner_threads, retention.threads);
+        if each.is_some() || total.is_some() {
+            let owners = self.all(sqlx::query(OWNERS)).await?;
+            let owner = |row: &PgRow| Ok((row.try_get(0)?, row.try_get::<i64, _>(1)?.cast_unsigned()));
+            let owners = owners.iter().map(owner).collect::<Result<Vec<(String, u64)>, StoreError>>()?;
+            for (owner, count) in surplus(owners, each, total) {
+                let find = |limit| sqlx::query(OLDEST_OF_OWNER).bind(owner.clone()).bind(limit);
+                swept.threads += self.delete_found(count, find).await?;
+            }
+        }
+        if let Some(oldest) = retention.log_age.and_then(|age| now.checked_sub_unsigned(age)) {
+            swept.logs += self.delete_logs(sqlx::query(OLD_LOGS).bind(oldest)).await?;
+        }
+        if let Some(count) = retention.logs {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            swept.logs += self.delete_logs(sqlx::query(SURPLUS_LOGS).bind(count)).await?;
+        }
+        Ok(swept)
+    }
+
+    /// Deletes up to `count` of the threads that a query finds, in small transactions.
+    async fn delete_found(&self, count: u64, find: impl Fn(i64) -> Statement<'static>) -> Result<u64, StoreError> {
+        let mut deleted = 0;
+        while deleted < count {
+            let some = (count - deleted).min(THREADS_AT_ONCE);
+            let found = numbers(&self.all(find(some.cast_signed())).await?)?;
+            let done = self.delete_all(&found, true).await?;
+            deleted += done;
+            if done < some {
+                break;
+            }
+        }
+        Ok(deleted)
+    }
+
+    async fn delete_all(&self, threads: &[i64], idle: bool) -> Result<u64, StoreError> {
+        if threads.is_empty() {
+            return Ok(0);
+        }
+        let mut operation = self.operation().await?;
+        operation.begin("BEGIN").await?;
+        let locked = numbers(&operation.all(sqlx::query(LOCK).bind(threads).bind(idle)).await?)?;
+        let deleted = operation.first(sqlx::query(DELETE).bind(locked)).await?;
+        operation.commit().await?;
+        count(deleted.as_ref())
+    }
+
+    async fn delete_logs(&self, find: Statement<'_>) -> Result<u64, StoreError> {
+        let mut deleted = 0;
+        for some in numbers(&self.all(find).await?)?.chunks(LOGS_AT_ONCE) {
+            deleted += count(self.first(sqlx::query(DELETE_LOGS).bind(some)).await?.as_ref())?;
+        }
+        Ok(deleted)
+    }
+}
+
+fn numbers(rows: &[PgRow]) -> Result<Vec<i64>, StoreError> {
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+fn count(row: Option<&PgRow>) -> Result<u64, StoreError> {
+    Ok(row.map_or(Ok(0), |row| row.try_get::<i64, _>(0))?.cast_unsigned())
+}

@@ -1,0 +1,78 @@
+-- The tables of agui-server, version 1. Times are milliseconds since 1970; JSON is text.
+
+CREATE TABLE agui_schema (version BIGINT NOT NULL);
+INSERT INTO agui_schema (version) VALUES (1);
+
+-- Numbers of runs: each run of a thread has a higher one than the run before it.
+CREATE SEQUENCE agui_run_number;
+
+CREATE TABLE agui_threads (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    owner TEXT COLLATE "C" NOT NULL,    -- 'none', 'key:NAME' or 'jwt:ISSUER:SUBJECT'
+    id TEXT COLLATE "C" NOT NULL,
+    agent TEXT NOT NULL,                -- that answered last
+    head BIGINT NOT NULL,               -- the last message of the current branch; 0 when there is none
+    state BIGINT,                       -- the current state in agui_states
+    interrupts TEXT,                    -- open on the current branch: JSON, NULL for none
+    messages BIGINT NOT NULL,           -- the number of messages, and so of the last one
+    bytes BIGINT NOT NULL,              -- of messages and states
+    version BIGINT NOT NULL,            -- how often the content has changed
+    run BIGINT NOT NULL,                -- the newest run
+    run_id TEXT NOT NULL,
+    holder TEXT,                        -- the process that drives the newest run; NULL when it has ended
+    lease_until BIGINT,                 -- NULL when the newest run has ended
+    cancel BOOLEAN NOT NULL,            -- whether the newest run was asked to be cancelled
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (owner, id)
+);
+CREATE INDEX agui_threads_of_owner ON agui_threads (owner, run);
+CREATE INDEX agui_threads_leased ON agui_threads (lease_until) WHERE lease_until IS NOT NULL;
+
+CREATE TABLE agui_messages (
+    thread BIGINT NOT NULL,
+    number BIGINT NOT NULL,             -- within the thread, from 1
+    parent BIGINT NOT NULL,             -- the message before it; 0 for none
+    id TEXT NOT NULL,
+    role TEXT NOT NULL,
+    run BIGINT,                         -- that made it; NULL when a client brought it
+    body TEXT NOT NULL,                 -- the whole message, JSON
+    PRIMARY KEY (thread, number)
+);
+
+CREATE TABLE agui_states (
+    thread BIGINT NOT NULL,
+    number BIGINT NOT NULL,             -- twice the run's number when the request brought it, one more when the run left it
+    body TEXT NOT NULL,                 -- JSON
+    PRIMARY KEY (thread, number)
+);
+
+CREATE TABLE agui_runs (
+    number BIGINT PRIMARY KEY,
+    thread BIGINT NOT NULL,
+    id TEXT COLLATE "C" NOT NULL,
+    agent TEXT NOT NULL,
+    detached BOOLEAN NOT NULL,          -- whether it has a log
+    status TEXT NOT NULL,
+    delivered BOOLEAN NOT NULL,         -- whether the response reached a client to its end
+    head BIGINT NOT NULL,               -- the last message of its branch
+    state BIGINT,                       -- in agui_states
+    interrupts TEXT,                    -- open when it ended: JSON, NULL for none
+    answered TEXT,                      -- the ids of the interrupts that it answered: JSON, NULL for none
+    started_at BIGINT NOT NULL,
+    ended_at BIGINT,
+    events BIGINT NOT NULL,             -- of an ended run; those of a running one are in its log
+    usage TEXT,                         -- JSON, NULL for none
+    failure TEXT,                       -- JSON, NULL for none
+    has_log BOOLEAN NOT NULL,           -- whether it has ended and its log has not been removed
+    UNIQUE (thread, id)
+);
+CREATE INDEX agui_runs_logged ON agui_runs (ended_at) WHERE has_log;
+
+CREATE TABLE agui_events (
+    run BIGINT NOT NULL,
+    last BIGINT NOT NULL,               -- the number of the batch's last event
+    first BIGINT NOT NULL,
+    body TEXT NOT NULL,                 -- one line of JSON an event
+    PRIMARY KEY (run, last)
+);

@@ -1,0 +1,16 @@
+-- Appends batches of events to the logs of runs whose leases hold. Returns the places of those batches, from 1.
+-- Threads are locked in the order of their numbers, as by the renewal of leases.
+-- $1 threads, $2 runs, $3 holders, $4 first and $5 last numbers, $6 lines
+WITH held AS (
+    SELECT batch.* FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])
+        WITH ORDINALITY AS batch (thread, run, holder, first, last, body, place)
+    JOIN agui_threads AS t ON t.number = batch.thread AND t.run = batch.run AND t.holder = batch.holder
+    ORDER BY t.number FOR SHARE OF t
+), written AS (
+    INSERT INTO agui_events (run, last, first, body)
+    SELECT held.run, held.last, held.first, held.body FROM held
+    WHERE held.last >= held.first
+        AND NOT EXISTS (SELECT 1 FROM agui_events AS e WHERE e.run = held.run AND e.last >= held.last)
+    ON CONFLICT DO NOTHING
+)
+SELECT place FROM held

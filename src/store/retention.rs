@@ -1,0 +1,40 @@
+//! How many threads are too many, and whose.
+
+use std::collections::HashMap;
+
+/// Returns how many threads of which owners are too many: over `each` of an owner, and over `total` of all, which the
+/// owners with the most threads lose.
+pub(super) fn surplus(owners: Vec<(String, u64)>, each: Option<u64>, total: Option<u64>) -> HashMap<String, u64> {
+    let kept = |count: u64, most: u64| count.min(each.unwrap_or(u64::MAX)).min(most);
+    let sum = |most: u64| owners.iter().map(|(_, count)| kept(*count, most)).sum::<u64>();
+    let largest = owners.iter().map(|(_, count)| kept(*count, u64::MAX)).max().unwrap_or(0);
+    let total = total.unwrap_or(u64::MAX);
+    // The largest number that each owner may keep so that all of them fit.
+    let (mut fits, mut exceeds) = (0, largest + 1);
+    while exceeds - fits > 1 {
+        let middle = fits + (exceeds - fits) / 2;
+        if sum(middle) <= total { fits = middle } else { exceeds = middle }
+    }
+    let surplus = owners.iter().map(|(owner, count)| (owner.clone(), count - kept(*count, fits)));
+    surplus.filter(|(_, surplus)| *surplus > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owners_with_the_most_threads_lose_them() {
+        let owners = |counts: &[u64]| counts.iter().enumerate().map(|(n, count)| (n.to_string(), *count)).collect();
+        let lost = |counts: &[u64], each, total| {
+            let surplus = surplus(owners(counts), each, total);
+            (0..counts.len()).map(|n| surplus.get(&n.to_string()).copied().unwrap_or(0)).collect::<Vec<_>>()
+        };
+        assert_eq!(lost(&[5, 2, 9], None, None), [0, 0, 0]);
+        assert_eq!(lost(&[5, 2, 9], Some(4), None), [1, 0, 5]);
+        assert_eq!(lost(&[5, 2, 9], None, Some(12)), [0, 0, 4]);
+        assert_eq!(lost(&[5, 2, 9], None, Some(8)), [2, 0, 6]);
+        assert_eq!(lost(&[5, 2, 9], Some(4), Some(3)), [4, 1, 8]);
+        assert_eq!(lost(&[], Some(4), Some(0)), [0; 0]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Rows as records. Both databases have the same columns.
+
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use super::{
+    Lease, LeftState, LostRun, Node, Origin, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadSummary,
+    text::{from_json, list_from_json, name_from_text},
+};
+use crate::protocol::{RunId, ThreadId};
+
+/// A row of a database. Fails when there is no such column or its type is another one.
+pub(super) trait Columns {
+    fn text(&self, column: &str) -> Result<Option<&str>, StoreError>;
+    fn number(&self, column: &str) -> Result<Option<i64>, StoreError>;
+    fn flag(&self, column: &str) -> Result<bool, StoreError>;
+}
+
+fn required<T>(value: Option<T>, column: &str) -> Result<T, StoreError> {
+    value.ok_or_else(|| StoreError::Failed(format!("the column {column} is NULL").into()))
+}
+
+fn text<'r>(row: &'r impl Columns, column: &str) -> Result<&'r str, StoreError> {
+    required(row.text(column)?, column)
+}
+
+fn number(row: &impl Columns, column: &str) -> Result<i64, StoreError> {
+    required(row.number(column)?, column)
+}
+
+fn count(row: &impl Columns, column: &str) -> Result<u64, StoreError> {
+    Ok(number(row, column)?.max(0).cast_unsigned())
+}
+
+fn name(row: &impl Columns, column: &str) -> Result<String, StoreError> {
+    name_from_text(text(row, column)?.to_owned())
+}
+
+fn list<T: DeserializeOwned>(row: &impl Columns, column: &str) -> Result<Vec<T>, StoreError> {
+    list_from_json(row.text(column)?)
+}
+
+fn json<T: DeserializeOwned>(row: &impl Columns, column: &str) -> Result<Option<T>, StoreError> {
+    row.text(column)?.map(from_json).transpose()
+}
+
+/// Reads a status; an unknown one is that of a failed run.
+pub(super) fn status(name: &str) -> RunStatus {
+    RunStatus::ALL.into_iter().find(|status| status.as_str() == name).unwrap_or(RunStatus::Failed)
+}
+
+pub(super) fn thread(row: &impl Columns, key: &ThreadKey) -> Result<Thread, StoreError> {
+    Ok(Thread {
+        number: number(row, "number")?,
+        key: key.clone(),
+        agent: name(row, "agent")?,
+        head: number(row, "head")?,
+        state: row.number("state")?.zip(json(row, "state_body")?),
+        interrupts: list(row, "interrupts")?,
+        messages: count(row, "messages")?,
+        bytes: count(row, "bytes")?,
+        version: number(row, "version")?,
+        run_id: RunId::from(name(row, "run_id")?),
+        run: number(row, "run")?,
+        is_running: row.text("holder")?.is_some(),
+        created_at: number(row, "created_at")?,
+        updated_at: number(row, "updated_at")?,
+    })
+}
+
+pub(super) fn summary(row: &impl Columns) -> Result<ThreadSummary, StoreError> {
+    let interrupts: Vec<IgnoredAny> = list(row, "interrupts")?;
+    let is_running = row.text("holder")?.is_some();
+    Ok(ThreadSummary {
+        id: ThreadId::from(name(row, "id")?),
+        agent: name(row, "agent")?,
+        run: number(row, "run")?,
+        active_run: is_running.then(|| name(row, "run_id")).transpose()?.map(RunId::from),
+        open_interrupts: interrupts.len() as u64,
+        created_at: number(row, "created_at")?,
+        updated_at: number(row, "updated_at")?,
+    })
+}
+
+pub(super) fn node(row: &impl Columns) -> Result<Node, StoreError> {
+    let delivered = row.flag("delivered")?;
+    Ok(Node {
+        number: number(row, "number")?,
+        parent: number(row, "parent")?,
+        origin: row.number("run")?.map_or(Origin::Client, |run| Origin::Run { run, delivered }),
+        message: from_json(text(row, "body")?)?,
+    })
+}
+
+pub(super) fn run(row: &impl Columns) -> Result<RunRecord, StoreError> {
+    let status = status(text(row, "status")?);
+    Ok(RunRecord {
+        number: number(row, "number")?,
+        thread: number(row, "thread")?,
+        id: RunId::from(name(row, "id")?),
+        agent: name(row, "agent")?,
+        detached: row.flag("detached")?,
+        status,
+        delivered: row.flag("delivered")?,
+        started_at: number(row, "started_at")?,
+        ended_at: row.number("ended_at")?,
+        events: count(row, if status == RunStatus::Running { "logged" } else { "events" })?,
+        usage: list(row, "usage")?,
+        failure: json(row, "failure")?,
+    })
+}
+
+pub(super) fn left(row: &impl Columns) -> Result<LeftState, StoreError> {
+    let state = row.number("state")?.zip(json(row, "state_body")?);
+    Ok(LeftState { head: number(row, "head")?, state, interrupts: list(row, "interrupts")? })
+}
+
+pub(super) fn lost(row: &impl Columns) -> Result<LostRun, StoreError> {
+    let key = ThreadKey { owner: text(row, "owner")?.into(), id: ThreadId::from(name(row, "id")?) };
+    let lease = Lease { thread: number(row, "number")?, run: number(row, "run")?, holder: text(row, "holder")?.into() };
+    Ok(LostRun { key, run_id: RunId::from(name(row, "run_id")?), lease })
+}

@@ -1,0 +1,45 @@
+//! Which of SQLite's errors are transient.
+
+use std::path::Path;
+
+use rusqlite::{Error, ErrorCode, types::FromSqlError};
+
+use crate::store::{OpenError, StoreError};
+
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        use ErrorCode as Code;
+        match error.sqlite_error_code() {
+            Some(
+                Code::DatabaseBusy
+                | Code::DatabaseLocked
+                | Code::OutOfMemory
+                | Code::ReadOnly
+                | Code::OperationInterrupted
+                | Code::SystemIoFailure
+                | Code::DiskFull
+                | Code::CannotOpen
+                | Code::FileLockingProtocolFailed
+                | Code::SchemaChanged,
+            ) => Self::Unavailable(error.into()),
+            // Corruption, a broken constraint, a type that does not fit.
+            _ => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl From<FromSqlError> for StoreError {
+    fn from(error: FromSqlError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Returns why a file cannot be opened.
+pub(super) fn open_error(path: &Path, error: &Error) -> OpenError {
+    let (path, why) = (path.to_owned(), error.to_string());
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => OpenError::Corrupt { path, why },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::InUse { path },
+        _ => OpenError::File { path, why },
+    }
+}

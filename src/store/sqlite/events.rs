@@ -1,0 +1,69 @@
+//! The logs of runs: batches of events, written for many runs together and read one run at a time.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::writer::Tx;
+use crate::store::{Append, EventPage, Lease, RunStatus, StoreError, rows::status, text::lines};
+
+/// A batch that was written before, or whose events are all there, is left out.
+const INSERT: &str = "
+    INSERT INTO agui_events (run, last, first, body) SELECT ?1, ?2, ?3, ?4
+    WHERE NOT EXISTS (SELECT 1 FROM agui_events WHERE run = ?1 AND last >= ?2)";
+const HOLDS: &str = "SELECT 1 FROM agui_threads WHERE number = ?1 AND run = ?2 AND holder = ?3";
+const RUN: &str =
+    "SELECT status, events, (SELECT MAX(last) FROM agui_events WHERE run = ?1) FROM agui_runs WHERE number = ?1";
+const READ: &str = "SELECT first, body FROM agui_events WHERE run = ?1 AND last > ?2 ORDER BY last";
+
+/// A batch as columns.
+pub(super) struct Batch {
+    lease: Lease,
+    first: u64,
+    last: u64,
+    body: String,
+}
+
+impl Batch {
+    pub(super) fn of(batch: &Append) -> Result<Self, StoreError> {
+        let last = (batch.first + batch.events.len() as u64).saturating_sub(1);
+        Ok(Self { lease: batch.lease.clone(), first: batch.first, last, body: lines(&batch.events)? })
+    }
+}
+
+pub(super) fn append(tx: &mut Tx<'_>, batches: &[Batch]) -> Result<Vec<bool>, StoreError> {
+    let append = |batch: &Batch| {
+        let Lease { thread, run, holder } = &batch.lease;
+        let holds = tx.conn.prepare_cached(HOLDS)?.exists(params![thread, run, holder])?;
+        if holds {
+            insert(tx, batch)?;
+        }
+        Ok(holds)
+    };
+    batches.iter().map(append).collect()
+}
+
+/// Adds a batch to the log of a run whose lease holds.
+pub(super) fn insert(tx: &Tx<'_>, batch: &Batch) -> Result<(), StoreError> {
+    if batch.last >= batch.first {
+        let mut insert = tx.conn.prepare_cached(INSERT)?;
+        insert.execute(params![batch.lease.run, batch.last, batch.first, batch.body])?;
+    }
+    Ok(())
+}
+
+pub(super) fn read(conn: &Connection, run: i64, after: u64, mut room: usize) -> Result<Option<EventPage>, StoreError> {
+    let tx = conn.unchecked_transaction()?;
+    let found = tx.prepare_cached(RUN)?.query_row([run], |row| {
+        Ok((status(row.get_ref(0)?.as_str()?), row.get::<_, u64>(1)?, row.get::<_, Option<u64>>(2)?.unwrap_or(0)))
+    });
+    let Some((status, sent, logged)) = found.optional()? else { return Ok(None) };
+    let count = if status == RunStatus::Running { logged } else { sent };
+    let mut page = EventPage { first: after.saturating_add(1), events: Vec::new(), status, count };
+    let mut select = tx.prepare_cached(READ)?;
+    let mut batches = select.query(params![run, i64::try_from(after).unwrap_or(i64::MAX)])?;
+    while let Some(batch) = batches.next()? {
+        if !page.extend(batch.get(0)?, batch.get_ref(1)?.as_str()?, &mut room) {
+            break;
+        }
+    }
+    Ok(Some(page))
+}

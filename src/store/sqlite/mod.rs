@@ -1,0 +1,139 @@
+//! A store in a file of SQLite, which belongs to one process.
+//!
+//! One thread owns the connection that writes ([`writer`]): it takes all operations that wait, runs them in one
+//! transaction, commits, and answers. So what an operation writes is durable when it returns, and many runs at once
+//! share a transaction. Reads go to a few connections of their own ([`reader`]) and wait for no writer.
+//!
+//! With write-ahead logging and `synchronous = NORMAL`, a commit survives the death of the process; a power failure may
+//! take the last commits, never the file.
+
+mod begin;
+mod connection;
+mod error;
+mod events;
+mod finish;
+mod open;
+mod reader;
+mod remove;
+mod truncate;
+mod writer;
+
+use std::{path::Path, sync::Arc};
+
+use async_trait::async_trait;
+
+use self::{reader::Readers, truncate::Truncation, writer::Writer};
+use super::{
+    Append, Begin, EventPage, Finished, Include, Lease, LeftBy, LeftState, LostRun, Millis, NewRun, OpenError,
+    Retention, RunEnd, RunRecord, Store, StoreError, Swept, ThreadKey, ThreadPage, ThreadSummary, ThreadView,
+};
+use crate::protocol::RunId;
+
+/// Keeps threads in a file of SQLite. Its tables are called `agui_…` and are made when they are missing.
+///
+/// ```
+/// use agui_server::store::{SqliteStore, Store};
+///
+/// # async fn example(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+/// let store = SqliteStore::open(&folder.join("threads.db")).await?;
+/// store.check().await?;
+/// # Ok(()) }
+/// # let folder = tempfile::tempdir().unwrap();
+/// # tokio::runtime::Runtime::new().unwrap().block_on(example(folder.path())).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct SqliteStore {
+    writer: Writer,
+    readers: Readers,
+    truncation: Truncation,
+}
+
+impl SqliteStore {
+    /// Opens a file, and makes it when there is none. The file belongs to this process until the store is dropped.
+    ///
+    /// # Errors
+    /// An [`OpenError`], when the file is in use, damaged, of another version, or cannot be written.
+    pub async fn open(path: &Path) -> Result<Self, OpenError> {
+        let path = path.to_owned();
+        let opened = tokio::task::spawn_blocking(move || open::open(&path));
+        let (writer, path) = opened.await.unwrap_or_else(|error| Err(OpenError::file(Path::new(""), error)))?;
+        Ok(Self { writer, readers: Readers::new(path.clone()), truncation: Truncation::new(path) })
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn begin(&self, run: &NewRun<'_>) -> Result<Begin, StoreError> {
+        let run = begin::Columns::of(run);
+        self.writer.write(move |tx| begin::begin(tx, &run)).await
+    }
+
+    async fn append(&self, batches: &[Append]) -> Result<Vec<bool>, StoreError> {
+        let batches = batches.iter().map(events::Batch::of).collect::<Result<Vec<_>, _>>()?;
+        self.writer.write(move |tx| events::append(tx, &batches)).await
+    }
+
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<Finished>, StoreError> {
+        let end = finish::Columns::of(lease, end)?;
+        self.writer.write(move |tx| finish::finish(tx, &end)).await
+    }
+
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
+        self.writer.write(move |tx| finish::set_delivered(tx, thread, run, delivered)).await
+    }
+
+    async fn thread(&self, key: &ThreadKey, include: Include) -> Result<Option<ThreadView>, StoreError> {
+        let key = key.clone();
+        self.readers.read(move |conn| reader::thread(conn, &key, include)).await
+    }
+
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
+        let (owner, page) = (owner.to_owned(), page.clone());
+        self.readers.read(move |conn| reader::threads(conn, &owner, &page)).await
+    }
+
+    async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        let id = id.clone();
+        self.readers.read(move |conn| reader::run(conn, thread, &id)).await
+    }
+
+    async fn left(&self, thread: i64, by: LeftBy<'_>) -> Result<Option<LeftState>, StoreError> {
+        let (id, head) = match by {
+            LeftBy::Run(id) => (Some(id.clone()), None),
+            LeftBy::Head(head) => (None, Some(head)),
+        };
+        self.readers.read(move |conn| reader::left(conn, thread, id.as_ref(), head)).await
+    }
+
+    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
+        self.readers.read(move |conn| events::read(conn, run, after, max_bytes)).await
+    }
+
+    async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
+        self.delete_thread(thread).await
+    }
+
+    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<Swept, StoreError> {
+        self.remove_surplus(retention, now).await
+    }
+
+    async fn lost(&self, holder: &str, _now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+        let holder = holder.to_owned();
+        self.readers.read(move |conn| reader::lost(conn, &holder, limit)).await
+    }
+
+    async fn take_over(
+        &self,
+        lost: &Lease,
+        holder: &str,
+        _now: Millis,
+        _until: Millis,
+    ) -> Result<Option<Lease>, StoreError> {
+        let (lost, holder) = (lost.clone(), Arc::<str>::from(holder));
+        self.writer.write(move |tx| finish::take_over(tx, &lost, &holder)).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.readers.read(reader::check).await
+    }
+}

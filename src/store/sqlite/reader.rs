@@ -1,0 +1,198 @@
+//! Reads, on connections of their own.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use rusqlite::{Connection, Params, Row, params};
+use tokio::sync::Semaphore;
+
+use super::connection::connect;
+use crate::{
+    protocol::{InterruptId, RunId},
+    store::{
+        Include, LeftState, LostRun, RunRecord, StoreError, ThreadKey, ThreadPage, ThreadSummary, ThreadView,
+        rows::{self, Columns},
+        text::{from_json, name_to_text, unanswered},
+    },
+};
+
+/// The number of connections, and so of reads at a time.
+const MAX_READERS: usize = 4;
+
+const THREAD: &str = "
+    SELECT t.*, s.body AS state_body FROM agui_threads AS t
+    LEFT JOIN agui_states AS s ON s.thread = t.number AND s.number = t.state
+    WHERE t.owner = ?1 AND t.id = ?2";
+
+const NODES: &str = "
+    SELECT m.number, m.parent, m.run, COALESCE(r.delivered, 1) AS delivered, m.body FROM agui_messages AS m
+    LEFT JOIN agui_runs AS r ON r.number = m.run
+    WHERE m.thread = ?1 ORDER BY m.number";
+
+const THREADS: &str = "
+    SELECT * FROM agui_threads WHERE owner = ?1 AND run < ?2 ORDER BY run DESC LIMIT ?3";
+
+const RUN: &str = "
+    SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
+    FROM agui_runs WHERE thread = ?1 AND id = ?2";
+
+const RUN_BY_NUMBER: &str = "
+    SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
+    FROM agui_runs WHERE number = ?1";
+
+const RUNS: &str = "
+    SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
+    FROM agui_runs WHERE thread = ?1 ORDER BY number DESC LIMIT ?2";
+
+/// `?2` is an id, or NULL and `?3` a head.
+const LEFT: &str = "
+    SELECT r.head, r.state, s.body AS state_body, r.interrupts FROM agui_runs AS r
+    LEFT JOIN agui_states AS s ON s.thread = r.thread AND s.number = r.state
+    WHERE r.thread = ?1 AND (r.id = ?2 OR r.head = ?3) AND r.ended_at IS NOT NULL
+    ORDER BY r.number DESC LIMIT 1";
+
+const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = ?1 AND answered IS NOT NULL";
+
+const LOST: &str = "
+    SELECT owner, id, run_id, number, run, holder FROM agui_threads WHERE holder <> ?1 ORDER BY run LIMIT ?2";
+
+const CHECK: &str = "SELECT version FROM agui_schema";
+
+/// Connections that only read.
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    idle: Arc<Mutex<Vec<Connection>>>,
+    turns: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Arc::default(), turns: Arc::new(Semaphore::new(MAX_READERS)) }
+    }
+
+    /// Runs a read on a thread that may block.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let turn = self.turns.clone().acquire_owned().await.map_err(|error| StoreError::Unavailable(error.into()))?;
+        let (idle, path) = (self.idle.clone(), self.path.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let lock = || idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let pooled = lock().pop();
+            let conn = match pooled {
+                Some(conn) => conn,
+                None => {
+                    let conn = connect(&path)?;
+                    conn.execute_batch("PRAGMA query_only = ON")?;
+                    conn
+                }
+            };
+            let result = work(&conn);
+            // A connection that has failed is closed.
+            if result.is_ok() {
+                lock().push(conn);
+            }
+            result
+        });
+        read.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
+    }
+}
+
+impl Columns for Row<'_> {
+    fn text(&self, column: &str) -> Result<Option<&str>, StoreError> {
+        Ok(self.get_ref(column)?.as_str_or_null()?)
+    }
+
+    fn number(&self, column: &str) -> Result<Option<i64>, StoreError> {
+        Ok(self.get(column)?)
+    }
+
+    fn flag(&self, column: &str) -> Result<bool, StoreError> {
+        Ok(self.get(column)?)
+    }
+}
+
+/// Reads at most one row.
+fn one<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    let mut select = conn.prepare_cached(sql)?;
+    let mut rows = select.query(params)?;
+    rows.next()?.map(read).transpose()
+}
+
+/// Reads all rows.
+fn all<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut select = conn.prepare_cached(sql)?;
+    let mut rows = select.query(params)?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        all.push(read(row)?);
+    }
+    Ok(all)
+}
+
+pub(super) fn thread(conn: &Connection, key: &ThreadKey, include: Include) -> Result<Option<ThreadView>, StoreError> {
+    // One transaction, and so one moment.
+    let tx = conn.unchecked_transaction()?;
+    let id = name_to_text(&key.id);
+    let Some(thread) = one(&tx, THREAD, params![key.owner, id], |row| rows::thread(row, key))? else {
+        return Ok(None);
+    };
+    let nodes = if include.messages { all(&tx, NODES, [thread.number], |row| rows::node(row))? } else { Vec::new() };
+    let runs = match include.runs {
+        0 => Vec::new(),
+        limit => all(&tx, RUNS, params![thread.number, limit as i64], |row| rows::run(row))?,
+    };
+    Ok(Some(ThreadView { thread, nodes, runs }))
+}
+
+pub(super) fn threads(conn: &Connection, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
+    let after = page.after.unwrap_or(i64::MAX);
+    all(conn, THREADS, params![owner, after, page.limit as i64], |row| rows::summary(row))
+}
+
+pub(super) fn run(conn: &Connection, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+    one(conn, RUN, params![thread, name_to_text(id)], |row| rows::run(row))
+}
+
+pub(super) fn run_by_number(conn: &Connection, run: i64) -> Result<Option<RunRecord>, StoreError> {
+    one(conn, RUN_BY_NUMBER, [run], |row| rows::run(row))
+}
+
+pub(super) fn left(
+    conn: &Connection,
+    thread: i64,
+    id: Option<&RunId>,
+    head: Option<i64>,
+) -> Result<Option<LeftState>, StoreError> {
+    let tx = conn.unchecked_transaction()?;
+    let params = params![thread, id.map(|id| name_to_text(id)), head];
+    let Some(left) = one(&tx, LEFT, params, |row| rows::left(row))? else { return Ok(None) };
+    if left.interrupts.is_empty() {
+        return Ok(Some(left));
+    }
+    let answered: Vec<Vec<InterruptId>> = all(&tx, ANSWERED, [thread], |row| from_json(&row.get::<_, String>(0)?))?;
+    Ok(Some(LeftState { interrupts: unanswered(left.interrupts, answered.iter().flatten()), ..left }))
+}
+
+pub(super) fn lost(conn: &Connection, holder: &str, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+    all(conn, LOST, params![holder, limit as i64], |row| rows::lost(row))
+}
+
+pub(super) fn check(conn: &Connection) -> Result<(), StoreError> {
+    one(conn, CHECK, [], |_| Ok(()))?.ok_or_else(|| StoreError::Failed("agui_schema is empty".into()))
+}

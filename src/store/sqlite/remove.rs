@@ -1,0 +1,180 @@
+//! Removes threads and logs.
+//!
+//! A deleted thread first gives up its key, in one small write: from then on it does not exist for anybody. Its rows are
+//! purged after that in steps of a few milliseconds each, so that runs that begin or end meanwhile do not wait. A
+//! purge that is cut short by the end of the process goes on with the next sweep.
+//!
+//! Deleted text does not stay: pages are overwritten (`secure_delete`), the write-ahead log is copied into the file and
+//! emptied, and the file gives its free pages back.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{SqliteStore, writer::Tx};
+use crate::store::{Millis, Retention, StoreError, Swept, retention::surplus};
+
+/// For how long one step of a purge keeps the writer.
+const STEP: Duration = Duration::from_millis(4);
+/// How many threads are buried in one transaction.
+const BURIED_AT_ONCE: u64 = 200;
+/// How many rows of a thread one statement deletes.
+const PURGED_AT_ONCE: i64 = 20;
+/// How many logs are deleted in one transaction.
+const LOGS_AT_ONCE: usize = 20;
+
+const BURY: &str = "UPDATE agui_threads SET owner = '', id = number, holder = NULL WHERE number = ?1 AND owner <> ''";
+const BURY_IDLE: &str = "
+    UPDATE agui_threads SET owner = '', id = number WHERE number IN (
+        SELECT number FROM agui_threads WHERE owner = ?1 AND holder IS NULL ORDER BY run LIMIT ?2)";
+const BURY_OLD: &str = "
+    UPDATE agui_threads SET owner = '', id = number WHERE number IN (
+        SELECT number FROM agui_threads WHERE owner <> '' AND holder IS NULL AND updated_at < ?1 LIMIT ?2)";
+
+const OWNERS: &str = "SELECT owner, COUNT(*) FROM agui_threads WHERE owner <> '' GROUP BY owner";
+
+const BURIED: &str = "SELECT number FROM agui_threads WHERE owner = '' LIMIT 1";
+/// Each deletes a part of a thread's rows, the last one the thread.
+const PURGE: [&str; 5] = [
+    "DELETE FROM agui_events WHERE (run, last) IN (SELECT e.run, e.last FROM agui_runs AS r
+        JOIN agui_events AS e ON e.run = r.number WHERE r.thread = ?1 LIMIT ?2)",
+    "DELETE FROM agui_messages WHERE thread = ?1 AND number IN
+        (SELECT number FROM agui_messages WHERE thread = ?1 LIMIT ?2)",
+    "DELETE FROM agui_states WHERE thread = ?1 AND number IN
+        (SELECT number FROM agui_states WHERE thread = ?1 LIMIT ?2)",
+    "DELETE FROM agui_runs WHERE number IN (SELECT number FROM agui_runs WHERE thread = ?1 LIMIT ?2)",
+    "DELETE FROM agui_threads WHERE number = ?1 AND ?2 > 0",
+];
+
+const OLD_LOGS: &str = "
+    SELECT number FROM agui_runs WHERE has_log = 1 AND ended_at < ?1 ORDER BY ended_at LIMIT ?2";
+const SURPLUS_LOGS: &str = "
+    SELECT number FROM agui_runs WHERE has_log = 1 ORDER BY ended_at DESC LIMIT ?2 OFFSET ?1";
+const DELETE_LOG: &str = "DELETE FROM agui_events WHERE run = ?1";
+const FORGET_LOG: &str = "UPDATE agui_runs SET has_log = 0 WHERE number = ?1";
+
+impl SqliteStore {
+    pub(super) async fn delete_thread(&self, thread: i64) -> Result<bool, StoreError> {
+        let buried = self.writer.write(move |tx| Ok(tx.conn.prepare_cached(BURY)?.execute([thread])? > 0)).await?;
+        if buried {
+            self.purge().await?;
+            self.truncation.run().await?;
+        }
+        Ok(buried)
+    }
+
+    pub(super) async fn remove_surplus(&self, retention: &Retention, now: Millis) -> Result<Swept, StoreError> {
+        let mut swept = Swept::default();
+        if let Some(oldest) = retention.thread_age.and_then(|age| now.checked_sub_unsigned(age)) {
+            swept.threads += self.bury(BURY_OLD, oldest, u64::MAX).await?;
+        }
+        for (owner, surplus) in self.surplus_of_owners(retention).await? {
+            swept.threads += self.bury(BURY_IDLE, owner, surplus).await?;
+        }
+        let logs = self.surplus_logs(retention, now).await?;
+        swept.logs = logs.len() as u64;
+        for some in logs.chunks(LOGS_AT_ONCE) {
+            let some = some.to_vec();
+            self.writer.write(move |tx| some.iter().try_for_each(|run| delete_log(tx, *run))).await?;
+        }
+        self.purge().await?;
+        if swept != Swept::default() && self.truncation.is_due() {
+            self.truncation.run().await?;
+        }
+        Ok(swept)
+    }
+
+    /// Takes the keys of up to `count` threads, in small steps.
+    async fn bury<P>(&self, sql: &'static str, which: P, count: u64) -> Result<u64, StoreError>
+    where
+        P: rusqlite::ToSql + Clone + Send + 'static,
+    {
+        let mut buried = 0;
+        while buried < count {
+            let (which, some) = (which.clone(), (count - buried).min(BURIED_AT_ONCE));
+            let done = self
+                .writer
+                .write(move |tx| Ok(tx.conn.prepare_cached(sql)?.execute(params![which, some as i64])? as u64));
+            let done = done.await?;
+            buried += done;
+            if done < some {
+                break;
+            }
+        }
+        Ok(buried)
+    }
+
+    /// Returns how many threads of which owners are too many.
+    async fn surplus_of_owners(&self, retention: &Retention) -> Result<HashMap<String, u64>, StoreError> {
+        let (each, total) = (retention.owner_threads, retention.threads);
+        if each.is_none() && total.is_none() {
+            return Ok(HashMap::new());
+        }
+        let owners = self.readers.read(|conn| {
+            let mut select = conn.prepare_cached(OWNERS)?;
+            let owners = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(owners.collect::<Result<Vec<(String, u64)>, _>>()?)
+        });
+        Ok(surplus(owners.await?, each, total))
+    }
+
+    async fn surplus_logs(&self, retention: &Retention, now: Millis) -> Result<Vec<i64>, StoreError> {
+        let oldest = retention.log_age.and_then(|age| now.checked_sub_unsigned(age));
+        let count = retention.logs.map(|count| i64::try_from(count).unwrap_or(i64::MAX));
+        let bounds = [(OLD_LOGS, oldest), (SURPLUS_LOGS, count)];
+        self.readers
+            .read(move |conn| {
+                let mut logs = Vec::new();
+                for (sql, bound) in bounds {
+                    let Some(bound) = bound else { continue };
+                    let mut select = conn.prepare_cached(sql)?;
+                    let found = select.query_map([bound, -1], |row| row.get(0))?;
+                    logs.extend(found.collect::<Result<Vec<i64>, _>>()?);
+                }
+                logs.sort_unstable();
+                logs.dedup();
+                Ok(logs)
+            })
+            .await
+    }
+
+    /// Deletes the rows of all buried threads, then gives free pages back.
+    async fn purge(&self) -> Result<(), StoreError> {
+        while self.writer.write(purge_step).await? {}
+        while self.writer.write(vacuum_step).await? {}
+        Ok(())
+    }
+}
+
+fn delete_log(tx: &Tx<'_>, run: i64) -> Result<(), StoreError> {
+    tx.conn.prepare_cached(DELETE_LOG)?.execute([run])?;
+    tx.conn.prepare_cached(FORGET_LOG)?.execute([run])?;
+    Ok(())
+}
+
+/// Deletes rows for a while. Returns whether there may be more.
+fn purge_step(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
+    let begin = Instant::now();
+    while begin.elapsed() < STEP {
+        let thread = tx.conn.prepare_cached(BURIED)?.query_row([], |row| row.get::<_, i64>(0)).optional()?;
+        let Some(thread) = thread else { return Ok(false) };
+        for sql in PURGE {
+            if tx.conn.prepare_cached(sql)?.execute([thread, PURGED_AT_ONCE])? as i64 == PURGED_AT_ONCE {
+                break;
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Gives some free pages back. Returns whether there may be more.
+fn vacuum_step(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
+    let mut vacuum = tx.conn.prepare("PRAGMA incremental_vacuum(200)")?;
+    let mut pages = vacuum.query([])?;
+    while pages.next()?.is_some() {}
+    let free: i64 = tx.conn.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    Ok(free > 0)
+}

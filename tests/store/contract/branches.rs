@@ -1,0 +1,155 @@
+//! The tree of a thread's messages, and what runs leave.
+
+use agui_server::{
+    protocol::{Interrupt, Message},
+    store::{LeftBy, Origin},
+};
+use serde_json::{Value, json};
+
+use crate::backends::{
+    NOW, Shared, TestEnd, TestRun, assistant, branch, end_at, finish, ids, lease, run, thread, tree, user,
+};
+
+fn messages() -> Vec<Message> {
+    let of_every_role = json!([
+        { "id": "1", "role": "developer", "content": "d", "name": "n" },
+        { "id": "2", "role": "system", "content": "" },
+        { "id": "3", "role": "user", "content": "a \u{0} and \n and \u{2028} and 🦀 and '; DROP TABLE" },
+        { "id": "4", "role": "user", "content": [{ "type": "text", "text": "part" }], "metadata": { "a": [1, 2.5, null] } },
+        { "id": "5", "role": "assistant", "content": "x", "toolCalls": [
+            { "id": "c", "type": "function", "function": { "name": "f", "arguments": "{\"not\": json" } } ] },
+        { "id": "6", "role": "assistant", "toolCalls": [] },
+        { "id": "7", "role": "tool", "content": "r", "toolCallId": "c", "error": "e" },
+        { "id": "8", "role": "activity", "activityType": "plan", "content": { "z": 1, "a": deep(120) } },
+        { "id": "9", "role": "reasoning", "content": "hm", "encryptedValue": "x", "subagentRunId": "s" },
+    ]);
+    // As a value: a parser of text would find it too deep.
+    serde_json::from_value(of_every_role).unwrap()
+}
+
+fn deep(levels: usize) -> Value {
+    (0..levels).fold(json!("bottom"), |inner, _| json!([inner]))
+}
+
+pub(crate) async fn messages_and_states_come_back_as_they_were(store: Shared) {
+    let interrupt = Interrupt { message: Some("may\0 I?".to_owned()), ..Interrupt::new("tool_call") };
+    let states = [
+        Value::Null,
+        json!({ "z": [0.1, 1e300, -0.0, u64::MAX, i64::MIN], "a": "\u{0}", "": {} }),
+        deep(200),
+        json!("x".repeat(2_000_000)),
+    ];
+    for (number, state) in states.into_iter().enumerate() {
+        let id = number.to_string();
+        // As what a client brings, and as what a run makes.
+        let begin = TestRun { state: Some(state.clone()), interrupts: vec![interrupt.clone(); 2], ..run(&id, "r") };
+        let lease = begin.with(messages()).begun(&store).await;
+        let view = thread(&store, &id).await;
+        assert!(view.current_branch().into_iter().eq(messages().iter()));
+        assert!(view.thread.state.as_ref().is_some_and(|(_, it)| *it == state));
+        assert_eq!(view.thread.interrupts, vec![interrupt.clone(); 2]);
+        let end = TestEnd { state: Some(json!({ "was": state })), ..end_at(NOW).with(messages()) };
+        end.finish(&store, &lease, 9).await.unwrap();
+        let view = thread(&store, &id).await;
+        assert!(view.current_branch().into_iter().eq(messages().iter().chain(&messages())));
+        assert!(view.thread.state.is_some_and(|(_, it)| it == json!({ "was": state })));
+        assert_eq!(view.thread.interrupts, []);
+        let bytes: usize = view.nodes.iter().map(|node| serde_json::to_string(&node.message).unwrap().len()).sum();
+        let state = serde_json::to_string(&state).unwrap().len();
+        assert_eq!(view.thread.bytes, (bytes + 2 * state + r#"{"was":}"#.len()) as u64);
+    }
+}
+
+pub(crate) async fn a_branch_that_is_left_stays(store: Shared) {
+    let first = run("t", "1").with([user("u1")]).begun(&store).await;
+    end_at(NOW).with([assistant("a1"), assistant("a2")]).finish(&store, &first, 1).await.unwrap();
+    // Behind a message in the middle.
+    let edited = TestRun { base: Some(1), ..run("t", "2").with([user("u2")]) }.begun(&store).await;
+    assert_eq!(branch(&thread(&store, "t").await), "u1 u2");
+    end_at(NOW).with([assistant("a3")]).finish(&store, &edited, 4).await.unwrap();
+    // Before the first one.
+    let restarted = TestRun { base: Some(0), ..run("t", "3").with([user("u3")]) }.begun(&store).await;
+    finish_at(&store, &restarted, 6).await;
+    assert_eq!(branch(&thread(&store, "t").await), "u3");
+    // Back to an old one, without a new message.
+    let back = TestRun { base: Some(3), ..run("t", "4") }.begun(&store).await;
+    let view = thread(&store, "t").await;
+    assert_eq!((&*branch(&view), view.thread.head), ("u1 a1 a2", 3));
+    finish_at(&store, &back, 3).await;
+    let view = thread(&store, "t").await;
+    assert_eq!((&*branch(&view), &*tree(&view.nodes)), ("u1 a1 a2", "u1 a1 a2 u2 a3 u3"));
+    assert_eq!(view.nodes.iter().map(|node| node.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(view.nodes.iter().map(|node| node.parent).collect::<Vec<_>>(), [0, 1, 2, 1, 4, 0]);
+}
+
+async fn finish_at(store: &Shared, lease: &agui_server::store::Lease, head: i64) {
+    assert!(end_at(NOW).finish(store, lease, head).await.unwrap());
+}
+
+pub(crate) async fn a_replaced_message_keeps_its_place(store: Shared) {
+    let first = run("t", "1").with([user("u1")]).begun(&store).await;
+    end_at(NOW).with([assistant("a1")]).finish(&store, &first, 1).await.unwrap();
+    let bytes = thread(&store, "t").await.thread.bytes;
+    let longer = Message::user("u1", "now longer é");
+    TestRun { updated: vec![(1, longer.clone())], ..run("t", "2") }.begun(&store).await;
+    let view = thread(&store, "t").await;
+    assert_eq!((&*branch(&view), &view.nodes[0].message), ("u1 a1", &longer));
+    assert_eq!(view.thread.bytes - bytes, ("now longer é".len() - "u1".len()) as u64);
+}
+
+pub(crate) async fn a_message_knows_its_run_and_whether_it_was_delivered(store: Shared) {
+    let first = run("t", "1").with([user("u")]).begun(&store).await;
+    let undelivered = end_at(NOW).with([assistant("a")]);
+    let undelivered =
+        TestEnd { end: agui_server::store::RunEnd { delivered: false, ..undelivered.end }, ..undelivered };
+    undelivered.finish(&store, &first, 1).await.unwrap();
+    let before = thread(&store, "t").await;
+    let origins = |delivered| [Origin::Client, Origin::Run { run: first.run, delivered }];
+    assert_eq!(before.nodes.iter().map(|node| node.origin).collect::<Vec<_>>(), origins(false));
+    assert!(!before.runs[0].delivered);
+    store.set_delivered(first.thread, first.run, true).await.unwrap();
+    let after = thread(&store, "t").await;
+    assert_eq!(after.nodes.iter().map(|node| node.origin).collect::<Vec<_>>(), origins(true));
+    assert!(after.runs[0].delivered && after.thread.version > before.thread.version);
+}
+
+pub(crate) async fn an_ended_run_leaves_its_branch_its_state_and_its_interrupts(store: Shared) {
+    let first = TestRun { state: Some(json!(1)), ..run("t", "1").with([user("u1")]) }.begun(&store).await;
+    let number = first.thread;
+    assert_eq!(store.left(number, LeftBy::Run(&"1".into())).await.unwrap(), None, "it is running");
+    let open = vec![Interrupt::new("a"), Interrupt::new("b")];
+    let end = TestEnd { interrupts: open.clone(), ..end_at(NOW).with([assistant("a1")]) };
+    end.finish(&store, &first, 1).await.unwrap();
+    let second = run("t", "2").with([user("u2")]).begun(&store).await;
+    let end = TestEnd { state: Some(json!(2)), ..end_at(NOW).with([assistant("a2")]) };
+    end.finish(&store, &second, 3).await.unwrap();
+    for (by_run, by_head, state, interrupts) in [("1", 2, json!(1), open), ("2", 4, json!(2), vec![])] {
+        let left = store.left(number, LeftBy::Run(&by_run.into())).await.unwrap().unwrap();
+        assert_eq!((left.head, &left.interrupts), (by_head, &interrupts));
+        assert_eq!(left.state.as_ref().unwrap().1, state);
+        assert_eq!(store.left(number, LeftBy::Head(by_head)).await.unwrap(), Some(left));
+    }
+    // Of several whose branch ends there, the newest.
+    let third = run("t", "3").begun(&store).await;
+    let end = TestEnd { state: Some(json!(3)), ..end_at(NOW) };
+    end.finish(&store, &third, 4).await.unwrap();
+    assert_eq!(store.left(number, LeftBy::Head(4)).await.unwrap().unwrap().state.unwrap().1, json!(3));
+    for unknown in [LeftBy::Run(&"4".into()), LeftBy::Head(1), LeftBy::Head(9)] {
+        assert_eq!(store.left(number, unknown).await.unwrap(), None);
+    }
+    assert_eq!(store.left(number + 1000, LeftBy::Run(&"1".into())).await.unwrap(), None);
+}
+
+pub(crate) async fn an_answered_interrupt_is_not_left_open(store: Shared) {
+    let open = vec![Interrupt::new("a"), Interrupt::new("b")];
+    let first = lease(&store, "t", "1").await;
+    let end = TestEnd { interrupts: open.clone(), ..end_at(NOW).with([assistant("a1")]) };
+    end.finish(&store, &first, 0).await.unwrap();
+    assert_eq!(thread(&store, "t").await.thread.interrupts, open);
+    let answering = TestRun { answered: vec![open[0].id.clone()], ..run("t", "2").with([user("u")]) };
+    let second = answering.begun(&store).await;
+    finish(&store, &second, NOW).await;
+    let left = store.left(first.thread, LeftBy::Run(&"1".into())).await.unwrap().unwrap();
+    assert_eq!((left.head, &left.interrupts[..]), (1, &open[1..]));
+    assert_eq!(ids(thread(&store, "t").await.nodes.iter().map(|node| &node.message)), "a1 u");
+}
