@@ -20,7 +20,7 @@
 //! a run made stays as the run made it.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     ops::Range,
 };
 
@@ -117,13 +117,16 @@ pub(super) fn decide(stored: &Branch, list: ClientList<'_>) -> Decision {
 ///
 /// So a client that goes back to a branch that it left continues that branch and stores no copy of it.
 pub(super) fn find_branch<'n>(nodes: &'n [Node], parent: i64, client: &[&Message]) -> Vec<&'n Node> {
+    let mut children: HashMap<i64, Vec<&Node>> = HashMap::new();
+    nodes.iter().for_each(|node| children.entry(node.parent).or_default().push(node));
     let (mut found, mut last) = (Vec::new(), parent);
     for message in client {
         let is_same = |node: &&Node| {
-            let same = node.message == **message || !takes_client_text(&node.message, node.origin);
-            node.parent == last && node.message.id() == message.id() && same
+            let is_unchanged = || node.message == **message || !takes_client_text(&node.message, node.origin);
+            node.message.id() == message.id() && is_unchanged()
         };
-        let Some(node) = nodes.iter().rev().find(is_same) else { break };
+        let mut newest_first = children.get(&last).into_iter().flat_map(|nodes| nodes.iter().rev().copied());
+        let Some(node) = newest_first.find(is_same) else { break };
         last = node.number;
         found.push(node);
     }
