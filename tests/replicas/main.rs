@@ -16,6 +16,7 @@ mod outage;
 mod postgres;
 #[path = "../support/server.rs"]
 mod server;
+mod unheard;
 
 use client::Replica;
 use postgres::Postgres;
