@@ -1,7 +1,7 @@
-//! The list of messages of a conversation, shared between whoever holds it.
+//! The list of messages of a conversation, shared between its holders.
 //!
 //! A run hands the same list to the agent, to the record of the run and to the thread's branch. Cloning it copies one
-//! reference; changing it copies the list only while somebody else still holds it.
+//! reference; changing it copies the list only while it has another holder.
 
 use std::{
     collections::HashMap,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_seen_by_nobody_else() {
+    fn a_change_is_not_seen_by_other_holders() {
         let mut messages: Messages = (0..3).map(|n| Message::user(format!("m{n}"), "x")).collect();
         let shared = messages.clone();
         messages.truncate(1);

@@ -55,7 +55,7 @@ async fn a_server_that_stops_is_used_again_when_it_is_back() {
     lease(&store, "t", "s").await;
 }
 
-/// The network swallows everything, and nobody says so.
+/// The network drops all packets without an error.
 #[tokio::test]
 async fn a_server_that_falls_silent_is_not_waited_for() {
     static IS_SILENT: AtomicBool = AtomicBool::new(false);

@@ -53,7 +53,7 @@ async fn a_queue_is_bounded_and_not_endlessly_patient() {
         }
     }
     assert_eq!(second.await.unwrap(), (409, "too_many_waiting".to_owned()));
-    // Other threads wait for nobody.
+    // Other threads do not wait.
     let mut other = server.raw_run(&ask("other", "r", "m", "hi")).await;
     assert!(read_until(&mut other, |text| text.contains("TEXT_MESSAGE_START")).await.contains("200 OK"));
 }

@@ -1,6 +1,6 @@
 //! Makes an illegal stream impossible to send.
 //!
-//! Every event of an agent passes here before anybody else sees it. The guard knows what is open and
+//! Every event of an agent passes here before it is sent or stored. The guard knows what is open and
 //! whose it is; it lets legal events through, mends what can be mended without guessing, and answers
 //! everything else with a [`Violation`], with which the driver ends the run.
 //!

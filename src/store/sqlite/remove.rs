@@ -1,6 +1,6 @@
 //! Removes threads and logs.
 //!
-//! A deleted thread first gives up its key, in one small write: from then on it does not exist for anybody. Its rows are
+//! A deleted thread first gives up its key, in one small write: from then on no lookup finds it. Its rows are
 //! purged after that in steps of a few milliseconds each, so that runs that begin or end meanwhile do not wait. A
 //! purge that is cut short by the end of the process goes on with the next sweep.
 //!
