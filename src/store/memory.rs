@@ -132,8 +132,9 @@ impl Entry {
     }
 
     fn view(&self, include: Include) -> ThreadView {
-        let delivered =
-            |run: i64| self.runs.iter().find(|it| it.record.number == run).is_none_or(|it| it.record.delivered);
+        // Later runs have higher numbers.
+        let position = |run: i64| self.runs.binary_search_by_key(&run, |it| it.record.number);
+        let delivered = |run: i64| position(run).map_or(true, |at| self.runs[at].record.delivered);
         let mut nodes = if include.messages { self.nodes.clone() } else { Vec::new() };
         for node in &mut nodes {
             if let Origin::Run { run, delivered: known } = &mut node.origin {
@@ -189,9 +190,10 @@ impl Store for MemoryStore {
         }
         let before = number.and_then(|number| tables.threads.get(&number)).map(|entry| &entry.thread);
         let new = run.branch.new.iter().map(|(message, _)| json_len(message)).chain(run.state.map(json_len));
+        let updated = run.branch.updated.iter().map(|(_, message)| json_len(message));
         let size = ThreadSize {
             messages: before.map_or(0, |thread| thread.messages) + run.branch.new.len() as u64,
-            bytes: before.map_or(0, |thread| thread.bytes) + new.sum::<u64>(),
+            bytes: before.map_or(0, |thread| thread.bytes) + new.chain(updated).sum::<u64>(),
         };
         if size.exceeds(run.max) {
             return Ok(Begin::TooLarge(size));

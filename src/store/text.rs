@@ -20,19 +20,23 @@ pub(super) struct BranchColumns {
     pub(super) updated_bodies: Vec<String>,
     /// The length of all new bodies.
     pub(super) bytes: u64,
+    /// The length of all updated bodies. The thread may grow by as much.
+    pub(super) updated_bytes: u64,
 }
 
 impl BranchColumns {
     pub(super) fn of(branch: &BranchWrite<'_>) -> Self {
         let bodies: Vec<_> = branch.new.iter().map(|(message, _)| to_json(message)).collect();
+        let updated_bodies: Vec<_> = branch.updated.iter().map(|(_, message)| to_json(message)).collect();
         Self {
             base: branch.base,
             ids: branch.new.iter().map(|(message, _)| name_to_text(message.id()).into_owned()).collect(),
             roles: branch.new.iter().map(|(message, _)| message.role().as_str()).collect(),
             runs: branch.new.iter().map(|(_, run)| *run).collect(),
             updated_numbers: branch.updated.iter().map(|(number, _)| *number).collect(),
-            updated_bodies: branch.updated.iter().map(|(_, message)| to_json(message)).collect(),
             bytes: bodies.iter().map(|body| body.len() as u64).sum(),
+            updated_bytes: updated_bodies.iter().map(|body| body.len() as u64).sum(),
+            updated_bodies,
             bodies,
         }
     }

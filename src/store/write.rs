@@ -47,7 +47,7 @@ pub struct NewRun<'a> {
     pub interrupts: &'a [Interrupt],
     /// The interrupts that the run answers.
     pub answered: Vec<&'a InterruptId>,
-    /// How large the thread may become.
+    /// How large the thread may become. An updated message counts with its new text, beside its old one.
     pub max: ThreadSize,
 }
 

@@ -25,7 +25,7 @@ impl Database {
         let bytes = branch.bytes + state.as_ref().map_or(0, String::len) as u64;
         let size_after = |before: ThreadSize| ThreadSize {
             messages: before.messages + branch.bodies.len() as u64,
-            bytes: before.bytes + bytes,
+            bytes: before.bytes + bytes + branch.updated_bytes,
         };
         let query = match run.known {
             Some(known) => sqlx::query(BEGIN).bind(known.number).bind(known.version),
@@ -49,7 +49,7 @@ impl Database {
                 .bind(&branch.updated_numbers)
                 .bind(&branch.updated_bodies)
                 .bind(limit(run.max.messages))
-                .bind(limit(run.max.bytes)),
+                .bind(limit(run.max.bytes.saturating_sub(branch.updated_bytes))),
         };
         let mut operation = self.operation().await?;
         if let Some(row) = operation.first(query).await? {

@@ -98,8 +98,9 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &Columns) -> Result<Begin, StoreError>
     let (count, bytes) =
         (new.branch.ids.len() as u64, new.branch.bytes + new.state.as_ref().map_or(0, String::len) as u64);
     let size = ThreadSize { messages: before.messages + count, bytes: before.bytes + bytes };
-    if size.exceeds(new.max) {
-        return Ok(Begin::TooLarge(size));
+    let largest = ThreadSize { bytes: size.bytes + new.branch.updated_bytes, ..size };
+    if largest.exceeds(new.max) {
+        return Ok(Begin::TooLarge(largest));
     }
     let run = tx.numbers.run();
     let (thread, is_new) = new.known.map_or_else(|| (tx.numbers.thread(), true), |known| (known.number, false));

@@ -2,7 +2,10 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use agui_server::store::{Begin, RunStatus, ThreadKey, ThreadPage, ThreadSize, ThreadVersion};
+use agui_server::{
+    protocol::Message,
+    store::{Begin, RunStatus, ThreadKey, ThreadPage, ThreadSize, ThreadVersion},
+};
 use serde_json::json;
 
 use crate::backends::{
@@ -220,7 +223,18 @@ pub(crate) async fn a_run_that_would_make_the_thread_too_large_writes_nothing(st
         let Begin::TooLarge(size) = (TestRun { max: five, ..too_large }).begin(&store).await else { panic!() };
         assert!(size.messages > 5 || size.bytes > five.bytes, "{size:?}");
     }
+    // So does a new text of a known message.
+    let longer = |length: usize| TestRun {
+        max: five,
+        updated: vec![(1, Message::user("1", "x".repeat(length)))],
+        ..run("t", "u")
+    };
+    let Begin::TooLarge(size) = longer(1002).begin(&store).await else { panic!() };
+    assert!(size.bytes > five.bytes, "{size:?}");
     assert_eq!(thread(&store, "t").await, before);
-    TestRun { max: five, ..large }.begun(&store).await;
+    ended_run(&store, TestRun { max: five, ..large }).await;
+    let grown = TestRun { max: ThreadSize { bytes: five.bytes + 200, ..five }, ..longer(100) };
+    grown.begun(&store).await;
+    assert!(thread(&store, "t").await.thread.bytes > five.bytes);
     ended_run(&store, run("other", "r")).await;
 }

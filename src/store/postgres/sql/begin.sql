@@ -2,7 +2,7 @@
 -- $1 thread, $2 version, $3 agent, $4 run id, $5 detached, $6 holder, $7 lease until, $8 now,
 -- $9 interrupts, $10 answered, $11 state, $12 bytes, $13 message ids, $14 roles, $15 bodies, $16 runs of the messages,
 -- $17 base, $18 state number, $19 numbers and $20 bodies of updated messages, $21 messages and $22 bytes that
--- the thread may have
+-- the thread may have, the latter without the updated messages
 WITH run AS (
     SELECT nextval('agui_run_number') AS number, cardinality($13::text[]) AS count, (
         SELECT COALESCE(SUM(octet_length(new.body) - octet_length(m.body)), 0)
