@@ -45,7 +45,9 @@ impl Database {
         let mut room = usize::try_from(max_bytes).unwrap_or(usize::MAX);
         for row in &rows {
             let (Some(first), Some(body)) = (row.number("first")?, row.text("body")?) else { break };
-            page.extend(first.cast_unsigned(), body, &mut room);
+            if !page.extend(first.cast_unsigned(), body, &mut room) {
+                break;
+            }
         }
         Ok(Some(page))
     }
