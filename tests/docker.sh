@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the Docker image and tries it: tests/docker.sh
+# Builds the Docker image and tests it: tests/docker.sh
 #
-# With a Docker engine, if one answers. Without one, with the script that AGUI_DOCKER_CHECK names: called
-# as `SCRIPT DIRECTORY COMMAND…`, it builds the directory's Dockerfile and runs the command in the image,
-# on the host's network, until the command ends. (Both take some minutes, most of them for the build.)
+# Uses the Docker engine if one responds. Otherwise it calls the script in AGUI_DOCKER_CHECK as
+# `SCRIPT DIRECTORY COMMAND…`: that script builds the directory's Dockerfile and runs the command in the image, on
+# the host's network, until the command ends. Either way takes several minutes, most of them for the build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ key=key-$RANDOM$RANDOM
 work=$(mktemp -d)
 passed=0 failed=0 code=none
 
-check() { # check WHAT COMMAND…
+check() { # check NAME COMMAND…
     if "${@:2}"; then
         passed=$((passed + 1)); echo "ok      $1"
     else
@@ -27,7 +27,7 @@ free_port() {
     echo "$port"
 }
 
-within() { # within SECONDS COMMAND…: tries until it succeeds
+within() { # within SECONDS COMMAND…: repeats the command until it succeeds or the time is over
     local end=$((SECONDS + $1))
     until "${@:2}"; do
         ((SECONDS < end)) || return 1
@@ -35,12 +35,12 @@ within() { # within SECONDS COMMAND…: tries until it succeeds
     done
 }
 
-run() { # run TEXT [CURL-OPTION…]: what the agent answers
+run() { # run TEXT [CURL-OPTION…]: sends TEXT as a user message and prints the response
     curl -sN --max-time 60 "${@:2}" -H 'Content-Type: application/json' "$url/send-message" -d \
         '{"threadId":"of-'"${1%% *}"'","runId":"r","messages":[{"id":"m","role":"user","content":"'"$1"'"}]}'
 }
 
-# --- What is checked ------------------------------------------------------------------------------
+# --- Checks ---------------------------------------------------------------------------------------
 
 is_healthy() { curl -sf --max-time 2 -o /dev/null "$url/healthz"; }
 is_refused() { [ "$(run hello -o /dev/null -w '%{http_code}' "$@")" = 401 ]; }
@@ -53,21 +53,22 @@ keeps_the_demo() { curl -sf --max-time 5 -H "Authorization: Bearer $key" "$url/t
 has_begun() { grep -q '"delta"' "$work/long"; }
 ended_by_shutdown() { tail -n 2 "$work/long" | grep -q '"type":"RUN_ERROR".*"code":"server_shutdown"'; }
 
-# The same for both ways to run the image: `stop` stops it and notes the exit code in `code`; `again` starts it anew.
+# The checks for both ways to run the image. The caller defines `stop` (stops the server, sets `code` to its exit
+# code) and `again` (starts it again with the same volume).
 try_server() {
     check "answers /healthz" within 30 is_healthy
     check "refuses a run without a key" is_refused
     check "refuses a run with a wrong key" is_refused -H 'Authorization: Bearer wrong'
-    check "streams the demo to who has the key" is_demo
+    check "streams the demo to a client with the key" is_demo
     run 'count to 1000' -H "Authorization: Bearer $key" >"$work/long" &
     local long=$!
     check "streams a long run" within 10 has_begun
     stop
     wait "$long" || true
-    check "ends the long run with a last event when it is stopped" ended_by_shutdown
+    check "ends the long run with a terminal event at shutdown" ended_by_shutdown
     check "exits with 0" [ "$code" = 0 ]
     again
-    check "still has the thread when it is started again" within 30 keeps_the_demo
+    check "still has the thread after a restart" within 30 keeps_the_demo
 }
 
 # --- With a Docker engine -------------------------------------------------------------------------
@@ -79,16 +80,16 @@ with_engine() {
     docker build -t "$image" .
     docker image inspect -f 'image size: {{.Size}} bytes, user: {{.Config.User}}' "$image"
     timeout 30 docker run --rm "$image" >"$work/keyless" 2>&1 && echo 0 >"$work/code" || echo $? >"$work/code"
-    check "without a key it does not start, and says why" names_both_ways "$work/keyless"
-    check "and exits with 2" [ "$(cat "$work/code")" = 2 ]
+    check "without a key it does not start, and names both settings" names_both_ways "$work/keyless"
+    check "without a key it exits with 2" [ "$(cat "$work/code")" = 2 ]
 
-    # Nothing can be written but the volume.
+    # Read-only root file system: only the volume is writable.
     start() {
         container=$(docker run -d --read-only --cap-drop ALL --security-opt no-new-privileges \
             -v "$volume:/var/lib/agui-server" -p 127.0.0.1::8080 -e AGUI_API_KEY="$key" "$image")
         url=http://$(docker port "$container" 8080/tcp)
     }
-    # Another container, with the same volume.
+    # A new container with the same volume.
     again() {
         docker rm "$container" >/dev/null
         start
@@ -104,9 +105,9 @@ with_engine() {
     ((failed == 0)) || docker logs "$container"
 }
 
-# --- Without --------------------------------------------------------------------------------------
+# --- Without an engine ----------------------------------------------------------------------------
 
-# A process, if it is still there, after all that it has started and they have.
+# Prints the ids of the process's descendants, then its own if it is still running.
 started_by() {
     local child
     for child in $(pgrep -P "$1"); do started_by "$child"; done
@@ -119,7 +120,7 @@ with_script() {
     local script=$1 port
     port=$(free_port)
     url=http://127.0.0.1:$port
-    # First without a key; then with one, and with a health check beside it; then once more.
+    # Three starts: without a key; with a key, and a health check at the same time; with a key again.
     local command="agui-server --config $config; echo \"without a key: exit code \$?\"
         export AGUI_API_KEY=$key AGUI_SERVER__LISTEN=127.0.0.1:$port
         (for try in 1 2 3 4 5 6 7 8 9; do
@@ -129,11 +130,11 @@ with_script() {
         exec agui-server --config $config"
     bash "$script" . sh -c "$command" >"$work/log" 2>&1 </dev/null &
     builder=$!
-    # shellcheck disable=SC2046 # one word each
-    # With `set -e` a `kill` of nothing would be the script's own exit code.
+    # shellcheck disable=SC2046 # one process id a word
+    # `|| true`: with `set -e`, a `kill` without a process would become the script's exit code.
     trap 'kill $(started_by "$builder") 2>/dev/null || true; rm -rf "$work"' EXIT
     started() { is_healthy || ! kill -0 "$builder" 2>/dev/null; }
-    echo "building; this takes some minutes"
+    echo "building; this takes several minutes"
     within 1800 started || true
     grep -E '^image +size:|^ +[^ ]*debian:bookworm-slim +[0-9]' "$work/log" || tail -n 30 "$work/log"
     grep -o '^user: [0-9:]*' "$work/log" || true
@@ -154,23 +155,23 @@ with_script() {
     }
     again() { within 10 find_server || true; }
     find_server || true
-    check "without a key it does not start, and says why" names_both_ways "$work/log"
-    check "and exits with 2" grep -q 'without a key: exit code 2' "$work/log"
+    check "without a key it does not start, and names both settings" names_both_ways "$work/log"
+    check "without a key it exits with 2" grep -q 'without a key: exit code 2' "$work/log"
     check "is not root" grep -qE '^Uid:\s+10001\s+10001\s' "/proc/$server/status"
     check "its health check succeeds" within 15 grep -q 'the health check succeeded' "$work/log"
     try_server
     ((failed == 0)) || tail -n 50 "$work/log"
-    # It clears up after itself when the server ends.
+    # The script removes its files when the server ends.
     if kill -TERM "$server"; then wait "$builder" || true; fi
 }
 
 if docker info >/dev/null 2>&1; then
     with_engine
 elif [ -f "${AGUI_DOCKER_CHECK:=../shared/docker/check.sh}" ]; then
-    echo "no Docker engine answers; using $AGUI_DOCKER_CHECK"
+    echo "no Docker engine responds; using $AGUI_DOCKER_CHECK"
     with_script "$AGUI_DOCKER_CHECK"
 else
-    echo "no Docker engine answers, and there is no $AGUI_DOCKER_CHECK" >&2
+    echo "no Docker engine responds, and $AGUI_DOCKER_CHECK does not exist: start Docker, or set AGUI_DOCKER_CHECK" >&2
     exit 1
 fi
 echo "docker: $passed passed, $failed failed"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Passes or fails this server: tests/run.sh [--docker] [--soak]
+# Runs every check of this project: tests/run.sh [--docker] [--soak]
 #
-#   --docker  also builds the Docker image and tries it (with an engine, or see tests/docker.sh); in CI always
-#   --soak    the property tests with a hundred times as many cases
+#   --docker  also build and test the Docker image (see tests/docker.sh); implied by a non-empty CI
+#   --soak    run the property tests with 100 times as many cases
 #
-# On a Debian machine with Rust and Node it installs what else is needed: Debian packages as root or with
-# sudo, npm packages by the lock file, Python packages into tests/.venv. The suites need no network.
-# What could not be tried is said at the end; with CI=true that is a failure, too.
+# Needs Rust and Node. On Debian the script installs the rest: Debian packages (as root or with sudo), npm
+# packages from the lock file, Python packages into tests/.venv. The test suites need no network.
+# Skipped steps are listed at the end; with CI=true a skipped step is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
@@ -25,9 +25,9 @@ logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 failed=() skipped=()
 
-# --- Running a step -------------------------------------------------------------------------------
+# --- Steps ----------------------------------------------------------------------------------------
 
-# step NAME COMMAND…: runs it, says how long it took, and remembers if it failed.
+# step NAME COMMAND…: runs the command, prints its duration, and records a failure.
 step() {
     local name=$1 begin=$SECONDS code=0
     shift
@@ -42,13 +42,13 @@ step() {
     return "$code"
 }
 
-skip() { # skip NAME WHY
+skip() { # skip NAME REASON
     skipped+=("$1: $2")
     printf '\n=== %s: skipped, %s\n' "$1" "$2"
 }
 
 declare -A started
-# start NAME COMMAND…: runs it beside what follows; `finish NAME` prints what it said.
+# start NAME COMMAND…: runs the command in the background; `finish NAME` waits for it and prints its output.
 start() {
     local name=$1
     shift
@@ -58,16 +58,16 @@ start() {
 finished() { wait "${started[$1]}"; local code=$?; cat "$logs/$1"; return "$code"; }
 finish() { step "$1" finished "$1"; }
 
-# --- What is needed -------------------------------------------------------------------------------
+# --- Prerequisites --------------------------------------------------------------------------------
 
-tools() {
+install_prerequisites() {
     local packages=()
     command -v cc >/dev/null || packages+=(gcc libc6-dev)
     command -v make >/dev/null || packages+=(make)
     command -v kill >/dev/null && [ -x /bin/kill ] || packages+=(procps)
     command -v python3 >/dev/null || packages+=(python3)
     python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
-    # Its programs are not in PATH. A server that the package starts is not used: tests start their own.
+    # Debian keeps the programs out of PATH. The tests start their own servers, not the one of the package.
     ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || packages+=(postgresql)
     command -v bwrap >/dev/null || packages+=(bubblewrap)
     [ -z "$docker" ] || command -v curl >/dev/null || packages+=(curl)
@@ -78,17 +78,17 @@ tools() {
         "${root[@]}" apt-get update -qq && "${root[@]}" apt-get install -y -qq "${packages[@]}" || return
     fi
     if ! cargo --version || ! node --version || ! npm --version; then
-        echo "Rust (see rust-version in Cargo.toml) and Node 20 with npm are needed: https://rustup.rs, https://nodejs.org"
+        echo "install Rust (version: rust-version in Cargo.toml) from https://rustup.rs and Node 20 with npm from https://nodejs.org"
         return 1
     fi
     if (($(node -p 'process.versions.node.split(".")[0]') < 20)); then
-        echo "Node 20 or later is needed"
+        echo "Node $(node --version) is too old: install Node 20 or later"
         return 1
     fi
     { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 }
 
-# Installed once for each version of what asks for it.
+# Packages are installed again when the lock file or requirements.txt changes.
 npm_packages() {
     local stamp=tests/js/node_modules/.installed
     cmp -s tests/js/package-lock.json "$stamp" ||
@@ -103,9 +103,9 @@ python_packages() {
             cp tests/py/requirements.txt "$stamp"; }
 }
 
-# --- The suites -----------------------------------------------------------------------------------
+# --- Suites ---------------------------------------------------------------------------------------
 
-# A machine, a container above all, may forbid what a sandbox is made of.
+# Many containers forbid the namespaces that bubblewrap needs.
 can_isolate() { bwrap --unshare-net --unshare-pid --ro-bind / / --proc /proc true; }
 
 rust_tests() {
@@ -113,7 +113,7 @@ rust_tests() {
     cargo test --locked
 }
 
-real_clients() {
+npm_clients() {
     AGUI_SERVER_BIN=$target/debug/agui-server AGUI_CORPUS=$target/tmp/corpus node --test tests/js
 }
 
@@ -124,43 +124,43 @@ python_models() {
 
 documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps; }
 
-if ! step 'what is needed' tools; then
+if ! step 'prerequisites' install_prerequisites; then
     exit 1
 fi
 start 'npm packages' npm_packages
 start 'Python packages' python_packages
 step 'format' cargo fmt --check
 step 'build' cargo test --locked --no-run
-# The Rust tests start an MCP server of npm's.
+# The Rust tests start an MCP server from the npm packages.
 npm=''
 finish 'npm packages' && npm=true
-if ! why=$(can_isolate 2>&1); then
-    # Said, and no failure: there a server with a sandbox does not start either, which is tested.
-    forbidden="the tests of the sandbox, for commands cannot be isolated here: $why"
+if ! reason=$(can_isolate 2>&1); then
+    # Not a failure: on such a machine a server with a sandbox must refuse to start, and that is tested.
+    left_out="the sandbox tests: bubblewrap cannot isolate commands on this machine: $reason"
     export AGUI_SKIP_SANDBOX=1
 fi
 step 'Rust tests' rust_tests
-finish 'Python packages' && start 'the Python models' python_models
-# After the Python packages: one of the suites has an agent that is written in Python.
-[ -n "$npm" ] && start 'the npm clients' real_clients
+finish 'Python packages' && start 'Python models' python_models
+# After the Python packages: one suite runs an agent written in Python.
+[ -n "$npm" ] && start 'npm clients' npm_clients
 step 'clippy' cargo clippy --locked --all-targets -- -D warnings
 step 'documentation' documentation
-for suite in 'the npm clients' 'the Python models'; do
+for suite in 'npm clients' 'Python models'; do
     if [ -n "${started[$suite]:-}" ]; then finish "$suite"; fi
 done
 if [ -z "$docker" ]; then
-    skip 'the Docker image' 'it takes some minutes: --docker'
+    skip 'Docker image' 'takes several minutes; run it with --docker'
 elif ! docker info >/dev/null 2>&1 && [ ! -f "${AGUI_DOCKER_CHECK:-../shared/docker/check.sh}" ]; then
-    skip 'the Docker image' 'no Docker engine answers'
+    skip 'Docker image' 'no Docker engine responds'
 else
-    step 'the Docker image' tests/docker.sh
+    step 'Docker image' tests/docker.sh
 fi
 
-# --- What came of it ------------------------------------------------------------------------------
+# --- Summary --------------------------------------------------------------------------------------
 
-printf '\n%s s in all\n' "$SECONDS"
+printf '\ntotal: %s s\n' "$SECONDS"
 ((${#skipped[@]})) && printf 'skipped: %s\n' "${skipped[@]}"
-[ -z "${forbidden:-}" ] || printf 'left out: %s\n' "$forbidden"
+[ -z "${left_out:-}" ] || printf 'left out: %s\n' "$left_out"
 ((${#failed[@]})) && printf 'FAILED: %s\n' "${failed[@]}"
 [ "${CI:-}" = true ] && ((${#skipped[@]})) && exit 1
 ((${#failed[@]} == 0)) && echo 'all passed'
