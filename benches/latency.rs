@@ -15,7 +15,7 @@ use std::{
 
 use agui_server::{
     Server,
-    agent::{EventStream, RunContext, build::TextMessage, event_stream},
+    agent::{EventStream, RunContext, emit::TextMessage, event_stream},
     protocol::RunAgentInput,
     run::{OnDisconnect, ThreadOptions},
     store::SqliteStore,

@@ -10,7 +10,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use agui_server::{
     Server,
-    agent::{EventStream, RunContext, build::TextMessage, event_stream},
+    agent::{EventStream, RunContext, emit::TextMessage, event_stream},
     protocol::RunAgentInput,
     run::{OnDisconnect, ThreadOptions},
     store::{PostgresStore, SqliteStore},

@@ -2,7 +2,7 @@
 
 use agui_server::{
     Server,
-    agent::{RunContext, build::TextMessage, event_stream},
+    agent::{RunContext, emit::TextMessage, event_stream},
     protocol::RunAgentInput,
 };
 

@@ -5,7 +5,7 @@
 //! command, and the library it is made of, for agents written in Rust:
 //!
 //! ```no_run
-//! use agui_server::{Server, agent::{RunContext, build::TextMessage, event_stream}, protocol::RunAgentInput};
+//! use agui_server::{Server, agent::{RunContext, emit::TextMessage, event_stream}, protocol::RunAgentInput};
 //!
 //! #[tokio::main]
 //! async fn main() -> std::io::Result<()> {

@@ -6,7 +6,7 @@
 use agui_server::{
     agent::{
         Agent, EventStream, RunContext,
-        build::{TextMessage, ToolCall},
+        emit::{TextMessage, ToolCallEvents},
         event_stream, events,
     },
     protocol::{RunAgentInput, event::MessagesSnapshot},
@@ -46,7 +46,7 @@ fn count_down(pace: Pace) -> EventStream {
 /// The page's own tool: the page acts on the call, and the next run comes with what came of it.
 fn change_background() -> Vec<agui_server::protocol::Event> {
     let background = "linear-gradient(135deg, #0f766e 0%, #7c3aed 100%)";
-    ToolCall::new("change_background").whole(&json!({ "background": background }))
+    ToolCallEvents::new("change_background").whole(&json!({ "background": background }))
 }
 
 fn look_up_weather(input: &RunAgentInput) -> EventStream {

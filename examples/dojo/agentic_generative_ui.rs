@@ -1,7 +1,7 @@
 //! `/agentic_generative_ui`: the agent works through ten steps, and the page draws them from the shared state.
 
 use agui_server::{
-    agent::{Agent, RunContext, build::state, event_stream},
+    agent::{Agent, RunContext, emit::state, event_stream},
     protocol::{PatchOperation, RunAgentInput},
 };
 use serde_json::{Value, json};

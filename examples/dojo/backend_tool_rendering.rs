@@ -3,7 +3,7 @@
 //! Call and result arrive together, as messages of a snapshot: this agent has nothing to show in between.
 
 use agui_server::{
-    agent::{Agent, RunContext, build::TextMessage, events},
+    agent::{Agent, RunContext, emit::TextMessage, events},
     protocol::{RunAgentInput, event::MessagesSnapshot},
 };
 use serde_json::json;

@@ -8,7 +8,7 @@
 //! | anything else | it fails at once, with a code and a message for the page |
 
 use agui_server::{
-    agent::{Agent, AgentError, RunContext, build::TextMessage, event_stream},
+    agent::{Agent, AgentError, RunContext, emit::TextMessage, event_stream},
     protocol::RunAgentInput,
 };
 

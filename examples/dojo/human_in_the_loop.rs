@@ -6,7 +6,7 @@
 use agui_server::{
     agent::{
         Agent, EventStream, RunContext,
-        build::{TextMessage, ToolCall},
+        emit::{TextMessage, ToolCallEvents},
         event_stream, events,
     },
     protocol::RunAgentInput,
@@ -26,7 +26,7 @@ pub(crate) fn agent(pace: Pace) -> impl Agent {
 
 fn propose(pace: Pace) -> EventStream {
     event_stream(async_stream::try_stream! {
-        let call = ToolCall::new("generate_task_steps");
+        let call = ToolCallEvents::new("generate_task_steps");
         yield call.start();
         yield call.delta(r#"{"steps":["#);
         for number in 1..=STEPS {

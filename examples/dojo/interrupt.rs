@@ -7,7 +7,7 @@
 use agui_server::{
     agent::{
         Agent, RunContext,
-        build::{TextMessage, ToolCall, interrupt},
+        emit::{TextMessage, ToolCallEvents, interrupt},
         events,
     },
     protocol::{Event, Interrupt, JsonObject, Message, ResumeEntry, ResumeStatus, RunAgentInput, ToolCallId},
@@ -31,7 +31,7 @@ fn ask(input: &RunAgentInput, cx: &RunContext) -> Vec<Event> {
     let topic = input.last_user_text().unwrap_or_default();
     let attendee = attendee(&topic);
     let message = TextMessage::new();
-    let call = ToolCall::new(TOOL).within(&message);
+    let call = ToolCallEvents::new(TOOL).within(&message);
     let question = Interrupt {
         id: format!("{ABOUT}{}", call.id()).into(),
         message: Some(format!("When should I schedule the meeting with {attendee}?")),
@@ -53,7 +53,8 @@ fn act(answer: &ResumeEntry, input: &RunAgentInput) -> Vec<Event> {
     let call = answer.interrupt_id.strip_prefix(ABOUT).map(ToolCallId::from);
     // CopilotKit puts the answer into the conversation as the call's result, too. A call has one result.
     let unanswered = call.filter(|call| !is_answered(call, input));
-    let mut events: Vec<_> = unanswered.map(|call| ToolCall::with_id(call, TOOL).result(result)).into_iter().collect();
+    let mut events: Vec<_> =
+        unanswered.map(|call| ToolCallEvents::with_id(call, TOOL).result(result)).into_iter().collect();
     events.extend(TextMessage::whole(text));
     events
 }

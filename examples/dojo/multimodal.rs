@@ -1,7 +1,7 @@
 //! `/multimodal`, in the dojo `/agentic_chat_multimodal`: the agent says which files it was sent with the message.
 
 use agui_server::{
-    agent::{Agent, RunContext, build::TextMessage, events},
+    agent::{Agent, RunContext, emit::TextMessage, events},
     protocol::{ContentPart, MediaPart, Message, MessageContent, PartSource, RunAgentInput},
 };
 

@@ -7,7 +7,7 @@
 use agui_server::{
     agent::{
         Agent, EventStream, RunContext,
-        build::{TextMessage, ToolCall, state},
+        emit::{TextMessage, ToolCallEvents, state},
         event_stream, events,
     },
     protocol::{Event, RunAgentInput, event::Custom},
@@ -30,7 +30,7 @@ fn write(story: String, pace: Pace) -> EventStream {
     event_stream(async_stream::try_stream! {
         let predicted = json!([{ "state_key": "document", "tool": WRITE, "tool_argument": "document" }]);
         yield Custom::new("PredictState", predicted).into();
-        let call = ToolCall::new(WRITE);
+        let call = ToolCallEvents::new(WRITE);
         yield call.start();
         yield call.delta(r#"{"document":""#);
         for word in story.split_inclusive(' ') {
@@ -39,7 +39,7 @@ fn write(story: String, pace: Pace) -> EventStream {
         }
         yield call.delta(r#""}"#);
         yield call.end();
-        for event in ToolCall::new("confirm_changes").whole(&json!({})) {
+        for event in ToolCallEvents::new("confirm_changes").whole(&json!({})) {
             yield event;
         }
     })

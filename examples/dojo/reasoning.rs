@@ -3,7 +3,7 @@
 use agui_server::{
     agent::{
         Agent, RunContext,
-        build::{Reasoning, TextMessage},
+        emit::{ReasoningSpan, TextMessage},
         event_stream,
     },
     protocol::RunAgentInput,
@@ -22,7 +22,7 @@ const THOUGHTS: [&str; 4] = [
 pub(crate) fn agent(pace: Pace) -> impl Agent {
     move |input: RunAgentInput, _: RunContext| {
         event_stream(async_stream::try_stream! {
-            let reasoning = Reasoning::new();
+            let reasoning = ReasoningSpan::new();
             for event in reasoning.start() {
                 yield event;
             }

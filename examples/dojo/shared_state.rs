@@ -3,7 +3,7 @@
 //! The agent writes a recipe over the page's. What it does not write, such as the title, stays as the page had it.
 
 use agui_server::{
-    agent::{Agent, RunContext, build::state, events},
+    agent::{Agent, RunContext, emit::state, events},
     protocol::RunAgentInput,
 };
 use serde_json::{Map, Value, json};

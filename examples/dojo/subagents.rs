@@ -8,7 +8,7 @@
 use agui_server::{
     agent::{
         Agent, EventStream, RunContext,
-        build::{TextMessage, ToolCall},
+        emit::{TextMessage, ToolCallEvents},
         event_stream,
     },
     protocol::{
@@ -30,7 +30,7 @@ pub(crate) fn agent(pace: Pace) -> impl Agent {
 /// A subagent at work: its invocation, the call that it answers, and what it says.
 struct Worker {
     id: SubagentRunId,
-    call: ToolCall,
+    call: ToolCallEvents,
     message: TextMessage,
     words: [&'static str; 3],
     found: &'static str,
@@ -38,7 +38,7 @@ struct Worker {
 
 impl Worker {
     fn new(tool: &str, supervisor: &TextMessage, words: [&'static str; 3], found: &'static str) -> Self {
-        let (id, call) = (SubagentRunId::random(), ToolCall::new(tool).within(supervisor));
+        let (id, call) = (SubagentRunId::random(), ToolCallEvents::new(tool).within(supervisor));
         Self { id, call, message: TextMessage::new(), words, found }
     }
 

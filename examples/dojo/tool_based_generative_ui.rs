@@ -5,7 +5,7 @@
 use agui_server::{
     agent::{
         Agent, EventStream, RunContext,
-        build::{TextMessage, ToolCall},
+        emit::{TextMessage, ToolCallEvents},
         event_stream, events,
     },
     protocol::{Event, Message, MessageId, RunAgentInput, event::MessagesSnapshot},
@@ -36,7 +36,7 @@ pub(crate) fn agent(pace: Pace) -> impl Agent {
 
 fn call(pace: Pace) -> EventStream {
     event_stream(async_stream::try_stream! {
-        let call = ToolCall::new(TOOL);
+        let call = ToolCallEvents::new(TOOL);
         let arguments: Vec<char> = haiku().to_string().chars().collect();
         yield call.start();
         for piece in arguments.chunks(PIECE) {

@@ -1,12 +1,12 @@
 //! What answers a run: the [`Agent`] trait, what an agent is told ([`RunContext`]), how it fails
-//! ([`AgentError`]) and [shorthands](build) for the events it sends.
+//! ([`AgentError`]) and [shorthands](emit) for the events it sends.
 //!
 //! An agent turns one [`RunAgentInput`] into a stream of events. It does not write the run's frame:
 //! the driver opens the run before it polls the agent and closes it when the stream ends, whatever
 //! happens in between.
 
-pub mod build;
 mod context;
+pub mod emit;
 mod error;
 
 pub use context::{Forwarded, Principal, RunContext, RunIdentity};
@@ -25,7 +25,7 @@ pub type EventStream = BoxStream<'static, Result<Event, AgentError>>;
 /// [`async_stream::try_stream!`](https://docs.rs/async-stream) one is a few lines:
 ///
 /// ```
-/// use agui_server::agent::{Agent, RunContext, build::TextMessage, event_stream};
+/// use agui_server::agent::{Agent, RunContext, emit::TextMessage, event_stream};
 /// use agui_server::protocol::RunAgentInput;
 ///
 /// let greet = |_: RunAgentInput, _: RunContext| event_stream(async_stream::try_stream! {

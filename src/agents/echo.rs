@@ -1,7 +1,7 @@
 //! An agent that repeats what it is told.
 
 use crate::{
-    agent::{Agent, EventStream, RunContext, build::TextMessage, events},
+    agent::{Agent, EventStream, RunContext, emit::TextMessage, events},
     protocol::{AgentCapabilities, RunAgentInput, capabilities::Identity},
 };
 

@@ -9,7 +9,7 @@ mod support;
 
 use agui_server::{
     Server,
-    agent::{EventStream, RunContext, build::TextMessage, event_stream},
+    agent::{EventStream, RunContext, emit::TextMessage, event_stream},
     agents::Echo,
     auth::ApiKey,
     protocol::RunAgentInput,

@@ -2,7 +2,7 @@
 
 use agui_server::{
     Server,
-    agent::{RunContext, build::TextMessage, events},
+    agent::{RunContext, emit::TextMessage, events},
     auth::{Jwt, JwtOptions},
     protocol::RunAgentInput,
 };

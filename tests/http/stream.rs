@@ -6,7 +6,7 @@ use agui_server::{
     Server,
     agent::{
         RunContext,
-        build::{TextMessage, ToolCall},
+        emit::{TextMessage, ToolCallEvents},
         event_stream, events as known,
     },
     agents::Echo,
@@ -219,7 +219,7 @@ async fn a_busy_run_does_not_keep_others_waiting() {
 
 #[tokio::test]
 async fn an_old_sdk_gets_an_outcome_it_can_read() {
-    let agent = |_: RunAgentInput, _: RunContext| known(ToolCall::new("f").whole(&json!({})));
+    let agent = |_: RunAgentInput, _: RunContext| known(ToolCallEvents::new("f").whole(&json!({})));
     let server = Running::start(Server::new().agent("caller", agent)).await;
     let outcome = async |input: &Value, accept: &str| {
         let request = server.post("/send-message").header(header::ACCEPT, accept).json(input);

@@ -14,7 +14,7 @@ use std::{
 
 use agui_server::{
     Server,
-    agent::{EventStream, RunContext, build::TextMessage, event_stream},
+    agent::{EventStream, RunContext, emit::TextMessage, event_stream},
     protocol::RunAgentInput,
 };
 use serde_json::{Value, json};

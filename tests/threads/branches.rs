@@ -6,7 +6,7 @@ use agui_server::{
     Server,
     agent::{
         EventStream, RunContext,
-        build::{TextMessage, state},
+        emit::{TextMessage, state},
         events as known,
     },
     protocol::{Message, RunAgentInput},
@@ -228,8 +228,7 @@ async fn an_interrupt_is_open_on_its_branch_alone() {
         let last = serde_json::to_value(input.messages.last()).unwrap();
         let mut events = TextMessage::whole("Well.");
         if last["content"] == "ask me" {
-            events
-                .push(agui_server::agent::build::interrupt(&cx, vec![agui_server::protocol::Interrupt::new("input")]));
+            events.push(agui_server::agent::emit::interrupt(&cx, vec![agui_server::protocol::Interrupt::new("input")]));
         }
         known(events)
     };

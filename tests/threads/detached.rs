@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agui_server::{
     Server,
-    agent::{self, RunContext, build::ToolCall},
+    agent::{self, RunContext, emit::ToolCallEvents},
     protocol::RunAgentInput,
     run::{OnDisconnect, ThreadOptions},
     store::Retention,
@@ -235,7 +235,7 @@ async fn what_cannot_be_followed_is_said() {
 
 #[tokio::test]
 async fn what_is_kept_from_an_older_client_is_in_the_log_for_others() {
-    let calling = |_: RunAgentInput, _: RunContext| agent::events(ToolCall::new("f").whole(&json!({})));
+    let calling = |_: RunAgentInput, _: RunContext| agent::events(ToolCallEvents::new("f").whole(&json!({})));
     let server = Running::start(Server::new().agent("a", calling)).await;
     let mut input = ask_detached("older", "r");
     input["state"] = json!({});

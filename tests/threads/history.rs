@@ -4,7 +4,7 @@ use agui_server::{
     Server,
     agent::{
         RunContext,
-        build::{TextMessage, state},
+        emit::{TextMessage, state},
         events as known,
     },
     agents::Echo,

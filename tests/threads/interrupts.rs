@@ -6,7 +6,7 @@ use agui_server::{
     Server,
     agent::{
         EventStream, RunContext,
-        build::{TextMessage, ToolCall, interrupt},
+        emit::{TextMessage, ToolCallEvents, interrupt},
         events as known,
     },
     protocol::{Interrupt, ResumeStatus, RunAgentInput},
@@ -27,7 +27,7 @@ fn careful(
     let deleted = Count::default();
     let (count, expires_at) = (deleted.clone(), expires_at.map(str::to_owned));
     let agent = move |input: RunAgentInput, cx: RunContext| {
-        let call = ToolCall::with_id("call", "delete");
+        let call = ToolCallEvents::with_id("call", "delete");
         match input.resume.first() {
             Some(entry) => {
                 let approved = entry.status == ResumeStatus::Resolved

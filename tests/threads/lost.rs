@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agui_server::{
     Server,
-    agent::build::TextMessage,
+    agent::emit::TextMessage,
     agents::Echo,
     protocol::{Event, Message, event::RunStarted},
     store::{Append, Begin, BranchWrite, Lease, MemoryStore, NewRun, Store, ThreadKey, ThreadSize, now},

@@ -16,7 +16,7 @@ mod support;
 mod view;
 
 use agui_server::{
-    agent::{EventStream, RunContext, build::TextMessage, event_stream},
+    agent::{EventStream, RunContext, emit::TextMessage, event_stream},
     protocol::RunAgentInput,
 };
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     agent::{
         AgentError, RunContext,
-        build::{Reasoning, Step, TextMessage, ToolCall, interrupt},
+        emit::{ReasoningSpan, Step, TextMessage, ToolCallEvents, interrupt},
     },
     protocol::{
         Event, MessageId,
@@ -51,7 +51,7 @@ pub(super) fn play(
                     last_message = Some(message);
                 }
                 Op::Think { deltas, every } => {
-                    let reasoning = Reasoning::new();
+                    let reasoning = ReasoningSpan::new();
                     for event in reasoning.start() {
                         yield event;
                     }
@@ -128,7 +128,7 @@ fn play_calls(calls: &[Call], parent: Option<&TextMessage>, values: &Values, ope
     let calls: Vec<_> = calls
         .iter()
         .map(|call| {
-            let mut events = ToolCall::new(&call.tool);
+            let mut events = ToolCallEvents::new(&call.tool);
             if let Some(parent) = parent {
                 events = events.within(parent);
             }
@@ -167,7 +167,7 @@ fn play_results(
         let text = if answer.approved { approved } else { declined }.fill(&values);
         // A call has one result, also when the same answer comes twice.
         if !call.has_result {
-            events.push(ToolCall::with_id(call.id, answer.name).result(text.as_str()));
+            events.push(ToolCallEvents::with_id(call.id, answer.name).result(text.as_str()));
         }
         results.push(text);
     }

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::{
-    agent::build::{self, TextMessage},
+    agent::emit::{self, TextMessage},
     llm::{
         history::{PROVIDER, REDACTED},
         model::{BlockStart, ModelError, ModelEvent, StopReason},
@@ -36,8 +36,8 @@ pub(super) struct Answer<'r> {
 
 enum Part {
     Text { message: Option<TextMessage>, text: String },
-    Reasoning { opened: Option<build::Reasoning>, text: String, redacted: bool, artefact: Option<String> },
-    Call { call: build::ToolCall, parent: MessageId, made: ToolCall },
+    Reasoning { opened: Option<emit::ReasoningSpan>, text: String, redacted: bool, artefact: Option<String> },
+    Call { call: emit::ToolCallEvents, parent: MessageId, made: ToolCall },
 }
 
 /// An answer that is complete.
@@ -84,7 +84,8 @@ impl<'r> Answer<'r> {
             BlockStart::Call { id, name } => {
                 let id = if self.taken.insert(id.clone()) { id } else { self.another_id() };
                 let parent = self.holder.get_or_insert_with(MessageId::random).clone();
-                let call = build::ToolCall::with_id(id.clone(), &*name).within(&TextMessage::with_id(parent.clone()));
+                let call =
+                    emit::ToolCallEvents::with_id(id.clone(), &*name).within(&TextMessage::with_id(parent.clone()));
                 out.push(call.start());
                 Part::Call { call, parent, made: ToolCall::new(id, name, "") }
             }
@@ -118,7 +119,7 @@ impl<'r> Answer<'r> {
             Some(Part::Reasoning { opened, text, .. }) => {
                 text.push_str(&delta);
                 if opened.is_none() {
-                    out.extend(opened.insert(build::Reasoning::new()).start());
+                    out.extend(opened.insert(emit::ReasoningSpan::new()).start());
                 }
                 out.extend(opened.as_ref().map(|reasoning| reasoning.delta(delta)));
             }
@@ -136,11 +137,11 @@ impl<'r> Answer<'r> {
             Some(Part::Text { message, .. }) => out.extend(message.as_ref().map(TextMessage::end)),
             Some(Part::Reasoning { opened, redacted, artefact, .. }) => {
                 let Some(value) = came_with else {
-                    out.extend(opened.iter().flat_map(build::Reasoning::end));
+                    out.extend(opened.iter().flat_map(emit::ReasoningSpan::end));
                     return;
                 };
                 if opened.is_none() {
-                    out.extend(opened.insert(build::Reasoning::new()).start());
+                    out.extend(opened.insert(emit::ReasoningSpan::new()).start());
                 }
                 let Some(reasoning) = opened else { return };
                 let [mut message_end, span_end] = reasoning.end();

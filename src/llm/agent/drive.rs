@@ -17,7 +17,7 @@ use super::{
 use crate::{
     agent::{
         AgentError, RunContext,
-        build::{self, Step},
+        emit::{self, Step},
     },
     llm::{
         history,
@@ -43,7 +43,7 @@ pub(super) fn drive(
         let earlier = approval::earlier(&messages, &input.resume, &offer);
         // Nothing is done while something is unanswered, also not what was agreed to.
         if !earlier.open.is_empty() {
-            yield build::interrupt(&cx, earlier.open);
+            yield emit::interrupt(&cx, earlier.open);
             return;
         }
         let tools = ToolContext {
@@ -87,7 +87,7 @@ pub(super) fn drive(
                 yield step.finish();
             }
             if !plan.asked.is_empty() {
-                yield build::interrupt(&cx, plan.asked);
+                yield emit::interrupt(&cx, plan.asked);
                 return;
             }
             // The application has its part of the turn to answer, and then comes back.

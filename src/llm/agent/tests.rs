@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    agent::build::TextMessage,
+    agent::emit::TextMessage,
     llm::{
         AssistantTurn, Block, BlockStart, ModelError, ModelEvent, ModelRequest, ModelStream, ReasoningBlock,
         StopReason, Turn,

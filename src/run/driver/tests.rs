@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     agent::{
         AgentError,
-        build::{self, TextMessage},
+        emit::{self, TextMessage},
         event_stream, events,
     },
     protocol::Interrupt,
@@ -365,7 +365,7 @@ async fn an_agent_says_how_its_run_ends_and_nothing_follows() {
     let agent = |_: RunAgentInput, cx: RunContext| {
         events([
             TextMessage::with_id("m").start(),
-            build::finish(&cx, json!({ "n": 1 })),
+            emit::finish(&cx, json!({ "n": 1 })),
             TextMessage::with_id("n").start(),
         ])
     };
@@ -376,10 +376,10 @@ async fn an_agent_says_how_its_run_ends_and_nothing_follows() {
 
 #[tokio::test]
 async fn an_agent_ends_its_run_to_ask_and_cannot_ask_for_nothing() {
-    let ask = |_: RunAgentInput, cx: RunContext| events([build::interrupt(&cx, vec![Interrupt::new("approval")])]);
+    let ask = |_: RunAgentInput, cx: RunContext| events([emit::interrupt(&cx, vec![Interrupt::new("approval")])]);
     let asked = after_the_start(ask).await;
     assert_eq!(asked[0]["outcome"]["interrupts"][0]["reason"], "approval");
-    let nothing = |_: RunAgentInput, cx: RunContext| events([build::interrupt(&cx, vec![])]);
+    let nothing = |_: RunAgentInput, cx: RunContext| events([emit::interrupt(&cx, vec![])]);
     assert_eq!(after_the_start(nothing).await[0]["code"], "protocol_violation");
 }
 

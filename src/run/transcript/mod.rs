@@ -24,7 +24,7 @@ use crate::protocol::{
 /// A conversation that follows the events of its runs.
 ///
 /// ```
-/// use agui_server::agent::build::TextMessage;
+/// use agui_server::agent::emit::TextMessage;
 /// use agui_server::protocol::{Message, RunAgentInput};
 /// use agui_server::run::Transcript;
 ///

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    agent::build::{TextMessage, ToolCall},
+    agent::emit::{TextMessage, ToolCallEvents},
     protocol::event::{MessagesSnapshot, StateSnapshot, ToolCallResult},
 };
 
@@ -40,7 +40,7 @@ fn a_message_from_before_that_a_run_continues_is_changed_in_place() {
 #[test]
 fn a_result_follows_its_call_and_what_was_behind_it_is_new() {
     let mut transcript = started();
-    for event in ToolCall::with_id("c", "f").whole(&json!({})) {
+    for event in ToolCallEvents::with_id("c", "f").whole(&json!({})) {
         transcript.apply(&event);
     }
     let mut messages = transcript.messages().to_vec();

@@ -1,14 +1,14 @@
 //! Shorthands for the events an agent sends most: each names an item once and makes its events.
 //!
 //! ```
-//! use agui_server::agent::build::{Reasoning, Step, TextMessage, ToolCall, state};
+//! use agui_server::agent::emit::{ReasoningSpan, Step, TextMessage, ToolCallEvents, state};
 //! use serde_json::json;
 //!
 //! let step = Step::new("search");
-//! let call = ToolCall::new("get_weather");
+//! let call = ToolCallEvents::new("get_weather");
 //! let events = [
 //!     vec![step.start()],
-//!     Reasoning::whole("Beijing, so I need the weather there."),
+//!     ReasoningSpan::whole("Beijing, so I need the weather there."),
 //!     call.whole(&json!({ "city": "Beijing" })),
 //!     vec![call.result("Sunny, 25°C"), state::snapshot(json!({ "city": "Beijing" })), step.finish()],
 //!     TextMessage::whole("It is sunny in Beijing."),
@@ -74,13 +74,13 @@ impl TextMessage {
 
 /// A tool call, and the result if it is the agent's own tool.
 #[derive(Debug, Clone)]
-pub struct ToolCall {
+pub struct ToolCallEvents {
     id: ToolCallId,
     name: String,
     parent: Option<MessageId>,
 }
 
-impl ToolCall {
+impl ToolCallEvents {
     /// A call of the tool `name`, with a new id.
     pub fn new(name: impl Into<String>) -> Self {
         Self::with_id(ToolCallId::random(), name)
@@ -133,12 +133,12 @@ impl ToolCall {
 
 /// A span of reasoning with one message in it.
 #[derive(Debug, Clone)]
-pub struct Reasoning {
+pub struct ReasoningSpan {
     span: MessageId,
     message: MessageId,
 }
 
-impl Reasoning {
+impl ReasoningSpan {
     /// A span and a message with new ids.
     #[allow(clippy::new_without_default, reason = "every span is another one")]
     pub fn new() -> Self {
