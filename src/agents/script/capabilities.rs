@@ -1,15 +1,15 @@
-//! What a script says about itself.
+//! The capabilities of a script, derived from its replies.
 
 use super::{
-    compile::{Op, Reply},
     questions::Questions,
+    reply::{Op, Reply},
 };
 use crate::protocol::{
     AgentCapabilities,
     capabilities::{HumanInTheLoop, Identity, Reasoning, StateCapabilities, Tools},
 };
 
-/// What a script does can be read from it.
+/// Returns the capabilities: a feature is supported if a reply uses it.
 pub(super) fn declare(description: Option<String>, replies: &[Reply], questions: &Questions) -> AgentCapabilities {
     let has = |test: fn(&Op) -> bool| Some(replies.iter().flat_map(|reply| &reply.play).any(test));
     AgentCapabilities {

@@ -1,4 +1,4 @@
-//! What a script can ask about a conversation.
+//! Matches the conditions of a reply against a conversation.
 
 use std::borrow::Cow;
 
@@ -6,28 +6,36 @@ use serde_json::Value;
 
 use super::{
     answers::{Answer, add_args, answers},
-    compile::When,
     questions::{Questions, takes},
+    reply::When,
     template::{Values, plain},
 };
 use crate::protocol::{Message, RunAgentInput, ToolMessage};
 
-/// A conversation, seen from its end.
+/// The end of a conversation, which conditions are about.
 pub(super) struct Conversation<'a> {
     input: &'a RunAgentInput,
     user: Cow<'a, str>,
-    /// The tool result that the conversation ends with, and the name and arguments of the call it answers.
-    answered: Option<(&'a ToolMessage, &'a str, &'a str)>,
-    /// What people answered to what the script asked.
+    /// The tool result that the conversation ends with.
+    answered: Option<AnsweredTool<'a>>,
+    /// The answers to the script's interrupts.
     answers: Vec<Answer>,
 }
 
-/// What a reply is played with.
+/// A tool result, with the name and the JSON arguments of the call that it answers.
+#[derive(Clone, Copy)]
+struct AnsweredTool<'a> {
+    result: &'a ToolMessage,
+    name: &'a str,
+    args: &'a str,
+}
+
+/// The values that a reply is played with.
 #[derive(Debug)]
-pub(super) struct Fit {
-    /// What placeholders stand for; for those of the answers, the first answer that has them.
+pub(super) struct Match {
+    /// The values of all placeholders. Those of answers are of the first answer that has them.
     pub(super) values: Values,
-    /// The same without those of the answers, for what is played for each of them.
+    /// The values without those of answers, for actions that are played once for each answer.
     pub(super) common: Values,
     pub(super) answers: Vec<Answer>,
 }
@@ -37,7 +45,7 @@ impl<'a> Conversation<'a> {
         let answers = answers(input, questions);
         let last = input.messages.iter().rev().find(|m| !matches!(m, Message::Activity(_) | Message::Reasoning(_)));
         let answered = match last {
-            // Who answers a question goes on from there, whatever the conversation ends with.
+            // A run that answers interrupts is about the answers, not about the last tool result.
             Some(Message::Tool(result)) if answers.is_empty() => {
                 let calls = input.messages.iter().rev().filter_map(|message| match message {
                     Message::Assistant(assistant) => Some(assistant.tool_calls()),
@@ -45,27 +53,26 @@ impl<'a> Conversation<'a> {
                 });
                 let call = calls.flatten().find(|call| call.id == result.tool_call_id);
                 let (name, args) = call.map_or(("", "{}"), |call| (&*call.function.name, &*call.function.arguments));
-                Some((result, name, args))
+                Some(AnsweredTool { result, name, args })
             }
             _ => None,
         };
         Self { input, user: input.last_user_text().unwrap_or_default(), answered, answers }
     }
 
-    /// Whether the conditions hold, and what their placeholders then stand for.
-    pub(super) fn fits(&self, when: &When) -> Option<Fit> {
-        if !self.answers_fit(when) {
+    /// Returns the values for the placeholders if all conditions hold.
+    pub(super) fn matches(&self, when: &When) -> Option<Match> {
+        if !self.answers_match(when) {
             return None;
         }
         let mut values = Values::new();
         match (&when.tool, self.answered) {
-            (None, Some(_)) => return None,
-            (Some(_), None) => return None,
-            (Some(tool), Some((_, name, _))) if tool != name && tool != "*" => return None,
+            (None, Some(_)) | (Some(_), None) => return None,
+            (Some(tool), Some(answered)) if tool != answered.name && tool != "*" => return None,
             (Some(_), Some(answered)) => self.add_result(answered, &when.join, &mut values),
             (None, None) => {}
         }
-        let failed = self.answered.is_some_and(|(result, ..)| result.error.is_some());
+        let failed = self.answered.is_some_and(|answered| answered.result.error.is_some());
         if when.failed.is_some_and(|wanted| wanted != failed) {
             return None;
         }
@@ -91,11 +98,11 @@ impl<'a> Conversation<'a> {
         for answer in self.answers.iter().rev() {
             values.extend(answer.values.clone());
         }
-        Some(Fit { values, common, answers: self.answers.clone() })
+        Some(Match { values, common, answers: self.answers.clone() })
     }
 
-    /// Whether the run answers what it should: all that is named, and nothing else.
-    fn answers_fit(&self, when: &When) -> bool {
+    /// Returns whether the run answers exactly the interrupts that `when.answers` names.
+    fn answers_match(&self, when: &When) -> bool {
         let answered = |name: &String| name == "*" || self.answers.iter().any(|answer| answer.name == *name);
         let approved = self.answers.iter().all(|answer| answer.approved);
         self.answers.is_empty() == when.answers.is_empty()
@@ -104,7 +111,8 @@ impl<'a> Conversation<'a> {
             && when.approved.is_none_or(|wanted| wanted == approved)
     }
 
-    fn add_result(&self, (result, _, args): (&ToolMessage, &str, &str), join: &str, values: &mut Values) {
+    fn add_result(&self, answered: AnsweredTool<'_>, join: &str, values: &mut Values) {
+        let AnsweredTool { result, args, .. } = answered;
         let text = result.content.text();
         if let Ok(Value::Array(items)) = serde_json::from_str(&text) {
             values.insert("result.count".to_owned(), items.len().to_string());

@@ -1,4 +1,4 @@
-//! A script as it stands in its file.
+//! The format of a script file, before it is checked.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) struct Script {
 pub(super) struct Reply {
     #[serde(default)]
     pub(super) when: When,
-    /// What stands between the items of `{result.list}` and `{results}`.
+    /// The separator between the items of `{result.list}` and `{results}`.
     #[serde(default = "comma")]
     pub(super) join: String,
     pub(super) play: Vec<Spanned<Action>>,
@@ -46,7 +46,7 @@ pub(super) struct When {
     pub(super) answer: BTreeMap<String, Spanned<String>>,
 }
 
-/// One text, or a list of them.
+/// A text, or a list of texts.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(untagged)]
 pub(super) enum OneOrMore {
@@ -66,7 +66,7 @@ impl OneOrMore {
     }
 }
 
-/// An action: one of the keys that say what is played, and those that belong to it.
+/// An action: one key of the first group, which is its kind, and keys of the second group that belong to the kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Action {
@@ -98,6 +98,82 @@ pub(super) struct Action {
     pub(super) declined: Option<String>,
 }
 
+/// The kind of an action, by the key that says so.
+#[derive(Clone, Copy)]
+pub(super) enum ActionKind {
+    Text,
+    Think,
+    Call,
+    Calls,
+    Step,
+    State,
+    Patch,
+    Activity,
+    Custom,
+    Count,
+    Wait,
+    Fail,
+    ResultOf,
+    Interrupts,
+}
+
+impl Action {
+    /// Returns the kind of the action.
+    ///
+    /// # Errors
+    /// A message, if no key or more than one key is a kind.
+    pub(super) fn kind(&self) -> Result<ActionKind, String> {
+        let keys = [
+            (self.text.is_some(), "text", ActionKind::Text),
+            (self.think.is_some(), "think", ActionKind::Think),
+            (self.call.is_some(), "call", ActionKind::Call),
+            (self.calls.is_some(), "calls", ActionKind::Calls),
+            (self.step.is_some(), "step", ActionKind::Step),
+            (self.state.is_some(), "state", ActionKind::State),
+            (self.patch.is_some() && self.activity.is_none(), "patch", ActionKind::Patch),
+            (self.activity.is_some(), "activity", ActionKind::Activity),
+            (self.custom.is_some(), "custom", ActionKind::Custom),
+            (self.count.is_some(), "count", ActionKind::Count),
+            (self.wait_ms.is_some(), "wait_ms", ActionKind::Wait),
+            (self.fail.is_some(), "fail", ActionKind::Fail),
+            (self.result_of.is_some(), "result_of", ActionKind::ResultOf),
+            (self.interrupts.is_some(), "interrupts", ActionKind::Interrupts),
+        ];
+        let mut present = keys.iter().filter(|(present, ..)| *present);
+        match (present.next(), present.next()) {
+            (Some((_, _, kind)), None) => Ok(*kind),
+            (Some((_, a, _)), Some((_, b, _))) => Err(format!("`{a}` and `{b}` cannot be one action")),
+            (None, _) => {
+                let names = keys.map(|(_, name, _)| format!("`{name}`")).join(", ");
+                Err(format!("an action needs one of {names}"))
+            }
+        }
+    }
+
+    /// Checks that compilation has taken every key that is not a kind. The rest belong to another kind.
+    ///
+    /// # Errors
+    /// A message that names the key and its kind.
+    pub(super) fn check_all_used(&self) -> Result<(), String> {
+        let rest = [
+            (self.args.is_some(), "args", "call"),
+            (self.result.is_some(), "result", "call"),
+            (self.within.is_some(), "within", "call` or `calls"),
+            (self.play.is_some(), "play", "step"),
+            (self.content.is_some(), "content", "activity"),
+            (self.value.is_some(), "value", "custom"),
+            (self.most.is_some(), "most", "count"),
+            (self.code.is_some(), "code", "fail"),
+            (self.approved.is_some(), "approved", "result_of"),
+            (self.declined.is_some(), "declined", "result_of"),
+        ];
+        match rest.into_iter().find(|(present, ..)| *present) {
+            Some((_, name, owner)) => Err(format!("`{name}` belongs to `{owner}`")),
+            None => Ok(()),
+        }
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Call {
@@ -110,13 +186,13 @@ pub(super) struct Call {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Interrupt {
-    /// The tool whose call waits for approval, or else a `name`.
+    /// The tool whose call needs an approval. An interrupt has either this or a `name`.
     pub(super) call: Option<String>,
     pub(super) name: Option<String>,
     pub(super) reason: Option<String>,
     pub(super) message: Option<String>,
     pub(super) schema: Option<JsonObject>,
-    /// So small a type that any number of seconds from now is still a date.
+    /// `u32`, so that now and these seconds are always a valid date.
     pub(super) expires_in_secs: Option<u32>,
     pub(super) metadata: Option<JsonObject>,
 }

@@ -1,4 +1,4 @@
-//! Plays a reply.
+//! Plays a reply: turns its operations into events.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -6,9 +6,9 @@ use futures::Stream;
 
 use super::{
     answers::{Answer, add_args},
-    compile::{Call, Op, Reply},
-    conversation::Fit,
+    conversation::Match,
     questions::OpenCall,
+    reply::{Call, Op, Reply},
     template::{Template, Values},
 };
 use crate::{
@@ -22,18 +22,18 @@ use crate::{
     },
 };
 
-/// Into how many pieces the arguments of parallel calls are cut.
-const PIECES: usize = 3;
+/// The number of deltas that the arguments of a parallel call are split into.
+const PARALLEL_ARGS_DELTAS: usize = 3;
 
-/// The events of a reply.
+/// Returns the events of a reply.
 pub(super) fn play(
     replies: Arc<[Reply]>,
     index: usize,
-    fit: Fit,
+    matched: Match,
     cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     async_stream::try_stream! {
-        let Fit { mut values, common, mut answers } = fit;
+        let Match { mut values, common, mut answers } = matched;
         let mut last_message = None;
         let mut open_calls = Vec::new();
         let mut results = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn play(
                     }
                 }
                 Op::Calls { calls, within } => {
-                    // Calls that come together belong to one message, if need be to one without a text.
+                    // Parallel calls share a parent message. If there is none, its id is the only thing they need.
                     let textless = TextMessage::new();
                     let parent = if *within { last_message.as_ref() } else { None };
                     let parent = parent.or((calls.len() > 1).then_some(&textless));
@@ -121,10 +121,10 @@ pub(super) fn play(
     }
 }
 
-/// Tool calls: started together, their arguments piece by piece in turn, answered in order. Those without an
-/// answer go to `open`.
+/// Returns the events of tool calls: all starts, the arguments interleaved, all ends, and then the results in order.
+/// Adds calls without a result to `open`.
 fn play_calls(calls: &[Call], parent: Option<&TextMessage>, values: &Values, open: &mut Vec<OpenCall>) -> Vec<Event> {
-    let pieces = if calls.len() == 1 { 1 } else { PIECES };
+    let pieces = if calls.len() == 1 { 1 } else { PARALLEL_ARGS_DELTAS };
     let calls: Vec<_> = calls
         .iter()
         .map(|call| {
@@ -139,7 +139,7 @@ fn play_calls(calls: &[Call], parent: Option<&TextMessage>, values: &Values, ope
                 add_args(args, &mut values);
                 open.push(OpenCall { tool: call.tool.clone(), id: events.id().clone(), args: values });
             }
-            (events, cut(&args.to_string(), pieces), result)
+            (events, split(&args.to_string(), pieces), result)
         })
         .collect();
     let mut events: Vec<Event> = calls.iter().map(|(call, ..)| call.start()).collect();
@@ -151,7 +151,7 @@ fn play_calls(calls: &[Call], parent: Option<&TextMessage>, values: &Values, ope
     events
 }
 
-/// The results of calls that people decided about. Their texts go to `results`.
+/// Returns the results of calls that were approved or declined. Adds their texts to `results`.
 fn play_results(
     answers: Vec<Answer>,
     approved: &Template,
@@ -165,7 +165,7 @@ fn play_results(
         let mut values = common.clone();
         values.extend(answer.values);
         let text = if answer.approved { approved } else { declined }.fill(&values);
-        // A call has one result, also when the same answer comes twice.
+        // A repeated answer must not give its call a second result.
         if !call.has_result {
             events.push(ToolCallEvents::with_id(call.id, answer.name).result(text.as_str()));
         }
@@ -174,14 +174,14 @@ fn play_results(
     events
 }
 
-/// A text in about equal pieces.
-fn cut(text: &str, pieces: usize) -> Vec<String> {
+/// Splits a text into at most `pieces` pieces of about the same length.
+fn split(text: &str, pieces: usize) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let size = chars.len().div_ceil(pieces).max(1);
     chars.chunks(size).map(|piece| piece.iter().collect()).collect()
 }
 
-/// A number that a template names; digits that are too many are as much as there is.
+/// Reads the filled template as a number: 0 if it is not a number, the largest number if it has too many digits.
 fn number(template: &Template, values: &Values) -> u64 {
     let text = template.fill(values);
     let text = text.trim();

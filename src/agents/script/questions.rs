@@ -11,7 +11,6 @@ use serde_json::json;
 
 use super::{
     ScriptError,
-    compile::Op,
     format::{self, Interrupt as Asked},
     template::{Template, Values},
 };
@@ -133,13 +132,11 @@ impl Questions {
         self.kinds.values().any(|kind| matches!(kind, Kind::Call { editable: true }))
     }
 
-    /// Checks the interrupts that a reply ends with, after `played`.
-    pub(super) fn check_asked(&self, asked: &[Asked], played: &[Op]) -> Result<(), String> {
+    /// Checks the interrupts that a reply ends with. `open` are the tools of the reply's calls without a result.
+    pub(super) fn check_asked(&self, asked: &[Asked], mut open: Vec<&str>) -> Result<(), String> {
         if asked.is_empty() {
             return Err("`interrupts` needs at least one".to_owned());
         }
-        let calls = played.iter().flat_map(|op| if let Op::Calls { calls, .. } = op { &calls[..] } else { &[] });
-        let mut open: Vec<&str> = calls.filter(|call| call.result.is_none()).map(|call| &*call.tool).collect();
         for tool in asked.iter().filter_map(|asked| asked.call.as_deref()) {
             let Some(position) = open.iter().position(|open| *open == tool) else {
                 return Err(format!("there is no call of {tool:?} before this that waits for an answer"));
@@ -160,15 +157,15 @@ impl Questions {
     }
 
     /// Checks what a reply answers: that it is asked, and that no call is left without a result.
-    pub(super) fn check_answers(&self, answers: &[String], played: &[Op]) -> Result<(), String> {
+    /// `has_result` returns whether the reply has a `result_of` for the calls of a tool.
+    pub(super) fn check_answers(&self, answers: &[String], has_result: impl Fn(&str) -> bool) -> Result<(), String> {
         if let Some(unknown) = answers.iter().find(|name| *name != ANY && self.kind(name).is_none()) {
             return Err(format!("no reply asks {unknown:?}"));
         }
         let mut calls: Vec<_> =
             self.kinds.iter().filter(|(_, kind)| **kind != Kind::Input).map(|(name, _)| name).collect();
         calls.sort_unstable();
-        let result_of = |tool: &str| played.iter().any(|op| matches!(op, Op::Results { of, .. } if of.includes(tool)));
-        match calls.into_iter().find(|tool| takes(answers, tool) && !result_of(tool)) {
+        match calls.into_iter().find(|tool| takes(answers, tool) && !has_result(tool)) {
             Some(tool) => Err(format!("the call of {tool:?} that is answered needs a `result_of`")),
             None => Ok(()),
         }

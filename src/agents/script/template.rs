@@ -1,4 +1,4 @@
-//! Texts with placeholders.
+//! Texts and JSON with placeholders such as `{city}`.
 
 use std::collections::HashMap;
 
@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use crate::protocol::JsonObject;
 
-/// What placeholders stand for, by name.
+/// The values of placeholders, by name.
 pub(super) type Values = HashMap<String, String>;
 
-/// Adds an object's members, each as `{name.member}`.
+/// Adds the members of an object, each as `{name.member}`.
 pub(super) fn add_members(name: &str, members: &JsonObject, values: &mut Values) {
     values.extend(members.iter().map(|(member, value)| (format!("{name}.{member}"), plain(value))));
 }
 
-/// A JSON value for people: a string without its quotes.
+/// Returns a JSON value as text, a string without quotes.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -22,7 +22,7 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// A text with placeholders, taken apart.
+/// A parsed text with placeholders.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Template(Vec<Piece>);
 
@@ -33,7 +33,7 @@ enum Piece {
 }
 
 impl Template {
-    /// Takes a text apart. `known` says whether a name stands for anything.
+    /// Parses a text. `known` returns whether a placeholder of a name has a meaning here.
     pub(super) fn parse(text: &str, known: &dyn Fn(&str) -> bool) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
@@ -51,7 +51,7 @@ impl Template {
                 return Err(format!("{text:?} has a brace that is not part of a placeholder; double it"));
             };
             if !known(name) {
-                return Err(format!("the placeholder {{{name}}} stands for nothing here"));
+                return Err(format!("the placeholder {{{name}}} is unknown here"));
             }
             if !literal.is_empty() {
                 pieces.push(Piece::Text(std::mem::take(&mut literal)));
@@ -66,7 +66,7 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// The text, with everything filled in. What has no value is left empty.
+    /// Returns the text with all placeholders replaced, those without a value by nothing.
     pub(super) fn fill(&self, values: &Values) -> String {
         self.0
             .iter()
@@ -78,7 +78,7 @@ impl Template {
     }
 }
 
-/// JSON whose strings are templates.
+/// A JSON value whose strings are templates.
 #[derive(Debug, Clone)]
 pub(super) enum JsonTemplate {
     Text(Template),
@@ -130,8 +130,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_placeholder_is_refused() {
-        assert_eq!(fill("{town}").unwrap_err(), "the placeholder {town} stands for nothing here");
+    fn unknown_placeholders_and_single_braces_are_refused() {
+        assert_eq!(fill("{town}").unwrap_err(), "the placeholder {town} is unknown here");
         for text in ["{city", "city}", "a } b", "{"] {
             assert!(fill(text).unwrap_err().contains("double it"), "{text}");
         }

@@ -438,8 +438,8 @@ fn interrupts_and_answers_that_make_no_sense_are_refused_with_their_place() {
             "\"n\" is not a call that",
         ),
         (answers("when.answers = 'f'", "{ result_of = 'f', approved = '' }"), "{ result_of = 'f', approved = '' }", "`result_of` needs `approved`"),
-        (answers("", "{ text = '{answer.x}' }"), "{ text", "the placeholder {answer.x} stands for nothing here"),
-        (answers("", "{ text = '{results}' }"), "{ text", "the placeholder {results} stands for nothing here"),
+        (answers("", "{ text = '{answer.x}' }"), "{ text", "the placeholder {answer.x} is unknown here"),
+        (answers("", "{ text = '{results}' }"), "{ text", "the placeholder {results} is unknown here"),
     ] {
         let error = Script::parse(&script).expect_err(&script);
         assert!(error.message().starts_with(expected), "{script}\n{error}");
