@@ -10,8 +10,8 @@ use std::{fs, sync::Arc, time::Instant};
 use agui_server::{
     protocol::Message,
     store::{
-        Append, Begin, BranchWrite, Include, Lease, NewRun, PostgresStore, RunEnd, RunStatus, SqliteStore, Store,
-        ThreadKey, ThreadSize, ThreadVersion, now,
+        BeginOutcome, BranchWrite, EventBatch, Lease, NewRun, PostgresStore, RunEnd, RunStatus, SqliteStore, Store,
+        ThreadKey, ThreadParts, ThreadSize, ThreadVersion, now,
     },
 };
 
@@ -68,7 +68,7 @@ async fn long_thread(store: &Arc<dyn Store>, length: usize) {
     let messages: Vec<_> = (0..length).map(|n| Message::user(format!("m{n}"), "x".repeat(200))).collect();
     let (lease, last) = begin(&**store, &key, None, 0, &messages).await;
     finish(&**store, &lease, last).await;
-    let thread = store.thread(&key, Include::default()).await.unwrap().unwrap().thread;
+    let thread = store.thread(&key, ThreadParts::default()).await.unwrap().unwrap().thread;
     let (mut known, mut head) = (ThreadVersion { number: thread.number, version: thread.version }, thread.head);
     let runs = RUNS / 10;
     let cost = Cost::start();
@@ -94,14 +94,14 @@ async fn logs(store: &Arc<dyn Store>) {
         let event = |n| format!(r#"{{"type":"TEXT_MESSAGE_CONTENT","messageId":"{n:08}","delta":"{text}"}}"#);
         let events = || (first..first + EVENTS_PER_BATCH).map(event).collect();
         let batches: Vec<_> =
-            leases.iter().map(|lease| Append { lease: lease.clone(), first, events: events() }).collect();
+            leases.iter().map(|lease| EventBatch { lease: lease.clone(), first, events: events() }).collect();
         assert!(store.append(&batches).await.unwrap().into_iter().all(|is_written| is_written));
     }
     cost.report("append a batch of 4 events among 300", leases.len() * usize::try_from(rounds).unwrap());
 }
 
 fn new_key() -> ThreadKey {
-    ThreadKey { owner: ThreadKey::NOBODY.into(), id: uuid::Uuid::new_v4().to_string().into() }
+    ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: uuid::Uuid::new_v4().to_string().into() }
 }
 
 /// Begins a run. Returns its lease and the number of its last message.
@@ -120,17 +120,17 @@ async fn begin(
         detached: false,
         holder: &"bench".into(),
         now,
-        until: now + 30_000,
-        known,
+        lease_until: now + 30_000,
+        expected: known,
         branch: BranchWrite { base, new: messages.iter().map(|message| (message, None)).collect(), updated: vec![] },
         state: None,
         state_number: None,
         interrupts: &[],
         answered: Vec::new(),
-        max: ThreadSize { messages: u64::MAX, bytes: u64::MAX },
+        max_size: ThreadSize { messages: u64::MAX, bytes: u64::MAX },
     };
     match store.begin(&run).await.unwrap() {
-        Begin::Begun { lease, last_message, .. } => (lease, last_message),
+        BeginOutcome::Begun { lease, last_message, .. } => (lease, last_message),
         other => panic!("{other:?}"),
     }
 }
@@ -138,7 +138,7 @@ async fn begin(
 /// Ends a run with an answer. Returns the number of the answer.
 async fn finish(store: &dyn Store, lease: &Lease, head: i64) -> i64 {
     let answer = Message::user(format!("a{}", lease.run), "token ".repeat(50));
-    let mut end = RunEnd { delivered: true, ..RunEnd::of(RunStatus::Finished, head) };
+    let mut end = RunEnd { delivered: true, ..RunEnd::new(RunStatus::Finished, head) };
     end.branch.new = vec![(&answer, Some(lease.run))];
     store.finish(lease, &end).await.unwrap().unwrap().last_message
 }

@@ -27,7 +27,7 @@ use crate::{
         Event, Messages, RunId, ThreadId,
         event::{MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot},
     },
-    run::Connection,
+    run::ThreadConnection,
     store::ThreadView,
 };
 
@@ -68,11 +68,11 @@ pub(super) async fn connect(
 pub(super) fn restate(
     app: &App,
     thread_id: ThreadId,
-    connection: Connection,
+    connection: ThreadConnection,
     run_id: Option<RunId>,
     mut encoder: Encoder,
 ) -> Response {
-    let Connection { view, running } = connection;
+    let ThreadConnection { view, running } = connection;
     let run_id = running.as_ref().map(|follower| follower.run_id().clone()).or(run_id).unwrap_or_else(RunId::random);
     let mut events = snapshots(&thread_id, &run_id, view.as_ref());
     if let Some(follower) = running {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     protocol::{Interrupt, Messages, RunId, ThreadId, TokenUsage},
-    run::Cancelled,
+    run::CancelOutcome,
     store::{Millis, RunRecord, ThreadPage, ThreadSummary},
 };
 
@@ -157,11 +157,11 @@ pub(super) async fn cancel(
     let threads = app.threads().ok_or_else(ApiError::internal)?;
     let run_id = RunId::from(run);
     Ok(match threads.cancel(caller.principal().as_ref(), &thread.into(), &run_id).await? {
-        Cancelled::Requested => {
+        CancelOutcome::Requested => {
             let message = "the run is being stopped";
             (StatusCode::ACCEPTED, Json(Stopped { run_id, status: "cancelling", message }))
         }
-        Cancelled::Ended(run) => {
+        CancelOutcome::Ended(run) => {
             let message = "the run had ended before; nothing was done";
             (StatusCode::OK, Json(Stopped { run_id, status: run.status.as_str(), message }))
         }

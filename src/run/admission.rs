@@ -15,7 +15,9 @@ use super::{
 };
 use crate::{
     protocol::{Interrupt, RunAgentInput, RunId},
-    store::{Begin, Lease, NewRun, RunEnd, RunRecord, RunStatus, SharedStore, ThreadKey, ThreadSize, Topic, now},
+    store::{
+        BeginOutcome, Lease, NewRun, RunEnd, RunRecord, RunStatus, SharedStore, ThreadKey, ThreadSize, Topic, now,
+    },
 };
 
 /// How often a thread that another process runs is asked for, at first and at most, while no signals arrive.
@@ -73,7 +75,7 @@ impl Drop for LeaseGuard {
         // Without a runtime the process is about to end, and the next one closes the run.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            let end = RunEnd { interrupts: &open, ..RunEnd::of(RunStatus::Cancelled, head) };
+            let end = RunEnd { interrupts: &open, ..RunEnd::new(RunStatus::Cancelled, head) };
             if let Err(error) = threads.store.finish(&lease, &end).await {
                 tracing::warn!(?error, "a run that was never launched could not be ended; maintenance closes it");
             }
@@ -217,7 +219,7 @@ impl Attempt {
                 }
             };
             match self.begin_with(&plan).await? {
-                Begin::Begun { lease, version, last_message, state_number, replaced } => {
+                BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
                     if replaced {
                         let (thread, run) = (&self.key.id, &self.client.rest.run_id);
                         tracing::warn!(?thread, ?run, "a run with the id of an ended one replaces it");
@@ -232,18 +234,18 @@ impl Attempt {
                     let begun = BegunRun { guard, client, loaded, plan, version, last_message, state_number };
                     return Ok(Attempted::Begun(Box::new(begun)));
                 }
-                Begin::TooLarge(ThreadSize { messages, bytes }) => {
+                BeginOutcome::TooLarge(ThreadSize { messages, bytes }) => {
                     return Err(StartError::ThreadTooLarge { messages, bytes });
                 }
-                Begin::Busy { run, lost } => {
+                BeginOutcome::Busy { run, lost } => {
                     return Ok(Attempted::Busy { attempt: self, run: Box::new(run), lost });
                 }
-                Begin::Changed => self.loaded = self.threads.load(&self.key).await?,
+                BeginOutcome::Changed => self.loaded = self.threads.load(&self.key).await?,
             }
         }
     }
 
-    async fn begin_with(&self, plan: &Plan) -> Result<Begin, StartError> {
+    async fn begin_with(&self, plan: &Plan) -> Result<BeginOutcome, StartError> {
         let Self { threads, client, loaded, .. } = self;
         let branch = plan.write(loaded.as_ref(), &client.messages);
         let (interrupts, answered) = match &plan.resume {
@@ -258,14 +260,14 @@ impl Attempt {
             detached: self.detached,
             holder: &threads.holder,
             now,
-            until: threads.lease_until(now),
-            known: loaded.as_ref().map(|loaded| loaded.version),
+            lease_until: threads.lease_until(now),
+            expected: loaded.as_ref().map(|loaded| loaded.version),
             branch,
             state: plan.state.as_ref().filter(|_| plan.state_number.is_none()),
             state_number: plan.state_number,
             interrupts,
             answered,
-            max: ThreadSize { messages: threads.options.max_messages, bytes: threads.options.max_bytes },
+            max_size: ThreadSize { messages: threads.options.max_messages, bytes: threads.options.max_bytes },
         };
         Ok(threads.store.begin(&run).await?)
     }

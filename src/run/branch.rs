@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     protocol::{Interrupt, Message, MessageId, Messages, RunId},
-    store::{Node, Origin, Thread, ThreadKey, ThreadVersion, ThreadView, branch_of},
+    store::{MessageNode, MessageOrigin, Thread, ThreadKey, ThreadVersion, ThreadView, branch_of},
 };
 
 /// The messages from the root of a thread's tree to one of its messages.
@@ -21,7 +21,7 @@ pub(super) struct Branch {
 #[derive(Debug, Clone, Copy)]
 struct StoredAs {
     number: i64,
-    origin: Origin,
+    origin: MessageOrigin,
 }
 
 impl Branch {
@@ -43,12 +43,12 @@ impl Branch {
         self.number_before(position + 1)
     }
 
-    pub(super) fn origin(&self, position: usize) -> Origin {
-        self.nodes.get(position).map_or(Origin::Client, |node| node.origin)
+    pub(super) fn origin(&self, position: usize) -> MessageOrigin {
+        self.nodes.get(position).map_or(MessageOrigin::Client, |node| node.origin)
     }
 
     /// Who stored the message with an id.
-    pub(super) fn origin_of(&self, id: &MessageId) -> Option<Origin> {
+    pub(super) fn origin_of(&self, id: &MessageId) -> Option<MessageOrigin> {
         self.messages.position(id).map(|position| self.origin(position))
     }
 
@@ -60,7 +60,7 @@ impl Branch {
     /// Notes whether the response of a run reached a client.
     pub(super) fn set_delivered(&mut self, number: i64, is_delivered: bool) {
         for node in &mut self.nodes {
-            if let Origin::Run { run, delivered } = &mut node.origin
+            if let MessageOrigin::Run { run, delivered } = &mut node.origin
                 && *run == number
             {
                 *delivered = is_delivered;
@@ -73,7 +73,7 @@ impl Branch {
         self.nodes.truncate(len);
     }
 
-    pub(super) fn push(&mut self, message: Message, number: i64, origin: Origin) {
+    pub(super) fn push(&mut self, message: Message, number: i64, origin: MessageOrigin) {
         self.messages.push(message);
         self.nodes.push(StoredAs { number, origin });
     }
@@ -85,16 +85,16 @@ impl Branch {
     }
 }
 
-impl FromIterator<(Message, i64, Origin)> for Branch {
-    fn from_iter<I: IntoIterator<Item = (Message, i64, Origin)>>(nodes: I) -> Self {
+impl FromIterator<(Message, i64, MessageOrigin)> for Branch {
+    fn from_iter<I: IntoIterator<Item = (Message, i64, MessageOrigin)>>(nodes: I) -> Self {
         let stored_as = |(message, number, origin)| (message, StoredAs { number, origin });
         let (messages, nodes): (Vec<_>, Vec<_>) = nodes.into_iter().map(stored_as).unzip();
         Self { messages: messages.into(), nodes }
     }
 }
 
-impl<'a> FromIterator<&'a Node> for Branch {
-    fn from_iter<I: IntoIterator<Item = &'a Node>>(nodes: I) -> Self {
+impl<'a> FromIterator<&'a MessageNode> for Branch {
+    fn from_iter<I: IntoIterator<Item = &'a MessageNode>>(nodes: I) -> Self {
         nodes.into_iter().map(|node| (node.message.clone(), node.number, node.origin)).collect()
     }
 }

@@ -27,7 +27,7 @@ use std::{
 use super::branch::Branch;
 use crate::{
     protocol::{Message, MessageId, Role},
-    store::{Node, Origin},
+    store::{MessageNode, MessageOrigin},
 };
 
 /// How the client's list relates to the stored branch.
@@ -116,12 +116,12 @@ pub(super) fn decide(stored: &Branch, list: ClientList<'_>) -> Decision {
 /// as there is a child that is the same as the client's message.
 ///
 /// So a client that goes back to a branch that it left continues that branch and stores no copy of it.
-pub(super) fn find_branch<'n>(nodes: &'n [Node], parent: i64, client: &[&Message]) -> Vec<&'n Node> {
-    let mut children: HashMap<i64, Vec<&Node>> = HashMap::new();
+pub(super) fn find_branch<'n>(nodes: &'n [MessageNode], parent: i64, client: &[&Message]) -> Vec<&'n MessageNode> {
+    let mut children: HashMap<i64, Vec<&MessageNode>> = HashMap::new();
     nodes.iter().for_each(|node| children.entry(node.parent).or_default().push(node));
     let (mut found, mut last) = (Vec::new(), parent);
     for message in client {
-        let is_same = |node: &&Node| {
+        let is_same = |node: &&MessageNode| {
             let is_unchanged = || node.message == **message || !takes_client_text(&node.message, node.origin);
             node.message.id() == message.id() && is_unchanged()
         };
@@ -138,7 +138,7 @@ pub(super) fn find_branch<'n>(nodes: &'n [Node], parent: i64, client: &[&Message
 /// A client that brings nothing new while the branch ends with an answer wants another answer, so the answer counts as
 /// seen: an agent is never asked to continue its own one.
 fn is_unseen(stored: &Branch, end: usize, asks_something_new: bool) -> bool {
-    let unseen = |position| matches!(stored.origin(position), Origin::Run { delivered: false, .. });
+    let unseen = |position| matches!(stored.origin(position), MessageOrigin::Run { delivered: false, .. });
     let ends_with_answer = stored.messages().last().is_some_and(|last| last.role() == Role::Assistant);
     (asks_something_new || !ends_with_answer) && (end + 1..stored.len()).all(unseen)
 }
@@ -190,7 +190,7 @@ struct Instructions {
 impl Instructions {
     fn of(stored: &Branch, left_out: Range<usize>) -> Self {
         let mut instructions = Self::default();
-        for position in left_out.filter(|position| stored.origin(*position) == Origin::Client) {
+        for position in left_out.filter(|position| stored.origin(*position) == MessageOrigin::Client) {
             match stored.messages()[position].role() {
                 Role::System => instructions.system.push_back(position),
                 Role::Developer => instructions.developer.push_back(position),
@@ -213,8 +213,8 @@ fn is_instruction(message: &Message) -> bool {
     matches!(message.role(), Role::System | Role::Developer)
 }
 
-fn takes_client_text(message: &Message, origin: Origin) -> bool {
-    origin == Origin::Client || matches!(message.role(), Role::User | Role::System | Role::Developer)
+fn takes_client_text(message: &Message, origin: MessageOrigin) -> bool {
+    origin == MessageOrigin::Client || matches!(message.role(), Role::User | Role::System | Role::Developer)
 }
 
 /// Returns the stored message with the client's text, if it takes that and the text differs.

@@ -9,7 +9,7 @@ use std::{
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::{Threads, active::ActiveRun, control::Stop};
-use crate::store::{Held, SharedStore, StoreError, Topic, now};
+use crate::store::{HeldLease, SharedStore, StoreError, Topic, now};
 
 /// How often cancels by other processes are looked for while no signals arrive, and beside signals.
 const CANCEL_POLL: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(2)];
@@ -34,7 +34,7 @@ impl Threads {
 
     /// Closes runs that were lost.
     async fn recover_lost(&self) -> Result<(), StoreError> {
-        for lost in self.store.lost(&self.holder, now(), MAX_RECOVERED_AT_ONCE).await? {
+        for lost in self.store.lost_runs(&self.holder, now(), MAX_RECOVERED_AT_ONCE).await? {
             match self.recover(&lost.key, &lost.run_id, &lost.lease).await {
                 // Another process was faster.
                 Ok(()) | Err(StoreError::LeaseLost) => {}
@@ -136,12 +136,12 @@ impl LeaseKeeper {
 
     /// Closes runs that were begun and never launched: the write succeeded, but its response was lost. A run that is just
     /// being begun is unknown as well, so a run is closed when it is unknown twice.
-    async fn close_unknown(&mut self, threads: &Threads, held: &[Held]) -> Result<(), StoreError> {
+    async fn close_unknown(&mut self, threads: &Threads, held: &[HeldLease]) -> Result<(), StoreError> {
         let known: HashSet<_> = threads.queue.all_active().iter().map(|run| run.lease.run).collect();
         let unknown: Vec<_> = held.iter().filter(|held| !known.contains(&held.run.lease.run)).collect();
         let all = unknown.iter().map(|held| held.run.lease.run).collect();
         let before = std::mem::replace(&mut self.unknown, all);
-        for Held { run, .. } in unknown.into_iter().filter(|held| before.contains(&held.run.lease.run)) {
+        for HeldLease { run, .. } in unknown.into_iter().filter(|held| before.contains(&held.run.lease.run)) {
             match threads.close_lost(&run.key, &run.run_id, &run.lease).await {
                 Ok(()) | Err(StoreError::LeaseLost) => {}
                 Err(error) => return Err(error),
@@ -152,7 +152,7 @@ impl LeaseKeeper {
 }
 
 /// Stops the runs whose lease this process does not have any more.
-fn stop_lost(active: &[Arc<ActiveRun>], held: &[Held]) {
+fn stop_lost(active: &[Arc<ActiveRun>], held: &[HeldLease]) {
     let held: HashSet<_> = held.iter().map(|held| held.run.lease.run).collect();
     for run in active.iter().filter(|run| !held.contains(&run.lease.run)) {
         run.control.stop(Stop::LeaseLost);

@@ -53,7 +53,7 @@ pub use control::RunControl;
 pub use drive::{Drive, EventSink, Progress};
 pub use driver::Run;
 pub use guard::{Guard, Violation};
-pub use log::{Chunk, FollowError, Follower};
+pub use log::{FollowError, Follower, LogChunk};
 pub use options::{ConcurrentRuns, OnDisconnect, ThreadOptions};
 pub use quota::PrincipalLimits;
 pub use request::{DetachedRun, RunRequest, StartedRun};
@@ -64,6 +64,6 @@ pub use start_error::StartError;
 pub use stored_run::StoredRun;
 pub use threads::Threads;
 pub use transcript::Transcript;
-pub use views::{Cancelled, Connection, LookupError};
+pub use views::{CancelOutcome, LookupError, ThreadConnection};
 
 pub use crate::agent::{Forwarded, Principal};

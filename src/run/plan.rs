@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     protocol::{Interrupt, Message, MessageId, ResumeEntry, RunAgentInput},
-    store::{BranchWrite, Include, LeftBy, LeftState, Node, Origin, StoreError, ThreadKey, ThreadVersion, branch_of},
+    store::{
+        BranchWrite, EndState, EndedRun, MessageNode, MessageOrigin, StoreError, ThreadKey, ThreadParts, ThreadVersion,
+        branch_of,
+    },
 };
 
 /// The client's part of a run, apart from the rest of its input.
@@ -49,7 +52,7 @@ pub(super) struct Plan {
     pub(super) branch: Option<Branch>,
     pub(super) decision: Decision,
     /// Messages of another branch that the client goes back to. They follow those that stay.
-    pub(super) found: Vec<Node>,
+    pub(super) found: Vec<MessageNode>,
     /// The state.
     pub(super) state: Option<Value>,
     /// The number of the stored state; `None` when `state` is to be stored.
@@ -108,11 +111,11 @@ impl Plan {
             return client
                 .into_iter()
                 .zip(first..)
-                .map(|(message, number)| (message, number, Origin::Client))
+                .map(|(message, number)| (message, number, MessageOrigin::Client))
                 .collect();
         }
         let copy = |appended: &Appended| match *appended {
-            Appended::Client(at) => (client[at].clone(), Origin::Client),
+            Appended::Client(at) => (client[at].clone(), MessageOrigin::Client),
             Appended::Stored(position) => (branch.messages()[position].clone(), branch.origin(position)),
         };
         let added: Vec<_> = added.iter().map(copy).collect();
@@ -163,7 +166,7 @@ impl Threads {
 #[derive(Default)]
 struct Before {
     branch: Option<Branch>,
-    found: Vec<Node>,
+    found: Vec<MessageNode>,
     state: Option<(i64, Value)>,
     open: Vec<Interrupt>,
 }
@@ -199,7 +202,7 @@ struct Source<'a> {
     threads: &'a Threads,
     key: &'a ThreadKey,
     loaded: &'a LoadedThread,
-    nodes: Option<Vec<Node>>,
+    nodes: Option<Vec<MessageNode>>,
 }
 
 impl Source<'_> {
@@ -209,8 +212,8 @@ impl Source<'_> {
         // The thread is as its newest run left it.
         let parent = client.rest.parent_run_id.as_ref().filter(|parent| **parent != loaded.run_id);
         let Some(parent) = parent else { return Ok(Before::current(loaded)) };
-        let left = self.threads.store.left(loaded.version.number, LeftBy::Run(parent)).await?;
-        let Some(LeftState { head, state, interrupts }) = left else { return Ok(Before::current(loaded)) };
+        let left = self.threads.store.end_state(loaded.version.number, EndedRun::Id(parent)).await?;
+        let Some(EndState { head, state, interrupts }) = left else { return Ok(Before::current(loaded)) };
         let branch = if head == loaded.branch.head() {
             None
         } else {
@@ -225,7 +228,7 @@ impl Source<'_> {
         stored: &Branch,
         decision: &Decision,
         client: &ClientInput,
-    ) -> Result<Vec<Node>, PlanError> {
+    ) -> Result<Vec<MessageNode>, PlanError> {
         if decision.appended.is_empty() {
             return Ok(Vec::new());
         }
@@ -243,23 +246,23 @@ impl Source<'_> {
         &self,
         stored: &Branch,
         decision: &Decision,
-        found: &[Node],
+        found: &[MessageNode],
     ) -> Result<Vec<Interrupt>, StoreError> {
         let (number, origin) = match (found.last(), decision.kept) {
             (Some(node), _) => (node.number, node.origin),
             (None, 0) => return Ok(Vec::new()),
             (None, kept) => (stored.number_before(kept), stored.origin(kept - 1)),
         };
-        if origin == Origin::Client {
+        if origin == MessageOrigin::Client {
             return Ok(Vec::new());
         }
-        let left = self.threads.store.left(self.loaded.version.number, LeftBy::Head(number)).await?;
+        let left = self.threads.store.end_state(self.loaded.version.number, EndedRun::Head(number)).await?;
         Ok(left.map(|left| left.interrupts).unwrap_or_default())
     }
 
-    async fn nodes(&mut self) -> Result<&[Node], PlanError> {
+    async fn nodes(&mut self) -> Result<&[MessageNode], PlanError> {
         if self.nodes.is_none() {
-            let include = Include { messages: true, runs: 0 };
+            let include = ThreadParts { messages: true, runs: 0 };
             let view = self.threads.store.thread(self.key, include).await?;
             let ThreadVersion { number, version } = self.loaded.version;
             let view = view.filter(|view| (view.thread.number, view.thread.version) == (number, version));

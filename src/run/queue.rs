@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     fn key(thread: &str) -> ThreadKey {
-        ThreadKey { owner: ThreadKey::NOBODY.into(), id: thread.into() }
+        ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() }
     }
 
     #[test]

@@ -26,7 +26,10 @@ use crate::{
         Event, Interrupt, Message, TokenUsage,
         event::{MessagesSnapshot, RunOutcome, StateSnapshot},
     },
-    store::{Append, BranchWrite, Finished, Lease, Origin, RunEnd, RunFailure, RunStatus, StoreError, ThreadKey, now},
+    store::{
+        BranchWrite, EventBatch, FinishedRun, Lease, MessageOrigin, RunEnd, RunFailure, RunStatus, StoreError,
+        ThreadKey, now,
+    },
 };
 
 /// For how long a store that does not answer is asked again before the client is told.
@@ -142,14 +145,18 @@ impl RunRecorder {
 
     /// Stores how the run ended, together with the last events of its log. All guards are held until that is done.
     /// `delivered` says whether a client is there to be told.
-    pub(super) fn commit(self, delivered: bool, last: Option<Append>) -> BoxFuture<'static, Result<(), StoreError>> {
+    pub(super) fn commit(
+        self,
+        delivered: bool,
+        last_events: Option<EventBatch>,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
         let Self { record: Record { added, terminal, transcript, .. }, run, thread, guards } = self;
         let end = Ended::of(terminal.as_deref(), run.events() + added);
         let span = run.span().clone();
         let counted = run.into_counted();
         let future = async move {
             let changes = transcript.into_changes();
-            let result = guards.store_end(thread, changes, end, delivered, last.as_ref()).await;
+            let result = guards.store_end(thread, changes, end, delivered, last_events.as_ref()).await;
             if let Err(error) = &result {
                 tracing::error!(?error, "the end of the run could not be stored");
             }
@@ -168,19 +175,19 @@ impl RunGuards {
         changes: Changes,
         ended: Ended,
         delivered: bool,
-        last: Option<&Append>,
+        last_events: Option<&EventBatch>,
     ) -> Result<(), StoreError> {
         if !ended.interrupts.is_empty() {
             thread.interrupts = ended.interrupts;
         }
         let Changes { kept, updated, new, state } = &changes;
-        let own = Origin::Run { run: self.lease.run, delivered };
+        let own = MessageOrigin::Run { run: self.lease.run, delivered };
         // A copy of an earlier message, behind one that was inserted, keeps its origin.
         let copied = |message: &Message| (*kept < thread.branch.len()).then(|| thread.branch.origin_of(message.id()));
         let origins: Vec<_> = new.iter().map(|message| copied(message).flatten().unwrap_or(own)).collect();
         let end = RunEnd {
             status: ended.status,
-            at: now(),
+            ended_at: now(),
             events: ended.events,
             usage: &ended.usage,
             failure: ended.failure.as_ref(),
@@ -192,7 +199,7 @@ impl RunGuards {
             state: state.as_ref(),
             interrupts: &thread.interrupts,
             delivered,
-            last,
+            last_events,
         };
         let finished = self.finish(&end).await?;
         drop(end);
@@ -203,7 +210,7 @@ impl RunGuards {
     }
 
     /// Stores the end; asks a store that does not answer again.
-    async fn finish(&self, end: &RunEnd<'_>) -> Result<Option<Finished>, StoreError> {
+    async fn finish(&self, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
         let begin = Instant::now();
         let [mut pause, longest] = STORE_BACKOFF;
         loop {
@@ -219,7 +226,7 @@ impl RunGuards {
     }
 
     /// Keeps the thread for the next run.
-    fn cache(&self, mut thread: LoadedThread, changes: Changes, origins: Vec<Origin>, finished: Finished) {
+    fn cache(&self, mut thread: LoadedThread, changes: Changes, origins: Vec<MessageOrigin>, finished: FinishedRun) {
         let Changes { kept, updated, new, state } = changes;
         let first = finished.last_message - new.len() as i64 + 1;
         thread.branch.truncate(kept);

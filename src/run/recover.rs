@@ -4,7 +4,8 @@ use super::{Threads, Transcript, branch::LoadedThread, transcript::Changes};
 use crate::{
     protocol::{Event, RunId, event::RunError},
     store::{
-        Append, BranchWrite, Include, Lease, RunEnd, RunFailure, RunRecord, RunStatus, StoreError, ThreadKey, now,
+        BranchWrite, EventBatch, Lease, RunEnd, RunFailure, RunRecord, RunStatus, StoreError, ThreadKey, ThreadParts,
+        now,
     },
 };
 
@@ -28,7 +29,7 @@ impl Threads {
     /// Ends a run that this process has the lease of and does not drive: with an error, after what is in its log, and
     /// with the messages that the log amounts to.
     pub(super) async fn close_lost(&self, key: &ThreadKey, run: &RunId, lease: &Lease) -> Result<(), StoreError> {
-        let Some(view) = self.store.thread(key, Include { messages: true, runs: 0 }).await? else { return Ok(()) };
+        let Some(view) = self.store.thread(key, ThreadParts { messages: true, runs: 0 }).await? else { return Ok(()) };
         let thread = LoadedThread::from(view);
         let Some(run) = self.store.run(lease.thread, run).await?.filter(|run| run.number == lease.run) else {
             return Ok(());
@@ -36,7 +37,7 @@ impl Threads {
         tracing::warn!(thread = ?key.id, run = ?run.id, "closing a run whose server was lost");
         let (changes, logged) = self.replay(&run, &thread).await?;
         let terminal = Event::from(RunError::new(SERVER_LOST, MESSAGE));
-        let last = run.detached.then(|| Append {
+        let last = run.detached.then(|| EventBatch {
             lease: lease.clone(),
             first: logged + 1,
             events: vec![serde_json::to_string(&terminal).unwrap_or_default()],
@@ -44,7 +45,7 @@ impl Threads {
         let failure = RunFailure { code: Some(SERVER_LOST.to_owned()), message: MESSAGE.to_owned() };
         let Changes { kept, updated, new, state } = &changes;
         let end = RunEnd {
-            at: now(),
+            ended_at: now(),
             events: logged + u64::from(run.detached),
             failure: Some(&failure),
             branch: BranchWrite {
@@ -54,8 +55,8 @@ impl Threads {
             },
             state: state.as_ref(),
             interrupts: &thread.interrupts,
-            last: last.as_ref(),
-            ..RunEnd::of(RunStatus::Failed, 0)
+            last_events: last.as_ref(),
+            ..RunEnd::new(RunStatus::Failed, 0)
         };
         self.store.finish(lease, &end).await.map(drop)
     }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     agent::Principal,
     protocol::ThreadId,
-    store::{Include, Millis, Store, StoreError, ThreadKey},
+    store::{Millis, Store, StoreError, ThreadKey, ThreadParts},
 };
 
 /// Stored threads.
@@ -67,13 +67,13 @@ impl Threads {
 
     /// The key of a principal's thread.
     pub(super) fn key(&self, owner: Option<&Principal>, id: &ThreadId) -> ThreadKey {
-        let owner = owner.map_or_else(|| ThreadKey::NOBODY.into(), |principal| principal.shared_id().clone());
+        let owner = owner.map_or_else(|| ThreadKey::ANONYMOUS.into(), |principal| principal.shared_id().clone());
         ThreadKey { owner, id: id.clone() }
     }
 
     /// Reads a thread with its current branch.
     pub(super) async fn load(&self, key: &ThreadKey) -> Result<Option<LoadedThread>, StoreError> {
-        let view = self.store.thread(key, Include { messages: true, runs: 0 }).await?;
+        let view = self.store.thread(key, ThreadParts { messages: true, runs: 0 }).await?;
         Ok(view.map(LoadedThread::from))
     }
 
@@ -95,7 +95,7 @@ impl Threads {
     pub(super) async fn sweep(&self) -> Result<(), StoreError> {
         self.new_threads.store(0, Ordering::Relaxed);
         let swept = self.store.sweep(&self.options.retention, crate::store::now()).await?;
-        if swept != crate::store::Swept::default() {
+        if swept != crate::store::SweepResult::default() {
             tracing::info!(threads = swept.threads, logs = swept.logs, "removed what retention does not keep");
         }
         Ok(())

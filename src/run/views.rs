@@ -9,7 +9,7 @@ use crate::{
     agent::Principal,
     protocol::{RunId, ThreadId},
     store::{
-        CancelRequest, Include, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadPage, ThreadSummary,
+        CancelRequest, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadSummary,
         ThreadView,
     },
 };
@@ -44,7 +44,7 @@ pub enum LookupError {
 
 /// The result of a cancel.
 #[derive(Debug, PartialEq)]
-pub enum Cancelled {
+pub enum CancelOutcome {
     /// The run is going to end.
     Requested,
     /// It had ended before.
@@ -52,7 +52,7 @@ pub enum Cancelled {
 }
 
 /// What a client needs that comes back to a thread.
-pub struct Connection {
+pub struct ThreadConnection {
     /// The thread with its messages: as it is, or as the running run has begun. `None` when there is no such thread.
     pub view: Option<ThreadView>,
     /// Follows the running run from its first event.
@@ -65,7 +65,7 @@ impl Threads {
     /// # Errors
     /// The error of the store.
     pub async fn list(&self, owner: Option<&Principal>, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
-        let owner = owner.map_or(ThreadKey::NOBODY, Principal::id);
+        let owner = owner.map_or(ThreadKey::ANONYMOUS, Principal::id);
         self.store.threads(owner, page).await
     }
 
@@ -74,7 +74,7 @@ impl Threads {
     /// # Errors
     /// A [`LookupError`].
     pub async fn read(&self, owner: Option<&Principal>, id: &ThreadId, runs: usize) -> Result<ThreadView, LookupError> {
-        let (key, include) = (self.key(owner, id), Include { messages: true, runs });
+        let (key, include) = (self.key(owner, id), ThreadParts { messages: true, runs });
         if let Some(active) = self.queue.active(&key).filter(|active| active.log.is_none()) {
             active.settled(Duration::ZERO, RUN_END_TIMEOUT).await;
         }
@@ -90,7 +90,7 @@ impl Threads {
     }
 
     async fn header(&self, key: &ThreadKey) -> Result<Thread, LookupError> {
-        let view = self.store.thread(key, Include::default()).await?;
+        let view = self.store.thread(key, ThreadParts::default()).await?;
         view.map(|view| view.thread).ok_or(LookupError::NoThread)
     }
 
@@ -134,16 +134,20 @@ impl Threads {
     ///
     /// # Errors
     /// The error of the store.
-    pub async fn connect(self: &Arc<Self>, owner: Option<&Principal>, id: &ThreadId) -> Result<Connection, StoreError> {
+    pub async fn connect(
+        self: &Arc<Self>,
+        owner: Option<&Principal>,
+        id: &ThreadId,
+    ) -> Result<ThreadConnection, StoreError> {
         self.keep_running();
         let key = self.key(owner, id);
         if let Some(active) = self.queue.active(&key).filter(|active| active.log.is_none()) {
             active.settled(LEAVE_NOTICE, RUN_END_TIMEOUT).await;
         }
-        let view = self.store.thread(&key, Include { messages: true, runs: 1 }).await?;
+        let view = self.store.thread(&key, ThreadParts { messages: true, runs: 1 }).await?;
         let running = view.as_ref().filter(|view| view.thread.is_running).and_then(|view| view.runs.first());
         let running = running.filter(|run| run.detached).map(|run| self.follower(&key, run, 0));
-        Ok(Connection { view, running })
+        Ok(ThreadConnection { view, running })
     }
 
     /// Asks for the end of a run, whether it is running or waits for its turn.
@@ -155,30 +159,30 @@ impl Threads {
         owner: Option<&Principal>,
         thread: &ThreadId,
         run: &RunId,
-    ) -> Result<Cancelled, LookupError> {
+    ) -> Result<CancelOutcome, LookupError> {
         let key = self.key(owner, thread);
         if let Some(active) = self.queue.active(&key).filter(|active| active.run_id == *run) {
             active.control.cancel();
-            return Ok(Cancelled::Requested);
+            return Ok(CancelOutcome::Requested);
         }
         if self.queue.cancel_waiting(&key, run) {
-            return Ok(Cancelled::Requested);
+            return Ok(CancelOutcome::Requested);
         }
         self.cancel_stored(&self.header(&key).await?, run).await
     }
 
-    async fn cancel_stored(&self, thread: &Thread, run: &RunId) -> Result<Cancelled, LookupError> {
+    async fn cancel_stored(&self, thread: &Thread, run: &RunId) -> Result<CancelOutcome, LookupError> {
         if let Some(shared) = self.store.shared() {
             return match shared.request_cancel(thread.number, run).await? {
-                CancelRequest::Requested => Ok(Cancelled::Requested),
-                CancelRequest::Ended(record) => Ok(Cancelled::Ended(record)),
+                CancelRequest::Requested => Ok(CancelOutcome::Requested),
+                CancelRequest::Ended(record) => Ok(CancelOutcome::Ended(record)),
                 CancelRequest::Unknown => Err(LookupError::NoRun),
             };
         }
         match self.store.run(thread.number, run).await?.ok_or(LookupError::NoRun)? {
             // A run of a server before this one, which is about to be closed.
-            record if record.status == RunStatus::Running => Ok(Cancelled::Requested),
-            record => Ok(Cancelled::Ended(record)),
+            record if record.status == RunStatus::Running => Ok(CancelOutcome::Requested),
+            record => Ok(CancelOutcome::Ended(record)),
         }
     }
 

@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::{
-    Append, Begin, BranchWrite, EventPage, Finished, Include, Lease, LeftBy, LeftState, LostRun, Millis, NewRun, Node,
-    Origin, Retention, RunEnd, RunRecord, RunStatus, Store, StoreError, Swept, Thread, ThreadKey, ThreadPage,
-    ThreadSize, ThreadSummary, ThreadView,
+    BeginOutcome, BranchWrite, EndState, EndedRun, EventBatch, EventPage, FinishedRun, Lease, LostRun, MessageNode,
+    MessageOrigin, Millis, NewRun, Retention, RunEnd, RunRecord, RunStatus, Store, StoreError, SweepResult, Thread,
+    ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadSummary, ThreadView,
     retention::surplus,
     text::{json_len, unanswered},
 };
@@ -36,7 +36,7 @@ struct Tables {
 #[derive(Debug)]
 struct Entry {
     thread: Thread,
-    nodes: Vec<Node>,
+    nodes: Vec<MessageNode>,
     states: HashMap<i64, Value>,
     /// In the order they began.
     runs: Vec<RunEntry>,
@@ -103,10 +103,10 @@ impl Entry {
         }
         let mut parent = branch.base;
         for (message, run) in &branch.new {
-            let origin = run.map_or(Origin::Client, |run| Origin::Run { run, delivered: true });
+            let origin = run.map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered: true });
             let number = self.nodes.len() as i64 + 1;
             self.thread.bytes += json_len(message);
-            self.nodes.push(Node { number, parent, origin, message: (*message).clone() });
+            self.nodes.push(MessageNode { number, parent, origin, message: (*message).clone() });
             parent = number;
         }
         self.thread.head = parent;
@@ -131,13 +131,13 @@ impl Entry {
         self.runs.iter().find(|run| run.record.id == *id)
     }
 
-    fn view(&self, include: Include) -> ThreadView {
+    fn view(&self, include: ThreadParts) -> ThreadView {
         // Later runs have higher numbers.
         let position = |run: i64| self.runs.binary_search_by_key(&run, |it| it.record.number);
         let delivered = |run: i64| position(run).map_or(true, |at| self.runs[at].record.delivered);
         let mut nodes = if include.messages { self.nodes.clone() } else { Vec::new() };
         for node in &mut nodes {
-            if let Origin::Run { run, delivered: known } = &mut node.origin {
+            if let MessageOrigin::Run { run, delivered: known } = &mut node.origin {
                 *known = delivered(*run);
             }
         }
@@ -161,7 +161,7 @@ impl Entry {
 
 impl RunEntry {
     /// Adds the events that are not there yet. A repeated batch adds nothing.
-    fn append(&mut self, batch: &Append) {
+    fn append(&mut self, batch: &EventBatch) {
         let next = self.log.len() as u64 + 1;
         let known = usize::try_from(next.saturating_sub(batch.first)).unwrap_or(usize::MAX);
         self.log.extend(batch.events.iter().skip(known).cloned());
@@ -171,7 +171,7 @@ impl RunEntry {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn begin(&self, run: &NewRun<'_>) -> Result<Begin, StoreError> {
+    async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
         let mut tables = self.lock();
         let number = tables.numbers.get(run.key).copied();
         if let Some(entry) = number.and_then(|number| tables.threads.get(&number)) {
@@ -179,14 +179,14 @@ impl Store for MemoryStore {
                 && let Some(busy) = entry.runs.iter().find(|it| it.record.number == lease.run)
             {
                 let lost = (lease.holder != *run.holder).then(|| lease.clone());
-                return Ok(Begin::Busy { run: busy.record.clone(), lost });
+                return Ok(BeginOutcome::Busy { run: busy.record.clone(), lost });
             }
-            let version = run.known.filter(|known| known.number == entry.thread.number).map(|known| known.version);
+            let version = run.expected.filter(|known| known.number == entry.thread.number).map(|known| known.version);
             if version != Some(entry.thread.version) {
-                return Ok(Begin::Changed);
+                return Ok(BeginOutcome::Changed);
             }
-        } else if run.known.is_some() {
-            return Ok(Begin::Changed);
+        } else if run.expected.is_some() {
+            return Ok(BeginOutcome::Changed);
         }
         let before = number.and_then(|number| tables.threads.get(&number)).map(|entry| &entry.thread);
         let new = run.branch.new.iter().map(|(message, _)| json_len(message)).chain(run.state.map(json_len));
@@ -195,8 +195,8 @@ impl Store for MemoryStore {
             messages: before.map_or(0, |thread| thread.messages) + run.branch.new.len() as u64,
             bytes: before.map_or(0, |thread| thread.bytes) + new.chain(updated).sum::<u64>(),
         };
-        if size.exceeds(run.max) {
-            return Ok(Begin::TooLarge(size));
+        if size.exceeds(run.max_size) {
+            return Ok(BeginOutcome::TooLarge(size));
         }
         let (run_number, state_number) = (tables.next_number(), tables.next_number());
         let number = number.unwrap_or_else(|| tables.next_number());
@@ -218,7 +218,7 @@ impl Store for MemoryStore {
         let lease = Lease { thread: number, run: run_number, holder: run.holder.clone() };
         entry.lease = Some(lease.clone());
         entry.runs.push(RunEntry::new(number, run_number, run, thread.head, entry.state));
-        Ok(Begin::Begun {
+        Ok(BeginOutcome::Begun {
             lease,
             version: entry.thread.version,
             last_message: entry.nodes.len() as i64,
@@ -227,37 +227,37 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn append(&self, batches: &[Append]) -> Result<Vec<bool>, StoreError> {
+    async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
         let mut tables = self.lock();
-        let mut append = |batch: &Append| {
+        let mut append = |batch: &EventBatch| {
             tables.leased(&batch.lease)?;
             tables.run_mut(batch.lease.run).map(|run| run.append(batch))
         };
         Ok(batches.iter().map(|batch| append(batch).is_some()).collect())
     }
 
-    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<Finished>, StoreError> {
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
         let mut tables = self.lock();
         let state_number = tables.next_number();
         let Some(entry) = tables.leased(lease) else {
             let entry = tables.threads.get(&lease.thread).ok_or(StoreError::LeaseLost)?;
             let run = entry.runs.iter().find(|run| run.record.number == lease.run).ok_or(StoreError::LeaseLost)?;
-            let is_repeated = (run.record.status, run.record.ended_at) == (end.status, Some(end.at));
+            let is_repeated = (run.record.status, run.record.ended_at) == (end.status, Some(end.ended_at));
             return if is_repeated { Ok(None) } else { Err(StoreError::LeaseLost) };
         };
         entry.lease = None;
         entry.set_state(state_number, end.state);
         entry.write(&end.branch);
         entry.thread.interrupts = end.interrupts.to_vec();
-        (entry.thread.is_running, entry.thread.updated_at) = (false, end.at);
+        (entry.thread.is_running, entry.thread.updated_at) = (false, end.ended_at);
         let (head, state, finished) = (entry.thread.head, entry.state, entry.finished());
         if let Some(run) = tables.run_mut(lease.run) {
-            end.last.into_iter().for_each(|batch| run.append(batch));
+            end.last_events.into_iter().for_each(|batch| run.append(batch));
             (run.head, run.state, run.interrupts) = (head, state, end.interrupts.to_vec());
             run.record = RunRecord {
                 status: end.status,
                 delivered: end.delivered,
-                ended_at: Some(end.at),
+                ended_at: Some(end.ended_at),
                 events: end.events,
                 usage: end.usage.to_vec(),
                 failure: end.failure.cloned(),
@@ -278,7 +278,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn thread(&self, key: &ThreadKey, include: Include) -> Result<Option<ThreadView>, StoreError> {
+    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {
         let tables = self.lock();
         let entry = tables.numbers.get(key).and_then(|number| tables.threads.get(number));
         Ok(entry.map(|entry| entry.view(include)))
@@ -298,15 +298,17 @@ impl Store for MemoryStore {
         Ok(tables.threads.get(&thread).and_then(|entry| entry.run(id)).map(|run| run.record.clone()))
     }
 
-    async fn left(&self, thread: i64, by: LeftBy<'_>) -> Result<Option<LeftState>, StoreError> {
+    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
         let tables = self.lock();
         let Some(entry) = tables.threads.get(&thread) else { return Ok(None) };
         let run = match by {
-            LeftBy::Run(id) => entry.run(id),
-            LeftBy::Head(head) => entry.runs.iter().rev().find(|run| run.head == head && run.record.ended_at.is_some()),
+            EndedRun::Id(id) => entry.run(id),
+            EndedRun::Head(head) => {
+                entry.runs.iter().rev().find(|run| run.head == head && run.record.ended_at.is_some())
+            }
         };
         let answered = || entry.runs.iter().flat_map(|run| &run.answered);
-        Ok(run.filter(|run| run.record.ended_at.is_some()).map(|run| LeftState {
+        Ok(run.filter(|run| run.record.ended_at.is_some()).map(|run| EndState {
             head: run.head,
             state: entry.stored_state(run.state),
             interrupts: unanswered(run.interrupts.clone(), answered()),
@@ -330,7 +332,7 @@ impl Store for MemoryStore {
         Ok(self.lock().remove(thread))
     }
 
-    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<Swept, StoreError> {
+    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
         let mut tables = self.lock();
         let surplus = tables.surplus_threads(retention, now);
         for thread in &surplus {
@@ -342,12 +344,12 @@ impl Store for MemoryStore {
         let oldest = oldest(retention.log_age, now);
         let kept = ended.iter().take(limit(retention.logs)).take_while(|(at, _)| *at >= oldest).count();
         let logs = ended.split_off(kept);
-        let swept = Swept { threads: surplus.len() as u64, logs: logs.len() as u64 };
+        let swept = SweepResult { threads: surplus.len() as u64, logs: logs.len() as u64 };
         logs.into_iter().for_each(|(_, log)| *log = Vec::new());
         Ok(swept)
     }
 
-    async fn lost(&self, holder: &str, _now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+    async fn lost_runs(&self, holder: &str, _now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
         let tables = self.lock();
         let lost = tables.threads.values().filter_map(|entry| {
             let lease = entry.lease.clone().filter(|lease| *lease.holder != *holder)?;
@@ -399,9 +401,9 @@ impl Entry {
         Self { thread, nodes: Vec::new(), states: HashMap::new(), runs: Vec::new(), state: None, lease: None }
     }
 
-    fn finished(&self) -> Finished {
+    fn finished(&self) -> FinishedRun {
         let Thread { version, bytes, .. } = self.thread;
-        Finished { version, last_message: self.nodes.len() as i64, state_number: self.state, bytes }
+        FinishedRun { version, last_message: self.nodes.len() as i64, state_number: self.state, bytes }
     }
 }
 

@@ -36,15 +36,15 @@ use async_trait::async_trait;
 
 pub use memory::MemoryStore;
 pub use model::{
-    CancelRequest, EventPage, Held, Include, Lease, LeftBy, LeftState, LostRun, Millis, Node, Origin, Retention,
-    RunFailure, RunRecord, RunStatus, Swept, Thread, ThreadKey, ThreadPage, ThreadSize, ThreadSummary, ThreadVersion,
-    ThreadView, branch_of, now,
+    CancelRequest, EndState, EndedRun, EventPage, HeldLease, Lease, LostRun, MessageNode, MessageOrigin, Millis,
+    Retention, RunFailure, RunRecord, RunStatus, SweepResult, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadSize,
+    ThreadSummary, ThreadVersion, ThreadView, branch_of, now,
 };
 pub use open_error::OpenError;
 pub use postgres::PostgresStore;
-pub use signals::{Signals, Topic, Watch};
+pub use signals::{Signals, Topic, TopicWatch};
 pub use sqlite::SqliteStore;
-pub use write::{Append, Begin, BranchWrite, Finished, NewRun, RunEnd};
+pub use write::{BeginOutcome, BranchWrite, EventBatch, FinishedRun, NewRun, RunEnd};
 
 use crate::protocol::RunId;
 
@@ -77,28 +77,28 @@ impl StoreError {
 /// 1970 and come from the caller.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Begins a run: makes the thread if `run.known` is `None`, takes its lease, records the run as running, and stores
+    /// Begins a run: makes the thread if `run.expected` is `None`, takes its lease, records the run as running, and stores
     /// what the client brought. An ended run of the same id is replaced, with its log.
     ///
-    /// Writes nothing when another run is running, the thread is not as `run.known` says, or it would become too large.
-    async fn begin(&self, run: &NewRun<'_>) -> Result<Begin, StoreError>;
+    /// Writes nothing when another run is running, the thread is not as `run.expected` says, or it would become too large.
+    async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError>;
 
     /// Appends to the logs of runs: all batches, or after an error perhaps none. Returns for each batch in order whether
     /// it is in the log; `false` means that its lease was lost.
-    async fn append(&self, batches: &[Append]) -> Result<Vec<bool>, StoreError>;
+    async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError>;
 
     /// Ends a run and gives its lease back: stores the run's messages, moves the head, appends the last events of its
     /// log, and records how it ended.
     ///
     /// Changes nothing and returns `None` when the run has ended with the same status at the same time: that is a
     /// repetition of a write whose response was lost.
-    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<Finished>, StoreError>;
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError>;
 
     /// Corrects whether the response of an ended run reached a client to its end. The thread's version goes up by one.
     async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError>;
 
     /// Reads a thread, with the parts that `include` asks for, as they were at one moment.
-    async fn thread(&self, key: &ThreadKey, include: Include) -> Result<Option<ThreadView>, StoreError>;
+    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError>;
 
     /// Lists the threads of an owner, those with the newest run first.
     async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError>;
@@ -108,7 +108,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Reads what an ended run left: where its branch ends, its state, and its interrupts without those that any run
     /// of the thread has answered since. `None` when there is no such run, or it is running.
-    async fn left(&self, thread: i64, by: LeftBy<'_>) -> Result<Option<LeftState>, StoreError>;
+    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError>;
 
     /// Reads the events of a run's log after the one with number `after`: none, or at least one and no more than about
     /// `max_bytes` of them. `None` when there is no such run.
@@ -118,11 +118,11 @@ pub trait Store: Send + Sync + 'static {
     async fn delete(&self, thread: i64) -> Result<bool, StoreError>;
 
     /// Removes what `retention` does not keep. Threads with a running run stay.
-    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<Swept, StoreError>;
+    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError>;
 
     /// Lists runs without a process that drives them, the longest abandoned first: those whose lease ended before `now`,
     /// and in a store that is not shared those of every other holder.
-    async fn lost(&self, holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError>;
+    async fn lost_runs(&self, holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError>;
 
     /// Takes over the lease of a lost run for `holder`. `None` when the run is not lost any more.
     async fn take_over(
@@ -146,7 +146,7 @@ pub trait Store: Send + Sync + 'static {
 #[async_trait]
 pub trait SharedStore: Send + Sync {
     /// Extends all leases of a holder that have not been taken over, and lists them.
-    async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<Held>, StoreError>;
+    async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<HeldLease>, StoreError>;
 
     /// Asks the holder of a run's lease to cancel the run.
     async fn request_cancel(&self, thread: i64, run: &RunId) -> Result<CancelRequest, StoreError>;

@@ -22,7 +22,7 @@ pub fn now() -> Millis {
 /// What identifies a thread: the same id of two owners is two threads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ThreadKey {
-    /// The principal's id such as `key:web`, or [`NOBODY`](Self::NOBODY).
+    /// The principal's id such as `key:web`, or [`ANONYMOUS`](Self::ANONYMOUS).
     pub owner: Arc<str>,
     /// The id that clients know the thread by.
     pub id: ThreadId,
@@ -30,7 +30,7 @@ pub struct ThreadKey {
 
 impl ThreadKey {
     /// The owner of threads on a server without authentication. No principal's id is equal to it: those have a colon.
-    pub const NOBODY: &str = "none";
+    pub const ANONYMOUS: &str = "none";
 }
 
 /// The right to write for a running run.
@@ -71,7 +71,7 @@ impl ThreadSize {
 
 /// Which parts of a thread are read.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Include {
+pub struct ThreadParts {
     /// All messages of all branches.
     pub messages: bool,
     /// How many of the newest runs.
@@ -84,13 +84,13 @@ pub struct ThreadView {
     /// The thread.
     pub thread: Thread,
     /// The messages of all its branches in the order they were stored, if asked for.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<MessageNode>,
     /// Its newest runs, the newest first.
     pub runs: Vec<RunRecord>,
 }
 
 /// Returns the messages from the root of a tree to the one with a number. `nodes` are in the order of their numbers.
-pub fn branch_of(nodes: &[Node], head: i64) -> Vec<&Node> {
+pub fn branch_of(nodes: &[MessageNode], head: i64) -> Vec<&MessageNode> {
     let (mut branch, mut next) = (Vec::new(), head);
     // A parent has a smaller number than its child, so one pass from the end finds the whole branch.
     for node in nodes.iter().rev() {
@@ -145,20 +145,20 @@ pub struct Thread {
 
 /// A message in a thread's tree.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub struct MessageNode {
     /// Its number within the thread.
     pub number: i64,
     /// The number of the message before it; 0 is the root.
     pub parent: i64,
     /// Who stored it.
-    pub origin: Origin,
+    pub origin: MessageOrigin,
     /// The message.
     pub message: Message,
 }
 
 /// Who stored a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum MessageOrigin {
     /// A client brought it.
     Client,
     /// A run made it.
@@ -170,7 +170,7 @@ pub enum Origin {
     },
 }
 
-impl Origin {
+impl MessageOrigin {
     /// The number of the run that made the message.
     pub fn run(self) -> Option<i64> {
         match self {
@@ -202,7 +202,7 @@ pub struct ThreadSummary {
 /// Part of a list of threads.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadPage {
-    /// Begin after the thread whose newest run has this number.
+    /// BeginOutcome after the thread whose newest run has this number.
     pub after: Option<i64>,
     /// The largest number of threads.
     pub limit: usize,
@@ -280,16 +280,16 @@ pub struct RunFailure {
 
 /// Names an ended run of a thread.
 #[derive(Debug, Clone, Copy)]
-pub enum LeftBy<'a> {
+pub enum EndedRun<'a> {
     /// The run with this id.
-    Run(&'a RunId),
+    Id(&'a RunId),
     /// The newest run whose branch ends with this message.
     Head(i64),
 }
 
 /// What an ended run left.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LeftState {
+pub struct EndState {
     /// The last message of its branch.
     pub head: i64,
     /// The number of its state, and the state.
@@ -324,7 +324,7 @@ pub struct LostRun {
 
 /// A lease that a holder has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldLease {
     /// The run.
     pub run: LostRun,
     /// Whether the run was asked to be cancelled.
@@ -359,7 +359,7 @@ pub struct Retention {
 
 /// What was removed for [`Retention`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepResult {
     /// The number of threads.
     pub threads: u64,
     /// The number of logs.

@@ -3,7 +3,8 @@
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::{
-    Lease, LeftState, LostRun, Node, Origin, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadSummary,
+    EndState, Lease, LostRun, MessageNode, MessageOrigin, RunRecord, RunStatus, StoreError, Thread, ThreadKey,
+    ThreadSummary,
     text::{from_json, list_from_json, name_from_text},
 };
 use crate::protocol::{RunId, ThreadId};
@@ -81,12 +82,12 @@ pub(super) fn summary(row: &impl Columns) -> Result<ThreadSummary, StoreError> {
     })
 }
 
-pub(super) fn node(row: &impl Columns) -> Result<Node, StoreError> {
+pub(super) fn node(row: &impl Columns) -> Result<MessageNode, StoreError> {
     let delivered = row.flag("delivered")?;
-    Ok(Node {
+    Ok(MessageNode {
         number: number(row, "number")?,
         parent: number(row, "parent")?,
-        origin: row.number("run")?.map_or(Origin::Client, |run| Origin::Run { run, delivered }),
+        origin: row.number("run")?.map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered }),
         message: from_json(text(row, "body")?)?,
     })
 }
@@ -109,12 +110,12 @@ pub(super) fn run(row: &impl Columns) -> Result<RunRecord, StoreError> {
     })
 }
 
-pub(super) fn left(row: &impl Columns) -> Result<LeftState, StoreError> {
+pub(super) fn end_state(row: &impl Columns) -> Result<EndState, StoreError> {
     let state = row.number("state")?.zip(json(row, "state_body")?);
-    Ok(LeftState { head: number(row, "head")?, state, interrupts: list(row, "interrupts")? })
+    Ok(EndState { head: number(row, "head")?, state, interrupts: list(row, "interrupts")? })
 }
 
-pub(super) fn lost(row: &impl Columns) -> Result<LostRun, StoreError> {
+pub(super) fn lost_run(row: &impl Columns) -> Result<LostRun, StoreError> {
     let key = ThreadKey { owner: text(row, "owner")?.into(), id: ThreadId::from(name(row, "id")?) };
     let lease = Lease { thread: number(row, "number")?, run: number(row, "run")?, holder: text(row, "holder")?.into() };
     Ok(LostRun { key, run_id: RunId::from(name(row, "run_id")?), lease })

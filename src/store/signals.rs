@@ -36,7 +36,7 @@ type Topics = HashMap<Topic, watch::Sender<()>>;
 
 /// Waits for changes of one topic.
 #[derive(Debug)]
-pub struct Watch {
+pub struct TopicWatch {
     topics: Arc<Mutex<Topics>>,
     topic: Topic,
     changes: watch::Receiver<()>,
@@ -44,9 +44,9 @@ pub struct Watch {
 
 impl Signals {
     /// Starts to watch a topic. Changes from now on are seen.
-    pub fn watch(&self, topic: Topic) -> Watch {
+    pub fn watch(&self, topic: Topic) -> TopicWatch {
         let changes = lock(&self.topics).entry(topic).or_insert_with(|| watch::Sender::new(())).subscribe();
-        Watch { topics: self.topics.clone(), topic, changes }
+        TopicWatch { topics: self.topics.clone(), topic, changes }
     }
 
     /// Returns whether changes by other processes arrive.
@@ -70,7 +70,7 @@ impl Signals {
     }
 }
 
-impl Watch {
+impl TopicWatch {
     /// Completes at the first change since the last call, or since the watch began. Dropping the future loses nothing.
     pub async fn changed(&mut self) {
         if self.changes.changed().await.is_err() {
@@ -80,7 +80,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for TopicWatch {
     fn drop(&mut self) {
         let mut topics = lock(&self.topics);
         if topics.get(&self.topic).is_some_and(|sender| sender.receiver_count() <= 1) {

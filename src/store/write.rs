@@ -34,9 +34,9 @@ pub struct NewRun<'a> {
     /// The time now.
     pub now: Millis,
     /// Until when the lease is taken, if the store is shared.
-    pub until: Millis,
+    pub lease_until: Millis,
     /// The thread as the caller has read it; `None` when the run is to make it.
-    pub known: Option<ThreadVersion>,
+    pub expected: Option<ThreadVersion>,
     /// What the client brought.
     pub branch: BranchWrite<'a>,
     /// The state that the run starts from, if it is another one than the thread's.
@@ -48,12 +48,12 @@ pub struct NewRun<'a> {
     /// The interrupts that the run answers.
     pub answered: Vec<&'a InterruptId>,
     /// How large the thread may become. An updated message counts with its new text, beside its old one.
-    pub max: ThreadSize,
+    pub max_size: ThreadSize,
 }
 
 /// The result of beginning a run.
 #[derive(Debug)]
-pub enum Begin {
+pub enum BeginOutcome {
     /// It has begun.
     Begun {
         /// The right to write.
@@ -76,13 +76,13 @@ pub enum Begin {
         /// Its lease, if it can be taken over.
         lost: Option<Lease>,
     },
-    /// The thread would become larger than `run.max`: this large.
+    /// The thread would become larger than `run.max_size`: this large.
     TooLarge(ThreadSize),
 }
 
 /// A batch of events for a run's log.
 #[derive(Debug, Clone)]
-pub struct Append {
+pub struct EventBatch {
     /// The run's lease.
     pub lease: Lease,
     /// The number of the first event; a run's events are numbered from 1.
@@ -97,7 +97,7 @@ pub struct RunEnd<'a> {
     /// Anything but [`RunStatus::Running`].
     pub status: RunStatus,
     /// When. Together with the status it identifies a repeated write of the same end.
-    pub at: Millis,
+    pub ended_at: Millis,
     /// The number of events that the run sent.
     pub events: u64,
     /// What its model calls cost.
@@ -113,15 +113,15 @@ pub struct RunEnd<'a> {
     /// Whether the response is on its way to a client. [`Store::set_delivered`](super::Store::set_delivered) corrects it.
     pub delivered: bool,
     /// The last events of the log.
-    pub last: Option<&'a Append>,
+    pub last_events: Option<&'a EventBatch>,
 }
 
 impl RunEnd<'_> {
     /// The end of a run that has made nothing: its branch stays at `head`.
-    pub fn of(status: RunStatus, head: i64) -> Self {
+    pub fn new(status: RunStatus, head: i64) -> Self {
         Self {
             status,
-            at: now(),
+            ended_at: now(),
             events: 0,
             usage: &[],
             failure: None,
@@ -129,14 +129,14 @@ impl RunEnd<'_> {
             state: None,
             interrupts: &[],
             delivered: false,
-            last: None,
+            last_events: None,
         }
     }
 }
 
 /// What a run left behind when it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedRun {
     /// The thread's version now.
     pub version: i64,
     /// The number of the last new message; the new ones are numbered consecutively.

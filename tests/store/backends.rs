@@ -5,8 +5,9 @@ use std::sync::Arc;
 use agui_server::{
     protocol::{Interrupt, InterruptId, Message, RunId},
     store::{
-        Append, Begin, BranchWrite, Include, Lease, MemoryStore, Millis, NewRun, Node, PostgresStore, RunEnd,
-        RunRecord, RunStatus, SqliteStore, Store, StoreError, ThreadKey, ThreadSize, ThreadVersion, ThreadView,
+        BeginOutcome, BranchWrite, EventBatch, Lease, MemoryStore, MessageNode, Millis, NewRun, PostgresStore, RunEnd,
+        RunRecord, RunStatus, SqliteStore, Store, StoreError, ThreadKey, ThreadParts, ThreadSize, ThreadVersion,
+        ThreadView,
     },
 };
 use serde_json::Value;
@@ -70,7 +71,7 @@ pub(crate) struct TestRun {
 }
 
 pub(crate) fn key(thread: &str) -> ThreadKey {
-    ThreadKey { owner: ThreadKey::NOBODY.into(), id: thread.into() }
+    ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() }
 }
 
 pub(crate) fn run(thread: &str, id: &str) -> TestRun {
@@ -111,7 +112,7 @@ impl TestRun {
         Self { messages: messages.into_iter().collect(), ..self }
     }
 
-    pub(crate) async fn begin(&self, store: &Shared) -> Begin {
+    pub(crate) async fn begin(&self, store: &Shared) -> BeginOutcome {
         let thread = view(store, &self.key).await.map(|view| view.thread);
         let known = thread.as_ref().map(|thread| ThreadVersion { number: thread.number, version: thread.version });
         let head = thread.as_ref().map_or(0, |thread| thread.head);
@@ -125,7 +126,7 @@ impl TestRun {
         known: Option<ThreadVersion>,
         head: i64,
         state_number: Option<i64>,
-    ) -> Result<Begin, StoreError> {
+    ) -> Result<BeginOutcome, StoreError> {
         let run = NewRun {
             key: &self.key,
             run_id: &self.id,
@@ -133,8 +134,8 @@ impl TestRun {
             detached: self.detached,
             holder: &self.holder,
             now: self.now,
-            until: self.until,
-            known,
+            lease_until: self.until,
+            expected: known,
             branch: BranchWrite {
                 base: self.base.unwrap_or(head),
                 new: self.messages.iter().map(|message| (message, None)).collect(),
@@ -144,7 +145,7 @@ impl TestRun {
             state_number: state_number.filter(|_| self.state.is_none()),
             interrupts: &self.interrupts,
             answered: self.answered.iter().collect(),
-            max: self.max,
+            max_size: self.max,
         };
         store.begin(&run).await
     }
@@ -152,7 +153,7 @@ impl TestRun {
     /// Begins the run, which must succeed, and returns its lease.
     pub(crate) async fn begun(&self, store: &Shared) -> Lease {
         match self.begin(store).await {
-            Begin::Begun { lease, .. } => lease,
+            BeginOutcome::Begun { lease, .. } => lease,
             other => panic!("{other:?}"),
         }
     }
@@ -168,11 +169,11 @@ pub(crate) struct TestEnd {
     pub(crate) messages: Vec<Message>,
     pub(crate) state: Option<Value>,
     pub(crate) interrupts: Vec<Interrupt>,
-    pub(crate) last: Option<Append>,
+    pub(crate) last: Option<EventBatch>,
 }
 
 pub(crate) fn end_at(at: Millis) -> TestEnd {
-    let end = RunEnd { at, delivered: true, ..RunEnd::of(RunStatus::Finished, 0) };
+    let end = RunEnd { ended_at: at, delivered: true, ..RunEnd::new(RunStatus::Finished, 0) };
     TestEnd { end, messages: Vec::new(), state: None, interrupts: Vec::new(), last: None }
 }
 
@@ -182,7 +183,7 @@ impl TestEnd {
         Self { messages: messages.into_iter().collect(), ..self }
     }
 
-    pub(crate) fn last(mut self, last: Append) -> Self {
+    pub(crate) fn last(mut self, last: EventBatch) -> Self {
         self.end.events = last.first + last.events.len() as u64 - 1;
         Self { last: Some(last), ..self }
     }
@@ -197,7 +198,7 @@ impl TestEnd {
             },
             state: self.state.as_ref(),
             interrupts: &self.interrupts,
-            last: self.last.as_ref(),
+            last_events: self.last.as_ref(),
             ..self.end.clone()
         };
         store.finish(lease, &end).await.map(|finished| finished.is_some())
@@ -217,7 +218,7 @@ pub(crate) async fn ended_run(store: &Shared, run: TestRun) -> Lease {
 
 // --- What is there ---------------------------------------------------------------------------------
 
-pub(crate) const ALL: Include = Include { messages: true, runs: usize::MAX };
+pub(crate) const ALL: ThreadParts = ThreadParts { messages: true, runs: usize::MAX };
 
 pub(crate) async fn view(store: &Shared, key: &ThreadKey) -> Option<ThreadView> {
     store.thread(key, ALL).await.unwrap()
@@ -257,7 +258,7 @@ pub(crate) fn branch(view: &ThreadView) -> String {
 }
 
 /// The ids of all branches, in the order they were stored.
-pub(crate) fn tree(nodes: &[Node]) -> String {
+pub(crate) fn tree(nodes: &[MessageNode]) -> String {
     ids(nodes.iter().map(|node| &node.message))
 }
 
@@ -280,8 +281,8 @@ pub(crate) fn events(first: u64, count: u64) -> Vec<String> {
     (first..first + count).map(event).collect()
 }
 
-pub(crate) fn batch(lease: &Lease, first: u64, count: u64) -> Append {
-    Append { lease: lease.clone(), first, events: events(first, count) }
+pub(crate) fn batch(lease: &Lease, first: u64, count: u64) -> EventBatch {
+    EventBatch { lease: lease.clone(), first, events: events(first, count) }
 }
 
 /// The whole log of a run, however little of it a store returns at a time.

@@ -66,7 +66,7 @@ async fn every_write_that_returned_survives_the_process() {
             last = round;
         }
         let store: Shared = Arc::new(SqliteStore::open(&path).await.unwrap());
-        let lost = store.lost("new", NOW, 99).await.unwrap();
+        let lost = store.lost_runs("new", NOW, 99).await.unwrap();
         assert!(lost.len() == RUNS || lost.len() == RUNS + 1, "the last round's run may be running");
         for lost in lost.iter().filter(|lost| &*lost.key.id != "conversation") {
             let log = log(&store, lost.lease.run).await;

@@ -54,7 +54,7 @@ async fn everything_is_there_when_the_file_is_opened_again() {
     assert_eq!(log(&store, running.run).await, events(1, 3));
     assert!(branch(&thread(&store, "t").await).ends_with('x'));
     // A process that opens the file is another one than the holder: the run is lost, however long its lease would last.
-    assert_eq!(store.lost("now", NOW, 9).await.unwrap()[0].lease, running);
+    assert_eq!(store.lost_runs("now", NOW, 9).await.unwrap()[0].lease, running);
     assert!(store.take_over(&running, "now", NOW, NOW + 1).await.unwrap().is_some());
     drop(store);
     assert_eq!(quick_check(&path), "ok");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agui_server::store::{
-    Begin, CancelRequest, Held, Lease, LostRun, OpenError, PostgresStore, RunStatus, SharedStore, Topic,
+    BeginOutcome, CancelRequest, HeldLease, Lease, LostRun, OpenError, PostgresStore, RunStatus, SharedStore, Topic,
 };
 use tokio::{net::TcpListener, time::timeout};
 
@@ -39,7 +39,7 @@ async fn what_one_process_writes_the_other_reads() {
     let lease = lease(&a, "t", "r").await;
     a.append(&[batch(&lease, 1, 3)]).await.unwrap();
     assert_eq!(log(&b, lease.run).await, events(1, 3));
-    assert!(b.lost("there", NOW, 9).await.unwrap().is_empty(), "while the lease lasts");
+    assert!(b.lost_runs("there", NOW, 9).await.unwrap().is_empty(), "while the lease lasts");
     let taken = b.take_over(&lease, "there", UNTIL + 1, UNTIL + 9).await.unwrap().unwrap();
     assert!(is_lost(end_at(NOW).with([assistant("x")]).finish(&a, &lease, 0).await));
     assert_eq!(a.append(&[batch(&lease, 4, 1)]).await.unwrap(), [false]);
@@ -61,8 +61,8 @@ async fn the_leases_of_a_holder_are_renewed() {
     };
     let lost = LostRun { key: key("a"), run_id: "r".into(), lease: one.clone() };
     let held = shared(&store).renew("here", UNTIL).await.unwrap();
-    assert!(held.len() == 2 && held.contains(&Held { run: lost, cancel: false }));
-    assert!(store.lost("there", NOW + 1, 9).await.unwrap().is_empty(), "a renewed lease is not lost");
+    assert!(held.len() == 2 && held.contains(&HeldLease { run: lost, cancel: false }));
+    assert!(store.lost_runs("there", NOW + 1, 9).await.unwrap().is_empty(), "a renewed lease is not lost");
     assert_eq!(store.take_over(&one, "there", NOW + 1, UNTIL).await.unwrap(), None);
     finish(&store, &one, NOW).await;
     assert_eq!((threads("here").await, threads("nobody").await), ("b".to_owned(), String::new()));
@@ -75,7 +75,7 @@ async fn the_longest_lost_runs_come_first() {
         held_by(&store, "dead", thread, NOW + until).await;
     }
     for (limit, expected) in [(9, "abc"), (2, "ab")] {
-        let lost = store.lost("here", NOW + 10, limit).await.unwrap();
+        let lost = store.lost_runs("here", NOW + 10, limit).await.unwrap();
         assert_eq!(lost.iter().map(|lost| lost.key.id.to_string()).collect::<String>(), expected);
     }
 }
@@ -142,7 +142,7 @@ async fn of_two_processes_that_begin_one_does() {
         let thread = format!("t{}", round / 2);
         let (one, two) = (run(&thread, &format!("a{round}")), run(&thread, &format!("b{round}")).by("there"));
         let (one, two) = tokio::join!(one.begin(&a), two.begin(&b));
-        let begun = |begin| if let Begin::Begun { lease, .. } = begin { Some(lease) } else { None };
+        let begun = |begin| if let BeginOutcome::Begun { lease, .. } = begin { Some(lease) } else { None };
         let begun: Vec<_> = [one, two].into_iter().filter_map(begun).collect();
         assert_eq!(begun.len(), 1);
         finish(&a, &begun[0], NOW).await;

@@ -7,7 +7,7 @@ use agui_server::{
     agent::emit::TextMessage,
     agents::Echo,
     protocol::{Event, Message, event::RunStarted},
-    store::{Append, Begin, BranchWrite, Lease, MemoryStore, NewRun, Store, ThreadKey, ThreadSize, now},
+    store::{BeginOutcome, BranchWrite, EventBatch, Lease, MemoryStore, NewRun, Store, ThreadKey, ThreadSize, now},
 };
 
 use crate::{ask, said, support::Running, types};
@@ -17,29 +17,29 @@ async fn left_behind(detached: bool, events: &[Event]) -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::new());
     let message = Message::user("m", "go");
     let run = NewRun {
-        key: &ThreadKey { owner: ThreadKey::NOBODY.into(), id: "t".into() },
+        key: &ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: "t".into() },
         run_id: &"r".into(),
         agent: "echo",
         detached,
         holder: &"another server".into(),
         now: now(),
-        until: now() + 15_000,
-        known: None,
+        lease_until: now() + 15_000,
+        expected: None,
         branch: BranchWrite { new: vec![(&message, None)], ..BranchWrite::default() },
         state: None,
         state_number: None,
         interrupts: &[],
         answered: Vec::new(),
-        max: ThreadSize { messages: 10, bytes: 10_000 },
+        max_size: ThreadSize { messages: 10, bytes: 10_000 },
     };
-    let Begin::Begun { lease, .. } = store.begin(&run).await.unwrap() else { panic!("it is new") };
+    let BeginOutcome::Begun { lease, .. } = store.begin(&run).await.unwrap() else { panic!("it is new") };
     append(&store, &lease, events).await;
     store
 }
 
 async fn append(store: &MemoryStore, lease: &Lease, events: &[Event]) {
     let events = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
-    let written = store.append(&[Append { lease: lease.clone(), first: 1, events }]).await.unwrap();
+    let written = store.append(&[EventBatch { lease: lease.clone(), first: 1, events }]).await.unwrap();
     assert_eq!(written, [true]);
 }
 

@@ -24,7 +24,7 @@ use crate::{
         sse_response,
     },
     protocol::{RunId, ThreadId},
-    run::Connection,
+    run::ThreadConnection,
 };
 
 /// What is read of a `RunAgentInput`.
@@ -56,7 +56,7 @@ pub(super) async fn connect(
     let Asked { thread_id, run_id, .. } = asked;
     let connection = match app.threads() {
         Some(threads) => threads.connect(caller.principal().as_ref(), &thread_id).await?,
-        None => Connection { view: None, running: None },
+        None => ThreadConnection { view: None, running: None },
     };
     if connection.view.is_none() {
         return Ok(sse_response::respond(encoder.media_type(), Body::empty()));

@@ -22,7 +22,7 @@ use crate::{
         read_body::{self, Limits},
     },
     protocol::{RunId, ThreadId},
-    run::{Cancelled, LookupError, Principal, Threads},
+    run::{CancelOutcome, LookupError, Principal, Threads},
 };
 
 /// How long a run that is not there yet is waited for, and how often it is looked for.
@@ -95,5 +95,5 @@ async fn stop_active(
             Some(thread.run_id).filter(|_| thread.is_running).ok_or(LookupError::NoRun)?
         }
     };
-    Ok(threads.cancel(owner, thread, &run).await? == Cancelled::Requested)
+    Ok(threads.cancel(owner, thread, &run).await? == CancelOutcome::Requested)
 }

@@ -3,8 +3,8 @@ use proptest::{collection::vec, prelude::*, sample::subsequence};
 use super::*;
 use crate::protocol::{AssistantMessage, SystemMessage, ToolCall, ToolMessage};
 
-const DELIVERED: Origin = Origin::Run { run: 1, delivered: true };
-const UNDELIVERED: Origin = Origin::Run { run: 2, delivered: false };
+const DELIVERED: MessageOrigin = MessageOrigin::Run { run: 1, delivered: true };
+const UNDELIVERED: MessageOrigin = MessageOrigin::Run { run: 2, delivered: false };
 
 fn user(id: &str) -> Message {
     Message::user(id, format!("text of {id}"))
@@ -44,11 +44,11 @@ fn system(id: &str, text: &str) -> Message {
 
 /// A branch whose assistant messages were made by a delivered run, and all others stored by a client.
 fn stored(messages: &[Message]) -> Branch {
-    let origin = |message: &Message| if message.role() == Role::Assistant { DELIVERED } else { Origin::Client };
+    let origin = |message: &Message| if message.role() == Role::Assistant { DELIVERED } else { MessageOrigin::Client };
     branch(messages.iter().map(|message| (message.clone(), origin(message))))
 }
 
-fn branch(messages: impl IntoIterator<Item = (Message, Origin)>) -> Branch {
+fn branch(messages: impl IntoIterator<Item = (Message, MessageOrigin)>) -> Branch {
     (1..).zip(messages).map(|(number, (message, origin))| (message, number, origin)).collect()
 }
 
@@ -111,20 +111,26 @@ fn a_list_that_shows_the_end_of_the_branch_continues_it() {
 
 #[test]
 fn messages_that_never_reached_a_client_stay_before_the_new_ones() {
-    let stored =
-        branch([(user("u1"), Origin::Client), (calling("a1", &["c"]), UNDELIVERED), (answer("a2"), UNDELIVERED)]);
+    let stored = branch([
+        (user("u1"), MessageOrigin::Client),
+        (calling("a1", &["c"]), UNDELIVERED),
+        (answer("a2"), UNDELIVERED),
+    ]);
     decides(&stored, &[user("u1"), user("u2")], Case::Unseen, &["u1", "a1", "a2", "u2"]);
     // Part of them was delivered, or a client brought them: then they were seen.
-    for seen in [DELIVERED, Origin::Client] {
-        let stored = branch([(user("u1"), Origin::Client), (answer("a1"), seen), (answer("a2"), UNDELIVERED)]);
+    for seen in [DELIVERED, MessageOrigin::Client] {
+        let stored = branch([(user("u1"), MessageOrigin::Client), (answer("a1"), seen), (answer("a2"), UNDELIVERED)]);
         decides(&stored, &[user("u1"), user("u2")], Case::Branches, &["u1", "u2"]);
     }
 }
 
 #[test]
 fn a_run_that_was_lost_in_the_middle_goes_on_and_an_answer_is_never_continued() {
-    let lost =
-        [(user("u1"), Origin::Client), (calling("a1", &["c"]), UNDELIVERED), (result("t1", "c", "x"), UNDELIVERED)];
+    let lost = [
+        (user("u1"), MessageOrigin::Client),
+        (calling("a1", &["c"]), UNDELIVERED),
+        (result("t1", "c", "x"), UNDELIVERED),
+    ];
     decides(&branch(lost.clone()), &[user("u1")], Case::Unseen, &["u1", "a1", "t1"]);
     let answered = lost.into_iter().chain([(answer("a2"), UNDELIVERED)]);
     decides(&branch(answered), &[user("u1")], Case::Branches, &["u1"]);
@@ -168,7 +174,7 @@ fn a_step_back_leaves_later_turns() {
 fn other_texts_under_known_ids_are_another_branch() {
     // The seeds' conversations: the same ids in English and in Chinese.
     let english = [user("m1"), calling("m2", &["c1"]), result("m3", "c1", "two files")];
-    let mut stored = branch(english.iter().map(|message| (message.clone(), Origin::Client)));
+    let mut stored = branch(english.iter().map(|message| (message.clone(), MessageOrigin::Client)));
     stored.push(answer("a"), 4, DELIVERED);
     let chinese = [Message::user("m1", "你好"), calling("m2", &["c2"]), result("m3", "c2", "两个文件")];
     let decision = decide(&stored, of(&chinese));
@@ -293,12 +299,12 @@ fn of_several_messages_with_one_id_the_first_is_taken() {
 
 #[test]
 fn a_client_that_goes_back_to_a_branch_continues_it() {
-    let node = |number, parent, message: Message, origin| Node { number, parent, message, origin };
+    let node = |number, parent, message: Message, origin| MessageNode { number, parent, message, origin };
     let nodes = [
-        node(1, 0, user("u1"), Origin::Client),
+        node(1, 0, user("u1"), MessageOrigin::Client),
         node(2, 1, answer("a1"), DELIVERED),
         node(3, 1, answer("other"), DELIVERED),
-        node(4, 2, user("u2"), Origin::Client),
+        node(4, 2, user("u2"), MessageOrigin::Client),
     ];
     let find = |parent, client: &[Message]| {
         let found = find_branch(&nodes, parent, &client.iter().collect::<Vec<_>>());
@@ -313,7 +319,7 @@ fn a_client_that_goes_back_to_a_branch_continues_it() {
 // --- Properties --------------------------------------------------------------------------------------
 
 fn any_branch() -> impl Strategy<Value = Branch> {
-    let origin = prop_oneof![Just(Origin::Client), Just(DELIVERED), Just(UNDELIVERED)];
+    let origin = prop_oneof![Just(MessageOrigin::Client), Just(DELIVERED), Just(UNDELIVERED)];
     vec((0..3u8, origin), 0..8).prop_map(|kinds| {
         branch(kinds.into_iter().enumerate().map(|(at, (kind, origin))| match kind {
             0 => (user(&format!("m{at}")), origin),

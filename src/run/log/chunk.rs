@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 /// Consecutive events of a run.
 #[derive(Debug, Clone)]
-pub struct Chunk {
+pub struct LogChunk {
     first: u64,
     events: Arc<[String]>,
     /// How many of them to pass over.
     skip: usize,
 }
 
-impl Chunk {
+impl LogChunk {
     /// Events, each as one line of JSON; the first has this number. A run's events are numbered from 1.
     pub(super) fn new(first: u64, events: Vec<String>) -> Self {
         Self { first, events: events.into(), skip: 0 }

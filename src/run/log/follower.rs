@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
 use super::{
-    chunk::Chunk,
+    chunk::LogChunk,
     live::{LiveLog, LogEnd, Newest},
 };
 use crate::{
@@ -95,7 +95,7 @@ impl Follower {
     ///
     /// # Errors
     /// [`FollowError::Gone`] when the log is gone, [`FollowError::Store`] when the store fails for longer than 30 s.
-    pub async fn next(&mut self) -> Result<Option<Chunk>, FollowError> {
+    pub async fn next(&mut self) -> Result<Option<LogChunk>, FollowError> {
         let chunk = match self.live.clone() {
             Some(live) => self.next_live(&live).await?,
             None => self.next_stored().await?,
@@ -107,11 +107,11 @@ impl Follower {
         }))
     }
 
-    async fn next_live(&mut self, live: &LiveLog) -> Result<Option<Chunk>, FollowError> {
+    async fn next_live(&mut self, live: &LiveLog) -> Result<Option<LogChunk>, FollowError> {
         loop {
             let changed = live.changed();
             match live.newest(self.after) {
-                Newest::Chunk(chunk) => return Ok(Some(chunk)),
+                Newest::LogChunk(chunk) => return Ok(Some(chunk)),
                 Newest::Older => return self.next_stored().await,
                 Newest::End(LogEnd::Complete) => return Ok(None),
                 Newest::End(LogEnd::Lost) => {
@@ -124,7 +124,7 @@ impl Follower {
         }
     }
 
-    async fn next_stored(&self) -> Result<Option<Chunk>, FollowError> {
+    async fn next_stored(&self) -> Result<Option<LogChunk>, FollowError> {
         let [mut poll, slowest] = POLL;
         let signals = self.store.shared().map(SharedStore::signals);
         let mut watch = signals.map(|signals| signals.watch(Topic::Run(self.numbers.1)));
@@ -133,7 +133,7 @@ impl Follower {
             match self.store.events(self.numbers.1, self.after, PAGE_BYTES).await {
                 Ok(Some(page)) => {
                     if !page.events.is_empty() {
-                        return Ok(Some(Chunk::new(page.first, page.events)));
+                        return Ok(Some(LogChunk::new(page.first, page.events)));
                     }
                     match page.status {
                         RunStatus::Running => {}

@@ -12,11 +12,11 @@ use std::{
 use futures::task::AtomicWaker;
 use tokio::sync::Notify;
 
-use super::chunk::Chunk;
+use super::chunk::LogChunk;
 use crate::{
     protocol::Event,
     run::{control::Stop, drive::EventSink},
-    store::{Append, Lease},
+    store::{EventBatch, Lease},
 };
 
 /// How many bytes may wait to be written before the agent has to wait.
@@ -43,7 +43,7 @@ struct State {
     pending_bytes: usize,
     /// How many events the writer is writing.
     in_flight: usize,
-    recent: VecDeque<Chunk>,
+    recent: VecDeque<LogChunk>,
     recent_bytes: usize,
     /// The number of the last event that is in the store.
     written: u64,
@@ -64,7 +64,7 @@ pub(in crate::run) enum LogEnd {
 /// What follows an event in a live log.
 #[derive(Debug)]
 pub(super) enum Newest {
-    Chunk(Chunk),
+    LogChunk(LogChunk),
     /// It has to be read from the store.
     Older,
     /// There is nothing new yet.
@@ -126,26 +126,26 @@ impl LiveLog {
     }
 
     /// The terminal event, to be written together with how the run ended.
-    pub(in crate::run) fn last(&self, terminal: &Event) -> Append {
+    pub(in crate::run) fn last(&self, terminal: &Event) -> EventBatch {
         let first = self.lock().written + 1;
-        Append { lease: self.lease.clone(), first, events: vec![line(terminal)] }
+        EventBatch { lease: self.lease.clone(), first, events: vec![line(terminal)] }
     }
 
     /// Takes what has gathered, to be written.
-    pub(super) fn take_pending(&self) -> Option<Append> {
+    pub(super) fn take_pending(&self) -> Option<EventBatch> {
         let mut state = self.lock();
         if state.pending.is_empty() || state.end.is_some() {
             return None;
         }
         let events = std::mem::take(&mut state.pending);
         state.in_flight = events.len();
-        Some(Append { lease: self.lease.clone(), first: state.written + 1, events })
+        Some(EventBatch { lease: self.lease.clone(), first: state.written + 1, events })
     }
 
     /// The batch is in the store.
-    pub(in crate::run) fn written(&self, batch: Append) {
+    pub(in crate::run) fn written(&self, batch: EventBatch) {
         let mut state = self.lock();
-        let chunk = Chunk::new(batch.first, batch.events);
+        let chunk = LogChunk::new(batch.first, batch.events);
         state.pending_bytes = state.pending_bytes.saturating_sub(chunk.bytes());
         state.in_flight = 0;
         state.written = chunk.last();
@@ -173,7 +173,7 @@ impl LiveLog {
             return state.end.map_or(Newest::None, Newest::End);
         }
         let chunk = state.recent.iter().find(|chunk| chunk.continues(after));
-        chunk.cloned().map_or(Newest::Older, Newest::Chunk)
+        chunk.cloned().map_or(Newest::Older, Newest::LogChunk)
     }
 
     /// To be created before [`newest`](Self::newest) is asked, so that no change is missed.

@@ -10,7 +10,7 @@ mod follower;
 mod live;
 mod writer;
 
-pub use chunk::Chunk;
+pub use chunk::LogChunk;
 pub use follower::{FollowError, Follower};
 pub(super) use live::{LiveLog, LogEnd, LogSink};
 pub(super) use writer::LogWriter;

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::live::{LiveLog, LogEnd};
-use crate::store::{Append, Store, StoreError};
+use crate::store::{EventBatch, Store, StoreError};
 
 /// The time between two writes.
 const WRITE_INTERVAL: Duration = Duration::from_millis(40);
@@ -51,7 +51,7 @@ impl LogWriter {
     }
 }
 
-async fn write(store: &dyn Store, logs: Vec<Arc<LiveLog>>, batches: Vec<Append>) {
+async fn write(store: &dyn Store, logs: Vec<Arc<LiveLog>>, batches: Vec<EventBatch>) {
     let written = loop {
         match store.append(&batches).await {
             Ok(written) => break written,
@@ -71,7 +71,7 @@ async fn write(store: &dyn Store, logs: Vec<Arc<LiveLog>>, batches: Vec<Append>)
 }
 
 /// Writes each batch alone, so that one that the store rejects costs no other run its log.
-async fn write_one_by_one(store: &dyn Store, batches: &[Append]) -> Vec<bool> {
+async fn write_one_by_one(store: &dyn Store, batches: &[EventBatch]) -> Vec<bool> {
     let mut written = Vec::with_capacity(batches.len());
     for batch in batches {
         let result: Result<_, StoreError> = store.append(std::slice::from_ref(batch)).await;

@@ -4,7 +4,7 @@ use sqlx::Row as _;
 
 use super::Database;
 use crate::store::{
-    Begin, Lease, NewRun, StoreError, ThreadSize, ThreadVersion, rows,
+    BeginOutcome, Lease, NewRun, StoreError, ThreadSize, ThreadVersion, rows,
     text::{BranchColumns, list_to_json, name_to_text, to_json},
 };
 
@@ -18,7 +18,7 @@ const FIND: &str = "
     FROM agui_threads AS t JOIN agui_runs AS r ON r.number = t.run WHERE t.owner = $1 AND t.id = $2";
 
 impl Database {
-    pub(super) async fn begin(&self, run: &NewRun<'_>) -> Result<Begin, StoreError> {
+    pub(super) async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
         let (id, run_id, agent) = (name_to_text(&run.key.id), name_to_text(run.run_id), name_to_text(run.agent));
         let (branch, state) = (BranchColumns::of(&run.branch), run.state.map(to_json));
         let (interrupts, answered) = (list_to_json(run.interrupts), list_to_json(&run.answered));
@@ -27,20 +27,20 @@ impl Database {
             messages: before.messages + branch.bodies.len() as u64,
             bytes: before.bytes + bytes + branch.updated_bytes,
         };
-        let query = match run.known {
+        let query = match run.expected {
             Some(known) => sqlx::query(BEGIN).bind(known.number).bind(known.version),
             None => {
                 let size = size_after(ThreadSize { messages: 0, bytes: 0 });
-                if size.exceeds(run.max) {
-                    return Ok(Begin::TooLarge(size));
+                if size.exceeds(run.max_size) {
+                    return Ok(BeginOutcome::TooLarge(size));
                 }
                 sqlx::query(BEGIN_NEW).bind(&*run.key.owner).bind(&*id)
             }
         };
-        let query = query.bind(&*agent).bind(&*run_id).bind(run.detached).bind(&**run.holder).bind(run.until);
+        let query = query.bind(&*agent).bind(&*run_id).bind(run.detached).bind(&**run.holder).bind(run.lease_until);
         let query = query.bind(run.now).bind(interrupts).bind(answered).bind(state).bind(bytes.cast_signed());
         let query = query.bind(&branch.ids).bind(&branch.roles).bind(&branch.bodies);
-        let query = match run.known {
+        let query = match run.expected {
             None => query,
             Some(_) => query
                 .bind(&branch.runs)
@@ -48,31 +48,35 @@ impl Database {
                 .bind(run.state_number)
                 .bind(&branch.updated_numbers)
                 .bind(&branch.updated_bodies)
-                .bind(limit(run.max.messages))
-                .bind(limit(run.max.bytes.saturating_sub(branch.updated_bytes))),
+                .bind(limit(run.max_size.messages))
+                .bind(limit(run.max_size.bytes.saturating_sub(branch.updated_bytes))),
         };
         let mut operation = self.operation().await?;
         if let Some(row) = operation.first(query).await? {
-            return Ok(Begin::Begun {
+            return Ok(BeginOutcome::Begun {
                 lease: Lease { thread: row.try_get(0)?, run: row.try_get(1)?, holder: run.holder.clone() },
-                version: run.known.map_or(1, |known| known.version + 1),
+                version: run.expected.map_or(1, |known| known.version + 1),
                 last_message: row.try_get(2)?,
                 state_number: row.try_get(3)?,
                 replaced: row.try_get(4)?,
             });
         }
         let found = operation.first(sqlx::query(FIND).bind(&*run.key.owner).bind(&*id)).await?;
-        let Some(found) = found else { return Ok(Begin::Changed) };
+        let Some(found) = found else { return Ok(BeginOutcome::Changed) };
         let record = rows::run(&found)?;
         if let Some(holder) = found.try_get::<Option<String>, _>("holder")? {
             let is_lost = found.try_get::<Option<i64>, _>("lease_until")?.is_some_and(|until| until < run.now);
             let lease = Lease { thread: record.thread, run: record.number, holder: holder.into() };
-            return Ok(Begin::Busy { run: record, lost: is_lost.then_some(lease) });
+            return Ok(BeginOutcome::Busy { run: record, lost: is_lost.then_some(lease) });
         }
         let version = ThreadVersion { number: record.thread, version: found.try_get("version")? };
         let [messages, bytes] = ["messages", "bytes"].map(|column| found.try_get::<i64, _>(column));
         let size = size_after(ThreadSize { messages: messages?.cast_unsigned(), bytes: bytes?.cast_unsigned() });
-        Ok(if run.known == Some(version) && size.exceeds(run.max) { Begin::TooLarge(size) } else { Begin::Changed })
+        Ok(if run.expected == Some(version) && size.exceeds(run.max_size) {
+            BeginOutcome::TooLarge(size)
+        } else {
+            BeginOutcome::Changed
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use sqlx::Row as _;
 
 use super::Database;
 use crate::store::{
-    Append, EventPage, StoreError,
+    EventBatch, EventPage, StoreError,
     rows::{self, Columns as _},
     text::lines,
 };
@@ -13,14 +13,14 @@ const APPEND: &str = include_str!("sql/append.sql");
 const EVENTS: &str = include_str!("sql/events.sql");
 
 /// The number of the last event of a batch.
-pub(super) fn last_of(batch: &Append) -> i64 {
+pub(super) fn last_of(batch: &EventBatch) -> i64 {
     (batch.first + batch.events.len() as u64).saturating_sub(1).cast_signed()
 }
 
 impl Database {
-    pub(super) async fn append(&self, batches: &[Append]) -> Result<Vec<bool>, StoreError> {
+    pub(super) async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
         let bodies = batches.iter().map(|batch| lines(&batch.events)).collect::<Result<Vec<_>, _>>()?;
-        let numbers = |of: fn(&Append) -> i64| batches.iter().map(of).collect::<Vec<_>>();
+        let numbers = |of: fn(&EventBatch) -> i64| batches.iter().map(of).collect::<Vec<_>>();
         let holders: Vec<_> = batches.iter().map(|batch| &*batch.lease.holder).collect();
         let query = sqlx::query(APPEND).bind(numbers(|batch| batch.lease.thread));
         let query = query.bind(numbers(|batch| batch.lease.run)).bind(holders);

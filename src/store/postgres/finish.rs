@@ -4,7 +4,7 @@ use sqlx::Row as _;
 
 use super::{Database, events::last_of};
 use crate::store::{
-    Finished, Lease, Millis, RunEnd, StoreError,
+    FinishedRun, Lease, Millis, RunEnd, StoreError,
     text::{BranchColumns, lines, list_to_json, to_json},
 };
 
@@ -20,13 +20,14 @@ const TAKE_OVER: &str = "
     WHERE number = $1 AND run = $2 AND holder = $3 AND lease_until < $5 RETURNING number";
 
 impl Database {
-    pub(super) async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<Finished>, StoreError> {
+    pub(super) async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
         let (branch, state, interrupts) =
             (BranchColumns::of(&end.branch), end.state.map(to_json), list_to_json(end.interrupts));
         let bytes = branch.bytes + state.as_ref().map_or(0, String::len) as u64;
-        let last = end.last.filter(|last| !last.events.is_empty());
+        let last = end.last_events.filter(|last| !last.events.is_empty());
         let query = sqlx::query(FINISH).bind(lease.thread).bind(lease.run).bind(&*lease.holder);
-        let query = query.bind(end.at).bind(end.status.as_str()).bind(end.delivered).bind(end.events.cast_signed());
+        let query =
+            query.bind(end.ended_at).bind(end.status.as_str()).bind(end.delivered).bind(end.events.cast_signed());
         let query = query.bind(list_to_json(end.usage)).bind(end.failure.map(to_json)).bind(interrupts).bind(state);
         let query = query.bind(bytes.cast_signed()).bind(&branch.ids).bind(&branch.roles).bind(&branch.bodies);
         let query = query.bind(&branch.runs).bind(branch.base);
@@ -37,9 +38,10 @@ impl Database {
         if let Some(row) = operation.first(query).await? {
             let [version, last_message] = [row.try_get(0)?, row.try_get(1)?];
             let bytes = row.try_get::<i64, _>(3)?.cast_unsigned();
-            return Ok(Some(Finished { version, last_message, state_number: row.try_get(2)?, bytes }));
+            return Ok(Some(FinishedRun { version, last_message, state_number: row.try_get(2)?, bytes }));
         }
-        let repeated = sqlx::query(REPEATED).bind(lease.run).bind(lease.thread).bind(end.status.as_str()).bind(end.at);
+        let repeated =
+            sqlx::query(REPEATED).bind(lease.run).bind(lease.thread).bind(end.status.as_str()).bind(end.ended_at);
         operation.first(repeated).await?.map(|_| None).ok_or(StoreError::LeaseLost)
     }
 

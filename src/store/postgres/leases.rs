@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use super::Database;
 use crate::{
     protocol::RunId,
-    store::{CancelRequest, Held, LostRun, Millis, StoreError, rows, text::name_to_text},
+    store::{CancelRequest, HeldLease, LostRun, Millis, StoreError, rows, text::name_to_text},
 };
 
 /// Threads are locked in the order of their numbers, as by an append to many logs.
@@ -25,9 +25,9 @@ const LOST: &str = "
     SELECT owner, id, run_id, number, run, holder FROM agui_threads WHERE lease_until < $1 ORDER BY lease_until LIMIT $2";
 
 impl Database {
-    pub(super) async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<Held>, StoreError> {
+    pub(super) async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<HeldLease>, StoreError> {
         let rows = self.all(sqlx::query(RENEW).bind(holder).bind(until)).await?;
-        rows.iter().map(|row| Ok(Held { run: rows::lost(row)?, cancel: row.try_get("cancel")? })).collect()
+        rows.iter().map(|row| Ok(HeldLease { run: rows::lost_run(row)?, cancel: row.try_get("cancel")? })).collect()
     }
 
     pub(super) async fn cancel_requests(&self, holder: &str) -> Result<Vec<i64>, StoreError> {
@@ -51,8 +51,8 @@ impl Database {
         Err(StoreError::Unavailable("the run begins and ends too quickly".into()))
     }
 
-    pub(super) async fn lost(&self, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+    pub(super) async fn lost_runs(&self, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.all(sqlx::query(LOST).bind(now).bind(limit)).await?.iter().map(rows::lost).collect()
+        self.all(sqlx::query(LOST).bind(now).bind(limit)).await?.iter().map(rows::lost_run).collect()
     }
 }

@@ -26,9 +26,9 @@ use tokio::task::AbortHandle;
 
 use self::{notify::Notifier, pool::Pool};
 use super::{
-    Append, Begin, CancelRequest, EventPage, Finished, Held, Include, Lease, LeftBy, LeftState, LostRun, Millis,
-    NewRun, OpenError, Retention, RunEnd, RunRecord, SharedStore, Signals, Store, StoreError, Swept, ThreadKey,
-    ThreadPage, ThreadSummary, ThreadView, Topic,
+    BeginOutcome, CancelRequest, EndState, EndedRun, EventBatch, EventPage, FinishedRun, HeldLease, Lease, LostRun,
+    Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, SharedStore, Signals, Store, StoreError, SweepResult,
+    ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadView, Topic,
 };
 use crate::protocol::RunId;
 
@@ -86,17 +86,17 @@ impl PostgresStore {
 
 #[async_trait]
 impl Store for PostgresStore {
-    async fn begin(&self, run: &NewRun<'_>) -> Result<Begin, StoreError> {
+    async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
         self.db.begin(run).await
     }
 
-    async fn append(&self, batches: &[Append]) -> Result<Vec<bool>, StoreError> {
+    async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
         let appended = self.db.append(batches).await?;
         self.db.notifier.notify(batches.iter().map(|batch| Topic::Run(batch.lease.run)));
         Ok(appended)
     }
 
-    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<Finished>, StoreError> {
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
         let finished = self.db.finish(lease, end).await?;
         self.db.notifier.notify([Topic::Thread(lease.thread), Topic::Run(lease.run)]);
         Ok(finished)
@@ -106,7 +106,7 @@ impl Store for PostgresStore {
         self.db.set_delivered(thread, run, delivered).await
     }
 
-    async fn thread(&self, key: &ThreadKey, include: Include) -> Result<Option<ThreadView>, StoreError> {
+    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {
         self.db.thread(key, include).await
     }
 
@@ -118,8 +118,8 @@ impl Store for PostgresStore {
         self.db.run(thread, id).await
     }
 
-    async fn left(&self, thread: i64, by: LeftBy<'_>) -> Result<Option<LeftState>, StoreError> {
-        self.db.left(thread, by).await
+    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
+        self.db.end_state(thread, by).await
     }
 
     async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
@@ -132,12 +132,12 @@ impl Store for PostgresStore {
         Ok(deleted)
     }
 
-    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<Swept, StoreError> {
+    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
         self.db.sweep(retention, now).await
     }
 
-    async fn lost(&self, _holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
-        self.db.lost(now, limit).await
+    async fn lost_runs(&self, _holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+        self.db.lost_runs(now, limit).await
     }
 
     async fn take_over(
@@ -161,7 +161,7 @@ impl Store for PostgresStore {
 
 #[async_trait]
 impl SharedStore for PostgresStore {
-    async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<Held>, StoreError> {
+    async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<HeldLease>, StoreError> {
         self.db.renew(holder, until).await
     }
 

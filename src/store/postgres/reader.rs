@@ -6,7 +6,7 @@ use super::Database;
 use crate::{
     protocol::{InterruptId, RunId},
     store::{
-        Include, LeftBy, LeftState, RunRecord, StoreError, ThreadKey, ThreadPage, ThreadSummary, ThreadView,
+        EndState, EndedRun, RunRecord, StoreError, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadView,
         rows::{self, Columns},
         text::{from_json, name_to_text, unanswered},
     },
@@ -61,7 +61,7 @@ impl Columns for PgRow {
 }
 
 impl Database {
-    pub(super) async fn thread(&self, key: &ThreadKey, include: Include) -> Result<Option<ThreadView>, StoreError> {
+    pub(super) async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {
         let mut operation = self.operation().await?;
         let is_one_statement = !include.messages && include.runs == 0;
         if !is_one_statement {
@@ -99,13 +99,13 @@ impl Database {
         row.map(|row| rows::run(&row)).transpose()
     }
 
-    pub(super) async fn left(&self, thread: i64, by: LeftBy<'_>) -> Result<Option<LeftState>, StoreError> {
+    pub(super) async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
         let (id, head) = match by {
-            LeftBy::Run(id) => (Some(name_to_text(id).into_owned()), None),
-            LeftBy::Head(head) => (None, Some(head)),
+            EndedRun::Id(id) => (Some(name_to_text(id).into_owned()), None),
+            EndedRun::Head(head) => (None, Some(head)),
         };
         let row = self.first(sqlx::query(LEFT).bind(thread).bind(id).bind(head)).await?;
-        let Some(left) = row.map(|row| rows::left(&row)).transpose()? else { return Ok(None) };
+        let Some(left) = row.map(|row| rows::end_state(&row)).transpose()? else { return Ok(None) };
         if left.interrupts.is_empty() {
             return Ok(Some(left));
         }
@@ -113,7 +113,7 @@ impl Database {
         let answered = self.all(sqlx::query(ANSWERED).bind(thread)).await?;
         let answered = answered.iter().map(|row| from_json(row.try_get(0)?));
         let answered = answered.collect::<Result<Vec<Vec<InterruptId>>, StoreError>>()?;
-        Ok(Some(LeftState { interrupts: unanswered(left.interrupts, answered.iter().flatten()), ..left }))
+        Ok(Some(EndState { interrupts: unanswered(left.interrupts, answered.iter().flatten()), ..left }))
     }
 
     pub(super) async fn check(&self) -> Result<(), StoreError> {

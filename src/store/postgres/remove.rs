@@ -3,7 +3,7 @@
 use sqlx::{Row as _, postgres::PgRow};
 
 use super::{Database, pool::Statement};
-use crate::store::{Millis, Retention, StoreError, Swept, retention::surplus};
+use crate::store::{Millis, Retention, StoreError, SweepResult, retention::surplus};
 
 /// How many threads are deleted in one transaction.
 const THREADS_AT_ONCE: u64 = 200;
@@ -34,8 +34,8 @@ impl Database {
         Ok(self.delete_all(&[thread], false).await? > 0)
     }
 
-    pub(super) async fn sweep(&self, retention: &Retention, now: Millis) -> Result<Swept, StoreError> {
-        let mut swept = Swept::default();
+    pub(super) async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
+        let mut swept = SweepResult::default();
         if let Some(oldest) = retention.thread_age.and_then(|age| now.checked_sub_unsigned(age)) {
             swept.threads += self.delete_found(u64::MAX, |limit| sqlx::query(OLD).bind(oldest).bind(limit)).await?;
         }

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::{finish, reader, writer::Tx};
 use crate::store::{
-    Begin, Lease, Millis, NewRun, StoreError, ThreadSize, ThreadVersion,
+    BeginOutcome, Lease, Millis, NewRun, StoreError, ThreadSize, ThreadVersion,
     text::{BranchColumns, list_to_json, name_to_text, to_json},
 };
 
@@ -48,13 +48,13 @@ pub(super) struct Columns {
     detached: bool,
     holder: Arc<str>,
     now: Millis,
-    known: Option<ThreadVersion>,
+    expected: Option<ThreadVersion>,
     branch: BranchColumns,
     state: Option<String>,
     state_number: Option<i64>,
     interrupts: Option<String>,
     answered: Option<String>,
-    max: ThreadSize,
+    max_size: ThreadSize,
 }
 
 impl Columns {
@@ -67,18 +67,18 @@ impl Columns {
             detached: run.detached,
             holder: run.holder.clone(),
             now: run.now,
-            known: run.known,
+            expected: run.expected,
             branch: BranchColumns::of(&run.branch),
             state: run.state.map(to_json),
             state_number: run.state_number,
             interrupts: list_to_json(run.interrupts),
             answered: list_to_json(&run.answered),
-            max: run.max,
+            max_size: run.max_size,
         }
     }
 }
 
-pub(super) fn begin(tx: &mut Tx<'_>, new: &Columns) -> Result<Begin, StoreError> {
+pub(super) fn begin(tx: &mut Tx<'_>, new: &Columns) -> Result<BeginOutcome, StoreError> {
     let found = tx.conn.prepare_cached(FIND)?.query_row(params![new.owner, new.id], |row| {
         let version = ThreadVersion { number: row.get(0)?, version: row.get(1)? };
         let size = ThreadSize { messages: row.get(4)?, bytes: row.get(5)? };
@@ -89,21 +89,21 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &Columns) -> Result<Begin, StoreError>
         let record =
             reader::run_by_number(tx.conn, run)?.ok_or(StoreError::Failed("a running run is missing".into()))?;
         let lost = (holder != new.holder).then_some(Lease { thread: version.number, run, holder });
-        return Ok(Begin::Busy { run: record, lost });
+        return Ok(BeginOutcome::Busy { run: record, lost });
     }
-    if found.as_ref().map(|found| found.version) != new.known {
-        return Ok(Begin::Changed);
+    if found.as_ref().map(|found| found.version) != new.expected {
+        return Ok(BeginOutcome::Changed);
     }
     let before = found.map_or(ThreadSize { messages: 0, bytes: 0 }, |found| found.size);
     let (count, bytes) =
         (new.branch.ids.len() as u64, new.branch.bytes + new.state.as_ref().map_or(0, String::len) as u64);
     let size = ThreadSize { messages: before.messages + count, bytes: before.bytes + bytes };
     let largest = ThreadSize { bytes: size.bytes + new.branch.updated_bytes, ..size };
-    if largest.exceeds(new.max) {
-        return Ok(Begin::TooLarge(largest));
+    if largest.exceeds(new.max_size) {
+        return Ok(BeginOutcome::TooLarge(largest));
     }
     let run = tx.numbers.run();
-    let (thread, is_new) = new.known.map_or_else(|| (tx.numbers.thread(), true), |known| (known.number, false));
+    let (thread, is_new) = new.expected.map_or_else(|| (tx.numbers.thread(), true), |known| (known.number, false));
     let state = if new.state.is_some() { Some(finish::state_number(run, 0)) } else { new.state_number };
     let (first, last) = (before.messages as i64 + 1, size.messages as i64);
     let head = if count == 0 { new.branch.base } else { last };
@@ -152,9 +152,9 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &Columns) -> Result<Begin, StoreError>
         new.answered,
         new.now
     ])?;
-    Ok(Begin::Begun {
+    Ok(BeginOutcome::Begun {
         lease: Lease { thread, run, holder: new.holder.clone() },
-        version: new.known.map_or(1, |known| known.version + 1),
+        version: new.expected.map_or(1, |known| known.version + 1),
         last_message: last,
         state_number: state,
         replaced: replaced.is_some(),

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::writer::Tx;
-use crate::store::{Append, EventPage, Lease, RunStatus, StoreError, rows::status, text::lines};
+use crate::store::{EventBatch, EventPage, Lease, RunStatus, StoreError, rows::status, text::lines};
 
 /// A batch that was written before, or whose events are all there, is left out.
 const INSERT: &str = "
@@ -23,7 +23,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn of(batch: &Append) -> Result<Self, StoreError> {
+    pub(super) fn of(batch: &EventBatch) -> Result<Self, StoreError> {
         let last = (batch.first + batch.events.len() as u64).saturating_sub(1);
         Ok(Self { lease: batch.lease.clone(), first: batch.first, last, body: lines(&batch.events)? })
     }

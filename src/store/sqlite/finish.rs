@@ -9,7 +9,7 @@ use super::{
     writer::Tx,
 };
 use crate::store::{
-    Finished, Lease, Millis, RunEnd, StoreError,
+    FinishedRun, Lease, Millis, RunEnd, StoreError,
     text::{BranchColumns, list_to_json, to_json},
 };
 
@@ -46,7 +46,7 @@ const TAKE_OVER: &str = "UPDATE agui_threads SET holder = ?4 WHERE number = ?1 A
 pub(super) struct Columns {
     lease: Lease,
     status: &'static str,
-    at: Millis,
+    ended_at: Millis,
     events: u64,
     usage: Option<String>,
     failure: Option<String>,
@@ -54,7 +54,7 @@ pub(super) struct Columns {
     state: Option<String>,
     interrupts: Option<String>,
     delivered: bool,
-    last: Option<Batch>,
+    last_events: Option<Batch>,
 }
 
 impl Columns {
@@ -62,7 +62,7 @@ impl Columns {
         Ok(Self {
             lease: lease.clone(),
             status: end.status.as_str(),
-            at: end.at,
+            ended_at: end.ended_at,
             events: end.events,
             usage: list_to_json(end.usage),
             failure: end.failure.map(to_json),
@@ -70,31 +70,31 @@ impl Columns {
             state: end.state.map(to_json),
             interrupts: list_to_json(end.interrupts),
             delivered: end.delivered,
-            last: end.last.map(Batch::of).transpose()?,
+            last_events: end.last_events.map(Batch::of).transpose()?,
         })
     }
 }
 
-pub(super) fn finish(tx: &mut Tx<'_>, end: &Columns) -> Result<Option<Finished>, StoreError> {
+pub(super) fn finish(tx: &mut Tx<'_>, end: &Columns) -> Result<Option<FinishedRun>, StoreError> {
     let Lease { thread, run, holder } = &end.lease;
     let leased = tx.conn.prepare_cached(LEASED)?.query_row(params![thread, run, holder], |row| {
         let [version, last_message] = [row.get(0)?, row.get(1)?];
-        Ok(Finished { version, last_message, bytes: row.get(2)?, state_number: row.get(3)? })
+        Ok(FinishedRun { version, last_message, bytes: row.get(2)?, state_number: row.get(3)? })
     });
     let Some(before) = leased.optional()? else {
-        let is_repeated = tx.conn.prepare_cached(REPEATED)?.exists(params![run, thread, end.status, end.at])?;
+        let is_repeated = tx.conn.prepare_cached(REPEATED)?.exists(params![run, thread, end.status, end.ended_at])?;
         return if is_repeated { Ok(None) } else { Err(StoreError::LeaseLost) };
     };
     let new_state = end.state.as_ref().map(|_| state_number(*run, 1));
     let count = end.branch.ids.len() as i64;
-    let done = Finished {
+    let done = FinishedRun {
         version: before.version + 1,
         last_message: before.last_message + count,
         bytes: before.bytes + end.branch.bytes + end.state.as_ref().map_or(0, String::len) as u64,
         state_number: new_state.or(before.state_number),
     };
     let head = if count == 0 { end.branch.base } else { done.last_message };
-    let Finished { version, last_message, bytes, state_number: state } = done;
+    let FinishedRun { version, last_message, bytes, state_number: state } = done;
     tx.conn.prepare_cached(RELEASE)?.execute(params![
         thread,
         head,
@@ -103,11 +103,11 @@ pub(super) fn finish(tx: &mut Tx<'_>, end: &Columns) -> Result<Option<Finished>,
         last_message,
         bytes,
         version,
-        end.at
+        end.ended_at
     ])?;
     write_branch(tx, *thread, before.last_message + 1, &end.branch)?;
     write_state(tx, *thread, new_state, end.state.as_deref())?;
-    if let Some(last) = &end.last {
+    if let Some(last) = &end.last_events {
         events::insert(tx, last)?;
     }
     tx.conn.prepare_cached(END_RUN)?.execute(params![
@@ -117,7 +117,7 @@ pub(super) fn finish(tx: &mut Tx<'_>, end: &Columns) -> Result<Option<Finished>,
         head,
         state,
         end.interrupts,
-        end.at,
+        end.ended_at,
         end.events,
         end.usage,
         end.failure

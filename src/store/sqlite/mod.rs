@@ -24,8 +24,9 @@ use async_trait::async_trait;
 
 use self::{reader::Readers, truncate::Truncation, writer::Writer};
 use super::{
-    Append, Begin, EventPage, Finished, Include, Lease, LeftBy, LeftState, LostRun, Millis, NewRun, OpenError,
-    Retention, RunEnd, RunRecord, Store, StoreError, Swept, ThreadKey, ThreadPage, ThreadSummary, ThreadView,
+    BeginOutcome, EndState, EndedRun, EventBatch, EventPage, FinishedRun, Lease, LostRun, Millis, NewRun, OpenError,
+    Retention, RunEnd, RunRecord, Store, StoreError, SweepResult, ThreadKey, ThreadPage, ThreadParts, ThreadSummary,
+    ThreadView,
 };
 use crate::protocol::RunId;
 
@@ -63,17 +64,17 @@ impl SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn begin(&self, run: &NewRun<'_>) -> Result<Begin, StoreError> {
+    async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
         let run = begin::Columns::of(run);
         self.writer.write(move |tx| begin::begin(tx, &run)).await
     }
 
-    async fn append(&self, batches: &[Append]) -> Result<Vec<bool>, StoreError> {
+    async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
         let batches = batches.iter().map(events::Batch::of).collect::<Result<Vec<_>, _>>()?;
         self.writer.write(move |tx| events::append(tx, &batches)).await
     }
 
-    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<Finished>, StoreError> {
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
         let end = finish::Columns::of(lease, end)?;
         self.writer.write(move |tx| finish::finish(tx, &end)).await
     }
@@ -82,7 +83,7 @@ impl Store for SqliteStore {
         self.writer.write(move |tx| finish::set_delivered(tx, thread, run, delivered)).await
     }
 
-    async fn thread(&self, key: &ThreadKey, include: Include) -> Result<Option<ThreadView>, StoreError> {
+    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {
         let key = key.clone();
         self.readers.read(move |conn| reader::thread(conn, &key, include)).await
     }
@@ -97,12 +98,12 @@ impl Store for SqliteStore {
         self.readers.read(move |conn| reader::run(conn, thread, &id)).await
     }
 
-    async fn left(&self, thread: i64, by: LeftBy<'_>) -> Result<Option<LeftState>, StoreError> {
+    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
         let (id, head) = match by {
-            LeftBy::Run(id) => (Some(id.clone()), None),
-            LeftBy::Head(head) => (None, Some(head)),
+            EndedRun::Id(id) => (Some(id.clone()), None),
+            EndedRun::Head(head) => (None, Some(head)),
         };
-        self.readers.read(move |conn| reader::left(conn, thread, id.as_ref(), head)).await
+        self.readers.read(move |conn| reader::end_state(conn, thread, id.as_ref(), head)).await
     }
 
     async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
@@ -113,13 +114,13 @@ impl Store for SqliteStore {
         self.delete_thread(thread).await
     }
 
-    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<Swept, StoreError> {
+    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
         self.remove_surplus(retention, now).await
     }
 
-    async fn lost(&self, holder: &str, _now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+    async fn lost_runs(&self, holder: &str, _now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
         let holder = holder.to_owned();
-        self.readers.read(move |conn| reader::lost(conn, &holder, limit)).await
+        self.readers.read(move |conn| reader::lost_runs(conn, &holder, limit)).await
     }
 
     async fn take_over(

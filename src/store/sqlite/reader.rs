@@ -12,7 +12,7 @@ use super::connection::connect;
 use crate::{
     protocol::{InterruptId, RunId},
     store::{
-        Include, LeftState, LostRun, RunRecord, StoreError, ThreadKey, ThreadPage, ThreadSummary, ThreadView,
+        EndState, LostRun, RunRecord, StoreError, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadView,
         rows::{self, Columns},
         text::{from_json, name_to_text, unanswered},
     },
@@ -145,7 +145,11 @@ fn all<T>(
     Ok(all)
 }
 
-pub(super) fn thread(conn: &Connection, key: &ThreadKey, include: Include) -> Result<Option<ThreadView>, StoreError> {
+pub(super) fn thread(
+    conn: &Connection,
+    key: &ThreadKey,
+    include: ThreadParts,
+) -> Result<Option<ThreadView>, StoreError> {
     // One transaction, and so one moment.
     let tx = conn.unchecked_transaction()?;
     let id = name_to_text(&key.id);
@@ -173,24 +177,24 @@ pub(super) fn run_by_number(conn: &Connection, run: i64) -> Result<Option<RunRec
     one(conn, RUN_BY_NUMBER, [run], |row| rows::run(row))
 }
 
-pub(super) fn left(
+pub(super) fn end_state(
     conn: &Connection,
     thread: i64,
     id: Option<&RunId>,
     head: Option<i64>,
-) -> Result<Option<LeftState>, StoreError> {
+) -> Result<Option<EndState>, StoreError> {
     let tx = conn.unchecked_transaction()?;
     let params = params![thread, id.map(|id| name_to_text(id)), head];
-    let Some(left) = one(&tx, LEFT, params, |row| rows::left(row))? else { return Ok(None) };
+    let Some(left) = one(&tx, LEFT, params, |row| rows::end_state(row))? else { return Ok(None) };
     if left.interrupts.is_empty() {
         return Ok(Some(left));
     }
     let answered: Vec<Vec<InterruptId>> = all(&tx, ANSWERED, [thread], |row| from_json(&row.get::<_, String>(0)?))?;
-    Ok(Some(LeftState { interrupts: unanswered(left.interrupts, answered.iter().flatten()), ..left }))
+    Ok(Some(EndState { interrupts: unanswered(left.interrupts, answered.iter().flatten()), ..left }))
 }
 
-pub(super) fn lost(conn: &Connection, holder: &str, limit: usize) -> Result<Vec<LostRun>, StoreError> {
-    all(conn, LOST, params![holder, limit as i64], |row| rows::lost(row))
+pub(super) fn lost_runs(conn: &Connection, holder: &str, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+    all(conn, LOST, params![holder, limit as i64], |row| rows::lost_run(row))
 }
 
 pub(super) fn check(conn: &Connection) -> Result<(), StoreError> {

@@ -15,7 +15,7 @@ use std::{
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{SqliteStore, writer::Tx};
-use crate::store::{Millis, Retention, StoreError, Swept, retention::surplus};
+use crate::store::{Millis, Retention, StoreError, SweepResult, retention::surplus};
 
 /// For how long one step of a purge keeps the writer.
 const STEP: Duration = Duration::from_millis(4);
@@ -66,8 +66,8 @@ impl SqliteStore {
         Ok(buried)
     }
 
-    pub(super) async fn remove_surplus(&self, retention: &Retention, now: Millis) -> Result<Swept, StoreError> {
-        let mut swept = Swept::default();
+    pub(super) async fn remove_surplus(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
+        let mut swept = SweepResult::default();
         if let Some(oldest) = retention.thread_age.and_then(|age| now.checked_sub_unsigned(age)) {
             swept.threads += self.bury(BURY_OLD, oldest, u64::MAX).await?;
         }
@@ -81,7 +81,7 @@ impl SqliteStore {
             self.writer.write(move |tx| some.iter().try_for_each(|run| delete_log(tx, *run))).await?;
         }
         self.purge().await?;
-        if swept != Swept::default() && self.truncation.is_due() {
+        if swept != SweepResult::default() && self.truncation.is_due() {
             self.truncation.run().await?;
         }
         Ok(swept)

@@ -4,7 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use agui_server::{
     protocol::Message,
-    store::{Begin, RunStatus, ThreadKey, ThreadPage, ThreadSize, ThreadVersion},
+    store::{BeginOutcome, RunStatus, ThreadKey, ThreadPage, ThreadSize, ThreadVersion},
 };
 use serde_json::json;
 
@@ -15,7 +15,9 @@ use crate::backends::{
 
 pub(crate) async fn the_first_run_makes_the_thread(store: Shared) {
     let first = run("t", "r").begin(&store).await;
-    let Begin::Begun { lease, version, last_message, state_number, replaced } = first else { panic!("{first:?}") };
+    let BeginOutcome::Begun { lease, version, last_message, state_number, replaced } = first else {
+        panic!("{first:?}")
+    };
     assert_eq!((version, last_message, state_number, replaced), (1, 0, None, false));
     assert_eq!(&*lease.holder, "here");
     let made = thread(&store, "t").await;
@@ -31,7 +33,7 @@ pub(crate) async fn the_first_run_makes_the_thread(store: Shared) {
     end_at(NOW + 1).with([assistant("a")]).finish(&store, &lease, 0).await.unwrap();
     let next = TestRun { agent: "other".to_owned(), detached: false, ..run("t", "s").at(NOW + 2) };
     let next = next.begin(&store).await;
-    assert!(matches!(next, Begin::Begun { version: 3, last_message: 1, .. }), "{next:?}");
+    assert!(matches!(next, BeginOutcome::Begun { version: 3, last_message: 1, .. }), "{next:?}");
     let view = thread(&store, "t").await;
     assert_eq!((&*view.thread.agent, &*branch(&view), view.thread.version), ("other", "a", 3));
     assert_eq!((view.thread.created_at, view.thread.updated_at), (NOW, NOW + 2));
@@ -41,14 +43,14 @@ pub(crate) async fn the_first_run_makes_the_thread(store: Shared) {
 pub(crate) async fn a_thread_has_one_running_run(store: Shared) {
     let first = lease(&store, "t", "r").await;
     for id in ["r", "s"] {
-        let Begin::Busy { run, lost } = run("t", id).begin(&store).await else { panic!() };
+        let BeginOutcome::Busy { run, lost } = run("t", id).begin(&store).await else { panic!() };
         assert_eq!((&*run.id, run.status, run.number), ("r", RunStatus::Running, first.run));
         assert_eq!(lost, None);
     }
     assert_eq!(thread(&store, "t").await.runs.len(), 1, "what did not begin is not recorded");
     // Another process, while the lease lasts, and after.
     for now in [NOW, UNTIL + 1] {
-        let Begin::Busy { lost, .. } = run("t", "s").at(now).by("there").begin(&store).await else { panic!() };
+        let BeginOutcome::Busy { lost, .. } = run("t", "s").at(now).by("there").begin(&store).await else { panic!() };
         let is_lost = store.shared().is_none() || now > UNTIL;
         assert_eq!(lost, is_lost.then(|| first.clone()));
     }
@@ -57,7 +59,7 @@ pub(crate) async fn a_thread_has_one_running_run(store: Shared) {
 }
 
 pub(crate) async fn the_same_id_of_two_owners_is_two_threads(store: Shared) {
-    let owners = [ThreadKey::NOBODY, "key:ann", "key:bob", "jwt:https%3A//i:ann", "jwt:i:"];
+    let owners = [ThreadKey::ANONYMOUS, "key:ann", "key:bob", "jwt:https%3A//i:ann", "jwt:i:"];
     for (place, owner) in owners.iter().enumerate() {
         let lease = run("t", "r").of(owner).with([user(owner)]).begun(&store).await;
         // Whether a run is running there or not.
@@ -89,8 +91,8 @@ pub(crate) async fn of_many_that_begin_at_once_one_begins(store: Shared) {
         let (mut leases, mut running) = (Vec::new(), HashSet::new());
         for task in tasks {
             match task.await.unwrap() {
-                Begin::Begun { lease, .. } => leases.push(lease),
-                Begin::Busy { run, lost } => {
+                BeginOutcome::Begun { lease, .. } => leases.push(lease),
+                BeginOutcome::Busy { run, lost } => {
                     assert_eq!(lost, None);
                     running.insert(run.number);
                 }
@@ -118,11 +120,11 @@ pub(crate) async fn a_begin_on_an_outdated_thread_writes_nothing(store: Shared) 
     ];
     for known in outdated {
         let begin = next.try_begin(&store, known, 1, None).await.unwrap();
-        assert!(matches!(begin, Begin::Changed), "{known:?}: {begin:?}");
+        assert!(matches!(begin, BeginOutcome::Changed), "{known:?}: {begin:?}");
     }
     assert_eq!(thread(&store, "t").await, before);
     delete(&store, "t").await;
-    assert!(matches!(next.try_begin(&store, Some(now), 1, None).await.unwrap(), Begin::Changed));
+    assert!(matches!(next.try_begin(&store, Some(now), 1, None).await.unwrap(), BeginOutcome::Changed));
     assert!(!exists(&store, "t").await);
 }
 
@@ -140,7 +142,7 @@ pub(crate) async fn an_ended_run_of_the_same_id_is_replaced_with_its_log(store: 
     let first = lease(&store, "t", "r").await;
     assert_eq!(store.append(&[batch(&first, 1, 3)]).await.unwrap(), [true]);
     end_at(NOW).with([assistant("a")]).finish(&store, &first, 0).await.unwrap();
-    let Begin::Begun { lease: second, replaced: true, .. } = run("t", "r").begin(&store).await else { panic!() };
+    let BeginOutcome::Begun { lease: second, replaced: true, .. } = run("t", "r").begin(&store).await else { panic!() };
     assert_eq!(log(&store, second.run).await.len(), 0);
     assert_eq!(store.events(first.run, 0, 99).await.unwrap(), None);
     let begun = record(&store, "t", "r").await;
@@ -163,11 +165,11 @@ pub(crate) async fn any_text_is_an_identifier(store: Shared) {
         assert_eq!(view.nodes.iter().map(|node| node.message.id().as_str()).collect::<Vec<_>>(), [text, text]);
         assert_eq!((&*view.runs[0].id, &*view.runs[0].agent), (text, text));
         assert_eq!(&*record(&store, text, text).await.id, text);
-        let listed = store.threads(ThreadKey::NOBODY, &ThreadPage { after: None, limit: 1 }).await.unwrap();
+        let listed = store.threads(ThreadKey::ANONYMOUS, &ThreadPage { after: None, limit: 1 }).await.unwrap();
         assert_eq!(&*listed[0].id, text);
         // The next one is lost.
         let next = run(text, text).by("dead").begun(&store).await;
-        let lost = store.lost("here", UNTIL + 1, 99).await.unwrap();
+        let lost = store.lost_runs("here", UNTIL + 1, 99).await.unwrap();
         assert_eq!((&lost[0].key, &*lost[0].run_id, &lost[0].lease), (&key(text), text, &next));
         assert!(delete(&store, text).await);
     }
@@ -188,7 +190,7 @@ pub(crate) async fn a_begin_whose_caller_leaves_happens_whole_or_not_at_all(stor
 
 pub(crate) async fn what_the_client_brings_is_stored_when_the_run_begins(store: Shared) {
     let first = TestRun { state: Some(json!({ "a": 1 })), ..run("t", "r").with([user("u1"), user("u2")]) };
-    let Begin::Begun { lease, last_message: 2, state_number: Some(_), .. } = first.begin(&store).await else {
+    let BeginOutcome::Begun { lease, last_message: 2, state_number: Some(_), .. } = first.begin(&store).await else {
         panic!()
     };
     let view = thread(&store, "t").await;
@@ -199,7 +201,7 @@ pub(crate) async fn what_the_client_brings_is_stored_when_the_run_begins(store: 
     // The state stays unless the next run brings another.
     for state in [None, Some(json!([]))] {
         let next = TestRun { state: state.clone(), ..run("t", "s").with([user("u")]) };
-        let Begin::Begun { lease, state_number, .. } = next.begin(&store).await else { panic!() };
+        let BeginOutcome::Begun { lease, state_number, .. } = next.begin(&store).await else { panic!() };
         let now = thread(&store, "t").await.thread.state.unwrap();
         assert_eq!(now, (state_number.unwrap(), state.unwrap_or(json!({ "a": 1 }))));
         finish(&store, &lease, NOW).await;
@@ -211,7 +213,7 @@ pub(crate) async fn a_run_that_would_make_the_thread_too_large_writes_nothing(st
     let large = TestRun { state: Some(json!("x".repeat(1000))), ..run("t", "r") };
     for too_large in [run("t", "r").with([user("1"), user("2"), user("3"), user("4")]), large.clone()] {
         let begin = TestRun { max, ..too_large }.begin(&store).await;
-        assert!(matches!(begin, Begin::TooLarge(_)), "{begin:?}");
+        assert!(matches!(begin, BeginOutcome::TooLarge(_)), "{begin:?}");
         assert!(!exists(&store, "t").await);
     }
     let first = TestRun { max, ..run("t", "r").with([user("1"), user("2")]) }.begun(&store).await;
@@ -220,7 +222,7 @@ pub(crate) async fn a_run_that_would_make_the_thread_too_large_writes_nothing(st
     let before = thread(&store, "t").await;
     let five = ThreadSize { messages: 5, bytes: before.thread.bytes + 1002 };
     for too_large in [run("t", "s").with([user("5"), user("6")]), large.clone().with([user("5")])] {
-        let Begin::TooLarge(size) = (TestRun { max: five, ..too_large }).begin(&store).await else { panic!() };
+        let BeginOutcome::TooLarge(size) = (TestRun { max: five, ..too_large }).begin(&store).await else { panic!() };
         assert!(size.messages > 5 || size.bytes > five.bytes, "{size:?}");
     }
     // So does a new text of a known message.
@@ -229,7 +231,7 @@ pub(crate) async fn a_run_that_would_make_the_thread_too_large_writes_nothing(st
         updated: vec![(1, Message::user("1", "x".repeat(length)))],
         ..run("t", "u")
     };
-    let Begin::TooLarge(size) = longer(1002).begin(&store).await else { panic!() };
+    let BeginOutcome::TooLarge(size) = longer(1002).begin(&store).await else { panic!() };
     assert!(size.bytes > five.bytes, "{size:?}");
     assert_eq!(thread(&store, "t").await, before);
     ended_run(&store, TestRun { max: five, ..large }).await;

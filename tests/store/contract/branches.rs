@@ -2,7 +2,7 @@
 
 use agui_server::{
     protocol::{Interrupt, Message},
-    store::{LeftBy, Origin},
+    store::{EndedRun, MessageOrigin},
 };
 use serde_json::{Value, json};
 
@@ -104,7 +104,7 @@ pub(crate) async fn a_message_knows_its_run_and_whether_it_was_delivered(store: 
         TestEnd { end: agui_server::store::RunEnd { delivered: false, ..undelivered.end }, ..undelivered };
     undelivered.finish(&store, &first, 1).await.unwrap();
     let before = thread(&store, "t").await;
-    let origins = |delivered| [Origin::Client, Origin::Run { run: first.run, delivered }];
+    let origins = |delivered| [MessageOrigin::Client, MessageOrigin::Run { run: first.run, delivered }];
     assert_eq!(before.nodes.iter().map(|node| node.origin).collect::<Vec<_>>(), origins(false));
     assert!(!before.runs[0].delivered);
     store.set_delivered(first.thread, first.run, true).await.unwrap();
@@ -116,7 +116,7 @@ pub(crate) async fn a_message_knows_its_run_and_whether_it_was_delivered(store: 
 pub(crate) async fn an_ended_run_leaves_its_branch_its_state_and_its_interrupts(store: Shared) {
     let first = TestRun { state: Some(json!(1)), ..run("t", "1").with([user("u1")]) }.begun(&store).await;
     let number = first.thread;
-    assert_eq!(store.left(number, LeftBy::Run(&"1".into())).await.unwrap(), None, "it is running");
+    assert_eq!(store.end_state(number, EndedRun::Id(&"1".into())).await.unwrap(), None, "it is running");
     let open = vec![Interrupt::new("a"), Interrupt::new("b")];
     let end = TestEnd { interrupts: open.clone(), ..end_at(NOW).with([assistant("a1")]) };
     end.finish(&store, &first, 1).await.unwrap();
@@ -124,20 +124,20 @@ pub(crate) async fn an_ended_run_leaves_its_branch_its_state_and_its_interrupts(
     let end = TestEnd { state: Some(json!(2)), ..end_at(NOW).with([assistant("a2")]) };
     end.finish(&store, &second, 3).await.unwrap();
     for (by_run, by_head, state, interrupts) in [("1", 2, json!(1), open), ("2", 4, json!(2), vec![])] {
-        let left = store.left(number, LeftBy::Run(&by_run.into())).await.unwrap().unwrap();
+        let left = store.end_state(number, EndedRun::Id(&by_run.into())).await.unwrap().unwrap();
         assert_eq!((left.head, &left.interrupts), (by_head, &interrupts));
         assert_eq!(left.state.as_ref().unwrap().1, state);
-        assert_eq!(store.left(number, LeftBy::Head(by_head)).await.unwrap(), Some(left));
+        assert_eq!(store.end_state(number, EndedRun::Head(by_head)).await.unwrap(), Some(left));
     }
     // Of several whose branch ends there, the newest.
     let third = run("t", "3").begun(&store).await;
     let end = TestEnd { state: Some(json!(3)), ..end_at(NOW) };
     end.finish(&store, &third, 4).await.unwrap();
-    assert_eq!(store.left(number, LeftBy::Head(4)).await.unwrap().unwrap().state.unwrap().1, json!(3));
-    for unknown in [LeftBy::Run(&"4".into()), LeftBy::Head(1), LeftBy::Head(9)] {
-        assert_eq!(store.left(number, unknown).await.unwrap(), None);
+    assert_eq!(store.end_state(number, EndedRun::Head(4)).await.unwrap().unwrap().state.unwrap().1, json!(3));
+    for unknown in [EndedRun::Id(&"4".into()), EndedRun::Head(1), EndedRun::Head(9)] {
+        assert_eq!(store.end_state(number, unknown).await.unwrap(), None);
     }
-    assert_eq!(store.left(number + 1000, LeftBy::Run(&"1".into())).await.unwrap(), None);
+    assert_eq!(store.end_state(number + 1000, EndedRun::Id(&"1".into())).await.unwrap(), None);
 }
 
 pub(crate) async fn an_answered_interrupt_is_not_left_open(store: Shared) {
@@ -149,7 +149,7 @@ pub(crate) async fn an_answered_interrupt_is_not_left_open(store: Shared) {
     let answering = TestRun { answered: vec![open[0].id.clone()], ..run("t", "2").with([user("u")]) };
     let second = answering.begun(&store).await;
     finish(&store, &second, NOW).await;
-    let left = store.left(first.thread, LeftBy::Run(&"1".into())).await.unwrap().unwrap();
+    let left = store.end_state(first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
     assert_eq!((left.head, &left.interrupts[..]), (1, &open[1..]));
     assert_eq!(ids(thread(&store, "t").await.nodes.iter().map(|node| &node.message)), "a1 u");
 }

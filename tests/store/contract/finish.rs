@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use agui_server::{
     protocol::{Interrupt, TokenUsage},
-    store::{Begin, RunEnd, RunFailure, RunStatus},
+    store::{BeginOutcome, RunEnd, RunFailure, RunStatus},
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -32,7 +32,7 @@ pub(crate) async fn an_end_is_stored_whole(store: Shared) {
     assert_eq!((page.events, page.status, page.count), (events(1, 5), RunStatus::Finished, 5));
     let run = record(&store, "t", "r").await;
     assert_eq!((run.status, run.ended_at, run.events), (RunStatus::Finished, Some(NOW + 7), 5));
-    assert!(store.lost("there", UNTIL + 1, 9).await.unwrap().is_empty());
+    assert!(store.lost_runs("there", UNTIL + 1, 9).await.unwrap().is_empty());
 }
 
 pub(crate) async fn without_the_lease_nothing_is_written(store: Shared) {
@@ -79,10 +79,10 @@ pub(crate) async fn every_status_is_kept(store: Shared) {
             let lease = lease(&store, "t", "r").await;
             let (usage, failure) = (vec![usage.clone(); status as usize], failure(code));
             let failure = (status == RunStatus::Failed).then_some(&failure);
-            let end = RunEnd { events: 12, usage: &usage, failure, ..RunEnd::of(status, 0) };
+            let end = RunEnd { events: 12, usage: &usage, failure, ..RunEnd::new(status, 0) };
             store.finish(&lease, &end).await.unwrap();
             let run = record(&store, "t", "r").await;
-            assert_eq!((run.status, run.ended_at, run.events), (status, Some(end.at), 12));
+            assert_eq!((run.status, run.ended_at, run.events), (status, Some(end.ended_at), 12));
             assert_eq!((&run.usage, run.failure.as_ref()), (&usage, failure));
         }
     }
@@ -116,7 +116,7 @@ pub(crate) async fn operations_of_many_threads_at_once_are_done_each(store: Shar
                 0 | 1 => assert!(end(lease).finish(&store, lease, 1).await.unwrap()),
                 2 => assert!(is_lost(end(&wrong).finish(&store, &wrong, 1).await)),
                 3 => assert_eq!(store.append(&[batch(lease, 1, 2)]).await.unwrap(), [true]),
-                _ => assert!(matches!(run(&name("t", task), "s").begin(&store).await, Begin::Busy { .. })),
+                _ => assert!(matches!(run(&name("t", task), "s").begin(&store).await, BeginOutcome::Busy { .. })),
             }
         }
     });
@@ -137,7 +137,7 @@ pub(crate) async fn operations_of_many_threads_at_once_are_done_each(store: Shar
             }
             let id = if task % 2 == 0 { "r" } else { "s" };
             let begin = run(&name("t", task), id).begin(&store).await;
-            let Begin::Begun { lease: next, replaced, .. } = begin else { panic!("{begin:?}") };
+            let BeginOutcome::Begun { lease: next, replaced, .. } = begin else { panic!("{begin:?}") };
             assert!(replaced == (id == "r") && next.run > lease.run);
         }
     });

@@ -13,9 +13,9 @@ async fn dead(store: &Shared, thread: &str) -> Lease {
 pub(crate) async fn a_lost_run_is_taken_over_once(store: Shared) {
     let old = dead(&store, "t").await;
     let lost = |thread: &str, lease: &Lease| LostRun { key: key(thread), run_id: "r".into(), lease: lease.clone() };
-    assert_eq!(store.lost("here", NOW + 1, 9).await.unwrap(), [lost("t", &old)]);
+    assert_eq!(store.lost_runs("here", NOW + 1, 9).await.unwrap(), [lost("t", &old)]);
     let other = dead(&store, "u").await;
-    assert_eq!(store.lost("here", NOW + 1, 1).await.unwrap().len(), 1);
+    assert_eq!(store.lost_runs("here", NOW + 1, 1).await.unwrap().len(), 1);
     let take = |holder: String| {
         let (store, old) = (store.clone(), old.clone());
         tokio::spawn(async move { store.take_over(&old, &holder, NOW + 1, UNTIL).await.unwrap() })
@@ -29,7 +29,10 @@ pub(crate) async fn a_lost_run_is_taken_over_once(store: Shared) {
     assert_eq!(Lease { holder: old.holder.clone(), ..new.clone() }, old, "it is the same run");
     assert_eq!(store.take_over(&old, "here", UNTIL + 1, UNTIL + 2).await.unwrap(), None);
     assert_eq!(store.take_over(new, &new.holder, NOW + 1, UNTIL).await.unwrap(), None, "its own is not lost");
-    assert!(store.lost(&new.holder, NOW + 1, 9).await.unwrap().contains(&lost("u", &other)), "that one stays lost");
+    assert!(
+        store.lost_runs(&new.holder, NOW + 1, 9).await.unwrap().contains(&lost("u", &other)),
+        "that one stays lost"
+    );
     // The run can be closed, and the next one comes after.
     finish(&store, new, NOW).await;
     assert_eq!(store.take_over(new, "here", UNTIL + 1, UNTIL + 2).await.unwrap(), None);

@@ -1,6 +1,6 @@
 //! The logs of runs.
 
-use agui_server::store::{Append, RunStatus};
+use agui_server::store::{EventBatch, RunStatus};
 
 use crate::backends::{NOW, Shared, batch, delete, end_at, event, events, finish, lease, log, record, wrong_leases};
 
@@ -113,7 +113,8 @@ pub(crate) async fn reading_takes_what_fits(store: Shared) {
         batches.push(self::batch(&lease, next, count));
         next += count;
     }
-    let large = Append { lease: lease.clone(), first: next, events: vec!["x".repeat(3_000_000), "\"y\"".to_owned()] };
+    let large =
+        EventBatch { lease: lease.clone(), first: next, events: vec!["x".repeat(3_000_000), "\"y\"".to_owned()] };
     batches.push(large.clone());
     assert!(store.append(&batches).await.unwrap().into_iter().all(|there| there));
     let mut whole = events(1, next - 1);

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::HashSet};
 
 use agui_server::{
     protocol::Interrupt,
-    store::{Include, LeftBy, ThreadPage, ThreadSummary},
+    store::{EndedRun, ThreadPage, ThreadParts, ThreadSummary},
 };
 
 use crate::backends::{
@@ -65,7 +65,7 @@ pub(crate) async fn runs_are_read_newest_first(store: Shared) {
     }
     lease(&store, "u", "other").await;
     for (limit, expected) in [(9, "acb"), (2, "ac"), (0, "")] {
-        let view = store.thread(&key("t"), Include { messages: false, runs: limit }).await.unwrap().unwrap();
+        let view = store.thread(&key("t"), ThreadParts { messages: false, runs: limit }).await.unwrap().unwrap();
         assert_eq!(view.runs.iter().map(|run| run.id.to_string()).collect::<String>(), expected);
         assert!(view.nodes.is_empty());
     }
@@ -78,7 +78,7 @@ pub(crate) async fn what_does_not_exist_is_none(store: Shared) {
     let number = thread(&store, "t").await.thread.number;
     for (thread, id) in [(number, "s"), (number + 1000, "r")] {
         assert!(store.run(thread, &id.into()).await.unwrap().is_none());
-        assert!(store.left(thread, LeftBy::Run(&id.into())).await.unwrap().is_none());
+        assert!(store.end_state(thread, EndedRun::Id(&id.into())).await.unwrap().is_none());
     }
     assert!(store.events(lease.run + 1000, 0, 99).await.unwrap().is_none());
     let page = store.events(lease.run, 0, 99).await.unwrap().unwrap();

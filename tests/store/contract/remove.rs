@@ -1,6 +1,6 @@
 //! What is deleted, and what retention removes.
 
-use agui_server::store::{Begin, Retention, Swept, ThreadKey};
+use agui_server::store::{BeginOutcome, Retention, SweepResult, ThreadKey};
 
 use crate::backends::{
     NOW, Shared, assistant, batch, branch, delete, end_at, ended_run, events, exists, finish, is_lost, key, lease, log,
@@ -10,7 +10,7 @@ use crate::backends::{
 const KEEP: Retention = Retention { thread_age: None, owner_threads: None, threads: None, log_age: None, logs: None };
 
 async fn sweep(store: &Shared, retention: Retention) -> (u64, u64) {
-    let Swept { threads, logs } = store.sweep(&retention, NOW).await.unwrap();
+    let SweepResult { threads, logs } = store.sweep(&retention, NOW).await.unwrap();
     (threads, logs)
 }
 
@@ -25,7 +25,7 @@ pub(crate) async fn a_deleted_thread_is_gone(store: Shared) {
     assert_eq!(store.append(&[batch(&lease, 1, 1)]).await.unwrap(), [false]);
     assert!(is_lost(end_at(NOW).finish(&store, &lease, 0).await));
     assert_eq!(store.take_over(&lease, "there", i64::MAX, i64::MAX).await.unwrap(), None);
-    assert!(store.lost("there", i64::MAX, 9).await.unwrap().is_empty());
+    assert!(store.lost_runs("there", i64::MAX, 9).await.unwrap().is_empty());
     assert_eq!(log(&store, other.run).await, events(1, 1));
 }
 
@@ -33,7 +33,7 @@ pub(crate) async fn a_thread_made_again_knows_no_old_lease(store: Shared) {
     let old = run("t", "r").with([user("old")]).begun(&store).await;
     store.append(&[batch(&old, 1, 3)]).await.unwrap();
     store.delete(old.thread).await.unwrap();
-    let Begin::Begun { lease: new, version: 1, replaced: false, .. } = run("t", "r").begin(&store).await else {
+    let BeginOutcome::Begun { lease: new, version: 1, replaced: false, .. } = run("t", "r").begin(&store).await else {
         panic!()
     };
     assert!(new.thread != old.thread && new.run != old.run);
@@ -156,7 +156,7 @@ pub(crate) async fn what_is_running_stays(store: Shared) {
     assert_eq!(sweep(&store, nothing).await, (0, 1));
     assert!(exists(&store, "t").await);
     assert_eq!(log(&store, lease.run).await, events(1, 2));
-    assert!(matches!(run("t", "u").at(30).begin(&store).await, Begin::Busy { .. }));
+    assert!(matches!(run("t", "u").at(30).begin(&store).await, BeginOutcome::Busy { .. }));
     finish(&store, &lease, 30).await;
     assert_eq!(sweep(&store, nothing).await.0, 1);
     assert!(!delete(&store, "t").await);
