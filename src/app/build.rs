@@ -6,7 +6,7 @@ use super::{jwt::build_jwt, remote::pass_headers};
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
     config::{self, AuthMode, Config, ConfigError, Origin, StoreUrl},
-    http::{Connections, CopilotKit, Cors, GuideAgents, HttpOptions},
+    http::{Connections, Cors, HttpOptions},
     run::{ConcurrentRuns, OnDisconnect, PrincipalLimits, RunLimits, ThreadOptions},
     store::{self, MemoryStore, PostgresStore, Retention, SqliteStore, Store},
 };
@@ -94,19 +94,6 @@ fn on_disconnect(setting: config::OnDisconnect) -> OnDisconnect {
     }
 }
 
-/// How pages with CopilotKit are served, if they are.
-pub(super) fn build_copilotkit(
-    copilotkit: &config::CopilotKit,
-    origin: &Origin,
-) -> Result<Option<CopilotKit>, ConfigError> {
-    if !copilotkit.enabled {
-        return Ok(None);
-    }
-    let at = CopilotKit::at(&copilotkit.prefix);
-    let built = at.map_err(|problem| origin.error(&["copilotkit", "prefix"], problem))?;
-    Ok(Some(built.on_disconnect(on_disconnect(copilotkit.on_disconnect))))
-}
-
 /// A number of seconds of which 0 means no limit.
 fn seconds(seconds: u64) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds))
@@ -145,11 +132,6 @@ pub(super) fn http_options(config: &Config) -> HttpOptions {
         cors: Cors { allow_localhost: config.cors.allow_localhost, allow_origins: config.cors.allow_origins.clone() },
         loopback_hosts_only: !authenticates(config) && !config.auth.allow_unauthenticated,
         pass_headers: pass_headers(config),
-        guide: config
-            .guide
-            .enabled
-            .then(|| GuideAgents { chat: config.guide.chat.clone(), agent: config.guide.agent.clone() }),
-        ..HttpOptions::default()
     }
 }
 

@@ -14,16 +14,16 @@ use tokio::net::TcpListener;
 pub use self::build::OpenError;
 use self::{
     agents::build_agents,
-    build::{
-        build_auth, build_copilotkit, connections, http_options, limits, open_store, principal_limits, thread_options,
-    },
+    build::{build_auth, connections, http_options, limits, open_store, principal_limits, thread_options},
     tools::build_tools,
 };
 use crate::{
     agent::Agent,
     auth::{ApiKey, ApiKeys, Authenticator, Jwt},
     config::{Config, ConfigError, Loaded},
-    http::{self, AgentPath, Connections, GuideAgents, HttpOptions},
+    copilotkit::{self, CopilotKitOptions},
+    http::{self, AgentPath, App, Connections, HttpOptions},
+    named_events::{self, NamedEventOptions},
     run::{PrincipalLimits, RunLimits, Runs, RunsBuilder, ThreadOptions},
     store::{MemoryStore, Store},
     tools::ToolRegistry,
@@ -46,6 +46,8 @@ pub struct Server {
     store: Option<Arc<dyn Store>>,
     auth: Authenticator,
     http: HttpOptions,
+    copilotkit: CopilotKitOptions,
+    named_events: NamedEventOptions,
     connections: Connections,
     drain: Duration,
     tools: ToolRegistry,
@@ -70,6 +72,8 @@ impl Server {
             store: Some(Arc::new(MemoryStore::new())),
             auth: Authenticator::Open,
             http: http_options(&config),
+            copilotkit: config.copilotkit.clone(),
+            named_events: config.named_events.clone(),
             connections: connections(&config.server),
             drain: Duration::from_secs(config.server.drain_secs),
             tools: ToolRegistry::new(),
@@ -107,7 +111,9 @@ impl Server {
             threads: thread_options(config),
             store: Some(Arc::new(MemoryStore::new())),
             auth: build_auth(&config.auth, origin)?,
-            http: HttpOptions { copilotkit: build_copilotkit(&config.copilotkit, origin)?, ..http_options(config) },
+            http: http_options(config),
+            copilotkit: config.copilotkit.clone(),
+            named_events: config.named_events.clone(),
             connections: connections(&config.server),
             drain: Duration::from_secs(config.server.drain_secs),
             tools,
@@ -196,10 +202,24 @@ impl Server {
         self
     }
 
-    /// Names the agents behind the guide's routes, `/agent/chat/stream` and `/agent/agent/stream`, which are both the
-    /// default agent until then.
-    pub fn guide_agents(mut self, chat: impl Into<String>, agent: impl Into<String>) -> Self {
-        self.http.guide = Some(GuideAgents { chat: Some(chat.into()), agent: Some(agent.into()) });
+    /// Sets the options of the routes for [pages with CopilotKit](crate::copilotkit).
+    ///
+    /// A server with an invalid prefix panics when it is made into a router or served.
+    pub fn copilotkit(mut self, options: CopilotKitOptions) -> Self {
+        self.copilotkit = options;
+        self
+    }
+
+    /// Sets the options of the [named-event endpoints](crate::named_events).
+    pub fn named_events(mut self, options: NamedEventOptions) -> Self {
+        self.named_events = options;
+        self
+    }
+
+    /// Names the agents of the [named-event endpoints](crate::named_events), `/agent/chat/stream` and
+    /// `/agent/agent/stream`. Without this, both have the default agent.
+    pub fn named_event_agents(mut self, chat: impl Into<String>, agent: impl Into<String>) -> Self {
+        (self.named_events.chat, self.named_events.agent) = (Some(chat.into()), Some(agent.into()));
         self
     }
 
@@ -218,7 +238,9 @@ impl Server {
     /// The server as an axum router, to be mounted in an application of your own. Limits on slow clients
     /// are then the application's business, as is shutting down.
     pub fn into_router(self) -> Router {
-        http::router(build_runs(self.runs, self.store, self.threads), self.auth, self.http, self.paths)
+        let runs = build_runs(self.runs, self.store, self.threads);
+        let further = |app: &App| further_routes(&self.copilotkit, &self.named_events, app);
+        http::router(runs, self.auth, self.http, self.paths, further)
     }
 
     /// Listens on an address and serves until the process is told to stop (SIGTERM or Ctrl-C), then lets
@@ -239,7 +261,8 @@ impl Server {
             threads.keep_running();
         }
         self.tools.start();
-        let router = http::router(runs.clone(), self.auth, self.http, self.paths);
+        let further = |app: &App| further_routes(&self.copilotkit, &self.named_events, app);
+        let router = http::router(runs.clone(), self.auth, self.http, self.paths, further);
         if let Ok(address) = listener.local_addr() {
             tracing::info!(%address, "listening on http://{address}");
         }
@@ -278,6 +301,11 @@ pub async fn shutdown_signal() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
+}
+
+/// Returns the routes that stand on those of `http`.
+fn further_routes(copilotkit: &CopilotKitOptions, named_events: &NamedEventOptions, app: &App) -> Router<App> {
+    copilotkit::routes(copilotkit, app).merge(named_events::routes(named_events, app))
 }
 
 fn build_runs(runs: RunsBuilder, store: Option<Arc<dyn Store>>, options: ThreadOptions) -> Arc<Runs> {

@@ -8,7 +8,7 @@ use std::{
 
 use toml::de::{DeTable, DeValue};
 
-use super::{AuthMode, Config, ConfigError, Jwt};
+use super::{AuthMode, Config, ConfigError, Jwt, diagnose::nearest};
 
 /// Where a configuration came from: what relative paths are relative to, and what errors point at.
 #[derive(Debug, Clone)]
@@ -78,7 +78,12 @@ impl Config {
         self.check_agents(origin)?;
         self.check_auth(origin)?;
         self.check_tools(origin)?;
-        self.check_guide(origin)?;
+        self.check_named_events(origin)?;
+        if self.copilotkit.enabled
+            && let Err(problem) = self.copilotkit.check_prefix()
+        {
+            return Err(origin.error(&["copilotkit", "prefix"], problem));
+        }
         for allowed in &self.cors.allow_origins {
             if allowed != "*" && !is_origin(allowed) {
                 let message = format!("{allowed:?} is not an origin such as \"https://app.example.com\"");
@@ -93,6 +98,16 @@ impl Config {
         }
         if self.runs.max_concurrent == 0 {
             return Err(origin.error(&["runs", "max_concurrent"], "at least 1 is needed"));
+        }
+        Ok(())
+    }
+
+    fn check_named_events(&self, origin: &Origin) -> Result<(), ConfigError> {
+        for (option, name) in [("chat", &self.named_events.chat), ("agent", &self.named_events.agent)] {
+            let Some(name) = name.as_ref().filter(|name| !self.agents.contains_key(*name)) else { continue };
+            let near = nearest(name, self.agents.keys().map(String::as_str));
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            return Err(origin.error(&["named_events", option], &format!("there is no agent `{name}`{near}")));
         }
         Ok(())
     }

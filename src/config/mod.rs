@@ -6,7 +6,6 @@
 mod agents;
 mod check;
 mod diagnose;
-mod guide;
 mod jwt;
 mod load;
 mod remote;
@@ -18,10 +17,11 @@ use std::{net::SocketAddr, path::PathBuf};
 use indexmap::IndexMap;
 use serde::Deserialize;
 
+use crate::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions};
+
 pub use agents::{Agent, AgentKind, Provider};
 pub use check::Origin;
 pub use diagnose::ConfigError;
-pub use guide::Guide;
 pub use jwt::{Audience, Jwt, JwtAlgorithm};
 pub use load::{Loaded, Sources};
 pub use threads::{ConcurrentRuns, OnDisconnect, Retention, Store, StoreUrl, Threads};
@@ -47,12 +47,12 @@ pub struct Config {
     pub threads: Threads,
     /// What is kept, and for how long.
     pub retention: Retention,
-    /// The agents behind the guide's routes.
-    pub guide: Guide,
+    /// The named-event endpoints.
+    pub named_events: NamedEventOptions,
     /// Which pages may use it from a browser.
     pub cors: Cors,
-    /// How pages with CopilotKit are served.
-    pub copilotkit: CopilotKit,
+    /// The routes for pages with CopilotKit.
+    pub copilotkit: CopilotKitOptions,
     /// What is logged.
     pub log: Log,
     /// The agents, by name.
@@ -165,18 +165,6 @@ pub struct Cors {
     pub allow_origins: Vec<String>,
 }
 
-/// How pages with CopilotKit are served.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CopilotKit {
-    /// Whether they are.
-    pub enabled: bool,
-    /// Their `runtimeUrl` on this server.
-    pub prefix: String,
-    /// What happens to a run of theirs when its page leaves, or is reloaded.
-    pub on_disconnect: OnDisconnect,
-}
-
 /// What is logged.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -210,9 +198,9 @@ impl Default for Config {
             store: Store::default(),
             threads: Threads::default(),
             retention: Retention::default(),
-            guide: Guide::default(),
+            named_events: NamedEventOptions::default(),
             cors: Cors::default(),
-            copilotkit: CopilotKit::default(),
+            copilotkit: CopilotKitOptions::default(),
             log: Log::default(),
             agents: IndexMap::from([("demo".to_owned(), demo)]),
             tools: IndexMap::new(),
@@ -254,12 +242,6 @@ impl Default for Runs {
 impl Default for Cors {
     fn default() -> Self {
         Self { allow_localhost: true, allow_origins: Vec::new() }
-    }
-}
-
-impl Default for CopilotKit {
-    fn default() -> Self {
-        Self { enabled: true, prefix: "/copilotkit".to_owned(), on_disconnect: OnDisconnect::Continue }
     }
 }
 

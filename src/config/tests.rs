@@ -29,12 +29,12 @@ fn refused(text: &str) -> String {
 #[test]
 fn the_default_file_says_what_the_defaults_are() {
     let file: Config = toml::from_str(DEFAULTS).unwrap();
-    let defaults = Config {
+    let mut defaults = Config {
         default_agent: Some("demo".to_owned()),
         auth: Auth { mode: Some(AuthMode::None), ..Auth::default() },
-        guide: Guide { chat: Some("demo".to_owned()), agent: Some("demo".to_owned()), ..Guide::default() },
         ..Config::default()
     };
+    (defaults.named_events.chat, defaults.named_events.agent) = (Some("demo".to_owned()), Some("demo".to_owned()));
     assert_eq!(file, defaults);
     assert_eq!(Config::default().default_agent(), Some("demo"));
 }
@@ -54,7 +54,7 @@ fn the_default_file_lists_every_option() {
         "threads",
         "retention",
         "cors",
-        "guide",
+        "named_events",
         "sandbox",
         "copilotkit",
         "log",
@@ -218,7 +218,10 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "[sandbox]\napproval_of = { rm = \"always\" }",
             "my.toml:2:17: sandbox.approval_of.rm: the sandbox has run_command,",
         ),
-        ("[guide]\nchat = \"dmo\"", "my.toml:2:1: guide.chat: there is no agent `dmo`; did you mean `demo`?"),
+        (
+            "[named_events]\nchat = \"dmo\"",
+            "my.toml:2:1: named_events.chat: there is no agent `dmo`; did you mean `demo`?",
+        ),
         ("[auth]\nmode = \"api_key\"", "my.toml:2:1: auth.mode: \"api_key\" needs at least one of `api_keys`"),
         ("[auth]\nmode = \"jwd\"", "my.toml:2:8: unknown value `jwd`; did you mean `jwt`?"),
         (

@@ -1,11 +1,11 @@
-//! Reads an `Accept` header as far as it matters here.
+//! Reads an `Accept` header.
 
-/// Whether the header names a media type, with a quality above zero.
-pub(super) fn names(header: &str, media_type: &str) -> bool {
+/// Returns whether the header names a media type with a quality above zero. Wildcards do not count.
+pub(super) fn names_media_type(header: &str, media_type: &str) -> bool {
     header.split(',').any(|range| {
         let mut parts = range.split(';').map(str::trim);
-        let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(media_type));
-        named && !parts.any(is_zero_quality)
+        let is_named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(media_type));
+        is_named && !parts.any(is_zero_quality)
     })
 }
 
@@ -20,10 +20,10 @@ fn is_zero_quality(parameter: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::names;
+    use super::names_media_type;
 
     #[test]
-    fn a_type_counts_when_it_is_named_with_a_positive_quality() {
+    fn a_media_type_counts_if_it_is_named_with_a_positive_quality() {
         let media_type = "application/vnd.ag-ui.event+proto";
         for (header, expected) in [
             ("application/vnd.ag-ui.event+proto", true),
@@ -36,7 +36,7 @@ mod tests {
             ("application/vnd.ag-ui.event+protobuf", false),
             ("", false),
         ] {
-            assert_eq!(names(header, media_type), expected, "{header}");
+            assert_eq!(names_media_type(header, media_type), expected, "{header}");
         }
     }
 }

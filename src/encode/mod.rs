@@ -1,15 +1,15 @@
-//! Events as bytes: Server-Sent Events, length-prefixed protobuf frames, or the named events of the guide's dialect.
+//! Events as bytes: Server-Sent Events, length-prefixed protobuf frames, or the events of another dialect.
 //!
-//! An encoder appends to a buffer that whoever sends it owns, so that an event is written once and
-//! never copied. Which one a client gets is decided by its `Accept` header, in [`Encoder::negotiate`].
+//! An encoder appends to the buffer that is sent, so an event is written once and never copied.
+//! [`Encoder::negotiate`] chooses the encoder by the client's `Accept` header.
 
 mod accept;
-mod guide;
 mod legacy;
 mod proto;
 mod sse;
 
-pub use guide::Guide;
+use std::fmt;
+
 pub use proto::Proto;
 pub use sse::Sse;
 
@@ -17,25 +17,32 @@ use crate::protocol::Event;
 
 /// The media type of Server-Sent Events.
 pub const SSE_MEDIA_TYPE: &str = "text/event-stream";
-/// The media type of AG-UI's binary wire.
+/// The media type of AG-UI's protobuf frames.
 pub const PROTO_MEDIA_TYPE: &str = "application/vnd.ag-ui.event+proto";
+
+/// Writes the events of one run as Server-Sent Events of another form than AG-UI's.
+pub trait SseDialect: fmt::Debug + Send {
+    /// Appends the frames of an event, or nothing if the dialect has no form for it.
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>);
+}
 
 /// Writes the events of one run.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Encoder {
     /// Server-Sent Events, one JSON object each.
     Sse(Sse),
     /// Protobuf frames.
     Proto(Proto),
-    /// The guide's named events. No `Accept` asks for them: they belong to routes of their own.
-    Guide(Box<Guide>),
+    /// The events of a dialect that has endpoints of its own.
+    Dialect(Box<dyn SseDialect>),
 }
 
 impl Encoder {
-    /// The encoder for a client that accepts these types.
+    /// Returns the encoder for a client with these `Accept` headers.
     ///
-    /// Protobuf has to be named. AG-UI's binding would also read it into a wildcard, but a bare `*/*`
-    /// is what `curl` and browsers send, and those cannot show it.
+    /// A client gets protobuf only if it names the media type. AG-UI's binding also allows it for a wildcard, but `curl`
+    /// and browsers send `*/*` and cannot show protobuf.
     ///
     /// ```
     /// use agui_server::encode::Encoder;
@@ -45,25 +52,26 @@ impl Encoder {
     /// assert_eq!(media_type("application/vnd.ag-ui.event+proto;q=0, */*"), "text/event-stream");
     /// ```
     pub fn negotiate<'a>(accept: impl IntoIterator<Item = &'a str>) -> Self {
-        if accept.into_iter().any(|header| accept::names(header, PROTO_MEDIA_TYPE)) {
+        if accept.into_iter().any(|header| accept::names_media_type(header, PROTO_MEDIA_TYPE)) {
             Self::Proto(Proto)
         } else {
             Self::Sse(Sse::default())
         }
     }
 
-    /// The same, for a client from before AG-UI 1.0. None of those takes protobuf.
+    /// Returns the encoder for a client older than AG-UI 1.0. Those clients never ask for protobuf.
+    #[must_use]
     pub fn for_legacy_client(mut self) -> Self {
         if let Self::Sse(sse) = &mut self {
-            sse.legacy = true;
+            sse.is_legacy = true;
         }
         self
     }
 
-    /// The media type of what is written.
+    /// Returns the media type of the bytes.
     pub fn media_type(&self) -> &'static str {
         match self {
-            Self::Sse(_) | Self::Guide(_) => SSE_MEDIA_TYPE,
+            Self::Sse(_) | Self::Dialect(_) => SSE_MEDIA_TYPE,
             Self::Proto(_) => PROTO_MEDIA_TYPE,
         }
     }
@@ -73,39 +81,25 @@ impl Encoder {
         match self {
             Self::Sse(sse) => sse.event(event, out),
             Self::Proto(proto) => proto.event(event, out),
-            Self::Guide(guide) => guide.event(event, out),
+            Self::Dialect(dialect) => dialect.event(event, out),
         }
     }
 
-    /// Appends an event that is one line of JSON already, as in a run's log; with its number as the cursor that a
-    /// browser's `EventSource` comes back with, if there is one. Only AG-UI's own events have cursors.
+    /// Appends an event of a run's log, which is one line of JSON. `cursor` is the event's number, with which a browser's
+    /// `EventSource` reconnects; only Server-Sent Events of AG-UI carry it.
     pub fn line(&mut self, json: &str, cursor: Option<u64>, out: &mut Vec<u8>) {
         match self {
-            Self::Sse(sse) => {
-                if let Some(cursor) = cursor {
-                    out.extend_from_slice(b"id: ");
-                    out.extend_from_slice(cursor.to_string().as_bytes());
-                    out.push(b'\n');
-                }
-                if sse.legacy
-                    && let Some(event) = legacy::line(json)
-                {
-                    return sse.event(&event, out);
-                }
-                out.extend_from_slice(b"data: ");
-                out.extend_from_slice(json.as_bytes());
-                out.extend_from_slice(b"\n\n");
-            }
-            Self::Proto(_) | Self::Guide(_) => match serde_json::from_str(json) {
+            Self::Sse(sse) => sse.line(json, cursor, out),
+            Self::Proto(_) | Self::Dialect(_) => match serde_json::from_str(json) {
                 Ok(event) => self.event(&event, out),
-                Err(error) => tracing::error!(%error, "an event of a log cannot be read"),
+                Err(error) => tracing::error!(%error, "left out an event of a run's log that is not valid"),
             },
         }
     }
 
-    /// Appends a sign of life that no client takes for an event. The binary wire has none.
+    /// Appends a keep-alive comment, which clients ignore. Protobuf frames have no comments, so nothing is appended.
     pub fn heartbeat(&self, out: &mut Vec<u8>) {
-        if let Self::Sse(_) | Self::Guide(_) = self {
+        if let Self::Sse(_) | Self::Dialect(_) = self {
             out.extend_from_slice(b": keep-alive\n\n");
         }
     }

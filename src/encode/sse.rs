@@ -1,4 +1,6 @@
-//! Server-Sent Events as AG-UI binds them: `data: {json}` and an empty line, LF only, one event each.
+//! Server-Sent Events in AG-UI's HTTP binding: `data: {json}` and an empty line for each event, with LF only.
+//!
+//! Most events of a stream are deltas, so these are written without serde; a test keeps their bytes equal.
 
 use std::sync::Arc;
 
@@ -11,13 +13,13 @@ use crate::protocol::{
 /// Writes events as Server-Sent Events.
 #[derive(Debug, Default)]
 pub struct Sse {
-    /// The constant part of the delta events of the item that is being streamed.
+    /// The constant part of the delta events of the item `id`.
     prefix: Box<[u8]>,
-    /// Which item that is. Its identifier is mostly the very one that the next event has, and then it is not read.
+    /// Deltas of one item mostly share one `Arc`, so that comparing pointers is enough.
     id: Option<Arc<str>>,
-    kind: Option<EventType>,
-    /// Whether the client is from before AG-UI 1.0.
-    pub(super) legacy: bool,
+    event_type: Option<EventType>,
+    /// Whether the client is older than AG-UI 1.0.
+    pub(super) is_legacy: bool,
 }
 
 impl Sse {
@@ -25,59 +27,84 @@ impl Sse {
     pub fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
         match plain_delta(event) {
             Some(delta) => self.delta(&delta, out),
-            None if self.legacy => write(&legacy::event(event), out),
-            None => write(event, out),
+            None if self.is_legacy => write_event(&legacy::event_for_legacy(event), out),
+            None => write_event(event, out),
         }
     }
 
-    /// A stream is mostly deltas of one item, and those differ in the delta alone.
+    /// Appends an event of a run's log, which is one line of JSON.
+    pub(super) fn line(&mut self, json: &str, cursor: Option<u64>, out: &mut Vec<u8>) {
+        if let Some(cursor) = cursor {
+            out.extend_from_slice(format!("id: {cursor}\n").as_bytes());
+        }
+        match self.is_legacy.then(|| legacy::line_for_legacy(json)).flatten() {
+            Some(event) => self.event(&event, out),
+            None => {
+                out.extend_from_slice(b"data: ");
+                out.extend_from_slice(json.as_bytes());
+                out.extend_from_slice(b"\n\n");
+            }
+        }
+    }
+
+    /// Appends a delta event. Consecutive ones are mostly of one item, so the constant part is kept.
     fn delta(&mut self, event: &Delta<'_>, out: &mut Vec<u8>) {
-        let same = self.kind == Some(event.kind)
+        let is_same_item = self.event_type == Some(event.event_type)
             && self.id.as_ref().is_some_and(|id| Arc::ptr_eq(id, event.id) || id == event.id);
-        if !same {
-            (self.kind, self.id) = (Some(event.kind), Some(event.id.clone()));
+        if !is_same_item {
+            (self.event_type, self.id) = (Some(event.event_type), Some(event.id.clone()));
             let mut prefix = Vec::new();
             prefix.extend_from_slice(b"data: {\"type\":\"");
-            prefix.extend_from_slice(event.kind.as_str().as_bytes());
+            prefix.extend_from_slice(event.event_type.as_str().as_bytes());
             prefix.extend_from_slice(b"\",\"");
             prefix.extend_from_slice(event.id_member.as_bytes());
             prefix.extend_from_slice(b"\":");
-            string(event.id, &mut prefix);
+            write_string(event.id, &mut prefix);
             prefix.extend_from_slice(b",\"delta\":");
             self.prefix = prefix.into();
         }
         out.extend_from_slice(&self.prefix);
-        string(event.delta, out);
+        write_string(event.delta, out);
         out.extend_from_slice(b"}\n\n");
     }
 }
 
-/// A delta event that carries nothing but its item and its delta.
+/// A delta event with an item's id and a delta, and no other members.
 struct Delta<'a> {
-    kind: EventType,
+    event_type: EventType,
     id_member: &'static str,
     id: &'a Arc<str>,
     delta: &'a str,
 }
 
 fn plain_delta(event: &Event) -> Option<Delta<'_>> {
-    let plain = |owner: &Option<SubagentRunId>, base: &BaseEvent| owner.is_none() && base.is_empty();
+    let is_plain = |owner: &Option<SubagentRunId>, base: &BaseEvent| owner.is_none() && base.is_empty();
     match event {
         Event::TextMessageContent(TextMessageContent { message_id, delta, subagent_run_id, base })
-            if plain(subagent_run_id, base) =>
-        {
-            Some(Delta { kind: EventType::TextMessageContent, id_member: "messageId", id: message_id.shared(), delta })
-        }
-        Event::ToolCallArgs(ToolCallArgs { tool_call_id, delta, subagent_run_id, base })
-            if plain(subagent_run_id, base) =>
-        {
-            Some(Delta { kind: EventType::ToolCallArgs, id_member: "toolCallId", id: tool_call_id.shared(), delta })
-        }
-        Event::ReasoningMessageContent(ReasoningMessageContent { message_id, delta, subagent_run_id, base })
-            if plain(subagent_run_id, base) =>
+            if is_plain(subagent_run_id, base) =>
         {
             Some(Delta {
-                kind: EventType::ReasoningMessageContent,
+                event_type: EventType::TextMessageContent,
+                id_member: "messageId",
+                id: message_id.shared(),
+                delta,
+            })
+        }
+        Event::ToolCallArgs(ToolCallArgs { tool_call_id, delta, subagent_run_id, base })
+            if is_plain(subagent_run_id, base) =>
+        {
+            Some(Delta {
+                event_type: EventType::ToolCallArgs,
+                id_member: "toolCallId",
+                id: tool_call_id.shared(),
+                delta,
+            })
+        }
+        Event::ReasoningMessageContent(ReasoningMessageContent { message_id, delta, subagent_run_id, base })
+            if is_plain(subagent_run_id, base) =>
+        {
+            Some(Delta {
+                event_type: EventType::ReasoningMessageContent,
                 id_member: "messageId",
                 id: message_id.shared(),
                 delta,
@@ -87,21 +114,20 @@ fn plain_delta(event: &Event) -> Option<Delta<'_>> {
     }
 }
 
-fn write(event: &Event, out: &mut Vec<u8>) {
+fn write_event(event: &Event, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(b"data: ");
     match serde_json::to_writer(&mut *out, event) {
         Ok(()) => out.extend_from_slice(b"\n\n"),
-        // Every event is made of texts, numbers and JSON, so there is nothing that JSON could not express.
         Err(error) => {
             out.truncate(start);
-            tracing::error!(%error, event = event.event_type().as_str(), "an event could not be encoded");
+            tracing::error!(%error, event = event.event_type().as_str(), "left out an event that cannot be serialized");
         }
     }
 }
 
-fn string(text: &str, out: &mut Vec<u8>) {
-    // Writing a text into memory does not fail.
+fn write_string(text: &str, out: &mut Vec<u8>) {
+    // Serializing a text into a `Vec` cannot fail.
     let _ = serde_json::to_writer(out, text);
 }
 
@@ -117,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_cut_for_deltas_writes_what_serde_writes() {
+    fn plain_deltas_are_written_as_serde_writes_them() {
         let mut annotated = TextMessageContent::new("m\"1", "x");
         annotated.base.set_timestamp(Some(7));
         let events: Vec<Event> = vec![

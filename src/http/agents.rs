@@ -44,7 +44,7 @@ pub(super) async fn capabilities(
 }
 
 /// What an agent declares, and how this server carries it.
-pub(super) fn declared(app: &App, entry: &AgentEntry) -> AgentCapabilities {
+pub(crate) fn declared(app: &App, entry: &AgentEntry) -> AgentCapabilities {
     let mut capabilities = entry.capabilities();
     capabilities.transport = Some(Transport {
         streaming: Some(true),

@@ -65,7 +65,7 @@ pub(super) async fn connect(
 
 /// The stream for a client that comes back: the thread as snapshots, then the running run, or else the end of one with
 /// this id. A thread that does not exist yet is an empty one.
-pub(super) fn restate(
+pub(crate) fn restate(
     app: &App,
     thread_id: ThreadId,
     connection: ThreadConnection,
@@ -92,7 +92,7 @@ pub(super) fn restate(
 }
 
 /// The messages and the state of a thread, as a run begins that restates them.
-pub(super) fn snapshots(thread_id: &ThreadId, run_id: &RunId, view: Option<&ThreadView>) -> Vec<Event> {
+pub(crate) fn snapshots(thread_id: &ThreadId, run_id: &RunId, view: Option<&ThreadView>) -> Vec<Event> {
     let messages = view.map(ThreadView::current_branch).unwrap_or_default();
     let state =
         view.and_then(|view| view.thread.state.clone()).map_or_else(|| serde_json::json!({}), |(_, state)| state);

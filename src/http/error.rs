@@ -22,7 +22,7 @@ use crate::{
 
 /// A refusal: a status, and what the body says.
 #[derive(Debug)]
-pub(super) struct ApiError {
+pub(crate) struct ApiError {
     status: StatusCode,
     code: &'static str,
     message: String,
@@ -82,13 +82,13 @@ impl ApiError {
     }
 
     /// Nobody is served under this name.
-    pub(super) fn unknown_agent(name: &str) -> Self {
+    pub(crate) fn unknown_agent(name: &str) -> Self {
         let message = format!("there is no agent {:?}", name.chars().take(80).collect::<String>());
         Self::new(StatusCode::NOT_FOUND, "unknown_agent", message)
     }
 
     /// No agent is the default one.
-    pub(super) fn no_default_agent() -> Self {
+    pub(crate) fn no_default_agent() -> Self {
         let message = "this server has no default agent; use /agents/{agent}/send-message";
         Self::new(StatusCode::NOT_FOUND, "unknown_agent", message)
     }
@@ -110,7 +110,7 @@ impl ApiError {
     }
 
     /// The body is not JSON, or not of the shape it should have.
-    pub(super) fn invalid_json(error: &serde_json::Error) -> Self {
+    pub(crate) fn invalid_json(error: &serde_json::Error) -> Self {
         let problem: String = error.to_string().chars().take(200).collect();
         Self::new(StatusCode::BAD_REQUEST, "invalid_json", format!("not valid JSON: {problem}"))
     }
@@ -128,20 +128,20 @@ impl ApiError {
     }
 
     /// The input has a value that this server cannot do anything with.
-    pub(super) fn invalid_input(path: &str, expected: &str) -> Self {
+    pub(crate) fn invalid_input(path: &str, expected: &str) -> Self {
         let mut error = Self::new(StatusCode::BAD_REQUEST, "invalid_input", format!("{path}: expected {expected}"));
         error.path = Some(path.to_owned());
         error
     }
 
     /// This would need stored threads, and the server keeps none.
-    pub(super) fn nothing_kept() -> Self {
+    pub(crate) fn nothing_kept() -> Self {
         let message = "this server keeps no threads; a run ends with its connection";
         Self::new(StatusCode::NOT_IMPLEMENTED, "nothing_kept", message)
     }
 
     /// The server failed; why is in the log.
-    pub(super) fn internal() -> Self {
+    pub(crate) fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the server failed")
     }
 }
@@ -266,13 +266,13 @@ fn whole_seconds(time: Duration) -> u64 {
 }
 
 /// The answer to a path that is no route.
-pub(super) async fn no_such_route(uri: Uri) -> ApiError {
+pub(crate) async fn no_such_route(uri: Uri) -> ApiError {
     let path: String = uri.path().chars().take(80).collect();
     ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is nothing at {path:?}"))
 }
 
 /// The answer to a method that a route does not have; axum adds the `Allow` header.
-pub(super) async fn method_not_allowed(method: axum::http::Method) -> ApiError {
+pub(crate) async fn method_not_allowed(method: axum::http::Method) -> ApiError {
     let message = format!("this route does not take {method}");
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }

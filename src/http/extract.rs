@@ -10,12 +10,12 @@ use super::error::ApiError;
 /// The parameters of the path, as axum finds them.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(ApiError))]
-pub(super) struct Path<T>(pub(super) T);
+pub(crate) struct Path<T>(pub(crate) T);
 
 /// The parameters of the query, as axum finds them.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(ApiError))]
-pub(super) struct Query<T>(pub(super) T);
+pub(crate) struct Query<T>(pub(crate) T);
 
 impl From<PathRejection> for ApiError {
     fn from(rejection: PathRejection) -> Self {

@@ -53,10 +53,10 @@ pub(super) fn authenticated(routes: Router<App>, app: &App) -> Router<App> {
 
 /// The authenticated principal, kept with the request; `None` on a server without authentication.
 #[derive(Clone)]
-pub(super) struct Caller(Option<Principal>);
+pub(crate) struct Caller(Option<Principal>);
 
 impl Caller {
-    pub(super) fn principal(&self) -> Option<Principal> {
+    pub(crate) fn principal(&self) -> Option<Principal> {
         self.0.clone()
     }
 }

@@ -12,31 +12,28 @@
 //! | `POST /threads/{thread}/connect` | what a client needs to come back to one, as a stream |
 //! | `GET /threads/{thread}/runs/{run}/events` | follows a detached run |
 //! | `POST /threads/{thread}/runs/{run}/cancel` | stops a run |
-//! | below `/copilotkit` | what a page with CopilotKit asks of its runtime |
-//! | `POST /agent/chat/stream`, `/agent/agent/stream` | the same runs in the guide's dialect |
+//! | routes of [`copilotkit`](crate::copilotkit) and [`named_events`](crate::named_events) | mounted by `app` |
 //! | `GET /healthz` | the process is alive |
 //! | `GET /readyz` | it takes new runs |
 //!
 //! A request that cannot become a run is answered with a status and `{"error":{"code","message","path"?}}`
 //! (see `error`); once the stream has begun, failures are events in it.
 
-mod agents;
+pub(crate) mod agents;
 mod body;
-mod connect;
-mod copilotkit;
-mod error;
-mod extract;
+pub(crate) mod connect;
+pub(crate) mod error;
+pub(crate) mod extract;
 mod follow;
-mod guide;
 mod health;
 mod host;
 mod io;
-mod middleware;
-mod read_body;
-mod send_message;
+pub(crate) mod middleware;
+pub(crate) mod read_body;
+pub(crate) mod send_message;
 mod serve;
-mod sse_response;
-mod threads;
+pub(crate) mod sse_response;
+pub(crate) mod threads;
 
 use std::{sync::Arc, time::Duration};
 
@@ -45,8 +42,6 @@ use axum::{
     routing::{get, post},
 };
 
-pub use copilotkit::CopilotKit;
-pub use guide::GuideAgents;
 pub use middleware::Cors;
 pub use serve::{Connections, serve};
 
@@ -66,12 +61,12 @@ struct AppInner {
 }
 
 impl App {
-    fn runs(&self) -> &Arc<Runs> {
+    pub(crate) fn runs(&self) -> &Arc<Runs> {
         &self.0.runs
     }
 
     /// The stored threads; `None` on a server that stores nothing.
-    fn threads(&self) -> Option<&Arc<Threads>> {
+    pub(crate) fn threads(&self) -> Option<&Arc<Threads>> {
         self.0.runs.threads()
     }
 
@@ -79,7 +74,7 @@ impl App {
         &self.0.auth
     }
 
-    fn options(&self) -> &HttpOptions {
+    pub(crate) fn options(&self) -> &HttpOptions {
         &self.0.options
     }
 }
@@ -98,12 +93,8 @@ pub struct HttpOptions {
     /// Whether to refuse requests whose `Host` is not a loopback name: for a server that asks for no
     /// credentials, where the name is what tells a page of this machine from one that rebinds its DNS name.
     pub loopback_hosts_only: bool,
-    /// How pages with CopilotKit are served, if they are.
-    pub copilotkit: Option<CopilotKit>,
     /// Names of request headers that agents may see. They see no others.
     pub pass_headers: Vec<String>,
-    /// The agents behind the guide's two routes; `None` leaves the routes out.
-    pub guide: Option<GuideAgents>,
 }
 
 impl Default for HttpOptions {
@@ -114,9 +105,7 @@ impl Default for HttpOptions {
             body_timeout: Duration::from_secs(30),
             cors: Cors::default(),
             loopback_hosts_only: true,
-            copilotkit: Some(CopilotKit::default()),
             pass_headers: Vec::new(),
-            guide: Some(GuideAgents::default()),
         }
     }
 }
@@ -130,12 +119,18 @@ pub struct AgentPath {
     pub agent: Arc<str>,
 }
 
-/// The whole server as an axum router, to be served or mounted. A server that stores no threads has none of the routes
-/// below `/threads`.
+/// Returns the routes of the whole server. `further` returns those of other modules, which get the same middleware. A
+/// server that stores no threads has none of the routes below `/threads`.
 ///
 /// # Panics
 /// Panics if a path is invalid or already routed.
-pub fn router(runs: Arc<Runs>, auth: Authenticator, options: HttpOptions, paths: Vec<AgentPath>) -> Router {
+pub(crate) fn router(
+    runs: Arc<Runs>,
+    auth: Authenticator,
+    options: HttpOptions,
+    paths: Vec<AgentPath>,
+    further: impl FnOnce(&App) -> Router<App>,
+) -> Router {
     let app = App(Arc::new(AppInner { runs, auth, options }));
     let public = Router::new().route("/healthz", get(health::alive)).route("/readyz", get(health::ready));
     let mut private = Router::new()
@@ -150,15 +145,8 @@ pub fn router(runs: Arc<Runs>, auth: Authenticator, options: HttpOptions, paths:
             .route("/threads/{thread}/connect", post(connect::connect))
             .route("/threads/{thread}/runs/{run}/events", get(follow::events))
             .route("/threads/{thread}/runs/{run}/cancel", post(threads::cancel));
-        // Its clients send only what is new: without threads there would be no history.
-        if app.options().guide.is_some() {
-            private =
-                private.route("/agent/chat/stream", post(guide::chat)).route("/agent/agent/stream", post(guide::agent));
-        }
     }
-    if let Some(options) = &app.options().copilotkit {
-        private = private.merge(copilotkit::routes(options, &app));
-    }
+    private = private.merge(further(&app));
     for AgentPath { path, agent } in paths {
         private = private.route(&path, send_message::agent_of(agent));
     }

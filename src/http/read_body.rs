@@ -16,7 +16,7 @@ use super::{HttpOptions, error::ApiError};
 const DISCARDED: usize = 64 * 1024 * 1024;
 
 /// How a body is to be read.
-pub(super) struct Limits {
+pub(crate) struct Limits {
     /// The largest body, in bytes.
     pub(super) bytes: usize,
     /// How long it may take to arrive.
@@ -27,14 +27,14 @@ pub(super) struct Limits {
 
 impl Limits {
     /// As it is set, for a request with these headers.
-    pub(super) fn of(options: &HttpOptions, headers: &HeaderMap) -> Self {
+    pub(crate) fn of(options: &HttpOptions, headers: &HeaderMap) -> Self {
         let client_waits = headers.contains_key(header::EXPECT);
         Self { bytes: options.max_body_bytes, timeout: options.body_timeout, client_waits }
     }
 }
 
 /// Reads the whole body.
-pub(super) async fn read(body: Body, limits: Limits) -> Result<Bytes, ApiError> {
+pub(crate) async fn read(body: Body, limits: Limits) -> Result<Bytes, ApiError> {
     tokio::time::timeout(limits.timeout, collect(body, &limits)).await.unwrap_or_else(|_| Err(ApiError::body_timeout()))
 }
 

@@ -56,7 +56,7 @@ async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response
 }
 
 /// Runs an agent. `on_disconnect` is the endpoint's own default for what happens when the client leaves.
-pub(super) async fn run_agent(
+pub(crate) async fn run_agent(
     app: &App,
     agent: AgentEntry,
     on_disconnect: Option<OnDisconnect>,
@@ -86,7 +86,7 @@ pub(super) async fn run_agent(
 }
 
 /// The headers that some agent's configuration asks for, and no others.
-pub(super) fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded {
+pub(crate) fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded {
     let named = options.pass_headers.iter().flat_map(|name| {
         headers.get_all(name).iter().filter_map(move |value| match std::str::from_utf8(value.as_bytes()) {
             Ok(value) => Some((name.to_ascii_lowercase(), value.to_owned())),
@@ -100,7 +100,7 @@ pub(super) fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded
 }
 
 /// Refuses what is not declared to be JSON, as it is.
-pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let essence = content_type.and_then(|value| value.to_str().ok()).map(|value| match value.split_once(';') {
         Some((essence, _)) => essence.trim(),

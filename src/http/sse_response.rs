@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A stream of this media type.
-pub(super) fn respond(media_type: &'static str, body: Body) -> Response {
+pub(crate) fn respond(media_type: &'static str, body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
         // Nothing on the way may hold the stream back: no cache, no compression, no proxy's buffer.
@@ -28,7 +28,7 @@ pub(super) fn respond(media_type: &'static str, body: Body) -> Response {
 }
 
 /// A run that was started.
-pub(super) async fn respond_run(app: &App, started: StartedRun, encoder: Encoder) -> Response {
+pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: Encoder) -> Response {
     let media_type = encoder.media_type();
     match started {
         StartedRun::Stateless(run) => respond(media_type, Body::new(RunBody::new(run, encoder))),

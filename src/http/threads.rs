@@ -169,7 +169,7 @@ pub(super) async fn cancel(
 }
 
 /// How many threads are asked for.
-pub(super) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
+pub(crate) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
     let [usual, most] = PAGE;
     match limit.map(str::parse) {
         None => Ok(usual),
@@ -179,16 +179,16 @@ pub(super) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
 }
 
 /// Where the next page begins. Callers give it back as it is.
-pub(super) fn cursor(last: &ThreadSummary) -> String {
+pub(crate) fn cursor(last: &ThreadSummary) -> String {
     last.run.to_string()
 }
 
-pub(super) fn read_cursor(cursor: &str) -> Result<i64, ApiError> {
+pub(crate) fn read_cursor(cursor: &str) -> Result<i64, ApiError> {
     cursor.parse().map_err(|_| ApiError::invalid_parameter("cursor", "the `next` of another page"))
 }
 
 /// With all three digits, also when they are zeros, so that times sort as texts.
-pub(super) fn time(millis: Millis) -> String {
+pub(crate) fn time(millis: Millis) -> String {
     Timestamp::from_millisecond(millis).map_or_else(|_| millis.to_string(), |time| format!("{time:.3}"))
 }
 

@@ -8,14 +8,12 @@
 //! - [`input`]: [`RunAgentInput`], the one message that travels the other way, and
 //!   [`decode`], which reads it from untrusted bytes.
 //! - [`message`] and [`content`]: the seven message roles and what they carry; [`Messages`], the list of them.
-//! - [`guide`]: another dialect of the same protocol.
 //! - [`interrupt`], [`patch`], [`usage`], [`capabilities`]: what events and inputs refer to.
 
 pub mod capabilities;
 pub mod content;
 pub mod decode;
 pub mod event;
-pub mod guide;
 mod ids;
 pub mod input;
 pub mod interrupt;

@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use serde::Deserialize;
+
 use crate::store::Retention;
 
 /// Options of stored threads and the runs on them.
@@ -70,7 +72,8 @@ pub enum ConcurrentRuns {
 }
 
 /// What happens to a run when its client leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnDisconnect {
     /// It is cancelled.
     Cancel,

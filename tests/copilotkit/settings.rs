@@ -1,10 +1,6 @@
 //! What can be set, and what a server without a store offers.
 
-use agui_server::{
-    config::Sources,
-    http::{CopilotKit, HttpOptions},
-    run::OnDisconnect,
-};
+use agui_server::{config::Sources, copilotkit::CopilotKitOptions, run::OnDisconnect};
 use reqwest::header;
 
 use super::*;
@@ -29,15 +25,19 @@ async fn a_server_that_keeps_nothing_runs_agents_and_offers_no_more() {
 
 #[tokio::test]
 async fn the_prefix_is_free_and_the_routes_can_be_left_out() {
-    let at = |copilotkit| two_agents().http_options(HttpOptions { copilotkit, ..HttpOptions::default() });
-    let moved = Running::start(at(Some(CopilotKit::at("/api/copilot").unwrap()))).await;
+    let with = |change: fn(&mut CopilotKitOptions)| {
+        let mut options = CopilotKitOptions::default();
+        change(&mut options);
+        two_agents().copilotkit(options)
+    };
+    let moved = Running::start(with(|options| options.prefix = "/api/copilot".to_owned())).await;
     let status =
         async |server: &Running, path: &str| server.client.get(server.url(path)).send().await.unwrap().status();
     assert_eq!(status(&moved, "/api/copilot/info").await, 200);
     let envelope = moved.post("/api/copilot").json(&json!({ "method": "info" })).send().await.unwrap();
     assert_eq!(envelope.status(), 200);
     assert_eq!(status(&moved, "/copilotkit/info").await, 404);
-    let without = Running::start(at(None)).await;
+    let without = Running::start(with(|options| options.enabled = false)).await;
     assert_eq!(status(&without, "/copilotkit/info").await, 404);
 }
 
@@ -67,8 +67,9 @@ async fn what_happens_when_the_page_leaves_can_be_set() {
         thread["runs"][0]["detached"].as_bool().unwrap()
     };
     let cancelling = || {
-        let copilotkit = Some(CopilotKit::default().on_disconnect(OnDisconnect::Cancel));
-        two_agents().http_options(HttpOptions { copilotkit, ..HttpOptions::default() })
+        let mut options = CopilotKitOptions::default();
+        options.on_disconnect = OnDisconnect::Cancel;
+        two_agents().copilotkit(options)
     };
     let own = || {
         let on_disconnect_of = [("echo".to_owned(), OnDisconnect::Cancel)].into();
@@ -88,16 +89,15 @@ fn a_configuration_says_where_and_whether() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("my.toml");
         std::fs::write(&file, format!("[agents.echo]\nkind = \"echo\"\n[copilotkit]\n{text}")).unwrap();
-        let loaded = Sources { file: Some(file), ..Sources::default() }.load().unwrap();
-        Server::from_config(&loaded).map(drop).map_err(|error| error.to_string())
+        Sources { file: Some(file), ..Sources::default() }.load().map(drop).map_err(|error| error.to_string())
     };
     assert_eq!(open("prefix = \"/api/copilotkit\"\non_disconnect = \"cancel\""), Ok(()));
     assert_eq!(open("enabled = false\nprefix = \"\""), Ok(()));
     for (prefix, problem) in [
-        ("copilotkit", "begins with a slash"),
-        ("/copilotkit/", "ends with none"),
+        ("copilotkit", "must begin with a slash"),
+        ("/copilotkit/", "must not end with a slash"),
         ("/{agent}", "of letters, digits"),
-        ("/threads", "routes of its own"),
+        ("/threads", "is taken by routes of the server"),
     ] {
         let error = open(&format!("prefix = \"{prefix}\"")).unwrap_err();
         assert!(error.contains("copilotkit.prefix: ") && error.contains(problem), "{error}");

@@ -10,7 +10,7 @@ import { HttpAgent as HttpAgentOf0_0_59 } from "client-0-0-59";
 import { JSDOM } from "jsdom";
 
 import { Tab, useTabs } from "./copilotkit.mjs";
-import { useAGUIStream } from "./guide-hook.mjs";
+import { useAGUIStream } from "./named-events-hook.mjs";
 import { agentOn, configFile, startCountingModel } from "./models.mjs";
 import { startServer } from "./server.mjs";
 import { Page, said } from "./threads.mjs";

@@ -39,10 +39,10 @@ async fn each_configuration_starts_and_answers() {
         ("ollama", &["current_time", "calculator"]),
         ("mcp", &["echo"]),
         ("approval", &["get_weather", "book_trip", "writer"]),
-        ("guide", &["current_time", "calculator"]),
+        ("named_events", &["current_time", "calculator"]),
     ] {
         // Where commands cannot be isolated, as tests/run.sh then says, it is right not to start.
-        if name == "guide" && std::env::var_os("AGUI_SKIP_SANDBOX").is_some() {
+        if name == "named_events" && std::env::var_os("AGUI_SKIP_SANDBOX").is_some() {
             continue;
         }
         let provider = Provider::start().await;

@@ -1,0 +1,67 @@
+//! `POST /agent/{agent}/connect`: the request of a page that is opened or reloaded.
+//!
+//! The response restates the thread and follows its running run. The stream is empty for a thread that does not exist,
+//! because a new page asks for the thread id that it has just generated; CopilotKit's own runtime does the same. It is
+//! also empty on a server without stored threads.
+
+use axum::{
+    Extension,
+    body::Body,
+    extract::{Request, State},
+    http::header,
+    response::Response,
+};
+use serde::Deserialize;
+
+use super::agents::find_agent;
+use crate::{
+    encode::Encoder,
+    http::{
+        App,
+        connect::restate,
+        error::ApiError,
+        extract::Path,
+        middleware::Caller,
+        read_body::{self, Limits},
+        sse_response,
+    },
+    protocol::{RunId, ThreadId},
+    run::ThreadConnection,
+};
+
+/// The part of a `RunAgentInput` that is used.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ConnectInput {
+    thread_id: ThreadId,
+    run_id: Option<RunId>,
+    /// Clients before AG-UI 1.0 send none.
+    protocol_version: Option<String>,
+}
+
+pub(super) async fn connect(
+    State(app): State<App>,
+    Path(agent): Path<String>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    find_agent(&app, &agent)?;
+    let (head, body) = request.into_parts();
+    let body = read_body::read(body, Limits::of(app.options(), &head.headers)).await?;
+    let input: ConnectInput = serde_json::from_slice(&body).map_err(|error| ApiError::invalid_json(&error))?;
+    drop(body);
+    let accept = head.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut encoder = Encoder::negotiate(accept);
+    if input.protocol_version.is_none() {
+        encoder = encoder.for_legacy_client();
+    }
+    let ConnectInput { thread_id, run_id, .. } = input;
+    let connection = match app.threads() {
+        Some(threads) => threads.connect(caller.principal().as_ref(), &thread_id).await?,
+        None => ThreadConnection { view: None, running: None },
+    };
+    if connection.view.is_none() {
+        return Ok(sse_response::respond(encoder.media_type(), Body::empty()));
+    }
+    Ok(restate(&app, thread_id, connection, run_id, encoder))
+}

@@ -1,0 +1,86 @@
+//! Options of the CopilotKit routes: the section `[copilotkit]` of a configuration.
+
+use serde::Deserialize;
+
+use crate::run::OnDisconnect;
+
+/// The first path segments of the server's own routes.
+const RESERVED_SEGMENTS: [&str; 7] = ["send-message", "agents", "agent", "threads", "healthz", "readyz", "metrics"];
+
+/// Options of the routes for pages with CopilotKit.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CopilotKitOptions {
+    /// Whether the routes are served.
+    pub enabled: bool,
+    /// The path of the routes, such as `/copilotkit`: the page's `runtimeUrl` on this server.
+    pub prefix: String,
+    /// What happens to a run when its page leaves or is reloaded, unless the agent's options or the request say
+    /// otherwise.
+    pub on_disconnect: OnDisconnect,
+}
+
+impl Default for CopilotKitOptions {
+    fn default() -> Self {
+        Self { enabled: true, prefix: "/copilotkit".to_owned(), on_disconnect: OnDisconnect::Continue }
+    }
+}
+
+impl CopilotKitOptions {
+    /// Checks the prefix.
+    ///
+    /// # Errors
+    /// Returns the rule that the prefix breaks.
+    pub fn check_prefix(&self) -> Result<(), &'static str> {
+        let Some(path) = self.prefix.strip_prefix('/') else {
+            return Err("the path must begin with a slash, as \"/copilotkit\" does");
+        };
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
+        let mut segments = path.split('/');
+        if segments.clone().any(|segment| segment.trim_matches('.').is_empty() || !segment.chars().all(is_allowed)) {
+            return Err("the path must consist of letters, digits, - _ . ~ and slashes, as \"/copilotkit\" does, \
+                        and must not end with a slash");
+        }
+        if segments.next().is_some_and(|first| RESERVED_SEGMENTS.contains(&first)) {
+            return Err("the path is taken by routes of the server; choose another one");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_a_path_that_no_other_route_has() {
+        let check = |prefix: &str| CopilotKitOptions { prefix: prefix.to_owned(), ..Default::default() }.check_prefix();
+        for valid in ["/copilotkit", "/api/copilotkit", "/v1.0/~me/copilot_kit", "/agents-of-mine", "/x/agents"] {
+            assert!(check(valid).is_ok(), "{valid}");
+        }
+        for invalid in [
+            "",
+            "/",
+            "copilotkit",
+            "/copilotkit/",
+            "//copilotkit",
+            "/a//b",
+            "/{agent}",
+            "/a/{*b}",
+            "/a b",
+            "/ä",
+            "/.",
+            "/../a",
+            "/agents",
+            "/agents/copilotkit",
+            "/threads/x",
+            "/send-message",
+            "/healthz",
+            "/a?b",
+            "/a#b",
+        ] {
+            assert!(check(invalid).is_err(), "{invalid}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `POST /agent/{agent}/stop/{thread}`: ends the running run of a thread, on any server that shares the store.
+//!
+//! The client goes on reading the run, which then ends as cancelled. The response says whether there was a run to stop.
+
+use std::time::Duration;
+
+use axum::{
+    Extension, Json,
+    extract::{Request, State},
+};
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+use super::agents::find_agent;
+use crate::{
+    http::{
+        App,
+        error::ApiError,
+        extract::Path,
+        middleware::Caller,
+        read_body::{self, Limits},
+    },
+    protocol::{RunId, ThreadId},
+    run::{CancelOutcome, LookupError, Principal, Threads},
+};
+
+/// How long a stop waits for a run that has not begun.
+const RUN_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
+const RUN_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The request body, which may be empty. Without a run id, the thread's running run is stopped.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StopInput {
+    run_id: Option<RunId>,
+}
+
+#[derive(Serialize)]
+pub(super) struct StopResult {
+    stopped: bool,
+    message: &'static str,
+}
+
+pub(super) async fn stop(
+    State(app): State<App>,
+    Path((agent, thread)): Path<(String, String)>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Json<StopResult>, ApiError> {
+    find_agent(&app, &agent)?;
+    let threads = app.threads().ok_or_else(ApiError::nothing_kept)?;
+    let (head, body) = request.into_parts();
+    let body = read_body::read(body, Limits::of(app.options(), &head.headers)).await?;
+    let input = match body.trim_ascii().is_empty() {
+        true => StopInput::default(),
+        false => serde_json::from_slice(&body).map_err(|error| ApiError::invalid_json(&error))?,
+    };
+    let owner = caller.principal();
+    let stopped = stop_run(threads, owner.as_ref(), &thread.into(), input.run_id.as_ref()).await?;
+    let message = if stopped { "the run is being stopped" } else { "the thread has no such running run" };
+    Ok(Json(StopResult { stopped, message }))
+}
+
+/// Stops a run. A run that the page names may be unknown as yet: its request can arrive after the stop, or wait in the
+/// thread's queue.
+async fn stop_run(
+    threads: &Threads,
+    owner: Option<&Principal>,
+    thread: &ThreadId,
+    wanted: Option<&RunId>,
+) -> Result<bool, LookupError> {
+    let deadline = Instant::now() + RUN_WAIT_TIMEOUT;
+    loop {
+        match stop_active(threads, owner, thread, wanted).await {
+            Ok(stopped) => return Ok(stopped),
+            Err(LookupError::NoThread | LookupError::NoRun) if wanted.is_none() || Instant::now() >= deadline => {
+                return Ok(false);
+            }
+            Err(LookupError::NoThread | LookupError::NoRun) => sleep(RUN_POLL_INTERVAL).await,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn stop_active(
+    threads: &Threads,
+    owner: Option<&Principal>,
+    thread: &ThreadId,
+    wanted: Option<&RunId>,
+) -> Result<bool, LookupError> {
+    let run = match wanted {
+        Some(wanted) => wanted.clone(),
+        None => {
+            let thread = threads.thread(owner, thread).await?;
+            Some(thread.run_id).filter(|_| thread.is_running).ok_or(LookupError::NoRun)?
+        }
+    };
+    Ok(threads.cancel(owner, thread, &run).await? == CancelOutcome::Requested)
+}

@@ -1,0 +1,59 @@
+//! A person's decisions about actions, as a client sends them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::InvalidRequest;
+use crate::protocol::JsonObject;
+
+/// The kinds of decisions. HITL stands for *human in the loop*.
+#[doc(alias = "HITLDecisionType")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HitlDecisionType {
+    /// Run the action as it is.
+    Approve,
+    /// Run the action with other arguments.
+    Edit,
+    /// Do not run the action.
+    Reject,
+    /// Accept the agent's work.
+    Accepted,
+    /// Go on with the agent's work, given this feedback.
+    Feedback,
+}
+
+/// A decision about one action.
+#[doc(alias = "HITLDecision")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HitlDecision {
+    /// The action's id.
+    pub action_id: String,
+    /// The kind of decision.
+    #[serde(rename = "type")]
+    pub kind: HitlDecisionType,
+    /// The arguments to use instead; required with `edit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<JsonObject>,
+    /// The reason for `reject`, or the text of `feedback`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The decisions that can be taken about an action by default.
+pub(super) const REVIEW_DECISIONS: [HitlDecisionType; 3] =
+    [HitlDecisionType::Approve, HitlDecisionType::Edit, HitlDecisionType::Reject];
+
+impl HitlDecision {
+    /// Reads a decision of a request.
+    pub(super) fn read(decision: &Value, path: &str) -> Result<Self, InvalidRequest> {
+        let decision = Self::deserialize(decision).map_err(|error| {
+            InvalidRequest::new(path, format!("a decision, {{actionId, type, args?, reason?}}: {error}"))
+        })?;
+        if decision.kind == HitlDecisionType::Edit && decision.args.is_none() {
+            return Err(InvalidRequest::new(format!("{path}.args"), "the arguments to use instead"));
+        }
+        Ok(decision)
+    }
+}

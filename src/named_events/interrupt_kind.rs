@@ -1,0 +1,74 @@
+//! The kind of question that an AG-UI interrupt is for a named-event client.
+
+use serde_json::Value;
+
+use super::{
+    decision::{HitlDecisionType, REVIEW_DECISIONS},
+    interrupt::PlanStep,
+};
+use crate::protocol::{Interrupt, JsonObject};
+
+/// The kind of a question. It decides how the question is shown and how its answer is read.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum InterruptKind {
+    /// Approval of a tool call: the interrupt names one.
+    Action,
+    /// Approval of a plan: the interrupt's metadata has `steps`.
+    Plan(Vec<PlanStep>),
+    /// Any other approval: the interrupt's schema has a member `approved`.
+    Review,
+    /// A text: the interrupt has no schema, or its schema is a string or an object of this one string.
+    Feedback(Option<String>),
+    /// JSON of any other schema.
+    Form,
+}
+
+impl InterruptKind {
+    pub(super) fn of(interrupt: &Interrupt) -> Self {
+        if interrupt.tool_call_id.is_some() {
+            return Self::Action;
+        }
+        if let Some(steps) = interrupt.metadata.as_ref().and_then(|metadata| plan_steps(metadata.get("steps")?)) {
+            return Self::Plan(steps);
+        }
+        let Some(schema) = &interrupt.response_schema else { return Self::Feedback(None) };
+        let is_string = |schema: Option<&Value>| schema.is_some_and(|kind| kind == "string");
+        if is_string(schema.get("type")) {
+            return Self::Feedback(None);
+        }
+        let properties = schema.get("properties").and_then(Value::as_object);
+        match properties {
+            Some(properties) if properties.contains_key("approved") => Self::Review,
+            Some(properties) if properties.len() == 1 => match properties.iter().next() {
+                Some((name, schema)) if is_string(schema.get("type")) => Self::Feedback(Some(name.clone())),
+                _ => Self::Form,
+            },
+            _ => Self::Form,
+        }
+    }
+}
+
+/// Returns the decisions that can be taken about an interrupt.
+pub(super) fn allowed_decisions(interrupt: &Interrupt) -> Vec<HitlDecisionType> {
+    let is_editable = match (InterruptKind::of(interrupt), &interrupt.response_schema) {
+        (InterruptKind::Action, Some(schema)) => has_property(schema, "editedArgs"),
+        (InterruptKind::Review, _) => false,
+        _ => true,
+    };
+    REVIEW_DECISIONS.into_iter().filter(|decision| is_editable || *decision != HitlDecisionType::Edit).collect()
+}
+
+/// Returns whether a schema describes a member.
+pub(super) fn has_property(schema: &JsonObject, member: &str) -> bool {
+    schema.get("properties").and_then(|properties| properties.get(member)).is_some()
+}
+
+/// Reads steps: each is a text, or an object with a `description` and an optional `status`.
+fn plan_steps(steps: &Value) -> Option<Vec<PlanStep>> {
+    let step = |step: &Value| {
+        let description = step.as_str().or_else(|| step.get("description")?.as_str())?.to_owned();
+        let status = step.get("status").and_then(Value::as_str).unwrap_or("enabled").to_owned();
+        Some(PlanStep { description, status })
+    };
+    steps.as_array()?.iter().map(step).collect::<Option<Vec<_>>>().filter(|steps| !steps.is_empty())
+}

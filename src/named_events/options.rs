@@ -1,0 +1,23 @@
+//! Options of the named-event endpoints: the section `[named_events]` of a configuration.
+
+use serde::Deserialize;
+
+/// Options of the named-event endpoints.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct NamedEventOptions {
+    /// Whether the endpoints are served. A server without stored threads never serves them, because their clients send
+    /// no history.
+    pub enabled: bool,
+    /// The agent of `/agent/chat/stream`; `None` is the default agent.
+    pub chat: Option<String>,
+    /// The agent of `/agent/agent/stream`; `None` is the default agent.
+    pub agent: Option<String>,
+}
+
+impl Default for NamedEventOptions {
+    fn default() -> Self {
+        Self { enabled: true, chat: None, agent: None }
+    }
+}

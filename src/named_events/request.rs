@@ -1,0 +1,223 @@
+//! The request body: new messages, the thread that they belong to, and whether the model is to reason.
+//!
+//! Members that the guide does not describe are ignored.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{InvalidRequest, content::ContentBlock, decision::HitlDecision};
+use crate::protocol::{
+    AssistantMessage, ContentPart, Message, MessageContent, MessageId, RunAgentInput, RunId, SystemMessage, ThreadId,
+};
+
+/// The request body of both endpoints.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatRequest {
+    /// The new messages; at least one.
+    pub messages: Vec<AgentMessage>,
+    /// The thread; `None` begins a new one.
+    pub thread_id: Option<String>,
+    /// Whether the model reasons before it answers; `None` leaves it to the agent's options.
+    pub enable_deep_thinking: Option<bool>,
+}
+
+/// A message of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentMessage {
+    /// The message's id. Without one, the server finds the stored message that it repeats, or generates an id.
+    pub id: Option<String>,
+    /// The author's role.
+    pub role: MessageRole,
+    /// The content.
+    pub content: MessageBody,
+}
+
+/// A message on the chat endpoint, which is the same on both.
+pub type ChatMessage = AgentMessage;
+
+/// The role of a message's author.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MessageRole {
+    /// A person.
+    User,
+    /// An agent.
+    Assistant,
+    /// Instructions of the application.
+    System,
+}
+
+/// The content of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MessageBody {
+    /// A text.
+    Text(String),
+    /// Blocks, in order.
+    Blocks(Vec<ContentBlock>),
+    /// A person's decisions about actions.
+    Decisions(Vec<HitlDecision>),
+}
+
+impl ChatRequest {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// Returns an error for the first invalid value.
+    pub fn read(request: &Value) -> Result<Self, InvalidRequest> {
+        let request = request.as_object().ok_or_else(|| InvalidRequest::new("", "an object"))?;
+        let messages = request.get("messages").and_then(Value::as_array);
+        let messages = messages.filter(|messages| !messages.is_empty());
+        let messages = messages.ok_or_else(|| InvalidRequest::new("messages", "a list of at least one message"))?;
+        let read = |(index, message): (usize, &Value)| AgentMessage::read(message, &format!("messages[{index}]"));
+        let enable_deep_thinking = match request.get("enable_deep_thinking") {
+            None | Some(Value::Null) => None,
+            Some(Value::Bool(enable)) => Some(*enable),
+            Some(_) => return Err(InvalidRequest::new("enable_deep_thinking", "true or false")),
+        };
+        Ok(Self {
+            messages: messages.iter().enumerate().map(read).collect::<Result<_, _>>()?,
+            thread_id: optional_text(request, "thread_id", "")?.filter(|id| !id.is_empty()),
+            enable_deep_thinking,
+        })
+    }
+
+    /// Returns the last message if a person wrote it. It answers the open interrupts, if there are any.
+    pub fn newest_user_message(&self) -> Option<&AgentMessage> {
+        self.messages.last().filter(|message| message.role == MessageRole::User)
+    }
+
+    /// Returns the input of a run on a thread. With `is_answer`, the last message is left out, because it becomes the
+    /// input's `resume`.
+    ///
+    /// # Errors
+    /// Returns an error if AG-UI has no form for a message.
+    pub fn to_input(&self, thread_id: ThreadId, is_answer: bool) -> Result<RunAgentInput, InvalidRequest> {
+        let new = &self.messages[..self.messages.len() - usize::from(is_answer && !self.messages.is_empty())];
+        let to_message =
+            |(index, message): (usize, &AgentMessage)| message.to_message(&format!("messages[{index}].content"));
+        let messages = new.iter().enumerate().map(to_message).collect::<Result<Vec<_>, _>>()?;
+        let mut input = RunAgentInput::new(thread_id, RunId::random(), messages);
+        input.forwarded_props = self.enable_deep_thinking.map(|enable| json!({ "enableDeepThinking": enable }));
+        Ok(input)
+    }
+}
+
+impl AgentMessage {
+    /// A message without an id.
+    pub fn new(role: MessageRole, content: MessageBody) -> Self {
+        Self { id: None, role, content }
+    }
+
+    /// A person's text.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::new(MessageRole::User, MessageBody::Text(text.into()))
+    }
+
+    /// Returns the message in LangChain's form: `{role, content}`, where the content is a text or a list of blocks.
+    pub fn to_langchain_format(&self) -> Value {
+        let content = match &self.content {
+            MessageBody::Text(text) => json!(text),
+            MessageBody::Blocks(blocks) => blocks.iter().map(ContentBlock::to_langchain_format).collect(),
+            MessageBody::Decisions(decisions) => json!({ "decisions": decisions }),
+        };
+        json!({ "role": self.role, "content": content })
+    }
+
+    fn read(message: &Value, path: &str) -> Result<Self, InvalidRequest> {
+        let message = message.as_object().ok_or_else(|| InvalidRequest::new(path, "an object"))?;
+        let role = match message.get("role").and_then(Value::as_str) {
+            Some("user" | "human") => MessageRole::User,
+            Some("assistant" | "ai") => MessageRole::Assistant,
+            Some("system") => MessageRole::System,
+            _ => return Err(InvalidRequest::new(format!("{path}.role"), "one of user, assistant, system")),
+        };
+        let content = message.get("content").unwrap_or(&Value::Null);
+        let id = optional_text(message, "id", path)?.filter(|id| !id.is_empty());
+        Ok(Self { id, role, content: MessageBody::read(content, &format!("{path}.content"))? })
+    }
+
+    /// Returns the AG-UI message; its id is empty if the client sent none. `path` is that of the content.
+    fn to_message(&self, path: &str) -> Result<Message, InvalidRequest> {
+        let id = MessageId::from(self.id.as_deref().unwrap_or_default());
+        let content = self.content.to_content(path)?;
+        let only_text = |content: MessageContent| match &content {
+            MessageContent::Parts(parts) if !parts.iter().all(|part| matches!(part, ContentPart::Text(_))) => {
+                Err(InvalidRequest::new(path, "text; other blocks are for messages of the role user"))
+            }
+            _ => Ok(content.text().into_owned()),
+        };
+        Ok(match self.role {
+            MessageRole::User => Message::user(id, content),
+            MessageRole::Assistant => {
+                let content = Some(only_text(content)?);
+                Message::Assistant(AssistantMessage { content, ..AssistantMessage::new(id) })
+            }
+            MessageRole::System => Message::System(SystemMessage {
+                id,
+                content: only_text(content)?,
+                name: None,
+                encrypted_value: None,
+                metadata: None,
+                subagent_run_id: None,
+            }),
+        })
+    }
+}
+
+impl MessageBody {
+    /// Returns the text, if the content is only text.
+    pub fn as_text(&self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text.clone()),
+            Self::Blocks(blocks) => blocks
+                .iter()
+                .map(|block| if let ContentBlock::Text(text) = block { Some(text.text.as_str()) } else { None })
+                .collect(),
+            Self::Decisions(_) => None,
+        }
+    }
+
+    fn read(content: &Value, path: &str) -> Result<Self, InvalidRequest> {
+        match content {
+            Value::String(text) => Ok(Self::Text(text.clone())),
+            Value::Array(blocks) => {
+                let read = |(index, block): (usize, &Value)| ContentBlock::read(block, &format!("{path}[{index}]"));
+                blocks.iter().enumerate().map(read).collect::<Result<_, _>>().map(Self::Blocks)
+            }
+            Value::Object(object) => {
+                let path = format!("{path}.decisions");
+                let decisions = object.get("decisions").and_then(Value::as_array);
+                let decisions = decisions.ok_or_else(|| InvalidRequest::new(&path, "a list of decisions"))?;
+                let read =
+                    |(index, decision): (usize, &Value)| HitlDecision::read(decision, &format!("{path}[{index}]"));
+                decisions.iter().enumerate().map(read).collect::<Result<_, _>>().map(Self::Decisions)
+            }
+            _ => Err(InvalidRequest::new(path, "a text, a list of blocks, or an object with `decisions`")),
+        }
+    }
+
+    fn to_content(&self, path: &str) -> Result<MessageContent, InvalidRequest> {
+        match self {
+            Self::Text(text) => Ok(MessageContent::Text(text.clone())),
+            Self::Blocks(blocks) => {
+                let part = |(index, block): (usize, &ContentBlock)| block.to_part(&format!("{path}[{index}]"));
+                let parts: Vec<Option<ContentPart>> = blocks.iter().enumerate().map(part).collect::<Result<_, _>>()?;
+                Ok(MessageContent::Parts(parts.into_iter().flatten().collect()))
+            }
+            Self::Decisions(_) => {
+                Err(InvalidRequest::new(path, "a text or blocks; decisions are for the newest message of a user"))
+            }
+        }
+    }
+}
+
+fn optional_text(object: &Map<String, Value>, name: &str, path: &str) -> Result<Option<String>, InvalidRequest> {
+    match object.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => {
+            let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+            Err(InvalidRequest::new(path, "a string"))
+        }
+    }
+}

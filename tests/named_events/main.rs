@@ -1,0 +1,133 @@
+//! The guide's dialect, tested as the guide says: its unit tests of models, its integration tests by name, against the
+//! real command with a scripted provider; and its people in the loop.
+
+#![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
+
+mod hitl;
+mod models;
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+#[path = "../support/server.rs"]
+mod process;
+mod protocol;
+#[path = "../support/provider.rs"]
+mod provider;
+mod refusals;
+mod sandbox;
+mod streams;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::io::Write as _;
+
+use serde_json::{Value, json};
+
+use process::Process;
+
+/// An event: its name and its payload.
+type Frame = (String, Value);
+
+/// The command, with a configuration.
+struct TestServer {
+    process: Process,
+    client: reqwest::Client,
+    _file: Option<tempfile::NamedTempFile>,
+}
+
+impl TestServer {
+    /// The demo.
+    fn demo() -> Self {
+        Self::new(Process::start(&[], &[]), None)
+    }
+
+    fn new(process: Process, file: Option<tempfile::NamedTempFile>) -> Self {
+        let client = agui_server::upstream::direct_client(&Default::default()).unwrap();
+        Self { process, client, _file: file }
+    }
+
+    /// Two agents on the provider: `chat`, and `worker` with tools behind the second route.
+    fn with(provider: &provider::Provider, tools: &str, more: &str) -> Self {
+        let agent = |name: &str, tools: &str| {
+            format!(
+                "[agents.{name}]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}/v1\"\n\
+                 tools = {tools}\n",
+                provider.url()
+            )
+        };
+        let text = format!(
+            "default_agent = \"chat\"\n[named_events]\nchat = \"chat\"\nagent = \"worker\"\n{}{}{more}",
+            agent("chat", "[\"calculator\"]"),
+            agent("worker", tools)
+        );
+        let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let path = file.path().to_str().unwrap().to_owned();
+        Self::new(Process::start(&["--config", &path], &[]), Some(file))
+    }
+
+    async fn send(&self, path: &str, body: &Value) -> reqwest::Response {
+        self.client.post(format!("{}{path}", self.process.url)).json(body).send().await.unwrap()
+    }
+
+    /// The events of a request, every one of the form that the guide's own clients can read.
+    async fn ask(&self, path: &str, body: &Value) -> Vec<Frame> {
+        let response = self.send(path, body).await;
+        assert_eq!(response.status(), 200, "{body}");
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        frames(&response.text().await.unwrap())
+    }
+}
+
+const CHAT: &str = "/agent/chat/stream";
+const AGENT: &str = "/agent/agent/stream";
+
+fn user(content: impl Into<Value>) -> Value {
+    json!({ "messages": [{ "role": "user", "content": content.into() }] })
+}
+
+fn on(thread: &str, content: impl Into<Value>) -> Value {
+    let mut body = user(content);
+    body["thread_id"] = thread.into();
+    body
+}
+
+fn frames(body: &str) -> Vec<Frame> {
+    assert!(body.ends_with("\n\n"), "{body:?}");
+    let frames = body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));
+    let frame = |frame: &str| {
+        let (name, data) = frame.strip_prefix("event: ").unwrap().split_once("\ndata: ").unwrap();
+        assert!(!data.contains('\n'), "{frame:?}");
+        (name.to_owned(), serde_json::from_str(data).unwrap())
+    };
+    frames.map(frame).collect()
+}
+
+fn named<'f>(frames: &'f [Frame], name: &str) -> Vec<&'f Value> {
+    frames.iter().filter(|(own, _)| own == name).map(|(_, payload)| payload).collect()
+}
+
+fn names(frames: &[Frame]) -> Vec<&str> {
+    let mut names: Vec<&str> = frames.iter().map(|(name, _)| name.as_str()).collect();
+    names.dedup();
+    names
+}
+
+fn said(frames: &[Frame]) -> String {
+    named(frames, "message").iter().map(|payload| payload["content"].as_str().unwrap()).collect()
+}
+
+/// The thread that the first event of a stream tells.
+fn thread(frames: &[Frame]) -> String {
+    assert_eq!((frames[0].0.as_str(), &frames[0].1["type"]), ("status", &json!("run_started")), "{frames:?}");
+    frames[0].1["thread_id"].as_str().unwrap().to_owned()
+}
+
+/// A chunk of chat completions.
+fn chunk(delta: Value) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
+}
+
+/// One that calls a tool.
+fn call(id: &str, name: &str, arguments: &Value) -> Value {
+    let function = json!({ "name": name, "arguments": arguments.to_string() });
+    chunk(json!({ "tool_calls": [{ "index": 0, "id": id, "function": function }] }))
+}

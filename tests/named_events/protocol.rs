@@ -1,0 +1,188 @@
+//! The guide's integration tests, under its names.
+
+use serde_json::{Value, json};
+
+use crate::{
+    AGENT, CHAT, TestServer, call, chunk, named, names, on,
+    process::Process,
+    provider::{Answer, Provider},
+    said, thread, user,
+};
+
+/// A provider that has a tool called, in pieces, and then answers.
+async fn weather(path: &str) {
+    let provider = Provider::start().await;
+    let server = TestServer::with(&provider, "[\"calculator\"]", "");
+    let piece = |index: &str, arguments: &str| {
+        let mut function = json!({ "arguments": arguments });
+        if !index.is_empty() {
+            function["name"] = "calculator".into();
+        }
+        let id = if index.is_empty() { Value::Null } else { index.into() };
+        chunk(json!({ "tool_calls": [{ "index": 0, "id": id, "function": function }] }))
+    };
+    provider.answer(Answer::openai(&[piece("call_abc123", "{\"expression\": \"6"), piece("", " * 7\"}")]));
+    provider.answer(Answer::openai(&[chunk(json!({ "content": "It is " })), chunk(json!({ "content": "42." }))]));
+    let frames = server.ask(path, &on("thread_1", "what is 6 * 7")).await;
+    let mut told = names(&frames);
+    // The model was asked twice, and both steps are told.
+    told.retain(|name| *name != "status");
+    assert_eq!(told, ["tool_call_start", "tool_call_args", "tool_call_end", "tool_result", "message"]);
+    let start = json!({ "toolCallId": "call_abc123", "toolCallName": "calculator", "thread_id": "thread_1" });
+    assert_eq!(named(&frames, "tool_call_start"), [&start]);
+    let args: String =
+        named(&frames, "tool_call_args").iter().map(|payload| payload["delta"].as_str().unwrap()).collect();
+    assert_eq!(serde_json::from_str::<Value>(&args).unwrap(), json!({ "expression": "6 * 7" }));
+    assert!(named(&frames, "tool_call_args").iter().all(|payload| payload["toolCallId"] == "call_abc123"));
+    assert_eq!(named(&frames, "tool_call_end"), [&json!({ "toolCallId": "call_abc123" })]);
+    let result = json!({ "toolCallId": "call_abc123", "content": "42", "role": "tool" });
+    assert_eq!(named(&frames, "tool_result"), [&result]);
+    let agent = if path == CHAT { "chat" } else { "worker" };
+    let message = json!({ "content": "It is ", "thread_id": "thread_1", "agent": agent });
+    assert_eq!(named(&frames, "message")[0], &message);
+    assert_eq!(said(&frames), "It is 42.");
+    assert_eq!(frames.last().unwrap().1["type"], "run_finished");
+}
+
+async fn thoughts(path: &str) {
+    let provider = Provider::start().await;
+    let server = TestServer::with(&provider, "[]", "");
+    let think = |text: &str| chunk(json!({ "reasoning_content": text }));
+    provider.answer(Answer::openai(&[
+        think("Let me think about this..."),
+        think(" First, I need to consider..."),
+        chunk(json!({ "content": "Done." })),
+    ]));
+    let mut body = user("Solve this step by step...");
+    body["enable_deep_thinking"] = true.into();
+    let frames = server.ask(path, &body).await;
+    let expected = [
+        "status",
+        "reasoning_start",
+        "reasoning_message_start",
+        "reasoning_message_content",
+        "reasoning_message_end",
+        "reasoning_end",
+        "message",
+        "status",
+    ];
+    assert_eq!(names(&frames), expected);
+    let id = &named(&frames, "reasoning_start")[0]["messageId"];
+    assert!(id.is_string());
+    for (name, payload) in frames.iter().filter(|(name, _)| name.starts_with("reasoning")) {
+        assert_eq!(payload["messageId"], *id, "{name}: clients put a session together by one id");
+    }
+    assert_eq!(named(&frames, "reasoning_message_start"), [&json!({ "messageId": id, "role": "assistant" })]);
+    let deltas = named(&frames, "reasoning_message_content");
+    let text: String = deltas.iter().map(|payload| payload["delta"].as_str().unwrap()).collect();
+    assert_eq!(text, "Let me think about this... First, I need to consider...");
+    // Without it, the model is not told to think.
+    provider.answer(Answer::openai(&[chunk(json!({ "content": "2" }))]));
+    server.ask(path, &user("1 + 1?")).await;
+    let efforts: Vec<_> =
+        provider.requests().iter().map(|request| request.body["reasoning_effort"].is_string()).collect();
+    assert_eq!(efforts, [true, false]);
+}
+
+/// What the provider is given for a picture.
+async fn picture(path: &str, image: Value) -> Value {
+    let provider = Provider::start().await;
+    let server = TestServer::with(&provider, "[]", "");
+    provider.answer(Answer::openai(&[chunk(json!({ "content": "A pixel." }))]));
+    let body = user(json!([{ "type": "text", "text": "What do you see in this image?" }, image]));
+    assert_eq!(said(&server.ask(path, &body).await), "A pixel.");
+    let messages = provider.requests()[0].body["messages"].clone();
+    let content = messages.as_array().unwrap().last().unwrap()["content"].clone();
+    assert_eq!(content[0], json!({ "type": "text", "text": "What do you see in this image?" }));
+    content[1].clone()
+}
+
+#[tokio::test]
+async fn test_chat_tool_calls() {
+    weather(CHAT).await;
+}
+
+#[tokio::test]
+async fn test_agent_tool_calls() {
+    weather(AGENT).await;
+}
+
+#[tokio::test]
+async fn test_chat_reasoning() {
+    thoughts(CHAT).await;
+}
+
+#[tokio::test]
+async fn test_agent_reasoning() {
+    thoughts(AGENT).await;
+}
+
+#[tokio::test]
+async fn test_chat_multimodal_url() {
+    let part = picture(CHAT, json!({ "type": "image", "url": "https://example.com/photo.jpg" })).await;
+    assert_eq!(part["image_url"]["url"], "https://example.com/photo.jpg");
+}
+
+#[tokio::test]
+async fn test_chat_multimodal_base64() {
+    let data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+    let part = picture(CHAT, json!({ "type": "image", "data": data, "mime_type": "image/png" })).await;
+    assert_eq!(part["image_url"]["url"], format!("data:image/png;base64,{data}"));
+}
+
+#[tokio::test]
+async fn the_server_keeps_the_history() {
+    let provider = Provider::start().await;
+    let server = TestServer::with(&provider, "[\"calculator\"]", "");
+    provider.answer(Answer::openai(&[chunk(json!({ "content": "Hello, Ada." }))]));
+    let first = server.ask(CHAT, &user("I am Ada.")).await;
+    // Who names no thread gets one, and is told.
+    let id = thread(&first);
+    assert!(id.starts_with("thread-"), "{id}");
+    assert_eq!(named(&first, "message")[0]["thread_id"], id);
+    provider.answer(Answer::openai(&[call("c", "calculator", &json!({ "expression": "1+1" }))]));
+    provider.answer(Answer::openai(&[chunk(json!({ "content": "2, Ada." }))]));
+    server.ask(CHAT, &on(&id, "1+1?")).await;
+    provider.answer(Answer::openai(&[chunk(json!({ "content": "You are Ada." }))]));
+    server.ask(CHAT, &on(&id, "Who am I?")).await;
+    let requests = provider.requests();
+    let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
+    let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant", "tool", "assistant", "user"]);
+    // AG-UI's own clients find the same thread.
+    let url = format!("{}/threads/{id}", server.process.url);
+    let stored: Value = server.client.get(url).send().await.unwrap().json().await.unwrap();
+    assert_eq!(stored.to_string().matches("Ada").count(), 4, "{stored}");
+}
+
+#[tokio::test]
+async fn a_failure_is_an_error_event() {
+    let provider = Provider::start().await;
+    let server = TestServer::with(&provider, "[]", "");
+    provider.answer(Answer::new(401, ["no"]));
+    let frames = server.ask(CHAT, &on("t", "hi")).await;
+    assert_eq!(names(&frames), ["status", "error"]);
+    let error = &frames[1].1;
+    assert!(error["type"].is_string() && error["message"].is_string() && error["thread_id"] == "t", "{error}");
+}
+
+#[tokio::test]
+async fn steps_and_state_are_told_or_left_out() {
+    let server = TestServer::demo();
+    let frames = server.ask(CHAT, &user("plan a trip")).await;
+    let kinds: Vec<_> = named(&frames, "status").iter().map(|status| status["type"].as_str().unwrap()).collect();
+    assert_eq!((kinds[0], kinds[kinds.len() - 1]), ("run_started", "run_finished"));
+    let known = ["status", "message", "tool_call_start", "tool_call_args", "tool_call_end", "tool_result"];
+    assert!(names(&frames).iter().all(|name| known.contains(name)), "{:?}", names(&frames));
+}
+
+#[tokio::test]
+async fn runs_that_outlive_their_client_speak_it_too() {
+    let cancel = TestServer::demo();
+    let goes_on = TestServer::new(Process::start(&[], &[("AGUI_RUNS__ON_DISCONNECT", "continue")]), None);
+    for text in ["count to 5", "parallel", "approve", "think about lunch"] {
+        let (here, there) = (cancel.ask(CHAT, &user(text)).await, goes_on.ask(CHAT, &user(text)).await);
+        let told = |frames: &[crate::Frame]| (said(frames), names(frames).join(" "));
+        assert_eq!(told(&here), told(&there));
+    }
+}

@@ -1,0 +1,78 @@
+//! Requests that are none: refused with the place of what is wrong, before anything runs.
+
+use serde_json::{Value, json};
+
+use crate::{CHAT, TestServer, on, user};
+
+#[tokio::test]
+async fn what_is_wrong_is_said_with_its_place() {
+    let server = TestServer::demo();
+    let block = |block: Value| user(json!([{ "type": "text", "text": "Look" }, block]));
+    for (body, place) in [
+        (json!([]), ""),
+        (json!({}), "messages"),
+        (json!({ "messages": [] }), "messages"),
+        (json!({ "messages": ["hi"] }), "messages[0]"),
+        (json!({ "messages": [{ "role": "tool", "content": "x" }] }), "messages[0].role"),
+        (user(7), "messages[0].content"),
+        (user(json!({ "text": "x" })), "messages[0].content.decisions"),
+        (user(json!({ "decisions": [{ "type": "approve" }] })), "messages[0].content.decisions[0]"),
+        (user(json!({ "decisions": [{ "actionId": "a", "type": "maybe" }] })), "messages[0].content.decisions[0]"),
+        (user(json!({ "decisions": [{ "actionId": "a", "type": "edit" }] })), "messages[0].content.decisions[0].args"),
+        (block(json!({ "type": "picture" })), "messages[0].content[1].type"),
+        (block(json!({ "type": "text" })), "messages[0].content[1]"),
+        (block(json!({ "type": "image" })), "messages[0].content[1]"),
+        (block(json!({ "type": "image", "url": "" })), "messages[0].content[1].url"),
+        (block(json!({ "type": "image", "url": "https://a", "data": "AA==" })), "messages[0].content[1]"),
+        (block(json!({ "type": "image", "data": "AA==" })), "messages[0].content[1].mime_type"),
+        (block(json!({ "type": "image", "data": "A!", "mime_type": "image/png" })), "messages[0].content[1].data"),
+        (block(json!({ "type": "audio", "data": "", "mime_type": "audio/wav" })), "messages[0].content[1].data"),
+        (json!({ "messages": [{ "role": "user", "content": "x" }], "thread_id": 7 }), "thread_id"),
+        (
+            json!({ "messages": [{ "role": "user", "content": "x" }], "enable_deep_thinking": "yes" }),
+            "enable_deep_thinking",
+        ),
+    ] {
+        let response = server.send(CHAT, &body).await;
+        assert_eq!(response.status(), 400, "{body}");
+        let refusal: Value = response.json().await.unwrap();
+        assert_eq!(refusal["error"]["path"], place, "{body}: {refusal}");
+        assert_eq!(refusal["error"]["code"], "invalid_input");
+    }
+    let no_json = server.client.post(format!("{}{CHAT}", server.process.url)).body("x").send().await.unwrap();
+    assert_eq!(no_json.status(), 415);
+    assert_eq!(server.client.get(format!("{}{CHAT}", server.process.url)).send().await.unwrap().status(), 405);
+}
+
+#[tokio::test]
+async fn a_thread_is_its_owners_alone() {
+    use agui_server::{Server, agents::Echo, auth::ApiKey};
+    let keys = ["ada", "bob"].map(|name| ApiKey::from_secret(name, &format!("key-of-{name}")));
+    let router = Server::new().agent("echo", Echo).api_keys(keys).into_router();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}{CHAT}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move { axum::serve(listener, router).await });
+    let client = agui_server::upstream::direct_client(&Default::default()).unwrap();
+    let ask = async |name: &str| {
+        let request = client.post(&url).bearer_auth(format!("key-of-{name}")).json(&on("same", name));
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        response.text().await.unwrap();
+        status
+    };
+    assert_eq!((ask("ada").await, ask("bob").await, ask("eve").await), (200, 200, 401));
+    for name in ["ada", "bob"] {
+        let thread = url.replace(CHAT, "/threads/same");
+        let thread = client.get(thread).bearer_auth(format!("key-of-{name}")).send().await.unwrap();
+        let messages = thread.json::<serde_json::Value>().await.unwrap()["messages"].to_string();
+        assert_eq!((messages.contains("ada"), messages.contains("bob")), (name == "ada", name == "bob"));
+    }
+    server.abort();
+}
+
+#[tokio::test]
+async fn the_routes_can_be_left_out() {
+    use crate::process::Process;
+    let server = TestServer::new(Process::start(&[], &[("AGUI_GUIDE__ENABLED", "false")]), None);
+    assert_eq!(server.send(CHAT, &user("hi")).await.status(), 404);
+}
