@@ -12,7 +12,7 @@ use std::{
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("encode", &["protocol"]),
-    ("agent", &["protocol"]),
+    ("agent", &["auth", "protocol"]),
     ("agents", &["agent", "protocol", "upstream"]),
     ("upstream", &[]),
     ("tools", &["protocol", "upstream"]),

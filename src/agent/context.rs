@@ -5,45 +5,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use crate::protocol::{RunId, ThreadId, TokenUsage};
-
-/// Who asked for a run. Owns the threads that its runs make.
-///
-/// ```
-/// use agui_server::agent::Principal;
-///
-/// let ada = Principal::new("key", "ada");
-/// assert_eq!((ada.name(), ada.id()), ("ada", "key:ada"));
-/// assert_ne!(ada, Principal::new("jwt:https%3A//id.example.com", "ada"));
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Principal {
-    id: Arc<str>,
-    name_at: usize,
-}
-
-impl Principal {
-    /// A principal by name. The `source` says where the name comes from, such as `key` or `jwt:ISSUER`; it tells equal
-    /// names of different origin apart and must not be chosen by the caller of the server.
-    pub fn new(source: &str, name: &str) -> Self {
-        Self { id: format!("{source}:{name}").into(), name_at: source.len() + 1 }
-    }
-
-    /// The name, for logs and tools: an API key's name, or a token's subject.
-    pub fn name(&self) -> &str {
-        &self.id[self.name_at..]
-    }
-
-    /// Source and name, `SOURCE:NAME`: what threads are stored under.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// The id, which clones share.
-    pub fn shared_id(&self) -> &Arc<str> {
-        &self.id
-    }
-}
+use crate::{
+    auth::Principal,
+    protocol::{RunId, ThreadId, TokenUsage},
+};
 
 /// What the client's request carried in headers that the configuration lets through to agents: names in lower case, in
 /// the order they came. No others are ever in here, and logs see the names alone.

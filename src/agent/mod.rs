@@ -9,11 +9,12 @@ mod context;
 pub mod emit;
 mod error;
 
-pub use context::{Forwarded, Principal, RunContext, RunIdentity};
+pub use context::{Forwarded, RunContext, RunIdentity};
 pub use error::AgentError;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _};
 
+pub use crate::auth::Principal;
 use crate::protocol::{AgentCapabilities, Event, RunAgentInput};
 
 /// The events of a run, as an agent yields them. Dropping the stream stops the work behind it.

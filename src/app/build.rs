@@ -70,8 +70,8 @@ pub(super) fn thread_options(config: &Config) -> ThreadOptions {
 pub(super) fn build_auth(auth: &config::Auth, origin: &Origin) -> Result<Authenticator, ConfigError> {
     match auth.mode {
         Some(AuthMode::ApiKey) => {}
-        Some(AuthMode::Jwt) => return build_jwt(&auth.jwt, origin).map(Authenticator::Jwt),
-        Some(AuthMode::None) | None => return Ok(Authenticator::Open),
+        Some(AuthMode::Jwt) => return build_jwt(&auth.jwt, origin).map(Authenticator::from),
+        Some(AuthMode::None) | None => return Ok(Authenticator::disabled()),
     }
     let keys = auth.api_keys.iter().map(|key| {
         let fault = |problem: String| origin.error(&["auth", "api_keys"], &format!("key {:?}: {problem}", key.name));
@@ -84,7 +84,7 @@ pub(super) fn build_auth(auth: &config::Auth, origin: &Origin) -> Result<Authent
             _ => Err(fault(format!("the environment variable {variable} is not set"))),
         }
     });
-    Ok(Authenticator::ApiKeys(ApiKeys::new(keys.collect::<Result<Vec<_>, _>>()?)))
+    Ok(ApiKeys::new(keys.collect::<Result<Vec<_>, _>>()?).into())
 }
 
 fn on_disconnect(setting: config::OnDisconnect) -> OnDisconnect {

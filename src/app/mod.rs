@@ -70,7 +70,7 @@ impl Server {
             paths: Vec::new(),
             threads: ThreadOptions::default(),
             store: Some(Arc::new(MemoryStore::new())),
-            auth: Authenticator::Open,
+            auth: Authenticator::disabled(),
             http: http_options(&config),
             copilotkit: config.copilotkit.clone(),
             named_events: config.named_events.clone(),
@@ -177,7 +177,7 @@ impl Server {
 
     /// Lets in only who presents one of these keys, by whatever name the server is reached.
     pub fn api_keys(mut self, keys: impl IntoIterator<Item = ApiKey>) -> Self {
-        self.auth = Authenticator::ApiKeys(ApiKeys::new(keys));
+        self.auth = ApiKeys::new(keys).into();
         self.http.loopback_hosts_only = false;
         self
     }
@@ -185,8 +185,16 @@ impl Server {
     /// Lets in only who presents a token that this accepts, by whatever name the server is reached. The token's
     /// subject is the principal, and owns the threads it begins.
     pub fn jwt(mut self, jwt: Jwt) -> Self {
-        self.auth = Authenticator::Jwt(jwt);
+        self.auth = jwt.into();
         self.http.loopback_hosts_only = false;
+        self
+    }
+
+    /// Authenticates requests: with a function of your own, or with the principal that the application's middleware put
+    /// into the request's extensions. See [`Authenticator`].
+    pub fn authenticator(mut self, authenticator: impl Into<Authenticator>) -> Self {
+        self.auth = authenticator.into();
+        self.http.loopback_hosts_only = self.auth.is_disabled();
         self
     }
 

@@ -1,35 +1,38 @@
-//! Named API keys, kept as digests.
+//! Named API keys, stored as SHA-256 digests.
 
 use std::{fmt, sync::Arc};
 
+use futures::future::{BoxFuture, FutureExt as _, ready};
+use http::request::Parts;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::Identity;
+use super::{
+    AuthError, Authenticator, Principal,
+    authenticator::{Authenticate, bearer_token},
+};
 
-/// A key that opens the server, under the name of whoever holds it. Only the key's SHA-256 is kept.
+/// The source of principals that have an API key.
+const SOURCE: &str = "key";
+
+/// An API key and its name. Only the SHA-256 of the key is kept.
 #[derive(Clone)]
 pub struct ApiKey {
-    name: Arc<str>,
+    principal: Principal,
     digest: [u8; 32],
 }
 
-/// A text that is not a SHA-256 in hexadecimal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a SHA-256: 64 hexadecimal digits are needed")]
-pub struct InvalidDigest;
-
 impl ApiKey {
-    /// A key by its secret.
-    pub fn from_secret(name: impl Into<Arc<str>>, secret: &str) -> Self {
-        Self { name: name.into(), digest: Sha256::digest(secret.as_bytes()).into() }
+    /// A key, given in plain text.
+    pub fn from_secret(name: impl AsRef<str>, secret: &str) -> Self {
+        Self::new(name.as_ref(), Sha256::digest(secret.as_bytes()).into())
     }
 
-    /// A key by the SHA-256 of its secret, in hexadecimal.
+    /// A key, given as the SHA-256 of its plain text in hexadecimal.
     ///
     /// # Errors
-    /// [`InvalidDigest`] when the text is not one.
-    pub fn from_sha256(name: impl Into<Arc<str>>, hex: &str) -> Result<Self, InvalidDigest> {
+    /// [`InvalidDigest`] if the text is not 64 hexadecimal digits.
+    pub fn from_sha256(name: impl AsRef<str>, hex: &str) -> Result<Self, InvalidDigest> {
         let digits: Vec<u8> = hex
             .chars()
             .map(|digit| digit.to_digit(16).map(|digit| digit as u8))
@@ -38,37 +41,64 @@ impl ApiKey {
         let bytes: Vec<u8> =
             digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect();
         let digest = (digits.len() == 64).then(|| bytes.try_into().ok()).flatten().ok_or(InvalidDigest)?;
-        Ok(Self { name: name.into(), digest })
+        Ok(Self::new(name.as_ref(), digest))
+    }
+
+    fn new(name: &str, digest: [u8; 32]) -> Self {
+        Self { principal: Principal::new(SOURCE, name), digest }
     }
 }
 
 impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApiKey").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ApiKey").field("name", &self.principal.name()).finish_non_exhaustive()
     }
 }
 
-/// All keys of a server.
+/// A text that is not a SHA-256 in hexadecimal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a SHA-256: 64 hexadecimal digits are needed")]
+pub struct InvalidDigest;
+
+/// The API keys of a server. A key's name is the name of its principal.
 #[derive(Debug, Clone, Default)]
 pub struct ApiKeys(Arc<[ApiKey]>);
 
 impl ApiKeys {
-    /// These keys.
+    /// Accepts these keys.
     pub fn new(keys: impl IntoIterator<Item = ApiKey>) -> Self {
         Self(keys.into_iter().collect())
     }
 
-    /// Returns whose key this is. Compares the digests of all keys in constant time, so that the response time
-    /// reveals nothing about any key.
-    pub(super) fn owner(&self, secret: &[u8]) -> Option<Identity> {
+    /// Returns the principal of a key. The digests of all keys are compared in constant time, so that the response
+    /// time reveals nothing about any key.
+    fn principal(&self, secret: &[u8]) -> Option<&Principal> {
         let digest: [u8; 32] = Sha256::digest(secret).into();
-        let mut owner = None;
+        let mut found = None;
         for key in self.0.iter() {
             if bool::from(key.digest.ct_eq(&digest)) {
-                owner = Some(&key.name);
+                found = Some(&key.principal);
             }
         }
-        owner.map(|name| Identity { source: "key".into(), name: name.clone() })
+        found
+    }
+}
+
+impl From<ApiKeys> for Authenticator {
+    fn from(keys: ApiKeys) -> Self {
+        Self::new(keys)
+    }
+}
+
+impl Authenticate for ApiKeys {
+    fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>> {
+        let found = bearer_token(&request.headers)
+            .and_then(|secret| self.principal(secret).cloned().ok_or(AuthError::UnknownKey));
+        ready(found).boxed()
+    }
+
+    fn expects_bearer(&self) -> bool {
+        true
     }
 }
 
@@ -80,12 +110,12 @@ mod tests {
     fn a_key_is_the_same_by_secret_and_by_digest() {
         let hex = "2BB80D537B1DA3E38BD30361AA855686BDE0EACD7162FEF6A25FE97BF527A25B"; // of "secret"
         let keys = ApiKeys::new([ApiKey::from_sha256("ci", hex).unwrap()]);
-        assert_eq!(keys.owner(b"secret").unwrap().name, "ci".into());
-        assert_eq!(keys.owner(b"Secret"), None);
+        assert_eq!(keys.principal(b"secret").unwrap().id(), "key:ci");
+        assert_eq!(keys.principal(b"Secret"), None);
     }
 
     #[test]
-    fn what_is_not_a_digest_is_refused() {
+    fn a_text_that_is_not_a_digest_is_refused() {
         for hex in ["", "ab", &"g".repeat(64), &"a".repeat(63), &"a".repeat(66), &"é".repeat(32)] {
             assert_eq!(ApiKey::from_sha256("x", hex).unwrap_err(), InvalidDigest, "{hex}");
         }

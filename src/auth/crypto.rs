@@ -1,8 +1,7 @@
-//! Signatures of tokens, checked with ring.
+//! Verifies signatures of tokens with ring, for the crate `jsonwebtoken`.
 //!
-//! `jsonwebtoken` reads tokens and leaves the mathematics to a provider. Its own ones would bring a second
-//! cryptographic library; ring is here already, under TLS. This provider only verifies, and only what the server
-//! accepts: it cannot be talked into anything else.
+//! That crate leaves cryptography to a provider. Its own ones would add a second cryptographic library; TLS uses ring
+//! already. This provider cannot sign, and verifies the algorithms of `JwtAlgorithm` only.
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, DecodingKeyKind, EncodingKey,
@@ -19,7 +18,7 @@ use ring::{
 static PROVIDER: CryptoProvider =
     CryptoProvider { signer_factory: no_signer, verifier_factory: verifier, key_utils: KeyUtils::new_unimplemented() };
 
-/// Has `jsonwebtoken` use ring, unless the application that this server is part of has chosen something else.
+/// Installs the provider, unless the application has installed another one.
 pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }

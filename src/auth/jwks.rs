@@ -1,8 +1,8 @@
-//! Public keys that an identity provider publishes at an address (JWKS), fetched and kept.
+//! Public keys that an identity provider publishes at a URL (JWKS, RFC 7517), fetched and cached.
 //!
-//! They are fetched when the first token comes, again in the background when they have grown old, and again when a
-//! token names a key that is not among them, for keys are changed. Anybody can make up such a token, so that happens
-//! only every so often, and whoever comes meanwhile waits for the one fetch. When a fetch fails, what was known stays.
+//! Keys are fetched when the first token comes, again in the background when they are older than
+//! [`JwksOptions::refresh`], and again when a token names an unknown key, because providers rotate keys. Callers can make
+//! up such tokens, so there is one fetch at a time, and a pause after it. If a fetch fails, the known keys stay in use.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -15,26 +15,27 @@ use tokio::{
 };
 
 use super::{
-    AuthError, TokenFault,
-    key::{JwtAlgorithm, NamedKey, VerifyingKey},
+    AuthError, JwtAlgorithm, TokenError,
+    key::{NamedKey, VerifyingKey},
 };
 use crate::upstream::{ClientOptions, client, direct_client};
 
 /// The largest set, in bytes.
-const LARGEST: usize = 1024 * 1024;
-/// How many keys of a set are looked at. Those that exist have fewer than ten.
-const MOST_KEYS: usize = 100;
+const MAX_SET_BYTES: usize = 1024 * 1024;
+/// The number of keys of a set that are read. Sets have fewer than ten.
+const MAX_KEYS: usize = 100;
 
-/// When keys are fetched.
+/// Times of fetching keys.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct JwksOptions {
-    /// How old they may grow.
+    /// The age at which keys are fetched again, in the background.
     pub refresh: Duration,
-    /// How soon after one fetch the next one may follow, when a token names a key that is not known.
+    /// The pause after a fetch before a token with an unknown key causes the next one.
     pub retry: Duration,
-    /// The same while there are no keys at all, and nobody can be let in.
+    /// The same while no keys are known, and all tokens are answered with 503.
     pub retry_without_keys: Duration,
-    /// How long a fetch may take.
+    /// The time limit of a fetch.
     pub timeout: Duration,
 }
 
@@ -62,46 +63,45 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    keys: Arc<[Named]>,
-    /// When these keys came.
-    fetched: Option<Instant>,
-    /// When they were last asked for, or when that ended.
-    tried: Option<Instant>,
-    /// Whether they are being asked for now.
-    fetching: bool,
+    keys: Arc<[CachedKey]>,
+    /// The time at which these keys were fetched.
+    fetched_at: Option<Instant>,
+    /// The time at which the last fetch began or ended.
+    tried_at: Option<Instant>,
+    is_fetching: bool,
 }
 
-struct Named {
+struct CachedKey {
     kid: Option<String>,
     key: Arc<VerifyingKey>,
 }
 
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
-    #[error("it took too long")]
+    #[error("no answer in time")]
     Timeout,
     #[error(transparent)]
     Http(#[from] reqwest::Error),
-    #[error("the answer has the status {0}")]
+    #[error("the status of the answer is {0}")]
     Status(StatusCode),
     #[error("the answer is larger than 1 MiB")]
     TooLarge,
-    #[error("the answer is no set of keys: {0}")]
+    #[error("the answer is not a set of keys: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("there is no key in it that could be used")]
+    #[error("the answer has no usable key")]
     NoKeys,
 }
 
 impl Jwks {
     pub(super) fn new(url: &str, algorithms: Vec<JwtAlgorithm>, options: JwksOptions) -> reqwest::Result<Self> {
         let connecting = ClientOptions { connect_timeout: options.timeout };
-        // What is on this machine is not asked for through a proxy, which is somewhere else.
+        // Plain http is for this machine only, and must not go through a proxy.
         let client = if url.starts_with("https:") { client(&connecting)? } else { direct_client(&connecting)? };
         let state = watch::Sender::default();
         Ok(Self(Arc::new(Inner { client, url: url.to_owned(), algorithms, options, state })))
     }
 
-    /// The key that a token names, for the algorithm it claims.
+    /// Returns the key that a token names, for the algorithm that it claims. Fetches keys if it is unknown.
     pub(super) async fn find(
         &self,
         kid: Option<&str>,
@@ -110,17 +110,17 @@ impl Jwks {
         let found = choose(&self.0.state.borrow().keys, kid, algorithm);
         match found {
             Ok(key) => {
-                if self.0.state.borrow().fetched.is_none_or(|at| at.elapsed() >= self.0.options.refresh) {
+                if self.0.state.borrow().fetched_at.is_none_or(|at| at.elapsed() >= self.0.options.refresh) {
                     self.fetch();
                 }
                 return Ok(key);
             }
-            Err(TokenFault::UnknownKey) => {}
-            Err(fault) => return Err(fault.into()),
+            Err(TokenError::UnknownKey) => {}
+            Err(error) => return Err(error.into()),
         }
         self.fetch();
-        // The sender lives as long as this does.
-        let _ = self.0.state.subscribe().wait_for(|state| !state.fetching).await;
+        // Cannot fail: `self` holds the sender.
+        let _ = self.0.state.subscribe().wait_for(|state| !state.is_fetching).await;
         let state = self.0.state.borrow();
         if state.keys.is_empty() {
             return Err(AuthError::NoKeys { retry_after: state.wait(&self.0.options) });
@@ -128,16 +128,16 @@ impl Jwks {
         Ok(choose(&state.keys, kid, algorithm)?)
     }
 
-    /// Begins a fetch, unless there is one, or the last one was just now. It is a task of its own: whoever gave the
-    /// reason for it may leave, and must not be able to begin one after the other that way.
+    /// Starts a fetch, unless one is running or the pause after the last one is not over. The fetch is a task: if it
+    /// ended with the request that caused it, clients that leave could cause one after the other.
     fn fetch(&self) {
         let begun = self.0.state.send_if_modified(|state| {
-            let may = !state.fetching && state.wait(&self.0.options).is_zero();
-            if may {
-                state.fetching = true;
-                state.tried = Some(Instant::now());
+            let start = !state.is_fetching && state.wait(&self.0.options).is_zero();
+            if start {
+                state.is_fetching = true;
+                state.tried_at = Some(Instant::now());
             }
-            may
+            start
         });
         if begun {
             let fetch = Fetch(self.0.clone());
@@ -147,30 +147,30 @@ impl Jwks {
 }
 
 impl State {
-    /// How long it is until keys may be asked for again.
+    /// The time until keys may be fetched again.
     fn wait(&self, options: &JwksOptions) -> Duration {
         let pause = if self.keys.is_empty() { options.retry_without_keys } else { options.retry };
-        self.tried.map_or(Duration::ZERO, |tried| pause.saturating_sub(tried.elapsed()))
+        self.tried_at.map_or(Duration::ZERO, |tried| pause.saturating_sub(tried.elapsed()))
     }
 }
 
-/// A fetch that has begun. However it ends, others may follow.
+/// A running fetch. Dropping it allows the next one, also after a panic.
 struct Fetch(Arc<Inner>);
 
 impl Fetch {
     async fn run(self) {
-        let fetched = timeout(self.0.options.timeout, self.0.ask()).await.unwrap_or(Err(FetchError::Timeout));
+        let fetched = timeout(self.0.options.timeout, self.0.fetch_keys()).await.unwrap_or(Err(FetchError::Timeout));
         match fetched {
             Ok(keys) => {
-                tracing::debug!(keys = keys.len(), "fetched the keys for tokens");
+                tracing::debug!(keys = keys.len(), "fetched the keys that tokens are checked with");
                 self.0.state.send_modify(|state| {
                     state.keys = keys.into();
-                    state.fetched = Some(Instant::now());
+                    state.fetched_at = Some(Instant::now());
                 });
             }
             Err(error) => {
                 let known = self.0.state.borrow().keys.len();
-                tracing::warn!(%error, known, "cannot fetch the keys for tokens; those that are known stay in use");
+                tracing::warn!(%error, known, "cannot fetch the keys that tokens are checked with; the known ones stay in use");
             }
         }
     }
@@ -179,14 +179,14 @@ impl Fetch {
 impl Drop for Fetch {
     fn drop(&mut self) {
         self.0.state.send_modify(|state| {
-            state.fetching = false;
-            state.tried = Some(Instant::now());
+            state.is_fetching = false;
+            state.tried_at = Some(Instant::now());
         });
     }
 }
 
 impl Inner {
-    async fn ask(&self) -> Result<Vec<Named>, FetchError> {
+    async fn fetch_keys(&self) -> Result<Vec<CachedKey>, FetchError> {
         let request = self.client.get(&self.url).header(header::ACCEPT, "application/json");
         let mut response = request.send().await.map_err(reqwest::Error::without_url)?;
         if response.status() != StatusCode::OK {
@@ -194,7 +194,7 @@ impl Inner {
         }
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(reqwest::Error::without_url)? {
-            if body.len() + piece.len() > LARGEST {
+            if body.len() + piece.len() > MAX_SET_BYTES {
                 return Err(FetchError::TooLarge);
             }
             body.extend_from_slice(&piece);
@@ -204,20 +204,20 @@ impl Inner {
     }
 }
 
-/// The keys of a set that tokens can be checked with.
-fn read(body: &[u8], algorithms: &[JwtAlgorithm]) -> Result<Vec<Named>, serde_json::Error> {
+/// Returns the keys of a set that can verify tokens.
+fn read(body: &[u8], algorithms: &[JwtAlgorithm]) -> Result<Vec<CachedKey>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Set {
         keys: Vec<Value>,
     }
     let set: Set = serde_json::from_slice(body)?;
-    let usable = set.keys.iter().take(MOST_KEYS).filter_map(NamedKey::from_jwk);
+    let usable = set.keys.iter().take(MAX_KEYS).filter_map(NamedKey::from_jwk);
     let accepted = usable.filter(|named| algorithms.contains(&named.key.algorithm));
-    Ok(accepted.map(|named| Named { kid: named.kid, key: Arc::new(named.key) }).collect())
+    Ok(accepted.map(|named| CachedKey { kid: named.kid, key: Arc::new(named.key) }).collect())
 }
 
-/// Whether what is fetched there is what was published: nobody may change it on the way.
-pub(super) fn is_safe(url: &str) -> bool {
+/// True if keys from this URL cannot be changed on the way: `https`, or `http` on this machine; without credentials.
+pub(super) fn is_tamper_proof(url: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(url) else { return false };
     let is_loopback = match url.host_str() {
         Some("localhost") => true,
@@ -228,15 +228,16 @@ pub(super) fn is_safe(url: &str) -> bool {
     is_bare && (url.scheme() == "https" || url.scheme() == "http" && is_loopback)
 }
 
-/// The key of a name, or the only one when there is no name. Names may be shared by keys for different algorithms.
-fn choose(keys: &[Named], kid: Option<&str>, algorithm: JwtAlgorithm) -> Result<Arc<VerifyingKey>, TokenFault> {
+/// Returns the key with this id for this algorithm, or without an id, the only key for the algorithm. Keys for
+/// different algorithms may share an id.
+fn choose(keys: &[CachedKey], kid: Option<&str>, algorithm: JwtAlgorithm) -> Result<Arc<VerifyingKey>, TokenError> {
     let named = || keys.iter().filter(|named| kid.is_none() || named.kid.as_deref() == kid);
     let mut fitting = named().filter(|named| named.key.algorithm == algorithm);
     match (fitting.next(), fitting.next()) {
-        (Some(_), Some(_)) if kid.is_none() => Err(TokenFault::NoKeyId),
+        (Some(_), Some(_)) if kid.is_none() => Err(TokenError::NoKeyId),
         (Some(named), _) => Ok(named.key.clone()),
-        (None, _) if named().next().is_some() => Err(TokenFault::Algorithm),
-        (None, _) => Err(TokenFault::UnknownKey),
+        (None, _) if named().next().is_some() => Err(TokenError::Algorithm),
+        (None, _) => Err(TokenError::UnknownKey),
     }
 }
 
@@ -257,47 +258,47 @@ mod tests {
         json!({ "kty": "EC", "kid": kid, "crv": "P-256", "x": point, "y": point })
     }
 
-    fn set(keys: Vec<Value>) -> Vec<Named> {
+    fn set(keys: Vec<Value>) -> Vec<CachedKey> {
         read(json!({ "keys": keys }).to_string().as_bytes(), &BOTH).unwrap()
     }
 
     #[test]
-    fn a_key_is_found_by_name_and_algorithm() {
+    fn a_key_is_found_by_id_and_algorithm() {
         let keys = set(vec![rsa("a"), rsa("b"), ec("b"), ec("c")]);
         let found = |kid, algorithm| choose(&keys, kid, algorithm).map(|key| key.algorithm);
         assert_eq!(found(Some("a"), JwtAlgorithm::Rs256), Ok(JwtAlgorithm::Rs256));
         assert_eq!(found(Some("b"), JwtAlgorithm::Es256), Ok(JwtAlgorithm::Es256));
-        assert_eq!(found(Some("c"), JwtAlgorithm::Rs256), Err(TokenFault::Algorithm));
-        assert_eq!(found(Some("a"), JwtAlgorithm::Hs256), Err(TokenFault::Algorithm));
-        assert_eq!(found(Some("d"), JwtAlgorithm::Rs256), Err(TokenFault::UnknownKey));
-        assert_eq!(found(None, JwtAlgorithm::Rs256), Err(TokenFault::NoKeyId));
+        assert_eq!(found(Some("c"), JwtAlgorithm::Rs256), Err(TokenError::Algorithm));
+        assert_eq!(found(Some("a"), JwtAlgorithm::Hs256), Err(TokenError::Algorithm));
+        assert_eq!(found(Some("d"), JwtAlgorithm::Rs256), Err(TokenError::UnknownKey));
+        assert_eq!(found(None, JwtAlgorithm::Rs256), Err(TokenError::NoKeyId));
     }
 
     #[test]
-    fn a_name_is_not_needed_where_there_is_one_key() {
+    fn the_only_key_for_an_algorithm_is_found_without_an_id() {
         let keys = set(vec![rsa("a"), ec("b")]);
         assert!(choose(&keys, None, JwtAlgorithm::Rs256).is_ok());
         assert!(choose(&keys, None, JwtAlgorithm::Es256).is_ok());
         let none = choose(&[], None, JwtAlgorithm::Rs256).map(|key| key.algorithm);
-        assert_eq!(none, Err(TokenFault::UnknownKey), "worth a fetch");
+        assert_eq!(none, Err(TokenError::UnknownKey), "causes a fetch");
     }
 
     #[test]
-    fn keys_are_not_fetched_where_anybody_could_change_them() {
+    fn only_https_and_loopback_urls_are_tamper_proof() {
         for url in ["https://id.test/keys", "http://localhost:80/k", "http://127.0.0.1/k", "http://[::1]:1/k"] {
-            assert!(is_safe(url), "{url}");
+            assert!(is_tamper_proof(url), "{url}");
         }
         for url in ["", "keys", "http://id.test/keys", "http://localhost.id.test/", "file:///k", "https://u:p@id.test/"]
         {
-            assert!(!is_safe(url), "{url}");
+            assert!(!is_tamper_proof(url), "{url}");
         }
     }
 
     #[test]
-    fn a_set_is_read_as_far_as_it_can_be_used() {
+    fn unusable_keys_of_a_set_are_skipped() {
         let mut keys: Vec<Value> = vec![json!(7), json!({ "kty": "oct", "k": "AAAA" }), rsa("a")];
         keys.extend((0..200).map(|number| ec(&number.to_string())));
-        assert_eq!(set(keys).len(), MOST_KEYS - 2);
+        assert_eq!(set(keys).len(), MAX_KEYS - 2);
         let only_ec = json!({ "keys": [rsa("a"), ec("b")] }).to_string();
         assert_eq!(read(only_ec.as_bytes(), &[JwtAlgorithm::Es256]).unwrap().len(), 1);
         assert!(read(b"{}", &BOTH).is_err());

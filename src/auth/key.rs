@@ -1,46 +1,45 @@
-//! Keys that tokens are checked with, each for one algorithm.
+//! Keys that tokens are verified with, each for one algorithm.
 //!
-//! The algorithm belongs to the key. Were it the token's to choose, somebody could take a public key, which everybody
-//! knows, for the secret of an HMAC.
+//! The key decides on the algorithm, never the token: otherwise an attacker could sign a token by HMAC with the public
+//! key as the secret.
 
 use jsonwebtoken::{Algorithm, DecodingKey, errors::ErrorKind};
 use serde::Deserialize;
 
-/// The shortest secret, in bytes: what HMAC-SHA-256 gets out of one.
-const SHORTEST_SECRET: usize = 32;
-/// How long the PKCS#1 form of an RSA key with 2048 bits and the usual exponent is.
-const SHORTEST_RSA: usize = 270;
-/// How every public key on the curve P-256 begins, as PEM. Keys on other curves can be as long, and differ here.
-const P256: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE";
+use super::JwtAlgorithm;
 
-/// How tokens are signed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum JwtAlgorithm {
-    /// HMAC with SHA-256: whoever can check a token can make one.
-    Hs256,
-    /// RSA (PKCS #1 v1.5) with SHA-256.
-    Rs256,
-    /// ECDSA on the curve P-256 with SHA-256.
-    Es256,
+/// The shortest secret, in bytes: the output size of SHA-256 (RFC 7518, section 3.2).
+const MIN_SECRET_BYTES: usize = 32;
+/// The length of an RSA key of 2048 bits with the exponent 65537, in bytes of PKCS#1.
+const MIN_RSA_BYTES: usize = 270;
+/// The beginning of every public key on the curve P-256 in PEM. It names the curve.
+const P256_PREFIX: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE";
+
+/// The reason why a key cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The secret is shorter than 32 bytes.
+    #[error("the secret is too short: at least 32 bytes are needed, such as from `openssl rand -hex 32`")]
+    ShortSecret,
+    /// The key is a private one.
+    #[error("this is a private key: configure the public one, and keep this one off the server")]
+    Private,
+    /// The text is not a public key.
+    #[error("not a public key in PEM (`-----BEGIN PUBLIC KEY-----`) for RSA or the curve P-256")]
+    NotPem,
+    /// The RSA key is shorter than 2048 bits.
+    #[error("the RSA key is too short: at least 2048 bits are needed")]
+    ShortRsa,
 }
 
-impl JwtAlgorithm {
-    /// Its name in a token.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Hs256 => "HS256",
-            Self::Rs256 => "RS256",
-            Self::Es256 => "ES256",
-        }
-    }
-
-    pub(super) fn of_token(algorithm: Algorithm) -> Option<Self> {
-        match algorithm {
-            Algorithm::HS256 => Some(Self::Hs256),
-            Algorithm::RS256 => Some(Self::Rs256),
-            Algorithm::ES256 => Some(Self::Es256),
-            _ => None,
-        }
+/// Returns the algorithm of a token; `None` if it is not supported.
+pub(super) fn algorithm_of(algorithm: Algorithm) -> Option<JwtAlgorithm> {
+    match algorithm {
+        Algorithm::HS256 => Some(JwtAlgorithm::Hs256),
+        Algorithm::RS256 => Some(JwtAlgorithm::Rs256),
+        Algorithm::ES256 => Some(JwtAlgorithm::Es256),
+        _ => None,
     }
 }
 
@@ -54,34 +53,16 @@ impl From<JwtAlgorithm> for Algorithm {
     }
 }
 
-/// Why a key cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeyError {
-    /// The secret is too short.
-    #[error("the secret is too short: at least 32 bytes are needed, such as from `openssl rand -hex 32`")]
-    ShortSecret,
-    /// The key is a private one, which has no business here.
-    #[error("this is a private key; the public one is needed, and this one should not be here")]
-    Private,
-    /// The text is no public key.
-    #[error("not a public key in PEM (`-----BEGIN PUBLIC KEY-----`) for RSA or the curve P-256")]
-    NotPem,
-    /// The RSA key is too short.
-    #[error("the RSA key is too short: at least 2048 bits are needed")]
-    ShortRsa,
-}
-
-/// A key, and what it is for.
+/// A key, and the algorithm that it verifies.
 pub(super) struct VerifyingKey {
     pub(super) algorithm: JwtAlgorithm,
     pub(super) decoding: DecodingKey,
 }
 
 impl VerifyingKey {
-    /// The secret of HS256.
+    /// A secret, for HS256.
     pub(super) fn from_secret(secret: &[u8]) -> Result<Self, KeyError> {
-        if secret.len() < SHORTEST_SECRET {
+        if secret.len() < MIN_SECRET_BYTES {
             return Err(KeyError::ShortSecret);
         }
         Ok(Self { algorithm: JwtAlgorithm::Hs256, decoding: DecodingKey::from_secret(secret) })
@@ -92,23 +73,23 @@ impl VerifyingKey {
         if pem.contains("PRIVATE KEY") {
             return Err(KeyError::Private);
         }
-        // A certificate, say, has keys in it, too, but not where they would be looked for.
+        // The library would misread a certificate, which is PEM, too.
         if !pem.contains("-----BEGIN PUBLIC KEY-----") && !pem.contains("-----BEGIN RSA PUBLIC KEY-----") {
             return Err(KeyError::NotPem);
         }
         if let Ok(decoding) = DecodingKey::from_rsa_pem(pem.as_bytes()) {
-            let long = decoding.try_get_as_bytes().is_ok_and(|der| der.len() >= SHORTEST_RSA);
+            let long = decoding.try_get_as_bytes().is_ok_and(|der| der.len() >= MIN_RSA_BYTES);
             return if long { Ok(Self { algorithm: JwtAlgorithm::Rs256, decoding }) } else { Err(KeyError::ShortRsa) };
         }
         let base64: String = pem.lines().map(str::trim).filter(|line| !line.contains("-----")).collect();
         match DecodingKey::from_ec_pem(pem.as_bytes()) {
-            Ok(decoding) if base64.starts_with(P256) => Ok(Self { algorithm: JwtAlgorithm::Es256, decoding }),
+            Ok(decoding) if base64.starts_with(P256_PREFIX) => Ok(Self { algorithm: JwtAlgorithm::Es256, decoding }),
             _ => Err(KeyError::NotPem),
         }
     }
 }
 
-/// A key of a set, as it is published.
+/// A key as it is published in a set (RFC 7517, section 4).
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -124,15 +105,15 @@ struct Jwk {
     y: Option<String>,
 }
 
-/// A key of a set, with its name there.
+/// A key of a set, and its id there.
 pub(super) struct NamedKey {
     pub(super) kid: Option<String>,
     pub(super) key: VerifyingKey,
 }
 
 impl NamedKey {
-    /// Reads a published key; `None` when it is not one that tokens can be checked with. Sets also have keys for
-    /// encryption, and for algorithms that this server does not know. A secret in one is no secret.
+    /// Reads a published key. Returns `None` for keys that cannot verify tokens: keys for encryption, for unknown
+    /// algorithms, and symmetric ones, which must not be published.
     pub(super) fn from_jwk(jwk: &serde_json::Value) -> Option<Self> {
         let jwk = Jwk::deserialize(jwk).ok()?;
         if jwk.usage.as_deref().is_some_and(|usage| usage != "sig") {
@@ -152,7 +133,7 @@ impl NamedKey {
         let decoding = match algorithm {
             JwtAlgorithm::Rs256 => DecodingKey::from_rsa_components(&jwk.n?, &jwk.e?),
             _ => DecodingKey::from_ec_components(&jwk.x?, &jwk.y?).and_then(|key| {
-                // Two coordinates of 32 bytes, and a byte that says that both are there.
+                // An uncompressed point: a tag byte and two coordinates of 32 bytes.
                 let whole = key.try_get_as_bytes()?.len() == 65;
                 if whole { Ok(key) } else { Err(ErrorKind::InvalidEcdsaKey.into()) }
             }),
@@ -168,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_public_key_says_which_algorithm_it_is_for() {
+    fn a_public_key_determines_its_algorithm() {
         let read = |pem: &str| VerifyingKey::from_pem(pem).map(|key| key.algorithm);
         let fixture = |name| std::fs::read_to_string(format!("tests/fixtures/jwt/{name}.pem")).unwrap();
         assert_eq!(read(&fixture("rsa.pub")), Ok(JwtAlgorithm::Rs256));
@@ -192,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn only_keys_for_signatures_are_taken_from_a_set() {
+    fn only_signature_keys_are_read_from_a_set() {
         let rsa = json!({ "kty": "RSA", "kid": "a", "n": "AQAB", "e": "AQAB" });
         let point = "A".repeat(43);
         let ec = json!({ "kty": "EC", "crv": "P-256", "x": point, "y": point });

@@ -211,11 +211,20 @@ impl From<StoreError> for ApiError {
 
 impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> Self {
-        let (status, code) = match error {
-            AuthError::Missing | AuthError::NotBearer => (StatusCode::UNAUTHORIZED, "unauthenticated"),
-            AuthError::Unknown => (StatusCode::UNAUTHORIZED, "invalid_key"),
+        let (status, code) = match &error {
+            AuthError::UnknownKey => (StatusCode::UNAUTHORIZED, "invalid_key"),
             AuthError::Token(_) => (StatusCode::UNAUTHORIZED, "invalid_token"),
             AuthError::NoKeys { .. } => (StatusCode::SERVICE_UNAVAILABLE, "keys_unavailable"),
+            AuthError::Failed(cause) => {
+                tracing::error!(
+                    error = &**cause as &(dyn std::error::Error + 'static),
+                    "cannot authenticate a request"
+                );
+                (StatusCode::SERVICE_UNAVAILABLE, "authentication_unavailable")
+            }
+            AuthError::Missing | AuthError::NotBearer | AuthError::Refused(_) => {
+                (StatusCode::UNAUTHORIZED, "unauthenticated")
+            }
         };
         let mut refusal = Self::new(status, code, error.to_string());
         if let AuthError::NoKeys { retry_after } = error {

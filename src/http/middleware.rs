@@ -14,7 +14,7 @@ use tower_http::cors::{AllowCredentials, AllowHeaders, AllowOrigin, CorsLayer};
 use tracing::Instrument as _;
 
 use super::{App, error::ApiError, host};
-use crate::run::Principal;
+use crate::auth::Principal;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -61,13 +61,11 @@ impl Caller {
     }
 }
 
-async fn authenticate(State(app): State<App>, mut request: Request, next: Next) -> Result<Response, ApiError> {
-    // A copy, as a request cannot be lent to what may wait.
-    let authorization = request.headers().get(header::AUTHORIZATION).cloned();
-    let identity = app.auth().identify(authorization.as_ref().map(HeaderValue::as_bytes)).await?;
-    let principal = identity.map(|identity| Principal::new(&identity.source, &identity.name));
-    request.extensions_mut().insert(Caller(principal));
-    Ok(next.run(request).await)
+async fn authenticate(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
+    let (mut head, body) = request.into_parts();
+    let principal = app.auth().authenticate(&head).await?;
+    head.extensions.insert(Caller(principal));
+    Ok(next.run(Request::from_parts(head, body)).await)
 }
 
 /// Also the last resort for a handler that panics, which is answered with a 500. tower-http's layer for

@@ -4,9 +4,14 @@ use agui_server::{
     Server,
     agent::{RunContext, emit::TextMessage, events},
     agents::Echo,
-    auth::ApiKey,
+    auth::{ApiKey, AuthError, Authenticator, Principal},
     http::HttpOptions,
     protocol::RunAgentInput,
+};
+use axum::{
+    extract::Request,
+    http::request::Parts,
+    middleware::{Next, from_fn},
 };
 use reqwest::header;
 use serde_json::Value;
@@ -102,4 +107,58 @@ async fn with_keys_or_on_purpose_any_name_is_answered() {
         let request = server.client.get(server.url("/healthz")).header(header::HOST, "agents.example.com");
         assert_eq!(request.send().await.unwrap().status(), 200);
     }
+}
+
+/// A server that an application authenticates: its agent answers with the principal's name.
+fn greeting(authenticator: Authenticator) -> Server {
+    let who = |_: RunAgentInput, cx: RunContext| {
+        events(TextMessage::whole(cx.principal().map_or("nobody", |principal| principal.name())))
+    };
+    Server::new().agent("who", who).authenticator(authenticator)
+}
+
+#[tokio::test]
+async fn a_function_of_the_application_authenticates_requests() {
+    let authenticator = Authenticator::from_fn(|request: Parts| async move {
+        match request.headers.get("x-user").and_then(|user| user.to_str().ok()) {
+            Some("broken") => Err(AuthError::failed("the password of the database is wrong")),
+            Some(user) => Ok(Principal::new("app", user)),
+            None => Err(AuthError::refused(format!("{} needs a user", request.uri.path()))),
+        }
+    });
+    let server = Running::start(greeting(authenticator)).await;
+    let ask = async |user: Option<&str>| {
+        let mut request = server.post("/send-message").json(&input("hi"));
+        if let Some(user) = user {
+            request = request.header("x-user", user);
+        }
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.headers().clone(), response.text().await.unwrap())
+    };
+    let (status, _, body) = ask(Some("ada")).await;
+    assert!(status == 200 && body.contains("\"delta\":\"ada\""), "{body}");
+    let (status, headers, body) = ask(None).await;
+    assert_eq!((status, &headers[header::WWW_AUTHENTICATE]), (401, &"Bearer realm=\"agui-server\"".parse().unwrap()));
+    assert!(body.contains("unauthenticated") && body.contains("/send-message needs a user"), "{body}");
+    let (status, headers, body) = ask(Some("broken")).await;
+    assert_eq!((status, &headers[header::RETRY_AFTER]), (503, &"1".parse().unwrap()));
+    assert!(body.contains("authentication_unavailable") && !body.contains("password"), "{body}");
+}
+
+#[tokio::test]
+async fn a_mounted_server_takes_the_principal_of_the_applications_middleware() {
+    let sign_in = async |mut request: Request, next: Next| {
+        if let Some(user) = request.headers().get("x-user").map(|user| user.to_str().unwrap().to_owned()) {
+            request.extensions_mut().insert(Principal::new("app", &user));
+        }
+        next.run(request).await
+    };
+    let app = axum::Router::new().nest("/ai", greeting(Authenticator::from_extension()).into_router());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/ai/send-message", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app.layer(from_fn(sign_in))).await });
+    let client = agui_server::upstream::direct_client(&Default::default()).unwrap();
+    let request = client.post(&url).header("x-user", "ada").json(&input("hi")).send().await.unwrap();
+    assert!(request.text().await.unwrap().contains("\"delta\":\"ada\""));
+    assert_eq!(client.post(&url).json(&input("hi")).send().await.unwrap().status(), 401);
 }

@@ -77,9 +77,15 @@ impl Provider {
     }
 }
 
-/// Keys are fetched whenever there is a reason.
+fn fetching(change: impl FnOnce(&mut JwksOptions)) -> JwksOptions {
+    let mut options = JwksOptions::default();
+    change(&mut options);
+    options
+}
+
+/// Keys are fetched without pauses.
 fn at_once() -> JwksOptions {
-    JwksOptions { retry: Duration::ZERO, retry_without_keys: Duration::ZERO, ..JwksOptions::default() }
+    fetching(|options| (options.retry, options.retry_without_keys) = (Duration::ZERO, Duration::ZERO))
 }
 
 fn ada(key: &str, kid: &str) -> String {
@@ -135,7 +141,8 @@ async fn a_new_key_is_found_and_an_old_one_forgotten() {
 async fn old_keys_are_fetched_again_while_they_serve() {
     let provider = Provider::start(vec![jwk("rsa", "a")]).await;
     let refresh = Duration::from_millis(200);
-    let server = provider.server(JwksOptions { refresh, ..at_once() }).await;
+    let server =
+        provider.server(fetching(|options| (options.refresh, options.retry) = (refresh, Duration::ZERO))).await;
     assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
     provider.publish(vec![jwk("rsa2", "b")]);
     provider.take(Duration::from_secs(1));
@@ -151,7 +158,9 @@ async fn old_keys_are_fetched_again_while_they_serve() {
 #[tokio::test]
 async fn known_keys_outlast_an_outage() {
     let provider = Provider::start(vec![jwk("rsa", "a")]).await;
-    let server = provider.server(JwksOptions { timeout: Duration::from_millis(500), ..at_once() }).await;
+    let server = provider
+        .server(fetching(|options| (options.timeout, options.retry) = (Duration::from_millis(500), Duration::ZERO)))
+        .await;
     assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
     let padding = "x".repeat(1024 * 1024);
     let outages: [(u16, Vec<Value>, u64); 5] = [
@@ -177,7 +186,7 @@ async fn without_any_keys_nobody_is_told_that_his_token_is_wrong() {
     let provider = Provider::start(vec![jwk("rsa", "a")]).await;
     provider.fail(503);
     let pause = Duration::from_secs(3);
-    let server = provider.server(JwksOptions { retry_without_keys: pause, ..JwksOptions::default() }).await;
+    let server = provider.server(fetching(|options| options.retry_without_keys = pause)).await;
     for _ in 0..3 {
         let request = server.post("/send-message").bearer_auth(ada("rsa", "a")).json(&input("hi"));
         let response = request.send().await.unwrap();
@@ -197,7 +206,7 @@ async fn without_any_keys_nobody_is_told_that_his_token_is_wrong() {
 async fn a_flood_of_unknown_keys_is_one_fetch() {
     let provider = Provider::start(vec![jwk("rsa", "a")]).await;
     let retry = Duration::from_secs(3);
-    let server = provider.server(JwksOptions { retry, ..JwksOptions::default() }).await;
+    let server = provider.server(fetching(|options| options.retry = retry)).await;
     let flood = || {
         join_all((0..60).map(|number| {
             let (server, token) = (&server, ada("rsa", &format!("made up {number}")));

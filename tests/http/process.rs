@@ -141,7 +141,7 @@ fn a_wrong_configuration_ends_the_server_with_the_place_of_the_fault() {
         (
             "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\njwks_url = \"http://id.example.com/keys\"",
             "",
-            "my.toml:5:1: auth.jwt.jwks_url: an address with https is needed",
+            "my.toml:5:1: auth.jwt.jwks_url: the URL must be https",
         ),
         (
             "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\npublic_key = \"secret\"",

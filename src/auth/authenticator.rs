@@ -1,0 +1,195 @@
+//! The ways to authenticate a request, behind one type.
+
+use std::{fmt, sync::Arc};
+
+use futures::future::{BoxFuture, FutureExt as _};
+use http::{HeaderMap, header::AUTHORIZATION, request::Parts};
+
+use super::{AuthError, Principal, principal::is_valid_name};
+
+/// Finds the [`Principal`] of a request. Cheap to clone.
+///
+/// [`ApiKeys`](super::ApiKeys) and [`Jwt`](super::Jwt) convert into one. For everything else, there is
+/// [`from_fn`](Self::from_fn) and [`from_extension`](Self::from_extension).
+#[derive(Clone, Default)]
+pub struct Authenticator(Option<Arc<dyn Authenticate>>);
+
+impl Authenticator {
+    /// Accepts all requests, without a principal. This is the default.
+    pub fn disabled() -> Self {
+        Self(None)
+    }
+
+    /// Asks an async function, which gets a copy of the request's method, URI, headers and extensions.
+    ///
+    /// [`AuthError::refused`] is answered with 401 and the reason, [`AuthError::failed`] with 503, its cause being
+    /// logged only. The function runs before the request's body is read, also for requests that start no run.
+    ///
+    /// ```
+    /// use agui_server::auth::{AuthError, Authenticator, Principal};
+    /// use axum::http::request::Parts;
+    /// # async fn find_session(cookie: &str) -> std::io::Result<Option<String>> { Ok(Some(cookie.to_owned())) }
+    ///
+    /// let authenticator = Authenticator::from_fn(|request: Parts| async move {
+    ///     let cookie = request.headers.get("cookie").and_then(|value| value.to_str().ok());
+    ///     let cookie = cookie.ok_or(AuthError::refused("sign in first: the request has no cookie"))?;
+    ///     match find_session(cookie).await.map_err(AuthError::failed)? {
+    ///         Some(user) => Ok(Principal::new("session", &user)),
+    ///         None => Err(AuthError::refused("the session has ended: sign in again")),
+    ///     }
+    /// });
+    /// # assert!(!authenticator.is_disabled());
+    /// ```
+    pub fn from_fn<F, Fut>(function: F) -> Self
+    where
+        F: Fn(Parts) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Principal, AuthError>> + Send + 'static,
+    {
+        Self::new(FromFn(function))
+    }
+
+    /// Takes the [`Principal`] that the application's own middleware put into the request's extensions. A request
+    /// without one is answered with 401.
+    pub fn from_extension() -> Self {
+        Self::new(FromExtension)
+    }
+
+    /// True if all requests are accepted, without a principal.
+    pub fn is_disabled(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// True if callers send their credential as `Authorization: Bearer …`.
+    pub fn expects_bearer(&self) -> bool {
+        self.0.as_ref().is_some_and(|method| method.expects_bearer())
+    }
+
+    /// Returns the principal of a request; `None` if authentication is disabled.
+    ///
+    /// # Errors
+    /// The reason why the request was refused, or could not be checked.
+    pub async fn authenticate(&self, request: &Parts) -> Result<Option<Principal>, AuthError> {
+        match &self.0 {
+            None => Ok(None),
+            Some(method) => method.authenticate(request).await.map(Some),
+        }
+    }
+
+    pub(super) fn new(method: impl Authenticate + 'static) -> Self {
+        Self(Some(Arc::new(method)))
+    }
+}
+
+impl fmt::Debug for Authenticator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authenticator").field("is_disabled", &self.is_disabled()).finish_non_exhaustive()
+    }
+}
+
+/// One way to authenticate requests.
+pub(super) trait Authenticate: Send + Sync {
+    fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>>;
+
+    fn expects_bearer(&self) -> bool {
+        false
+    }
+}
+
+/// Returns the token of the `Authorization: Bearer` header (RFC 6750). The scheme's name is case-insensitive.
+pub(super) fn bearer_token(headers: &HeaderMap) -> Result<&[u8], AuthError> {
+    let header = headers.get(AUTHORIZATION).ok_or(AuthError::Missing)?;
+    let (scheme, token) = header.as_bytes().split_at_checked(7).ok_or(AuthError::NotBearer)?;
+    let token = token.trim_ascii();
+    match scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty() {
+        true => Ok(token),
+        false => Err(AuthError::NotBearer),
+    }
+}
+
+struct FromFn<F>(F);
+
+impl<F, Fut> Authenticate for FromFn<F>
+where
+    F: Fn(Parts) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<Principal, AuthError>> + Send + 'static,
+{
+    fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>> {
+        let answer = (self.0)(request.clone());
+        async move { with_valid_name(answer.await?) }.boxed()
+    }
+}
+
+struct FromExtension;
+
+impl Authenticate for FromExtension {
+    fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>> {
+        let found = request.extensions.get::<Principal>().cloned();
+        let found = found.ok_or(AuthError::refused("the request is not authenticated"));
+        std::future::ready(found.and_then(with_valid_name)).boxed()
+    }
+}
+
+fn with_valid_name(principal: Principal) -> Result<Principal, AuthError> {
+    match is_valid_name(principal.name()) {
+        true => Ok(principal),
+        false => Err(AuthError::failed("the principal's name is not 1 to 256 bytes without control characters")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(authorization: Option<&str>) -> Parts {
+        let mut request = http::Request::new(());
+        if let Some(value) = authorization {
+            request.headers_mut().insert(AUTHORIZATION, value.parse().unwrap());
+        }
+        request.into_parts().0
+    }
+
+    #[test]
+    fn a_bearer_header_may_have_any_case_and_spacing() {
+        assert_eq!(bearer_token(&request(Some("Bearer abc")).headers).unwrap(), b"abc");
+        assert_eq!(bearer_token(&request(Some("bEARER   abc ")).headers).unwrap(), b"abc");
+        for header in ["", "Bearer", "Bearer ", "Basic abc", "abc"] {
+            assert!(matches!(bearer_token(&request(Some(header)).headers), Err(AuthError::NotBearer)), "{header}");
+        }
+        assert!(matches!(bearer_token(&HeaderMap::new()), Err(AuthError::Missing)));
+    }
+
+    #[tokio::test]
+    async fn a_function_gets_the_request_and_returns_its_principal() {
+        let authenticator = Authenticator::from_fn(|request: Parts| async move {
+            match request.headers.get(AUTHORIZATION).map(|value| value.as_bytes()) {
+                Some(b"ada") => Ok(Principal::new("test", "ada")),
+                Some(b"two\tlines") => Ok(Principal::new("test", "two\nlines")),
+                Some(_) => Err(AuthError::refused("unknown user")),
+                None => Err(AuthError::failed(std::io::Error::other("the database is down"))),
+            }
+        });
+        let ada = authenticator.authenticate(&request(Some("ada"))).await.unwrap().unwrap();
+        assert_eq!(ada.id(), "test:ada");
+        let refused = authenticator.authenticate(&request(Some("bob"))).await.unwrap_err();
+        assert_eq!(refused.to_string(), "unknown user");
+        for authorization in [None, Some("two\tlines")] {
+            let failed = authenticator.authenticate(&request(authorization)).await;
+            assert!(matches!(failed, Err(AuthError::Failed(_))), "{failed:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_principal_is_taken_from_the_extensions() {
+        let authenticator = Authenticator::from_extension();
+        let mut request = request(Some("Bearer anything"));
+        assert!(matches!(authenticator.authenticate(&request).await, Err(AuthError::Refused(_))));
+        request.extensions.insert(Principal::new("app", "ada"));
+        assert_eq!(authenticator.authenticate(&request).await.unwrap().unwrap().id(), "app:ada");
+    }
+
+    #[tokio::test]
+    async fn a_disabled_authenticator_accepts_requests_without_a_principal() {
+        assert_eq!(Authenticator::disabled().authenticate(&request(None)).await.unwrap(), None);
+        assert!(Authenticator::default().is_disabled() && !Authenticator::from_extension().is_disabled());
+    }
+}

@@ -1,0 +1,92 @@
+//! Reasons to refuse a request, and failures to check it.
+
+use std::{borrow::Cow, error::Error, time::Duration};
+
+/// The reason why a request has no principal.
+///
+/// All but [`NoKeys`](Self::NoKeys) and [`Failed`](Self::Failed) are answered with 401 and their text.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthError {
+    /// The request has no `Authorization` header.
+    #[error("this server needs a credential: send `Authorization: Bearer <key or token>`")]
+    Missing,
+    /// The `Authorization` header is not a bearer token.
+    #[error("the Authorization header is not of the form `Bearer <key or token>`")]
+    NotBearer,
+    /// No key of the server has this value.
+    #[error("the key is not valid")]
+    UnknownKey,
+    /// The token was not accepted.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The keys that tokens are checked with have not been fetched. Answered with 503.
+    #[error("the keys that tokens are checked with are not available; try again later")]
+    NoKeys {
+        /// The time until the keys may be fetched again.
+        retry_after: Duration,
+    },
+    /// The application refused the request, for this reason.
+    #[error("{0}")]
+    Refused(Cow<'static, str>),
+    /// The application could not check the request. Answered with 503; the cause goes to the log only.
+    #[error("credentials cannot be checked now; try again later")]
+    Failed(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl AuthError {
+    /// A refusal. The reason is sent to the caller.
+    pub fn refused(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::Refused(reason.into())
+    }
+
+    /// A failure to check a credential. The cause goes to the log, and never to the caller.
+    pub fn failed(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Failed(cause.into())
+    }
+}
+
+/// The rule that a token breaks. The caller is sent this text, so it repeats nothing of the token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// The token is longer than 16 KiB.
+    #[error("the token is too long")]
+    TooLong,
+    /// The token cannot be read, or is not signed.
+    #[error("the token is not a signed JWT")]
+    Malformed,
+    /// The token has `crit` extensions, which this server does not know.
+    #[error("the token has critical extensions that the server does not know")]
+    Critical,
+    /// The token's algorithm is not the key's.
+    #[error("the token is signed with an algorithm that is not accepted")]
+    Algorithm,
+    /// The token names an unknown key.
+    #[error("the token is signed with a key that the server does not know")]
+    UnknownKey,
+    /// The token names no key, and several would fit.
+    #[error("the token does not say which key it is signed with (kid)")]
+    NoKeyId,
+    /// The signature is wrong.
+    #[error("the token's signature is not valid")]
+    Signature,
+    /// The token has expired (`exp`).
+    #[error("the token has expired")]
+    Expired,
+    /// The token is not valid yet (`nbf`).
+    #[error("the token is not valid yet")]
+    NotYet,
+    /// The token was made for another audience (`aud`).
+    #[error("the token is for another audience")]
+    Audience,
+    /// The token was made by another issuer (`iss`).
+    #[error("the token is from another issuer")]
+    Issuer,
+    /// A required claim is missing, or of the wrong type.
+    #[error("the token's {0} claim is missing or malformed")]
+    Claim(&'static str),
+    /// The claim with the subject is missing, or cannot be a principal's name.
+    #[error("the token's subject is missing, or not 1 to 256 bytes of plain text")]
+    Subject,
+}
