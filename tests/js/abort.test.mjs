@@ -1,5 +1,5 @@
-// What abortRun() does to the server: the run stops there too. Seen from outside, by a server with room for one
-// run: while it is taken, others are turned away; once it is free, they are served.
+// abortRun() also ends the run on the server. The server under test allows one run at a time: it refuses others while
+// the run goes on, and accepts them after the abort.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -14,7 +14,7 @@ import { HttpAgent } from "@ag-ui/client";
 import { startServer } from "./server.mjs";
 import { run } from "./sse.mjs";
 
-// The run would go on for ten seconds: a place that is free within two was given back by the abort.
+// The run takes ten seconds by itself: if another run is accepted within two seconds, the abort ended it.
 const COUNT = "count to 100";
 const POLLS = 20;
 const POLL_EVERY_MS = 100;
@@ -34,7 +34,7 @@ after(async () => {
 const hello = () => run(server.url, { threadId: randomUUID(), runId: randomUUID(), messages: [said("Hello")] });
 const said = (content) => ({ id: randomUUID(), role: "user", content });
 
-test("abortRun() in the middle of a run ends it on the server, which then serves the next", async () => {
+test("abortRun() during a run ends it on the server, which then accepts the next run", async () => {
   const agent = new HttpAgent({ url: `${server.url}/send-message`, initialMessages: [said(COUNT)] });
   const complaints = ["warn", "error"].map((method) => mock.method(console, method, () => {}));
   const errors = [];
@@ -49,16 +49,16 @@ test("abortRun() in the middle of a run ends it on the server, which then serves
   await Promise.race([underWay, running.then(() => assert.fail("the run ended before it was aborted"))]);
 
   const refused = await hello();
-  assert.equal(refused.status, 503, "a second run while the only place is taken");
-  assert.match(refused.headers.get("retry-after") ?? "", /^[1-9]\d*$/, "Retry-After says when to come back");
+  assert.equal(refused.status, 503, "a second run at the limit of concurrent runs");
+  assert.match(refused.headers.get("retry-after") ?? "", /^[1-9]\d*$/, "Retry-After is a number of seconds");
   assert.match(refused.headers.get("content-type"), /^application\/json\b/);
   assert.equal(typeof JSON.parse(refused.text), "object", "a refusal has a JSON body");
 
   agent.abortRun();
   const { newMessages } = await running;
-  assert.deepEqual(errors.map(({ code }) => code), ["abort"], "the client's own word for it");
-  assert.match(newMessages[0].content, /^1 2 3 /, "what had arrived is kept");
-  assert.doesNotMatch(newMessages[0].content, / 90 /, "and the rest did not arrive");
+  assert.deepEqual(errors.map(({ code }) => code), ["abort"], "the error code of the client");
+  assert.match(newMessages[0].content, /^1 2 3 /, "the received text is kept");
+  assert.doesNotMatch(newMessages[0].content, / 90 /, "no text arrives after the abort");
 
   const statuses = [];
   while (statuses.at(-1) !== 200 && statuses.length < POLLS) {

@@ -1,5 +1,5 @@
-// Who decides what the conversation is: the page. Each kind of client goes on, regenerates, edits, goes back, repeats
-// itself, comes back and trims its list; a provider records which conversation the model was asked to continue.
+// The client decides what the conversation is. Each client continues, regenerates, edits, goes back, repeats a request,
+// reloads and trims its list; a fake provider records the conversation that the model was asked to continue.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -15,7 +15,7 @@ import { agentOn, configFile, startCountingModel } from "./models.mjs";
 import { startServer } from "./server.mjs";
 import { Page, said } from "./threads.mjs";
 
-// React looks for its browser when it is loaded.
+// React reads `window` when it is imported.
 const { window } = new JSDOM("<!doctype html>", { url: "http://localhost:3000/" });
 Object.assign(globalThis, { window, document: window.document, IS_REACT_ACT_ENVIRONMENT: true });
 if (!("navigator" in globalThis)) globalThis.navigator = window.navigator;
@@ -33,9 +33,9 @@ after(async () => {
   await Promise.all([model?.stop(), file?.remove()]);
 });
 
-// --- The clients ----------------------------------------------------------------------------------
+// --- Clients --------------------------------------------------------------------------------------
 
-/** What an application does with an agent of @ag-ui/client, of any version. */
+/** A page around an agent of @ag-ui/client, of any version. */
 class AgentPage {
   constructor(agent, run = () => agent.runAgent()) {
     this.agent = agent;
@@ -47,13 +47,13 @@ class AgentPage {
   set shown(messages) {
     this.agent.setMessages(messages);
   }
-  /** Runs the agent on what the page shows. */
+  /** Runs the agent with the messages that the page shows. Returns the conversation sent to the model. */
   send() {
     return asked(() => this.run());
   }
 }
 
-/** A page with the React hook of the guide, which keeps its list without ids. */
+/** A page with the guide's React hook, which keeps messages without ids. */
 class HookPage {
   shown = [];
   constructor(threadId) {
@@ -74,7 +74,7 @@ class HookPage {
   }
 }
 
-/** The conversation that the model is asked to continue, without the system prompt. */
+/** Returns the conversation that `run` has the model continue, without the system prompt. */
 async function asked(run) {
   const count = model.asked.length;
   await run();
@@ -111,7 +111,7 @@ const clients = {
   },
 };
 
-// --- What they do ---------------------------------------------------------------------------------
+// --- Tests ----------------------------------------------------------------------------------------
 
 for (const [name, { open, connect, hasNoIds }] of Object.entries(clients)) {
   describe(name, () => {
@@ -119,12 +119,12 @@ for (const [name, { open, connect, hasNoIds }] of Object.entries(clients)) {
     let real, threadId, page, answers;
     before(() => {
       real = globalThis.fetch;
-      // In a page, an address without a host is the page's own.
+      // The hook requests a path; in a browser it would be relative to the page.
       if (hasNoIds) globalThis.fetch = (path, options) => real(new URL(path, server.url), options);
     });
     after(() => (globalThis.fetch = real));
 
-    /** Says "one", "two" and so on. The answers are "a1", "a2"… by the number of the request. */
+    /** Starts a thread and sends each text. The responses are "a1", "a2"…, numbered by request. */
     async function conversation(...texts) {
       threadId = randomUUID();
       page = await open(threadId);
@@ -144,7 +144,7 @@ for (const [name, { open, connect, hasNoIds }] of Object.entries(clients)) {
       assert.deepEqual(await say("three"), ["one", a1, "two", a2, "three"]);
     });
 
-    test("regenerate: the last answer is given again", async () => {
+    test("regenerate: the last response is made again", async () => {
       await conversation("one", "two");
       const [a1] = answers;
       page.shown = page.shown.slice(0, -1);
@@ -154,7 +154,7 @@ for (const [name, { open, connect, hasNoIds }] of Object.entries(clients)) {
     });
 
     for (const keepsId of hasNoIds ? [false] : [true, false]) {
-      test(`an earlier message is edited${hasNoIds ? "" : keepsId ? ", and keeps its id" : ", under a new id"}`, async () => {
+      test(`an edited message starts a new branch${hasNoIds ? "" : keepsId ? ", with the same id" : ", with a new id"}`, async () => {
         await conversation("one", "two", "three");
         const [a1] = answers;
         const { id } = page.shown[2];
@@ -165,14 +165,14 @@ for (const [name, { open, connect, hasNoIds }] of Object.entries(clients)) {
       });
     }
 
-    test("the page goes back two turns", async () => {
+    test("going back two turns starts a new branch", async () => {
       await conversation("one", "two", "three");
       const [a1] = answers;
       page.shown = page.shown.slice(0, 2);
       assert.deepEqual(await say("something else"), ["one", a1, "something else"]);
     });
 
-    test("the same request twice asks the same twice", async () => {
+    test("the same request sent twice has the model continue the same conversation twice", async () => {
       await conversation("one", "two");
       const [a1] = answers;
       const request = page.shown.slice(0, -1);
@@ -182,18 +182,18 @@ for (const [name, { open, connect, hasNoIds }] of Object.entries(clients)) {
       }
     });
 
-    test("a reload without connect: the next message follows the conversation, and the page is sent all of it", async () => {
+    test("a reload without connect: the next message continues the conversation, and the page receives all messages", async () => {
       await conversation("one", "two");
       const [a1, a2] = answers;
       page = await open(threadId);
       assert.deepEqual(await say("three"), ["one", a1, "two", a2, "three"]);
-      // The dialect of the named events has no event for that.
+      // The named-event endpoints have no event for message snapshots.
       if (hasNoIds) return;
       assert.deepEqual(page.shown.slice(0, 5).map(({ content }) => content), ["one", a1, "two", a2, "three"]);
     });
 
     if (connect) {
-      test("a reload with connect: the page shows everything, and goes on", async () => {
+      test("a reload with connect: the page shows all messages, and the next one continues the conversation", async () => {
         await conversation("one", "two");
         const [a1, a2] = answers;
         page = await connect(threadId);
@@ -201,7 +201,7 @@ for (const [name, { open, connect, hasNoIds }] of Object.entries(clients)) {
         assert.deepEqual(await say("three"), ["one", a1, "two", a2, "three"]);
       });
 
-      test("connect on a thread that does not exist yet shows nothing, and the page begins", async () => {
+      test("connect on a thread that does not exist shows no messages, and the first message starts the thread", async () => {
         threadId = randomUUID();
         page = await connect(threadId);
         assert.deepEqual(page.shown, []);
@@ -210,7 +210,7 @@ for (const [name, { open, connect, hasNoIds }] of Object.entries(clients)) {
       });
     }
 
-    test("a client that sends only what is new has the whole conversation continued", async () => {
+    test("a client that sends only new messages continues the whole conversation", async () => {
       await conversation("one");
       const [a1] = answers;
       page.shown = [];
@@ -219,7 +219,7 @@ for (const [name, { open, connect, hasNoIds }] of Object.entries(clients)) {
       assert.deepEqual(await say("three"), ["one", a1, "two", answers[1], "three"]);
     });
 
-    test("a client that keeps the last 10 messages has the whole conversation continued, once", async () => {
+    test("a client that sends the last 10 messages continues the whole conversation, without duplicates", async () => {
       const texts = ["one", "two", "three", "four", "five", "six", "seven"];
       await conversation(...texts);
       const whole = texts.flatMap((text, at) => [text, answers[at]]);
@@ -229,7 +229,7 @@ for (const [name, { open, connect, hasNoIds }] of Object.entries(clients)) {
       assert.deepEqual(await say("nine"), [...whole, "eight", answers[7], "nine"]);
     });
 
-    test("a stale second tab continues what it shows", async () => {
+    test("a stale second tab continues the messages that it shows", async () => {
       await conversation("one");
       const [a1] = answers;
       const first = page;
@@ -238,7 +238,7 @@ for (const [name, { open, connect, hasNoIds }] of Object.entries(clients)) {
       page = await open(threadId);
       page.shown = stale;
       assert.deepEqual(await say("two, in the second tab"), ["one", a1, "two, in the second tab"]);
-      // The first tab goes on where it stands, too.
+      // The first tab continues its own branch, too.
       page = first;
       assert.deepEqual((await say("three")).slice(0, 3), ["one", a1, "two, in the first tab"]);
     });

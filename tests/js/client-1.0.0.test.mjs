@@ -1,4 +1,4 @@
-// @ag-ui/client 1.0.0, the reference consumer of the protocol this server speaks.
+// @ag-ui/client 1.0.0, the reference client of AG-UI 1.0.
 
 import { HttpAgent } from "@ag-ui/client";
 

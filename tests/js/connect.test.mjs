@@ -1,4 +1,4 @@
-// Coming back to a thread: a page that has nothing connects, and holds what a page holds that never left.
+// `connect`: a page without messages connects to a thread, and then holds the same as a page that stayed.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -16,16 +16,16 @@ const COUNT = 12;
 const SLOW = `count to ${COUNT}`;
 const RESTATED = ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT"];
 
-/** What a page shows. */
+/** Returns the messages, state and open interrupts of a page. */
 const shown = ({ messages, state, pendingInterrupts }) => asJson({ messages, state, pendingInterrupts });
 
-/** Pages on one thread hold the same, and so does the server. */
+/** Requires that all pages and the server hold the same thread. */
 async function requireSame(page, ...others) {
   await page.requireStored();
   for (const other of others) assert.deepEqual(shown(other), shown(page));
 }
 
-/** A page of a thread that has something of everything: state, an activity, a tool's result, several runs. */
+/** Returns a page whose thread has state, an activity, a tool result and two runs. */
 async function conversation() {
   const page = new Page(server);
   await page.say("plan a trip");
@@ -33,7 +33,7 @@ async function conversation() {
   return page;
 }
 
-test("a page that comes back to an idle thread holds its messages and its state", async () => {
+test("connect to an idle thread gives its messages and its state", async () => {
   const page = await conversation();
   const other = new Page(server, { threadId: page.threadId });
   const { events, finished } = await other.comeBack();
@@ -44,10 +44,10 @@ test("a page that comes back to an idle thread holds its messages and its state"
   assert.deepEqual(other.messages.map(({ role }) => role), roles);
   await requireSame(page, other);
   const { runs } = await readThread(server, page.threadId);
-  assert.equal(runs.length, 2, "coming back is no run");
+  assert.equal(runs.length, 2, "connect does not create a run");
 });
 
-test("a page that comes back goes on with the thread as if it had never left", async () => {
+test("a page that connected continues the thread like a page that stayed", async () => {
   const page = await conversation();
   const other = new Page(server, { threadId: page.threadId });
   await other.comeBack();
@@ -56,7 +56,7 @@ test("a page that comes back goes on with the thread as if it had never left", a
   await requireSame(other, page);
 });
 
-test("what a page has and the thread has not is gone once it comes back", async () => {
+test("connect removes messages and state that the stored thread does not have", async () => {
   const page = await conversation();
   const other = new Page(server, {
     threadId: page.threadId,
@@ -67,7 +67,7 @@ test("what a page has and the thread has not is gone once it comes back", async 
   await requireSame(page, other);
 });
 
-test("an agent whose address is the thread's connection needs to know nothing else", async () => {
+test("an agent whose url is the thread's connect route needs no other setting", async () => {
   const page = await conversation();
   const url = `${server.url}/threads/${page.threadId}/connect`;
   const agent = new HttpAgent({ url, threadId: page.threadId });
@@ -75,7 +75,7 @@ test("an agent whose address is the thread's connection needs to know nothing el
   assert.deepEqual(shown(agent), shown(page));
 });
 
-test("a page that comes back in the middle of a run sees it to its end, like the one that stayed", async () => {
+test("connect during a detached run follows the run to its end", async () => {
   const page = await conversation();
   const heard = deltas(4);
   const runId = randomUUID();
@@ -89,24 +89,24 @@ test("a page that comes back in the middle of a run sees it to its end, like the
   ]);
   assert.deepEqual(typesOf(came.events).slice(0, 4), [...RESTATED, "TEXT_MESSAGE_START"]);
   assert.equal(came.events[0].runId, runId);
-  assert.deepEqual(came.events[1].messages.at(-1).content, SLOW, "the snapshot is how the run found the thread");
-  assert.deepEqual(came.events.slice(3), stayed.events.slice(1), "and then comes the run");
+  assert.deepEqual(came.events[1].messages.at(-1).content, SLOW, "the snapshot is the thread at the start of the run");
+  assert.deepEqual(came.events.slice(3), stayed.events.slice(1), "the events of the run follow");
   assert.equal(textOf(came.events), countTo(COUNT));
   const times = arrivals.filter(([type]) => type === "TEXT_MESSAGE_CONTENT").map(([, time]) => time);
-  assert.ok(times.at(-1) - times[0] > 200, "what is new comes when it is said, not all at the end");
+  assert.ok(times.at(-1) - times[0] > 200, "new events arrive while the run goes on, not all at its end");
   await requireSame(page, other);
 });
 
-test("a page that has left a run comes back to it", async () => {
+test("a page that left a detached run can connect to it", async () => {
   const page = await conversation();
   const had = await page.leaveAfter(3, SLOW, { forwardedProps: CONTINUE });
   const { events } = await page.comeBack();
-  assert.deepEqual(events.slice(3, 3 + had.length - 1), had.slice(1), "the run is told from its beginning");
-  assert.equal(page.messages.at(-1).content, countTo(COUNT), "and nothing of it is there twice");
+  assert.deepEqual(events.slice(3, 3 + had.length - 1), had.slice(1), "the run is sent from its first event");
+  assert.equal(page.messages.at(-1).content, countTo(COUNT), "no text is there twice");
   await requireSame(page);
 });
 
-test("a page that comes while a run changes the state follows the changes", async () => {
+test("connect while a run changes the state receives the changes", async () => {
   const page = await conversation();
   const first = new Promise((resolve) => {
     page.subscribe({ onStateDeltaEvent: () => void resolve() });
@@ -120,7 +120,7 @@ test("a page that comes while a run changes the state follows the changes", asyn
   await requireSame(page, other);
 });
 
-test("a page that comes to a thread with open questions can answer them", async () => {
+test("after connect a page can answer the open interrupts of the thread", async () => {
   const page = new Page(server, { initialState: { theme: "dark" } });
   await page.say("approve two");
   const other = new Page(server, { threadId: page.threadId });
@@ -134,11 +134,11 @@ test("a page that comes to a thread with open questions can answer them", async 
 
   const third = new Page(server, { threadId: page.threadId });
   await third.comeBack();
-  assert.deepEqual(third.pendingInterrupts, [], "what was answered is not asked again");
+  assert.deepEqual(third.pendingInterrupts, [], "an answered interrupt is not open any more");
   await requireSame(other, third);
 });
 
-test("of two pages that hold a question the first to answer decides", async () => {
+test("if two pages show an interrupt, the first answer counts", async () => {
   const page = new Page(server);
   await page.say("approve");
   const other = new Page(server, { threadId: page.threadId });
@@ -151,7 +151,7 @@ test("of two pages that hold a question the first to answer decides", async () =
   assert.deepEqual(messages.slice(0, before.messages.length), before.messages);
 });
 
-test("a first visitor can connect: the thread is empty, and nothing is stored", async () => {
+test("connect to a thread that does not exist gives an empty thread and stores nothing", async () => {
   const page = new Page(server);
   const { events } = await page.comeBack();
   assert.deepEqual(typesOf(events), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]);
@@ -162,7 +162,7 @@ test("a first visitor can connect: the thread is empty, and nothing is stored", 
   await page.requireStored();
 });
 
-test("to come back needs no body", async () => {
+test("connect needs no request body", async () => {
   const page = await conversation();
   const response = await fetch(`${server.url}/threads/${page.threadId}/connect`, { method: "POST" });
   assert.equal(response.status, 200);

@@ -1,4 +1,4 @@
-// The demo's conversations held by an AG-UI client: the same checks for every version of it, and either wire.
+// Plays the demo's conversations with an AG-UI client: the same checks for each client version and both encodings.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -11,9 +11,9 @@ import { startServer } from "./server.mjs";
 
 /**
  * Declares one test per conversation.
- * @param createAgent ({url, threadId}) => an agent, which is used for the whole conversation
- * @param client what is peculiar to the client: `presents`, how it shows an event to its subscribers, and
- *   `reportsPending`, whether it passes on pendingToolCallIds
+ * @param createAgent ({url, threadId}) => an agent, used for one conversation
+ * @param client differences of the client: `presents` maps an event to the form in which subscribers get it;
+ *   `reportsPending` is false if subscribers do not get pendingToolCallIds
  */
 export function testConversations(createAgent, client = {}) {
   const { presents = (event) => event, reportsPending = true } = client;
@@ -22,7 +22,7 @@ export function testConversations(createAgent, client = {}) {
   after(() => server?.stop());
 
   for (const scenario of scenarios) {
-    test(`${title(scenario)}: messages, state and events are as the demo tells them`, async () => {
+    test(`${title(scenario)}: messages, state and events are those of the scenario`, async () => {
       const agent = createAgent({ url: `${server.url}/send-message`, threadId: randomUUID() });
       await converse(agent, scenario, { presents, reportsPending });
     });
@@ -53,13 +53,13 @@ async function converse(agent, scenario, { presents, reportsPending }) {
 
     checkEnd(turn, seen, called, reportsPending);
     if (turn.paced) checkPace(seen.deltas, turn.paced);
-    assert.deepEqual(seen.console, [], "the client found nothing to complain of");
+    assert.deepEqual(seen.console, [], "the client wrote no warnings");
   }
 }
 
 const typeOf = (event) => event.type;
 
-/** Runs the agent and records what its subscribers are told, and what it writes to the console. */
+/** Runs the agent and records what its subscribers receive and what the client writes to the console. */
 async function runRecorded(agent, parameters) {
   const seen = { events: [], deltas: [], finished: [], errors: [], failures: [], finalized: 0, console: [] };
   const listen = (method) =>
@@ -81,8 +81,8 @@ async function runRecorded(agent, parameters) {
 }
 
 /**
- * How a client tells of the end. A run that failed on the server is reported by onRunErrorEvent alone, in both
- * versions: runAgent() resolves, and onRunFailed is for what goes wrong in the client and on the way.
+ * Checks how the client reports the end. In both versions a run that failed on the server calls onRunErrorEvent only,
+ * and runAgent() resolves; onRunFailed reports failures of the client and of the connection.
  */
 function checkEnd(turn, seen, called, reportsPending) {
   assert.deepEqual(seen.failures, [], "onRunFailed");
@@ -99,7 +99,7 @@ function checkEnd(turn, seen, called, reportsPending) {
   assert.deepEqual(seen.finished, [expected], "onRunFinishedEvent");
 }
 
-/** Deltas come as they are produced. Half of the pace allows for a machine that is busy with other tests. */
+/** Requires that deltas arrive as they are produced. Half of the pace is enough, because other tests use the machine. */
 function checkPace(times, everyMs) {
   const gaps = times.slice(1).map((time, index) => time - times[index]);
   const span = times.at(-1) - times[0];

@@ -1,4 +1,4 @@
-// Tabs of a browser with a page of CopilotKit's, by way of its own core: what React's hooks call, without React.
+// Browser tabs with a CopilotKit page, built on @copilotkit/core, which its React hooks call.
 
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock } from "node:test";
@@ -10,15 +10,15 @@ import { parse } from "./sse.mjs";
 import { problemsOfEvent } from "./strict.mjs";
 import { promise, readThread, said } from "./threads.mjs";
 
-// A core outside of a browser is one that renders on a server, and asks for nothing.
+// Without `window` the core assumes server-side rendering and sends no requests.
 globalThis.window ??= Object.assign(new EventTarget(), { location: new URL("http://localhost:3000/") });
 
-/** Which tab a request comes from. */
+/** The request header that names the tab. */
 const TAB = "x-tab";
 
 const tabs = new Map();
 
-/** Has every request of a tab go through it. The core asks for `fetch` wherever it stands. */
+/** Routes each tab's requests through the tab. The core calls the global `fetch`, so this replaces it. */
 export function useTabs() {
   beforeEach(() => {
     const real = globalThis.fetch;
@@ -35,7 +35,7 @@ export function useTabs() {
   });
 }
 
-/** A tab: a core, an agent, and everything that they sent and were told. */
+/** A tab: a core, an agent, and a record of their requests, events and errors. */
 export class Tab {
   requests = [];
   events = [];
@@ -53,7 +53,7 @@ export class Tab {
     this.core.subscribe({ onError: ({ code, error }) => void this.errors.push([code, error.message]) });
   }
 
-  /** A tab whose core knows the server's agents, with one of them on a thread. */
+  /** Opens a tab, waits until its core has read the list of agents, and selects one. */
   static async open(server, { threadId, agentId = "demo", ...options } = {}) {
     const tab = new Tab(server, options);
     await tab.connected();
@@ -77,7 +77,7 @@ export class Tab {
     this.requests.push({ method: init.method ?? "GET", path: url.slice(this.server.url.length), body: init.body });
     const signal = AbortSignal.any([this.#closed.signal, ...(init.signal ? [init.signal] : [])]);
     const response = await real(url, { ...init, signal });
-    // A stream that the tab itself cuts off has nothing to be judged by.
+    // A stream that the tab aborts is incomplete and is not checked.
     if (response.headers.get("content-type") === "text/event-stream") {
       this.#bodies.push(response.clone().text().catch(() => ""));
     }
@@ -88,18 +88,18 @@ export class Tab {
     return this.agent.threadId;
   }
 
-  /** Says something, and hears the answer, with what comes of the page's own tools. */
+  /** Sends a message and runs the agent, with the follow-up runs that the page's own tools cause. */
   say(content, parameters = {}) {
     this.agent.addMessage(said(content));
     return this.core.runAgent({ agent: this.agent, ...parameters });
   }
 
-  /** What a page does with its thread as soon as it is there. */
+  /** Connects to the thread, as a page does when it is loaded. */
   comeBack() {
     return this.core.connectAgent({ agent: this.agent });
   }
 
-  /** As soon as so many deltas have come. */
+  /** Resolves after `count` text deltas. */
   heard(count) {
     const { kept, keep } = promise();
     const look = () => this.events.filter(({ type }) => type === "TEXT_MESSAGE_CONTENT").length >= count && keep();
@@ -108,19 +108,19 @@ export class Tab {
     return kept;
   }
 
-  /** Closes the tab, and its connections with it. */
+  /** Closes the tab and its connections. */
   close() {
     this.#closed.abort(new DOMException("the tab was closed", "AbortError"));
   }
 
-  /** Everything that came is as AG-UI says, and nothing went wrong. */
+  /** Requires that all received events fit the AG-UI schema and that the core reported no errors. */
   async judge() {
     const texts = await Promise.all(this.#bodies.splice(0));
     assert.deepEqual(texts.flatMap(parse).flatMap(problemsOfEvent), []);
     assert.deepEqual(this.errors, [], "what the core reported");
   }
 
-  /** What the tab shows is what is stored. */
+  /** Requires that the tab shows the stored thread. */
   async requireStored() {
     const stored = await readThread(this.server, this.threadId);
     assert.deepEqual(asJson(this.agent.messages), stored.messages, "messages");

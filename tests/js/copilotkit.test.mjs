@@ -1,4 +1,4 @@
-// CopilotKit's own core with this server as its runtime: no Node in between.
+// @copilotkit/core with this server as its runtime, without a Node runtime in between.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -18,21 +18,23 @@ useTabs();
 const COUNT = 12;
 const SLOW = `count to ${COUNT}`;
 const RESTATED = ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT"];
-/** Both ways in which a core can be told to ask. */
+/** The two transports of the core. */
 const TRANSPORTS = { rest: "auto", single: "single" };
 
 const statuses = ({ runs }) => runs.map(({ status }) => status);
 
-/** Waits until the newest run of a thread has ended. */
+/** Polls the thread until no run is active, for at most 10 s. */
 async function ended(threadId) {
+  const deadline = Date.now() + 10_000;
   for (;;) {
     const stored = await readThread(server, threadId);
     if (stored.activeRunId === undefined) return stored;
+    assert.ok(Date.now() < deadline, `run ${stored.activeRunId} has not ended within 10 s`);
     await new Promise((done) => setTimeout(done, 20));
   }
 }
 
-test("a core finds the server's agents, and what it can ask for", async () => {
+test("/info lists the agents and the features of the runtime", async () => {
   const { core, requests } = await Tab.open(server);
   assert.equal(core.runtimeConnectionStatus, "connected");
   assert.deepEqual(Object.keys(core.agents), ["demo", "default"]);
@@ -51,7 +53,7 @@ test("a core finds the server's agents, and what it can ask for", async () => {
 for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
   const open = (options) => Tab.open(server, { runtimeTransport, ...options });
 
-  test(`${name}: a run is told to its end, and stored`, async () => {
+  test(`${name}: a run streams to its end and is stored`, async () => {
     const tab = await open();
     await tab.comeBack();
     await tab.say("plan a trip");
@@ -65,7 +67,7 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     assert.deepEqual([...paths], expected);
   });
 
-  test(`${name}: a thread that is new has nothing to tell, which is no error`, async () => {
+  test(`${name}: connect to a new thread succeeds without messages`, async () => {
     const tab = await open();
     await tab.comeBack();
     assert.deepEqual(tab.events, []);
@@ -73,14 +75,14 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     assert.equal(tab.agent.isRunning, false);
   });
 
-  test(`${name}: the page that names no agent has the default one`, async () => {
+  test(`${name}: a page without an agent name uses the default agent`, async () => {
     const tab = await open({ agentId: "default" });
     await tab.say("Hello");
     const stored = await tab.requireStored();
     assert.equal(stored.agent, "demo");
   });
 
-  test(`${name}: after a reload the history is there, and the conversation goes on`, async () => {
+  test(`${name}: after a reload the history is restored and the conversation continues`, async () => {
     const before = await open();
     await before.say("plan a trip");
     before.close();
@@ -91,10 +93,10 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     assert.deepEqual(after.agent.state, before.agent.state);
     await after.say("Hello");
     const stored = await after.requireStored();
-    assert.equal(stored.runs.length, 2, "coming back is no run");
+    assert.equal(stored.runs.length, 2, "connect does not create a run");
   });
 
-  test(`${name}: a reload in the middle of a run shows the history and the rest of the run`, async () => {
+  test(`${name}: a reload during a run shows the history and the rest of the run`, async () => {
     const before = await open();
     await before.say("Hello");
     const first = before.events.length;
@@ -102,7 +104,7 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     await before.heard(3);
     before.close();
     await running;
-    assert.ok(textOf(before.events.slice(first)).length < countTo(COUNT).length, "it saw but a part");
+    assert.ok(textOf(before.events.slice(first)).length < countTo(COUNT).length, "the first tab received only a part");
 
     const after = await open({ threadId: before.threadId });
     await after.comeBack();
@@ -114,7 +116,7 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     assert.deepEqual(statuses(stored), ["finished", "finished"]);
   });
 
-  test(`${name}: a stop ends the run on the server`, async () => {
+  test(`${name}: stop ends the run on the server`, async () => {
     const tab = await open();
     const running = tab.say(SLOW);
     await tab.heard(3);
@@ -126,12 +128,12 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     assert.deepEqual(statuses(stored), ["cancelled"]);
     assert.notEqual(stored.messages.at(-1).content, countTo(COUNT));
     const stop = JSON.parse(tab.requests.at(-1).body);
-    assert.equal((stop.body ?? stop).runId, tab.events[0].runId, "the client names the run it means");
+    assert.equal((stop.body ?? stop).runId, tab.events[0].runId, "the client names the run");
     await tab.say("Hello");
     assert.deepEqual(statuses(await tab.requireStored()), ["finished", "cancelled"]);
   });
 
-  test(`${name}: a page that came back can stop the run, too`, async () => {
+  test(`${name}: a reloaded page can stop the run`, async () => {
     const before = await open();
     const running = before.say(SLOW);
     await before.heard(2);
@@ -145,7 +147,7 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     assert.deepEqual(statuses(await after.requireStored()), ["cancelled"]);
   });
 
-  test(`${name}: a tool of the page's is called, and its result goes back`, async () => {
+  test(`${name}: a tool of the page is called, and the agent gets its result`, async () => {
     const asked = [];
     const handler = async (parameters) => (asked.push(parameters), ["a.txt", "b.txt"]);
     const parameters = z.object({ keyword: z.string() });
@@ -158,7 +160,7 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     await tab.requireStored();
   });
 
-  test(`${name}: an answer to a question may come under the id of the run that asked`, async () => {
+  test(`${name}: an answer may have the runId of the run that raised the interrupt`, async () => {
     const tab = await open();
     await tab.say("approve");
     const [{ id }] = tab.agent.pendingInterrupts;
@@ -167,10 +169,10 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     assert.deepEqual(tab.events.filter(({ type }) => type === "RUN_STARTED").map((event) => event.runId), [runId, runId]);
     assert.equal(tab.agent.messages.at(-1).content, 'The e-mail "Lunch": sent to ada@example.com.');
     const stored = await tab.requireStored();
-    assert.deepEqual(statuses(stored), ["finished"], "one record for one id");
+    assert.deepEqual(statuses(stored), ["finished"], "one record for each run id");
   });
 
-  test(`${name}: a question is still there after a reload, and can be answered then`, async () => {
+  test(`${name}: an interrupt is still open after a reload and can be answered`, async () => {
     const before = await open();
     await before.say("approve two");
     before.close();
@@ -183,7 +185,7 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     await after.requireStored();
   });
 
-  test(`${name}: a list of threads has those of the agent, and loses one that is deleted`, async () => {
+  test(`${name}: the list has the agent's threads, without deleted ones`, async () => {
     const tab = await open();
     await tab.say("Hello");
     const other = await open({ threadId: randomUUID() });
@@ -213,7 +215,7 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
   });
 }
 
-test("a page can ask for its run to end with it", async () => {
+test("onDisconnect: \"cancel\" ends the run when its page leaves", async () => {
   const tab = await Tab.open(server, { properties: { onDisconnect: "cancel" } });
   const running = tab.say(SLOW);
   await tab.heard(3);
@@ -222,7 +224,7 @@ test("a page can ask for its run to end with it", async () => {
   assert.deepEqual(statuses(await ended(tab.threadId)), ["cancelled"]);
 });
 
-test("what the inspector shows of a thread is what is stored", async () => {
+test("the inspector shows the stored thread", async () => {
   const tab = await Tab.open(server);
   await tab.say("plan a trip");
   await tab.say("What's the weather like in Beijing today?");

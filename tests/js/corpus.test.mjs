@@ -1,5 +1,5 @@
-// The server's own encoders and its model of the client, against the originals. `cargo test --test corpus` writes
-// what the Rust side makes of many events and streams; here @ag-ui/core, @ag-ui/proto and @ag-ui/client judge it.
+// Compares the server's encoders and its model of a client with the reference packages. `cargo test --test corpus`
+// writes the Rust results for many events and streams; @ag-ui/core, @ag-ui/proto and @ag-ui/client check them here.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -28,7 +28,7 @@ function read(file) {
   return cases;
 }
 
-/** Checks all cases before it fails, so that one look shows everything that is wrong. */
+/** Checks all cases before it fails, so that one report lists all problems. */
 async function requireNone(cases, problemsOf) {
   const problems = [];
   for (const each of cases) {
@@ -37,7 +37,7 @@ async function requireNone(cases, problemsOf) {
   assert.ok(problems.length === 0, `${problems.length} problems in ${cases.length} cases:\n${problems.join("\n")}`);
 }
 
-/** What the packages write to the console while `task` runs: with it they report what they had to mend. */
+/** Returns what the packages write to the console while `task` runs: they report repaired input there. */
 async function listening(task) {
   const words = [];
   const mocks = ["warn", "error"].map((method) =>
@@ -53,7 +53,7 @@ async function listening(task) {
 const show = (value) => JSON.stringify(value);
 const hex = (bytes) => Buffer.from(bytes).toString("hex");
 
-/** Where two frames part, with a little of what is around: they can be long. */
+/** Describes the first difference of two frames, with a few bytes around it: frames can be long. */
 function difference(frame, expected) {
   let at = 0;
   while (frame[at] === expected[at]) at += 1;
@@ -63,7 +63,7 @@ function difference(frame, expected) {
 
 test("every event fits the schema", () => requireNone(read("events.json"), ({ json }) => problemsOfEvent(json)));
 
-test("every event is one data line with its JSON on the text wire", () =>
+test("in the text encoding every event is one data line with its JSON", () =>
   requireNone(read("events.json"), ({ json, sse }) => {
     const line = /^data: ([^\r\n]+)\n\n$/.exec(sse);
     if (!line) return [`this is no frame: ${show(sse)}`];
@@ -71,7 +71,7 @@ test("every event is one data line with its JSON on the text wire", () =>
     return isDeepStrictEqual(sent, json) ? [] : [`sent ${show(sent)}, meant ${show(json)}`];
   }));
 
-test("every event has the bytes of @ag-ui/proto on the binary wire", () =>
+test("in the binary encoding every event has the bytes that @ag-ui/proto writes", () =>
   requireNone(read("events.json"), async ({ json, frame }) => {
     const { outcome, words } = await listening(() => {
       try {
@@ -94,7 +94,7 @@ test("every event of every stream fits the schema", () =>
     ),
   ));
 
-/** Plays recorded events through everything that HttpAgent does after it has read them. */
+/** Plays recorded events through the steps that HttpAgent takes after parsing. */
 class ReplayAgent extends AbstractAgent {
   constructor({ input, events }) {
     super({ threadId: input.threadId, initialMessages: input.messages, initialState: input.state ?? {} });
@@ -121,13 +121,13 @@ async function replay({ input, events }) {
 }
 
 /**
- * The client warns of a patch that does not apply, and of text for a message that a snapshot took away. Both are
- * part of streams that are to be read alike. All else it says, as of members it strips, is a fault of the server's.
+ * Allowed warnings: a patch that does not apply, and text for a message that a snapshot removed. The streams contain
+ * both on purpose. Any other warning, such as a stripped member, is an error of the server.
  */
 const DELIBERATE =
   /^console\.warn: (Failed to apply (state|activity) patch|(TEXT_MESSAGE|TOOL_CALL|REASONING_MESSAGE)_\w+: No )/;
 
-test("every stream passes the client's verification, and leaves it with the messages and the state foretold", () =>
+test("every stream passes the client's verification and ends with the expected messages and state", () =>
   requireNone(read("streams.json"), async (stream) => {
     const { agent, failure, words } = await replay(stream);
     if (failure) return [`the client gave up: ${failure.message}`];

@@ -1,5 +1,4 @@
-// Runs that outlive their connection: whoever comes back, from wherever it was, misses nothing and gets nothing
-// twice.
+// Detached runs: a client that returns, from any event on, receives each event exactly once.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -11,12 +10,12 @@ import { readThread, request, said, textOf, typesOf, useServer } from "./threads
 
 const server = useServer();
 
-// A word every 100 ms: long enough to leave in the middle, and to be back in time.
+// One word every 100 ms: long enough to leave during the run and to return before its end.
 const COUNT = 15;
 const SLOW = `count to ${COUNT}`;
 const EVENTS = COUNT + 4;
 
-/** A run that a page has left, and the events that the page has of it. */
+/** Starts a detached run that the page leaves. Returns it with the events that the page received. */
 async function left(count = 3) {
   const page = new Page(server);
   const runId = randomUUID();
@@ -26,11 +25,11 @@ async function left(count = 3) {
 
 async function requireRunning(threadId, runId) {
   const { activeRunId, runs } = await readThread(server, threadId);
-  assert.equal(activeRunId, runId, "the run goes on");
+  assert.equal(activeRunId, runId, "the run is still running");
   assert.equal(runs[0].status, "running");
 }
 
-/** Requires that the whole of a run is what was put together. */
+/** Requires that `events` are all events of the run. */
 async function requireWhole({ threadId, runId }, events) {
   const whole = await follow(server, threadId, runId, 0);
   assert.deepEqual(whole.ids, range(1, EVENTS));
@@ -39,7 +38,7 @@ async function requireWhole({ threadId, runId }, events) {
   assert.deepEqual(whole.events.at(-1).outcome, { type: "success" });
 }
 
-test("who leaves a run and follows it from there has every event once, and so has who reads beside it", async () => {
+test("following a run from the last received event gives every event once, also to a second follower", async () => {
   const run = await left();
   const { threadId, runId, had } = run;
   await requireRunning(threadId, runId);
@@ -50,12 +49,12 @@ test("who leaves a run and follows it from there has every event once, and so ha
   ]);
   assert.deepEqual(rest.ids, range(had.length + 1, EVENTS));
   assert.deepEqual(beside.ids, range(1, EVENTS));
-  assert.deepEqual(again, rest, "the header is newer than the query");
+  assert.deepEqual(again, rest, "the header takes precedence over the query");
   assert.deepEqual(beside.events, [...had, ...rest.events]);
   await requireWhole(run, beside.events);
 });
 
-test("a run that nobody follows is stored whole", async () => {
+test("a run without followers is stored completely", async () => {
   const { page, threadId, runId, had } = await left();
   const { events } = await follow(server, threadId, runId, EVENTS - 1);
   assert.deepEqual(typesOf(events), ["RUN_FINISHED"]);
@@ -67,7 +66,7 @@ test("a run that nobody follows is stored whole", async () => {
   assert.ok(had.length < EVENTS);
 });
 
-test("after the last event there is nothing more to follow, and after any other the rest", async () => {
+test("following after the last event gives 204, after any other event the rest", async () => {
   const { threadId, runId } = await left();
   await follow(server, threadId, runId);
   for (const from of [EVENTS, EVENTS + 1]) {
@@ -78,7 +77,7 @@ test("after the last event there is nothing more to follow, and after any other 
   }
 });
 
-test("what cannot be followed is refused with a reason", async () => {
+test("a run that cannot be followed is refused with an error code", async () => {
   const { threadId, runId } = await left();
   const reason = async (...where) => {
     const { status, text } = await follow(server, ...where);
@@ -94,7 +93,7 @@ test("what cannot be followed is refused with a reason", async () => {
   assert.deepEqual(await reason(foreground.threadId, foreground.runId), [404, "run_has_no_log"]);
 });
 
-test("an EventSource whose connection breaks comes back for the rest, and stays away when it has all", async () => {
+test("an EventSource whose connection breaks receives the rest, and stops after the last event", async () => {
   const run = await left();
   const messages = [];
   const breaks = [5, 9];
@@ -104,13 +103,13 @@ test("an EventSource whose connection breaks comes back for the rest, and stays 
   });
   await source.closed;
   assert.deepEqual(messages.map(({ lastEventId }) => Number(lastEventId)), range(1, EVENTS));
-  // Once from the start, once after each break, and once more because the stream ended.
+  // One connection at the start, one after each break, and one after the end of the stream, which gets 204.
   assert.deepEqual(source.connections, ["", "5", "9", String(EVENTS)]);
   assert.equal(source.endedBy, 204);
   await requireWhole(run, messages.map(({ data }) => JSON.parse(data)));
 });
 
-test("who posts a run that is running gets it from its first event on, and it runs but once", async () => {
+test("posting a running detached run follows it from its first event, and it runs only once", async () => {
   const run = await left();
   const { page, threadId, runId } = run;
   const again = await post(server, { threadId, runId, messages: [page.messages[0]], forwardedProps: CONTINUE });
@@ -120,7 +119,7 @@ test("who posts a run that is running gets it from its first event on, and it ru
   assert.equal(runs.length, 1);
 });
 
-test("a page that stays is told a detached run like any other", async () => {
+test("a page that stays receives a detached run like any other run", async () => {
   const page = new Page(server);
   const runId = randomUUID();
   const { events, finished } = await page.say(SLOW, { runId, forwardedProps: CONTINUE });
@@ -130,7 +129,7 @@ test("a page that stays is told a detached run like any other", async () => {
   await requireWhole({ threadId: page.threadId, runId }, events);
 });
 
-test("a detached run ends with its question, which a page that comes later can answer", async () => {
+test("the interrupt of a detached run can be answered by a page that connects later", async () => {
   const page = new Page(server);
   const { finished } = await page.say("approve", { forwardedProps: CONTINUE });
   assert.deepEqual(finished, ["interrupt"]);
@@ -142,11 +141,11 @@ test("a detached run ends with its question, which a page that comes later can a
   await other.requireStored();
 });
 
-test("a run that is not asked to go on ends with its connection, and what it had said is kept", async () => {
+test("a run that is not detached ends with its connection, and its text is stored", async () => {
   const page = new Page(server);
   const runId = randomUUID();
   await page.leaveAfter(3, SLOW, { runId });
-  // The next run waits for that one to be over.
+  // The next run waits until the cancelled one has ended.
   const next = new Page(server, { threadId: page.threadId });
   await next.say("Hello");
   const { messages, runs } = await readThread(server, page.threadId);
@@ -155,16 +154,16 @@ test("a run that is not asked to go on ends with its connection, and what it had
   assert.notEqual(messages[1].content, countTo(COUNT));
 });
 
-test("a client that says neither cancel nor continue is told what it can say", async () => {
+test("an unknown onDisconnect value is refused with the allowed values", async () => {
   const input = { threadId: randomUUID(), messages: [said("Hello")], forwardedProps: { onDisconnect: "stay" } };
   const { status, text } = await post(server, input);
   assert.equal(status, 400);
   const { code, path } = JSON.parse(text).error;
   assert.deepEqual({ code, path }, { code: "invalid_input", path: "forwardedProps.onDisconnect" });
-  assert.equal((await request(server, "GET", `/threads/${input.threadId}`)).status, 404, "and nothing has begun");
+  assert.equal((await request(server, "GET", `/threads/${input.threadId}`)).status, 404, "no thread was created");
 });
 
-test("a run that lives in another response is not run again", async () => {
+test("a running run that is not detached cannot be started again", async () => {
   const page = new Page(server);
   const runId = randomUUID();
   const heard = deltas(2);
@@ -177,8 +176,8 @@ test("a run that lives in another response is not run again", async () => {
   await page.requireStored();
 });
 
-// Two requests for one run, say because the first seemed lost, while both wait for another run.
-test("a run that is posted twice while it waits for its turn runs once", async () => {
+// Two requests for one run, for example a retry, while both wait for another run of the thread.
+test("a run that is posted twice while it is queued runs once", async () => {
   const { threadId } = await left();
   const body = JSON.stringify({ threadId, runId: randomUUID(), messages: [said("Hello")], forwardedProps: CONTINUE });
   const request = { method: "POST", headers: { "content-type": "application/json" }, body };

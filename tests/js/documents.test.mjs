@@ -1,4 +1,5 @@
-// The requests that the user's documents print, with their ids, on one server: in English, in Chinese, and both again.
+// Sends the requests printed in the specification documents, with their ids, to one server: English, Chinese, then both
+// again.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -10,7 +11,7 @@ import { post, typesOf, useServer } from "./threads.mjs";
 
 const server = useServer();
 
-/** The documents' conversations: the ids of the thread, of its runs, and of the tool call as it is printed. */
+/** The documents' conversations: ids of the thread, its runs and the tool call, as printed. */
 const PRINTED = [
   ["hello", "thread_001", ["run_001"]],
   ["weather today, with a tool of that name offered", "550e8400-e29b-41d4-a716-446655440000", ["run_001"]],
@@ -19,7 +20,7 @@ const PRINTED = [
   ["human in the loop, confirmed", "thread_004", ["run_005", "run_006"], "call_003"],
 ];
 
-/** Sends a conversation as it is printed. `callId`: the id that the tool call has in the second request. */
+/** Sends a conversation as printed. `callId`: the id of the tool call in the second request. */
 async function send([name, threadId, runIds, printedCall], language, readsEvents) {
   const { turns } = scenarios.find((scenario) => scenario.name === name && scenario.language === language);
   const messages = [];
@@ -40,13 +41,13 @@ async function send([name, threadId, runIds, printedCall], language, readsEvents
   }
 }
 
-test("the documents' requests get the documented events, however often they are sent", async () => {
+test("the documents' requests get the documented events each time they are sent", async () => {
   for (const language of ["en", "zh", "en", "zh"]) {
     for (const conversation of PRINTED) await send(conversation, language, false);
   }
 });
 
-test("so they do when the second request has the tool call's id from the events", async () => {
+test("the documents' requests get the documented events with the tool call id of the stream", async () => {
   for (const language of ["en", "zh", "en", "zh"]) {
     for (const conversation of PRINTED) await send(conversation, language, true);
   }

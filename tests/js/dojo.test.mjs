@@ -1,5 +1,5 @@
-// The example `dojo`: each feature as the dojo's page uses it, through to the second run where there is one. What is
-// expected are the events, tools, arguments and states of AG-UI's own "Server Starter (All Features)".
+// The example `dojo`: each feature as the dojo's page uses it, including the second run if there is one. The expected
+// events, tools, arguments and states are those of AG-UI's "Server Starter (All Features)".
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -11,7 +11,7 @@ import { asJson } from "./ids.mjs";
 import { example } from "./server.mjs";
 import { Page, entry, post, readThread, request, said, textOf, typesOf, useServer } from "./threads.mjs";
 
-/** Pauses of a hundredth: a stream that comes in pieces, but soon. */
+/** Factor for the example's pauses: the streams still arrive in pieces, in a hundredth of the time. */
 const PACE = "0.01";
 const server = useServer(() => ({ program: example("dojo"), args: ["0", PACE] }));
 
@@ -19,13 +19,13 @@ const CALL = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"];
 const TEXT = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"];
 const SUCCESS = { finished: ["success"], errors: [] };
 
-/** A page of the dojo's that shows a feature. */
+/** Returns a page of the dojo with a feature. */
 const pageOf = (feature, options) => new Page(server, { url: `${server.url}/${feature}`, ...options });
 
-/** A tool that a page offers. */
+/** Returns a tool that a page offers. */
 const tool = (name) => ({ name, description: name, parameters: { type: "object" } });
 
-/** The types of a run's events, without its frame, and each only once in a row. */
+/** Returns the event types of a run without RUN_STARTED and RUN_FINISHED, repeated types once. */
 function inner({ events }) {
   const types = typesOf(events);
   assert.equal(types[0], "RUN_STARTED");
@@ -39,7 +39,7 @@ const rolesOf = (page) => page.messages.map(({ role }) => role);
 const callsOf = (page) => page.messages.flatMap(({ toolCalls }) => toolCalls ?? []);
 const argumentsOf = (call) => JSON.parse(call.function.arguments);
 
-/** The page answers a call, and the agent goes on. */
+/** Adds the result of a call and runs the agent again. */
 function result(page, call, content, parameters) {
   page.addMessage({ id: randomUUID(), role: "tool", toolCallId: call.id, content: JSON.stringify(content) });
   return page.say(undefined, parameters);
@@ -51,11 +51,11 @@ test("agentic_chat counts down", async () => {
   assert.deepEqual(inner(seen), TEXT);
   assert.deepEqual(outcome(seen), SUCCESS);
   assert.match(page.messages.at(-1).content, /^counting down:\s*10\s+9\s+8\s+7\s+6\s+5\s+4\s+3\s+2\s+1\s+\u2713$/);
-  assert.equal(of("TEXT_MESSAGE_CONTENT", seen).length, 12, "number by number");
+  assert.equal(of("TEXT_MESSAGE_CONTENT", seen).length, 12, "one delta a number");
   await page.requireStored();
 });
 
-test("agentic_chat has the page change its background, and goes on from there", async () => {
+test("agentic_chat calls the page's background tool and continues with its result", async () => {
   const page = pageOf("agentic_chat");
   const tools = [tool("change_background")];
   const seen = await page.say("tool", { tools });
@@ -71,7 +71,7 @@ test("agentic_chat has the page change its background, and goes on from there", 
   await page.requireStored();
 });
 
-test("agentic_chat uses a tool of its own", async () => {
+test("agentic_chat uses a tool of the agent", async () => {
   const page = pageOf("agentic_chat");
   assert.deepEqual(inner(await page.say("backend_tool")), ["MESSAGES_SNAPSHOT"]);
   const [call] = callsOf(page);
@@ -81,7 +81,7 @@ test("agentic_chat uses a tool of its own", async () => {
   await page.requireStored();
 });
 
-test("backend_tool_rendering shows the weather, city after city", async () => {
+test("backend_tool_rendering shows the weather of several cities", async () => {
   const page = pageOf("backend_tool_rendering");
   const cities = {
     "What's the weather like in San Francisco?": "San Francisco",
@@ -101,7 +101,7 @@ test("backend_tool_rendering shows the weather, city after city", async () => {
     const weather = { city, conditions: "sunny", wind_speed: "10", temperature: "20", humidity: "60" };
     assert.deepEqual(JSON.parse(content), weather);
   }
-  assert.equal(callsOf(page).length, 4, "what was shown stays");
+  assert.equal(callsOf(page).length, 4, "earlier calls stay");
   const closing = await page.say(undefined);
   assert.equal(textOf(closing.events), "Retrieved weather information!");
   await page.requireStored();
@@ -112,12 +112,12 @@ for (const [what, answer, says] of [
   ["one", (steps) => ({ accepted: true, steps: steps.slice(3, 4) }), "Ok! I get to work on the one step you picked."],
   ["none", () => ({ accepted: false }), "All right, I leave it at that."],
 ]) {
-  test(`human_in_the_loop proposes steps, of which a person accepts ${what}`, async () => {
+  test(`human_in_the_loop proposes steps, and the user accepts ${what}`, async () => {
     const page = pageOf("human_in_the_loop");
     const tools = [tool("generate_task_steps")];
     const seen = await page.say("Hi", { tools });
     assert.deepEqual(inner(seen), CALL);
-    assert.equal(of("TOOL_CALL_ARGS", seen).length, 12, "step by step");
+    assert.equal(of("TOOL_CALL_ARGS", seen).length, 12, "one delta a step");
     const [call] = callsOf(page);
     assert.equal(call.function.name, "generate_task_steps");
     const { steps } = argumentsOf(call);
@@ -134,7 +134,7 @@ for (const [what, answer, says] of [
   });
 }
 
-test("agentic_generative_ui completes its steps in the state, one by one", async () => {
+test("agentic_generative_ui completes its steps in the state one by one", async () => {
   const page = pageOf("agentic_generative_ui");
   const progress = [];
   const count = ({ state }) => void progress.push(state.steps.filter(({ status }) => status === "completed").length);
@@ -148,7 +148,7 @@ test("agentic_generative_ui completes its steps in the state, one by one", async
   assert.deepEqual(of("STATE_SNAPSHOT", seen)[0].snapshot.steps[0], { description: "Step 1", status: "pending" });
   const steps = Array.from({ length: 10 }, (_, index) => ({ description: `Step ${index + 1}`, status: "completed" }));
   assert.deepEqual(page.state, { steps });
-  assert.deepEqual([...new Set(progress)], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], "each of which the page saw");
+  assert.deepEqual([...new Set(progress)], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], "the page received each state");
   await page.requireStored();
 });
 
@@ -164,7 +164,7 @@ test("tool_based_generative_ui leaves the haiku to a page that offers the tool",
   for (const wish of ['Generate Haiku for "I will always win"', 'Generate Haiku for "The moon shines bright"']) {
     const seen = await page.say(wish, { tools });
     assert.deepEqual(inner(seen), CALL);
-    assert.ok(of("TOOL_CALL_ARGS", seen).length > 3, "the haiku comes piece by piece");
+    assert.ok(of("TOOL_CALL_ARGS", seen).length > 3, "the haiku arrives in several deltas");
     const call = callsOf(page).at(-1);
     requireHaiku(call);
     assert.deepEqual(seen.events.at(-1).outcome.pendingToolCallIds, [call.id]);
@@ -174,7 +174,7 @@ test("tool_based_generative_ui leaves the haiku to a page that offers the tool",
   await page.requireStored();
 });
 
-test("tool_based_generative_ui answers its call itself where nobody offers the tool", async () => {
+test("tool_based_generative_ui answers its own call if the page does not offer the tool", async () => {
   const page = pageOf("tool_based_generative_ui");
   assert.deepEqual(inner(await page.say("Generate a haiku")), ["MESSAGES_SNAPSHOT"]);
   const [call] = callsOf(page);
@@ -188,7 +188,7 @@ test("tool_based_generative_ui answers its call itself where nobody offers the t
   await page.requireStored();
 });
 
-test("shared_state goes back and forth: the agent writes the recipe, the page keeps the rest", async () => {
+test("shared_state: the agent writes the recipe and keeps the other members of the state", async () => {
   const ingredients = [{ icon: "🥕", name: "Carrots", amount: "3 large, grated" }];
   const instructions = ["Preheat oven to 350°F (175°C)"];
   const recipe = { title: "Make Your Recipe", skill_level: "Intermediate", cooking_time: "45 min", ingredients, instructions };
@@ -204,7 +204,7 @@ test("shared_state goes back and forth: the agent writes the recipe, the page ke
   assert.deepEqual([written.title, page.state.theme], ["Make Your Recipe", "dark"]);
   await page.requireStored();
 
-  // The person edits what the agent wrote.
+  // The user edits the agent's recipe.
   const potatoes = { icon: "🍴", name: "Potatoes", amount: "12" };
   const edited = { ...written, title: "Supper", ingredients: [...written.ingredients, potatoes] };
   page.setState({ ...page.state, recipe: edited });
@@ -214,13 +214,13 @@ test("shared_state goes back and forth: the agent writes the recipe, the page ke
 });
 
 for (const state of [null, "text", [], { recipe: 5 }]) {
-  test(`shared_state makes a recipe of the state ${JSON.stringify(state)}`, async () => {
+  test(`shared_state makes a recipe from the state ${JSON.stringify(state)}`, async () => {
     const { events } = await post(server, { threadId: randomUUID(), state }, { path: "/shared_state" });
     assert.equal(events[1].snapshot.recipe.ingredients.length, 4);
   });
 }
 
-test("predictive_state_updates writes a document, which becomes state once it is confirmed", async () => {
+test("predictive_state_updates writes a document, which becomes state after confirmation", async () => {
   const page = pageOf("predictive_state_updates", { initialState: { document: "" } });
   const tools = [tool("confirm_changes")];
   const documents = [];
@@ -236,10 +236,10 @@ test("predictive_state_updates writes a document, which becomes state once it is
     const [write, confirm] = callsOf(page).slice(-2);
     assert.deepEqual([write.function.name, confirm.function.name], ["write_document_local", "confirm_changes"]);
     assert.deepEqual(argumentsOf(confirm), {});
-    assert.ok(of("TOOL_CALL_ARGS", seen).length > 20, "word by word");
+    assert.ok(of("TOOL_CALL_ARGS", seen).length > 20, "one delta a word");
     const { document } = argumentsOf(write);
     documents.push(document);
-    assert.deepEqual(page.state, before, "nothing is decided yet");
+    assert.deepEqual(page.state, before, "the state is unchanged before the confirmation");
 
     const second = await result(page, confirm, { accepted }, { tools });
     assert.deepEqual(inner(second), accepted ? ["STATE_SNAPSHOT", ...TEXT] : TEXT);
@@ -247,12 +247,12 @@ test("predictive_state_updates writes a document, which becomes state once it is
     assert.deepEqual(page.state, accepted ? { document } : before);
     await page.requireStored();
   }
-  assert.notEqual(documents[0], documents[1], "there is a change to be seen");
+  assert.notEqual(documents[0], documents[1], "the two documents differ");
   assert.ok(documents[2].includes('called "B\\C"'), documents[2]);
 });
 
 for (const path of ["reasoning", "agentic_chat_reasoning"]) {
-  test(`${path} thinks, then answers`, async () => {
+  test(`${path} sends reasoning, then text`, async () => {
     const page = pageOf(path, { initialState: { model: "Gemini" } });
     const seen = await page.say("Why is the sky blue?");
     const kind = (type) => `REASONING_${type}`;
@@ -267,7 +267,7 @@ for (const path of ["reasoning", "agentic_chat_reasoning"]) {
 }
 
 for (const path of ["multimodal", "agentic_chat_multimodal"]) {
-  test(`${path} says what came with the message`, async () => {
+  test(`${path} describes the attachments of the message`, async () => {
     const page = pageOf(path);
     await page.say("Describe what you see in the image I upload.");
     assert.match(page.messages.at(-1).content, /^There is no file/);
@@ -289,7 +289,7 @@ for (const [what, answer, told, says] of [
   ["the dojo's Cancel", { cancelled: true }, "declined", /^All right/],
   ["a cancelled interrupt", "cancelled", "declined", /^All right/],
 ]) {
-  test(`interrupt asks for a time, and goes on from ${what}`, async () => {
+  test(`interrupt asks for a time and continues with ${what}`, async () => {
     const page = pageOf("interrupt");
     const seen = await page.say("Schedule a 1:1 with Alice next week to review Q2 goals.");
     assert.deepEqual(outcome(seen), { finished: ["interrupt"], errors: [] });
@@ -314,7 +314,7 @@ for (const [what, answer, told, says] of [
   });
 }
 
-test("interrupt adds no second result to a call that the page has answered, as CopilotKit does", async () => {
+test("interrupt adds no second result to a call with a result from the page, as CopilotKit sends it", async () => {
   const page = pageOf("interrupt");
   await page.say("Schedule a 1:1 with Alice next week to review Q2 goals.");
   const [{ id, toolCallId }] = page.pendingInterrupts;
@@ -327,7 +327,7 @@ test("interrupt adds no second result to a call that the page has answered, as C
   await page.requireStored();
 });
 
-test("interrupt refuses an answer that says nothing, and stays open", async () => {
+test("interrupt refuses an empty answer and stays open", async () => {
   const page = pageOf("interrupt");
   await page.say("Book an intro call with the sales team to discuss pricing.");
   const open = structuredClone(page.pendingInterrupts);
@@ -339,7 +339,7 @@ test("interrupt refuses an answer that says nothing, and stays open", async () =
 });
 
 for (const fails of [false, true]) {
-  test(`subagents work at the same time${fails ? ", and one fails" : ""}`, async () => {
+  test(`subagents run at the same time${fails ? ", and one fails" : ""}`, async () => {
     const page = pageOf("subagents");
     const seen = await page.say(fails ? "Please fail to find a hotel" : "Plan a trip");
     assert.deepEqual(outcome(seen), SUCCESS);
@@ -356,7 +356,7 @@ for (const fails of [false, true]) {
       ],
     );
     const words = of("TEXT_MESSAGE_CONTENT", seen).flatMap(({ subagentRunId }) => subagentRunId ?? []);
-    assert.deepEqual(words, [flights, hotels, flights, hotels, flights, hotels], "their words interleave");
+    assert.deepEqual(words, [flights, hotels, flights, hotels, flights, hotels], "their deltas interleave");
     const own = (id) => page.messages.filter(({ subagentRunId }) => subagentRunId === id).map(({ content }) => content);
     assert.deepEqual(own(flights), ["I look for flights: there is one at nine."]);
     assert.deepEqual(own(hotels), ["I look for hotels: there is one by the lake."]);
@@ -374,7 +374,7 @@ for (const [wish, types, code, message] of [
   ["secret", ["RUN_STARTED", "RUN_ERROR"], "agent_error", "the agent failed"],
   ["panic", ["RUN_STARTED", "RUN_ERROR"], "agent_panic", "the agent failed unexpectedly"],
 ]) {
-  test(`error_flow at "${wish}" ends with one error, and the next run begins anew`, async () => {
+  test(`error_flow with "${wish}" ends with one error, and the next run works`, async () => {
     const page = pageOf("error_flow");
     for (const expected of [wish, wish]) {
       const { events, errors } = await page.say(expected);
@@ -384,11 +384,11 @@ for (const [wish, types, code, message] of [
     }
     const { runs } = await readThread(server, page.threadId);
     assert.deepEqual(runs.map(({ status }) => status), ["failed", "failed"]);
-    if (wish === "secret") assert.match(server.log(), /the vault's door is open/, "the log has it");
+    if (wish === "secret") assert.match(server.log(), /the vault's door is open/, "the log contains the error");
   });
 }
 
-// The dojo's pages stand on CopilotKit, which still has a client from before 1.0.
+// The dojo's pages use CopilotKit with a client from before 1.0.
 for (const [feature, says] of [
   ["agentic_chat", /^counting down: .*✓$/],
   ["backend_tool_rendering", /"conditions":"sunny"/],
@@ -401,7 +401,7 @@ for (const [feature, says] of [
   ["multimodal", /^There is no file/],
   ["subagents", /^There is a flight at nine/],
 ]) {
-  test(`${feature} is shown by a client from before AG-UI 1.0, too`, async () => {
+  test(`${feature} works with a client from before AG-UI 1.0`, async () => {
     const page = new OldHttpAgent({ url: `${server.url}/${feature}`, threadId: randomUUID() });
     page.addMessage(said("Hi"));
     const finished = [];
@@ -415,7 +415,7 @@ for (const [feature, says] of [
   });
 }
 
-test("every feature answers at its own path and under its name, to pages of this machine", async () => {
+test("every feature responds at its own path and under its name, to pages of this machine", async () => {
   const { body } = await request(server, "GET", "/agents");
   const names = body.agents.map(({ name }) => name);
   assert.equal(names.length, 14);

@@ -1,13 +1,13 @@
-// What a browser's EventSource does, which Node 20 has not: as the WHATWG standard describes it
-// (html.spec.whatwg.org, "Server-sent events"), as far as a server can tell the difference.
+// EventSource as the WHATWG standard describes it (html.spec.whatwg.org, "Server-sent events"), as far as a server can
+// observe it. Node 20 has no EventSource.
 
-/** Follows `url` until the server says that nothing more comes, or refuses. */
+/** Follows `url` and reconnects until the server responds with anything but an event stream. */
 export class EventSource {
-  /** Kept once it will not come back any more. */
+  /** Resolves when no further connection follows. */
   closed;
-  /** The status that ended it. */
+  /** The HTTP status that ended it. */
   endedBy;
-  /** The `Last-Event-ID` that each connection began with. */
+  /** The `Last-Event-ID` of each connection, in order. */
   connections = [];
   #url;
   #retry = 10;
@@ -21,7 +21,7 @@ export class EventSource {
     this.closed = this.#run();
   }
 
-  /** Breaks the connection, as a network does. */
+  /** Aborts the current connection, as a network failure would. */
   breakConnection() {
     this.#connection.abort();
   }
@@ -37,7 +37,7 @@ export class EventSource {
     }
   }
 
-  /** One connection. Answers the status if the standard has it "fail the connection", which is final. */
+  /** Makes one connection. Returns the status if the standard says "fail the connection", which is final. */
   async #connect() {
     this.#connection = new AbortController();
     const headers = { Accept: "text/event-stream", "Cache-Control": "no-store" };
@@ -49,18 +49,18 @@ export class EventSource {
       if (response.status !== 200 || !/^text\/event-stream\s*(;|$)/i.test(type)) return response.status;
       await this.#read(response.body);
     } catch {
-      // A network error is a reason to come back.
+      // The standard reconnects after a network error.
     }
   }
 
   async #read(body) {
     let buffer = "";
     let message = { data: [], id: this.#lastEventId };
-    // Not fatal, and without a byte order mark: the standard's UTF-8 decode.
+    // The standard's UTF-8 decode: invalid bytes are replaced, a byte order mark is removed.
     for await (const text of body.pipeThrough(new TextDecoderStream())) {
       if (this.#connection.signal.aborted) return;
       buffer += text;
-      // A CR that is the last for now may be half of a line's end.
+      // A CR at the end of the buffer may be the first half of CR LF.
       const lines = buffer.split(/\r\n|\n|\r(?!$)/);
       buffer = lines.pop();
       for (const line of lines) {
@@ -69,7 +69,7 @@ export class EventSource {
         if (this.#connection.signal.aborted) return;
       }
     }
-    // What no empty line has ended is discarded.
+    // An event without its empty line is discarded.
   }
 
   #field(line, message) {

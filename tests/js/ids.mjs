@@ -1,11 +1,10 @@
-// The server makes up the ids of messages and tool calls. To compare what two runs said, or a run with what
-// was expected, ids are replaced by the order in which they first appear: which things belong together
-// still has to agree.
+// The server generates the ids of messages and tool calls. To compare two runs, or a run with a scenario, each id is
+// replaced by the order of its first appearance. References between events must still agree.
 
 const ID_KEYS = new Set(["id", "messageId", "toolCallId", "parentMessageId", "entityId"]);
 const ID_LIST_KEYS = new Set(["pendingToolCallIds"]);
 
-/** A copy of `value` with its ids as `#1`, `#2`, …, and the ids themselves in that order. */
+/** Returns a copy of `value` with ids `#1`, `#2`, …, and the original ids in that order. */
 export function identify(value) {
   const names = new Map();
   const name = (id) => {
@@ -15,7 +14,7 @@ export function identify(value) {
   return { value: mapIds(value, name), ids: [...names.keys()] };
 }
 
-/** A copy of `value` with every id put through `rename`. */
+/** Returns a copy of `value` with `rename` applied to every id. */
 export function mapIds(value, rename) {
   if (Array.isArray(value)) return value.map((item) => mapIds(item, rename));
   if (typeof value !== "object" || value === null) return value;
@@ -27,5 +26,5 @@ export function mapIds(value, rename) {
   return Object.fromEntries(entries);
 }
 
-/** `value` as another program would read it: members that are undefined are not there. */
+/** Returns `value` after a JSON round trip: undefined members are absent. */
 export const asJson = (value) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));

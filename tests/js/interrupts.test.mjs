@@ -1,5 +1,5 @@
-// Interrupts: people are asked, and the next run of the thread brings their answers. The server knows what is
-// open, so that nothing is done unasked, or twice.
+// Interrupts: a run ends with questions, and the next run of the thread brings the answers. The server stores the open
+// interrupts, so that no call runs without an answer, or twice.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -17,7 +17,7 @@ const FORM = { name: "Ada", email: "ada@example.com", size: "M" };
 const results = (events) => events.filter(({ type }) => type === "TOOL_CALL_RESULT");
 const callsOf = (messages) => messages.flatMap(({ toolCalls }) => toolCalls ?? []);
 
-/** A page whose run ended with questions. */
+/** Returns a page whose run ended with interrupts. */
 async function asked(content) {
   const page = new Page(server, { initialState: { theme: "dark" } });
   const seen = await page.say(content);
@@ -25,7 +25,7 @@ async function asked(content) {
   return page;
 }
 
-/** What an answered page has, and the server with it: nothing open, and a result for each call. */
+/** Requires that no interrupt is open, on the page and on the server, and that each call has one result. */
 async function requireClosed(page) {
   const stored = await page.requireStored();
   assert.deepEqual(stored.interrupts, []);
@@ -34,7 +34,7 @@ async function requireClosed(page) {
   return stored;
 }
 
-test("a run that asks ends with the question, which page and server both hold", async () => {
+test("a run that raises an interrupt ends with it, and both page and server hold it", async () => {
   const page = await asked("approve");
   const [interrupt, ...more] = page.pendingInterrupts;
   assert.deepEqual(more, []);
@@ -54,24 +54,24 @@ for (const [what, answer, says] of [
   ["no", NO, 'The e-mail "Lunch": declined, so it was not sent.'],
   ["cancelled", "cancelled", 'The e-mail "Lunch": declined, so it was not sent.'],
 ]) {
-  test(`an answer that is ${what} gives the old call its one result, and the run goes on`, async () => {
+  test(`an answer that is ${what} gives the call one result, and the run goes on`, async () => {
     const page = await asked("approve");
     const [call] = callsOf(page.messages);
     const { events, finished } = await page.answer(answer);
     assert.deepEqual(results(events).map(({ toolCallId }) => toolCallId), [call.id]);
     const told = typesOf(events).filter((type) => /^TOOL_CALL_(START|ARGS|END)$/.test(type));
-    assert.deepEqual(told, [], "the call is not told again");
+    assert.deepEqual(told, [], "the call is not sent again");
     assert.deepEqual(finished, ["success"]);
     assert.equal(textOf(events), says);
     assert.deepEqual(page.pendingInterrupts, []);
     const stored = await requireClosed(page);
     assert.deepEqual(stored.messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
-    assert.deepEqual(callsOf(stored.messages), [call], "what was proposed stays what was proposed");
+    assert.deepEqual(callsOf(stored.messages), [call], "the stored call keeps its original arguments");
     assert.deepEqual(stored.runs.map(({ status }) => status), ["finished", "interrupted"]);
   });
 }
 
-test("of two questions each gets its own answer", async () => {
+test("two interrupts each get their own answer", async () => {
   const page = await asked("approve two");
   const calls = callsOf(page.messages);
   assert.deepEqual(calls.map(({ function: { name } }) => name), ["book_train", "book_hotel"]);
@@ -82,7 +82,7 @@ test("of two questions each gets its own answer", async () => {
   await requireClosed(page);
 });
 
-test("an answer to one of two questions does nothing, and both are asked again", async () => {
+test("with an answer to one of two interrupts no call runs, and both stay open", async () => {
   const page = await asked("approve two");
   const open = structuredClone(page.pendingInterrupts);
   const { events } = await post(server, { threadId: page.threadId, resume: [entry(open[0].id, YES)] });
@@ -93,18 +93,18 @@ test("an answer to one of two questions does nothing, and both are asked again",
   await requireClosed(page);
 });
 
-test("a run without an answer does nothing, and asks the same again", async () => {
+test("a run without answers ends at once with the same interrupts", async () => {
   const page = await asked("approve");
   const { threadId } = page;
   const hurry = said("Hurry up!");
   const { events } = await post(server, { threadId, messages: [hurry] });
   const types = ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"];
-  assert.deepEqual([...new Set(typesOf(events))], types, "snapshots, and no work");
+  assert.deepEqual([...new Set(typesOf(events))], types, "snapshots only");
   const stored = await readThread(server, threadId);
   assert.deepEqual(events.at(-1).outcome, { type: "interrupt", interrupts: page.pendingInterrupts });
   assert.deepEqual(stored.interrupts, page.pendingInterrupts);
-  assert.deepEqual(stored.messages, [...page.messages, hurry], "what was said meanwhile is kept");
-  assert.deepEqual(events.at(-2).messages, stored.messages, "and told");
+  assert.deepEqual(stored.messages, [...page.messages, hurry], "the new message is stored");
+  assert.deepEqual(events.at(-2).messages, stored.messages, "the snapshot has it, too");
 
   page.addMessage(hurry);
   const answered = await page.answer(YES);
@@ -112,7 +112,7 @@ test("a run without an answer does nothing, and asks the same again", async () =
   await requireClosed(page);
 });
 
-test("what fits a form goes through", async () => {
+test("an answer that fits the form's schema is accepted", async () => {
   const page = await asked("form");
   const [interrupt] = page.pendingInterrupts;
   assert.equal(interrupt.reason, "input_required");
@@ -128,13 +128,13 @@ for (const [what, payload] of [
   ["has a value that is not on offer", { ...FORM, size: "XXL" }],
   ["is no object", "M"],
 ]) {
-  test(`an answer that ${what} is refused, and leaves the question open for a better one`, async () => {
+  test(`an answer that ${what} is refused, and the interrupt stays open`, async () => {
     const page = await asked("form");
     const open = structuredClone(page.pendingInterrupts);
     const refused = await page.answer(payload);
     assert.deepEqual(typesOf(refused.events), ["RUN_STARTED", "RUN_ERROR"]);
     assert.deepEqual(refused.errors, ["invalid_resume_payload"]);
-    assert.deepEqual(page.pendingInterrupts, open, "the page still has the question");
+    assert.deepEqual(page.pendingInterrupts, open, "the page still shows the interrupt");
     const stored = await page.requireStored();
     assert.deepEqual(stored.runs[0].error.code, "invalid_resume_payload");
     const { events } = await page.answer(FORM);
@@ -143,7 +143,7 @@ for (const [what, payload] of [
   });
 }
 
-test("the same answer a second time gives the call no second result", async () => {
+test("a repeated answer does not give the call a second result", async () => {
   const page = await asked("approve");
   const { threadId, pendingInterrupts: [interrupt] } = page;
   const [call] = callsOf(page.messages);
@@ -158,7 +158,7 @@ test("the same answer a second time gives the call no second result", async () =
   }
 });
 
-test("answers to what was never asked are passed over", async () => {
+test("answers to unknown interrupts are ignored", async () => {
   const page = await asked("approve");
   const { threadId, pendingInterrupts: [{ id }] } = page;
   const strange = [entry("int_never", YES), entry(`${id}x`, "cancelled")];
@@ -169,7 +169,7 @@ test("answers to what was never asked are passed over", async () => {
   assert.equal(textOf(idle.events), "Hello! How can I help you?");
 });
 
-test("two answers to one question that contradict each other decide nothing", async () => {
+test("two contradictory answers to one interrupt are refused", async () => {
   const page = await asked("approve");
   const [{ id }] = page.pendingInterrupts;
   const { events } = await post(server, { threadId: page.threadId, resume: [entry(id, YES), entry(id, NO)] });

@@ -1,4 +1,4 @@
-// Tools of an MCP server, from the model's call to the page: over stdio and over HTTP, an image among the results.
+// Tools of an MCP server, from the model's call to the page: over stdio and over HTTP, including an image result.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -15,7 +15,7 @@ const EVERYTHING = fileURLToPath(
   new URL("node_modules/@modelcontextprotocol/server-everything/dist/index.js", import.meta.url),
 );
 
-/** A port that nobody listens on just now; the server that is started cannot choose its own. */
+/** Returns a free port: the MCP server cannot choose one by itself. */
 async function freePort() {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -24,7 +24,7 @@ async function freePort() {
   return port;
 }
 
-/** The MCP server as a web server. */
+/** Starts the MCP server with streamable HTTP. */
 async function startHttp() {
   const port = await freePort();
   const child = spawn(process.execPath, [EVERYTHING, "streamableHttp"], {
@@ -55,10 +55,10 @@ for (const transport of ["stdio", "http"]) {
     const server = useServer(() => ({ config: file.config }));
     after(() => Promise.all([model?.stop(), remote?.stop(), file?.remove()]));
 
-    /** Has the model call a tool, and then say "So." */
+    /** Has the model call a tool and then respond "So." */
     const teach = (name, args) => {
       const sentence = `call ${name} ${randomUUID()}`;
-      // An image goes to the model in a message of its own, after the result: the sentence need not be the last.
+      // An image goes to the model in a message after the tool result, so the user message may not be the last.
       const asked = (hasResult) => ({
         predicate: ({ messages }) =>
           messages.some(({ content }) => JSON.stringify(content ?? "").includes(sentence)) &&
@@ -70,7 +70,7 @@ for (const transport of ["stdio", "http"]) {
     };
     const result = (events) => events.find(({ type }) => type === "TOOL_CALL_RESULT").content;
 
-    test("a tool is called and the model told", async () => {
+    test("a tool is called, and the model gets its result", async () => {
       const page = new Page(server, {});
       const { events } = await page.say(teach("echo", { message: "ahoy 👋" }));
       assert.equal(result(events), "Echo: ahoy 👋");
@@ -78,7 +78,7 @@ for (const transport of ["stdio", "http"]) {
       await page.requireStored();
     });
 
-    test("an image among the results reaches the page", async () => {
+    test("an image in a tool result reaches the page", async () => {
       const page = new Page(server, {});
       const { events } = await page.say(teach("get-tiny-image", {}));
       const image = result(events).find(({ type }) => type === "image");
@@ -88,7 +88,7 @@ for (const transport of ["stdio", "http"]) {
       await page.requireStored();
     });
 
-    test("a call that needs an approval waits for it", async () => {
+    test("a call that needs approval waits for it", async () => {
       const page = new Page(server, {});
       const { finished } = await page.say(teach("get-sum", { a: 1, b: 2 }));
       assert.deepEqual(finished, ["interrupt"]);

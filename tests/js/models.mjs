@@ -1,4 +1,4 @@
-// A provider of models that is not ours (aimock), a web service for tools to ask, and servers that use both.
+// Fake providers (aimock and a counting one), a weather service for HTTP tools, and configurations that use them.
 
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -8,21 +8,21 @@ import { join } from "node:path";
 
 import { LLMock } from "@copilotkit/aimock";
 
-/** What the server is given as the provider's key. It must be nowhere but in the request to the provider. */
+/** The provider's key. It may appear in requests to the provider only. */
 export const KEY = "sk-test-5f3a91c07be24d68";
 process.env.AGUI_TEST_MODEL_KEY = KEY;
 
-/** Where a provider's API begins, at aimock. */
+/** The base URL of each provider's API on aimock. */
 const BASES = { openai: (url) => `${url}/v1`, anthropic: (url) => url };
 
-/** Starts aimock. It answers only what a test taught it. */
+/** Starts aimock. It responds only to requests that a test registered. */
 export async function startModel() {
   const model = new LLMock({ port: 0, host: "127.0.0.1", logLevel: "silent", strict: true });
   await model.start();
   return model;
 }
 
-/** Stands before aimock, whose journal tells Anthropic's requests in OpenAI's words, and keeps what was really sent. */
+/** A proxy before aimock that records the original requests: aimock's journal converts Anthropic's to OpenAI's form. */
 export async function startRecorder(model) {
   const requests = [];
   const server = createServer(async (request, response) => {
@@ -46,7 +46,7 @@ export async function startRecorder(model) {
   return { url: `http://127.0.0.1:${server.address().port}`, requests, stop };
 }
 
-/** A provider that answers "a1", "a2"… in OpenAI's words, and records the texts that it is asked to continue. */
+/** A provider that responds "a1", "a2"… as chat completions and records the texts of each request. */
 export async function startCountingModel() {
   const asked = [];
   const server = createServer(async (request, response) => {
@@ -66,7 +66,7 @@ export async function startCountingModel() {
   return { url: `http://127.0.0.1:${server.address().port}`, asked, stop };
 }
 
-/** A web service that says what the weather is, and remembers what it was asked. */
+/** A weather service that records its requests. */
 export async function startWeather() {
   const asked = [];
   const server = createServer((request, response) => {
@@ -81,7 +81,7 @@ export async function startWeather() {
   return { url: `http://127.0.0.1:${server.address().port}`, asked, stop };
 }
 
-/** A configuration file, gone with `remove`. */
+/** Writes a configuration file. `remove` deletes it. */
 export async function configFile(text) {
   const folder = await mkdtemp(join(tmpdir(), "agui-models-"));
   const config = join(folder, "server.toml");
@@ -89,7 +89,7 @@ export async function configFile(text) {
   return { config, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
-/** The lines of a configuration for an agent on a provider at `url`. */
+/** Returns the configuration of an agent with a provider at `url`. */
 export const agentOn = (provider, url, { name = "assistant", tools = [], more = "" } = {}) => `
 [agents.${name}]
 kind = "llm"
@@ -102,7 +102,7 @@ tools = ${JSON.stringify(tools)}
 ${more}
 `;
 
-/** Tools that ask the weather, one freely and one only when a person agrees. */
+/** Returns the configuration of two weather tools; `order_weather` needs approval. */
 export const weatherTools = (url) =>
   [["get_weather", "never"], ["order_weather", "always"]]
     .map(

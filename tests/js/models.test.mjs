@@ -1,5 +1,5 @@
-// An agent with a model behind it, driven by the real client against a provider that is not ours: the same
-// conversations with OpenAI's protocol and with Anthropic's.
+// Agents with a model: @ag-ui/client in front, aimock as the provider. The same conversations run with OpenAI's
+// protocol and with Anthropic's.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -31,7 +31,7 @@ for (const provider of ["openai", "anthropic"]) {
       await Promise.all([model?.stop(), recorder?.stop(), weather?.stop(), file?.remove()]);
     });
 
-    /** Teaches the model to answer a sentence that no other test says; and then what tools came to. */
+    /** Registers the model's responses to a sentence that no other test sends, and to the tool results that follow. */
     const teach = (...answers) => {
       const sentence = `${answers.length} answers for ${randomUUID()}`;
       for (const [turn, answer] of answers.entries()) {
@@ -45,7 +45,7 @@ for (const provider of ["openai", "anthropic"]) {
     const asked = (request, sentence) => texts(request.messages[lastUser(request)]).includes(sentence);
     const turns = (request) =>
       request.messages.slice(lastUser(request)).filter(({ role }) => role === "assistant").length;
-    /** What the provider was sent, the newest last. */
+    /** Returns the recorded requests to the provider, the newest last. */
     const requests = (sentence) => recorder.requests.filter(({ body }) => JSON.stringify(body).includes(sentence));
 
     test("a conversation", async () => {
@@ -61,13 +61,13 @@ for (const provider of ["openai", "anthropic"]) {
       const [first, second] = [requests(hello)[0], requests(again)[0]];
       const sent = JSON.stringify(first.body);
       assert.ok(sent.includes("You are the assistant of a test.") && sent.includes("page: orders"), sent);
-      assert.equal(second.body.messages.filter(({ role }) => role !== "system").length, 3, "the history goes along");
+      assert.equal(second.body.messages.filter(({ role }) => role !== "system").length, 3, "the request contains the history");
       assert.equal(first.headers[provider === "openai" ? "authorization" : "x-api-key"]?.split(" ").at(-1), KEY);
-      assert.ok(model.getRequests().length > 0, "aimock has seen it, too");
-      assert.ok(!JSON.stringify(page.messages).includes(KEY) && !server.log().includes(KEY), "and nowhere else");
+      assert.ok(model.getRequests().length > 0, "aimock received the request");
+      assert.ok(!JSON.stringify(page.messages).includes(KEY) && !server.log().includes(KEY), "the key is not in messages or logs");
     });
 
-    test("a tool of the server is called in the same run, and the model told", async () => {
+    test("a tool of the server runs within the run, and the model gets its result", async () => {
       const sentence = teach(call("get_weather", { city: "Beijing & Rome" }), { content: "Take sunglasses." });
       const page = new Page(server, {});
       const { events, ...rest } = await page.say(sentence);
@@ -79,7 +79,7 @@ for (const provider of ["openai", "anthropic"]) {
       await page.requireStored();
     });
 
-    test("several calls of one turn are all answered", async () => {
+    test("all calls of one turn get a result", async () => {
       const both = { toolCalls: ["Rome", "Oslo"].map((city) => call("get_weather", { city }).toolCalls[0]) };
       const sentence = teach(both, { content: "Done." });
       const { events } = await new Page(server, {}).say(sentence);
@@ -88,7 +88,7 @@ for (const provider of ["openai", "anthropic"]) {
       assert.equal(new Set(ids).size, 2);
     });
 
-    test("a tool of the page is left to the page, whose answer reaches the model", async () => {
+    test("a tool of the page is left to the page, and its result reaches the model", async () => {
       const sentence = teach(call("pick_color", { of: "sky" }), { content: "Blue it is." });
       const tools = [{
         name: "pick_color",
@@ -113,7 +113,7 @@ for (const provider of ["openai", "anthropic"]) {
       ["declined", { approved: false, reason: "too dear" }, "The user declined this call: too dear"],
       ["abandoned", "cancelled", "The call was not carried out: nobody agreed to it."],
     ]) {
-      test(`a call that needs an approval is ${what}`, async () => {
+      test(`a call that needs approval is ${what}`, async () => {
         const sentence = teach(call("order_weather", { city: "Rome" }), { content: "So be it." });
         const page = new Page(server, {});
         const before = weather.asked.length;
@@ -123,25 +123,25 @@ for (const provider of ["openai", "anthropic"]) {
         assert.equal(interrupt.reason, "tool_call");
         assert.equal(interrupt.toolCallId, page.messages.at(-1).toolCalls[0].id);
         assert.equal(interrupt.responseSchema.properties.editedArgs.properties.city.type, "string");
-        assert.equal(weather.asked.length, before, "nothing is done before the answer");
+        assert.equal(weather.asked.length, before, "the tool is not called before the answer");
         const second = await page.answer(answer);
         assert.deepEqual(outcome(second), finished);
         assert.deepEqual(results(second.events), [expected]);
-        assert.equal(typesOf(second.events).includes("TOOL_CALL_START"), false, "the call is not told again");
+        assert.equal(typesOf(second.events).includes("TOOL_CALL_START"), false, "the call is not sent again");
         assert.equal(textOf(second.events), "So be it.");
         assert.ok(JSON.stringify(requests(sentence).at(-1).body).includes(expected));
         await page.requireStored();
       });
     }
 
-    test("arguments that do not fit go back to the model", async () => {
+    test("arguments that do not fit the schema go back to the model as an error", async () => {
       const sentence = teach(call("get_weather", { town: "Rome" }), { content: "Sorry." });
       const { events, ...rest } = await new Page(server, {}).say(sentence);
       assert.deepEqual(outcome(rest), finished);
       assert.match(results(events)[0], /^Error: .*city/s);
     });
 
-    test("the state is changed for the page, and known to the model", async () => {
+    test("update_state changes the page's state, and the model sees it", async () => {
       const patch = [{ op: "add", path: "/step", value: 2 }];
       const sentence = teach(call("update_state", { patch }), { content: "Changed." });
       const page = new Page(server, { initialState: { plan: "x" } });
@@ -151,7 +151,7 @@ for (const provider of ["openai", "anthropic"]) {
       await page.requireStored();
     });
 
-    test("a subagent works where the page can see it", async () => {
+    test("the page receives the events of a subagent", async () => {
       const task = teach({ content: "Dear Ada, hello." });
       const sentence = teach(call("writer", { task }), { content: "The letter is written." });
       const page = new Page(server, {});
@@ -172,7 +172,7 @@ for (const provider of ["openai", "anthropic"]) {
       assert.ok(JSON.stringify(requests(sentence)[0].body).includes(PIXEL));
     });
 
-    test("what a model thinks is shown, and what the provider wants back returns to it", async () => {
+    test("thinking is sent as reasoning, and encrypted values return to the provider", async () => {
       const thought = { reasoning: "The user is polite.", reasoningSignature: "c2lnbmVk", redactedThinking: ["aGlkZGVu"] };
       const sentence = teach({ ...thought, ...call("calculator", { expression: "6*7" }) }, { content: "42." });
       const page = new Page(server, {});
@@ -193,7 +193,7 @@ for (const provider of ["openai", "anthropic"]) {
       await page.requireStored();
     });
 
-    test("what a run cost is on its last event", async () => {
+    test("the terminal event has the token usage of the run", async () => {
       const used = provider === "openai" ? { prompt_tokens: 12, completion_tokens: 3 } : { input_tokens: 12, output_tokens: 3 };
       const sentence = teach({ content: "Cheap.", usage: used });
       const { events } = await new Page(server, {}).say(sentence);
@@ -201,7 +201,7 @@ for (const provider of ["openai", "anthropic"]) {
       assert.deepEqual(usage, { provider, inputTokens: 12, outputTokens: 3, totalTokens: 15 });
     });
 
-    test("a stop ends the request to the provider at once", async () => {
+    test("cancelling a run ends the request to the provider at once", async () => {
       const [sentence, slowly] = [`slowly ${randomUUID()}`, { streamingProfile: { ttft: 0, tps: 50 } }];
       model.on({ predicate: (request) => asked(request, sentence) }, { content: "word ".repeat(2000) }, slowly);
       const page = new Page(server, {});
@@ -211,7 +211,7 @@ for (const provider of ["openai", "anthropic"]) {
       assert.ok(took < 100, `${took} ms`);
     });
 
-    test("a provider that refuses is an error with a code, and without the key", async () => {
+    test("a refusal by the provider ends the run with a code and without the key", async () => {
       const sentence = teach({ error: { message: `Incorrect API key provided: ${KEY}`, type: "auth" }, status: 401 });
       const { events, ...rest } = await new Page(server, {}).say(sentence);
       assert.deepEqual(outcome(rest), { finished: [], errors: ["model_unauthorized"] });

@@ -1,4 +1,4 @@
-// Plays a demo conversation over plain HTTP, one request per turn, as a client without a library would.
+// Plays a demo conversation over plain HTTP, one request a turn, as a client without a library would.
 
 import { randomUUID } from "node:crypto";
 
@@ -7,8 +7,8 @@ import { run as runSse } from "./sse.mjs";
 import { eventsOf } from "./scenarios.mjs";
 
 /**
- * @param request how one run is asked for: (url, input) => answer with `events`
- * @returns per turn: the input, the answer, and the events expected (with named ids)
+ * @param request sends one run: (url, input) => answer with `events`
+ * @returns for each turn: the input, the answer, and the expected events (with named ids)
  */
 export async function play(url, scenario, request = runSse) {
   const threadId = randomUUID();
@@ -27,13 +27,13 @@ export async function play(url, scenario, request = runSse) {
   return played;
 }
 
-/** What the person, or the application's tool, says in a turn. */
+/** Returns the message of the user, or of the application's tool, in a turn. */
 export function asked({ user, answer }, called) {
   if (user !== undefined) return { id: randomUUID(), role: "user", content: user };
   return { id: randomUUID(), role: "tool", ...answer, toolCallId: called.get(answer.toolCallId) };
 }
 
-/** Which id the server gave to what has a name in the scenario: they appear in the same order. */
+/** Maps the scenario's names to the server's ids: both appear in the same order. */
 export function namesToIds(expected, events) {
   const { ids } = identify(events);
   return new Map(identify(expected).ids.map((name, index) => [name, ids[index]]));

@@ -1,4 +1,4 @@
-// The binary wire carries the same conversations as the text one.
+// The binary encoding carries the same conversations as the text encoding.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -17,16 +17,16 @@ import { post, run as runSse, SSE } from "./sse.mjs";
 
 const BOTH = `${AGUI_MEDIA_TYPE}, ${SSE}`;
 
-/** The events of a stream of frames, each a length in four bytes, big end first, and an event. */
+/** Parses frames: a length of four bytes, big-endian, and an event each. */
 function parseFrames(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const events = [];
   let at = 0;
   while (at < bytes.length) {
-    assert.ok(at + 4 <= bytes.length, "a frame has a whole length");
+    assert.ok(at + 4 <= bytes.length, "a frame has a complete length");
     const length = view.getUint32(at);
     at += 4;
-    assert.ok(length > 0 && at + length <= bytes.length, "a frame is as long as it says");
+    assert.ok(length > 0 && at + length <= bytes.length, "a frame has as many bytes as its length says");
     events.push(asJson(decode(bytes.subarray(at, at + length))));
     at += length;
   }
@@ -36,7 +36,7 @@ function parseFrames(bytes) {
 async function runProtobuf(url, input) {
   const { status, headers, bytes } = await post(url, input, { accept: BOTH });
   assert.equal(status, 200);
-  assert.equal(headers.get("content-type"), AGUI_MEDIA_TYPE, "exactly this: the client compares it so");
+  assert.equal(headers.get("content-type"), AGUI_MEDIA_TYPE, "the exact media type: the client compares it as a whole");
   return { status, headers, events: parseFrames(bytes) };
 }
 
@@ -73,7 +73,7 @@ describe("the bytes", () => {
     });
   }
 
-  // fetch() always sends the header, so this takes a plainer client.
+  // fetch() always sends Accept, so this test uses node:http.
   test("no Accept gets text", async () => {
     const contentType = await new Promise((resolve, reject) => {
       const outgoing = request(`${server.url}/send-message`, {
@@ -88,15 +88,15 @@ describe("the bytes", () => {
     assert.equal(contentType, SSE);
   });
 
-  test("a refused request is answered in JSON on the binary wire too", async () => {
+  test("a refused request gets JSON also if the client accepts the binary encoding", async () => {
     const { status, headers } = await post(server.url, { threadId: 1 }, { accept: BOTH });
     assert.ok(status >= 400 && status < 500, `status ${status}`);
     assert.match(headers.get("content-type"), /^application\/json\b/);
   });
 });
 
-describe("@ag-ui/client 1.0.0, asking for the binary wire", () => {
-  /** HttpAgent reads either wire, but asks for text only unless its request is overridden. */
+describe("@ag-ui/client 1.0.0 with the binary encoding", () => {
+  /** HttpAgent reads both encodings, but requests text unless its request is overridden. */
   class BinaryAgent extends HttpAgent {
     constructor(options) {
       super({ ...options, fetch: fetchBinary });

@@ -1,5 +1,5 @@
-// A gateway: an agent written in Python, with the package ag-ui-protocol (tests/py/endpoint.py), behind the server. Its
-// clients see a thread of this server, and nothing that is not AG-UI 1.0.
+// A remote agent: an endpoint written in Python with the package ag-ui-protocol (tests/py/endpoint.py) behind the
+// server. Clients see a thread of this server, and only AG-UI 1.0.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -16,7 +16,7 @@ import { CONTINUE, Page, deltas, follow, post, readThread, said, textOf, typesOf
 const PYTHON = fileURLToPath(new URL("../.venv/bin/python", import.meta.url));
 const ENDPOINT = fileURLToPath(new URL("../py/endpoint.py", import.meta.url));
 
-// Before anything else: hooks of a file do not wait for each other.
+// At module level, because the `before` hooks of one file do not wait for each other.
 const { endpoint, folder, config } = await configured();
 const server = useServer(() => ({ config }));
 after(async () => {
@@ -25,7 +25,7 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Starts the endpoint, and writes the configuration of a server in front of it. */
+/** Starts the endpoint and writes the configuration of a server in front of it. */
 async function configured() {
   const python = process.env.AGUI_PYTHON ?? PYTHON;
   assert.ok(existsSync(python), `there is no ${python}: tests/run.sh installs it, or name one in AGUI_PYTHON`);
@@ -48,7 +48,7 @@ const OFFERED = [{ name: "pick_colour", description: "Picks a colour", parameter
 
 const last = (events) => events.at(-1);
 
-test("a whole conversation: reasoning, a tool of the agent's own, state, and what it cost", async () => {
+test("a conversation with reasoning, a tool of the agent, state and usage", async () => {
   const page = new Page(server);
   const { events, finished } = await page.say("What's the weather?");
   assert.deepEqual(finished, ["success"]);
@@ -83,14 +83,14 @@ test("a whole conversation: reasoning, a tool of the agent's own, state, and wha
   assert.deepEqual(stored.messages.map(({ role }) => role), [...roles, ...roles]);
 });
 
-test("the agent remembers nothing, and is told the thread also by a client that sends what is new", async () => {
+test("the agent receives the whole thread, also from a client that sends only new messages", async () => {
   const page = new Page(server);
   await page.say("Hello");
   const { events } = await post(server, { threadId: page.threadId, messages: [said("Hello again")] });
   assert.equal(textOf(events), "user, assistant, user; {} ");
 });
 
-test("a tool of the application is called, answered, and the answer reaches the agent", async () => {
+test("a tool of the application is called, and its result reaches the agent", async () => {
   const page = new Page(server);
   const { events } = await page.say("pick a colour", { tools: OFFERED });
   const [call] = page.messages.at(-1).toolCalls;
@@ -107,7 +107,7 @@ for (const [answer, says] of [
   [{ approved: false }, "It was not sent. "],
   ["cancelled", "It was not sent. "],
 ]) {
-  test(`a question of the agent's is kept, and answered: ${JSON.stringify(answer)}`, async () => {
+  test(`an interrupt of the agent is stored and answered: ${JSON.stringify(answer)}`, async () => {
     const page = new Page(server);
     const { finished } = await page.say("approve");
     assert.deepEqual(finished, ["interrupt"]);
@@ -121,7 +121,7 @@ for (const [answer, says] of [
   });
 }
 
-test("its failure is the run's, with what it cost; a crash is told apart from an end", async () => {
+test("a failure of the agent ends the run with its usage; a broken stream is an error, not an end", async () => {
   const page = new Page(server);
   const failed = await page.say("fail");
   assert.deepEqual(typesOf(failed.events).slice(1), ["TEXT_MESSAGE_START", "TEXT_MESSAGE_END", "RUN_ERROR"]);
@@ -134,7 +134,7 @@ test("its failure is the run's, with what it cost; a crash is told apart from an
   assert.deepEqual((await page.requireStored()).runs.map(({ status }) => status), ["failed", "failed"]);
 });
 
-test("a page that leaves takes the agent's work with it, and one that returns finds what was said", async () => {
+test("a page that leaves ends the request to the agent, and a page that returns finds the text so far", async () => {
   const page = new Page(server);
   await page.leaveAfter(3, "talk for ever");
   await page.comeBack();
@@ -142,24 +142,24 @@ test("a page that leaves takes the agent's work with it, and one that returns fi
   assert.match(stored.messages[1].content, /^x{3000}/);
   const count = async () => textOf((await post(server, { threadId: "counts", messages: [said("told")] })).events);
   const deadline = Date.now() + 5000;
-  while (!(await count()).endsWith(", 1 left ")) assert.ok(Date.now() < deadline, "the agent talks on");
+  while (!(await count()).endsWith(", 1 left ")) assert.ok(Date.now() < deadline, "the endpoint still sends");
 });
 
-test("a run of the agent's can be left, and followed", async () => {
+test("a detached run of a remote agent can be followed", async () => {
   const page = new Page(server);
   const { events } = await page.say("What's the weather?", { runId: "detached", forwardedProps: CONTINUE });
   const again = await follow(server, page.threadId, "detached");
   assert.deepEqual(again.events, events);
 });
 
-test("the agent sees the headers that the configuration names, and no others", async () => {
+test("the agent receives only the headers that the configuration names", async () => {
   const headers = { "X-Tenant": "acme", Authorization: "Bearer theirs", Cookie: "c=1" };
   const page = new Page(server, { headers });
   const { events } = await page.say("who am I?");
   assert.equal(textOf(events), "acme Bearer ours None ");
 });
 
-test("a run that is cancelled ends as cancelled", async () => {
+test("a cancelled run ends with the outcome cancelled", async () => {
   const page = new Page(server);
   const heard = deltas(2);
   const saying = page.say("talk for ever", { runId: "long" }, heard);

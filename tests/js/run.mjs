@@ -1,8 +1,8 @@
-// Captures the text streams of all demo conversations, for checks in other languages (tests/py/validate.py).
+// Writes the text streams of all demo conversations to files, for checks in other languages (tests/py/validate.py).
 //
 //   node run.mjs [FOLDER]      (default: ../../target/tmp/captured)
 //
-// One file per run, <conversation>.<language>.<turn>.jsonl, with one event per line just as it was sent.
+// One file a run, <conversation>.<language>.<turn>.jsonl, with one event a line, unchanged.
 
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -14,7 +14,7 @@ import { startServer } from "./server.mjs";
 
 const folder = resolve(process.argv[2] ?? fileURLToPath(new URL("../../target/tmp/captured", import.meta.url)));
 
-/** The JSON of each event, unparsed: to parse and print it again could mend what is to be checked. */
+/** Returns the JSON of each event unparsed: parsing and printing could repair what is to be checked. */
 const lines = (text) =>
   text
     .split("\n")

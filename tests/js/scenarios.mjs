@@ -1,10 +1,10 @@
-// The demo's conversations, in English and in Chinese: what is said, and what must come back.
+// The demo's conversations, in English and in Chinese: the user's messages and the expected events.
 //
-// Those from "hello" to "human in the loop, confirmed" are the user's documents' own (their scenarios 1 to 4 and
-// their first example), with the very deltas printed there; only a tool that fails and a person who declines are
-// added. Ids are names here; see ids.mjs for how they are compared.
+// Those from "hello" to "human in the loop, confirmed" come from the specification documents (scenarios 1 to 4 and the
+// first example), with the printed deltas; the failing tool and the declined confirmation are additions. Ids are names
+// here; ids.mjs compares them.
 
-// --- What a run is made of --------------------------------------------------------------------------
+// --- Parts of a run ---------------------------------------------------------------------------------
 
 const text = (id, ...deltas) => [
   { type: "TEXT_MESSAGE_START", messageId: id, role: "assistant" },
@@ -43,12 +43,12 @@ const WEATHER = offered("get_weather", "Get weather for a specified city", "city
 
 // --- Conversations: one object per run. `events` lacks the run's own first and last event. -----------
 
-/** A question with an answer in words. */
+/** A question with a text response. */
 const answered = (user, ...deltas) => [
   { user, events: text("a", ...deltas), adds: [assistant("a", deltas.join(""))] },
 ];
 
-/** A tool of the server's own, answered in the same run. */
+/** A tool of the server, with its result in the same run. */
 const weather = ({ user, city, says: [before, after], report, tools }) => {
   const json = JSON.stringify({ city });
   return [
@@ -66,13 +66,13 @@ const weather = ({ user, city, says: [before, after], report, tools }) => {
   ];
 };
 
-/** A tool of the application's: the run ends with the call, the next one brings its result. */
+/** A tool of the application: the run ends with the call, the next run brings its result. */
 const frontend = (user, spec, json, before, answer, after) => [
   {
     user,
     tools: [spec],
     events: [...(before ? text("a", before) : []), ...call("c", spec.name, json, before && "a")],
-    // A call with no message to belong to makes the client mint one, named after the call.
+    // For a call without a parent message the client creates a message with the call's id.
     adds: [assistant(before ? "a" : "c", before, toolCall("c", spec.name, json))],
     pending: ["c"],
   },
@@ -155,7 +155,7 @@ const parallel = (user, city, [before, sunny, after]) => {
         ...text("a", before),
         start("c", "get_weather", "a"),
         start("d", "get_time", "a"),
-        // The arguments of the two calls come interleaved.
+        // The arguments of the two calls interleave.
         ...thirds(weather).flatMap((piece, index) => [args("c", piece), args("d", thirds(time)[index])]),
         end("c"),
         end("d"),
@@ -268,7 +268,7 @@ export const scenarios = [
     deletion("declined", "All right, nothing was deleted."),
     deletionZh("declined", "好的,没有删除任何文件。"),
   ),
-  // The very word "confirmed" is in this answer, too.
+  // This answer contains the word "confirmed", too.
   ...both(
     "human in the loop, declined by an object",
     deletion('{"confirmed":false}', "All right, nothing was deleted."),
@@ -310,7 +310,7 @@ export const scenarios = [
   ...both("unknown", answered("Qwertyuiop", HELP), answered("随便说说", HELP_ZH)),
 ];
 
-/** All events of one run, from its first to its last. */
+/** Returns all events of one run. */
 export function eventsOf(turn, { threadId, runId }) {
   const success = { type: "success", ...(turn.pending && { pendingToolCallIds: turn.pending }) };
   return [

@@ -1,4 +1,4 @@
-// What the server says on the text wire, judged by the schemas of @ag-ui/core and by the documents' examples.
+// Checks the text encoding against the schemas of @ag-ui/core and the examples of the specification documents.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -16,7 +16,7 @@ describe("the server", () => {
   after(() => server?.stop());
 
   for (const scenario of scenarios) {
-    test(`${title(scenario)}: every event fits the schema, and the stream is the documents' own`, async () => {
+    test(`${title(scenario)}: every event fits the schema, and the stream is the documented one`, async () => {
       const played = await play(server.url, scenario);
       const problems = [];
       const opened = [];
@@ -45,25 +45,25 @@ describe("the server", () => {
       const capabilities = await response.json();
       assert.deepEqual(problemsOfCapabilities(capabilities), []);
       assert.equal(capabilities.transport.streaming, true);
-      assert.equal(capabilities.transport.httpBinary, true, "it does answer in the binary form");
+      assert.equal(capabilities.transport.httpBinary, true, "the server supports the binary encoding");
     }
   });
 });
 
-// These readers decide about everything above and in corpus.test.mjs: they must be able to say no.
-describe("the strict readers", () => {
+// The tests above and corpus.test.mjs depend on these parsers: they must reject invalid input.
+describe("the strict parsers", () => {
   const bad = {
-    "a member nobody knows": [{ type: "STEP_STARTED", stepName: "a", extra: 1 }, "/extra"],
-    "one inside a message": [
+    "an unknown member": [{ type: "STEP_STARTED", stepName: "a", extra: 1 }, "/extra"],
+    "an unknown member inside a message": [
       { type: "MESSAGES_SNAPSHOT", messages: [{ id: "1", role: "user", content: [{ type: "text", text: "", x: 1 }] }] },
       "/messages/0/content/0/x",
     ],
-    "one inside the echoed input": [
+    "an unknown member inside the echoed input": [
       { type: "RUN_STARTED", threadId: "t", runId: "r", input: { threadId: "t", runId: "r", messages: [], x: 1 } },
       "/input/x",
     ],
-    "one named like a member of every object": [{ type: "STEP_STARTED", stepName: "a", toString: 1 }, "/toString"],
-    "null where nothing should be": [{ type: "STEP_STARTED", stepName: "a", timestamp: null }, "/timestamp"],
+    "an unknown member named like a method of every object": [{ type: "STEP_STARTED", stepName: "a", toString: 1 }, "/toString"],
+    "null in an optional position": [{ type: "STEP_STARTED", stepName: "a", timestamp: null }, "/timestamp"],
     "a missing member": [{ type: "TEXT_MESSAGE_CONTENT", messageId: "a" }, "/delta"],
     "an unknown type": [{ type: "THINKING_START" }, "/type"],
   };
@@ -75,7 +75,7 @@ describe("the strict readers", () => {
     });
   }
 
-  test("open JSON may hold anything", () => {
+  test("open JSON may have any content", () => {
     const open = { a: null, b: [{ c: 1 }] };
     const events = [
       { type: "STATE_SNAPSHOT", snapshot: open, metadata: open, rawEvent: open },
@@ -93,7 +93,7 @@ describe("the strict readers", () => {
     "no space after the colon": "data:{}\n\n",
     "an event name": "event: a\ndata: {}\n\n",
     "a cut frame": "data: {}\n\ndata: {",
-    "an empty line too many": "data: {}\n\n\n",
+    "an extra empty line": "data: {}\n\n\n",
   })) {
     test(`a stream with ${what} is rejected`, () => assert.throws(() => parse(stream)));
   }

@@ -8,10 +8,10 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const START_TIMEOUT_MS = 15_000;
-// Longer than the server's own drain_secs: a server that is still there then is stuck.
+// Longer than the server's drain_secs: a server that is still running then is stuck.
 const STOP_TIMEOUT_MS = 20_000;
 
-/** What was built: beside the server that AGUI_SERVER_BIN names, or in this checkout. */
+/** The folder of the built programs: that of AGUI_SERVER_BIN, or this checkout's. */
 function built(path, command) {
   const named = process.env.AGUI_SERVER_BIN;
   const profile = (name) => fileURLToPath(new URL(`../../target/${name}`, import.meta.url));
@@ -24,10 +24,10 @@ function built(path, command) {
 const binary = () =>
   process.env.AGUI_SERVER_BIN ? resolve(process.env.AGUI_SERVER_BIN) : built("agui-server", "cargo build --release");
 
-/** One of the examples, which are built beside the server. */
+/** Returns the path of a built example. */
 export const example = (name) => built(join("examples", name), `cargo build --example ${name}`);
 
-/** The developer's own settings must not decide what is tested, and a test's threads are gone with its server. */
+/** The environment without the developer's settings. Threads are kept in memory, so they end with the server. */
 function environment() {
   const isSetting = (name) => /^AGUI_[A-Z]+__/.test(name) || name === "RUST_LOG";
   const entries = Object.entries(process.env).filter(([name]) => !isSetting(name));
@@ -35,12 +35,11 @@ function environment() {
 }
 
 /**
- * A test that dies, or is interrupted, must not leave its server behind: calls `kill` then.
- * @returns how to take that back
+ * Calls `kill` if the test process exits or is interrupted, so that no server is left running.
+ * @returns a function that removes the handlers
  */
 function outlivedBy(kill) {
-  // Neither a signal nor an output that nobody reads any more (`| head`) ends a process by way of its "exit"
-  // event, unless they are answered by exiting.
+  // A signal or a closed standard output (`| head`) does not emit "exit", unless a handler calls process.exit().
   const leave = () => process.exit(1);
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
   process.once("exit", kill);
@@ -53,12 +52,12 @@ function outlivedBy(kill) {
   };
 }
 
-/** Waits for the line that names the address. The port is the kernel's choice, so suites can run side by side. */
+/** Waits for the log line with the address. The kernel chooses the port, so suites can run in parallel. */
 function listening(child, log) {
   return new Promise((done, fail) => {
-    const giveUp = (why) => {
+    const giveUp = (reason) => {
       clearTimeout(timer);
-      fail(new Error(`the server ${why}. Its log:\n${log()}`));
+      fail(new Error(`the server ${reason}. Its log:\n${log()}`));
     };
     const timer = setTimeout(() => giveUp(`did not listen within ${START_TIMEOUT_MS} ms`), START_TIMEOUT_MS);
     child.once("error", (error) => giveUp(`could not be started: ${error.message}`));
@@ -73,9 +72,9 @@ function listening(child, log) {
 }
 
 /**
- * Starts a server on a free port of the loopback.
+ * Starts a server on a free loopback port.
  * @param {{ config?: string, program?: string, args?: string[] }} options `config`: the path of a configuration file;
- *   `program`: another program than the server, with all its arguments, that names its address in its log as well
+ *   `program`: another program with its arguments in `args`, which logs its address in the same way
  */
 export async function startServer({ config, program, args } = {}) {
   const child = spawn(program ?? binary(), args ?? ["--listen", "127.0.0.1:0", ...(config ? ["--config", config] : [])], {
@@ -98,7 +97,7 @@ export async function startServer({ config, program, args } = {}) {
   }
   const exited = once(child, "exit");
 
-  /** Asks the server to stop, and requires that it does so of itself and reports success. */
+  /** Sends SIGTERM and requires that the server exits by itself with 0. */
   async function stop() {
     child.kill("SIGTERM");
     const timer = setTimeout(kill, STOP_TIMEOUT_MS);

@@ -1,4 +1,4 @@
-// One run over plain HTTP, read strictly: what a tolerant client would forgive is an error here.
+// One run over plain HTTP, parsed strictly: errors that a tolerant client ignores fail here.
 
 import assert from "node:assert/strict";
 
@@ -19,18 +19,18 @@ export async function post(url, input, { accept = SSE, path = "/send-message" } 
   return { status: response.status, headers: response.headers, bytes };
 }
 
-/** Posts one run and reads its event stream. A refused request has no events, but the text of its answer. */
+/** Posts one run and reads its event stream. A refused request has no `events`; `text` is the response body. */
 export async function run(url, input, options) {
   const { status, headers, bytes } = await post(url, input, options);
-  // fatal: a byte sequence that is no UTF-8 would otherwise arrive as a harmless replacement character.
+  // fatal: otherwise invalid UTF-8 would become replacement characters.
   const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   const isStream = status === 200 && headers.get("content-type") === SSE;
   return { status, headers, text, events: isStream ? parse(text) : undefined };
 }
 
-/** The events of a stream in which every frame is one `data: ` line, or one `: comment`, and an empty line. */
+/** Parses a stream in which every frame is one `data: ` line or one `: comment`, and an empty line. */
 export function parse(text) {
-  assert.ok(!text.includes("\r"), "a stream has LF line ends only");
+  assert.ok(!text.includes("\r"), "a stream has LF line endings only");
   assert.ok(!text.startsWith("\uFEFF"), "a stream has no byte order mark");
   if (text === "") return [];
   assert.ok(text.endsWith("\n\n"), `a stream ends with a whole frame, not with ${JSON.stringify(text.slice(-80))}`);

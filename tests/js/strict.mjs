@@ -1,12 +1,12 @@
-// The strict reading of the 1.0 schema. The published validators let unknown members pass, so that clients are
-// tolerant; a server must not lean on that.
+// Strict validation with the 1.0 schema. The published validators accept unknown members, so that clients are tolerant;
+// a server must not depend on that.
 
 import { AgentCapabilitiesSchema, EventSchemas } from "@ag-ui/core/schemas";
 
-/** What is wrong with an event, one line each. Nothing: the list is empty. */
+/** Returns the problems of an event, one line each; empty if it is valid. */
 export const problemsOfEvent = (event) => problemsOf(EventSchemas, event);
 
-/** What is wrong with an agent's capabilities. */
+/** Returns the problems of an agent's capabilities. */
 export const problemsOfCapabilities = (capabilities) => problemsOf(AgentCapabilitiesSchema, capabilities);
 
 function problemsOf(schema, value) {
@@ -20,8 +20,8 @@ function problemsOf(schema, value) {
 }
 
 /**
- * Collects the paths of members that the schema does not describe. Called only with what the schema accepts.
- * Open JSON (state, metadata, rawEvent, activity content, …) is `any` or `custom` there: it has no members to know.
+ * Collects the paths of members that the schema does not describe. `value` must be accepted by the schema.
+ * Open JSON (state, metadata, rawEvent, activity content, …) is `any` or `custom` in the schema and is not checked.
  */
 function collectUnknown(value, schema, path, unknown) {
   const { def } = schema._zod;
@@ -39,7 +39,7 @@ function collectUnknown(value, schema, path, unknown) {
       value.forEach((item, index) => collectUnknown(item, def.element, `${path}/${index}`, unknown));
       return;
     case "union": {
-      // Loose objects accept each other's members, but the discriminator's literal tells them apart.
+      // Loose objects accept each other's members; the literal of the discriminator distinguishes them.
       const option = def.options.find((each) => each.safeParse(value).success);
       return collectUnknown(value, option, path, unknown);
     }
@@ -59,7 +59,7 @@ function collectUnknown(value, schema, path, unknown) {
     case "enum":
       return;
     default:
-      // A kind of schema that this walk does not know would otherwise hide what is under it.
+      // An unhandled kind of schema would hide the members below it.
       throw new Error(`${path}: do not know how to look into a schema of type ${def.type}`);
   }
 }

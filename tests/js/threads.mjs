@@ -1,4 +1,4 @@
-// Stored threads, as their clients see them.
+// Helpers for tests of stored threads: a server, pages, and requests to the thread routes.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -11,19 +11,19 @@ import { startServer } from "./server.mjs";
 import { SSE, parse, run } from "./sse.mjs";
 import { problemsOfEvent } from "./strict.mjs";
 
-/** Has a run go on when its client leaves. */
+/** forwardedProps that make a run detached. */
 export const CONTINUE = { onDisconnect: "continue" };
 
 export const said = (content, id = randomUUID()) => ({ id, role: "user", content });
 export const typesOf = (events) => events.map(({ type }) => type);
 export const textOf = (events) =>
   events.flatMap(({ type, delta }) => (type === "TEXT_MESSAGE_CONTENT" ? [delta] : [])).join("");
-/** A count's answer: "1 2 … n". */
+/** The demo's response to "count to n": "1 2 … n". */
 export const countTo = (n) => range(1, n).join(" ");
 
 /**
- * A server for the tests of a file, in which no client may find anything to complain of.
- * @param options what to start it with, asked for just before
+ * A server for the tests of one file. A test fails if a client writes a warning or an error to the console.
+ * @param options returns the options of startServer; called before the start
  */
 export function useServer(options = () => ({})) {
   const used = {};
@@ -39,7 +39,7 @@ export function useServer(options = () => ({})) {
   return used;
 }
 
-/** A page that holds a thread: an HttpAgent that can also come back to one. Records what it is sent and told. */
+/** A page with a thread: an HttpAgent that can also connect. Records what it receives. */
 export class Page extends HttpAgent {
   #base;
   #bodies = [];
@@ -49,38 +49,38 @@ export class Page extends HttpAgent {
     this.#base = server.url;
     this.fetch = async (url, init) => {
       const response = await fetch(url, init);
-      // A stream that the page itself cuts off has nothing to be judged by.
+      // A stream that the page aborts is incomplete and is not checked.
       this.#bodies.push(response.clone().text().catch(() => ""));
       return response;
     };
   }
 
   connect(input) {
-    // The client renews it for runs only.
+    // The client creates a new AbortController for runs only.
     this.abortController = new AbortController();
     const url = `${this.#base}/threads/${encodeURIComponent(this.threadId)}/connect`;
     return transformHttpEventStream(runHttpRequest(() => this.fetch(url, this.requestInit(input))));
   }
 
-  /** Says something, or nothing new. */
+  /** Runs the agent, with a new user message if there is `content`. */
   say(content, parameters, subscriber) {
     if (content !== undefined) this.addMessage(said(content));
     return this.#record((recorder) => this.runAgent(parameters, recorder), subscriber);
   }
 
-  /** Answers what is open: one by one, or the same for all. */
+  /** Answers the open interrupts: an array has one answer each, any other value is the answer to all. */
   answer(answer) {
     const own = (index) => (Array.isArray(answer) ? answer[index] : answer);
     const entries = this.pendingInterrupts.map(({ id }, index) => entry(id, own(index)));
     return this.say(undefined, { resume: entries });
   }
 
-  /** Comes back to the thread. */
+  /** Connects to the thread. */
   comeBack(subscriber) {
     return this.#record((recorder) => this.connectAgent(undefined, recorder), subscriber);
   }
 
-  /** Leaves in the middle of a run, once it has said so many words. The events that had come by then. */
+  /** Leaves a run after `count` text deltas. Returns the events received until then. */
   async leaveAfter(count, content, parameters) {
     const heard = deltas(count);
     const abortController = new AbortController();
@@ -88,7 +88,7 @@ export class Page extends HttpAgent {
     await Promise.race([heard.kept, saying.then(() => assert.fail("the run ended before the page left"))]);
     abortController.abort();
     const { events } = await saying;
-    assert.deepEqual(events.at(-1).code, "abort", "the client's own word for it");
+    assert.deepEqual(events.at(-1).code, "abort", "the error code of the client");
     return events.slice(0, -1);
   }
 
@@ -106,13 +106,13 @@ export class Page extends HttpAgent {
     return seen;
   }
 
-  /** Everything that came must fit the schema, also what the client would forgive. */
+  /** Requires that all received events fit the schema, also where the client is tolerant. */
   async #judge() {
     const texts = await Promise.all(this.#bodies.splice(0));
     assert.deepEqual(texts.flatMap(parse).flatMap(problemsOf), []);
   }
 
-  /** The page and the server hold the same thread. */
+  /** Requires that the page and the server hold the same thread. */
   async requireStored() {
     const stored = await readThread({ url: this.#base }, this.threadId);
     assert.deepEqual(asJson(this.messages), stored.messages, "messages");
@@ -122,21 +122,21 @@ export class Page extends HttpAgent {
   }
 }
 
-/** What is wrong with an event, with the event. */
+/** Returns the problems of an event, each with the event. */
 const problemsOf = (event) => problemsOfEvent(event).map((problem) => `${JSON.stringify(event)}: ${problem}`);
 
-/** An entry for an interrupt: the payload of an answer, or "cancelled". */
+/** Makes a `resume` entry from the payload of an answer, or from "cancelled". */
 export const entry = (interruptId, answer) =>
   answer === "cancelled" ? { interruptId, status: "cancelled" } : { interruptId, status: "resolved", payload: answer };
 
-/** A run over plain HTTP, of which every event must fit the schema. */
+/** Posts a run over plain HTTP and requires that every event fits the schema. */
 export async function post(server, input, options) {
   const answer = await run(server.url, { runId: randomUUID(), messages: [], ...input }, options);
   assert.deepEqual(answer.events?.flatMap(problemsOf) ?? [], []);
   return answer;
 }
 
-/** Any other request; the body of the answer as JSON, if it has one. */
+/** Sends any other request. `body` is the parsed JSON, if there is a body. */
 export async function request(server, method, path) {
   const response = await fetch(server.url + path, { method });
   const text = await response.text();
@@ -149,13 +149,13 @@ export async function readThread(server, threadId) {
   return body;
 }
 
-/** The path of a run's events, from after one of them on. */
+/** Returns the path of a run's events, after event number `from`. */
 export function eventsPath(threadId, runId, from) {
   const path = `/threads/${encodeURIComponent(threadId)}/runs/${encodeURIComponent(runId)}/events`;
   return from === undefined ? path : `${path}?after=${from}`;
 }
 
-/** Follows a detached run to its end: its events, numbered. */
+/** Follows a detached run to its end. Returns its events and their numbers. */
 export async function follow(server, threadId, runId, from, headers = {}) {
   const response = await fetch(server.url + eventsPath(threadId, runId, from), { headers });
   const text = await response.text();
@@ -164,7 +164,7 @@ export async function follow(server, threadId, runId, from, headers = {}) {
   return { status: 200, ...parseNumbered(text) };
 }
 
-/** A stream in which every event has its number. */
+/** Parses a stream in which every event has an `id:` line. */
 function parseNumbered(text) {
   const ids = [];
   const unnumbered = text.replace(/^id: ([1-9]\d*)\n(?=data: )/gm, (_, id) => {
@@ -177,17 +177,17 @@ function parseNumbered(text) {
   return { ids, events };
 }
 
-/** first, first + 1, …, last */
+/** Returns first, first + 1, …, last. */
 export const range = (first, last) => Array.from({ length: last - first + 1 }, (_, index) => first + index);
 
-/** A promise, and how to keep it. */
+/** Returns a promise (`kept`) and the function that resolves it (`keep`). */
 export function promise() {
   let keep;
   const kept = new Promise((resolve) => (keep = resolve));
   return { kept, keep };
 }
 
-/** What a subscriber has to be to tell when so many deltas have come. */
+/** Returns a subscriber whose `kept` resolves after `count` text deltas. */
 export function deltas(count) {
   const { kept, keep } = promise();
   let seen = 0;

@@ -1,5 +1,4 @@
-// The life of a thread: what clients of all kinds put into it, how its runs are stopped, and how it is listed and
-// deleted.
+// Threads: what is stored, and how runs are cancelled and threads listed and deleted.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -14,12 +13,12 @@ const server = useServer();
 
 const WEATHER = "What's the weather like in Beijing?";
 const OFFERED = [{ name: "get_weather", description: "Looks it up", parameters: { type: "object" } }];
-// Ten seconds, of which no test waits for more than a few words.
+// Takes ten seconds; no test waits for more than a few words of it.
 const LONG = "count to 100";
 
 const cancel = (threadId, runId) => request(server, "POST", `/threads/${threadId}/runs/${runId}/cancel`);
 
-/** A page in the middle of a run, and what comes of it. */
+/** Starts a run and waits for three deltas. `outcome` resolves when the run ends. */
 async function running(parameters) {
   const page = new Page(server);
   const runId = randomUUID();
@@ -29,9 +28,9 @@ async function running(parameters) {
   return { page, threadId: page.threadId, runId, outcome };
 }
 
-// --- What is stored -------------------------------------------------------------------------------
+// --- Stored content -------------------------------------------------------------------------------
 
-test("a client that sends only what is new has the same thread as one that sends all", async () => {
+test("a client that sends only new messages gets the same thread as one that sends all", async () => {
   const page = new Page(server);
   const bare = randomUUID();
   const said1 = said("plan a trip");
@@ -60,7 +59,7 @@ test("a client that sends only what is new has the same thread as one that sends
   assert.deepEqual(stored.state, whole.state);
 });
 
-test("a client that keeps no state is told what the run starts from, and changes nothing by that", async () => {
+test("a request without state gets the stored state as a snapshot and does not change it", async () => {
   const threadId = randomUUID();
   await post(server, { threadId, messages: [said("plan a trip")] });
   const { state } = await readThread(server, threadId);
@@ -68,10 +67,10 @@ test("a client that keeps no state is told what the run starts from, and changes
   assert.deepEqual(events[1], { type: "STATE_SNAPSHOT", snapshot: state });
   assert.deepEqual((await readThread(server, threadId)).state, state);
   await post(server, { threadId, messages: [said("Hello")], state: { mine: 1 } });
-  assert.deepEqual((await readThread(server, threadId)).state, { mine: 1 }, "the client's own state stands");
+  assert.deepEqual((await readThread(server, threadId)).state, { mine: 1 }, "the state of the request is stored");
 });
 
-test("a request that is sent again is answered again, and a finished run's id can be used again", async () => {
+test("a repeated request runs again, and the id of a finished run can be used again", async () => {
   const input = { threadId: randomUUID(), runId: randomUUID(), messages: [said("Hello")] };
   const first = await post(server, input);
   const second = await post(server, input);
@@ -81,7 +80,7 @@ test("a request that is sent again is answered again, and a finished run's id ca
   assert.deepEqual(runs.map(({ runId, status }) => [runId, status]), [[input.runId, "finished"]]);
 });
 
-test("runs of one thread go one after the other, and none is lost", async () => {
+test("concurrent runs of one thread run one after the other", async () => {
   const threadId = randomUUID();
   const counts = [3, 4, 5].map((n) => said(`count to ${n}`));
   const answers = await Promise.all(counts.map((message) => post(server, { threadId, messages: [message] })));
@@ -93,7 +92,7 @@ test("runs of one thread go one after the other, and none is lost", async () => 
   assert.deepEqual(pairs.sort(), counts.map(({ content }, at) => [content, texts[at]]));
 });
 
-test("a run that fails keeps what was said, and says why in its record", async () => {
+test("a failed run keeps its text, and its record has the error", async () => {
   const page = new Page(server);
   const { errors } = await page.say("fail");
   assert.deepEqual(errors, ["demo_failure"]);
@@ -102,7 +101,7 @@ test("a run that fails keeps what was said, and says why in its record", async (
   assert.deepEqual(runs[0].error, { code: "demo_failure", message: "The demo was asked to fail." });
 });
 
-test("a thread's id may have any characters", async () => {
+test("a thread id may contain any characters", async () => {
   const threadId = "a/b?c=d e#f%2F.é/../";
   const page = new Page(server, { threadId });
   await page.say("Hello");
@@ -114,7 +113,7 @@ test("a thread's id may have any characters", async () => {
 // --- Cancel ---------------------------------------------------------------------------------------
 
 for (const [what, parameters] of [["a run", {}], ["a detached run", { forwardedProps: CONTINUE }]]) {
-  test(`${what} that another client cancels ends as cancelled for the page that watches it`, async () => {
+  test(`${what} that another client cancels ends with the outcome cancelled for its page`, async () => {
     const { page, threadId, runId, outcome } = await running(parameters);
     const { status, body } = await cancel(threadId, runId);
     assert.equal(status, 202);
@@ -127,13 +126,13 @@ for (const [what, parameters] of [["a run", {}], ["a detached run", { forwardedP
     assert.equal(runs[0].status, "cancelled");
 
     const again = await cancel(threadId, runId);
-    assert.deepEqual([again.status, again.body.status], [200, "cancelled"], "it says that it has ended");
+    assert.deepEqual([again.status, again.body.status], [200, "cancelled"], "a second cancel reports the end");
     await page.say("Hello");
     await page.requireStored();
   });
 }
 
-test("the cancel of a run that ended by itself says how, and of no run that there is none", async () => {
+test("cancel of an ended run returns its status, and of an unknown run 404", async () => {
   const page = new Page(server);
   const runId = randomUUID();
   await page.say("Hello", { runId });
@@ -147,7 +146,7 @@ test("the cancel of a run that ended by itself says how, and of no run that ther
 
 // --- Delete ---------------------------------------------------------------------------------------
 
-test("a thread that was deleted is gone, and its id begins anew", async () => {
+test("after its deletion a thread is unknown, and its id starts a new thread", async () => {
   const page = new Page(server);
   await page.say("plan a trip");
   const path = `/threads/${page.threadId}`;
@@ -162,7 +161,7 @@ test("a thread that was deleted is gone, and its id begins anew", async () => {
 });
 
 for (const [what, parameters] of [["a run", {}], ["a detached run", { forwardedProps: CONTINUE }]]) {
-  test(`a thread that is deleted during ${what} has it end first`, async () => {
+  test(`deleting a thread during ${what} cancels the run first`, async () => {
     const { threadId, outcome } = await running(parameters);
     assert.equal((await request(server, "DELETE", `/threads/${threadId}`)).status, 204);
     const { finished, errors } = await outcome;
@@ -171,9 +170,9 @@ for (const [what, parameters] of [["a run", {}], ["a detached run", { forwardedP
   });
 }
 
-// --- The list -------------------------------------------------------------------------------------
+// --- List -----------------------------------------------------------------------------------------
 
-test("threads are listed page by page, the most recently changed first, each once", async () => {
+test("threads are listed in pages, the most recently changed first, each once", async () => {
   const own = await startServer();
   try {
     const none = await request(own, "GET", "/threads");
@@ -195,9 +194,9 @@ test("threads are listed page by page, the most recently changed first, each onc
     assert.deepEqual(pages.map(({ length }) => length), [3, 3, 1]);
     const listed = pages.flat();
     const times = listed.map(({ updatedAt }) => updatedAt);
-    for (const time of times) assert.match(time, /T\d\d:\d\d:\d\d\.\d{3}Z$/, "times sort as texts");
+    for (const time of times) assert.match(time, /T\d\d:\d\d:\d\d\.\d{3}Z$/, "times sort as strings");
     assert.deepEqual(times, times.toSorted().reverse());
-    assert.deepEqual(listed.map(({ threadId }) => threadId).sort(), ids.toSorted(), "each once");
+    assert.deepEqual(listed.map(({ threadId }) => threadId).sort(), ids.toSorted(), "each thread once");
     const asking = listed.filter(({ openInterrupts }) => openInterrupts > 0);
     assert.deepEqual(asking.map(({ threadId, openInterrupts }) => [threadId, openInterrupts]), [[ids[3], 2]]);
     assert.deepEqual(new Set(listed.map(({ agent }) => agent)), new Set(["demo"]));
