@@ -1,5 +1,5 @@
-// What the "AG-UI Protocol Implementation Guide" gives its readers for the browser: the React hook and the event
-// handler, as they stand there but for the types, which Node 20 cannot read.
+// The React hook and the event handler of the "AG-UI Protocol Implementation Guide", copied without their types, which
+// Node 20 cannot parse.
 
 import { useCallback, useState } from "react";
 

@@ -1,5 +1,5 @@
-// The guide's own front end on the guide's dialect: its React hook in a page, its event handler, its interrupts; with
-// the demo, and with a model.
+// The named-event endpoints with the guide's front end: its React hook in a page, its event handler, its interrupts;
+// with the demo and with a model.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -11,7 +11,7 @@ import { AGUIEventHandler, handleInterrupt, useAGUIStream } from "./named-events
 import { agentOn, configFile, startModel } from "./models.mjs";
 import { startServer } from "./server.mjs";
 
-// React looks for its browser when it is loaded.
+// React reads `window` when it is imported.
 const { window } = new JSDOM("<!doctype html>");
 const { document } = window;
 Object.assign(globalThis, { window, document, IS_REACT_ACT_ENVIRONMENT: true });
@@ -19,10 +19,10 @@ if (!("navigator" in globalThis)) globalThis.navigator = window.navigator;
 const { act, createElement } = await import("react");
 const { createRoot } = await import("react-dom/client");
 
-/** A page on this server, where the hook is used by one component. */
+/** A page on this server with one component that uses the hook. */
 async function openPage(url) {
   const real = globalThis.fetch;
-  // In a page, an address without a host is the page's own.
+  // The hook requests a path; in a browser it would be relative to the page.
   globalThis.fetch = (path, options) => real(new URL(path, url), options);
   let hook;
   const seen = [];
@@ -45,7 +45,7 @@ async function openPage(url) {
   return { say, close, hook: () => hook, seen, text: () => container.textContent };
 }
 
-/** Every event of a request, as the guide's clients take them apart. */
+/** Returns all events of a request, parsed as in the guide's clients. */
 async function ask(url, path, body) {
   const response = await fetch(url + path, {
     method: "POST",
@@ -65,7 +65,7 @@ async function ask(url, path, body) {
 
 const user = (content, thread_id) => ({ messages: [{ role: "user", content }], thread_id });
 
-describe("the guide's front end and the demo", () => {
+describe("the guide's front end with the demo", () => {
   let server, page;
   before(async () => {
     server = await startServer();
@@ -85,15 +85,15 @@ describe("the guide's front end and the demo", () => {
     assert.ok(page.text().includes("[get_weather"), page.text());
   });
 
-  test("the hook shows thoughts", async () => {
+  test("the hook shows reasoning", async () => {
     await page.say("think about lunch");
     const { reasoning } = page.hook();
     assert.ok(reasoning.isComplete && reasoning.content.length > 0, JSON.stringify(reasoning));
   });
 
-  test("the hook shows a text as it grows", async () => {
+  test("the hook shows a text while it streams", async () => {
     const before = page.seen.length;
-    // Within `act`, React would show all of it at once.
+    // Within `act`, React would render the whole text at once.
     globalThis.IS_REACT_ACT_ENVIRONMENT = false;
     await page.hook().sendMessage([{ role: "user", content: "count to 5" }], randomUUID());
     const deadline = Date.now() + 5000;
@@ -103,7 +103,7 @@ describe("the guide's front end and the demo", () => {
     assert.ok(grown.size > 1 && page.hook().response.includes("5"), [...grown].join("|"));
   });
 
-  test("the event handler puts calls, results and thoughts together", async () => {
+  test("the event handler assembles calls, results and reasoning", async () => {
     const handler = new AGUIEventHandler();
     for (const text of ["parallel", "think about lunch"]) {
       for (const { name, data } of await ask(server.url, "/agent/agent/stream", user(text))) handler.handleEvent(name, data);
@@ -116,7 +116,7 @@ describe("the guide's front end and the demo", () => {
     assert.ok(thought.isComplete && thought.content, JSON.stringify(thought));
   });
 
-  test("actions are shown, and decided about", async () => {
+  test("actions are shown, and decisions about them are sent", async () => {
     const thread = randomUUID();
     const { name, data } = (await ask(server.url, "/agent/chat/stream", user("approve two", thread))).at(-1);
     assert.equal(name, "interrupt");
@@ -135,7 +135,7 @@ describe("the guide's front end and the demo", () => {
 });
 
 for (const provider of ["openai", "anthropic"]) {
-  describe(`the guide's front end and a model of ${provider}`, () => {
+  describe(`the guide's front end with a model of ${provider}`, () => {
     let model, file, server, page;
     before(async () => {
       model = await startModel();
@@ -150,7 +150,7 @@ for (const provider of ["openai", "anthropic"]) {
       await Promise.all([model?.stop(), file?.remove()]);
     });
 
-    test("the hook shows thoughts, a call and the answer", async () => {
+    test("the hook shows reasoning, a call and the response", async () => {
       const has = (messages) => messages.some(({ role }) => role === "tool");
       const asked = (request) => JSON.stringify(request.messages).includes("6 times 7");
       const toolCalls = [{ name: "calculator", arguments: '{"expression":"6 * 7"}' }];
