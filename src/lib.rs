@@ -37,6 +37,7 @@ pub mod encode;
 pub mod http;
 pub mod llm;
 pub mod named_events;
+pub mod prelude;
 pub mod protocol;
 pub mod run;
 pub mod store;

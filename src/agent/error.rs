@@ -1,12 +1,11 @@
-//! How an agent fails.
+//! [`AgentError`]: what the client sees of a failure, apart from what the log keeps.
 
 use std::{borrow::Cow, error::Error as StdError, fmt};
 
 /// A failure that ends a run with `RUN_ERROR`.
 ///
-/// What the client sees is kept apart from what the log sees: any error that `?` converts reaches the
-/// client as `the agent failed` with code `agent_error`, and the log with its whole chain of causes.
-/// [`AgentError::new`] is for what the client may know.
+/// An error converted by `?` reaches the client as `the agent failed` with the code `agent_error`; only the log has its
+/// text and causes. Use [`AgentError::new`] for a code and message that the client sees.
 ///
 /// ```
 /// use agui_server::agent::AgentError;
@@ -23,28 +22,34 @@ pub struct AgentError {
 }
 
 impl AgentError {
-    /// A failure that the client may know: a code for programs and a message for people.
+    /// A failure with a code for programs and a message for people, both sent to the client.
     pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code: code.into(), message: message.into(), source: None }
     }
 
-    /// Adds a cause, for the log alone.
+    /// A failure that the client sees as `the agent failed`. For errors that `?` cannot convert, such as texts and
+    /// `anyhow::Error`: `.map_err(AgentError::internal)?`.
+    pub fn internal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::new("agent_error", "the agent failed").caused_by(source)
+    }
+
+    /// Adds a cause, which only the log shows.
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// What went wrong, for programs.
+    /// The code, for programs.
     pub fn code(&self) -> &str {
         &self.code
     }
 
-    /// What went wrong, for the person at the client.
+    /// The message, for people.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The cause, for the log.
+    /// The cause, which only the log shows.
     pub fn source(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
         self.source.as_deref()
     }
@@ -56,11 +61,11 @@ impl AgentError {
 
 impl<E: StdError + Send + Sync + 'static> From<E> for AgentError {
     fn from(source: E) -> Self {
-        Self { code: "agent_error".into(), message: "the agent failed".into(), source: Some(Box::new(source)) }
+        Self::internal(source)
     }
 }
 
-/// Everything there is, for a log: code, message and the chain of causes.
+/// Code, message and the chain of causes, for the log.
 impl fmt::Debug for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.code, self.message)?;

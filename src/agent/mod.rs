@@ -1,16 +1,26 @@
-//! What answers a run: the [`Agent`] trait, what an agent is told ([`RunContext`]), how it fails
-//! ([`AgentError`]) and [shorthands](emit) for the events it sends.
+//! Agents: the [`Agent`] trait, [`agent_fn`] for agents written as an async function, and what both are given.
 //!
-//! An agent turns one [`RunAgentInput`] into a stream of events. It does not write the run's frame:
-//! the driver opens the run before it polls the agent and closes it when the stream ends, whatever
-//! happens in between.
+//! An agent turns one [`RunAgentInput`] into a stream of events. It does not write the run's frame: the driver in
+//! [`run`](crate::run) sends `RUN_STARTED` before it polls the agent, and the terminal event after the agent's last one.
+//!
+//! - [`agent_fn`] and [`Emitter`]: the usual way to write an agent.
+//! - [`Agent`] and [`emit`]: an agent as a stream of events, and constructors for them.
+//! - [`RunContext`]: ids, principal, forwarded headers and token usage of a run.
+//! - [`AgentError`]: a failure, with what the client may see apart from what the log keeps.
 
+mod agent_fn;
 mod context;
 pub mod emit;
+mod emitter;
 mod error;
+mod event_queue;
 
+pub use agent_fn::{AgentFn, agent_fn};
 pub use context::{Forwarded, RunContext, RunIdentity};
+pub use emitter::{ActivityHandle, Emitter, ReasoningWriter, TextWriter, ToolCallHandle};
 pub use error::AgentError;
+
+use std::sync::Arc;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _};
 
@@ -20,30 +30,25 @@ use crate::protocol::{AgentCapabilities, Event, RunAgentInput};
 /// The events of a run, as an agent yields them. Dropping the stream stops the work behind it.
 pub type EventStream = BoxStream<'static, Result<Event, AgentError>>;
 
-/// Answers a run with a stream of events.
+/// Answers a run with a stream of events. [`agent_fn`] makes an agent of an async function; this trait is for agents
+/// that are streams already, or that keep data of their own.
 ///
-/// Any `Fn(RunAgentInput, RunContext) -> EventStream` is an agent; with
-/// [`async_stream::try_stream!`](https://docs.rs/async-stream) one is a few lines:
+/// Any `Fn(RunAgentInput, RunContext) -> EventStream` is an agent:
 ///
 /// ```
-/// use agui_server::agent::{Agent, RunContext, emit::TextMessage, event_stream};
+/// use agui_server::agent::{Agent, RunContext, emit::TextMessage, events};
 /// use agui_server::protocol::RunAgentInput;
 ///
-/// let greet = |_: RunAgentInput, _: RunContext| event_stream(async_stream::try_stream! {
-///     let message = TextMessage::new();
-///     yield message.start();
-///     yield message.delta("Hello!");
-///     yield message.end();
-/// });
+/// let greet = |_: RunAgentInput, _: RunContext| events(TextMessage::whole("Hello!"));
 /// fn is_an_agent(_: impl Agent) {}
 /// is_an_agent(greet);
 /// ```
 pub trait Agent: Send + Sync + 'static {
-    /// Starts the work. The stream is polled when the client is ready for more; it is dropped when the
-    /// client leaves, the run is cancelled or its time is over.
+    /// Starts the run. The stream is polled when the client can take more events, and dropped when the client leaves,
+    /// the run is cancelled or its time is over.
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream;
 
-    /// What the agent says about itself before a run. Declares nothing by default.
+    /// The capabilities that the server publishes for this agent. None by default.
     fn capabilities(&self) -> AgentCapabilities {
         AgentCapabilities::default()
     }
@@ -58,12 +63,22 @@ where
     }
 }
 
-/// Makes an [`EventStream`] of any stream of events, such as a `try_stream!`.
+impl Agent for Arc<dyn Agent> {
+    fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
+        (**self).run(input, cx)
+    }
+
+    fn capabilities(&self) -> AgentCapabilities {
+        (**self).capabilities()
+    }
+}
+
+/// Makes an [`EventStream`] of any stream of events.
 pub fn event_stream(stream: impl Stream<Item = Result<Event, AgentError>> + Send + 'static) -> EventStream {
     stream.boxed()
 }
 
-/// Makes an [`EventStream`] of events that are known beforehand.
+/// Makes an [`EventStream`] of a list of events.
 pub fn events<I>(events: I) -> EventStream
 where
     I: IntoIterator<Item = Event>,

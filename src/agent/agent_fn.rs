@@ -1,0 +1,213 @@
+//! [`agent_fn`]: an async function as an agent.
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use futures::{FutureExt as _, future::BoxFuture, stream::Stream};
+
+use super::{Agent, AgentError, Emitter, EventStream, RunContext, event_stream};
+use crate::protocol::{Event, RunAgentInput};
+
+/// Makes an agent of an async function, which sends its events with an [`Emitter`].
+///
+/// The future is polled in the run's own stream, without a task of its own: it waits while the client does not read,
+/// and is dropped when the client leaves, the run is cancelled or its time is over. The run succeeds when it returns
+/// `Ok`. With `?`, any error ends the run as [`AgentError`] describes.
+///
+/// ```
+/// use agui_server::prelude::*;
+///
+/// async fn hello(input: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
+///     let said = input.last_user_text().unwrap_or_default();
+///     out.text(format!("You said: {said}")).await
+/// }
+///
+/// let server = Server::new().agent("hello", agent_fn(hello));
+/// # let _ = server.agent("inline", agent_fn(|_, out| async move {
+/// #     let file = std::fs::read_to_string("stock.txt")?;
+/// #     out.step("search", async { Ok(file.parse::<u32>()?) }).await?;
+/// #     Ok(())
+/// # }));
+/// ```
+pub fn agent_fn<F, R>(run: F) -> AgentFn<F>
+where
+    F: Fn(RunAgentInput, Emitter) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<(), AgentError>> + Send + 'static,
+{
+    AgentFn(run)
+}
+
+/// An agent made by [`agent_fn`].
+#[derive(Clone, Copy)]
+pub struct AgentFn<F>(F);
+
+impl<F, R> Agent for AgentFn<F>
+where
+    F: Fn(RunAgentInput, Emitter) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<(), AgentError>> + Send + 'static,
+{
+    fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
+        let out = Emitter::new(cx);
+        event_stream(Emitted { run: Some((self.0)(input, out.clone()).boxed()), out, failure: None })
+    }
+}
+
+impl<F> fmt::Debug for AgentFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AgentFn")
+    }
+}
+
+/// The events of one run of an [`AgentFn`].
+struct Emitted {
+    /// `None` once the future has returned.
+    run: Option<BoxFuture<'static, Result<(), AgentError>>>,
+    out: Emitter,
+    /// Returned by the future, and sent after the events that are left.
+    failure: Option<AgentError>,
+}
+
+impl Stream for Emitted {
+    type Item = Result<Event, AgentError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Some(event) = self.out.queue().take(cx) {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            let Some(run) = &mut self.run else {
+                self.out.queue().close();
+                return Poll::Ready(self.failure.take().map(Err));
+            };
+            match run.poll_unpin(cx) {
+                Poll::Ready(result) => {
+                    // Dropping the future closes what it left open.
+                    self.run = None;
+                    self.failure = result.err();
+                }
+                Poll::Pending if self.out.queue().wake_at_next(cx) => return Poll::Pending,
+                Poll::Pending => {}
+            }
+        }
+    }
+}
+
+impl Drop for Emitted {
+    fn drop(&mut self) {
+        self.out.queue().close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use futures::StreamExt as _;
+
+    use super::*;
+    use crate::{agent::RunIdentity, protocol::EventType};
+
+    fn start<R>(agent: impl Fn(RunAgentInput, Emitter) -> R + Send + Sync + 'static) -> EventStream
+    where
+        R: Future<Output = Result<(), AgentError>> + Send + 'static,
+    {
+        let identity =
+            RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "agent".into(), principal: None };
+        agent_fn(agent).run(RunAgentInput::new("t", "r", vec![]), RunContext::new(identity))
+    }
+
+    /// The types of all events, and the code of the failure.
+    async fn outcome(stream: EventStream) -> (Vec<&'static str>, Option<String>) {
+        let (mut types, mut code) = (Vec::new(), None);
+        for item in stream.collect::<Vec<_>>().await {
+            match item {
+                Ok(event) => types.push(EventType::as_str(event.event_type())),
+                Err(error) => code = Some(error.code().to_owned()),
+            }
+        }
+        (types, code)
+    }
+
+    #[tokio::test]
+    async fn an_emit_completes_when_its_events_were_taken() {
+        let sent = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let count = sent.clone();
+        let mut stream = start(move |_, out| {
+            let count = count.clone();
+            async move {
+                for _ in 0..3 {
+                    out.custom("n", 1).await?;
+                    count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                }
+                Ok(())
+            }
+        });
+        for taken in 0..3 {
+            assert!(stream.next().await.is_some());
+            assert_eq!(sent.load(std::sync::atomic::Ordering::SeqCst), taken);
+        }
+        assert!(stream.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn what_the_agent_leaves_open_is_closed_when_dropped_also_before_a_failure() {
+        let (types, code) = outcome(start(|_, out| async move {
+            let mut message = out.text_message().await?;
+            message.push("a").await?;
+            message.push("").await?;
+            let step = out.step("s", async { Err::<(), _>(std::io::Error::other("secret").into()) }).await;
+            assert_eq!(step.unwrap_err().code(), "agent_error");
+            Err(AgentError::new("sold_out", "Nothing left"))
+        }))
+        .await;
+        let text = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"];
+        assert_eq!(types, [&text[..], &["STEP_STARTED", "STEP_FINISHED", "TEXT_MESSAGE_END"]].concat());
+        assert_eq!(code.as_deref(), Some("sold_out"));
+    }
+
+    #[tokio::test]
+    async fn clones_send_from_joined_futures_and_from_tasks() {
+        let (types, code) = outcome(start(|_, out| async move {
+            let other = out.clone();
+            let task = tokio::spawn(async move {
+                tokio::task::yield_now().await;
+                other.text("from a task").await
+            });
+            let (left, right) = tokio::join!(out.text("left"), out.text("right"));
+            left.and(right)?;
+            task.await??;
+            Ok(())
+        }))
+        .await;
+        assert_eq!(types, ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"].repeat(3));
+        assert_eq!(code, None);
+    }
+
+    #[tokio::test]
+    async fn dropping_the_stream_drops_the_future_and_fails_what_tasks_send() {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
+        let mut stream = start(move |_, out| {
+            let sender = sender.lock().unwrap().take();
+            async move {
+                let other = out.clone();
+                tokio::spawn(async move {
+                    let failed = loop {
+                        if let Err(error) = other.custom("n", 1).await {
+                            break error.code().to_owned();
+                        }
+                    };
+                    sender.map(|sender| sender.send(failed))
+                });
+                std::future::pending().await
+            }
+        });
+        assert!(stream.next().await.is_some());
+        drop(stream);
+        let failed = tokio::time::timeout(Duration::from_secs(10), receiver).await.unwrap().unwrap();
+        assert_eq!(failed, "run_ended");
+    }
+}

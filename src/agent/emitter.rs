@@ -1,0 +1,292 @@
+//! [`Emitter`]: the events of a run as calls to await.
+
+use std::{fmt, sync::Arc};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    AgentError, RunContext,
+    emit::{self, ReasoningSpan, Step, TextMessage, ToolCallEvents, state},
+    event_queue::{Closed, EventQueue},
+};
+use crate::protocol::{
+    Event, Interrupt, JsonObject, MessageContent, MessageId, PatchOperation, ToolCallId,
+    event::{ActivityDelta, ActivitySnapshot, Custom},
+};
+
+/// Sends the events of one run. Cheap to clone; clones send into the same run.
+///
+/// Each call completes when the server has taken the events, so an agent is as slow as its client reads. What is left
+/// open is closed: a message when its writer is dropped, everything else when the run ends.
+///
+/// ```
+/// use agui_server::prelude::*;
+/// use serde_json::json;
+///
+/// async fn clerk(input: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
+///     out.reasoning("I have to look into the stock.").await?;
+///     let call = out.call("read_stock", json!({ "item": input.last_user_text() })).await?;
+///     call.result("two").await?;
+///     out.set_state(json!({ "stock": 2 })).await?;
+///
+///     let mut message = out.text_message().await?;
+///     for word in ["We ", "have ", "two."] {
+///         message.push(word).await?;
+///     }
+///     message.end().await
+/// }
+/// # use futures::StreamExt as _;
+/// # use agui_server::run::Run;
+/// # let run = Run::alone(std::sync::Arc::new(agent_fn(clerk)), RunAgentInput::new("t", "r", vec![]));
+/// # let events: Vec<_> = futures::executor::block_on(run.into_events().collect());
+/// # assert_eq!(events.len(), 1 + 5 + 4 + 1 + 5 + 1);
+/// ```
+///
+/// # Errors
+/// Each call fails if the run has ended, which only a task of its own can see: the agent's future is dropped with the
+/// run.
+#[derive(Clone)]
+pub struct Emitter(Arc<EmitterParts>);
+
+struct EmitterParts {
+    queue: EventQueue,
+    context: RunContext,
+}
+
+impl Emitter {
+    pub(super) fn new(context: RunContext) -> Self {
+        Self(Arc::new(EmitterParts { queue: EventQueue::default(), context }))
+    }
+
+    pub(super) fn queue(&self) -> &EventQueue {
+        &self.0.queue
+    }
+
+    /// The run's ids, its principal and the forwarded headers. [`RunContext::add_usage`] reports tokens.
+    pub fn context(&self) -> &RunContext {
+        &self.0.context
+    }
+
+    /// Sends a whole text message.
+    pub async fn text(&self, text: impl Into<String>) -> Result<(), AgentError> {
+        self.events(TextMessage::whole(text)).await
+    }
+
+    /// Opens a text message that is sent in pieces.
+    pub async fn text_message(&self) -> Result<TextWriter, AgentError> {
+        let message = TextMessage::new();
+        self.event(message.start()).await?;
+        Ok(TextWriter { end: self.close_with([message.end()]), message })
+    }
+
+    /// Sends a whole span of reasoning.
+    pub async fn reasoning(&self, text: impl Into<String>) -> Result<(), AgentError> {
+        self.events(ReasoningSpan::whole(text)).await
+    }
+
+    /// Opens a span of reasoning that is sent in pieces.
+    pub async fn reasoning_span(&self) -> Result<ReasoningWriter, AgentError> {
+        let span = ReasoningSpan::new();
+        self.events(span.start()).await?;
+        Ok(ReasoningWriter { end: self.close_with(span.end()), span })
+    }
+
+    /// Sends a whole tool call. Give an own tool's call its [result](ToolCallHandle::result). A call of one of the
+    /// client's tools ([`RunAgentInput::tools`](crate::protocol::RunAgentInput)) is answered by the client's next run:
+    /// return after it.
+    pub async fn call(&self, tool: impl Into<String>, arguments: impl Serialize) -> Result<ToolCallHandle, AgentError> {
+        let call = ToolCallEvents::new(tool);
+        let arguments = serde_json::to_string(&arguments)?;
+        self.events([call.start(), call.delta(arguments), call.end()]).await?;
+        Ok(ToolCallHandle { out: self.clone(), call })
+    }
+
+    /// Replaces the state that agent and client share.
+    pub async fn set_state(&self, state: impl Serialize) -> Result<(), AgentError> {
+        self.event(state::snapshot(serde_json::to_value(state)?)).await
+    }
+
+    /// Changes parts of the state: all operations apply, or none does.
+    pub async fn patch_state(&self, patch: impl IntoIterator<Item = PatchOperation>) -> Result<(), AgentError> {
+        self.event(state::delta(patch)).await
+    }
+
+    /// Runs a future as a step, a label over a part of the run. The step is closed also if the future fails.
+    pub async fn step<T>(
+        &self,
+        name: impl Into<String>,
+        work: impl Future<Output = Result<T, AgentError>>,
+    ) -> Result<T, AgentError> {
+        let step = Step::new(name);
+        self.event(step.start()).await?;
+        let end = self.close_with([step.finish()]);
+        let result = work.await;
+        end.send().await?;
+        result
+    }
+
+    /// Creates an activity: progress that the client shows as a widget of the kind `activity_type`.
+    pub async fn activity(
+        &self,
+        activity_type: impl Into<String>,
+        content: JsonObject,
+    ) -> Result<ActivityHandle, AgentError> {
+        let activity =
+            ActivityHandle { out: self.clone(), id: MessageId::random(), activity_type: activity_type.into() };
+        activity.replace(content).await?;
+        Ok(activity)
+    }
+
+    /// Sends an event of the application's own.
+    pub async fn custom(&self, name: impl Into<String>, value: impl Serialize) -> Result<(), AgentError> {
+        self.event(Custom::new(name, serde_json::to_value(value)?)).await
+    }
+
+    /// Ends the run to ask for something from outside, such as an approval. The next run has the answers in
+    /// [`RunAgentInput::resume`](crate::protocol::RunAgentInput). The agent's future is dropped here: code after this
+    /// call does not run.
+    pub async fn interrupt(&self, interrupts: impl IntoIterator<Item = Interrupt>) -> Result<(), AgentError> {
+        self.event(emit::interrupt(self.context(), interrupts.into_iter().collect())).await
+    }
+
+    /// Ends the run successfully with a return value. Code after this call does not run. An agent that just returns
+    /// ends its run successfully without one.
+    pub async fn finish(&self, result: impl Into<Value>) -> Result<(), AgentError> {
+        self.event(emit::finish(self.context(), result)).await
+    }
+
+    /// Sends any event.
+    pub async fn event(&self, event: impl Into<Event>) -> Result<(), AgentError> {
+        self.events([event.into()]).await
+    }
+
+    /// Sends events that belong together: no clone of this emitter sends anything between them.
+    pub async fn events(&self, events: impl IntoIterator<Item = Event>) -> Result<(), AgentError> {
+        self.0.queue.send(events).await.map_err(|Closed| AgentError::new("run_ended", "the run has ended"))
+    }
+
+    fn close_with<const N: usize>(&self, events: [Event; N]) -> CloseOnDrop {
+        CloseOnDrop { out: self.clone(), events: events.into() }
+    }
+}
+
+impl fmt::Debug for Emitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Emitter").field(&self.0.context).finish()
+    }
+}
+
+/// A text message that is sent in pieces. Dropping it ends the message.
+#[derive(Debug)]
+#[must_use = "a message ends when its writer is dropped"]
+pub struct TextWriter {
+    message: TextMessage,
+    end: CloseOnDrop,
+}
+
+impl TextWriter {
+    /// The message's id.
+    pub fn id(&self) -> &MessageId {
+        self.message.id()
+    }
+
+    /// Appends text. Empty text sends nothing.
+    pub async fn push(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        self.end.out.events(non_empty(text).map(|text| self.message.delta(text))).await
+    }
+
+    /// Ends the message.
+    pub async fn end(self) -> Result<(), AgentError> {
+        self.end.send().await
+    }
+}
+
+/// A span of reasoning that is sent in pieces. Dropping it ends the span.
+#[derive(Debug)]
+#[must_use = "a span ends when its writer is dropped"]
+pub struct ReasoningWriter {
+    span: ReasoningSpan,
+    end: CloseOnDrop,
+}
+
+impl ReasoningWriter {
+    /// Appends text. Empty text sends nothing.
+    pub async fn push(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        self.end.out.events(non_empty(text).map(|text| self.span.delta(text))).await
+    }
+
+    /// Ends the span.
+    pub async fn end(self) -> Result<(), AgentError> {
+        self.end.send().await
+    }
+}
+
+/// A tool call that was sent.
+#[derive(Debug)]
+pub struct ToolCallHandle {
+    out: Emitter,
+    call: ToolCallEvents,
+}
+
+impl ToolCallHandle {
+    /// The call's id.
+    pub fn id(&self) -> &ToolCallId {
+        self.call.id()
+    }
+
+    /// Sends the result of one of the agent's own tools.
+    pub async fn result(self, content: impl Into<MessageContent>) -> Result<(), AgentError> {
+        self.out.event(self.call.result(content)).await
+    }
+}
+
+/// An activity that was created.
+#[derive(Debug)]
+pub struct ActivityHandle {
+    out: Emitter,
+    id: MessageId,
+    activity_type: String,
+}
+
+impl ActivityHandle {
+    /// The id of the activity's message.
+    pub fn id(&self) -> &MessageId {
+        &self.id
+    }
+
+    /// Replaces the activity's content.
+    pub async fn replace(&self, content: JsonObject) -> Result<(), AgentError> {
+        self.out.event(ActivitySnapshot::new(self.id.clone(), self.activity_type.clone(), content)).await
+    }
+
+    /// Changes parts of the activity's content: all operations apply, or none does.
+    pub async fn patch(&self, patch: impl IntoIterator<Item = PatchOperation>) -> Result<(), AgentError> {
+        let patch = patch.into_iter().collect();
+        self.out.event(ActivityDelta::new(self.id.clone(), self.activity_type.clone(), patch)).await
+    }
+}
+
+/// Events that close something, sent at the latest when this is dropped.
+#[derive(Debug)]
+struct CloseOnDrop {
+    out: Emitter,
+    events: Vec<Event>,
+}
+
+impl CloseOnDrop {
+    async fn send(mut self) -> Result<(), AgentError> {
+        self.out.events(std::mem::take(&mut self.events)).await
+    }
+}
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.out.queue().push(std::mem::take(&mut self.events));
+    }
+}
+
+/// AG-UI forbids empty deltas.
+fn non_empty(text: impl Into<String>) -> Option<String> {
+    Some(text.into()).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,122 @@
+//! The queue between an agent's future and the stream of its events.
+//!
+//! [`EventQueue::send`] completes when the stream has taken the events, so an agent is never more than one call ahead
+//! of its client. Future and stream usually run in one task; they may also run in several.
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use crate::protocol::Event;
+
+/// The stream is gone: the run has ended.
+#[derive(Debug)]
+pub(super) struct Closed;
+
+/// Events that the stream has not taken yet.
+#[derive(Debug, Default)]
+pub(super) struct EventQueue(Mutex<QueueState>);
+
+#[derive(Debug, Default)]
+struct QueueState {
+    events: VecDeque<Event>,
+    /// How many events were pushed and taken so far.
+    pushed: u64,
+    taken: u64,
+    is_closed: bool,
+    /// The stream's task, while the stream waits for events.
+    stream: Option<Waker>,
+    /// Tasks that wait until `taken` reaches a number.
+    senders: Vec<(u64, Waker)>,
+}
+
+impl EventQueue {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends events without waiting. A closed queue drops them.
+    pub(super) fn push(&self, events: impl IntoIterator<Item = Event>) {
+        let stream = self.state().push(events);
+        if let Some(waker) = stream {
+            waker.wake();
+        }
+    }
+
+    /// Appends events and waits until the stream has taken them. They are sent even if the future is dropped after
+    /// its first poll.
+    pub(super) async fn send(&self, events: impl IntoIterator<Item = Event>) -> Result<(), Closed> {
+        let last = {
+            let mut state = self.state();
+            let stream = state.push(events);
+            let last = state.pushed;
+            drop(state);
+            if let Some(waker) = stream {
+                waker.wake();
+            }
+            last
+        };
+        poll_fn(|cx| self.state().poll_taken(last, cx)).await
+    }
+
+    /// Takes the next event.
+    pub(super) fn take(&self, cx: &Context<'_>) -> Option<Event> {
+        let mut state = self.state();
+        let event = state.events.pop_front()?;
+        state.taken += 1;
+        let taken = state.taken;
+        // The agent's future is polled again before the stream waits, so a sender in the stream's own task needs no wake.
+        let woken = state.senders.extract_if(.., |(last, _)| *last <= taken);
+        let woken: Vec<_> = woken.map(|(_, waker)| waker).filter(|waker| !waker.will_wake(cx.waker())).collect();
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        Some(event)
+    }
+
+    /// Wakes the stream's task at the next event. Returns false if there is an event already.
+    pub(super) fn wake_at_next(&self, cx: &Context<'_>) -> bool {
+        let mut state = self.state();
+        state.stream = Some(cx.waker().clone());
+        state.events.is_empty()
+    }
+
+    /// Ends all waiting, and drops events that are left or come later.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        let (events, senders) = (std::mem::take(&mut state.events), std::mem::take(&mut state.senders));
+        drop(state);
+        drop(events);
+        senders.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+}
+
+impl QueueState {
+    /// Returns the stream's task if it has to be woken.
+    fn push(&mut self, events: impl IntoIterator<Item = Event>) -> Option<Waker> {
+        if self.is_closed {
+            return None;
+        }
+        let before = self.events.len();
+        self.events.extend(events);
+        self.pushed += (self.events.len() - before) as u64;
+        if self.events.is_empty() { None } else { self.stream.take() }
+    }
+
+    fn poll_taken(&mut self, last: u64, cx: &Context<'_>) -> Poll<Result<(), Closed>> {
+        if self.is_closed {
+            return Poll::Ready(Err(Closed));
+        }
+        if self.taken >= last {
+            return Poll::Ready(Ok(()));
+        }
+        match self.senders.iter_mut().find(|(number, waker)| *number == last && waker.will_wake(cx.waker())) {
+            Some(_) => {}
+            None => self.senders.push((last, cx.waker().clone())),
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,7 @@
+//! The names that most agents, tools and servers need: `use agui_server::prelude::*;`
+
+pub use crate::{
+    Server,
+    agent::{Agent, AgentError, Emitter, Principal, RunContext, agent_fn},
+    protocol::{Event, Interrupt, Message, RunAgentInput},
+};
