@@ -1,4 +1,4 @@
-//! What an agent knows about its run besides the input.
+//! [`RunContext`]: ids, principal, forwarded headers and token usage of a run.
 
 use std::{
     fmt,
@@ -10,8 +10,8 @@ use crate::{
     protocol::{RunId, ThreadId, TokenUsage},
 };
 
-/// What the client's request carried in headers that the configuration lets through to agents: names in lower case, in
-/// the order they came. No others are ever in here, and logs see the names alone.
+/// The request headers that the configuration passes to agents (`pass_headers`), in the order of the request. `Debug`
+/// shows the names only.
 ///
 /// ```
 /// use agui_server::agent::Forwarded;
@@ -24,13 +24,13 @@ use crate::{
 pub struct Forwarded(Option<Arc<[(String, String)]>>);
 
 impl Forwarded {
-    /// These headers, by lower-case name.
+    /// Headers with lower-case names.
     pub fn new(headers: impl IntoIterator<Item = (String, String)>) -> Self {
         let headers: Arc<[_]> = headers.into_iter().collect();
         Self((!headers.is_empty()).then_some(headers))
     }
 
-    /// The values of a header, named in lower case.
+    /// The values of a header. `name` is in lower case.
     pub fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let headers = self.0.as_deref().unwrap_or_default().iter();
         headers.filter(move |(header, _)| header == name).map(|(_, value)| value.as_str())
@@ -43,73 +43,73 @@ impl fmt::Debug for Forwarded {
     }
 }
 
-/// Which run this is: what logs name it by.
+/// The names of a run, as they are logged.
 #[derive(Debug, Clone)]
 pub struct RunIdentity {
-    /// The conversation.
+    /// The thread's id.
     pub thread_id: ThreadId,
-    /// The run.
+    /// The run's id.
     pub run_id: RunId,
-    /// The agent that answers it, by the name it is served under.
+    /// The name that the agent is served under.
     pub agent: Arc<str>,
-    /// Who asked; `None` when the server authenticates nobody.
+    /// The authenticated caller; `None` on a server without authentication.
     pub principal: Option<Principal>,
 }
 
-/// A run's surroundings, for the agent that answers it. Cheap to clone.
+/// The run that an agent answers. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct RunContext(Arc<Inner>);
+pub struct RunContext(Arc<ContextParts>);
 
 #[derive(Debug)]
-struct Inner {
+struct ContextParts {
     identity: RunIdentity,
     forwarded: Forwarded,
     usage: Mutex<Vec<TokenUsage>>,
 }
 
 impl RunContext {
-    /// The surroundings of a run. The server makes them; tests of an agent may, too.
+    /// A context without forwarded headers, as for tests of an agent.
     pub fn new(identity: RunIdentity) -> Self {
         Self::with_forwarded(identity, Forwarded::default())
     }
 
-    /// The surroundings of a run whose request carried headers for agents.
+    /// A context with forwarded headers.
     pub fn with_forwarded(identity: RunIdentity, forwarded: Forwarded) -> Self {
-        Self(Arc::new(Inner { identity, forwarded, usage: Mutex::default() }))
+        Self(Arc::new(ContextParts { identity, forwarded, usage: Mutex::default() }))
     }
 
-    /// The conversation the run belongs to.
+    /// The thread's id.
     pub fn thread_id(&self) -> &ThreadId {
         &self.0.identity.thread_id
     }
 
-    /// The run.
+    /// The run's id.
     pub fn run_id(&self) -> &RunId {
         &self.0.identity.run_id
     }
 
-    /// The name the agent is served under.
+    /// The name that the agent is served under.
     pub fn agent(&self) -> &str {
         &self.0.identity.agent
     }
 
-    /// Who asked for the run; `None` when the server authenticates nobody.
+    /// The authenticated caller; `None` on a server without authentication.
     pub fn principal(&self) -> Option<&Principal> {
         self.0.identity.principal.as_ref()
     }
 
-    /// The request's headers that are meant for agents.
+    /// The request headers that are passed to agents.
     pub fn forwarded(&self) -> &Forwarded {
         &self.0.forwarded
     }
 
-    /// Everything that identifies the run.
+    /// All names of the run.
     pub fn identity(&self) -> &RunIdentity {
         &self.0.identity
     }
 
-    /// Reports what a model call cost. The run's last event carries the sums, one entry a provider and
-    /// model, also when the run fails or is stopped.
+    /// Adds the tokens of a model call. The terminal event has the sums for each provider and model, also when the run
+    /// fails or is cancelled.
     pub fn add_usage(&self, usage: TokenUsage) {
         let mut entries = self.0.usage.lock().unwrap_or_else(PoisonError::into_inner);
         match entries.iter_mut().find(|e| e.provider == usage.provider && e.model == usage.model) {
@@ -118,7 +118,7 @@ impl RunContext {
         }
     }
 
-    /// What the run's model calls have cost so far.
+    /// The tokens so far, summed for each provider and model.
     pub fn usage(&self) -> Vec<TokenUsage> {
         self.0.usage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

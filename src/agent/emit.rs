@@ -1,4 +1,7 @@
-//! Shorthands for the events an agent sends most: each names an item once and makes its events.
+//! Constructors for the events of messages, tool calls, reasoning, steps and state.
+//!
+//! A value has the id of one item and makes its events, for agents that yield events themselves.
+//! [`Emitter`](super::Emitter) sends the same events with less code.
 //!
 //! ```
 //! use agui_server::agent::emit::{ReasoningSpan, Step, TextMessage, ToolCallEvents, state};
@@ -27,7 +30,7 @@ use crate::protocol::{
     },
 };
 
-/// An assistant's text message.
+/// Makes the events of an assistant's text message.
 #[derive(Debug, Clone)]
 pub struct TextMessage {
     id: MessageId,
@@ -35,12 +38,12 @@ pub struct TextMessage {
 
 impl TextMessage {
     /// A message with a new id.
-    #[allow(clippy::new_without_default, reason = "every message is another one")]
+    #[allow(clippy::new_without_default, reason = "each message has an id of its own")]
     pub fn new() -> Self {
         Self::with_id(MessageId::random())
     }
 
-    /// A message whose id is known.
+    /// A message with this id.
     pub fn with_id(id: impl Into<MessageId>) -> Self {
         Self { id: id.into() }
     }
@@ -50,29 +53,29 @@ impl TextMessage {
         &self.id
     }
 
-    /// Opens it.
+    /// Opens the message.
     pub fn start(&self) -> Event {
         TextMessageStart::new(self.id.clone()).into()
     }
 
-    /// Adds to it.
+    /// Appends text. AG-UI forbids empty deltas.
     pub fn delta(&self, text: impl Into<String>) -> Event {
         TextMessageContent::new(self.id.clone(), text).into()
     }
 
-    /// Closes it.
+    /// Ends the message.
     pub fn end(&self) -> Event {
         TextMessageEnd::new(self.id.clone()).into()
     }
 
-    /// A whole message at once.
+    /// All events of a new message.
     pub fn whole(text: impl Into<String>) -> Vec<Event> {
         let message = Self::new();
         vec![message.start(), message.delta(text), message.end()]
     }
 }
 
-/// A tool call, and the result if it is the agent's own tool.
+/// Makes the events of a tool call.
 #[derive(Debug, Clone)]
 pub struct ToolCallEvents {
     id: ToolCallId,
@@ -86,12 +89,12 @@ impl ToolCallEvents {
         Self::with_id(ToolCallId::random(), name)
     }
 
-    /// A call whose id is known.
+    /// A call with this id.
     pub fn with_id(id: impl Into<ToolCallId>, name: impl Into<String>) -> Self {
         Self { id: id.into(), name: name.into(), parent: None }
     }
 
-    /// Attaches the call to an assistant's message.
+    /// Makes the call a part of an assistant's message.
     pub fn within(mut self, message: &TextMessage) -> Self {
         self.parent = Some(message.id.clone());
         self
@@ -102,36 +105,36 @@ impl ToolCallEvents {
         &self.id
     }
 
-    /// Opens it.
+    /// Opens the call.
     pub fn start(&self) -> Event {
         let mut start = ToolCallStart::new(self.id.clone(), self.name.clone());
         start.parent_message_id = self.parent.clone();
         start.into()
     }
 
-    /// Adds to the JSON text of its arguments.
+    /// Appends to the JSON text of the arguments.
     pub fn delta(&self, json: impl Into<String>) -> Event {
         ToolCallArgs::new(self.id.clone(), json).into()
     }
 
-    /// Closes it: the arguments are complete.
+    /// Ends the arguments.
     pub fn end(&self) -> Event {
         ToolCallEnd::new(self.id.clone()).into()
     }
 
-    /// A whole call with its arguments. A value that JSON cannot express becomes `null`.
+    /// All events of the call but the result. Arguments that JSON cannot express become `null`.
     pub fn whole(&self, arguments: &impl Serialize) -> Vec<Event> {
         let json = serde_json::to_string(arguments).unwrap_or_else(|_| "null".to_owned());
         vec![self.start(), self.delta(json), self.end()]
     }
 
-    /// Answers it. Only for the agent's own tools: a tool of the application is answered by the application.
+    /// The result, for the agent's own tools only: the client answers calls of its tools.
     pub fn result(&self, content: impl Into<MessageContent>) -> Event {
         ToolCallResult::new(MessageId::random(), self.id.clone(), content).into()
     }
 }
 
-/// A span of reasoning with one message in it.
+/// Makes the events of a span of reasoning, which has one message.
 #[derive(Debug, Clone)]
 pub struct ReasoningSpan {
     span: MessageId,
@@ -140,7 +143,7 @@ pub struct ReasoningSpan {
 
 impl ReasoningSpan {
     /// A span and a message with new ids.
-    #[allow(clippy::new_without_default, reason = "every span is another one")]
+    #[allow(clippy::new_without_default, reason = "each span has an id of its own")]
     pub fn new() -> Self {
         Self { span: MessageId::random(), message: MessageId::random() }
     }
@@ -150,22 +153,22 @@ impl ReasoningSpan {
         &self.message
     }
 
-    /// Opens the span and the message.
+    /// Opens the span and its message.
     pub fn start(&self) -> [Event; 2] {
         [ReasoningStart::new(self.span.clone()).into(), ReasoningMessageStart::new(self.message.clone()).into()]
     }
 
-    /// Adds to the message.
+    /// Appends text. AG-UI forbids empty deltas.
     pub fn delta(&self, text: impl Into<String>) -> Event {
         ReasoningMessageContent::new(self.message.clone(), text).into()
     }
 
-    /// Closes the message and the span.
+    /// Ends the message and the span.
     pub fn end(&self) -> [Event; 2] {
         [ReasoningMessageEnd::new(self.message.clone()).into(), ReasoningEnd::new(self.span.clone()).into()]
     }
 
-    /// A whole span at once.
+    /// All events of a new span.
     pub fn whole(text: impl Into<String>) -> Vec<Event> {
         let reasoning = Self::new();
         let mut events = Vec::from(reasoning.start());
@@ -175,7 +178,7 @@ impl ReasoningSpan {
     }
 }
 
-/// A step: a label over a part of the run.
+/// Makes the events of a step, a label over a part of the run.
 #[derive(Debug, Clone)]
 pub struct Step {
     name: String,
@@ -187,18 +190,18 @@ impl Step {
         Self { name: name.into() }
     }
 
-    /// Opens it.
+    /// Starts the step.
     pub fn start(&self) -> Event {
         StepStarted::new(self.name.clone()).into()
     }
 
-    /// Closes it.
+    /// Finishes the step.
     pub fn finish(&self) -> Event {
         StepFinished::new(self.name.clone()).into()
     }
 }
 
-/// Changes of the state that the agent shares with the application.
+/// Events that change the state that agent and client share.
 pub mod state {
     use serde_json::Value;
 
@@ -212,13 +215,13 @@ pub mod state {
         StateSnapshot::new(state).into()
     }
 
-    /// Amends the state: all operations, or none if one does not apply.
+    /// Changes parts of the state: all operations apply, or none does.
     pub fn delta(operations: impl IntoIterator<Item = PatchOperation>) -> Event {
         StateDelta::new(operations.into_iter().collect()).into()
     }
 }
 
-/// Ends the run successfully with a return value. A stream that just ends is a success without one.
+/// Ends the run successfully with a return value. A stream that just ends is a success without a value.
 pub fn finish(cx: &super::RunContext, result: impl Into<serde_json::Value>) -> Event {
     let outcome = RunOutcome::success();
     let mut finished = RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), outcome);
@@ -226,7 +229,7 @@ pub fn finish(cx: &super::RunContext, result: impl Into<serde_json::Value>) -> E
     finished.into()
 }
 
-/// Ends the run to ask for something from outside; the next run brings the answers.
+/// Ends the run to ask for something from outside. The next run has the answers in `resume`.
 pub fn interrupt(cx: &super::RunContext, interrupts: Vec<Interrupt>) -> Event {
     RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), RunOutcome::Interrupt { interrupts }).into()
 }

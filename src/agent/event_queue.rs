@@ -23,7 +23,7 @@ pub(super) struct EventQueue(Mutex<QueueState>);
 #[derive(Debug, Default)]
 struct QueueState {
     events: VecDeque<Event>,
-    /// How many events were pushed and taken so far.
+    /// The number of events pushed and taken so far.
     pushed: u64,
     taken: u64,
     is_closed: bool,
