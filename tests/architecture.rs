@@ -15,7 +15,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("agent", &["auth", "protocol"]),
     ("agents", &["agent", "protocol", "upstream"]),
     ("upstream", &[]),
-    ("tools", &["protocol", "upstream"]),
+    ("tools", &["agent", "protocol", "upstream"]),
     ("llm", &["agent", "tools", "protocol", "upstream"]),
     ("store", &["protocol"]),
     ("run", &["agent", "store", "protocol"]),

@@ -23,7 +23,7 @@ use crate::{
 pub(super) fn build_tools(config: &Config, origin: &Origin) -> Result<ToolRegistry, ConfigError> {
     let mut registry = ToolRegistry::new();
     for (name, tool) in &config.tools {
-        registry = registry.tool(Arc::new(build_http(name, tool, origin)?));
+        registry = registry.tool(build_http(name, tool, origin)?);
     }
     for (name, server) in &config.mcp {
         registry = registry.mcp(Arc::new(build_mcp(name, server, origin)?));

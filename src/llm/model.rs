@@ -30,6 +30,20 @@ pub trait Model: Send + Sync + 'static {
     fn stream(&self, request: ModelRequest) -> ModelStream;
 }
 
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn provider(&self) -> &str {
+        (**self).provider()
+    }
+
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn stream(&self, request: ModelRequest) -> ModelStream {
+        (**self).stream(request)
+    }
+}
+
 /// What a model is asked.
 #[derive(Debug, Clone, Default)]
 pub struct ModelRequest {

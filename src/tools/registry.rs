@@ -46,8 +46,9 @@ impl ToolRegistry {
     }
 
     /// Adds a tool under its name, in place of another of that name.
-    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
-        self.tools.insert(tool.spec().name.clone(), tool);
+    #[must_use]
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.tools.insert(tool.spec().name.clone(), Arc::new(tool));
         self
     }
 
@@ -81,8 +82,8 @@ impl ToolRegistry {
         names.iter().map(AsRef::as_ref).try_fold(Toolbox::new(), |toolbox, name| {
             let Some(server) = name.strip_prefix("mcp:") else {
                 return match (self.groups.get(name), self.tools.get(name)) {
-                    (Some(group), _) => Ok(group.iter().cloned().fold(toolbox, Toolbox::tool)),
-                    (None, Some(tool)) => Ok(toolbox.tool(tool.clone())),
+                    (Some(group), _) => Ok(group.iter().cloned().fold(toolbox, Toolbox::shared_tool)),
+                    (None, Some(tool)) => Ok(toolbox.shared_tool(tool.clone())),
                     (None, None) => Err(self.unknown("tool", name)),
                 };
             };

@@ -44,6 +44,7 @@ pub struct Toolbox {
     cache: Mutex<Cache>,
 }
 
+#[derive(Clone)]
 enum Shelf {
     Tool(Arc<dyn Tool>),
     Source(Arc<dyn ToolSource>),
@@ -70,8 +71,22 @@ impl Toolbox {
     }
 
     /// Adds a tool.
-    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
+    #[must_use]
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.shared_tool(Arc::new(tool))
+    }
+
+    /// Adds a tool that other toolboxes have, too.
+    #[must_use]
+    pub fn shared_tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.shelves.push(Shelf::Tool(tool));
+        self
+    }
+
+    /// Adds the tools and sources of another toolbox.
+    #[must_use]
+    pub fn merge(mut self, other: Self) -> Self {
+        self.shelves.extend(other.shelves);
         self
     }
 
@@ -147,6 +162,13 @@ impl Toolbox {
     }
 }
 
+/// Compiled schemas are not copied.
+impl Clone for Toolbox {
+    fn clone(&self) -> Self {
+        Self { shelves: self.shelves.clone(), cache: Mutex::default() }
+    }
+}
+
 impl fmt::Debug for Toolbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.tools()).finish()
@@ -160,8 +182,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        protocol::MessageContent,
-        tools::{ToolCall, ToolContext, ToolError, ToolSpec},
+        protocol::{JsonObject, MessageContent},
+        tools::{ToolContext, ToolError, ToolSpec},
     };
 
     struct Plain(ToolSpec);
@@ -172,7 +194,7 @@ mod tests {
             &self.0
         }
 
-        async fn call(&self, _: ToolCall, _: &ToolContext) -> Result<MessageContent, ToolError> {
+        async fn call(&self, _: JsonObject, _: &ToolContext) -> Result<MessageContent, ToolError> {
             Ok("done".into())
         }
     }

@@ -8,6 +8,9 @@ mod calls;
 mod files;
 #[path = "../support/provider.rs"]
 mod provider;
+#[path = "../support/running.rs"]
+mod running;
+mod rust_tools;
 #[path = "../support/server.rs"]
 mod server;
 #[path = "../support/mod.rs"]
@@ -57,7 +60,11 @@ fn input(text: &str) -> Value {
 async fn ask(url: &str, input: Value) -> Vec<Value> {
     let client = agui_server::upstream::client(&Default::default()).unwrap();
     let response = client.post(format!("{url}/send-message")).json(&input).send().await.unwrap();
-    let body = response.text().await.unwrap();
+    read_events(input, &response.text().await.unwrap())
+}
+
+/// The events of a response body, which are a legal stream.
+fn read_events(input: Value, body: &str) -> Vec<Value> {
     assert!(body.ends_with("\n\n"), "{body:?}");
     let frames = body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));
     let events: Vec<Value> =

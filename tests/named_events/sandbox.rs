@@ -10,9 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agui_server::tools::{
-    Approval, ApprovalRule, Tool, ToolCall, ToolContext, ToolError,
-    sandbox::{Sandbox, SandboxOptions},
+use agui_server::{
+    agent::{RunContext, RunIdentity},
+    tools::{
+        Approval, ApprovalRule, Tool, ToolContext, ToolError,
+        sandbox::{Sandbox, SandboxOptions},
+    },
 };
 use serde_json::{Value, json};
 
@@ -53,9 +56,9 @@ impl Box {
     async fn call_on(&self, thread: &str, name: &str, arguments: Value) -> Result<String, ToolError> {
         let tool = self.tools.iter().find(|tool| tool.spec().name == name).unwrap();
         let arguments = arguments.as_object().unwrap().clone();
-        let call = ToolCall { id: "c".into(), name: name.to_owned(), arguments };
-        let cx = ToolContext { thread_id: thread.into(), run_id: "r".into(), principal: None };
-        tool.call(call, &cx).await.map(|content| content.text().into_owned())
+        let identity = RunIdentity { thread_id: thread.into(), run_id: "r".into(), agent: "a".into(), principal: None };
+        let cx = ToolContext::new(RunContext::new(identity), Value::Null, "c", name);
+        tool.call(arguments, &cx).await.map(|content| content.text().into_owned())
     }
 
     async fn call(&self, name: &str, arguments: Value) -> Result<String, ToolError> {
@@ -269,7 +272,7 @@ async fn calls_can_need_approval() {
     let approval = |name: &str, arguments: Value| {
         let tool = sandbox.tools.iter().find(|tool| tool.spec().name == name).unwrap();
         let arguments = arguments.as_object().unwrap().clone();
-        tool.approval(&ToolCall { id: "c".into(), name: name.to_owned(), arguments })
+        tool.approval(&arguments)
     };
     assert_eq!(approval("run_command", json!({ "command": "rm -rf ." })), Approval::Needed);
     assert_eq!(approval("run_command", json!({ "command": "ls" })), Approval::NotNeeded);

@@ -9,7 +9,7 @@ use std::{
 use agui_server::{
     protocol::{ContentPart, PartSource},
     tools::{
-        Approval, ApprovalRule, OfferedTool, Tool as _, ToolCall, Validator,
+        Approval, ApprovalRule, OfferedTool, Tool as _, Validator,
         http::{HttpOptions, HttpTool},
     },
 };
@@ -174,10 +174,7 @@ async fn hostile_arguments_stay_where_they_are() {
     assert!(tool.validator.check(r#"{"city":"x","admin":1}"#).is_err());
     // And nothing sets again what the address sets.
     let arguments = json!({ "city": "x", "key": "other" }).as_object().unwrap().clone();
-    tool.tool
-        .call(ToolCall { id: "c".into(), name: "tool".into(), arguments }, &crate::support::context())
-        .await
-        .unwrap();
+    tool.tool.call(arguments, &crate::support::context()).await.unwrap();
     assert_eq!(service.asked()[0].target, "/cities/x/weather?key=fixed");
 }
 
@@ -264,8 +261,7 @@ async fn a_service_that_is_slow_or_gone_is_an_error_with_nothing_private_in_it()
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let tool = HttpTool::new(HttpOptions::get("tool", &format!("http://{gone}/x?q={{q}}"))).unwrap();
     let arguments = json!({ "q": "private" }).as_object().unwrap().clone();
-    let call = ToolCall { id: "c".into(), name: "tool".into(), arguments };
-    let error = tool.call(call, &crate::support::context()).await.unwrap_err();
+    let error = tool.call(arguments, &crate::support::context()).await.unwrap_err();
     assert_eq!(error.message(), "127.0.0.1 cannot be reached.");
     assert!(!format!("{error:?}").contains("private"), "{error:?}");
 }
@@ -277,7 +273,7 @@ async fn approval_is_asked_for_as_the_arguments_say() {
         service.tool("/{path}", |options| options.approval = ApprovalRule::unless([("path", "public-.*")]).unwrap());
     let asks = |path: &str| {
         let arguments = json!({ "path": path }).as_object().unwrap().clone();
-        tool.tool.approval(&ToolCall { id: "c".into(), name: "tool".into(), arguments })
+        tool.tool.approval(&arguments)
     };
     assert_eq!((asks("public-a"), asks("private")), (Approval::NotNeeded, Approval::Needed));
 }

@@ -9,7 +9,7 @@ use std::{
 use agui_server::{
     protocol::MessageContent,
     tools::{
-        OfferedTool, ToolCall, ToolContext, ToolError, Toolbox,
+        OfferedTool, ToolContext, ToolError, Toolbox,
         mcp::{McpOptions, McpServer, McpTransport},
     },
 };
@@ -19,13 +19,12 @@ use serde_json::Value;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub fn context() -> ToolContext {
-    ToolContext { thread_id: "t".into(), run_id: "r".into(), principal: None }
+    ToolContext::for_test("tool")
 }
 
 pub async fn call(tool: &OfferedTool, arguments: Value) -> Result<MessageContent, ToolError> {
     let arguments = tool.validator.check(&arguments.to_string()).unwrap();
-    let call = ToolCall { id: "c".into(), name: tool.name().to_owned(), arguments };
-    tokio::time::timeout(PATIENCE, tool.tool.call(call, &context())).await.unwrap()
+    tokio::time::timeout(PATIENCE, tool.tool.call(arguments, &context())).await.unwrap()
 }
 
 pub fn text(result: Result<MessageContent, ToolError>) -> String {

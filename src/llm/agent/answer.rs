@@ -46,13 +46,13 @@ pub(super) struct Answered {
     /// What the conversation has gained.
     pub(super) messages: Vec<Message>,
     /// What was called, in order.
-    pub(super) calls: Vec<Called>,
+    pub(super) calls: Vec<CallOfTurn>,
     pub(super) stop: StopReason,
 }
 
 /// A call, and the message that it belongs to.
 #[derive(Debug)]
-pub(super) struct Called {
+pub(super) struct CallOfTurn {
     pub(super) call: ToolCall,
     pub(super) parent: MessageId,
 }
@@ -207,7 +207,7 @@ impl<'r> Answer<'r> {
                 }
                 Part::Call { parent, made, .. } => {
                     answered.hold(&parent, made.clone());
-                    answered.calls.push(Called { call: made, parent });
+                    answered.calls.push(CallOfTurn { call: made, parent });
                 }
                 Part::Text { message: None, .. } | Part::Reasoning { opened: None, .. } => {}
             }

@@ -6,14 +6,14 @@
 
 use serde_json::{Value, json};
 
-use super::offer::{Kind, Offer};
+use super::catalog::{ToolCatalog, ToolOwner};
 use crate::{
     llm::history,
     protocol::{
         Interrupt, InterruptId, JsonObject, Message, MessageContent, Metadata, ResumeEntry, ResumeStatus, ToolCall,
         ToolMessage,
     },
-    tools::{Approval, OfferedTool, ToolCall as CheckedCall, ToolSpec},
+    tools::{Approval, CallAnswers, OfferedTool, ToolSpec},
 };
 
 /// The ids of interrupts are this and the call's id.
@@ -26,11 +26,13 @@ pub(super) enum Decision {
     Approved { edited: Option<JsonObject> },
     /// It is not, and this is what the model is told.
     Declined(String),
+    /// It is carried out again: a person answered its tool's questions.
+    Answered(CallAnswers),
 }
 
 /// What earlier runs of the conversation asked for.
 #[derive(Debug, Default)]
-pub(super) struct Earlier {
+pub(super) struct PriorApprovals {
     /// Calls that were decided about.
     pub(super) decided: Vec<(ToolCall, Decision)>,
     /// Calls that were not.
@@ -38,10 +40,19 @@ pub(super) struct Earlier {
 }
 
 /// Reads the answers. A call that needs an approval and has no answer is asked for again.
-pub(super) fn earlier(messages: &[Message], entries: &[ResumeEntry], offer: &Offer) -> Earlier {
-    let mut earlier = Earlier::default();
+pub(super) fn earlier(messages: &[Message], entries: &[ResumeEntry], catalog: &ToolCatalog) -> PriorApprovals {
+    let mut earlier = PriorApprovals::default();
     let mut used = 0;
     for (call, told) in history::calls(messages) {
+        // The questions of a call come after its approval.
+        let questions: Vec<_> = CallAnswers::entries(&call.id, entries).collect();
+        if told.is_none_or(|told| questions.iter().any(|entry| repeats(told, entry)))
+            && let Some(answers) = CallAnswers::read(&call.id, entries)
+        {
+            used += questions.len();
+            earlier.decided.push((call.clone(), Decision::Answered(answers)));
+            continue;
+        }
         let id = interrupt_id(call);
         let entry = entries.iter().find(|entry| entry.interrupt_id == id);
         match (entry, told) {
@@ -50,9 +61,9 @@ pub(super) fn earlier(messages: &[Message], entries: &[ResumeEntry], offer: &Off
                 earlier.decided.push((call.clone(), decide(entry)));
             }
             (None, None) => {
-                if let Some(Kind::Server(tool)) = offer.kind(&call.function.name)
+                if let Some(ToolOwner::Server(tool)) = catalog.owner(&call.function.name)
                     && let Ok(arguments) = tool.validator.check(&call.function.arguments)
-                    && let Some(interrupt) = needed(tool, call, arguments)
+                    && let Some(interrupt) = needed(tool, call, &arguments)
                 {
                     earlier.open.push(interrupt);
                 }
@@ -79,10 +90,8 @@ fn repeats(told: &ToolMessage, entry: &ResumeEntry) -> bool {
 }
 
 /// The interrupt that asks for a call, if it needs an approval.
-fn needed(tool: &OfferedTool, call: &ToolCall, arguments: JsonObject) -> Option<Interrupt> {
-    let name = call.function.name.clone();
-    let checked = CheckedCall { id: call.id.clone(), name, arguments };
-    (tool.tool.approval(&checked) == Approval::Needed).then(|| ask(call, tool.tool.spec()))
+fn needed(tool: &OfferedTool, call: &ToolCall, arguments: &JsonObject) -> Option<Interrupt> {
+    (tool.tool.approval(arguments) == Approval::Needed).then(|| ask(call, tool.tool.spec()))
 }
 
 fn interrupt_id(call: &ToolCall) -> InterruptId {

@@ -1,102 +1,119 @@
-//! What a model called, carried out: several calls at a time, each within its time, each answered.
+//! The calls of a turn while they run: several at a time, each within its time limit, each with one outcome.
 
-use std::{pin::Pin, time::Duration};
+use std::{
+    future::{poll_fn, ready},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
-use futures::{Stream, StreamExt as _, stream};
+use futures::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
-    Core,
-    answer::Called,
-    approval::{self, Decision},
-    offer::{Kind, Offer},
+    plan::{CallAction, PendingCall, ToolAction},
+    settings::Settings,
     state,
-    subagent::Task,
+    subagent::{SubagentTask, TaskItem},
 };
 use crate::{
     agent::RunContext,
     llm::history::{EDITED, FAILED},
     protocol::{
-        Event, Interrupt, JsonObject, Message, MessageContent, MessageId, Metadata, RunAgentInput, ToolCall,
-        ToolCallId, ToolMessage, event::ToolCallResult,
+        Event, Interrupt, JsonObject, Message, MessageContent, MessageId, Metadata, RunAgentInput, ToolCallId,
+        ToolMessage, event::ToolCallResult,
     },
-    tools::{Approval, OfferedTool, ToolCall as CheckedCall, ToolContext},
+    tools::{ToolContext, ToolError, ToolEvents, ToolSession},
 };
 
-/// What the calls of a turn come to.
-#[derive(Default)]
-pub(super) struct Plan<'o> {
-    /// What is done now.
-    pub(super) work: Vec<Work<'o>>,
-    /// What somebody has to agree to first.
-    pub(super) asked: Vec<Interrupt>,
-    /// Whether the application has something to answer.
-    pub(super) awaits_application: bool,
+/// The run that calls belong to.
+pub(super) struct CallContext<'r> {
+    pub(super) settings: &'r Settings,
+    pub(super) input: &'r RunAgentInput,
+    pub(super) cx: &'r RunContext,
+    pub(super) session: &'r ToolSession,
 }
 
-/// A call to be answered.
-pub(super) struct Work<'o> {
-    call: ToolCallId,
-    edited: Option<JsonObject>,
-    kind: WorkKind<'o>,
-}
-
-enum WorkKind<'o> {
-    /// The answer is known.
-    Told(String),
-    Tool(&'o OfferedTool, CheckedCall),
-    State(String),
-    Task(Task<'o>),
-}
-
-/// Where work is done.
-pub(super) struct Scene<'o> {
-    pub(super) core: &'o Core,
-    pub(super) input: &'o RunAgentInput,
-    pub(super) cx: &'o RunContext,
-    pub(super) tools: &'o ToolContext,
-}
-
-/// What comes of carrying out calls.
-pub(super) enum Outcome {
-    /// Something for the client, by a subagent.
+/// What a running call yields.
+pub(super) enum CallOutcome {
+    /// An event by a tool or a subagent.
     Event(Event),
-    /// A call is answered.
-    Answered(Answer),
+    /// The call is answered.
+    Result(CallResult),
+    /// The call waits for a person's answers.
+    Questions(Vec<Interrupt>),
 }
 
-/// The answer to a call.
-pub(super) struct Answer {
-    pub(super) call: ToolCallId,
-    pub(super) content: MessageContent,
-    pub(super) failed: bool,
-    pub(super) edited: Option<JsonObject>,
+/// The result of a call.
+pub(super) struct CallResult {
+    call: ToolCallId,
+    content: MessageContent,
+    failed: bool,
+    edited: Option<JsonObject>,
 }
 
-impl Scene<'_> {
-    /// What a subagent is told besides its task.
-    fn brief(&self, state: &Value) -> RunAgentInput {
-        RunAgentInput {
-            state: Some(state.clone()),
-            context: self.input.context.clone(),
-            forwarded_props: self.input.forwarded_props.clone(),
-            ..RunAgentInput::new(self.input.thread_id.clone(), self.input.run_id.clone(), Vec::new())
+/// The calls of a turn. Dropping them stops them.
+pub(super) struct RunningCalls<'r> {
+    calls: BoxStream<'r, CallOutcome>,
+    session: &'r ToolSession,
+    events: ToolEvents,
+    /// An item of `calls` that waits until the events before it are yielded.
+    held: Option<Option<CallOutcome>>,
+}
+
+impl<'r> RunningCalls<'r> {
+    /// Starts calls, as many at a time as the settings allow. Changes of the state by `update_state` are made at once, in the
+    /// order of the calls.
+    pub(super) fn start(calls: Vec<PendingCall>, context: &CallContext<'r>) -> Self {
+        let session = context.session;
+        // The reader comes first: without one, nothing can be emitted.
+        let events = session.reader();
+        let streams: Vec<_> = calls.into_iter().map(|call| start_call(call, context)).collect();
+        let calls = stream::iter(streams).flatten_unordered(context.settings.parallel_tools).boxed();
+        Self { calls, session, events, held: None }
+    }
+
+    /// Returns the next outcome. Events come in the order of their emission, and before the result of their call.
+    pub(super) async fn next(&mut self) -> Option<CallOutcome> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<CallOutcome>> {
+        loop {
+            if let Poll::Ready(event) = self.events.poll_next(cx) {
+                return Poll::Ready(Some(CallOutcome::Event(event)));
+            }
+            if let Some(outcome) = self.held.take() {
+                return Poll::Ready(outcome);
+            }
+            match self.calls.poll_next_unpin(cx) {
+                Poll::Ready(Some(CallOutcome::Event(event))) => {
+                    if let Err(error) = self.session.emit(event) {
+                        tracing::warn!(?error, "left out an event of a subagent");
+                    }
+                }
+                Poll::Ready(outcome) => self.held = Some(outcome),
+                Poll::Pending => return self.events.poll_next(cx).map(|event| Some(CallOutcome::Event(event))),
+            }
         }
     }
 }
 
-impl Answer {
-    /// The answer as an event, and as the message that the event becomes.
-    pub(super) fn tell(self) -> (Event, Message) {
-        let mut about = Vec::new();
+impl CallResult {
+    /// Returns the result as an event, and as the message that the event becomes.
+    pub(super) fn into_event_and_message(self) -> (Event, Message) {
+        let mut entries = Vec::new();
         if self.failed {
-            about.push((FAILED.to_owned(), Value::Bool(true)));
+            entries.push((FAILED.to_owned(), Value::Bool(true)));
         }
         if let Some(edited) = self.edited {
-            about.push((EDITED.to_owned(), Value::Object(edited)));
+            entries.push((EDITED.to_owned(), Value::Object(edited)));
         }
-        let metadata: Option<Metadata> = (!about.is_empty()).then(|| about.into_iter().collect());
+        let metadata: Option<Metadata> = (!entries.is_empty()).then(|| entries.into_iter().collect());
         let id = MessageId::random();
         let mut event = Event::from(ToolCallResult::new(id.clone(), self.call.clone(), self.content.clone()));
         event.base_mut().set_metadata(metadata.clone());
@@ -113,124 +130,84 @@ impl Answer {
     }
 }
 
-impl<'o> Plan<'o> {
-    /// What to do about the calls of a turn.
-    pub(super) fn of_turn(calls: &[Called], offer: &'o Offer) -> Self {
-        let mut plan = Self::default();
-        for Called { call, parent } in calls {
-            plan.add(call, Some(parent), offer);
-        }
-        plan
-    }
-
-    /// What to do about calls that people were asked about.
-    pub(super) fn of_decisions(decided: Vec<(ToolCall, Decision)>, offer: &'o Offer) -> Self {
-        let mut plan = Self::default();
-        for (call, decision) in decided {
-            let (kind, edited) = match decision {
-                Decision::Declined(why) => (WorkKind::Told(why), None),
-                Decision::Approved { edited } => (approved(&call, edited.as_ref(), offer), edited),
+fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<'r, CallOutcome> {
+    let PendingCall { call, edited, action } = pending;
+    let result_of = |call: ToolCallId| {
+        move |content: MessageContent, failed: bool| CallOutcome::Result(CallResult { call, content, failed, edited })
+    };
+    match action {
+        CallAction::Immediate(text) => stream::iter([result_of(call)(text.into(), true)]).boxed(),
+        CallAction::State(arguments) => {
+            let (content, failed) = match update_state(context.session, &arguments) {
+                Ok(()) => ("The state was updated.".into(), false),
+                Err(error) => (format!("Error: {}", error.message()).into(), true),
             };
-            plan.work.push(Work { call: call.id, edited, kind });
+            stream::iter([result_of(call)(content, failed)]).boxed()
         }
-        plan
-    }
-
-    fn add(&mut self, call: &ToolCall, parent: Option<&MessageId>, offer: &'o Offer) {
-        let arguments = &call.function.arguments;
-        let kind = match offer.kind(&call.function.name) {
-            Some(Kind::Application) => {
-                self.awaits_application = true;
-                return;
-            }
-            Some(Kind::State) => WorkKind::State(arguments.clone()),
-            Some(Kind::Subagent(subagent)) => match subagent.task(arguments, &call.id, parent) {
-                Ok(task) => WorkKind::Task(task),
-                Err(problem) => WorkKind::Told(problem),
-            },
-            Some(Kind::Server(tool)) => match checked(tool, call, arguments) {
-                Err(problem) => WorkKind::Told(problem),
-                Ok(checked) if tool.tool.approval(&checked) == Approval::NotNeeded => WorkKind::Tool(tool, checked),
-                Ok(_) => {
-                    self.asked.push(approval::ask(call, tool.tool.spec()));
-                    return;
+        CallAction::Tool(action) => {
+            let (limit, session) = (context.settings.tool_timeout, context.session.clone());
+            stream::once(async move {
+                match call_tool(action, call.clone(), session, limit).await {
+                    Ok(content) => result_of(call)(content, false),
+                    Err(CallFailure::Message(text)) => result_of(call)(text.into(), true),
+                    Err(CallFailure::Questions(questions)) => CallOutcome::Questions(questions),
                 }
-            },
-            None => WorkKind::Told(format!("Error: there is no tool {:?}", short(&call.function.name))),
-        };
-        self.work.push(Work { call: call.id.clone(), edited: None, kind });
+            })
+            .boxed()
+        }
+        CallAction::Task(task) => run_task(task, context, result_of(call)),
     }
 }
 
-fn approved<'o>(call: &ToolCall, edited: Option<&JsonObject>, offer: &'o Offer) -> WorkKind<'o> {
-    let Some(Kind::Server(tool)) = offer.kind(&call.function.name) else {
-        return WorkKind::Told(format!("Error: there is no tool {:?} any more", short(&call.function.name)));
-    };
-    let arguments = match edited {
-        Some(edited) => serde_json::to_string(edited).unwrap_or_default(),
-        None => call.function.arguments.clone(),
-    };
-    match checked(tool, call, &arguments) {
-        Ok(checked) => WorkKind::Tool(tool, checked),
-        Err(problem) => WorkKind::Told(problem),
-    }
+fn update_state(session: &ToolSession, arguments: &str) -> Result<(), ToolError> {
+    session.change_state(|state| state::update(Arc::make_mut(state), arguments).map_err(ToolError::new))
 }
 
-fn checked(tool: &OfferedTool, call: &ToolCall, arguments: &str) -> Result<CheckedCall, String> {
-    let arguments = tool.validator.check(arguments).map_err(|problem| format!("Error: {problem}"))?;
-    Ok(CheckedCall { id: call.id.clone(), name: call.function.name.clone(), arguments })
+enum CallFailure {
+    Message(String),
+    Questions(Vec<Interrupt>),
 }
 
-fn short(name: &str) -> String {
-    name.chars().take(80).collect()
-}
-
-/// Carries out the work, as many calls at a time as may be; what comes of it, as it comes. Changes of the state
-/// are made first, in the order of their calls.
-pub(super) fn carry_out<'o>(
-    work: Vec<Work<'o>>,
-    state: &mut Value,
-    scene: &Scene<'o>,
-) -> impl Stream<Item = Outcome> + Send + use<'o> {
-    let mut streams = Vec::with_capacity(work.len());
-    for Work { call, edited, kind } in work {
-        let answer = move |content: MessageContent, failed: bool| {
-            Outcome::Answered(Answer { call: call.clone(), content, failed, edited: edited.clone() })
-        };
-        let outcomes: Pin<Box<dyn Stream<Item = Outcome> + Send + 'o>> = match kind {
-            WorkKind::Told(text) => stream::iter([answer(text.into(), true)]).boxed(),
-            WorkKind::State(arguments) => match state::update(state, &arguments) {
-                Ok(event) => {
-                    stream::iter([Outcome::Event(event), answer("The state was updated.".into(), false)]).boxed()
-                }
-                Err(problem) => stream::iter([answer(format!("Error: {problem}").into(), true)]).boxed(),
-            },
-            WorkKind::Tool(tool, call) => {
-                let (limit, cx) = (scene.core.tool_timeout, scene.tools);
-                stream::once(async move {
-                    let (content, failed) = call_tool(tool, call, cx, limit).await;
-                    answer(content, failed)
-                })
-                .boxed()
-            }
-            WorkKind::Task(task) => task.carry_out(scene.brief(state), scene.cx.clone(), answer).boxed(),
-        };
-        streams.push(outcomes);
-    }
-    stream::iter(streams).flatten_unordered(scene.core.parallel_tools)
-}
-
-async fn call_tool(tool: &OfferedTool, call: CheckedCall, cx: &ToolContext, limit: Duration) -> (MessageContent, bool) {
-    let name = call.name.clone();
-    match timeout(limit, tool.tool.call(call, cx)).await {
-        Ok(Ok(content)) => (content, false),
+async fn call_tool(
+    action: ToolAction,
+    call: ToolCallId,
+    session: ToolSession,
+    limit: Duration,
+) -> Result<MessageContent, CallFailure> {
+    let ToolAction { tool, name, arguments, answers } = action;
+    let cx = ToolContext::of_call(session, call, name.clone(), answers);
+    match timeout(limit, tool.tool.call(arguments, &cx)).await {
+        Ok(Ok(content)) => Ok(content),
+        Ok(Err(error)) if error.is_question() => Err(CallFailure::Questions(cx.take_questions())),
         Ok(Err(error)) => {
-            tracing::warn!(tool = name, error = &error as &dyn std::error::Error, "a tool failed");
-            (format!("Error: {}", error.message()).into(), true)
+            tracing::warn!(tool = name, ?error, "a tool failed");
+            Err(CallFailure::Message(format!("Error: {}", error.message())))
         }
         Err(_) => {
             tracing::warn!(tool = name, ?limit, "a tool took too long and was stopped");
-            (format!("Error: the tool took longer than {} s and was stopped", limit.as_secs_f32()).into(), true)
+            let seconds = limit.as_secs_f32();
+            Err(CallFailure::Message(format!("Error: the tool took longer than {seconds} s and was stopped")))
         }
     }
+}
+
+fn run_task<'r>(
+    task: SubagentTask,
+    context: &CallContext<'r>,
+    result: impl FnOnce(MessageContent, bool) -> CallOutcome + Send + 'r,
+) -> BoxStream<'r, CallOutcome> {
+    let input = RunAgentInput {
+        state: Some(Value::clone(&context.session.state())),
+        context: context.input.context.clone(),
+        forwarded_props: context.input.forwarded_props.clone(),
+        ..RunAgentInput::new(context.input.thread_id.clone(), context.input.run_id.clone(), Vec::new())
+    };
+    let mut result = Some(result);
+    let outcomes = task.run(input, context.cx.clone()).filter_map(move |item| {
+        ready(match item {
+            TaskItem::Event(event) => Some(CallOutcome::Event(event)),
+            TaskItem::Result { content, failed } => result.take().map(|result| result(content, failed)),
+        })
+    });
+    outcomes.boxed()
 }

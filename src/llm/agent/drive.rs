@@ -7,11 +7,12 @@ use futures::{Stream, StreamExt as _};
 use serde_json::Value;
 
 use super::{
-    Core,
     answer::Answer,
     approval,
-    calls::{Outcome, Plan, Scene, carry_out},
-    offer::{Kind, Offer},
+    calls::{CallContext, CallOutcome, RunningCalls},
+    catalog::{ToolCatalog, ToolOwner},
+    plan::TurnPlan,
+    settings::Settings,
     state,
 };
 use crate::{
@@ -24,98 +25,89 @@ use crate::{
         model::{ModelRequest, StopReason},
     },
     protocol::{Event, Message, RunAgentInput},
-    tools::ToolContext,
+    tools::ToolSession,
 };
 
 /// The member of `forwardedProps` by which a client asks a model to think, or not to.
 const DEEP_THINKING: &str = "enableDeepThinking";
 
-/// Drives a run.
+/// Returns the events of a run.
 pub(super) fn drive(
-    core: Arc<Core>,
+    settings: Arc<Settings>,
     mut input: RunAgentInput,
     cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     try_stream! {
-        core.tools.ready().await;
-        let offer = Offer::new(&core, &input);
+        settings.tools.ready().await;
+        let catalog = ToolCatalog::new(&settings, &input);
+        let instructions = instructions(&settings, &input, &cx);
         let mut messages = std::mem::take(&mut input.messages).into_vec();
-        let earlier = approval::earlier(&messages, &input.resume, &offer);
-        // Nothing is done while something is unanswered, also not what was agreed to.
-        if !earlier.open.is_empty() {
-            yield emit::interrupt(&cx, earlier.open);
+        let prior = approval::earlier(&messages, &input.resume, &catalog);
+        // If any approval is still open, no call runs, not even an approved one.
+        if !prior.open.is_empty() {
+            yield emit::interrupt(&cx, prior.open);
             return;
         }
-        let tools = ToolContext {
-            thread_id: cx.thread_id().clone(),
-            run_id: cx.run_id().clone(),
-            principal: cx.principal().map(|principal| principal.shared_id().clone()),
-        };
-        let scene = Scene { core: &core, input: &input, cx: &cx, tools: &tools };
-        let instructions = instructions(&core, &input);
-        let mut state = input.state_or_empty();
-        let mut taken = history::call_ids(&messages);
-        let mut told = Vec::new();
+        let session = ToolSession::new(cx.clone(), input.state_or_empty());
+        let context = CallContext { settings: &settings, input: &input, cx: &cx, session: &session };
+        let mut call_ids = history::call_ids(&messages);
+        let mut events = Vec::new();
         let mut step: Option<Step> = None;
         let mut steps = 0;
-        let (mut plan, mut has_calls) = (Plan::of_decisions(earlier.decided, &offer), true);
+        let mut plan = TurnPlan::of_decisions(prior.decided, &catalog);
+        // Before the first step, this says that the model has to be asked.
+        let mut has_calls = true;
         loop {
-            let is_decided = steps == 0 && !plan.work.is_empty();
-            let mut outcomes = carry_out(plan.work, &mut state, &scene);
-            // A subagent's changes are seen here once all of them are made.
-            let mut changes = Vec::new();
-            while let Some(outcome) = outcomes.next().await {
+            let resumes_calls = steps == 0 && !plan.calls.is_empty();
+            let mut interrupts = plan.approvals;
+            let mut calls = RunningCalls::start(plan.calls, &context);
+            while let Some(outcome) = calls.next().await {
                 match outcome {
-                    Outcome::Event(event) => {
-                        if event.subagent_run_id().is_some() && is_of_state(&event) {
-                            changes.push(event.clone());
-                        }
-                        yield event;
-                    }
-                    Outcome::Answered(answer) => {
-                        let (event, message) = answer.tell();
+                    CallOutcome::Event(event) => yield event,
+                    CallOutcome::Questions(questions) => interrupts.extend(questions),
+                    CallOutcome::Result(result) => {
+                        let (event, message) = result.into_event_and_message();
                         messages.push(message);
                         yield event;
                     }
                 }
             }
-            drop(outcomes);
-            for change in changes {
-                state::follow(&mut state, &change);
-            }
+            drop(calls);
             if let Some(step) = step.take() {
                 yield step.finish();
             }
-            if !plan.asked.is_empty() {
-                yield emit::interrupt(&cx, plan.asked);
+            if !interrupts.is_empty() {
+                yield emit::interrupt(&cx, interrupts);
                 return;
             }
-            // The application has its part of the turn to answer, and then comes back.
-            if !has_calls || plan.awaits_application || is_decided && awaits_application(&messages, &offer) {
+            // The application answers its calls of the turn in its next request.
+            let awaits_application =
+                plan.awaits_application || resumes_calls && has_open_calls_of_application(&messages, &catalog);
+            if !has_calls || awaits_application {
                 return;
             }
-            if steps == core.max_steps {
-                let message = format!("the agent took {steps} steps, which is as many as it may, and had more to do");
+            if steps == settings.max_steps {
+                let message = format!("the agent reached its limit of {steps} steps before it was done");
                 Err(AgentError::new("max_steps", message))?;
             }
             steps += 1;
             yield step.insert(Step::new(format!("step {steps}"))).start();
             let mut system = instructions.clone();
-            if core.updates_state {
-                system.push(state::describe(&state));
+            if settings.updates_state {
+                system.push(state::describe(&session.state()));
             }
-            let mut stream = core.model.stream(ModelRequest {
+            let mut stream = settings.model.stream(ModelRequest {
                 system,
                 turns: history::turns(&messages),
-                tools: offer.specs(),
+                tools: catalog.specs(),
                 thinking: input.forwarded_prop(DEEP_THINKING).and_then(Value::as_bool),
             });
-            let mut answer = Answer::new(core.model.provider(), &mut taken);
+            let mut answer = Answer::new(settings.model.provider(), &mut call_ids);
             while let Some(event) = stream.next().await {
-                if let Some(usage) = answer.take(event?, &mut told) {
+                if let Some(usage) = answer.take(event?, &mut events) {
                     cx.add_usage(usage);
                 }
-                for event in told.drain(..) {
+                for event in events.drain(..) {
                     yield event;
                 }
             }
@@ -126,32 +118,29 @@ pub(super) fn drive(
                     Err(AgentError::new("model_refused", "the model, or its provider, refuses to answer this"))?;
                 }
                 StopReason::Length => {
-                    tracing::warn!(model = core.model.name(), "the answer reached the limit of tokens");
+                    tracing::warn!(model = settings.model.name(), "the answer reached the limit of tokens");
                 }
                 StopReason::Done | StopReason::Calls => {}
             }
             messages.extend(answered.messages);
             has_calls = !answered.calls.is_empty();
-            plan = Plan::of_turn(&answered.calls, &offer);
+            plan = TurnPlan::of_turn(&answered.calls, &catalog);
         }
     }
 }
 
-fn is_of_state(event: &Event) -> bool {
-    matches!(event, Event::StateSnapshot(_) | Event::StateDelta(_))
-}
-
 /// Whether the last turn has calls that only the application can answer.
-fn awaits_application(messages: &[Message], offer: &Offer) -> bool {
+fn has_open_calls_of_application(messages: &[Message], catalog: &ToolCatalog) -> bool {
     let last = messages.iter().rposition(|message| matches!(message, Message::User(_))).map_or(0, |last| last + 1);
     let open = history::unanswered(&messages[last..]);
-    open.iter().any(|call| matches!(offer.kind(&call.function.name), Some(Kind::Application)))
+    open.iter().any(|call| matches!(catalog.owner(&call.function.name), Some(ToolOwner::Application)))
 }
 
-/// What stands before the conversation: the agent's own instructions, and what the application wants it to know.
-fn instructions(core: &Core, input: &RunAgentInput) -> Vec<String> {
-    let mut instructions: Vec<String> =
-        core.system_prompt.iter().filter(|text| !text.trim().is_empty()).cloned().collect();
+/// Returns what stands before the conversation: the agent's instructions, and the context that the application sent.
+fn instructions(settings: &Settings, input: &RunAgentInput, cx: &RunContext) -> Vec<String> {
+    let of_run = settings.prompt.as_ref().map(|prompt| prompt(input, cx));
+    let mut instructions: Vec<String> = settings.system_prompt.iter().cloned().chain(of_run).collect();
+    instructions.retain(|text| !text.trim().is_empty());
     if !input.context.is_empty() {
         let mut text = String::from("What the application says about the situation:");
         for entry in &input.context {

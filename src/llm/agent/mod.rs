@@ -1,68 +1,67 @@
-//! The agent with a model behind it: asks the model, does what it calls, and asks again.
+//! The agent with a language model: it asks the model, runs the tools that the model calls, and asks again.
 //!
-//! A run goes on until the model has nothing more to call, a person or the application has to answer something, or
-//! the agent has taken as many steps as it may. The pieces, in the order in which a run meets them: [`offer`]
-//! says what the model can call, [`approval`] reads what people answered, [`drive`] goes through the
-//! steps, [`answer`] turns what the model says into events, [`calls`] does what it called, with [`state`]
-//! and [`subagent`] for what is no ordinary tool.
+//! A run ends when the model calls nothing more, when a person or the application has to answer something, or at the limit of
+//! steps. In the order in which a run uses the files: [`catalog`] lists the tools, [`approval`] reads the answers to
+//! interrupts, [`drive`] is the loop of steps, [`answer`] turns the model's answer into events, [`plan`] decides what
+//! happens to each call, [`calls`] runs the calls, with [`state`] and [`subagent`] for the tools that are
+//! the agent's own.
 
 mod answer;
 mod approval;
 mod calls;
+mod catalog;
 mod drive;
-mod offer;
+mod plan;
+mod settings;
 mod state;
 mod subagent;
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use self::subagent::Subagent;
+use self::{settings::Settings, subagent::Subagent};
 use super::model::Model;
 use crate::{
     agent::{Agent, EventStream, RunContext, event_stream},
     protocol::{
-        AgentCapabilities, RunAgentInput,
+        AgentCapabilities, RunAgentInput, Tool as ProtocolTool,
         capabilities::{
             Execution, HumanInTheLoop, Identity, MultiAgent, Reasoning, StateCapabilities, SubagentInfo, Tools,
         },
     },
-    tools::Toolbox,
+    tools::{OfferedTool, Tool, Toolbox},
 };
 
 /// Answers runs with a language model and tools.
 ///
 /// ```
 /// use agui_server::llm::{LlmAgent, Model};
-/// use agui_server::tools::Toolbox;
+/// use agui_server::tools::tool_fn;
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
 ///
-/// fn assistant(model: impl Model, tools: Toolbox) -> LlmAgent {
-///     LlmAgent::new(model).system_prompt("You are brief.").tools(tools).max_steps(4)
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Lookup { order: u32 }
+///
+/// fn clerk(model: impl Model) -> LlmAgent {
+///     let find_order = tool_fn("find_order", "Finds an order by number.", |args: Lookup, _| async move {
+///         format!("Order {} was sent.", args.order)
+///     });
+///     LlmAgent::new(model).system_prompt("You are brief.").tool(find_order).max_steps(4)
 /// }
 /// ```
 #[derive(Clone)]
-pub struct LlmAgent(Arc<Core>);
-
-#[derive(Clone)]
-struct Core {
-    model: Arc<dyn Model>,
-    description: Option<String>,
-    system_prompt: Option<String>,
-    tools: Arc<Toolbox>,
-    updates_state: bool,
-    subagents: Vec<Subagent>,
-    max_steps: u32,
-    parallel_tools: usize,
-    tool_timeout: Duration,
-}
+#[must_use]
+pub struct LlmAgent(Arc<Settings>);
 
 impl LlmAgent {
-    /// An agent without tools, which takes at most 8 steps.
+    /// An agent without tools and instructions, with at most 8 steps a run.
     pub fn new(model: impl Model) -> Self {
-        Self(Arc::new(Core {
+        Self(Arc::new(Settings {
             model: Arc::new(model),
             description: None,
             system_prompt: None,
-            tools: Arc::default(),
+            prompt: None,
+            tools: Toolbox::new(),
             updates_state: false,
             subagents: Vec::new(),
             max_steps: 8,
@@ -71,52 +70,73 @@ impl LlmAgent {
         }))
     }
 
-    fn set(mut self, change: impl FnOnce(&mut Core)) -> Self {
-        change(Arc::make_mut(&mut self.0));
-        self
-    }
-
-    /// Says what the agent is for, to people and to agents that it is a subagent of.
+    /// Sets what the agent is for, told to people and to agents that it is a subagent of.
     pub fn description(self, text: impl Into<String>) -> Self {
-        self.set(|core| core.description = Some(text.into()))
+        self.set(|settings| settings.description = Some(text.into()))
     }
 
     /// Puts instructions before every conversation.
     pub fn system_prompt(self, text: impl Into<String>) -> Self {
-        self.set(|core| core.system_prompt = Some(text.into()))
+        self.set(|settings| settings.system_prompt = Some(text.into()))
     }
 
-    /// Gives the model the server's tools. An application's tool of the same name, in a request, goes before one
-    /// of these.
+    /// Puts instructions that depend on the run after the system prompt. Empty ones are left out.
+    ///
+    /// ```
+    /// use agui_server::llm::{LlmAgent, Model};
+    ///
+    /// fn assistant(model: impl Model) -> LlmAgent {
+    ///     LlmAgent::new(model).prompt(|input, cx| {
+    ///         let name = cx.principal().map_or("a guest", |principal| principal.name());
+    ///         format!("You talk to {name}. The conversation has {} messages.", input.messages.len())
+    ///     })
+    /// }
+    /// ```
+    pub fn prompt(self, prompt: impl Fn(&RunAgentInput, &RunContext) -> String + Send + Sync + 'static) -> Self {
+        self.set(|settings| settings.prompt = Some(Arc::new(prompt)))
+    }
+
+    /// Adds a tool. An application's tool of the same name, in a request, goes before it.
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.set(|settings| settings.tools = std::mem::take(&mut settings.tools).tool(tool))
+    }
+
+    /// Adds the tools of a toolbox, after those added so far.
     pub fn tools(self, tools: Toolbox) -> Self {
-        self.set(|core| core.tools = Arc::new(tools))
+        self.set(|settings| settings.tools = std::mem::take(&mut settings.tools).merge(tools))
     }
 
-    /// Lets the model change the state that it shares with the application, with the tool `update_state`, and
-    /// tells it the state.
+    /// Lets the model change the state that it shares with the application, by the tool `update_state`, and tells it
+    /// the state.
     pub fn updates_state(self, yes: bool) -> Self {
-        self.set(|core| core.updates_state = yes)
+        self.set(|settings| settings.updates_state = yes)
     }
 
-    /// Offers another agent as a tool: the model gives it a task, and gets its last words. It cannot ask people:
-    /// a call of its that needs an approval fails the task.
+    /// Offers another agent as a tool: the model gives it a task, and gets the text of its last message. It cannot ask a
+    /// person: a call that needs an approval fails the task.
     pub fn subagent(self, name: impl Into<String>, description: impl Into<String>, agent: Arc<dyn Agent>) -> Self {
-        self.set(|core| core.subagents.push(Subagent::new(name.into(), description.into(), agent)))
+        let subagent = Subagent { name: name.into(), description: description.into(), agent };
+        self.set(|settings| settings.subagents.push(Arc::new(subagent)))
     }
 
-    /// Sets how often the model is asked in a run; at least once.
+    /// Sets how often a run asks the model; at least once.
     pub fn max_steps(self, steps: u32) -> Self {
-        self.set(|core| core.max_steps = steps.max(1))
+        self.set(|settings| settings.max_steps = steps.max(1))
     }
 
-    /// Sets how many calls of one turn are carried out at a time; at least one.
+    /// Sets how many calls of one turn run at a time; at least one.
     pub fn parallel_tools(self, calls: usize) -> Self {
-        self.set(|core| core.parallel_tools = calls.max(1))
+        self.set(|settings| settings.parallel_tools = calls.max(1))
     }
 
-    /// Sets how long a tool may take. A call that takes longer fails, and the model is told.
+    /// Sets how long a call may take. A longer one is stopped, and the model is told.
     pub fn tool_timeout(self, time: Duration) -> Self {
-        self.set(|core| core.tool_timeout = time)
+        self.set(|settings| settings.tool_timeout = time)
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(Arc::make_mut(&mut self.0));
+        self
     }
 }
 
@@ -126,37 +146,37 @@ impl Agent for LlmAgent {
     }
 
     fn capabilities(&self) -> AgentCapabilities {
-        let core = &self.0;
-        let tools = core.tools.tools();
-        let subagents = core.subagents.iter().map(|subagent| {
+        let settings = &self.0;
+        let tools = settings.tools.tools();
+        let subagents = settings.subagents.iter().map(|subagent| {
             let (name, description) = (subagent.name.clone(), Some(subagent.description.clone()));
             SubagentInfo { name, description }
         });
         AgentCapabilities {
             identity: Some(Identity {
                 r#type: Some("agui-server".to_owned()),
-                description: core.description.clone(),
+                description: settings.description.clone(),
                 ..Identity::default()
             }),
             tools: Some(Tools {
                 supported: Some(true),
-                items: (!tools.is_empty()).then(|| tools.iter().map(offer::as_protocol_tool).collect()),
+                items: (!tools.is_empty()).then(|| tools.iter().map(as_protocol_tool).collect()),
                 parallel_calls: Some(true),
                 client_provided: Some(true),
             }),
             state: Some(StateCapabilities {
-                snapshots: Some(core.updates_state),
-                deltas: Some(core.updates_state),
+                snapshots: Some(settings.updates_state),
+                deltas: Some(settings.updates_state),
                 ..StateCapabilities::default()
             }),
             multi_agent: Some(MultiAgent {
-                supported: Some(!core.subagents.is_empty()),
-                delegation: Some(!core.subagents.is_empty()),
+                supported: Some(!settings.subagents.is_empty()),
+                delegation: Some(!settings.subagents.is_empty()),
                 handoffs: Some(false),
-                subagents: (!core.subagents.is_empty()).then(|| subagents.collect()),
+                subagents: (!settings.subagents.is_empty()).then(|| subagents.collect()),
             }),
             reasoning: Some(Reasoning { streaming: Some(true), ..Reasoning::default() }),
-            execution: Some(Execution { max_iterations: Some(core.max_steps.into()), ..Execution::default() }),
+            execution: Some(Execution { max_iterations: Some(settings.max_steps.into()), ..Execution::default() }),
             human_in_the_loop: Some(HumanInTheLoop {
                 supported: Some(true),
                 approvals: Some(true),
@@ -166,6 +186,28 @@ impl Agent for LlmAgent {
             }),
             ..AgentCapabilities::default()
         }
+    }
+}
+
+impl fmt::Debug for LlmAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let model = &self.0.model;
+        f.debug_struct("LlmAgent")
+            .field("provider", &model.provider())
+            .field("model", &model.name())
+            .field("tools", &self.0.tools)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the description of a server's tool that clients get.
+fn as_protocol_tool(tool: &OfferedTool) -> ProtocolTool {
+    let spec = tool.tool.spec();
+    ProtocolTool {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        parameters: Some(spec.parameters.clone()),
+        metadata: None,
     }
 }
 

@@ -92,19 +92,6 @@ fn amend(state: &mut Value, operations: JsonPatch) -> Result<Event, String> {
     Ok(StateDelta::new(operations).into())
 }
 
-/// Follows what a subagent did to the state.
-pub(super) fn follow(state: &mut Value, event: &Event) {
-    match event {
-        Event::StateSnapshot(event) => state.clone_from(&event.snapshot),
-        Event::StateDelta(event) => {
-            if let Err(fault) = patch::apply(state, &event.delta) {
-                tracing::warn!(%fault, "a state delta of a subagent does not apply");
-            }
-        }
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,8 @@
-//! Another agent as a tool: it gets a task, works where the client can see it, and its last words are the result.
+//! Another agent as a tool: it gets a task, and the text of its last message is the result.
 //!
-//! What it sends travels attributed to its invocation. It has a conversation of its own, of one message; it shares the
-//! state, and it cannot ask people, for they would answer the run, not the task.
+//! Its events are sent with the id of its invocation. It has a conversation of its own, which is the task as one message; it
+//! shares the state. It cannot ask a person, because answers go to the run and not to the task: a subagent that raises an
+//! interrupt fails its task.
 
 use std::sync::Arc;
 
@@ -9,7 +10,6 @@ use async_stream::stream;
 use futures::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
-use super::calls::Outcome;
 use crate::{
     agent::{Agent, RunContext},
     protocol::{
@@ -19,157 +19,152 @@ use crate::{
     tools::ToolSpec,
 };
 
-/// Why a subagent that asks people gets no answer.
-const NEEDS_PEOPLE: &str = "a subagent cannot ask people, and this needs an approval or an answer";
+const CANNOT_ASK: &str = "a subagent cannot ask a person, and this needs an approval or an answer";
 
 /// An agent that is offered as a tool.
-#[derive(Clone)]
 pub(super) struct Subagent {
     pub(super) name: String,
     pub(super) description: String,
-    agent: Arc<dyn Agent>,
+    pub(super) agent: Arc<dyn Agent>,
 }
 
 /// A task for a subagent.
-pub(super) struct Task<'o> {
-    subagent: &'o Subagent,
+pub(super) struct SubagentTask {
+    subagent: Arc<Subagent>,
     text: String,
     call: ToolCallId,
     parent: Option<MessageId>,
 }
 
-impl Subagent {
-    pub(super) fn new(name: String, description: String, agent: Arc<dyn Agent>) -> Self {
-        Self { name, description, agent }
-    }
+/// An item of a task's stream: events, then one result.
+pub(super) enum TaskItem {
+    Event(Event),
+    Result { content: MessageContent, failed: bool },
+}
 
-    /// What a model is told about it.
-    pub(super) fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: self.name.clone(),
-            description: self.description.clone(),
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "task": { "type": "string", "description": "The task, with all that has to be known for it." }
-                },
-                "required": ["task"]
-            }),
-        }
-    }
-
-    /// The task of a call.
-    ///
-    /// # Errors
-    /// What is wrong with the arguments, for the model.
-    pub(super) fn task(
-        &self,
-        arguments: &str,
-        call: &ToolCallId,
-        parent: Option<&MessageId>,
-    ) -> Result<Task<'_>, String> {
-        let arguments: JsonObject = serde_json::from_str(arguments)
-            .map_err(|error| format!("Error: the arguments are no JSON object: {error}"))?;
-        match arguments.get("task") {
-            Some(Value::String(text)) => {
-                Ok(Task { subagent: self, text: text.clone(), call: call.clone(), parent: parent.cloned() })
-            }
-            _ => Err("Error: `task` has to be a text".to_owned()),
-        }
+/// Returns the description of a subagent as a tool.
+pub(super) fn spec(subagent: &Subagent) -> ToolSpec {
+    ToolSpec {
+        name: subagent.name.clone(),
+        description: subagent.description.clone(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "task": { "type": "string", "description": "The task, with all that has to be known for it." }
+            },
+            "required": ["task"]
+        }),
     }
 }
 
-impl<'o> Task<'o> {
-    /// Lets the subagent work. `answer` makes the result of the call.
-    pub(super) fn carry_out(
-        self,
-        brief: RunAgentInput,
-        cx: RunContext,
-        answer: impl Fn(MessageContent, bool) -> Outcome + Send + 'o,
-    ) -> impl Stream<Item = Outcome> + Send + 'o {
+impl SubagentTask {
+    /// Reads the task of a call.
+    ///
+    /// # Errors
+    /// The problem of the arguments, for the model.
+    pub(super) fn parse(
+        subagent: &Arc<Subagent>,
+        arguments: &str,
+        call: &ToolCallId,
+        parent: Option<&MessageId>,
+    ) -> Result<Self, String> {
+        let arguments: JsonObject = serde_json::from_str(arguments)
+            .map_err(|error| format!("Error: the arguments are not a JSON object: {error}"))?;
+        match arguments.get("task") {
+            Some(Value::String(text)) => {
+                Ok(Self { subagent: subagent.clone(), text: text.clone(), call: call.clone(), parent: parent.cloned() })
+            }
+            _ => Err("Error: `task` has to be a string".to_owned()),
+        }
+    }
+
+    /// Runs the subagent. `input` is the subagent's input without messages.
+    pub(super) fn run(self, input: RunAgentInput, cx: RunContext) -> impl Stream<Item = TaskItem> + Send {
         let id = SubagentRunId::random();
         let mut started = SubagentStarted::new(id.clone(), self.subagent.name.clone());
         started.description = Some(self.subagent.description.clone());
         started.parent_tool_call_id = Some(self.call);
         started.parent_message_id = self.parent;
-        let input = RunAgentInput { messages: vec![Message::user(MessageId::random(), self.text)].into(), ..brief };
+        let input = RunAgentInput { messages: vec![Message::user(MessageId::random(), self.text)].into(), ..input };
         stream! {
-            yield Outcome::Event(started.into());
+            yield TaskItem::Event(started.into());
             let mut events = self.subagent.agent.run(input, cx);
-            let mut words = LastWords::default();
-            let mut ended = Ok(None);
+            let mut last_message = LastMessage::default();
+            let mut end = Ok(None);
             while let Some(event) = events.next().await {
                 match event {
                     Ok(Event::RunFinished(finished)) => {
-                        ended = match finished.outcome {
+                        end = match finished.outcome {
                             None | Some(RunOutcome::Success { .. }) => Ok(finished.result),
                             Some(RunOutcome::Interrupt { interrupts }) => {
-                                // Nobody will answer these calls any more.
+                                // The calls that it asks about get no answer in any later run.
                                 for call in interrupts.into_iter().filter_map(|interrupt| interrupt.tool_call_id) {
-                                    let refused = ToolCallResult::new(MessageId::random(), call, NEEDS_PEOPLE);
-                                    yield Outcome::Event(owned(refused.into(), &id));
+                                    let refused = ToolCallResult::new(MessageId::random(), call, CANNOT_ASK);
+                                    yield TaskItem::Event(attributed(refused.into(), &id));
                                 }
-                                Err(Failure::new("subagent_interrupted", NEEDS_PEOPLE))
+                                Err(TaskFailure::new("subagent_interrupted", CANNOT_ASK))
                             }
-                            Some(RunOutcome::Cancelled) => Err(Failure::new("subagent_cancelled", "it was cancelled")),
+                            Some(RunOutcome::Cancelled) => {
+                                Err(TaskFailure::new("subagent_cancelled", "it was cancelled"))
+                            }
                         };
                         break;
                     }
                     Ok(Event::RunError(error)) => {
                         let code = error.code.map_or_else(|| "agent_error".to_owned(), Into::into);
-                        ended = Err(Failure { code, message: error.message });
+                        end = Err(TaskFailure { code, message: error.message });
                         break;
                     }
-                    // The conversation is the run's, and so is its frame.
+                    // The messages and the frame of the stream are the parent run's.
                     Ok(Event::RunStarted(_) | Event::MessagesSnapshot(_)) => {}
                     Ok(event) => {
-                        words.hear(&event);
-                        yield Outcome::Event(owned(event, &id));
+                        last_message.apply(&event);
+                        yield TaskItem::Event(attributed(event, &id));
                     }
                     Err(error) => {
                         tracing::warn!(subagent = self.subagent.name, ?error, "a subagent failed");
-                        ended = Err(Failure::new(error.code(), error.message()));
+                        end = Err(TaskFailure::new(error.code(), error.message()));
                         break;
                     }
                 }
             }
             drop(events);
-            match ended {
+            match end {
                 Ok(result) => {
                     let text = match &result {
                         Some(Value::String(text)) => text.clone(),
                         Some(value) => value.to_string(),
-                        None => words.0,
+                        None => last_message.0,
                     };
                     let mut finished = SubagentFinished::new(id);
                     finished.result = Some(result.unwrap_or_else(|| text.clone().into()));
-                    yield Outcome::Event(finished.into());
-                    yield answer(text.into(), false);
+                    yield TaskItem::Event(finished.into());
+                    yield TaskItem::Result { content: text.into(), failed: false };
                 }
-                Err(Failure { code, message }) => {
+                Err(TaskFailure { code, message }) => {
                     let mut error = SubagentError::new(id, message.clone());
                     error.code = Some(code);
-                    yield Outcome::Event(error.into());
-                    yield answer(format!("Error: {message}").into(), true);
+                    yield TaskItem::Event(error.into());
+                    yield TaskItem::Result { content: format!("Error: {message}").into(), failed: true };
                 }
             }
         }
     }
 }
 
-struct Failure {
+struct TaskFailure {
     code: String,
     message: String,
 }
 
-impl Failure {
+impl TaskFailure {
     fn new(code: &str, message: &str) -> Self {
         Self { code: code.to_owned(), message: message.to_owned() }
     }
 }
 
-/// Attributes an event to an invocation, unless it belongs to one that this one started.
-fn owned(event: Event, id: &SubagentRunId) -> Event {
+/// Attributes an event to an invocation, unless it belongs to a subagent of the subagent.
+fn attributed(event: Event, id: &SubagentRunId) -> Event {
     match event {
         Event::SubagentStarted(mut started) => {
             started.parent_subagent_run_id.get_or_insert_with(|| id.clone());
@@ -180,12 +175,12 @@ fn owned(event: Event, id: &SubagentRunId) -> Event {
     }
 }
 
-/// The last message of the subagent's own.
+/// The text of the last message that the subagent itself wrote.
 #[derive(Default)]
-struct LastWords(String);
+struct LastMessage(String);
 
-impl LastWords {
-    fn hear(&mut self, event: &Event) {
+impl LastMessage {
+    fn apply(&mut self, event: &Event) {
         if event.subagent_run_id().is_some() {
             return;
         }

@@ -11,9 +11,9 @@ use crate::{
         AssistantTurn, Block, BlockStart, ModelError, ModelEvent, ModelRequest, ModelStream, ReasoningBlock,
         StopReason, Turn,
     },
-    protocol::{ContentPart, Event, Message, MessageContent, TokenUsage},
+    protocol::{ContentPart, Event, JsonObject, Message, MessageContent, TokenUsage},
     run::{Run, Transcript},
-    tools::{Approval, Tool, ToolCall, ToolContext, ToolError, ToolSpec},
+    tools::{Approval, Tool, ToolContext, ToolError, ToolSpec},
 };
 
 /// A model that says what it is told to, and remembers what it was asked.
@@ -81,7 +81,7 @@ fn increment(approval: Approval) -> Toolbox {
         "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"]
     });
     let spec = ToolSpec { name: "increment".into(), description: "Adds one.".into(), parameters };
-    Toolbox::new().tool(Arc::new(Increment(spec, approval)))
+    Toolbox::new().tool(Increment(spec, approval))
 }
 
 #[async_trait]
@@ -90,13 +90,13 @@ impl Tool for Increment {
         &self.0
     }
 
-    fn approval(&self, _: &ToolCall) -> Approval {
+    fn approval(&self, _: &JsonObject) -> Approval {
         self.1.clone()
     }
 
-    async fn call(&self, call: ToolCall, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        assert_eq!(cx.thread_id, "t");
-        match call.arguments["n"].as_i64() {
+    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+        assert_eq!((cx.thread_id().as_str(), cx.tool_name()), ("t", "increment"));
+        match arguments["n"].as_i64() {
             Some(13) => Err(ToolError::new("unlucky")),
             Some(99) => std::future::pending().await,
             n => Ok((n.unwrap() + 1).to_string().into()),

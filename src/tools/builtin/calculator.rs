@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::expression;
 use crate::{
-    protocol::MessageContent,
-    tools::{Tool, ToolCall, ToolContext, ToolError, ToolSpec},
+    protocol::{JsonObject, MessageContent},
+    tools::{Tool, ToolContext, ToolError, ToolSpec},
 };
 
 /// The value of an arithmetic expression.
@@ -52,8 +52,8 @@ impl Tool for Calculator {
         &self.spec
     }
 
-    async fn call(&self, call: ToolCall, _: &ToolContext) -> Result<MessageContent, ToolError> {
-        let text = call.arguments.get("expression").and_then(Value::as_str).unwrap_or_default();
+    async fn call(&self, arguments: JsonObject, _: &ToolContext) -> Result<MessageContent, ToolError> {
+        let text = arguments.get("expression").and_then(Value::as_str).unwrap_or_default();
         expression::evaluate(text).map(|value| show(value).into()).map_err(ToolError::new)
     }
 }

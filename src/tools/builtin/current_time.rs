@@ -8,8 +8,8 @@ use jiff::{
 use serde_json::json;
 
 use crate::{
-    protocol::MessageContent,
-    tools::{Tool, ToolCall, ToolContext, ToolError, ToolSpec},
+    protocol::{JsonObject, MessageContent},
+    tools::{Tool, ToolContext, ToolError, ToolSpec},
 };
 
 /// Says the date, the weekday and the time, in UTC or in another time zone.
@@ -53,8 +53,8 @@ impl Tool for CurrentTime {
         &self.spec
     }
 
-    async fn call(&self, call: ToolCall, _: &ToolContext) -> Result<MessageContent, ToolError> {
-        let zone = call.arguments.get("timezone").and_then(|zone| zone.as_str()).unwrap_or_default();
+    async fn call(&self, arguments: JsonObject, _: &ToolContext) -> Result<MessageContent, ToolError> {
+        let zone = arguments.get("timezone").and_then(|zone| zone.as_str()).unwrap_or_default();
         tell(Timestamp::now(), zone).map(Into::into).map_err(ToolError::new)
     }
 }

@@ -21,7 +21,7 @@ use reqwest::{
 use serde_json::{Value, json};
 
 use self::template::Template;
-use super::{Approval, ApprovalRule, Tool, ToolCall, ToolContext, ToolError, ToolSpec, Validator};
+use super::{Approval, ApprovalRule, Tool, ToolContext, ToolError, ToolSpec, Validator};
 use crate::{
     protocol::{JsonObject, MessageContent},
     upstream,
@@ -190,12 +190,12 @@ impl Tool for HttpTool {
         &self.spec
     }
 
-    fn approval(&self, call: &ToolCall) -> Approval {
-        self.options.approval.decide(&call.arguments)
+    fn approval(&self, arguments: &JsonObject) -> Approval {
+        self.options.approval.decide(arguments)
     }
 
-    async fn call(&self, call: ToolCall, _: &ToolContext) -> Result<MessageContent, ToolError> {
-        let Ok(result) = tokio::time::timeout(self.options.timeout, self.ask(&call.arguments)).await else {
+    async fn call(&self, arguments: JsonObject, _: &ToolContext) -> Result<MessageContent, ToolError> {
+        let Ok(result) = tokio::time::timeout(self.options.timeout, self.ask(&arguments)).await else {
             let (host, seconds) = (self.template.host(), self.options.timeout.as_secs_f32());
             return Err(ToolError::new(format!("{host} did not answer within {seconds} s.")));
         };

@@ -11,8 +11,8 @@ use super::{
     content,
 };
 use crate::{
-    protocol::MessageContent,
-    tools::{Approval, Tool, ToolCall, ToolContext, ToolError, ToolSpec, Validator},
+    protocol::{JsonObject, MessageContent},
+    tools::{Approval, Tool, ToolContext, ToolError, ToolSpec, Validator},
 };
 
 /// The longest name that every provider of models takes.
@@ -79,17 +79,17 @@ impl Tool for McpTool {
         &self.spec
     }
 
-    fn approval(&self, call: &ToolCall) -> Approval {
-        self.options.approval_of.get(&self.name).unwrap_or(&self.options.approval).decide(&call.arguments)
+    fn approval(&self, arguments: &JsonObject) -> Approval {
+        self.options.approval_of.get(&self.name).unwrap_or(&self.options.approval).decide(arguments)
     }
 
-    async fn call(&self, call: ToolCall, _: &ToolContext) -> Result<MessageContent, ToolError> {
+    async fn call(&self, arguments: JsonObject, _: &ToolContext) -> Result<MessageContent, ToolError> {
         let server = &self.options.name;
         let caller = self.line.caller().map_err(|why| {
             ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
                 .caused_by(why)
         })?;
-        match tokio::time::timeout(self.options.timeout, caller.call(&self.name, call.arguments)).await {
+        match tokio::time::timeout(self.options.timeout, caller.call(&self.name, arguments)).await {
             Ok(Ok(answer)) => content::read(&answer, self.options.max_result_bytes),
             Ok(Err(Failure::Refused(why))) => {
                 let why: String = why.chars().take(1000).collect();

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{Ended, Output, Sandbox};
 use crate::{
-    protocol::MessageContent,
-    tools::{Approval, ApprovalRule, Tool, ToolCall, ToolContext, ToolError, ToolSpec},
+    protocol::{JsonObject, MessageContent},
+    tools::{Approval, ApprovalRule, Tool, ToolContext, ToolError, ToolSpec},
 };
 
 /// The most files that are listed.
@@ -82,12 +82,12 @@ impl Tool for SandboxTool {
         &self.spec
     }
 
-    fn approval(&self, call: &ToolCall) -> Approval {
-        self.approval.decide(&call.arguments)
+    fn approval(&self, arguments: &JsonObject) -> Approval {
+        self.approval.decide(arguments)
     }
 
-    async fn call(&self, call: ToolCall, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let argument = |name: &str| call.arguments.get(name).and_then(Value::as_str);
+    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+        let argument = |name: &str| arguments.get(name).and_then(Value::as_str);
         let path = || place(argument("path").unwrap_or("."));
         match self.kind {
             Kind::RunCommand => {

@@ -7,7 +7,7 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-use crate::tools::ToolContext;
+use crate::{agent::Principal, tools::ToolContext};
 
 /// The first of the users that commands run as, when this server runs as root. Nobody else uses these: systemd's
 /// list of ranges (UIDS-GIDS) has them as free.
@@ -82,11 +82,11 @@ impl Workspace {
 /// A name that says nothing, and that no two conversations share: the ids are their clients' to choose.
 fn name(cx: &ToolContext) -> String {
     let mut hash = Sha256::new();
-    let owner = cx.principal.as_deref().unwrap_or_default();
+    let owner = cx.principal().map_or("", Principal::id);
     hash.update(owner.len().to_le_bytes());
-    hash.update([u8::from(cx.principal.is_some())]);
+    hash.update([u8::from(cx.principal().is_some())]);
     hash.update(owner);
-    hash.update(cx.thread_id.as_str());
+    hash.update(cx.thread_id().as_str());
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -120,12 +120,17 @@ fn give(_: &Path, _: u32) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::agent::{RunContext, RunIdentity};
 
     #[test]
     fn each_conversation_of_each_principal_has_its_own() {
         let of = |principal: Option<&str>, thread: &str| {
-            name(&ToolContext { thread_id: thread.into(), run_id: "r".into(), principal: principal.map(Into::into) })
+            let principal = principal.map(|name| Principal::new("key", name));
+            let identity = RunIdentity { thread_id: thread.into(), run_id: "r".into(), agent: "a".into(), principal };
+            name(&ToolContext::new(RunContext::new(identity), Value::Null, "c", "t"))
         };
         let all = [
             of(None, "a"),

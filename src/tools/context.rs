@@ -1,0 +1,236 @@
+//! The surroundings of one tool call: its run, and the ways to report, to emit events and to ask a person.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{
+    error::ToolError,
+    question::{CallAnswers, PersonsAnswer, Question},
+    session::ToolSession,
+};
+use crate::{
+    agent::{Forwarded, Principal, RunContext, RunIdentity},
+    protocol::{Event, Interrupt, JsonObject, MessageId, RunId, ThreadId, ToolCallId, event::ActivitySnapshot},
+};
+
+/// The activity type of [`ToolContext::report_progress`].
+const PROGRESS_ACTIVITY: &str = "tool_progress";
+
+/// The surroundings of one call of a tool. Cheap to clone.
+#[derive(Clone)]
+pub struct ToolContext(Arc<Inner>);
+
+struct Inner {
+    call_id: ToolCallId,
+    tool: String,
+    session: ToolSession,
+    answers: CallAnswers,
+    questions: Mutex<Questions>,
+}
+
+/// The questions of a call.
+#[derive(Default)]
+struct Questions {
+    /// The number of questions asked without a key.
+    unnamed: usize,
+    /// The questions that have no answer yet.
+    open: Vec<Interrupt>,
+}
+
+impl ToolContext {
+    /// The surroundings of a call that an agent makes itself. Emitted events wait for [`take_events`](Self::take_events),
+    /// and so do changes of the state.
+    pub fn new(run: RunContext, state: Value, call_id: impl Into<ToolCallId>, tool: impl Into<String>) -> Self {
+        Self::of_call(ToolSession::new(run, state), call_id.into(), tool.into(), CallAnswers::default())
+    }
+
+    /// The surroundings of a call in a test: thread `t`, run `r`, call `c`, no principal, the state `{}`.
+    pub fn for_test(tool: impl Into<String>) -> Self {
+        let identity = RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "test".into(), principal: None };
+        Self::new(RunContext::new(identity), json!({}), "c", tool)
+    }
+
+    pub(crate) fn of_call(session: ToolSession, call_id: ToolCallId, tool: String, answers: CallAnswers) -> Self {
+        Self(Arc::new(Inner { call_id, tool, session, answers, questions: Mutex::default() }))
+    }
+
+    /// The call's id within the conversation.
+    pub fn call_id(&self) -> &ToolCallId {
+        &self.0.call_id
+    }
+
+    /// The name that the model called.
+    pub fn tool_name(&self) -> &str {
+        &self.0.tool
+    }
+
+    /// The conversation.
+    pub fn thread_id(&self) -> &ThreadId {
+        self.run().thread_id()
+    }
+
+    /// The run.
+    pub fn run_id(&self) -> &RunId {
+        self.run().run_id()
+    }
+
+    /// The principal of the run; `None` when the server authenticates no one.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.run().principal()
+    }
+
+    /// The request's headers that the server forwards to agents and tools.
+    pub fn forwarded(&self) -> &Forwarded {
+        self.run().forwarded()
+    }
+
+    /// The run's surroundings.
+    pub fn run(&self) -> &RunContext {
+        self.0.session.run()
+    }
+
+    /// Returns the shared state, with all changes that this run has made so far.
+    pub fn state(&self) -> Arc<Value> {
+        self.0.session.state()
+    }
+
+    /// Emits an event into the run's stream while the call goes on. A snapshot or delta of the state changes what
+    /// [`state`](Self::state) returns. Completes when the event is on its way to the client, so that a tool is not
+    /// faster than the client.
+    ///
+    /// The stream has to stay legal: a tool closes what it opens, such as a text message. A violation ends the run with
+    /// `RUN_ERROR`.
+    ///
+    /// # Errors
+    /// If the event belongs to the server (`RUN_*`, `MESSAGES_SNAPSHOT`, the result of this call), if a state delta does not
+    /// apply, or if the call is over.
+    pub async fn emit(&self, event: impl Into<Event>) -> Result<(), ToolError> {
+        self.emit_all([event.into()]).await
+    }
+
+    /// Emits several events, without events of other calls between them.
+    ///
+    /// # Errors
+    /// Like [`emit`](Self::emit). The events before the refused one stay emitted.
+    pub async fn emit_all(&self, events: impl IntoIterator<Item = Event>) -> Result<(), ToolError> {
+        for event in events {
+            let is_servers = match &event {
+                Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_) | Event::MessagesSnapshot(_) => true,
+                Event::ToolCallResult(result) => result.tool_call_id == self.0.call_id,
+                _ => false,
+            };
+            if is_servers {
+                let kind = event.event_type().as_str();
+                return Err(ToolError::new(format!("a tool cannot emit {kind}: the server does")));
+            }
+            self.0.session.emit(event)?;
+        }
+        self.0.session.drained().await;
+        Ok(())
+    }
+
+    /// Reports progress as an activity of the type `tool_progress`, whose content is `toolCallId`, `toolName`, `message`
+    /// and, if given, `fraction`, from 0 to 1. Each report of a call replaces the one before.
+    ///
+    /// # Errors
+    /// If the call is over.
+    pub async fn report_progress(
+        &self,
+        message: impl Into<String>,
+        fraction: impl Into<Option<f64>>,
+    ) -> Result<(), ToolError> {
+        let mut content = JsonObject::from_iter([
+            ("toolCallId".to_owned(), self.call_id().as_str().into()),
+            ("toolName".to_owned(), self.tool_name().into()),
+            ("message".to_owned(), message.into().into()),
+        ]);
+        if let Some(fraction) = fraction.into() {
+            content.insert("fraction".to_owned(), fraction.clamp(0.0, 1.0).into());
+        }
+        let id = MessageId::from(format!("progress-{}", self.call_id()));
+        self.emit(ActivitySnapshot::new(id, PROGRESS_ACTIVITY, content)).await
+    }
+
+    /// Asks a person, and returns the answer.
+    ///
+    /// Without an answer yet this is an error that the tool passes on with `?`. The run then ends with an interrupt. When the
+    /// next run brings the answer, the tool is called again with the same arguments, and `ask` returns the answer.
+    /// **What stands before `ask` runs again**, so work with side effects belongs after it. Questions are told apart by
+    /// their [key](Question::key), or else by their order.
+    ///
+    /// ```
+    /// use agui_server::tools::{Question, ToolContext, ToolError};
+    ///
+    /// async fn order_shirt(cx: &ToolContext) -> Result<String, ToolError> {
+    ///     let size = cx.ask(Question::new("Which size?").key("size")).await?;
+    ///     // The order is placed once: this is not reached before the answer is there.
+    ///     Ok(format!("ordered a shirt of size {size}"))
+    /// }
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// # assert!(runtime.block_on(order_shirt(&ToolContext::for_test("t"))).unwrap_err().is_question());
+    /// ```
+    ///
+    /// # Errors
+    /// While there is no answer, and if the person declined to answer: then the model is told so.
+    pub async fn ask(&self, question: impl Into<Question>) -> Result<Value, ToolError> {
+        let question = question.into();
+        let mut questions = self.0.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = question.key.clone().unwrap_or_else(|| {
+            questions.unnamed += 1;
+            questions.unnamed.to_string()
+        });
+        match self.0.answers.get(&key) {
+            Some(PersonsAnswer::Resolved(value)) => Ok(value.clone()),
+            Some(PersonsAnswer::Cancelled) => {
+                Err(ToolError::new(format!("the user declined to answer the question {:?}", question.text())))
+            }
+            None => {
+                let interrupt = self.0.answers.interrupt(&key, question, self.call_id())?;
+                if questions.open.iter().all(|open| open.id != interrupt.id) {
+                    questions.open.push(interrupt);
+                }
+                Err(ToolError::question())
+            }
+        }
+    }
+
+    /// Asks a person for a value of a type, whose schema front ends get.
+    ///
+    /// # Errors
+    /// Like [`ask`](Self::ask), and if the answer is not of the type.
+    pub async fn ask_for<T: DeserializeOwned + JsonSchema>(
+        &self,
+        question: impl Into<Question>,
+    ) -> Result<T, ToolError> {
+        let answer = self.ask(question.into().expecting::<T>()).await?;
+        serde_json::from_value(answer)
+            .map_err(|error| ToolError::new(format!("the user's answer does not fit the question: {error}")))
+    }
+
+    /// Takes the events that the call has emitted and no stream has taken, for tests of a tool.
+    pub fn take_events(&self) -> Vec<Event> {
+        self.0.session.take_events()
+    }
+
+    /// Takes the questions that have no answer yet: the interrupts to end the run with when the call fails with an error
+    /// for which [`ToolError::is_question`] is true.
+    pub fn take_questions(&self) -> Vec<Interrupt> {
+        std::mem::take(&mut self.0.questions.lock().unwrap_or_else(PoisonError::into_inner).open)
+    }
+}
+
+impl fmt::Debug for ToolContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolContext")
+            .field("call_id", self.call_id())
+            .field("tool", &self.0.tool)
+            .field("run", self.run())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,69 @@
+//! Failures of tool calls.
+
+use std::{error::Error as StdError, fmt};
+
+/// A failure of a call. The model is told the message and may do better next time; the cause goes to the log alone.
+///
+/// `?` converts any error of the standard kind: the model is told `the tool failed`, because such a text may hold what
+/// a model and its user must not see. [`ToolError::new`] is for what the model may know.
+///
+/// ```
+/// use agui_server::tools::ToolError;
+///
+/// let error: ToolError = std::io::Error::other("password is 1234").into();
+/// assert_eq!(error.message(), "the tool failed");
+/// assert_eq!(ToolError::new("there is no order 7").message(), "there is no order 7");
+/// ```
+pub struct ToolError {
+    message: String,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+    is_question: bool,
+}
+
+impl ToolError {
+    /// A failure that the model is told about.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), source: None, is_question: false }
+    }
+
+    /// The error of [`ToolContext::ask`](super::ToolContext::ask) that ends the call until the question is answered.
+    pub(super) fn question() -> Self {
+        Self { is_question: true, ..Self::new("the call waits for a person's answer") }
+    }
+
+    /// Adds a cause, for the log alone.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The text that the model is told.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether the call did not fail but waits for a person's answer.
+    pub fn is_question(&self) -> bool {
+        self.is_question
+    }
+}
+
+impl<E: StdError + Send + Sync + 'static> From<E> for ToolError {
+    fn from(source: E) -> Self {
+        Self::new("the tool failed").caused_by(source)
+    }
+}
+
+/// The message and the chain of causes, for a log.
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        let mut cause = self.source.as_deref().map(|source| source as &dyn StdError);
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}

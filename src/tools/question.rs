@@ -1,0 +1,220 @@
+//! Questions that a tool asks a person, and the answers.
+//!
+//! A question is an interrupt: it ends the run, and the next run calls the tool again with the same arguments. A call
+//! that asks several questions one after another needs the earlier answers each time. They are carried by the id of the later
+//! interrupt, which every client returns, so that it makes no difference whether the server stores threads.
+//! An id is `question:KEY:CALL`, or `question:KEY~CARRIED:CALL` with the base64 of a [`CallAnswers`].
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use indexmap::IndexMap;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::ToolError;
+use crate::protocol::{Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeStatus, ToolCallId};
+
+const ID_PREFIX: &str = "question:";
+
+/// The longest text of earlier answers and edited arguments that an interrupt's id carries, in bytes.
+const MAX_CARRIED_BYTES: usize = 16 * 1024;
+
+/// A question for [`ToolContext::ask`](super::ToolContext::ask). A text is a question, too.
+///
+/// ```
+/// use agui_server::tools::Question;
+/// use serde_json::json;
+///
+/// let question = Question::new("Which size?").key("size").response_schema(json!({ "enum": ["S", "M", "L"] }));
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Question {
+    pub(super) key: Option<String>,
+    interrupt: Interrupt,
+}
+
+impl Question {
+    /// A question with this text and the reason `input_required`.
+    pub fn new(message: impl Into<String>) -> Self {
+        let interrupt = Interrupt { message: Some(message.into()), ..Interrupt::new("input_required") };
+        Self { key: None, interrupt }
+    }
+
+    /// Names the question within its call. Without a key, questions are told apart by the order in which the call asks
+    /// them; a call that does not always ask the same ones in the same order needs keys.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Sets the reason of the interrupt, for front ends that show different questions differently.
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.interrupt.reason = reason.into();
+        self
+    }
+
+    /// Sets a JSON Schema that the answer has to fit; front ends can build a form from it. A schema that is not an object
+    /// is ignored.
+    pub fn response_schema(mut self, schema: Value) -> Self {
+        if let Value::Object(schema) = schema {
+            self.interrupt.response_schema = Some(schema);
+        }
+        self
+    }
+
+    /// Sets the time until which the question can be answered, in ISO 8601.
+    pub fn expires_at(mut self, time: impl Into<String>) -> Self {
+        self.interrupt.expires_at = Some(time.into());
+        self
+    }
+
+    /// Sets the schema of a type, unless a schema is set.
+    pub(super) fn expecting<T: JsonSchema>(self) -> Self {
+        if self.interrupt.response_schema.is_some() { self } else { self.response_schema(schema_of::<T>()) }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.interrupt.message.as_deref().unwrap_or_default()
+    }
+}
+
+impl<T: Into<String>> From<T> for Question {
+    fn from(message: T) -> Self {
+        Self::new(message)
+    }
+}
+
+/// Returns the JSON Schema of a type, without references: not every provider resolves them.
+pub(super) fn schema_of<T: JsonSchema>() -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    schema.to_value()
+}
+
+/// The answers to a call's questions so far, and the arguments that the call was approved with, if a person edited them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CallAnswers {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) edited: Option<JsonObject>,
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    answers: IndexMap<String, PersonsAnswer>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum PersonsAnswer {
+    Resolved(Value),
+    Cancelled,
+}
+
+impl CallAnswers {
+    /// No answers yet.
+    pub(crate) fn none(edited: Option<JsonObject>) -> Self {
+        Self { edited, answers: IndexMap::new() }
+    }
+
+    /// Reads the answers to a call's questions from a request; `None` if none of the entries answers one.
+    pub(crate) fn read(call: &ToolCallId, entries: &[ResumeEntry]) -> Option<Self> {
+        let mut read: Option<Self> = None;
+        for entry in entries {
+            let Some((key, carried)) = parse_id(&entry.interrupt_id, call) else { continue };
+            let all = read.get_or_insert_default();
+            all.edited = all.edited.take().or(carried.edited);
+            all.answers.extend(carried.answers);
+            let answer = match entry.status {
+                ResumeStatus::Resolved => PersonsAnswer::Resolved(entry.payload.clone().unwrap_or_default()),
+                ResumeStatus::Cancelled => PersonsAnswer::Cancelled,
+            };
+            all.answers.insert(key, answer);
+        }
+        read
+    }
+
+    /// Returns the entries that answer questions of a call.
+    pub(crate) fn entries<'e>(call: &ToolCallId, entries: &'e [ResumeEntry]) -> impl Iterator<Item = &'e ResumeEntry> {
+        entries.iter().filter(|entry| parse_id(&entry.interrupt_id, call).is_some())
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&PersonsAnswer> {
+        self.answers.get(key)
+    }
+
+    /// Makes the interrupt that asks a question.
+    ///
+    /// # Errors
+    /// If the earlier answers are longer than [`MAX_CARRIED_BYTES`].
+    pub(super) fn interrupt(&self, key: &str, question: Question, call: &ToolCallId) -> Result<Interrupt, ToolError> {
+        let key = utf8_percent_encode(key, NON_ALPHANUMERIC);
+        let id: InterruptId = if *self == Self::default() {
+            format!("{ID_PREFIX}{key}:{call}").into()
+        } else {
+            let carried = serde_json::to_vec(self)?;
+            if carried.len() > MAX_CARRIED_BYTES {
+                let limit = format!("the earlier answers and arguments are longer than {MAX_CARRIED_BYTES} bytes");
+                return Err(ToolError::new(format!("another question cannot be asked: {limit}")));
+            }
+            format!("{ID_PREFIX}{key}~{}:{call}", BASE64_URL_SAFE_NO_PAD.encode(carried)).into()
+        };
+        Ok(Interrupt { id, tool_call_id: Some(call.clone()), ..question.interrupt })
+    }
+}
+
+/// Reads the key and the earlier answers of the id of a call's question.
+fn parse_id(id: &InterruptId, call: &ToolCallId) -> Option<(String, CallAnswers)> {
+    let (token, of_call) = id.strip_prefix(ID_PREFIX)?.split_once(':')?;
+    if of_call != call.as_str() {
+        return None;
+    }
+    let (key, carried) = match token.split_once('~') {
+        Some((key, carried)) => (key, serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(carried).ok()?).ok()?),
+        None => (token, CallAnswers::default()),
+    };
+    Some((percent_decode_str(key).decode_utf8().ok()?.into_owned(), carried))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn resolved(id: &InterruptId, payload: Value) -> ResumeEntry {
+        let (interrupt_id, status) = (id.clone(), ResumeStatus::Resolved);
+        ResumeEntry { interrupt_id, status, payload: Some(payload), metadata: None }
+    }
+
+    #[test]
+    fn a_later_question_carries_the_earlier_answers() {
+        let call = ToolCallId::from("c:1~x");
+        let first = CallAnswers::default().interrupt("1", "Size?".into(), &call).unwrap();
+        assert_eq!(first.id, "question:1:c:1~x");
+        let known = CallAnswers::read(&call, &[resolved(&first.id, json!("L"))]).unwrap();
+        let second = known.interrupt("a:b~ü", "Colour?".into(), &call).unwrap();
+        let cancelled = ResumeEntry { status: ResumeStatus::Cancelled, ..resolved(&second.id, json!(1)) };
+        let known = CallAnswers::read(&call, &[cancelled]).unwrap();
+        assert_eq!(known.get("1"), Some(&PersonsAnswer::Resolved(json!("L"))));
+        assert_eq!(known.get("a:b~ü"), Some(&PersonsAnswer::Cancelled));
+    }
+
+    #[test]
+    fn ids_of_other_calls_and_damaged_ids_are_not_read() {
+        let call = ToolCallId::from("c");
+        for id in ["question:1:d", "question:1~!:c", "question:1", "approval-c", "question:%ff:c", "question:1:c:c"] {
+            assert_eq!(CallAnswers::read(&call, &[resolved(&id.into(), json!(1))]), None, "{id}");
+        }
+    }
+
+    #[test]
+    fn what_an_id_carries_is_bounded() {
+        let call = ToolCallId::from("c");
+        let long = json!("x".repeat(MAX_CARRIED_BYTES));
+        let known = CallAnswers::read(&call, &[resolved(&"question:1:c".into(), long)]).unwrap();
+        assert!(known.interrupt("2", "?".into(), &call).unwrap_err().message().contains("cannot be asked"));
+    }
+}

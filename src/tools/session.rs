@@ -1,0 +1,194 @@
+//! The part of a run that its tool calls share: the state, and the events that wait for the run's stream.
+//!
+//! Calls emit events from within their futures, several calls at a time. The agent takes the events out between two
+//! polls of the calls and yields them in the order of emission. A change of the state is applied when it is emitted, under
+//! the lock of the queue, so that the client applies the changes in the same order. A call that emits nothing costs no
+//! allocation here.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use super::error::ToolError;
+use crate::{
+    agent::RunContext,
+    protocol::{Event, patch},
+};
+
+/// The state and the emitted events of a run. Clones share both.
+#[derive(Clone)]
+pub(crate) struct ToolSession(Arc<Shared>);
+
+struct Shared {
+    run: RunContext,
+    inner: Mutex<Inner>,
+    /// Notified when the last waiting event is taken, and when the reader is dropped.
+    drained: Notify,
+}
+
+struct Inner {
+    state: Arc<Value>,
+    events: VecDeque<Event>,
+    reader: Reader,
+}
+
+enum Reader {
+    /// Events are kept until they are taken; emitting does not wait.
+    Absent,
+    Present(Option<Waker>),
+    Dropped,
+}
+
+impl ToolSession {
+    pub(crate) fn new(run: RunContext, state: Value) -> Self {
+        let inner = Inner { state: Arc::new(state), events: VecDeque::new(), reader: Reader::Absent };
+        Self(Arc::new(Shared { run, inner: Mutex::new(inner), drained: Notify::new() }))
+    }
+
+    pub(crate) fn run(&self) -> &RunContext {
+        &self.0.run
+    }
+
+    /// Returns the state with all changes so far.
+    pub(crate) fn state(&self) -> Arc<Value> {
+        self.lock().state.clone()
+    }
+
+    /// Queues an event, and applies it to the state if it changes that.
+    ///
+    /// # Errors
+    /// If the event is a state delta that does not apply: nothing is changed or queued. If the call is over.
+    pub(crate) fn emit(&self, event: Event) -> Result<(), ToolError> {
+        self.change_state(|state| {
+            match &event {
+                Event::StateSnapshot(event) => *state = Arc::new(event.snapshot.clone()),
+                Event::StateDelta(event) => {
+                    if let Err(fault) = patch::apply(Arc::make_mut(state), &event.delta) {
+                        return Err(ToolError::new(format!("the state delta does not apply: {fault}")));
+                    }
+                }
+                _ => {}
+            }
+            Ok(event)
+        })
+    }
+
+    /// Changes the state by a function that returns the event of the change, and queues that event.
+    ///
+    /// # Errors
+    /// The function's error; then the function has left the state unchanged. If the call is over.
+    pub(crate) fn change_state(
+        &self,
+        change: impl FnOnce(&mut Arc<Value>) -> Result<Event, ToolError>,
+    ) -> Result<(), ToolError> {
+        let mut inner = self.lock();
+        if matches!(inner.reader, Reader::Dropped) {
+            return Err(ToolError::new("the call is over"));
+        }
+        let event = change(&mut inner.state)?;
+        inner.events.push_back(event);
+        if let Reader::Present(waker) = &mut inner.reader
+            && let Some(waker) = waker.take()
+        {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    /// Completes when the reader has taken all events.
+    pub(crate) async fn drained(&self) {
+        loop {
+            let drained = self.0.drained.notified();
+            {
+                let inner = self.lock();
+                if inner.events.is_empty() || !matches!(inner.reader, Reader::Present(_)) {
+                    return;
+                }
+            }
+            drained.await;
+        }
+    }
+
+    /// Takes the events that no reader has taken.
+    pub(crate) fn take_events(&self) -> Vec<Event> {
+        self.lock().events.drain(..).collect()
+    }
+
+    /// Makes the reader of the events. From then on, emitting waits until the events are taken.
+    pub(crate) fn reader(&self) -> ToolEvents {
+        self.lock().reader = Reader::Present(None);
+        ToolEvents(self.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for ToolSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolSession").field("run", &self.0.run).finish_non_exhaustive()
+    }
+}
+
+/// The reader of a session's events. After it is dropped, nothing can be emitted.
+pub(crate) struct ToolEvents(ToolSession);
+
+impl ToolEvents {
+    /// Takes the next event, or registers the task for a wake-up by the next one.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
+        let mut inner = self.0.lock();
+        let Some(event) = inner.events.pop_front() else {
+            inner.reader = Reader::Present(Some(cx.waker().clone()));
+            return Poll::Pending;
+        };
+        if inner.events.is_empty() {
+            self.0.0.drained.notify_waiters();
+        }
+        Poll::Ready(event)
+    }
+}
+
+impl Drop for ToolEvents {
+    fn drop(&mut self) {
+        self.0.lock().reader = Reader::Dropped;
+        self.0.0.drained.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt as _, future::poll_fn};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{agent::emit::state, tools::ToolContext};
+
+    #[tokio::test]
+    async fn emitting_waits_until_the_event_is_taken_and_fails_after_the_call() {
+        let cx = ToolContext::for_test("t");
+        let session = ToolSession::new(cx.run().clone(), json!({}));
+        let cx = ToolContext::of_call(session.clone(), "c".into(), "t".to_owned(), Default::default());
+        let mut events = session.reader();
+        let mut emit = Box::pin(cx.emit(state::snapshot(json!({ "n": 1 }))));
+        assert!((&mut emit).now_or_never().is_none());
+        assert_eq!(*cx.state(), json!({ "n": 1 }), "the state changes at once");
+        assert!(matches!(poll_fn(|task| events.poll_next(task)).await, Event::StateSnapshot(_)));
+        emit.await.unwrap();
+        let late = tokio::spawn({
+            let cx = cx.clone();
+            async move { cx.report_progress("late", None).await }
+        });
+        assert!(matches!(poll_fn(|task| events.poll_next(task)).await, Event::ActivitySnapshot(_)));
+        late.await.unwrap().unwrap();
+        drop(events);
+        let error = cx.emit(state::snapshot(json!({ "n": 2 }))).await.unwrap_err();
+        assert_eq!((error.message(), &*cx.state()), ("the call is over", &json!({ "n": 1 })));
+    }
+}

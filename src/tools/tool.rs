@@ -1,0 +1,121 @@
+//! The traits that tools and sources of tools implement.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{context::ToolContext, error::ToolError};
+use crate::protocol::{JsonObject, MessageContent};
+
+/// The description of a tool that a model gets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// The name that the model calls the tool by.
+    pub name: String,
+    /// What the tool does; the model decides by it when to call the tool.
+    pub description: String,
+    /// A JSON Schema of the arguments, which are an object.
+    pub parameters: Value,
+}
+
+/// Whether a person has to agree to a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Approval {
+    /// The call is carried out without asking.
+    NotNeeded,
+    /// A person is asked before the call.
+    Needed,
+}
+
+/// A tool that a model can call.
+///
+/// [`tool_fn`](super::tool_fn) makes one of a closure. A type that implements the trait can keep what its calls need,
+/// and can require approval by its arguments:
+///
+/// ```
+/// use agui_server::protocol::{JsonObject, MessageContent};
+/// use agui_server::tools::{Approval, Tool, ToolContext, ToolError, ToolSpec};
+/// use serde_json::json;
+///
+/// struct Refund { spec: ToolSpec }
+///
+/// impl Refund {
+///     fn new() -> Self {
+///         Self { spec: ToolSpec {
+///             name: "refund".to_owned(),
+///             description: "Pays an amount in cents back.".to_owned(),
+///             parameters: json!({
+///                 "type": "object", "properties": { "cents": { "type": "integer" } }, "required": ["cents"]
+///             }),
+///         } }
+///     }
+/// }
+///
+/// #[async_trait::async_trait]
+/// impl Tool for Refund {
+///     fn spec(&self) -> &ToolSpec {
+///         &self.spec
+///     }
+///
+///     fn approval(&self, arguments: &JsonObject) -> Approval {
+///         if arguments["cents"].as_u64() < Some(1_000) { Approval::NotNeeded } else { Approval::Needed }
+///     }
+///
+///     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+///         cx.report_progress("Asking the bank", None).await?;
+///         Ok(format!("{} cents were paid back.", arguments["cents"]).into())
+///     }
+/// }
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # runtime.block_on(async {
+/// let refund = Refund::new();
+/// let cx = ToolContext::for_test("refund");
+/// let arguments = JsonObject::from_iter([("cents".to_owned(), json!(250))]);
+/// assert_eq!(refund.call(arguments, &cx).await.unwrap().text(), "250 cents were paid back.");
+/// assert_eq!(cx.take_events().len(), 1);
+/// # });
+/// ```
+#[async_trait]
+pub trait Tool: Send + Sync + 'static {
+    /// Returns the description for the model.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Returns whether a person has to agree to a call with these arguments first.
+    fn approval(&self, _arguments: &JsonObject) -> Approval {
+        Approval::NotNeeded
+    }
+
+    /// Carries out a call. The arguments fit the schema. The future is dropped when the run ends or the call takes too
+    /// long; a tool that starts other work has to stop that work then.
+    ///
+    /// # Errors
+    /// A [`ToolError`], which the model is told about.
+    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError>;
+}
+
+#[async_trait]
+impl<T: Tool + ?Sized> Tool for Arc<T> {
+    fn spec(&self) -> &ToolSpec {
+        (**self).spec()
+    }
+
+    fn approval(&self, arguments: &JsonObject) -> Approval {
+        (**self).approval(arguments)
+    }
+
+    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+        (**self).call(arguments, cx).await
+    }
+}
+
+/// Tools that can change while the server runs, such as those of an MCP server.
+#[async_trait]
+pub trait ToolSource: Send + Sync + 'static {
+    /// Returns the current tools. An unchanged tool is the same `Arc` each time.
+    fn tools(&self) -> Vec<Arc<dyn Tool>>;
+
+    /// Completes when the source knows its tools, or knows that it cannot have them now. The caller sets a time limit.
+    async fn ready(&self) {}
+}
