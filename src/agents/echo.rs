@@ -1,11 +1,11 @@
-//! An agent that repeats what it is told.
+//! An agent that repeats the newest user message.
 
 use crate::{
     agent::{Agent, EventStream, RunContext, emit::TextMessage, events},
     protocol::{AgentCapabilities, RunAgentInput, capabilities::Identity},
 };
 
-/// Answers every run with the newest user message, a word at a time.
+/// An agent that answers with the newest user message, one word for each event.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Echo;
 
@@ -24,7 +24,7 @@ impl Agent for Echo {
         let identity = Identity {
             name: Some("echo".to_owned()),
             r#type: Some("agui-server".to_owned()),
-            description: Some("Repeats what it is told".to_owned()),
+            description: Some("Repeats the newest user message".to_owned()),
             ..Identity::default()
         };
         AgentCapabilities { identity: Some(identity), ..AgentCapabilities::default() }

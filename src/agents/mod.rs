@@ -1,8 +1,10 @@
-//! The built-in agents that are no model of this server's.
+//! The built-in agents without a model.
 //!
-//! - [`Echo`] repeats what it is told: the least there is to try a front end with.
-//! - [`Script`] is played from a file: demos, and front-end work against answers that do not change.
-//! - [`Remote`] is another AG-UI endpoint, in whatever language, behind this server.
+//! - [`Echo`] repeats the newest user message: the simplest agent to try a front end with.
+//! - [`Script`] plays a file: for demos, and for front ends that need the same events every time.
+//! - [`Remote`] forwards runs to another AG-UI endpoint, in whatever language.
+//!
+//! Agents with a model are in [`llm`](crate::llm).
 
 mod echo;
 pub mod remote;

@@ -4,22 +4,16 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use crate::{
     agent::Agent,
-    agents::{Remote, RemoteOptions},
+    agents::{Remote, RemoteError, RemoteOptions},
     config::{self, Config, ConfigError, Origin},
 };
 
 /// The agent behind `kind = "remote"`.
 pub(super) fn build_remote(name: &str, agent: &config::Agent, origin: &Origin) -> Result<Arc<dyn Agent>, ConfigError> {
-    let fault = |option: &str, problem: String| origin.error(&["agents", name, option], &problem);
     let mut options = RemoteOptions::new(agent.url.as_deref().unwrap_or_default());
     options.description = agent.description.clone();
     options.pass_headers = agent.pass_headers.clone().unwrap_or_default();
-    for (header, variable) in agent.headers_env.iter().flatten() {
-        match std::env::var(variable) {
-            Ok(value) if !value.trim().is_empty() => options.headers.push((header.clone(), value.trim().into())),
-            _ => return Err(fault("headers_env", format!("the environment variable {variable} is not set"))),
-        }
-    }
+    options.headers_env = agent.headers_env.clone().unwrap_or_default();
     if let Some(seconds) = agent.connect_timeout_secs {
         options.connect_timeout = Duration::from_secs(seconds);
     }
@@ -28,6 +22,7 @@ pub(super) fn build_remote(name: &str, agent: &config::Agent, origin: &Origin) -
     }
     match Remote::new(options) {
         Ok(remote) => Ok(Arc::new(remote)),
+        Err(RemoteError::Option { option, problem }) => Err(origin.error(&["agents", name, option], &problem)),
         Err(error) => Err(origin.error(&["agents", name], &error.to_string())),
     }
 }

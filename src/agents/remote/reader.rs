@@ -1,9 +1,11 @@
-//! Reads the events of another server: strict in what AG-UI describes, at ease with what it does not.
+//! Decodes the events of the endpoint.
 //!
-//! A described field with a wrong value ends the run, for whoever repaired it would hide a defect. An event type,
-//! message role, content part or outcome that is not known is left out with a warning: that is how the protocol grows.
-//! Shapes that older SDKs sent and AG-UI 1.0 has retired are read as what replaced them. The order of events is not
-//! judged here; the run's guard does that for all agents.
+//! - A field that AG-UI describes must have a valid value; a wrong one ends the run.
+//! - Unknown event types, message roles, content parts and outcomes are left out with a warning, because later versions of
+//!   the protocol add them.
+//! - Events of versions before 1.0 are converted to those that replaced them.
+//!
+//! The order of events is checked by `run::guard`, for all agents.
 
 use std::collections::HashSet;
 
@@ -16,25 +18,25 @@ use crate::protocol::{
     event::{MessagesSnapshot, RunError, RunFinished, RunStarted, ToolCallResult},
 };
 
-/// How much of another server's text is repeated in an error or a log line.
-const QUOTED_CHARS: usize = 200;
+/// Longer texts of the endpoint are cut in errors and log lines, in characters.
+const MAX_QUOTED_CHARS: usize = 200;
 
-/// What an event of the stream means.
+/// A decoded event.
 #[derive(Debug, PartialEq)]
-pub(super) enum Read {
-    /// Nothing for the client.
+pub(super) enum Decoded {
+    /// An unknown event, which is left out.
     Nothing,
-    /// The remote run began.
+    /// The start of the remote run.
     Started(RunStarted),
     /// An event to pass on.
     Event(Event),
-    /// The remote run ended.
+    /// The end of the remote run.
     Finished(Box<RunFinished>),
-    /// The remote run failed.
+    /// The failure of the remote run.
     Failed(RunError),
 }
 
-/// An event that is not what AG-UI describes.
+/// The error of an event that is not valid AG-UI.
 #[derive(Debug, thiserror::Error)]
 #[error("event {number}{}: {problem}", .kind.map(|kind| format!(" ({kind})")).unwrap_or_default())]
 pub(super) struct Malformed {
@@ -43,21 +45,21 @@ pub(super) struct Malformed {
     problem: String,
 }
 
-/// Reads the events of one stream, one after the other.
+/// Decodes the events of one stream in their order.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// How many events there were.
+    /// The number of events so far.
     number: u64,
-    /// The open span and message of the retired `THINKING_*` events, which had no ids.
-    span: Option<MessageId>,
-    thought: Option<MessageId>,
-    /// What was warned of: a stream may do the same thing thousands of times.
+    /// The ids given to the open `THINKING_START` and `THINKING_TEXT_MESSAGE_START`, which had none.
+    reasoning_id: Option<MessageId>,
+    reasoning_message_id: Option<MessageId>,
+    /// The warnings that were logged; each is logged once for a stream.
     warned: HashSet<String>,
 }
 
-/// The retired events.
+/// The events of versions before 1.0.
 #[derive(Clone, Copy)]
-enum Thinking {
+enum ThinkingEvent {
     Start,
     End,
     MessageStart,
@@ -65,7 +67,7 @@ enum Thinking {
     MessageEnd,
 }
 
-impl Thinking {
+impl ThinkingEvent {
     fn from_wire(name: &str) -> Option<Self> {
         Some(match name {
             "THINKING_START" => Self::Start,
@@ -79,13 +81,13 @@ impl Thinking {
 }
 
 impl Reader {
-    /// Which event comes next, counted from 1.
+    /// Returns the number of the next event, counted from 1.
     pub(super) fn next_number(&self) -> u64 {
         self.number + 1
     }
 
-    /// Reads the next event.
-    pub(super) fn read(&mut self, data: &str) -> Result<Read, Malformed> {
+    /// Decodes the next event.
+    pub(super) fn read(&mut self, data: &str) -> Result<Decoded, Malformed> {
         self.number += 1;
         let mut object = match serde_json::from_str(data) {
             Ok(Value::Object(object)) => object,
@@ -97,25 +99,25 @@ impl Reader {
             Some(_) => return Err(self.malformed(None, "type: expected a string")),
             None => return Err(self.malformed(None, "type: missing")),
         };
-        let kind = if let Some(thinking) = Thinking::from_wire(&name) {
-            self.modernise(thinking, &mut object)
+        let kind = if let Some(thinking) = ThinkingEvent::from_wire(&name) {
+            self.convert_thinking(thinking, &mut object)
         } else if let Some(kind) = EventType::ALL.iter().copied().find(|kind| kind.as_str() == name) {
             kind
         } else {
             self.warn("an event of a type that AG-UI 1.0 does not know was left out", &name);
-            return Ok(Read::Nothing);
+            return Ok(Decoded::Nothing);
         };
-        self.event(kind, object).map_err(|problem| self.malformed(Some(kind.as_str()), problem))
+        self.decode_event(kind, object).map_err(|problem| self.malformed(Some(kind.as_str()), problem))
     }
 
-    /// The event, or what is wrong with it.
-    fn event(&mut self, kind: EventType, mut object: JsonObject) -> Result<Read, String> {
+    /// Decodes an event of a known type.
+    fn decode_event(&mut self, kind: EventType, mut object: JsonObject) -> Result<Decoded, String> {
         whole_timestamp(&mut object);
         match kind {
-            // The request that it may repeat is our own.
+            // `input` repeats this server's own request.
             EventType::RunStarted => drop(object.remove("input")),
             EventType::RunFinished | EventType::RunError | EventType::SubagentFinished => {
-                self.settle_ending(&mut object);
+                self.fix_outcome(&mut object);
             }
             EventType::ReasoningMessageStart if object.get("role") == Some(&json!("assistant")) => {
                 object.insert("role".to_owned(), json!("reasoning"));
@@ -128,15 +130,15 @@ impl Reader {
         }
         let event = Event::deserialize(Value::Object(object)).map_err(|error| error.to_string())?;
         Ok(match event {
-            Event::RunStarted(started) => Read::Started(started),
-            Event::RunFinished(finished) => Read::Finished(finished),
-            Event::RunError(error) => Read::Failed(error),
-            event => Read::Event(event),
+            Event::RunStarted(started) => Decoded::Started(started),
+            Event::RunFinished(finished) => Decoded::Finished(finished),
+            Event::RunError(error) => Decoded::Failed(error),
+            event => Decoded::Event(event),
         })
     }
 
-    /// Nulls in optional places that are lists, and outcomes that nobody knows, read as absent.
-    fn settle_ending(&mut self, object: &mut JsonObject) {
+    /// Removes an unknown outcome, and nulls in place of optional lists.
+    fn fix_outcome(&mut self, object: &mut JsonObject) {
         object.retain(|name, value| name != "usage" || !value.is_null());
         let Some(Value::Object(outcome)) = object.get_mut("outcome") else { return };
         outcome.retain(|_, value| !value.is_null());
@@ -148,23 +150,23 @@ impl Reader {
         }
     }
 
-    /// Messages are read as those of a request are: with paths, and with an eye for what is not known.
-    fn messages_snapshot(&mut self, mut object: JsonObject) -> Result<Read, String> {
+    /// Decodes messages like those of a request, for errors with a path and warnings about unknown members.
+    fn messages_snapshot(&mut self, mut object: JsonObject) -> Result<Decoded, String> {
         let messages = object.insert("messages".to_owned(), json!([])).unwrap_or_default();
         let messages = self.messages(messages).map_err(|error| error.to_string())?;
         let snapshot = MessagesSnapshot::deserialize(Value::Object(object)).map_err(|error| error.to_string())?;
-        Ok(Read::Event(MessagesSnapshot { messages: messages.into(), ..snapshot }.into()))
+        Ok(Decoded::Event(MessagesSnapshot { messages: messages.into(), ..snapshot }.into()))
     }
 
-    /// And so are the parts of a result, which are those of a tool's message.
-    fn result_of_parts(&mut self, mut object: JsonObject) -> Result<Read, String> {
+    /// Decodes a tool result whose content is a list of parts, like the content of a tool message.
+    fn result_of_parts(&mut self, mut object: JsonObject) -> Result<Decoded, String> {
         let content = object.insert("content".to_owned(), json!("")).unwrap_or_default();
         let message = json!([{ "id": "m", "role": "tool", "toolCallId": "c", "content": content }]);
         let mut messages =
             self.messages(message).map_err(|error| error.to_string().trim_start_matches("messages[0].").to_owned())?;
         let Some(Message::Tool(message)) = messages.pop() else { return Err("content: unreadable".to_owned()) };
         let result = ToolCallResult::deserialize(Value::Object(object)).map_err(|error| error.to_string())?;
-        Ok(Read::Event(ToolCallResult { content: message.content, ..result }.into()))
+        Ok(Decoded::Event(ToolCallResult { content: message.content, ..result }.into()))
     }
 
     fn messages(&mut self, messages: Value) -> Result<Vec<Message>, DecodeError> {
@@ -176,26 +178,26 @@ impl Reader {
         Ok(decoded.input.messages.into_vec())
     }
 
-    /// Turns a retired event into the one that replaced it. They had no ids: the ones of a start are its end's, too.
-    fn modernise(&mut self, event: Thinking, object: &mut Map<String, Value>) -> EventType {
+    /// Converts an old event to the one that replaced it, and returns the new type. An end gets the id of its start.
+    fn convert_thinking(&mut self, event: ThinkingEvent, object: &mut Map<String, Value>) -> EventType {
         let (kind, id) = match event {
-            Thinking::Start => {
+            ThinkingEvent::Start => {
                 if let Some(Value::String(title)) = object.remove("title") {
-                    self.warn("THINKING_START has a title, which its replacement has not", &title);
+                    self.warn("the title of THINKING_START was left out", &title);
                 }
-                (EventType::ReasoningStart, self.span.insert(MessageId::random()).clone())
+                (EventType::ReasoningStart, self.reasoning_id.insert(MessageId::random()).clone())
             }
-            Thinking::End => (EventType::ReasoningEnd, self.span.take().unwrap_or_else(MessageId::random)),
-            Thinking::MessageStart => {
+            ThinkingEvent::End => (EventType::ReasoningEnd, self.reasoning_id.take().unwrap_or_else(MessageId::random)),
+            ThinkingEvent::MessageStart => {
                 object.insert("role".to_owned(), json!("reasoning"));
-                (EventType::ReasoningMessageStart, self.thought.insert(MessageId::random()).clone())
+                (EventType::ReasoningMessageStart, self.reasoning_message_id.insert(MessageId::random()).clone())
             }
-            Thinking::MessageContent => {
-                let id = self.thought.get_or_insert_with(MessageId::random).clone();
+            ThinkingEvent::MessageContent => {
+                let id = self.reasoning_message_id.get_or_insert_with(MessageId::random).clone();
                 (EventType::ReasoningMessageContent, id)
             }
-            Thinking::MessageEnd => {
-                (EventType::ReasoningMessageEnd, self.thought.take().unwrap_or_else(MessageId::random))
+            ThinkingEvent::MessageEnd => {
+                (EventType::ReasoningMessageEnd, self.reasoning_message_id.take().unwrap_or_else(MessageId::random))
             }
         };
         object.insert("type".to_owned(), kind.as_str().into());
@@ -215,7 +217,7 @@ impl Reader {
     }
 }
 
-/// Some languages write whole numbers with a point.
+/// Converts a timestamp such as `1.0` to an integer. Some languages write all numbers as floats.
 fn whole_timestamp(object: &mut JsonObject) {
     if let Some(timestamp) = object.get_mut("timestamp")
         && let Some(number) = timestamp.as_f64().filter(|number| timestamp.is_f64() && number.fract() == 0.0)
@@ -227,7 +229,7 @@ fn whole_timestamp(object: &mut JsonObject) {
 
 fn shortened(text: &str) -> String {
     let mut chars = text.chars();
-    let head: String = chars.by_ref().take(QUOTED_CHARS).collect();
+    let head: String = chars.by_ref().take(MAX_QUOTED_CHARS).collect();
     if chars.next().is_some() { head + "…" } else { head }
 }
 

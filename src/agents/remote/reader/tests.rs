@@ -2,17 +2,17 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// What becomes of events, one after the other: the ones that are passed on, or the fault.
+/// Decodes events and returns those that are passed on, or the error.
 fn read(events: &[Value]) -> Result<Vec<Value>, String> {
     let mut reader = Reader::default();
     let mut all = Vec::new();
     for event in events {
-        match reader.read(&event.to_string()).map_err(|fault| fault.to_string())? {
-            Read::Nothing => {}
-            Read::Event(event) => all.push(serde_json::to_value(event).unwrap()),
-            Read::Started(event) => all.push(serde_json::to_value(Event::from(event)).unwrap()),
-            Read::Finished(event) => all.push(serde_json::to_value(Event::RunFinished(event)).unwrap()),
-            Read::Failed(event) => all.push(serde_json::to_value(Event::from(event)).unwrap()),
+        match reader.read(&event.to_string()).map_err(|error| error.to_string())? {
+            Decoded::Nothing => {}
+            Decoded::Event(event) => all.push(serde_json::to_value(event).unwrap()),
+            Decoded::Started(event) => all.push(serde_json::to_value(Event::from(event)).unwrap()),
+            Decoded::Finished(event) => all.push(serde_json::to_value(Event::RunFinished(event)).unwrap()),
+            Decoded::Failed(event) => all.push(serde_json::to_value(Event::from(event)).unwrap()),
         }
     }
     Ok(all)
@@ -24,13 +24,13 @@ fn one(event: Value) -> Value {
     all.remove(0)
 }
 
-fn fault(event: Value) -> String {
+fn error_of(event: Value) -> String {
     read(&[event]).unwrap_err()
 }
 
 #[test]
-fn every_event_of_the_corpus_is_read_as_it_is() {
-    // One of each type; tests/corpus has the rest of what may be in them.
+fn valid_events_are_not_changed() {
+    // The other variants are in tests/corpus.
     for event in [
         json!({ "type": "TEXT_MESSAGE_START", "messageId": "m", "role": "user", "timestamp": 5, "rawEvent": { "a": null } }),
         json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [{ "type": "text", "text": "x" }], "metadata": { "k": null } }),
@@ -49,7 +49,7 @@ fn every_event_of_the_corpus_is_read_as_it_is() {
 }
 
 #[test]
-fn a_wrong_value_is_a_fault_with_its_place() {
+fn a_wrong_value_is_an_error_with_its_place() {
     for (event, expected) in [
         (json!([]), "event 1: not an object"),
         (json!({ "delta": "x" }), "event 1: type: missing"),
@@ -82,18 +82,18 @@ fn a_wrong_value_is_a_fault_with_its_place() {
             "event 1 (TEXT_MESSAGE_START): inv",
         ),
     ] {
-        let found = fault(event);
+        let found = error_of(event);
         assert!(found.starts_with(expected), "{found}\n{expected}");
     }
     let mut reader = Reader::default();
     assert!(reader.read("[DONE]").unwrap_err().to_string().starts_with("event 1: not JSON: "));
     assert!(reader.read(&"[".repeat(100_000)).unwrap_err().to_string().starts_with("event 2: not JSON: recursion"));
     let long = json!({ "type": "TEXT_MESSAGE_START", "messageId": "m", "role": "x".repeat(10_000) });
-    assert!(fault(long).len() < 300);
+    assert!(error_of(long).len() < 300);
 }
 
 #[test]
-fn what_is_not_known_is_left_out() {
+fn unknown_types_members_and_outcomes_are_left_out() {
     assert_eq!(read(&[json!({ "type": "HOLOGRAM_START", "messageId": 5 })]).unwrap(), Vec::<Value>::new());
     let strange = json!({ "type": "TEXT_MESSAGE_END", "messageId": "m", "mood": "good" });
     assert_eq!(one(strange), json!({ "type": "TEXT_MESSAGE_END", "messageId": "m" }));
@@ -109,7 +109,7 @@ fn what_is_not_known_is_left_out() {
 }
 
 #[test]
-fn nulls_in_optional_places_read_as_absent() {
+fn nulls_in_optional_members_read_as_absent() {
     for (event, expected) in [
         (
             json!({ "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f", "parentMessageId": null, "timestamp": null, "rawEvent": null, "metadata": null, "subagentRunId": null }),
@@ -149,7 +149,7 @@ fn nulls_in_optional_places_read_as_absent() {
 }
 
 #[test]
-fn retired_shapes_become_what_replaced_them() {
+fn events_before_version_1_are_converted() {
     let events = read(&[
         json!({ "type": "THINKING_START", "title": "Hm", "timestamp": 1.0 }),
         json!({ "type": "THINKING_TEXT_MESSAGE_START" }),
@@ -172,7 +172,7 @@ fn retired_shapes_become_what_replaced_them() {
     ];
     assert_eq!(events, expected);
     assert_ne!(id(1), id(4));
-    assert!(fault(json!({ "type": "THINKING_TEXT_MESSAGE_CONTENT" })).contains("missing field `delta`"));
+    assert!(error_of(json!({ "type": "THINKING_TEXT_MESSAGE_CONTENT" })).contains("missing field `delta`"));
 
     let early = json!({ "type": "REASONING_MESSAGE_START", "messageId": "m", "role": "assistant" });
     assert_eq!(one(early)["role"], "reasoning");
