@@ -20,7 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("store", &["protocol"]),
     ("run", &["agent", "store", "protocol"]),
     ("auth", &["upstream"]),
-    ("config", &["copilotkit", "named_events"]),
+    ("config", &["copilotkit", "named_events", "tools"]),
     ("telemetry", &[]),
     ("http", &["run", "store", "auth", "encode", "protocol", "telemetry"]),
     ("copilotkit", &["http", "run", "store", "auth", "encode", "agent", "protocol"]),

@@ -17,7 +17,11 @@ use std::{net::SocketAddr, path::PathBuf};
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use crate::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions};
+use crate::{
+    copilotkit::CopilotKitOptions,
+    named_events::NamedEventOptions,
+    tools::{http::HttpToolOptions, mcp::McpServerOptions, sandbox::SandboxOptions},
+};
 
 pub use agents::{Agent, AgentKind, Provider};
 pub use check::Origin;
@@ -25,7 +29,7 @@ pub use diagnose::ConfigError;
 pub use jwt::{Audience, Jwt, JwtAlgorithm};
 pub use load::{Loaded, Sources};
 pub use threads::{ConcurrentRuns, OnDisconnect, Retention, Store, StoreUrl, Threads};
-pub use tools::{Approval, Header, Mcp, Method, SANDBOX, Sandbox, SecretHeader, Tool, ToolKind};
+pub use tools::SANDBOX;
 
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -57,12 +61,12 @@ pub struct Config {
     pub log: Log,
     /// The agents, by name.
     pub agents: IndexMap<String, Agent>,
-    /// The server's own tools, by name.
-    pub tools: IndexMap<String, Tool>,
-    /// What limits the commands of the tool group `sandbox`.
-    pub sandbox: Sandbox,
+    /// Tools that call web services, by name.
+    pub tools: IndexMap<String, HttpToolOptions>,
+    /// Limits of the commands of the tool group `sandbox`.
+    pub sandbox: SandboxOptions,
     /// The MCP servers whose tools agents may use, by name.
-    pub mcp: IndexMap<String, Mcp>,
+    pub mcp: IndexMap<String, McpServerOptions>,
 }
 
 /// How the server listens, and how patient it is.
@@ -204,7 +208,7 @@ impl Default for Config {
             log: Log::default(),
             agents: IndexMap::from([("demo".to_owned(), demo)]),
             tools: IndexMap::new(),
-            sandbox: Sandbox::default(),
+            sandbox: SandboxOptions::default(),
             mcp: IndexMap::new(),
         }
     }

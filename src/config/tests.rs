@@ -216,7 +216,7 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ("[sandbox]\ntimeout_secs = 0", "my.toml:2:1: sandbox.timeout_secs: at least 1 is needed"),
         (
             "[sandbox]\napproval_of = { rm = \"always\" }",
-            "my.toml:2:17: sandbox.approval_of.rm: the sandbox has run_command,",
+            "my.toml:2:17: sandbox.approval_of.rm: the sandbox has no tool `rm`",
         ),
         (
             "[named_events]\nchat = \"dmo\"",

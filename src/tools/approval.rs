@@ -4,14 +4,17 @@
 //! with `..`. Patterns err on the same side. One that *asks* is looked for anywhere in the value; one that *spares* the
 //! question has to match the whole value, unless it says with its own `^` or `$` that it speaks of one end only.
 
+use indexmap::IndexMap;
 use regex::Regex;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::Approval;
 use crate::protocol::JsonObject;
 
 /// When somebody has to agree to a call.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(try_from = "ConfiguredRule")]
 pub enum ApprovalRule {
     /// Nobody is ever asked.
     #[default]
@@ -27,6 +30,38 @@ pub enum ApprovalRule {
 /// Patterns of arguments, by the arguments' names.
 #[derive(Debug, Clone)]
 pub struct Patterns(Vec<(String, Regex)>);
+
+impl PartialEq for Patterns {
+    fn eq(&self, other: &Self) -> bool {
+        let texts = |patterns: &Self| -> Vec<_> {
+            patterns.0.iter().map(|(name, pattern)| (name.clone(), pattern.as_str().to_owned())).collect()
+        };
+        texts(self) == texts(other)
+    }
+}
+
+/// A rule as the configuration writes it: `"always"`, or `{ unless = { path = "^/tmp/" } }`.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ConfiguredRule {
+    Never,
+    Always,
+    When(IndexMap<String, String>),
+    Unless(IndexMap<String, String>),
+}
+
+impl TryFrom<ConfiguredRule> for ApprovalRule {
+    type Error = String;
+
+    fn try_from(rule: ConfiguredRule) -> Result<Self, String> {
+        match rule {
+            ConfiguredRule::Never => Ok(Self::Never),
+            ConfiguredRule::Always => Ok(Self::Always),
+            ConfiguredRule::When(patterns) => Self::when(patterns.iter().map(|(name, text)| (&**name, &**text))),
+            ConfiguredRule::Unless(patterns) => Self::unless(patterns.iter().map(|(name, text)| (&**name, &**text))),
+        }
+    }
+}
 
 impl ApprovalRule {
     /// Asks if an argument matches: `{ amount = "[0-9]{4,}" }`. The pattern is looked for anywhere in the value.

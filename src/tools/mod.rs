@@ -16,6 +16,7 @@ mod error;
 mod function;
 pub mod http;
 pub mod mcp;
+mod options;
 mod question;
 pub mod registry;
 pub mod sandbox;
@@ -29,6 +30,7 @@ pub use self::{
     context::ToolContext,
     error::ToolError,
     function::{FnTool, IntoToolResult, tool_fn},
+    options::{HeaderSource, HeaderVariable, InvalidOption},
     question::Question,
     registry::{ToolRegistry, UnknownTool},
     schema::Validator,

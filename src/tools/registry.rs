@@ -1,21 +1,17 @@
-//! Every tool of this server by the name that an agent lists it under.
+//! All tools of this server, by the names in an agent's list of tools:
 //!
-//! - `get_weather`: a tool, one of the configuration's or a [built-in](super::builtin) one.
-//! - `sandbox`: a group of tools that belong together.
+//! - `get_weather`: a tool of the configuration, or a [built-in](super::builtin) one.
+//! - `sandbox`: a group of tools.
 //! - `mcp:files`: all tools of an MCP server.
-//! - `mcp:files/read_file`: one of them, by the name the server gives it.
+//! - `mcp:files/read_file`: one tool of an MCP server, by the name that the server gives it.
 
 use std::{fmt, sync::Arc};
 
 use indexmap::IndexMap;
 
-use super::{
-    Tool, Toolbox,
-    builtin::{self, BUILT_IN},
-    mcp::McpServer,
-};
+use super::{Tool, Toolbox, builtin, mcp::McpServer};
 
-/// Every tool of this server.
+/// All tools of this server, by name.
 #[derive(Clone)]
 pub struct ToolRegistry {
     tools: IndexMap<String, Arc<dyn Tool>>,
@@ -23,13 +19,13 @@ pub struct ToolRegistry {
     mcp: IndexMap<String, Arc<McpServer>>,
 }
 
-/// A name that stands for no tool.
+/// The error of a name that no tool, group or MCP server has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {what} `{name}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+#[error("there is no {kind} `{name}`{}", similar.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default())]
 pub struct UnknownTool {
-    what: &'static str,
+    kind: &'static str,
     name: String,
-    near: Option<String>,
+    similar: Option<String>,
 }
 
 impl Default for ToolRegistry {
@@ -39,73 +35,76 @@ impl Default for ToolRegistry {
 }
 
 impl ToolRegistry {
-    /// One that knows the built-in tools.
+    /// A registry with the built-in tools.
     pub fn new() -> Self {
-        let tools = BUILT_IN.iter().filter_map(|name| Some(((*name).to_owned(), builtin::tool(name)?)));
+        let tools = builtin::tools().into_iter().map(|tool| (tool.spec().name.clone(), tool));
         Self { tools: tools.collect(), groups: IndexMap::new(), mcp: IndexMap::new() }
     }
 
-    /// Adds a tool under its name, in place of another of that name.
+    /// Adds a tool under its name. It replaces a tool of the same name.
     #[must_use]
     pub fn tool(mut self, tool: impl Tool) -> Self {
         self.tools.insert(tool.spec().name.clone(), Arc::new(tool));
         self
     }
 
-    /// Adds tools that are listed together, by the group's name.
+    /// Adds a group of tools, which agents list by the name of the group.
+    #[must_use]
     pub fn group(mut self, name: impl Into<String>, tools: Vec<Arc<dyn Tool>>) -> Self {
         self.groups.insert(name.into(), tools);
         self
     }
 
     /// Adds an MCP server under its name.
+    #[must_use]
     pub fn mcp(mut self, server: Arc<McpServer>) -> Self {
         self.mcp.insert(server.name().to_owned(), server);
         self
     }
 
-    /// Starts the MCP servers, in the background. Needs a tokio runtime.
+    /// Starts the MCP servers in the background. Needs a tokio runtime.
     pub fn start(&self) {
         self.mcp.values().for_each(|server| server.start());
     }
 
-    /// Ends the MCP servers, and waits until their processes are gone.
+    /// Stops the MCP servers, and waits until their processes have ended.
     pub async fn stop(&self) {
         futures::future::join_all(self.mcp.values().map(|server| server.stop())).await;
     }
 
-    /// The tools that an agent lists.
+    /// Returns a toolbox with the tools that an agent lists.
     ///
     /// # Errors
-    /// [`UnknownTool`], for the first name that stands for nothing.
+    /// [`UnknownTool`], for the first unknown name.
     pub fn toolbox<S: AsRef<str>>(&self, names: &[S]) -> Result<Toolbox, UnknownTool> {
-        names.iter().map(AsRef::as_ref).try_fold(Toolbox::new(), |toolbox, name| {
-            let Some(server) = name.strip_prefix("mcp:") else {
-                return match (self.groups.get(name), self.tools.get(name)) {
-                    (Some(group), _) => Ok(group.iter().cloned().fold(toolbox, Toolbox::shared_tool)),
-                    (None, Some(tool)) => Ok(toolbox.shared_tool(tool.clone())),
-                    (None, None) => Err(self.unknown("tool", name)),
-                };
+        let mut toolbox = Toolbox::new();
+        for name in names.iter().map(AsRef::as_ref) {
+            toolbox = if let Some(path) = name.strip_prefix("mcp:") {
+                let (server, tool) = path.split_once('/').map_or((path, None), |(server, tool)| (server, Some(tool)));
+                let server = self.mcp.get(server).ok_or_else(|| self.unknown("MCP server", name))?;
+                match tool {
+                    Some(tool) => toolbox.source(McpServer::single_tool(server, tool)),
+                    None => toolbox.source(server.clone()),
+                }
+            } else if let Some(group) = self.groups.get(name) {
+                group.iter().cloned().fold(toolbox, Toolbox::shared_tool)
+            } else {
+                toolbox.shared_tool(self.tools.get(name).ok_or_else(|| self.unknown("tool", name))?.clone())
             };
-            let (server, tool) = server.split_once('/').map_or((server, None), |(server, tool)| (server, Some(tool)));
-            let Some(server) = self.mcp.get(server) else { return Err(self.unknown("MCP server", name)) };
-            Ok(match tool {
-                Some(tool) => toolbox.source(McpServer::only(server, tool)),
-                None => toolbox.source(server.clone()),
-            })
-        })
+        }
+        Ok(toolbox)
     }
 
-    fn unknown(&self, what: &'static str, name: &str) -> UnknownTool {
+    fn unknown(&self, kind: &'static str, name: &str) -> UnknownTool {
         let known = self.tools.keys().chain(self.groups.keys()).cloned();
         let known = known.chain(self.mcp.keys().map(|server| format!("mcp:{server}")));
-        let near = known
+        let similar = known
             .map(|known| (strsim::normalized_damerau_levenshtein(name, &known), known))
-            // Whoever forgot the prefix is nearer than the distance says.
+            // A name that lacks only the prefix is the best match.
             .map(|(similarity, known)| (if known == format!("mcp:{name}") { 1.0 } else { similarity }, known))
             .filter(|(similarity, _)| *similarity >= 0.5)
             .max_by(|a, b| a.0.total_cmp(&b.0));
-        UnknownTool { what, name: name.to_owned(), near: near.map(|(_, near)| near) }
+        UnknownTool { kind, name: name.to_owned(), similar: similar.map(|(_, known)| known) }
     }
 }
 
@@ -122,12 +121,12 @@ impl fmt::Debug for ToolRegistry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::mcp::{McpOptions, McpTransport};
+    use crate::tools::mcp::McpServerOptions;
 
     #[test]
-    fn agents_list_tools_servers_and_tools_of_servers() {
-        let command = McpTransport::Command { program: "nothing".into(), arguments: vec![], environment: vec![] };
-        let registry = ToolRegistry::new().mcp(Arc::new(McpServer::new(McpOptions::new("files", command))));
+    fn tools_are_found_by_name_and_unknown_names_get_a_suggestion() {
+        let server = McpServer::new("files", McpServerOptions::command(["nothing"])).unwrap();
+        let registry = ToolRegistry::new().mcp(Arc::new(server));
         let names = registry.toolbox(&["calculator", "mcp:files", "mcp:files/read"]).unwrap().tools();
         assert_eq!(names.iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["calculator"]);
         assert!(registry.toolbox::<&str>(&[]).unwrap().is_empty());

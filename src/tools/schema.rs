@@ -1,38 +1,37 @@
-//! Whether the arguments that a model wrote fit a tool's JSON Schema, and if not, why: in words that the model can
-//! repair them from.
+//! Checks the arguments of a call against the tool's JSON Schema, with error messages from which a model can correct them.
 //!
-//! Neither side is trusted. A schema may come from an MCP server, the arguments come from a model that has read who
-//! knows what: sizes and depths are bounded, patterns may backtrack only so far, and nothing is fetched.
+//! Neither side is trusted: a schema can come from an MCP server, and arguments come from a model that reads texts of
+//! strangers. So sizes, depths and the backtracking of patterns are limited, and no `$ref` is fetched.
 
 use jsonschema::{PatternOptions, error::ValidationErrorKind};
 use serde_json::Value;
 
 use crate::protocol::JsonObject;
 
-/// The longest text of a schema, in bytes.
-const MAX_SCHEMA: usize = 256 * 1024;
-/// How deep a schema may nest.
+/// The largest schema, in bytes of JSON.
+const MAX_SCHEMA_BYTES: usize = 256 * 1024;
+/// The deepest nesting of a schema, in levels.
 const MAX_DEPTH: usize = 64;
-/// The longest text of arguments, in bytes.
-const MAX_ARGUMENTS: usize = 1024 * 1024;
-/// How many problems are told at once: enough to repair them in one go.
+/// The longest arguments, in bytes of JSON.
+const MAX_ARGUMENTS_BYTES: usize = 1024 * 1024;
+/// The most problems in one error message.
 const MAX_PROBLEMS: usize = 5;
-/// The longest that one problem may be told, in characters.
-const MAX_PROBLEM: usize = 240;
-/// How often a pattern may go back; far less than what would be noticed.
+/// Longer descriptions of a problem are cut, in characters.
+const MAX_PROBLEM_CHARS: usize = 240;
+/// The backtracking limit of a pattern; it takes some milliseconds to reach.
 const MAX_BACKTRACKS: usize = 50_000;
 
-/// A compiled schema of arguments.
+/// A compiled schema of a tool's arguments.
 #[derive(Debug)]
 pub struct Validator {
     compiled: jsonschema::Validator,
 }
 
 impl Validator {
-    /// Compiles a schema, which has to describe an object.
+    /// Compiles a schema, which must describe an object.
     ///
     /// # Errors
-    /// What is wrong with the schema.
+    /// The reason why the schema cannot be used.
     pub fn new(schema: &Value) -> Result<Self, String> {
         let Value::Object(object) = schema else { return Err("a schema of arguments is a JSON object".to_owned()) };
         if object.get("type").is_some_and(|kind| kind != "object") {
@@ -41,35 +40,34 @@ impl Validator {
         if depth(schema) > MAX_DEPTH {
             return Err(format!("the schema nests deeper than {MAX_DEPTH} levels"));
         }
-        if schema.to_string().len() > MAX_SCHEMA {
-            return Err(format!("the schema is longer than {MAX_SCHEMA} bytes"));
+        if schema.to_string().len() > MAX_SCHEMA_BYTES {
+            return Err(format!("the schema is longer than {MAX_SCHEMA_BYTES} bytes"));
         }
         let patterns = PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS);
-        let compiled = jsonschema::options()
-            .offline()
-            .with_pattern_options(patterns)
-            .build(schema)
-            .map_err(|error| shorten(&format!("{}: {}", place(error.instance_path().as_str()), error.masked())))?;
+        let compiled =
+            jsonschema::options().offline().with_pattern_options(patterns).build(schema).map_err(|error| {
+                shorten(&format!("{}: {}", path_text(error.instance_path().as_str()), error.masked()))
+            })?;
         Ok(Self { compiled })
     }
 
-    /// Reads arguments as a model wrote them. No text at all means no arguments.
+    /// Parses and checks the arguments that a model wrote. An empty text means no arguments.
     ///
     /// # Errors
-    /// What is wrong with them, for the model.
+    /// A message for the model that lists the problems.
     pub fn check(&self, text: &str) -> Result<JsonObject, String> {
-        if text.len() > MAX_ARGUMENTS {
-            return Err(format!("The arguments are longer than {MAX_ARGUMENTS} bytes."));
+        if text.len() > MAX_ARGUMENTS_BYTES {
+            return Err(format!("The arguments are longer than {MAX_ARGUMENTS_BYTES} bytes."));
         }
         let arguments = if text.trim().is_empty() {
             Value::Object(JsonObject::new())
         } else {
-            // Deeper than 128 levels is an error of the parser's.
+            // The parser refuses more than 128 levels.
             serde_json::from_str(text)
                 .map_err(|error| shorten(&format!("The arguments are not valid JSON: {error}")))?
         };
         if !arguments.is_object() {
-            return Err(format!("The arguments have to be a JSON object, not {}.", kind(&arguments)));
+            return Err(format!("The arguments have to be a JSON object, not {}.", type_name(&arguments)));
         }
         let mut problems: Vec<String> = Vec::new();
         let mut more = false;
@@ -79,13 +77,13 @@ impl Validator {
                 break;
             }
             let what = match error.kind() {
-                // Says more with what is allowed than with what was found.
+                // The library's message repeats the whole value.
                 ValidationErrorKind::AdditionalProperties { unexpected } => {
                     format!("there is no argument {}", unexpected.join(", "))
                 }
                 _ => error.masked_with("the value").to_string(),
             };
-            problems.push(shorten(&format!("{}: {what}", place(error.instance_path().as_str()))));
+            problems.push(shorten(&format!("{}: {what}", path_text(error.instance_path().as_str()))));
         }
         match (arguments, problems.is_empty()) {
             (Value::Object(arguments), true) => Ok(arguments),
@@ -97,11 +95,11 @@ impl Validator {
     }
 }
 
-fn place(pointer: &str) -> &str {
+fn path_text(pointer: &str) -> &str {
     if pointer.is_empty() { "(root)" } else { pointer }
 }
 
-fn kind(value: &Value) -> &'static str {
+fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -112,7 +110,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// How deep a value nests, counted without recursion: nobody has bounded it yet.
+/// Returns the nesting depth of a value, without recursion, because the depth is not limited yet.
 fn depth(value: &Value) -> usize {
     let mut deepest = 0;
     let mut open = vec![(value, 1)];
@@ -128,7 +126,7 @@ fn depth(value: &Value) -> usize {
 }
 
 fn shorten(text: &str) -> String {
-    match text.char_indices().nth(MAX_PROBLEM) {
+    match text.char_indices().nth(MAX_PROBLEM_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -155,15 +153,15 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_fit_are_read() {
+    fn valid_arguments_are_parsed() {
         assert_eq!(weather().check(r#"{"city":"Köln","days":2}"#).unwrap()["city"], "Köln");
         let nothing = Validator::new(&json!({})).unwrap();
         assert!(nothing.check("").unwrap().is_empty() && nothing.check(" \n").unwrap().is_empty());
     }
 
     #[test]
-    fn a_model_is_told_where_and_what() {
-        for (text, told) in [
+    fn errors_name_the_place_and_the_problem() {
+        for (text, expected) in [
             ("", "(root): \"city\" is a required property"),
             (r#"{"city":"#, "not valid JSON"),
             ("[1]", "have to be a JSON object, not an array"),
@@ -174,29 +172,29 @@ mod tests {
             (r#"{"city":""}"#, "/city: the value is shorter than 1 character"),
         ] {
             let error = weather().check(text).unwrap_err();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 
     #[test]
-    fn what_is_told_is_short_whatever_was_sent() {
+    fn errors_are_short_for_any_arguments() {
         let schema = json!({ "properties": {}, "additionalProperties": { "type": "integer" } });
         let validator = Validator::new(&schema).unwrap();
         let many: JsonObject = (0..50).map(|n| (format!("{n}{}", "k".repeat(1000)), json!("v".repeat(1000)))).collect();
         let error = validator.check(&Value::Object(many).to_string()).unwrap_err();
         assert!(error.len() < 2000 && error.ends_with("- and more"), "{error}");
-        assert!(validator.check(&" ".repeat(MAX_ARGUMENTS + 1)).unwrap_err().contains("longer than"));
+        assert!(validator.check(&" ".repeat(MAX_ARGUMENTS_BYTES + 1)).unwrap_err().contains("longer than"));
         let deep = format!("{}{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
         assert!(validator.check(&deep).unwrap_err().contains("recursion limit"));
     }
 
     #[test]
-    fn schemas_that_cannot_be_used_are_refused() {
+    fn unusable_schemas_are_refused_with_the_reason() {
         let mut deep = json!({});
         for _ in 0..100 {
             deep = json!({ "not": deep });
         }
-        for (schema, told) in [
+        for (schema, expected) in [
             (json!([]), "JSON object"),
             (json!({ "type": "string" }), "\"type\": \"object\""),
             (json!({ "type": ["object", "null"] }), "\"type\": \"object\""),
@@ -204,26 +202,26 @@ mod tests {
             (json!({ "properties": { "a": { "pattern": "(" } } }), "/properties/a/pattern"),
             (json!({ "properties": { "a": { "$ref": "http://127.0.0.1:1/schema.json" } } }), "127.0.0.1"),
             (json!({ "properties": { "a": { "$ref": "file:///etc/passwd" } } }), "/etc/passwd"),
-            (json!({ "description": "x".repeat(MAX_SCHEMA) }), "longer than"),
+            (json!({ "description": "x".repeat(MAX_SCHEMA_BYTES) }), "longer than"),
             (deep, "deeper than 64"),
         ] {
             let error = Validator::new(&schema).unwrap_err();
-            assert!(error.contains(told) && error.len() < 1200, "{error}");
+            assert!(error.contains(expected) && error.len() < 1200, "{error}");
         }
     }
 
     #[test]
-    fn references_within_a_schema_are_fine_also_in_circles() {
+    fn recursive_references_within_a_schema_are_allowed() {
         let tree = json!({ "properties": { "left": { "$ref": "#" } }, "additionalProperties": false });
         let validator = Validator::new(&tree).unwrap();
         validator.check(r#"{"left":{"left":{}}}"#).unwrap();
         assert!(validator.check(r#"{"left":{"right":{}}}"#).unwrap_err().contains("/left: there is no argument right"));
-        // One that is nothing but itself neither hangs nor overflows.
+        // A schema that only refers to itself must not hang or overflow the stack.
         let _ = Validator::new(&json!({ "$ref": "#" })).map(|circle| circle.check("{}"));
     }
 
     #[test]
-    fn a_pattern_cannot_keep_the_server_busy() {
+    fn backtracking_of_patterns_is_limited() {
         let schema = json!({ "properties": { "a": { "pattern": "^(?=(a+)+$)(a|a)+$" } } });
         let begin = std::time::Instant::now();
         let _ = Validator::new(&schema).unwrap().check(&json!({ "a": format!("{}!", "a".repeat(5000)) }).to_string());

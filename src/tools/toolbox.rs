@@ -1,7 +1,7 @@
-//! The tools that one agent may use, as they are now, each with its compiled schema.
+//! The tools of one agent, each with its compiled schema.
 //!
-//! Schemas are compiled once for as long as a tool lives: runs ask for the tools again and again, and those of an MCP
-//! server are the same ones until the server says otherwise.
+//! Every run asks for the tools. A schema is compiled once for each tool, and a tool of an MCP server stays the same until the
+//! server announces a change.
 
 use std::{
     collections::HashSet,
@@ -12,20 +12,20 @@ use std::{
 
 use super::{Tool, ToolSource, Validator};
 
-/// How long a run waits for the tools of servers that have just been started.
-pub const FIRST_WAIT: Duration = Duration::from_secs(10);
+/// The time that a run waits for MCP servers that are still starting.
+pub const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A tool that a model may be told about.
+/// A tool that is offered to a model.
 #[derive(Clone)]
 pub struct OfferedTool {
     /// The tool.
     pub tool: Arc<dyn Tool>,
-    /// Its schema.
+    /// The compiled schema of its arguments.
     pub validator: Arc<Validator>,
 }
 
 impl OfferedTool {
-    /// The name the model calls it by.
+    /// Returns the name that the model calls the tool by.
     pub fn name(&self) -> &str {
         &self.tool.spec().name
     }
@@ -37,35 +37,35 @@ impl fmt::Debug for OfferedTool {
     }
 }
 
-/// The tools that one agent may use.
+/// The tools of one agent.
 #[derive(Default)]
 pub struct Toolbox {
-    shelves: Vec<Shelf>,
+    entries: Vec<Entry>,
     cache: Mutex<Cache>,
 }
 
 #[derive(Clone)]
-enum Shelf {
+enum Entry {
     Tool(Arc<dyn Tool>),
     Source(Arc<dyn ToolSource>),
 }
 
 #[derive(Default)]
 struct Cache {
-    /// What was offered or refused last.
-    known: Vec<Known>,
-    /// What has been complained about.
+    /// The tools of the last call of [`Toolbox::tools`].
+    tools: Vec<CachedTool>,
+    /// Names that were logged as duplicates.
     warned: HashSet<String>,
 }
 
-/// A tool that was looked at, with its schema if that is of use.
-struct Known {
+/// A tool with its compiled schema; `None` if the schema cannot be used.
+struct CachedTool {
     tool: Arc<dyn Tool>,
     validator: Option<Arc<Validator>>,
 }
 
 impl Toolbox {
-    /// An empty one.
+    /// An empty toolbox.
     pub fn new() -> Self {
         Self::default()
     }
@@ -79,93 +79,95 @@ impl Toolbox {
     /// Adds a tool that other toolboxes have, too.
     #[must_use]
     pub fn shared_tool(mut self, tool: Arc<dyn Tool>) -> Self {
-        self.shelves.push(Shelf::Tool(tool));
+        self.entries.push(Entry::Tool(tool));
         self
     }
 
     /// Adds the tools and sources of another toolbox.
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
-        self.shelves.extend(other.shelves);
+        self.entries.extend(other.entries);
         self
     }
 
-    /// Adds all tools of a source, whichever it has at the time.
+    /// Adds a source, with all tools that it has at any time.
+    #[must_use]
     pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
-        self.shelves.push(Shelf::Source(source));
+        self.entries.push(Entry::Source(source));
         self
     }
 
-    /// Whether there can never be a tool in it.
+    /// Returns whether the toolbox has no tools and no sources.
     pub fn is_empty(&self) -> bool {
-        self.shelves.is_empty()
+        self.entries.is_empty()
     }
 
-    /// Waits until every source has had its chance to come up, but no longer than [`FIRST_WAIT`]. Starts those that are
-    /// not started. Returns at once when they have answered before, also if they are gone by now.
+    /// Starts all sources, and waits until each is connected or has failed, at most for [`READY_TIMEOUT`]. Returns at once if they
+    /// were connected before, even if they are not now.
     pub async fn ready(&self) {
-        let sources = self.shelves.iter().filter_map(|shelf| match shelf {
-            Shelf::Source(source) => Some(source),
-            Shelf::Tool(_) => None,
+        let sources = self.entries.iter().filter_map(|entry| match entry {
+            Entry::Source(source) => Some(source),
+            Entry::Tool(_) => None,
         });
         let all = futures::future::join_all(sources.map(|source| source.ready()));
-        // Whoever is late is there for the next run.
-        let _ = tokio::time::timeout(FIRST_WAIT, all).await;
+        // The tools of a late source are offered in the next run.
+        let _ = tokio::time::timeout(READY_TIMEOUT, all).await;
     }
 
-    /// The tools that there are now, in the order in which they were added. The first of several with a name has it;
-    /// a tool whose schema is of no use is left out. Both are warned about, once.
+    /// Returns the current tools in the order in which they were added. Logs and leaves out all but the first tool of a
+    /// name, and tools whose schema cannot be used.
     pub fn tools(&self) -> Vec<OfferedTool> {
-        let mut now: Vec<Arc<dyn Tool>> = Vec::new();
-        for shelf in &self.shelves {
-            match shelf {
-                Shelf::Tool(tool) => now.push(tool.clone()),
-                Shelf::Source(source) => now.extend(source.tools()),
-            }
-        }
+        let current = self.entries.iter().flat_map(|entry| match entry {
+            Entry::Tool(tool) => vec![tool.clone()],
+            Entry::Source(source) => source.tools(),
+        });
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let Cache { known, warned } = &mut *cache;
-        let mut taken: Vec<Known> = Vec::new();
+        let mut tools: Vec<CachedTool> = Vec::new();
         let mut names: HashSet<String> = HashSet::new();
-        for tool in now {
-            if taken.iter().any(|other| Arc::ptr_eq(&other.tool, &tool)) {
+        for tool in current {
+            // An agent can list both a server and one of its tools.
+            if tools.iter().any(|other| Arc::ptr_eq(&other.tool, &tool)) {
                 continue;
             }
-            let name = &tool.spec().name;
-            if names.contains(name) {
-                if warned.insert(name.clone()) {
-                    tracing::warn!(tool = %name, "there are several tools of this name; only the first is offered");
+            let name = tool.spec().name.clone();
+            if names.contains(&name) {
+                if cache.warned.insert(name.clone()) {
+                    tracing::warn!(tool = name, "there are several tools of this name; only the first is offered");
                 }
                 continue;
             }
-            let validator = match known.iter().find(|other| Arc::ptr_eq(&other.tool, &tool)) {
-                Some(known) => known.validator.clone(),
-                None => match Validator::new(&tool.spec().parameters) {
-                    Ok(validator) => Some(Arc::new(validator)),
-                    Err(error) => {
-                        tracing::warn!(tool = %name, error, "the tool is not offered: its schema cannot be used");
-                        None
-                    }
-                },
+            let validator = match cache.tools.iter().find(|cached| Arc::ptr_eq(&cached.tool, &tool)) {
+                Some(cached) => cached.validator.clone(),
+                None => compile(&tool),
             };
             if validator.is_some() {
-                names.insert(name.clone());
+                names.insert(name);
             }
-            taken.push(Known { tool, validator });
+            tools.push(CachedTool { tool, validator });
         }
-        let offered = taken
-            .iter()
-            .filter_map(|known| Some(OfferedTool { tool: known.tool.clone(), validator: known.validator.clone()? }));
-        let offered = offered.collect();
-        *known = taken;
-        offered
+        cache.tools = tools;
+        let offered =
+            |cached: &CachedTool| Some(OfferedTool { tool: cached.tool.clone(), validator: cached.validator.clone()? });
+        cache.tools.iter().filter_map(offered).collect()
+    }
+}
+
+/// Compiles the schema of a tool. Logs a schema that cannot be used.
+fn compile(tool: &Arc<dyn Tool>) -> Option<Arc<Validator>> {
+    match Validator::new(&tool.spec().parameters) {
+        Ok(validator) => Some(Arc::new(validator)),
+        Err(error) => {
+            let name = &tool.spec().name;
+            tracing::warn!(tool = %name, error, "the tool is not offered: its schema cannot be used");
+            None
+        }
     }
 }
 
 /// Compiled schemas are not copied.
 impl Clone for Toolbox {
     fn clone(&self) -> Self {
-        Self { shelves: self.shelves.clone(), cache: Mutex::default() }
+        Self { entries: self.entries.clone(), cache: Mutex::default() }
     }
 }
 
@@ -186,10 +188,10 @@ mod tests {
         tools::{ToolContext, ToolError, ToolSpec},
     };
 
-    struct Plain(ToolSpec);
+    struct NamedTool(ToolSpec);
 
     #[async_trait]
-    impl Tool for Plain {
+    impl Tool for NamedTool {
         fn spec(&self) -> &ToolSpec {
             &self.0
         }
@@ -200,34 +202,34 @@ mod tests {
     }
 
     fn tool(name: &str, description: &str, parameters: Value) -> Arc<dyn Tool> {
-        Arc::new(Plain(ToolSpec { name: name.into(), description: description.into(), parameters }))
+        Arc::new(NamedTool(ToolSpec { name: name.into(), description: description.into(), parameters }))
     }
 
     #[derive(Default)]
-    struct Changing(Mutex<Vec<Arc<dyn Tool>>>);
+    struct ChangingSource(Mutex<Vec<Arc<dyn Tool>>>);
 
     #[async_trait]
-    impl ToolSource for Changing {
+    impl ToolSource for ChangingSource {
         fn tools(&self) -> Vec<Arc<dyn Tool>> {
             self.0.lock().unwrap().clone()
         }
     }
 
     #[test]
-    fn the_first_of_a_name_is_offered_and_broken_ones_are_not() {
+    fn of_tools_with_one_name_the_first_with_a_valid_schema_is_offered() {
         let toolbox = Toolbox::new()
             .tool(tool("broken", "", json!({ "type": "string" })))
             .tool(tool("a", "first", json!({})))
             .tool(tool("a", "second", json!({})))
             .tool(tool("broken", "whole", json!({})));
         let tools = toolbox.tools();
-        let told: Vec<_> = tools.iter().map(|tool| (tool.name(), tool.tool.spec().description.as_str())).collect();
-        assert_eq!(told, [("a", "first"), ("broken", "whole")]);
+        let offered: Vec<_> = tools.iter().map(|tool| (tool.name(), tool.tool.spec().description.as_str())).collect();
+        assert_eq!(offered, [("a", "first"), ("broken", "whole")]);
     }
 
     #[tokio::test]
     async fn schemas_are_compiled_once_for_each_tool() {
-        let source = Arc::new(Changing::default());
+        let source = Arc::new(ChangingSource::default());
         *source.0.lock().unwrap() = vec![tool("a", "", json!({})), tool("b", "", json!({}))];
         let toolbox = Toolbox::new().source(source.clone());
         toolbox.ready().await;
@@ -236,7 +238,7 @@ mod tests {
         let second = toolbox.tools();
         assert_eq!(second.iter().map(OfferedTool::name).collect::<Vec<_>>(), ["c", "b"]);
         assert!(Arc::ptr_eq(&first[1].validator, &second[1].validator));
-        // What is gone is forgotten.
-        assert_eq!(toolbox.cache.lock().unwrap().known.len(), 2);
+        // Tools that the source has no more leave the cache.
+        assert_eq!(toolbox.cache.lock().unwrap().tools.len(), 2);
     }
 }

@@ -1,4 +1,4 @@
-//! A calculator: a model that calculates in its head is often almost right.
+//! The tool `calculator`: arithmetic, which models often get slightly wrong.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -9,7 +9,10 @@ use crate::{
     tools::{Tool, ToolContext, ToolError, ToolSpec},
 };
 
-/// The value of an arithmetic expression.
+/// 2^53: an `f64` holds all smaller integers exactly.
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
+
+/// A tool that evaluates arithmetic expressions.
 #[derive(Debug)]
 pub struct Calculator {
     spec: ToolSpec,
@@ -22,7 +25,7 @@ impl Default for Calculator {
 }
 
 impl Calculator {
-    /// The tool.
+    /// Makes the tool.
     pub fn new() -> Self {
         let spec = ToolSpec {
             name: "calculator".to_owned(),
@@ -32,7 +35,7 @@ impl Calculator {
                 "properties": {
                     "expression": {
                         "type": "string",
-                        "maxLength": expression::MAX_LENGTH,
+                        "maxLength": expression::MAX_EXPRESSION_BYTES,
                         "description": "Such as \"2 * (3 + 4) ^ 2\". Operators + - * / % (remainder) ^ (power), \
                                         parentheses, sqrt(x), abs(x), round(x), floor(x), ceil(x), min(x, y, …), \
                                         max(x, y, …), pi, e."
@@ -54,14 +57,15 @@ impl Tool for Calculator {
 
     async fn call(&self, arguments: JsonObject, _: &ToolContext) -> Result<MessageContent, ToolError> {
         let text = arguments.get("expression").and_then(Value::as_str).unwrap_or_default();
-        expression::evaluate(text).map(|value| show(value).into()).map_err(ToolError::new)
+        expression::evaluate(text).map(|value| format_number(value).into()).map_err(ToolError::new)
     }
 }
 
-/// Whole numbers as such, others to 15 digits: what comes after them is the machine's doing, not the expression's.
-fn show(value: f64) -> String {
-    // Whole numbers up to here are exact.
-    if value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0 {
+/// Returns a number as text: integers in full, others with 15 significant digits, because the further digits of an `f64`
+/// are rounding errors.
+fn format_number(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < MAX_EXACT_INTEGER {
+        // Adding zero turns -0 into 0.
         return format!("{}", value + 0.0);
     }
     let rounded: f64 = format!("{value:.14e}").parse().unwrap_or(value);
@@ -73,8 +77,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_shown_as_people_write_them() {
-        for (text, shown) in [
+    fn integers_are_exact_and_other_numbers_have_15_digits() {
+        for (text, expected) in [
             ("0.1 + 0.2", "0.3"),
             ("7 / 2", "3.5"),
             ("10 / 3", "3.33333333333333"),
@@ -84,7 +88,7 @@ mod tests {
             ("1 / 10 ^ 9", "1e-9"),
             ("1e20 + 0.5", "100000000000000000000"),
         ] {
-            assert_eq!(show(expression::evaluate(text).unwrap()), shown, "{text}");
+            assert_eq!(format_number(expression::evaluate(text).unwrap()), expected, "{text}");
         }
     }
 }

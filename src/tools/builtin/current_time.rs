@@ -1,4 +1,4 @@
-//! What time it is: a model knows no clock.
+//! The tool `current_time`: models have no clock.
 
 use async_trait::async_trait;
 use jiff::{
@@ -12,7 +12,7 @@ use crate::{
     tools::{Tool, ToolContext, ToolError, ToolSpec},
 };
 
-/// Says the date, the weekday and the time, in UTC or in another time zone.
+/// A tool that returns the date, the weekday and the time, in UTC or another time zone.
 #[derive(Debug)]
 pub struct CurrentTime {
     spec: ToolSpec,
@@ -25,7 +25,7 @@ impl Default for CurrentTime {
 }
 
 impl CurrentTime {
-    /// The tool.
+    /// Makes the tool.
     pub fn new() -> Self {
         let spec = ToolSpec {
             name: "current_time".to_owned(),
@@ -55,11 +55,12 @@ impl Tool for CurrentTime {
 
     async fn call(&self, arguments: JsonObject, _: &ToolContext) -> Result<MessageContent, ToolError> {
         let zone = arguments.get("timezone").and_then(|zone| zone.as_str()).unwrap_or_default();
-        tell(Timestamp::now(), zone).map(Into::into).map_err(ToolError::new)
+        format_time(Timestamp::now(), zone).map(Into::into).map_err(ToolError::new)
     }
 }
 
-fn tell(now: Timestamp, zone: &str) -> Result<String, String> {
+/// Returns a time in a zone as text, or an error for the model.
+fn format_time(now: Timestamp, zone: &str) -> Result<String, String> {
     let found = time_zone(zone.trim()).ok_or_else(|| {
         let zone: String = zone.chars().take(64).collect();
         format!("There is no time zone {zone:?}. Use an IANA name such as \"Europe/Berlin\" or an offset such as \"+02:00\".")
@@ -78,7 +79,7 @@ fn time_zone(name: &str) -> Option<TimeZone> {
     }
 }
 
-/// `+2`, `-03`, `+05:30`, `+0530`, each perhaps behind `UTC` or `GMT`, in seconds.
+/// Parses `+2`, `-03`, `+05:30` or `+0530`, with or without `UTC` or `GMT` before it. Returns seconds.
 fn offset(text: &str) -> Option<i32> {
     let text = text.strip_prefix("UTC").or_else(|| text.strip_prefix("GMT")).unwrap_or(text);
     let (sign, digits) = match text.split_at_checked(1)? {
@@ -105,7 +106,7 @@ mod tests {
     #[test]
     fn the_time_is_told_where_somebody_is() {
         let now: Timestamp = "2026-07-01T22:30:00.7Z".parse().unwrap();
-        for (zone, told) in [
+        for (zone, expected) in [
             ("", "Wednesday, 2026-07-01T22:30:00+00:00 (UTC)"),
             ("UTC", "Wednesday, 2026-07-01T22:30:00+00:00 (UTC)"),
             ("Europe/Berlin", "Thursday, 2026-07-02T00:30:00+02:00 (Europe/Berlin)"),
@@ -114,14 +115,14 @@ mod tests {
             ("-0330", "Wednesday, 2026-07-01T19:00:00-03:30"),
             ("UTC+2", "Thursday, 2026-07-02T00:30:00+02:00"),
         ] {
-            assert_eq!(tell(now, zone).unwrap(), told, "{zone}");
+            assert_eq!(format_time(now, zone).unwrap(), expected, "{zone}");
         }
     }
 
     #[test]
     fn other_zones_are_refused_with_an_example() {
         for zone in ["Berlin", "+25:00", "+1:99", "+", "+é2", "../../etc/passwd", "/etc/localtime", "+12345", "++1"] {
-            let error = tell(Timestamp::UNIX_EPOCH, zone).unwrap_err();
+            let error = format_time(Timestamp::UNIX_EPOCH, zone).unwrap_err();
             assert!(error.contains("Europe/Berlin"), "{zone}: {error}");
         }
     }

@@ -1,4 +1,4 @@
-//! The calculator's arithmetic: one pass over the text, from left to right, with a bound on its length and its depth.
+//! Parses and evaluates arithmetic expressions in one pass, with limits on their length and depth.
 //!
 //! ```text
 //! sum     = product { ("+" | "-") product }
@@ -7,21 +7,21 @@
 //! power   = value [ "^" signed ]             -2 ^ 2 is -(2 ^ 2), and 2 ^ 3 ^ 2 is 2 ^ (3 ^ 2)
 //! value   = number | "pi" | "e" | function "(" sum { "," sum } ")" | "(" sum ")"
 //! ```
-//! `%` is the remainder, with the sign of its left side. Each result has to be a finite number: an infinity that
-//! is divided by later would be a wrong answer that looks like a right one.
+//! `%` is the remainder, with the sign of its left side. Each intermediate result must be finite: otherwise
+//! `1 / (10 ^ 400)` would be 0.
 
 /// The longest expression, in bytes.
-pub(super) const MAX_LENGTH: usize = 1000;
-/// How deep parentheses, functions, signs and powers may nest.
+pub(super) const MAX_EXPRESSION_BYTES: usize = 1000;
+/// The deepest nesting of parentheses, functions, signs and powers, in levels.
 const MAX_DEPTH: usize = 64;
 
-/// The value of an expression.
+/// Returns the value of an expression.
 ///
 /// # Errors
-/// What is wrong with it, for the model.
+/// A message for the model that names the place and what was expected.
 pub(super) fn evaluate(text: &str) -> Result<f64, String> {
-    if text.len() > MAX_LENGTH {
-        return Err(format!("The expression is longer than {MAX_LENGTH} characters."));
+    if text.len() > MAX_EXPRESSION_BYTES {
+        return Err(format!("The expression is longer than {MAX_EXPRESSION_BYTES} characters."));
     }
     let mut parser = Parser { text, at: 0, depth: 0 };
     let value = parser.sum()?;
@@ -103,7 +103,7 @@ impl<'a> Parser<'a> {
         if rest[length..].starts_with('.') {
             length += 1 + digits(&rest[length + 1..]);
         }
-        // `2e3` is a number, `2e` is a number and a name.
+        // `2e3` is one number; `2e` is a number and the name `e`.
         if let Some(exponent) = rest[length..].strip_prefix(['e', 'E']) {
             let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
             if digits(unsigned) > 0 {
@@ -162,7 +162,7 @@ impl<'a> Parser<'a> {
         &self.text[self.at..]
     }
 
-    /// The next character that is no space.
+    /// Skips white space and returns the next character.
     fn peek(&mut self) -> Option<char> {
         self.at = self.text.len() - self.rest().trim_start().len();
         self.rest().chars().next()
@@ -255,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_is_refused_with_the_reason() {
-        for (text, told) in [
+    fn invalid_expressions_are_refused_with_the_reason() {
+        for (text, expected) in [
             ("", "The expression ends where a number was expected."),
             ("1 +", "ends where a number"),
             ("1 2", "Expected an operator at character 3: `2`."),
@@ -279,22 +279,22 @@ mod tests {
             ("__import__('os')", "Expected a number"),
         ] {
             let error = evaluate(text).unwrap_err();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 
     #[test]
     fn length_and_depth_are_bounded() {
         for piece in ["(", "-", "2^", "abs(", "(-", "1+("] {
-            let text = piece.repeat(MAX_LENGTH / piece.len());
+            let text = piece.repeat(MAX_EXPRESSION_BYTES / piece.len());
             assert!(evaluate(&text).unwrap_err().contains("nests deeper"), "{piece}");
         }
-        assert!(evaluate(&"1".repeat(MAX_LENGTH + 1)).unwrap_err().contains("longer than"));
-        // Long is fine, as long as it is flat.
+        assert!(evaluate(&"1".repeat(MAX_EXPRESSION_BYTES + 1)).unwrap_err().contains("longer than"));
+        // A long expression without nesting is valid.
         assert_eq!(evaluate(&format!("0{}", "+1".repeat(499))).unwrap(), 499.0);
     }
 
-    /// An expression, and its value as Rust has it.
+    /// An expression whose value Rust computes.
     #[derive(Debug, Clone)]
     enum Oracle {
         Number(u16),
@@ -340,19 +340,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_are_those_of_the_oracle(expression in oracle(), spaces in " {0,2}") {
+        fn values_agree_with_those_of_rust(expression in oracle(), spaces in " {0,2}") {
             let text = expression.text(&spaces);
-            prop_assume!(text.len() <= MAX_LENGTH);
+            prop_assume!(text.len() <= MAX_EXPRESSION_BYTES);
             let value = expression.value();
             match evaluate(&text) {
                 Ok(result) => prop_assert_eq!(result, value, "{}", text),
-                // Rust goes on where we stop: a division by zero may also be hidden behind another one.
+                // Rust returns infinity or NaN where `evaluate` fails.
                 Err(error) => prop_assert!(error.contains("zero") || error.contains("large"), "{text}: {error}"),
             }
         }
 
         #[test]
-        fn any_text_is_answered(text in "[-+*/%^()., 0-9a-zπé]{0,80}") {
+        fn no_text_gives_a_value_that_is_not_finite(text in "[-+*/%^()., 0-9a-zπé]{0,80}") {
             if let Ok(value) = evaluate(&text) {
                 prop_assert!(value.is_finite());
             }

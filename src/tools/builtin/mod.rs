@@ -1,4 +1,4 @@
-//! Tools that need nobody: what models are bad at without help.
+//! Tools that need no other system: the current time, and arithmetic.
 
 mod calculator;
 mod current_time;
@@ -9,16 +9,9 @@ use std::sync::Arc;
 pub use self::{calculator::Calculator, current_time::CurrentTime};
 use super::Tool;
 
-/// The names of the built-in tools.
-pub const BUILT_IN: &[&str] = &["current_time", "calculator"];
-
-/// A built-in tool by its name.
-pub fn tool(name: &str) -> Option<Arc<dyn Tool>> {
-    match name {
-        "current_time" => Some(Arc::new(CurrentTime::new())),
-        "calculator" => Some(Arc::new(Calculator::new())),
-        _ => None,
-    }
+/// Returns all built-in tools.
+pub fn tools() -> [Arc<dyn Tool>; 2] {
+    [Arc::new(CurrentTime::new()), Arc::new(Calculator::new())]
 }
 
 #[cfg(test)]
@@ -27,12 +20,10 @@ mod tests {
     use crate::tools::Validator;
 
     #[test]
-    fn each_has_its_name_and_a_schema_of_use() {
-        for name in BUILT_IN {
-            let tool = tool(name).unwrap();
-            assert_eq!(tool.spec().name, *name);
+    fn schemas_are_valid_and_names_are_stable() {
+        for tool in tools() {
             Validator::new(&tool.spec().parameters).unwrap();
         }
-        assert!(tool("other").is_none());
+        assert_eq!(tools().map(|tool| tool.spec().name.clone()), ["current_time", "calculator"]);
     }
 }

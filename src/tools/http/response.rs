@@ -1,4 +1,4 @@
-//! From a web service's answer to a tool's result.
+//! Converts the response of a web service to the result of a tool.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use futures::StreamExt as _;
@@ -10,51 +10,63 @@ use crate::{
     tools::ToolError,
 };
 
-/// How much of a refusal's text a model is told, in characters.
-const EXCERPT: usize = 500;
+/// Longer texts of error responses are cut for the model, in characters.
+const MAX_ERROR_CHARS: usize = 500;
+/// Media types below `application/` that are text, beside those that end with `+json` and the like.
+const TEXT_SUBTYPES: [&str; 8] =
+    ["json", "xml", "javascript", "x-www-form-urlencoded", "yaml", "x-yaml", "x-ndjson", "toml"];
 
-/// Reads an answer, up to a limit.
-pub(super) async fn read(answer: Response, pointer: Option<&str>, limit: usize) -> Result<MessageContent, ToolError> {
-    let status = answer.status();
-    let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+/// Converts a response, of which at most `limit` bytes are read. `pointer` selects a part of a JSON response.
+pub(super) async fn to_content(
+    response: Response,
+    pointer: Option<&str>,
+    limit: usize,
+) -> Result<MessageContent, ToolError> {
+    let status = response.status();
+    let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if status.is_redirection() {
         return Err(ToolError::new(format!("{status}: the answer is a redirect, which is not followed.")));
     }
     if !status.is_success() {
-        let (bytes, _) = body(answer, EXCERPT * 4).await?;
-        let text = String::from_utf8_lossy(&bytes);
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let excerpt: String = text.chars().take(EXCERPT).collect();
-        return Err(ToolError::new(match (excerpt.is_empty() || !is_text(&kind), text.len() > excerpt.len()) {
-            (true, _) => format!("The service answered {status}."),
-            (false, cut) => format!("The service answered {status}: {excerpt}{}", if cut { "…" } else { "" }),
-        }));
+        return Err(refusal(response, &media_type).await?);
     }
-    let (bytes, cut) = body(answer, limit).await?;
-    if kind.starts_with("image/") && !is_text(&kind) {
-        return match cut {
-            true => Err(ToolError::new(format!("The image is larger than {limit} bytes."))),
-            false => {
-                let source = PartSource::Data { value: BASE64_STANDARD.encode(&bytes), mime_type: kind };
-                Ok(vec![ContentPart::image(source)].into())
-            }
-        };
+    let (bytes, is_cut) = read_body(response, limit).await?;
+    if media_type.starts_with("image/") && !is_text(&media_type) {
+        if is_cut {
+            return Err(ToolError::new(format!("The image is larger than {limit} bytes.")));
+        }
+        let source = PartSource::Data { value: BASE64_STANDARD.encode(&bytes), mime_type: media_type };
+        return Ok(vec![ContentPart::image(source)].into());
     }
-    let text = text(&bytes, &kind, cut)?;
+    let text = decode_text(&bytes, &media_type, is_cut)?;
     match pointer {
-        _ if cut && pointer.is_some() => Err(ToolError::new(format!("The answer is longer than {limit} bytes."))),
+        Some(_) if is_cut => Err(ToolError::new(format!("The answer is longer than {limit} bytes."))),
         Some(pointer) => select(&text, pointer).map(Into::into),
-        None if cut => Ok(format!("{text}\n\n[cut here: the answer is longer than {limit} bytes]").into()),
+        None if is_cut => Ok(format!("{text}\n\n[cut here: the answer is longer than {limit} bytes]").into()),
         None if text.trim().is_empty() => Ok(format!("(the service answered {status}, with nothing else)").into()),
         None => Ok(text.into()),
     }
 }
 
-/// The bytes up to a limit, and whether there would be more.
-async fn body(answer: Response, limit: usize) -> Result<(Vec<u8>, bool), ToolError> {
+/// Returns the error of a response that is not a success, with the beginning of its text on one line.
+async fn refusal(response: Response, media_type: &str) -> Result<ToolError, ToolError> {
+    let status = response.status();
+    // A character has at most four bytes.
+    let (bytes, _) = read_body(response, MAX_ERROR_CHARS * 4).await?;
+    let text = String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ");
+    let excerpt: String = text.chars().take(MAX_ERROR_CHARS).collect();
+    if excerpt.is_empty() || !is_text(media_type) {
+        return Ok(ToolError::new(format!("The service answered {status}.")));
+    }
+    let ellipsis = if text.len() > excerpt.len() { "…" } else { "" };
+    Ok(ToolError::new(format!("The service answered {status}: {excerpt}{ellipsis}")))
+}
+
+/// Reads at most `limit` bytes, and returns whether there were more.
+async fn read_body(response: Response, limit: usize) -> Result<(Vec<u8>, bool), ToolError> {
     let mut bytes = Vec::new();
-    let mut stream = answer.bytes_stream();
+    let mut stream = response.bytes_stream();
     while let Some(chunk) = stream.next().await {
         let chunk = chunk
             .map_err(|error| ToolError::new("The answer broke off before its end.").caused_by(error.without_url()))?;
@@ -67,41 +79,41 @@ async fn body(answer: Response, limit: usize) -> Result<(Vec<u8>, bool), ToolErr
     Ok((bytes, false))
 }
 
-/// Whether a media type is one of text. None at all, or plain bytes, may be text: what is in them decides.
-fn is_text(kind: &str) -> bool {
-    let of_application = ["json", "xml", "javascript", "x-www-form-urlencoded", "yaml", "x-yaml", "x-ndjson", "toml"];
-    kind.is_empty()
-        || kind == "application/octet-stream"
-        || kind.starts_with("text/")
-        || ["+json", "+xml", "+yaml"].iter().any(|end| kind.ends_with(end))
-        || kind.strip_prefix("application/").is_some_and(|of| of_application.contains(&of))
+/// Returns whether a media type can be text. A missing type and plain bytes can: the content decides.
+fn is_text(media_type: &str) -> bool {
+    media_type.is_empty()
+        || media_type == "application/octet-stream"
+        || media_type.starts_with("text/")
+        || ["+json", "+xml", "+yaml"].iter().any(|suffix| media_type.ends_with(suffix))
+        || media_type.strip_prefix("application/").is_some_and(|subtype| TEXT_SUBTYPES.contains(&subtype))
 }
 
-fn text(bytes: &[u8], kind: &str, cut: bool) -> Result<String, ToolError> {
-    let binary = || {
-        let kind = if kind.is_empty() { "data of an unknown kind" } else { kind };
+fn decode_text(bytes: &[u8], media_type: &str, is_cut: bool) -> Result<String, ToolError> {
+    let not_text = || {
+        let kind = if media_type.is_empty() { "data of an unknown kind" } else { media_type };
         ToolError::new(format!("The answer is {kind}, which cannot be read as text."))
     };
-    if !is_text(kind) {
-        return Err(binary());
+    if !is_text(media_type) {
+        return Err(not_text());
     }
     match std::str::from_utf8(bytes) {
-        Ok(text) if text.contains('\0') => Err(binary()),
+        Ok(text) if text.contains('\0') => Err(not_text()),
         Ok(text) => Ok(text.to_owned()),
-        // The limit may have cut a character in two.
-        Err(error) if cut && error.error_len().is_none() => {
+        // The limit can cut a character in two.
+        Err(error) if is_cut && error.error_len().is_none() => {
             Ok(String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned())
         }
-        // Old services write other encodings; most of it can be read.
-        Err(_) if kind.starts_with("text/") => Ok(String::from_utf8_lossy(bytes).into_owned()),
-        Err(_) => Err(binary()),
+        // Text in another encoding, such as Latin-1, is readable for the most part.
+        Err(_) if media_type.starts_with("text/") => Ok(String::from_utf8_lossy(bytes).into_owned()),
+        Err(_) => Err(not_text()),
     }
 }
 
+/// Returns the part of a JSON text that a JSON Pointer names, a string without its quotes.
 fn select(text: &str, pointer: &str) -> Result<String, ToolError> {
-    let answer: Value =
+    let json: Value =
         serde_json::from_str(text).map_err(|error| ToolError::new("The answer is not valid JSON.").caused_by(error))?;
-    match answer.pointer(pointer) {
+    match json.pointer(pointer) {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(value) => Ok(value.to_string()),
         None => Err(ToolError::new(format!("The answer has nothing at {pointer}."))),

@@ -1,9 +1,9 @@
-//! Addresses with places for arguments, which cannot become anything but values in these places.
+//! URLs with places for arguments. An argument cannot change anything outside its place.
 //!
-//! `https://api.example.com/v1/cities/{city}/weather?units=metric&lang={lang}`: scheme, host and port are fixed; a place
-//! is a part of a path segment, or of the value of a query pair. An argument is percent-encoded down to letters, digits
-//! and `-_~.`, so it ends neither a segment nor a pair. What servers on the way might still undo is refused: a path
-//! segment that is empty, or that climbs (`..`, also behind a slash of the argument's own).
+//! In `https://api.example.com/v1/cities/{city}/weather?units=metric&lang={lang}`, scheme, host and port are fixed; a place
+//! is part of a path segment or of the value of a query pair. All characters of an argument but RFC 3986's unreserved
+//! ones (letters, digits and `-_~.`) are percent-encoded, so it cannot end a segment or a pair. Because some servers
+//! decode more than once, a path argument is refused if it is empty or has a segment `.` or `..`, encoded or not.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
@@ -11,19 +11,19 @@ use serde_json::Value;
 
 use crate::protocol::JsonObject;
 
-/// What is encoded: everything but RFC 3986's unreserved characters.
+/// The characters that are encoded: all but RFC 3986's unreserved ones.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~').remove(b'.');
-/// The longest address that is asked for.
-const MAX_URL: usize = 16 * 1024;
+/// The longest URL that is requested, in bytes.
+const MAX_URL_BYTES: usize = 16 * 1024;
 
-/// An address with places for arguments.
+/// A URL with places for arguments.
 #[derive(Debug)]
-pub(super) struct Template {
+pub(super) struct UrlTemplate {
     /// Scheme, host and port.
     origin: Url,
     /// The path's segments.
     segments: Vec<Vec<Piece>>,
-    /// The query's pairs: a name as it is, and a value.
+    /// The query's pairs; one without a value has no `=`.
     query: Vec<(String, Option<Vec<Piece>>)>,
 }
 
@@ -33,7 +33,11 @@ enum Piece {
     Place(String),
 }
 
-impl Template {
+impl UrlTemplate {
+    /// Parses a template.
+    ///
+    /// # Errors
+    /// The reason why it is invalid.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text.split_once("://").ok_or("a URL begins with http:// or https://")?;
         if !matches!(scheme, "http" | "https") {
@@ -45,10 +49,12 @@ impl Template {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at(end);
         if authority.contains(['{', '}']) {
-            return Err("the host is fixed: arguments have their places behind it".to_owned());
+            return Err("the host is fixed: use places in the path and in the query only".to_owned());
         }
         if authority.contains('@') {
-            return Err("no credentials in a URL: use `headers`, with the secret in an environment variable".to_owned());
+            return Err(
+                "a URL cannot have credentials: use `headers`, with the secret in an environment variable".to_owned()
+            );
         }
         let origin = Url::parse(&format!("{scheme}://{authority}/")).map_err(|error| error.to_string())?;
         let (path, query) = match rest.split_once('?') {
@@ -56,17 +62,17 @@ impl Template {
             None => (rest, None),
         };
         let segments =
-            path.strip_prefix('/').unwrap_or_default().split('/').map(pieces).collect::<Result<Vec<_>, _>>()?;
+            path.strip_prefix('/').unwrap_or_default().split('/').map(split_places).collect::<Result<Vec<_>, _>>()?;
         let pairs = query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty());
         let query = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').map_or((pair, None), |(name, value)| (name, Some(value)));
             if name.contains(['{', '}']) {
                 return Err(format!("the name of a query parameter is fixed, unlike `{name}`"));
             }
-            Ok((name.to_owned(), value.map(pieces).transpose()?))
+            Ok((name.to_owned(), value.map(split_places).transpose()?))
         });
         let template = Self { origin, segments, query: query.collect::<Result<_, _>>()? };
-        // Whatever is fixed has to be an address already.
+        // The fixed parts must be a valid URL.
         let example = |piece: &Piece| match piece {
             Piece::Fixed(text) => text.clone(),
             Piece::Place(_) => "x".to_owned(),
@@ -75,12 +81,12 @@ impl Template {
         Ok(template)
     }
 
-    /// The host, for people.
+    /// Returns the host, for error messages.
     pub(super) fn host(&self) -> &str {
         self.origin.host_str().unwrap_or_default()
     }
 
-    /// The arguments that have a place, and whether it is one that cannot be left out.
+    /// Returns the arguments that have a place, and whether each is required.
     pub(super) fn places(&self) -> Vec<(&str, bool)> {
         let path = self.segments.iter().flatten().map(|piece| (piece, true));
         let query = self.query.iter().filter_map(|(_, value)| value.as_ref()).flatten().map(|piece| (piece, false));
@@ -91,13 +97,16 @@ impl Template {
         places.collect()
     }
 
-    /// Whether the template itself sets a query parameter.
+    /// Returns whether the template sets a query parameter.
     pub(super) fn sets(&self, parameter: &str) -> bool {
         self.query.iter().any(|(name, _)| name == parameter)
     }
 
-    /// The address for these arguments, with some more in the query.
-    pub(super) fn fill(&self, arguments: &JsonObject, more: &[(&str, &Value)]) -> Result<Url, String> {
+    /// Returns the URL for these arguments, with more of them in the query.
+    ///
+    /// # Errors
+    /// A message for the model.
+    pub(super) fn fill(&self, arguments: &JsonObject, more: &[(&String, &Value)]) -> Result<Url, String> {
         let segments =
             self.segments.iter().map(|pieces| fill_segment(pieces, arguments)).collect::<Result<Vec<_>, _>>()?;
         let mut pairs: Vec<String> = Vec::new();
@@ -105,40 +114,40 @@ impl Template {
             match value {
                 None => pairs.push(name.clone()),
                 Some(pieces) => match &pieces[..] {
-                    [Piece::Place(argument)] => add(&mut pairs, name, argument, arguments.get(argument))?,
+                    [Piece::Place(argument)] => push_pairs(&mut pairs, name, argument, arguments.get(argument))?,
                     pieces => pairs.extend(fill_value(pieces, arguments)?.map(|value| format!("{name}={value}"))),
                 },
             }
         }
         for (argument, value) in more {
-            add(&mut pairs, &encode(argument), argument, Some(value))?;
+            push_pairs(&mut pairs, &encode(argument), argument, Some(value))?;
         }
         self.join(segments, &pairs)
     }
 
-    /// Puts an address together and looks whether it came out as meant.
+    /// Joins the parts, and checks that parsing them gives the same parts again.
     fn join(&self, segments: Vec<String>, pairs: &[String]) -> Result<Url, String> {
         let query = if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) };
         let text = format!("{}{}{query}", self.origin, segments.join("/"));
-        if text.len() > MAX_URL {
-            return Err("The arguments are too long for an address.".to_owned());
+        if text.len() > MAX_URL_BYTES {
+            return Err("The arguments are too long for a URL.".to_owned());
         }
-        let url = Url::parse(&text).map_err(|error| format!("That makes no address: {error}."))?;
-        let as_meant = url.origin() == self.origin.origin()
+        let url = Url::parse(&text).map_err(|error| format!("The arguments do not give a valid URL: {error}."))?;
+        let is_same = url.origin() == self.origin.origin()
             && url.path_segments().is_some_and(|found| found.count() == segments.len())
             && url.query().unwrap_or_default().matches('&').count() == pairs.len().saturating_sub(1)
             && url.fragment().is_none()
             && url.username().is_empty();
-        if as_meant { Ok(url) } else { Err("That makes another address than this tool's.".to_owned()) }
+        if is_same { Ok(url) } else { Err("The arguments give another URL than this tool's.".to_owned()) }
     }
 }
 
 /// Splits a text at its `{places}`.
-fn pieces(text: &str) -> Result<Vec<Piece>, String> {
+fn split_places(text: &str) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((fixed, behind)) = rest.split_once('{') {
-        let (name, after) = behind.split_once('}').ok_or_else(|| format!("`{{{behind}` lacks its `}}`"))?;
+        let (name, after) = behind.split_once('}').ok_or_else(|| format!("`{{{behind}` has no `}}`"))?;
         if name.is_empty() || name.contains(['{', '/', '&', '=']) {
             return Err(format!("`{{{name}}}` names no argument"));
         }
@@ -149,7 +158,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
         rest = after;
     }
     if text.matches('}').count() != text.matches('{').count() {
-        return Err("a `}` lacks its `{`".to_owned());
+        return Err("a `}` has no `{`".to_owned());
     }
     if !rest.is_empty() {
         pieces.push(Piece::Fixed(rest.to_owned()));
@@ -157,6 +166,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
+/// Returns a path segment with its arguments.
 fn fill_segment(pieces: &[Piece], arguments: &JsonObject) -> Result<String, String> {
     let (mut plain, mut encoded, mut has_place) = (String::new(), String::new(), false);
     for piece in pieces {
@@ -167,24 +177,24 @@ fn fill_segment(pieces: &[Piece], arguments: &JsonObject) -> Result<String, Stri
             }
             Piece::Place(name) => {
                 let value = arguments.get(name).filter(|value| !value.is_null());
-                let value = value.ok_or_else(|| format!("The argument `{name}` is needed."))?;
-                let text = one_text(name, value)?;
+                let value = value.ok_or_else(|| format!("The argument `{name}` is required."))?;
+                let text = joined_text(name, value)?;
                 encoded.push_str(&encode(&text));
                 plain.push_str(&text);
                 has_place = true;
             }
         }
     }
-    // Also what a server makes of it that decodes before it splits, or decodes twice.
-    let twice = percent_encoding::percent_decode_str(&plain).decode_utf8_lossy();
-    let climbs = |text: &str| text.split(['/', '\\']).any(|part| matches!(part, "." | ".."));
-    if has_place && (plain.trim().is_empty() || climbs(&plain) || climbs(&twice)) {
-        return Err("An argument that is part of a path can be neither empty nor `.` or `..`.".to_owned());
+    // A server might decode before it splits the path, or decode twice.
+    let decoded = percent_encoding::percent_decode_str(&plain).decode_utf8_lossy();
+    let has_dots = |text: &str| text.split(['/', '\\']).any(|part| matches!(part, "." | ".."));
+    if has_place && (plain.trim().is_empty() || has_dots(&plain) || has_dots(&decoded)) {
+        return Err("An argument in the path cannot be empty, `.` or `..`.".to_owned());
     }
     Ok(encoded)
 }
 
-/// `None` if an argument is missing.
+/// Returns the value of a query pair, `None` if an argument is missing.
 fn fill_value(pieces: &[Piece], arguments: &JsonObject) -> Result<Option<String>, String> {
     let mut encoded = String::new();
     for piece in pieces {
@@ -192,15 +202,15 @@ fn fill_value(pieces: &[Piece], arguments: &JsonObject) -> Result<Option<String>
             Piece::Fixed(text) => encoded.push_str(text),
             Piece::Place(name) => match arguments.get(name) {
                 None | Some(Value::Null) => return Ok(None),
-                Some(value) => encoded.push_str(&encode(&one_text(name, value)?)),
+                Some(value) => encoded.push_str(&encode(&joined_text(name, value)?)),
             },
         }
     }
     Ok(Some(encoded))
 }
 
-/// Adds a pair for an argument, several for a list, none if it is missing.
-fn add(pairs: &mut Vec<String>, name: &str, argument: &str, value: Option<&Value>) -> Result<(), String> {
+/// Adds a pair for an argument: one for each item of a list, none for a missing argument.
+fn push_pairs(pairs: &mut Vec<String>, name: &str, argument: &str, value: Option<&Value>) -> Result<(), String> {
     match value {
         None | Some(Value::Null) => {}
         Some(Value::Array(items)) => {
@@ -216,8 +226,8 @@ fn add(pairs: &mut Vec<String>, name: &str, argument: &str, value: Option<&Value
     Ok(())
 }
 
-/// A value as one text; the items of a list with commas between them.
-fn one_text(argument: &str, value: &Value) -> Result<String, String> {
+/// Returns a value as one text, the items of a list separated by commas.
+fn joined_text(argument: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::Array(items) => {
             Ok(items.iter().map(|item| scalar(argument, item)).collect::<Result<Vec<_>, _>>()?.join(","))
@@ -230,7 +240,7 @@ fn scalar(argument: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
-        _ => Err(format!("The argument `{argument}` has to be a text, a number or a boolean here.")),
+        _ => Err(format!("The argument `{argument}` must be a string, a number or a boolean here.")),
     }
 }
 
@@ -246,12 +256,12 @@ mod tests {
     use super::*;
 
     fn fill(template: &str, arguments: Value) -> Result<String, String> {
-        let template = Template::parse(template).unwrap();
+        let template = UrlTemplate::parse(template).unwrap();
         template.fill(arguments.as_object().unwrap(), &[]).map(|url| url.to_string())
     }
 
     #[test]
-    fn arguments_are_encoded_for_their_place() {
+    fn arguments_are_encoded_in_their_places() {
         for (template, arguments, url) in [
             ("https://h/w?city={c}", json!({ "c": "São Paulo" }), "https://h/w?city=S%C3%A3o%20Paulo"),
             ("https://h/w?city={c}", json!({ "c": "x&admin=1#y" }), "https://h/w?city=x%26admin%3D1%23y"),
@@ -275,45 +285,45 @@ mod tests {
     }
 
     #[test]
-    fn paths_cannot_be_climbed() {
+    fn path_arguments_with_dot_segments_are_refused() {
         for value in ["..", ".", "", " ", "../../admin", "a/../b", "..\\x", "%2e%2e", "%2E%2e%2Fadmin", "x/.."] {
             assert!(fill("https://h/a/{c}/b", json!({ "c": value })).is_err(), "{value}");
         }
         assert!(fill("https://h/a/{c}{d}/b", json!({ "c": ".", "d": "." })).is_err());
         assert!(fill("https://h/a/.{c}/b", json!({ "c": "." })).is_err());
-        assert!(fill("https://h/a/{c}", json!({})).unwrap_err().contains("`c` is needed"));
+        assert!(fill("https://h/a/{c}", json!({})).unwrap_err().contains("`c` is required"));
         assert!(fill("https://h/a/{c}", json!({ "c": { "d": 1 } })).is_err());
-        assert!(fill("https://h/a/{c}", json!({ "c": "x".repeat(MAX_URL) })).unwrap_err().contains("too long"));
+        assert!(fill("https://h/a/{c}", json!({ "c": "x".repeat(MAX_URL_BYTES) })).unwrap_err().contains("too long"));
     }
 
     #[test]
-    fn templates_that_leave_too_much_open_are_refused() {
-        for (template, told) in [
+    fn invalid_templates_are_refused_with_the_reason() {
+        for (template, expected) in [
             ("ftp://h/", "http:// or https://"),
             ("{scheme}://h/", "http:// or https://"),
             ("/w?city={c}", "http:// or https://"),
             ("https://{host}/", "the host is fixed"),
             ("https://api.{region}.example.com/x", "the host is fixed"),
             ("https://h:{port}/", "the host is fixed"),
-            ("https://user:pass@h/", "no credentials"),
+            ("https://user:pass@h/", "cannot have credentials"),
             ("https://h/?{name}=1", "is fixed"),
-            ("https://h/{a", "lacks its `}`"),
-            ("https://h/a}", "lacks its `{`"),
+            ("https://h/{a", "has no `}`"),
+            ("https://h/a}", "has no `{`"),
             ("https://h/{}", "names no argument"),
             ("https://h/a#b", "no `#`"),
             ("https://h/a b", "no spaces"),
             ("https://", "empty host"),
-            ("https://h/a/../b", "another address"),
+            ("https://h/a/../b", "another URL"),
         ] {
-            let error = Template::parse(template).unwrap_err();
-            assert!(error.contains(told), "{template}: {error}");
+            let error = UrlTemplate::parse(template).unwrap_err();
+            assert!(error.contains(expected), "{template}: {error}");
         }
     }
 
     proptest! {
         #[test]
-        fn no_value_leaves_its_place(path in any::<String>(), value in any::<String>()) {
-            let template = Template::parse("https://h:8443/a/{p}/b?x=1&q={q}").unwrap();
+        fn an_argument_changes_only_its_place(path in any::<String>(), value in any::<String>()) {
+            let template = UrlTemplate::parse("https://h:8443/a/{p}/b?x=1&q={q}").unwrap();
             let arguments = json!({ "p": path, "q": value });
             if let Ok(url) = template.fill(arguments.as_object().unwrap(), &[]) {
                 prop_assert!(url.as_str().starts_with("https://h:8443/a/"));

@@ -1,7 +1,7 @@
-//! A connection to an MCP server: the one file that knows the library which speaks the protocol.
+//! A connection to an MCP server. This is the only file that uses the protocol library, `rmcp`.
 //!
-//! Answers leave it as JSON, so that a server that keeps to most of the standard is understood for the most part: one
-//! tool with a broken schema does not cost the others.
+//! Results are returned as JSON and not as the library's types, so that one tool with an invalid schema does not make the
+//! whole list unreadable.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -18,197 +18,204 @@ use rmcp::{
 use serde_json::Value;
 use tokio::{runtime::Handle, sync::Notify, time::timeout};
 
-use super::{McpTransport, child::Child};
+use super::{options::McpTransport, process::ServerProcess};
 use crate::{protocol::JsonObject, upstream};
 
-/// More pages of tools than any server has.
-const MAX_PAGES: usize = 100;
-/// How long a server may take to answer a ping.
-const PING: Duration = Duration::from_secs(10);
-/// How long telling a server that nobody waits for an answer may take.
-const CANCEL: Duration = Duration::from_secs(5);
+/// The most pages of tools that are requested; a server could send cursors for ever.
+const MAX_TOOL_PAGES: usize = 100;
+/// The time limit of a ping.
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time limit of sending a cancellation.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time to wait for the last lines of stderr after the end of stdout.
+const STDERR_DELAY: Duration = Duration::from_millis(20);
 
-/// How a request failed.
+/// The error of a request.
 #[derive(Debug)]
-pub(super) enum Failure {
-    /// The server has refused it, and said why.
+pub(super) enum RequestError {
+    /// The server refused the request, with this message.
     Refused(String),
-    /// The connection does not work any more.
-    Broken(Box<dyn std::error::Error + Send + Sync>),
+    /// The connection is lost.
+    Disconnected(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// An open connection. Dropping it closes it, and kills the server if it was started for it.
+/// An open connection. Dropping it closes the connection, and kills the process of a server that was started for it.
 pub(super) struct Connection {
-    caller: Caller,
-    changed: Arc<Notify>,
-    running: BoxFuture<'static, ()>,
-    child: Option<Child>,
+    client: McpClient,
+    tools_changed: Arc<Notify>,
+    /// Completes when the connection has ended.
+    ended: BoxFuture<'static, ()>,
+    process: Option<ServerProcess>,
 }
 
-/// What requests are made with.
+/// Makes requests on a connection.
 #[derive(Clone)]
-pub(super) struct Caller {
+pub(super) struct McpClient {
     peer: Peer<RoleClient>,
-    trouble: Arc<Trouble>,
+    health: Arc<HealthSignals>,
 }
 
-/// What those who call tell the one who watches the connection.
+/// Signals from calls to the supervisor of the connection.
 #[derive(Default)]
-struct Trouble {
-    broken: Notify,
-    silent: Notify,
+struct HealthSignals {
+    disconnected: Notify,
+    timed_out: Notify,
 }
 
-/// What a connection has to say.
-pub(super) enum News {
-    /// There are other tools now.
+/// An event of a connection.
+pub(super) enum ConnectionEvent {
+    /// The server has announced that its tools have changed.
     ToolsChanged,
-    /// It is of no use any more.
+    /// The connection is lost, for this reason.
     Lost(String),
 }
 
 impl Connection {
-    /// Connects. Whoever does not want to wait for ever sets the limit.
+    /// Connects, without a time limit.
+    ///
+    /// # Errors
+    /// The reason why there is no connection.
     pub(super) async fn open(server: &str, transport: &McpTransport) -> Result<Self, String> {
-        let handler = Handler::default();
-        let changed = handler.changed.clone();
-        let (service, child) = match transport {
+        let handler = NotificationHandler::default();
+        let tools_changed = handler.tools_changed.clone();
+        let (service, process) = match transport {
             McpTransport::Command { program, arguments, environment } => {
-                let (child, stdout, stdin) = Child::spawn(server, program, arguments, environment)
+                let (process, stdout, stdin) = ServerProcess::spawn(server, program, arguments, environment)
                     .map_err(|error| format!("{program} cannot be started: {error}"))?;
                 match handler.serve((stdout, stdin)).await {
-                    Ok(service) => (service, Some(child)),
+                    Ok(service) => (service, Some(process)),
                     Err(error) => {
-                        let words = child.last_words();
-                        child.end().await;
-                        let words = if words.is_empty() { words } else { format!("; it said: {words}") };
-                        return Err(format!("{program} does not speak MCP, or has ended: {}{words}", chain(&error)));
+                        let stderr = stderr_note(Some(&process));
+                        process.end().await;
+                        let cause = error_chain(&error);
+                        return Err(format!("{program} does not speak MCP, or has ended: {cause}{stderr}"));
                     }
                 }
             }
             McpTransport::Http { url, headers } => {
                 let client = upstream::direct_client(&upstream::ClientOptions::default())
-                    .map_err(|error| format!("no client can be made: {error}"))?;
+                    .map_err(|error| format!("the HTTP client cannot be created: {error}"))?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 config.custom_headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
                 let transport = StreamableHttpClientTransport::with_client(client, config);
-                let service = handler.serve(transport).await.map_err(|error| chain(&error))?;
+                let service = handler.serve(transport).await.map_err(|error| error_chain(&error))?;
                 (service, None)
             }
         };
-        let caller = Caller { peer: service.peer().clone(), trouble: Arc::default() };
-        Ok(Self { caller, changed, running: Box::pin(run(service)), child })
+        let client = McpClient { peer: service.peer().clone(), health: Arc::default() };
+        Ok(Self { client, tools_changed, ended: Box::pin(run(service)), process })
     }
 
-    /// What calls are made with, for as long as the connection works.
-    pub(super) fn caller(&self) -> &Caller {
-        &self.caller
+    /// Returns the client of this connection.
+    pub(super) fn client(&self) -> &McpClient {
+        &self.client
     }
 
-    /// The next thing that its owner has to know.
-    pub(super) async fn news(&mut self) -> News {
+    /// Waits for the next event.
+    pub(super) async fn next_event(&mut self) -> ConnectionEvent {
         loop {
             tokio::select! {
-                () = &mut self.running => {
-                    // Its stderr may come a moment after the end of its stdout.
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                    let words = self.child.as_ref().map(Child::last_words).filter(|words| !words.is_empty());
-                    let words = words.map(|words| format!("; it said: {words}")).unwrap_or_default();
-                    return News::Lost(format!("it has ended, or closed the connection{words}"));
+                () = &mut self.ended => {
+                    tokio::time::sleep(STDERR_DELAY).await;
+                    let stderr = stderr_note(self.process.as_ref());
+                    return ConnectionEvent::Lost(format!("it has ended, or closed the connection{stderr}"));
                 }
-                () = self.caller.trouble.broken.notified() => return News::Lost("the connection broke".to_owned()),
-                () = self.caller.trouble.silent.notified() => {
+                () = self.client.health.disconnected.notified() => {
+                    return ConnectionEvent::Lost("the connection broke".to_owned());
+                }
+                () = self.client.health.timed_out.notified() => {
                     let ping = ClientRequest::PingRequest(PingRequest::default());
-                    match timeout(PING, self.caller.peer.send_request(ping)).await {
-                        // Whatever it answers, it answers.
+                    match timeout(PING_TIMEOUT, self.client.peer.send_request(ping)).await {
+                        // An error is an answer, too: not every server knows `ping`.
                         Ok(Ok(_) | Err(ServiceError::McpError(_))) => {}
-                        _ => return News::Lost("it does not answer any more".to_owned()),
+                        _ => return ConnectionEvent::Lost("it does not answer a ping".to_owned()),
                     }
                 }
-                () = self.changed.notified() => return News::ToolsChanged,
+                () = self.tools_changed.notified() => return ConnectionEvent::ToolsChanged,
             }
         }
     }
 
-    /// Closes the connection, and waits until a server that was started for it is gone.
+    /// Closes the connection, and waits until the process of the server has ended.
     pub(super) async fn close(self) {
-        let Self { running, child, .. } = self;
-        drop(running);
-        if let Some(child) = child {
-            child.end().await;
+        let Self { ended, process, .. } = self;
+        // This closes stdin.
+        drop(ended);
+        if let Some(process) = process {
+            process.end().await;
         }
     }
 }
 
-impl Caller {
-    /// All tools, as the server describes them, but no more than a number.
-    pub(super) async fn list(&self, most: usize) -> Result<Vec<Value>, Failure> {
+impl McpClient {
+    /// Lists the server's descriptions of its tools, at most `max` of them.
+    pub(super) async fn list_tools(&self, max: usize) -> Result<Vec<Value>, RequestError> {
         let (mut tools, mut cursors) = (Vec::new(), HashSet::new());
         let mut cursor: Option<String> = None;
-        for _ in 0..MAX_PAGES {
+        for _ in 0..MAX_TOOL_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor.take());
             let answer = self.request(ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page))).await?;
             if let Some(page) = answer.get("tools").and_then(Value::as_array) {
-                tools.extend(page.iter().take(most - tools.len()).cloned());
+                tools.extend(page.iter().take(max - tools.len()).cloned());
             }
             match answer.get("nextCursor").and_then(Value::as_str) {
-                Some(next) if tools.len() < most && cursors.insert(next.to_owned()) => cursor = Some(next.to_owned()),
+                Some(next) if tools.len() < max && cursors.insert(next.to_owned()) => cursor = Some(next.to_owned()),
                 _ => break,
             }
         }
         Ok(tools)
     }
 
-    /// Calls a tool. Dropping the future tells the server so.
-    pub(super) async fn call(&self, tool: &str, arguments: JsonObject) -> Result<Value, Failure> {
+    /// Calls a tool. Dropping the future cancels the call at the server.
+    pub(super) async fn call_tool(&self, tool: &str, arguments: JsonObject) -> Result<Value, RequestError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let answer = self.request(ClientRequest::CallToolRequest(CallToolRequest::new(params))).await;
-        if matches!(answer, Err(Failure::Broken(_))) {
-            self.trouble.broken.notify_one();
+        if matches!(answer, Err(RequestError::Disconnected(_))) {
+            self.health.disconnected.notify_one();
         }
         answer
     }
 
-    /// Says that the server took too long; it is asked whether it is still there.
-    pub(super) fn was_silent(&self) {
-        self.trouble.silent.notify_one();
+    /// Reports that a call has timed out. The server is then pinged.
+    pub(super) fn report_timeout(&self) {
+        self.health.timed_out.notify_one();
     }
 
-    async fn request(&self, request: ClientRequest) -> Result<Value, Failure> {
+    async fn request(&self, request: ClientRequest) -> Result<Value, RequestError> {
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-        let mut waiting = Waiting(Some(sent.map_err(failure)?));
-        let answer = match &mut waiting.0 {
+        let mut pending = CancelOnDrop(Some(sent.map_err(request_error)?));
+        let answer = match &mut pending.0 {
             Some(handle) => (&mut handle.rx).await,
-            None => return Err(Failure::Broken("nothing was sent".into())),
+            None => return Err(RequestError::Disconnected("the request was not sent".into())),
         };
-        waiting.0 = None;
-        let answer = answer.map_err(|gone| Failure::Broken(gone.into()))?.map_err(failure)?;
-        serde_json::to_value(answer).map_err(|error| Failure::Refused(error.to_string()))
+        pending.0 = None;
+        let answer = answer.map_err(|closed| RequestError::Disconnected(closed.into()))?.map_err(request_error)?;
+        serde_json::to_value(answer).map_err(|error| RequestError::Refused(error.to_string()))
     }
 }
 
-/// Somebody who waits for an answer, and says so when it is no longer wanted.
-struct Waiting(Option<RequestHandle<RoleClient>>);
+/// A request without an answer yet. Dropping this cancels the request at the server.
+struct CancelOnDrop(Option<RequestHandle<RoleClient>>);
 
-impl Drop for Waiting {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if let (Some(handle), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             runtime.spawn(async move {
-                let _ = timeout(CANCEL, handle.cancel(Some("the call is no longer wanted".to_owned()))).await;
+                let _ = timeout(CANCEL_TIMEOUT, handle.cancel(Some("the call is no longer wanted".to_owned()))).await;
             });
         }
     }
 }
 
-/// Our side of the conversation: we hear that tools have changed, and offer nothing ourselves.
+/// Receives the server's notifications. This client offers the server no capabilities.
 #[derive(Default)]
-struct Handler {
-    changed: Arc<Notify>,
+struct NotificationHandler {
+    tools_changed: Arc<Notify>,
 }
 
-impl ClientHandler for Handler {
+impl ClientHandler for NotificationHandler {
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changed.notify_one();
+        self.tools_changed.notify_one();
     }
 
     fn get_info(&self) -> ClientConfig {
@@ -219,19 +226,27 @@ impl ClientHandler for Handler {
     }
 }
 
-async fn run(service: RunningService<RoleClient, Handler>) {
+async fn run(service: RunningService<RoleClient, NotificationHandler>) {
     let _ = service.waiting().await;
 }
 
-fn failure(error: ServiceError) -> Failure {
+fn request_error(error: ServiceError) -> RequestError {
     match error {
-        ServiceError::McpError(refusal) => Failure::Refused(refusal.message.into_owned()),
-        error => Failure::Broken(error.into()),
+        ServiceError::McpError(refusal) => RequestError::Refused(refusal.message.into_owned()),
+        error => RequestError::Disconnected(error.into()),
     }
 }
 
-/// An error with its causes, in which the library tells what matters.
-fn chain(error: &dyn std::error::Error) -> String {
+/// Returns the last lines of stderr as the end of an error message.
+fn stderr_note(process: Option<&ServerProcess>) -> String {
+    match process.map(ServerProcess::stderr_tail) {
+        Some(tail) if !tail.is_empty() => format!("; its last lines on stderr: {tail}"),
+        _ => String::new(),
+    }
+}
+
+/// Returns an error with its causes. In the library's errors the causes have the information.
+fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,8 +1,8 @@
-//! The process of an MCP server that is started by command.
+//! The process of an MCP server.
 //!
-//! It gets an environment of its own: what every program needs, and what the configuration gives it; the keys of this
-//! server are not in it. It leads a process group, so that what it starts itself ends with it: `npx` runs a shell
-//! that runs node. What it writes to stderr goes to the log; its last words are kept for the day it dies.
+//! Its environment has the [`INHERITED`] variables and those of its options, so this server's keys are not in it. It leads
+//! a process group, so that its own children end with it: `npx` runs a shell that runs node. Its stderr goes to the log
+//! at level `debug`; the last lines are kept for the error when it ends.
 
 use std::{
     collections::VecDeque,
@@ -19,25 +19,28 @@ use tokio::{
     time::timeout,
 };
 
-/// What a process inherits.
+/// The variables that every process inherits from this server.
 const INHERITED: &[&str] =
     &["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SystemRoot", "TEMP", "TMP"];
-/// The longest line that is logged, in bytes.
-const MAX_LINE: usize = 2000;
-/// How many lines are kept.
-const LAST_WORDS: usize = 5;
-/// How long a process may take to end by itself once its stdin is closed.
-const GRACE: Duration = Duration::from_secs(2);
+/// Longer lines of stderr are cut in the log, in bytes.
+const MAX_LINE_BYTES: usize = 2000;
+/// The number of stderr lines that are kept for errors, and the length of each in characters.
+const STDERR_TAIL_LINES: usize = 5;
+const STDERR_TAIL_CHARS: usize = 200;
+/// The time in which a process must end after its stdin was closed; then it is killed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time to read what is left in stderr after the process has ended.
+const STDERR_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A running process. Dropping it kills it, and whatever it has started.
-pub(super) struct Child {
+/// A running process. Dropping this kills the process and its children.
+pub(super) struct ServerProcess {
     process: Box<dyn ChildWrapper>,
     log: JoinHandle<()>,
-    last_words: Arc<Mutex<VecDeque<String>>>,
+    stderr_tail: Arc<Mutex<VecDeque<String>>>,
 }
 
-impl Child {
-    /// Starts a process.
+impl ServerProcess {
+    /// Starts a process, and returns it with its stdout and stdin.
     pub(super) fn spawn(
         server: &str,
         program: &str,
@@ -59,39 +62,40 @@ impl Child {
             return Err(io::Error::other("the process has no pipes"));
         };
         tracing::debug!(server, pid = process.id(), "started the MCP server");
-        let last_words = Arc::new(Mutex::new(VecDeque::new()));
-        let log = tokio::spawn(log_lines(server.to_owned(), stderr, last_words.clone()));
-        Ok((Self { process, log, last_words }, stdout, stdin))
+        let stderr_tail = Arc::new(Mutex::new(VecDeque::new()));
+        let log = tokio::spawn(log_lines(server.to_owned(), stderr, stderr_tail.clone()));
+        Ok((Self { process, log, stderr_tail }, stdout, stdin))
     }
 
-    /// What it has written to stderr last.
-    pub(super) fn last_words(&self) -> String {
-        let words = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
-        words.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
+    /// Returns the last lines of stderr, separated by ` | `.
+    pub(super) fn stderr_tail(&self) -> String {
+        let lines = self.stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
     }
 
-    /// Waits for it to end by itself for a while, which it does when its stdin is closed, then ends it.
+    /// Waits up to [`EXIT_TIMEOUT`] for the end of the process, and then kills its group. The caller must have closed the
+    /// process's stdin, which makes MCP servers end.
     pub(super) async fn end(mut self) {
-        // The process alone; the wrapper would wait for the whole group, in a thread.
-        if timeout(GRACE, self.process.inner_mut().wait()).await.is_err() {
-            tracing::debug!("an MCP server does not end by itself, and is killed");
+        // `inner_mut` is the process alone; the wrapper would wait for the whole group in a thread.
+        if timeout(EXIT_TIMEOUT, self.process.inner_mut().wait()).await.is_err() {
+            tracing::debug!("the MCP server did not end after its stdin was closed, and is killed");
         }
         let _ = self.process.start_kill();
-        let _ = timeout(GRACE, self.process.inner_mut().wait()).await;
-        // What it still has said; others may hold on to its stderr.
-        let _ = timeout(GRACE / 10, &mut self.log).await;
+        let _ = timeout(EXIT_TIMEOUT, self.process.inner_mut().wait()).await;
+        // A process that left the group can keep stderr open.
+        let _ = timeout(STDERR_TIMEOUT, &mut self.log).await;
     }
 }
 
-impl Drop for Child {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.process.start_kill();
         self.log.abort();
     }
 }
 
-/// Logs lines of whatever length without ever holding more than the beginning of one.
-async fn log_lines(server: String, stderr: ChildStderr, last_words: Arc<Mutex<VecDeque<String>>>) {
+/// Logs the lines of stderr. Holds at most [`MAX_LINE_BYTES`] of a line in memory.
+async fn log_lines(server: String, stderr: ChildStderr, tail: Arc<Mutex<VecDeque<String>>>) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
@@ -99,21 +103,21 @@ async fn log_lines(server: String, stderr: ChildStderr, last_words: Arc<Mutex<Ve
             Ok(bytes) if !bytes.is_empty() => {
                 let newline = bytes.iter().position(|byte| *byte == b'\n');
                 let end = newline.unwrap_or(bytes.len());
-                line.extend_from_slice(&bytes[..end.min(MAX_LINE.saturating_sub(line.len()))]);
+                line.extend_from_slice(&bytes[..end.min(MAX_LINE_BYTES.saturating_sub(line.len()))]);
                 (newline.map_or(bytes.len(), |newline| newline + 1), newline.is_some())
             }
             _ => return,
         };
         reader.consume(read);
         if complete {
-            // Nothing in it may look like another line, or colour the operator's terminal.
+            // Control characters could forge log lines or colour the operator's terminal.
             let text = String::from_utf8_lossy(&line).replace(char::is_control, " ");
             if !text.trim().is_empty() {
                 tracing::debug!(server, "{}", text.trim_end());
-                let mut words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
-                words.push_back(text.trim().chars().take(200).collect());
-                if words.len() > LAST_WORDS {
-                    words.pop_front();
+                let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+                tail.push_back(text.trim().chars().take(STDERR_TAIL_CHARS).collect());
+                if tail.len() > STDERR_TAIL_LINES {
+                    tail.pop_front();
                 }
             }
             line.clear();

@@ -1,6 +1,7 @@
-//! From what an MCP server answers to a tool's result: text, pictures and sound as what they are, all else as text.
+//! Converts the result of an MCP call to the content of a tool message: texts, images and audio keep their type, all else
+//! becomes text.
 //!
-//! Read leniently, from JSON: a server that says more than the standard knows is still understood as far as it goes.
+//! It reads JSON and not the types of the protocol library, so that a block of an unknown type costs that block only.
 
 use serde_json::Value;
 
@@ -9,73 +10,78 @@ use crate::{
     tools::ToolError,
 };
 
-/// Reads the answer to a call. What is beyond `limit` bytes is cut or left out, and said to be.
-pub(super) fn read(answer: &Value, limit: usize) -> Result<MessageContent, ToolError> {
+/// Converts a result. Content beyond `limit` bytes is cut or left out, with a note.
+///
+/// # Errors
+/// The content as the error, if the server has marked it so.
+pub(super) fn to_content(answer: &Value, limit: usize) -> Result<MessageContent, ToolError> {
     let blocks = answer.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let mut result = Collected { parts: Vec::new(), room: limit, limit };
-    blocks.iter().for_each(|block| result.block(block));
+    let mut result = ContentBuilder { parts: Vec::new(), room: limit, limit };
+    blocks.iter().for_each(|block| result.push_block(block));
     if result.parts.is_empty() {
         match answer.get("structuredContent") {
-            Some(structured) => result.text(structured.to_string()),
-            None => result.text("(the tool returned nothing)".to_owned()),
+            Some(structured) => result.push_text(structured.to_string()),
+            None => result.push_text("(the tool returned nothing)".to_owned()),
         }
     }
-    let content = result.content();
+    let content = result.build();
     match answer.get("isError").and_then(Value::as_bool) {
         Some(true) => Err(ToolError::new(content.text())),
         _ => Ok(content),
     }
 }
 
-struct Collected {
+struct ContentBuilder {
     parts: Vec<ContentPart>,
+    /// The bytes that are left of `limit`.
     room: usize,
     limit: usize,
 }
 
-impl Collected {
-    fn block(&mut self, block: &Value) {
-        let of = |name: &str| block.get(name).and_then(Value::as_str);
-        match of("type").unwrap_or_default() {
-            "text" => self.text(of("text").unwrap_or_default().to_owned()),
-            "image" | "audio" => self.media(of("data"), of("mimeType"), "in the result"),
-            "resource" => self.resource(block.get("resource").unwrap_or(&Value::Null)),
+impl ContentBuilder {
+    fn push_block(&mut self, block: &Value) {
+        let text_of = |key: &str| block.get(key).and_then(Value::as_str);
+        match text_of("type").unwrap_or_default() {
+            "text" => self.push_text(text_of("text").unwrap_or_default().to_owned()),
+            "image" | "audio" => self.push_media(text_of("data"), text_of("mimeType"), "in the result"),
+            "resource" => self.push_resource(block.get("resource").unwrap_or(&Value::Null)),
             "resource_link" => {
-                let (name, uri) = (of("title").or(of("name")).unwrap_or("resource"), of("uri").unwrap_or_default());
-                let description = of("description").map(|text| format!(": {text}")).unwrap_or_default();
-                self.text(format!("[{name}]({uri}){description}"));
+                let (name, uri) =
+                    (text_of("title").or(text_of("name")).unwrap_or("resource"), text_of("uri").unwrap_or_default());
+                let description = text_of("description").map(|text| format!(": {text}")).unwrap_or_default();
+                self.push_text(format!("[{name}]({uri}){description}"));
             }
-            other => self.text(format!("[something of the unknown type {other:?}]")),
+            other => self.push_text(format!("[content of the unknown type {other:?}]")),
         }
     }
 
-    fn resource(&mut self, resource: &Value) {
-        let of = |name: &str| resource.get(name).and_then(Value::as_str);
-        let uri = of("uri").unwrap_or("a resource");
-        match (of("text"), of("blob")) {
-            (Some(text), _) => self.text(format!("{uri}:\n{text}")),
-            (None, blob) => self.media(blob, of("mimeType"), uri),
+    fn push_resource(&mut self, resource: &Value) {
+        let text_of = |key: &str| resource.get(key).and_then(Value::as_str);
+        let uri = text_of("uri").unwrap_or("a resource");
+        match (text_of("text"), text_of("blob")) {
+            (Some(text), _) => self.push_text(format!("{uri}:\n{text}")),
+            (None, blob) => self.push_media(blob, text_of("mimeType"), uri),
         }
     }
 
-    /// A picture or sound; anything else that is no text can only be named.
-    fn media(&mut self, data: Option<&str>, mime_type: Option<&str>, place: &str) {
+    /// Adds an image or audio. Other media are only named.
+    fn push_media(&mut self, data: Option<&str>, mime_type: Option<&str>, place: &str) {
         let (data, mime_type) = (data.unwrap_or_default(), mime_type.unwrap_or("application/octet-stream"));
         let part = match mime_type.split('/').next() {
             Some("image") => ContentPart::Image,
             Some("audio") => ContentPart::Audio,
-            _ => return self.text(format!("[{mime_type} {place}, which cannot be shown]")),
+            _ => return self.push_text(format!("[{mime_type} {place}, which cannot be shown]")),
         };
         if data.len() > self.room {
             return self
-                .text(format!("[{mime_type} {place}, left out: the result is larger than {} bytes]", self.limit));
+                .push_text(format!("[{mime_type} {place}, left out: the result is larger than {} bytes]", self.limit));
         }
         self.room -= data.len();
         let source = PartSource::Data { value: data.to_owned(), mime_type: mime_type.to_owned() };
         self.parts.push(part(source.into()));
     }
 
-    fn text(&mut self, mut text: String) {
+    fn push_text(&mut self, mut text: String) {
         if text.len() > self.room {
             text.truncate(text.floor_char_boundary(self.room));
             text.push_str(&format!("\n[cut here: the result is larger than {} bytes]", self.limit));
@@ -86,8 +92,8 @@ impl Collected {
         self.parts.push(ContentPart::text(text));
     }
 
-    /// One text, if there is nothing but text.
-    fn content(self) -> MessageContent {
+    /// Returns the content, as one text if all parts are texts.
+    fn build(self) -> MessageContent {
         let texts = self.parts.iter().map(|part| match part {
             ContentPart::Text(text) => Some(text.text.as_str()),
             _ => None,
@@ -106,14 +112,14 @@ mod tests {
     use super::*;
 
     fn text(answer: Value) -> String {
-        match read(&answer, 1000).unwrap() {
+        match to_content(&answer, 1000).unwrap() {
             MessageContent::Text(text) => text,
             parts => panic!("{parts:?}"),
         }
     }
 
     #[test]
-    fn texts_become_one_text() {
+    fn text_blocks_are_joined() {
         let blocks = json!([
             { "type": "text", "text": "a" },
             { "type": "resource", "resource": { "uri": "file:///b", "text": "b" } },
@@ -122,12 +128,12 @@ mod tests {
             { "type": "hologram" },
         ]);
         let told = "a\nfile:///b:\nb\n[c](file:///c): the third\n[application/zip file:///d, which cannot be shown]\n\
-                    [something of the unknown type \"hologram\"]";
+                    [content of the unknown type \"hologram\"]";
         assert_eq!(text(json!({ "content": blocks })), told);
     }
 
     #[test]
-    fn structured_content_stands_in_for_no_content() {
+    fn structured_content_is_used_if_there_is_no_other_content() {
         assert_eq!(text(json!({ "content": [], "structuredContent": { "n": 1 } })), r#"{"n":1}"#);
         let both = json!({ "content": [{ "type": "text", "text": "one" }], "structuredContent": { "n": 1 } });
         assert_eq!(text(both), "one");
@@ -135,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_and_sound_stay_what_they_are() {
+    fn images_and_audio_keep_their_type() {
         let blocks = json!([
             { "type": "text", "text": "look" },
             { "type": "image", "data": "AAAA", "mimeType": "image/png" },
@@ -147,23 +153,24 @@ mod tests {
             ContentPart::image(data("AAAA", "image/png")),
             ContentPart::Audio(data("BBBB", "audio/wav").into()),
         ];
-        assert_eq!(read(&json!({ "content": blocks }), 1000).unwrap(), expected.into());
+        assert_eq!(to_content(&json!({ "content": blocks }), 1000).unwrap(), expected.into());
     }
 
     #[test]
-    fn errors_are_told_to_the_model() {
-        let error = read(&json!({ "content": [{ "type": "text", "text": "no such file" }], "isError": true }), 1000);
+    fn an_error_result_is_an_error_with_its_text() {
+        let error =
+            to_content(&json!({ "content": [{ "type": "text", "text": "no such file" }], "isError": true }), 1000);
         assert_eq!(error.unwrap_err().message(), "no such file");
     }
 
     #[test]
-    fn what_is_too_much_is_cut_and_said_to_be() {
+    fn content_beyond_the_limit_is_cut_with_a_note() {
         let blocks = json!([
             { "type": "text", "text": "é".repeat(4) },
             { "type": "image", "data": "A".repeat(50), "mimeType": "image/png" },
             { "type": "text", "text": "é".repeat(40) },
         ]);
-        let MessageContent::Text(text) = read(&json!({ "content": blocks }), 41).unwrap() else { panic!() };
+        let MessageContent::Text(text) = to_content(&json!({ "content": blocks }), 41).unwrap() else { panic!() };
         assert!(
             text.starts_with("éééé\n[image/png in the result") && text.ends_with("larger than 41 bytes]"),
             "{text}"

@@ -1,190 +1,201 @@
-//! Keeps an MCP server connected: connects, lists its tools, waits for news, and begins again when it is lost.
+//! Keeps an MCP server connected: connects, lists its tools, follows its notifications, and connects again.
 
 use std::{sync::Arc, time::Duration};
 
+use serde_json::Value;
 use tokio::{
     sync::{oneshot, watch},
     time::{Instant, sleep, timeout},
 };
 
 use super::{
-    MAX_TOOLS, McpOptions,
-    client::{Caller, Connection, Failure, News},
-    tool::{Line, McpTool},
+    client_slot::ClientSlot,
+    connection::{Connection, ConnectionEvent, McpClient, RequestError},
+    options::{McpServerOptions, McpTransport},
+    tool::McpTool,
 };
 
-/// How long connecting and listing tools may take. Programs that download themselves first take their time.
-const CONNECT: Duration = Duration::from_secs(60);
-/// How long listing tools again may take.
-const LIST: Duration = Duration::from_secs(30);
-/// The pause before a server is started again, which doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// After this time the next death is the first again.
-const LIVED: Duration = Duration::from_secs(60);
-/// How soon a server may change its tools again.
-const BREATH: Duration = Duration::from_millis(200);
+/// The most tools of one server. A server with more is warned about.
+const MAX_TOOLS: usize = 256;
+/// The time limit of connecting and the first list of tools. `npx` and `uvx` download programs first.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+/// The time limit of listing changed tools.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The pause before the first restart; it doubles with each restart up to `MAX_RESTART_PAUSE`.
+const FIRST_RESTART_PAUSE: Duration = Duration::from_secs(1);
+const MAX_RESTART_PAUSE: Duration = Duration::from_secs(60);
+/// After this uptime the restart back-off is reset.
+const STABLE_UPTIME: Duration = Duration::from_secs(60);
+/// The shortest time between two lists of tools, for servers that announce changes in a loop.
+const MIN_LIST_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The tools that a server has.
+/// The tools of a server, as far as they are known.
 #[derive(Default)]
-pub(super) struct Listed {
-    /// Whether it was tried to connect.
-    pub(super) settled: bool,
-    /// Whether the server has ever said which tools it has.
-    pub(super) known: bool,
+pub(super) struct ToolList {
+    /// Whether the first attempt to connect is over, with or without success.
+    pub(super) is_settled: bool,
+    /// Whether the server has listed its tools at least once.
+    pub(super) is_known: bool,
     pub(super) tools: Vec<Arc<McpTool>>,
 }
 
-/// Keeps a server connected until it is told to stop, or dropped.
-pub(super) async fn supervise(
-    options: Arc<McpOptions>,
-    line: Arc<Line>,
-    listed: Arc<watch::Sender<Listed>>,
-    mut stop: oneshot::Receiver<()>,
-) {
-    let server = options.name.as_str();
-    let mut pauses = Pauses(FIRST_PAUSE);
-    loop {
-        let mut lived = Duration::ZERO;
-        let opened = tokio::select! {
-            opened = open(&options, &line, &listed) => opened,
-            _ = &mut stop => return,
-        };
-        let why = match opened {
-            Err(why) => why,
-            Ok(mut connection) => {
-                let since = Instant::now();
-                line.set(Ok(connection.caller().clone()));
-                settle(&listed);
-                tracing::info!(server, tools = listed.borrow().tools.len(), "connected to the MCP server");
-                let why = tokio::select! {
-                    why = follow(&mut connection, &options, &line, &listed) => Some(why),
-                    _ = &mut stop => None,
-                };
-                line.set(Err(why.clone().unwrap_or_else(|| "it is stopped".to_owned())));
-                connection.close().await;
-                let Some(why) = why else { return };
-                lived = since.elapsed();
-                why
-            }
-        };
-        let pause = pauses.after(lived);
-        tracing::warn!(server, why, again_in = ?pause, "the MCP server is not available");
-        line.set(Err(why));
-        settle(&listed);
-        tokio::select! {
-            () = sleep(pause) => {}
-            _ = &mut stop => return,
-        }
-    }
+/// The background task of one server.
+pub(super) struct Supervisor {
+    pub(super) name: Arc<str>,
+    pub(super) options: Arc<McpServerOptions>,
+    pub(super) transport: Arc<McpTransport>,
+    pub(super) client: Arc<ClientSlot>,
+    pub(super) tools: Arc<watch::Sender<ToolList>>,
 }
 
-/// How long to wait before the next start.
-struct Pauses(Duration);
-
-impl Pauses {
-    fn after(&mut self, lived: Duration) -> Duration {
-        if lived >= LIVED {
-            self.0 = FIRST_PAUSE;
-        }
-        let now = self.0;
-        self.0 = (now * 2).min(LONGEST_PAUSE);
-        now
-    }
-}
-
-async fn open(
-    options: &Arc<McpOptions>,
-    line: &Arc<Line>,
-    listed: &watch::Sender<Listed>,
-) -> Result<Connection, String> {
-    let work = async {
-        let connection = Connection::open(&options.name, &options.transport).await?;
-        list(connection.caller(), options, line, listed).await.map_err(|failure| match failure {
-            Failure::Refused(why) => format!("it does not list its tools: {why}"),
-            Failure::Broken(error) => format!("it went away while it listed its tools: {error}"),
-        })?;
-        Ok(connection)
-    };
-    match timeout(CONNECT, work).await {
-        Ok(result) => result,
-        Err(_) => Err(format!("it does not answer within {} s", CONNECT.as_secs())),
-    }
-}
-
-/// Follows a connection until it is lost.
-async fn follow(
-    connection: &mut Connection,
-    options: &Arc<McpOptions>,
-    line: &Arc<Line>,
-    listed: &watch::Sender<Listed>,
-) -> String {
-    loop {
-        match connection.news().await {
-            News::Lost(why) => return why,
-            News::ToolsChanged => {
-                let caller = connection.caller().clone();
-                match timeout(LIST, list(&caller, options, line, listed)).await {
-                    Ok(Ok(())) => tracing::info!(
-                        server = options.name,
-                        tools = listed.borrow().tools.len(),
-                        "the MCP server has other tools now"
-                    ),
-                    Ok(Err(Failure::Broken(error))) => return format!("the connection broke: {error}"),
-                    Ok(Err(Failure::Refused(why))) => {
-                        tracing::warn!(server = options.name, why, "the MCP server does not list its tools again");
-                    }
-                    Err(_) => caller.was_silent(),
+impl Supervisor {
+    /// Keeps the server connected until `stop` fires or its sender is dropped.
+    pub(super) async fn run(self, mut stop: oneshot::Receiver<()>) {
+        let mut backoff = RestartBackoff::default();
+        loop {
+            let opened = tokio::select! {
+                opened = self.open() => opened,
+                _ = &mut stop => return,
+            };
+            let (reason, uptime) = match opened {
+                Err(reason) => (reason, Duration::ZERO),
+                Ok(mut connection) => {
+                    let since = Instant::now();
+                    let lost = tokio::select! {
+                        reason = self.follow(&mut connection) => Some(reason),
+                        _ = &mut stop => None,
+                    };
+                    self.client.set(Err(lost.clone().unwrap_or_else(|| "it is stopped".to_owned())));
+                    connection.close().await;
+                    let Some(reason) = lost else { return };
+                    (reason, since.elapsed())
                 }
-                sleep(BREATH).await;
+            };
+            let pause = backoff.next_pause(uptime);
+            tracing::warn!(server = &*self.name, why = reason, again_in = ?pause, "the MCP server is not available");
+            self.client.set(Err(reason));
+            self.settle();
+            tokio::select! {
+                () = sleep(pause) => {}
+                _ = &mut stop => return,
             }
         }
     }
-}
 
-/// Asks for the tools. One that is as it was stays the same, and with it what others know about it.
-async fn list(
-    caller: &Caller,
-    options: &Arc<McpOptions>,
-    line: &Arc<Line>,
-    listed: &watch::Sender<Listed>,
-) -> Result<(), Failure> {
-    let server = options.name.as_str();
-    let told = caller.list(MAX_TOOLS).await?;
-    if told.len() == MAX_TOOLS {
-        tracing::warn!(server, "the MCP server has {MAX_TOOLS} tools or more; no more are used");
-    }
-    let allowed = |name: &str| options.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
-    let mut tools = Vec::new();
-    for told in &told {
-        let name = told.get("name").and_then(|name| name.as_str()).unwrap_or_default();
-        if !allowed(name) {
-            continue;
-        }
-        match McpTool::read(told, options, line) {
-            Ok(tool) => tools.push(Arc::new(tool)),
-            Err(why) => tracing::warn!(server, tool = name, why, "a tool of the MCP server is left out"),
+    /// Connects and lists the tools.
+    async fn open(&self) -> Result<Connection, String> {
+        let opening = async {
+            let connection = Connection::open(&self.name, &self.transport).await?;
+            self.list_tools(connection.client()).await.map_err(|error| match error {
+                RequestError::Refused(reason) => format!("it does not list its tools: {reason}"),
+                RequestError::Disconnected(error) => format!("the connection broke while it listed its tools: {error}"),
+            })?;
+            Ok(connection)
+        };
+        match timeout(CONNECT_TIMEOUT, opening).await {
+            Ok(result) => result,
+            Err(_) => Err(format!("it does not answer within {} s", CONNECT_TIMEOUT.as_secs())),
         }
     }
-    let wanted = options.tools.iter().flatten().chain(options.approval_of.keys());
-    for name in wanted.filter(|name| !told.iter().any(|tool| tool.get("name").is_some_and(|told| told == *name))) {
-        tracing::warn!(server, tool = name, "the MCP server has no tool of this name");
-    }
-    listed.send_modify(|listed| {
-        for tool in &mut tools {
-            let same = |old: &&Arc<McpTool>| old.name == tool.name && old.spec == tool.spec;
-            if let Some(old) = listed.tools.iter().find(same) {
-                *tool = old.clone();
+
+    /// Lets tools use the connection until it is lost, and returns the reason.
+    async fn follow(&self, connection: &mut Connection) -> String {
+        let server = &*self.name;
+        let client = connection.client().clone();
+        self.client.set(Ok(client.clone()));
+        self.settle();
+        tracing::info!(server, tools = self.tools.borrow().tools.len(), "connected to the MCP server");
+        loop {
+            match connection.next_event().await {
+                ConnectionEvent::Lost(reason) => return reason,
+                ConnectionEvent::ToolsChanged => {
+                    match timeout(LIST_TIMEOUT, self.list_tools(&client)).await {
+                        Ok(Ok(())) => {
+                            let tools = self.tools.borrow().tools.len();
+                            tracing::info!(server, tools, "the tools of the MCP server have changed");
+                        }
+                        Ok(Err(RequestError::Disconnected(error))) => return format!("the connection broke: {error}"),
+                        Ok(Err(RequestError::Refused(reason))) => {
+                            tracing::warn!(server, why = reason, "the MCP server does not list its changed tools");
+                        }
+                        Err(_) => client.report_timeout(),
+                    }
+                    sleep(MIN_LIST_INTERVAL).await;
+                }
             }
         }
-        listed.tools = tools;
-        listed.known = true;
-    });
-    Ok(())
+    }
+
+    /// Requests the tools and publishes those that can be used. An unchanged tool keeps its `Arc`, and with it the schema
+    /// that toolboxes have compiled.
+    async fn list_tools(&self, client: &McpClient) -> Result<(), RequestError> {
+        let (server, options) = (&*self.name, &self.options);
+        let descriptions = client.list_tools(MAX_TOOLS).await?;
+        if descriptions.len() == MAX_TOOLS {
+            tracing::warn!(server, "the MCP server has {MAX_TOOLS} tools or more; only the first {MAX_TOOLS} are used");
+        }
+        let is_used = |name: &str| options.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
+        let mut tools = Vec::new();
+        for description in &descriptions {
+            let name = tool_name(description);
+            if !is_used(name) {
+                continue;
+            }
+            match McpTool::new(description, &self.name, options, &self.client) {
+                Ok(tool) => tools.push(Arc::new(tool)),
+                Err(reason) => {
+                    tracing::warn!(server, tool = name, why = reason, "a tool of the MCP server is left out");
+                }
+            }
+        }
+        let configured = options.tools.iter().flatten().chain(options.approval_of.keys());
+        for name in configured.filter(|name| !descriptions.iter().any(|description| tool_name(description) == *name)) {
+            tracing::warn!(server, tool = name, "the MCP server has no tool of this name");
+        }
+        self.tools.send_modify(|list| {
+            for tool in &mut tools {
+                let is_same = |old: &&Arc<McpTool>| old.name == tool.name && old.spec == tool.spec;
+                if let Some(old) = list.tools.iter().find(is_same) {
+                    *tool = old.clone();
+                }
+            }
+            list.tools = tools;
+            list.is_known = true;
+        });
+        Ok(())
+    }
+
+    /// Lets runs that wait for the tools go on.
+    fn settle(&self) {
+        self.tools.send_modify(|list| list.is_settled = true);
+    }
 }
 
-fn settle(listed: &watch::Sender<Listed>) {
-    listed.send_modify(|listed| listed.settled = true);
+fn tool_name(description: &Value) -> &str {
+    description.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The pauses between restarts.
+struct RestartBackoff {
+    next: Duration,
+}
+
+impl Default for RestartBackoff {
+    fn default() -> Self {
+        Self { next: FIRST_RESTART_PAUSE }
+    }
+}
+
+impl RestartBackoff {
+    /// Returns the pause before the next restart, after a connection that lasted for `uptime`.
+    fn next_pause(&mut self, uptime: Duration) -> Duration {
+        if uptime >= STABLE_UPTIME {
+            self.next = FIRST_RESTART_PAUSE;
+        }
+        let pause = self.next;
+        self.next = (pause * 2).min(MAX_RESTART_PAUSE);
+        pause
+    }
 }
 
 #[cfg(test)]
@@ -192,11 +203,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_a_minute_and_begin_anew_after_a_life() {
-        let mut pauses = Pauses(FIRST_PAUSE);
-        let seconds: Vec<_> = (0..8).map(|_| pauses.after(Duration::from_secs(1)).as_secs()).collect();
+    fn restart_pauses_double_up_to_a_minute_and_a_stable_uptime_resets_them() {
+        let mut backoff = RestartBackoff::default();
+        let seconds: Vec<_> = (0..8).map(|_| backoff.next_pause(Duration::from_secs(1)).as_secs()).collect();
         assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(pauses.after(LIVED), FIRST_PAUSE);
-        assert_eq!(pauses.after(Duration::ZERO), FIRST_PAUSE * 2);
+        assert_eq!(backoff.next_pause(STABLE_UPTIME), FIRST_RESTART_PAUSE);
+        assert_eq!(backoff.next_pause(Duration::ZERO), FIRST_RESTART_PAUSE * 2);
     }
 }

@@ -1,76 +1,71 @@
-//! A tool of an MCP server.
+//! A tool of an MCP server: its description for models, and calls to it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{
-    McpOptions,
-    client::{Caller, Failure},
-    content,
-};
+use super::{client_slot::ClientSlot, connection::RequestError, options::McpServerOptions, result};
 use crate::{
     protocol::{JsonObject, MessageContent},
     tools::{Approval, Tool, ToolContext, ToolError, ToolSpec, Validator},
 };
 
-/// The longest name that every provider of models takes.
-const MAX_NAME: usize = 64;
-/// The longest description that is passed on, in bytes.
-const MAX_DESCRIPTION: usize = 8 * 1024;
-
-/// The way to the server, which is there or is not.
-pub(super) struct Line {
-    caller: Mutex<Result<Caller, String>>,
-}
-
-impl Line {
-    pub(super) fn down(why: &str) -> Self {
-        Self { caller: Mutex::new(Err(why.to_owned())) }
-    }
-
-    pub(super) fn set(&self, caller: Result<Caller, String>) {
-        *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = caller;
-    }
-
-    fn caller(&self) -> Result<Caller, String> {
-        self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
+/// The longest name of a tool that all model providers accept, in characters.
+const MAX_NAME_CHARS: usize = 64;
+/// Longer descriptions are cut, in bytes.
+const MAX_DESCRIPTION_BYTES: usize = 8 * 1024;
+/// Longer error messages of a server are cut, in characters.
+const MAX_REFUSAL_CHARS: usize = 1000;
 
 /// A tool of an MCP server.
 pub(super) struct McpTool {
-    /// What the server calls it.
+    /// The name that the server gives the tool.
     pub(super) name: String,
     pub(super) spec: ToolSpec,
-    options: Arc<McpOptions>,
-    line: Arc<Line>,
+    server: Arc<str>,
+    options: Arc<McpServerOptions>,
+    client: Arc<ClientSlot>,
 }
 
 impl McpTool {
-    /// Reads a server's description of a tool.
-    pub(super) fn read(told: &Value, options: &Arc<McpOptions>, line: &Arc<Line>) -> Result<Self, String> {
-        let name = told.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()).ok_or("it has no name")?;
-        let text = |option: &str| told.get(option).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let mut description = text("description").or(text("title")).unwrap_or_default().to_owned();
-        description.truncate(description.floor_char_boundary(MAX_DESCRIPTION));
-        let mut parameters = told.get("inputSchema").cloned().unwrap_or(Value::Null);
+    /// Reads the server's description of a tool.
+    ///
+    /// # Errors
+    /// The reason why the tool cannot be used.
+    pub(super) fn new(
+        description: &Value,
+        server: &Arc<str>,
+        options: &Arc<McpServerOptions>,
+        client: &Arc<ClientSlot>,
+    ) -> Result<Self, String> {
+        let name =
+            description.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()).ok_or("it has no name")?;
+        let text = |key: &str| description.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let mut purpose = text("description").or(text("title")).unwrap_or_default().to_owned();
+        purpose.truncate(purpose.floor_char_boundary(MAX_DESCRIPTION_BYTES));
+        let mut parameters = description.get("inputSchema").cloned().unwrap_or(Value::Null);
         if let Value::Object(schema) = &mut parameters {
-            // Providers insist on both.
+            // Model providers require both.
             schema.entry("type").or_insert_with(|| "object".into());
             schema.entry("properties").or_insert_with(|| Value::Object(Default::default()));
         }
         Validator::new(&parameters).map_err(|error| format!("its schema cannot be used: {error}"))?;
-        let spec = ToolSpec { name: plain(&options.prefix, name), description, parameters };
-        Ok(Self { name: name.to_owned(), spec, options: options.clone(), line: line.clone() })
+        let spec = ToolSpec { name: portable_name(&options.prefix, name), description: purpose, parameters };
+        Ok(Self {
+            name: name.to_owned(),
+            spec,
+            server: server.clone(),
+            options: options.clone(),
+            client: client.clone(),
+        })
     }
 }
 
-/// A name that every provider of models takes.
-fn plain(prefix: &str, name: &str) -> String {
+/// Returns a name that all model providers accept.
+fn portable_name(prefix: &str, name: &str) -> String {
     let all = prefix.chars().chain(name.chars());
-    all.map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).take(MAX_NAME).collect()
+    all.map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).take(MAX_NAME_CHARS).collect()
 }
 
 #[async_trait]
@@ -84,23 +79,23 @@ impl Tool for McpTool {
     }
 
     async fn call(&self, arguments: JsonObject, _: &ToolContext) -> Result<MessageContent, ToolError> {
-        let server = &self.options.name;
-        let caller = self.line.caller().map_err(|why| {
+        let server = &self.server;
+        let client = self.client.get().map_err(|reason| {
             ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
-                .caused_by(why)
+                .caused_by(reason)
         })?;
-        match tokio::time::timeout(self.options.timeout, caller.call(&self.name, arguments)).await {
-            Ok(Ok(answer)) => content::read(&answer, self.options.max_result_bytes),
-            Ok(Err(Failure::Refused(why))) => {
-                let why: String = why.chars().take(1000).collect();
-                Err(ToolError::new(format!("The MCP server `{server}` refuses the call: {why}")))
+        match tokio::time::timeout(self.options.timeout, client.call_tool(&self.name, arguments)).await {
+            Ok(Ok(answer)) => result::to_content(&answer, self.options.max_result_bytes),
+            Ok(Err(RequestError::Refused(reason))) => {
+                let reason: String = reason.chars().take(MAX_REFUSAL_CHARS).collect();
+                Err(ToolError::new(format!("The MCP server `{server}` refuses the call: {reason}")))
             }
-            Ok(Err(Failure::Broken(error))) => Err(ToolError::new(format!(
-                "The connection to the MCP server `{server}` broke during the call; whether it was done is not known."
+            Ok(Err(RequestError::Disconnected(error))) => Err(ToolError::new(format!(
+                "The connection to the MCP server `{server}` broke during the call; it is unknown if the call was carried out."
             ))
             .caused_by(error)),
             Err(_) => {
-                caller.was_silent();
+                client.report_timeout();
                 let seconds = self.options.timeout.as_secs_f32();
                 Err(ToolError::new(format!("The MCP server `{server}` did not answer within {seconds} s.")))
             }
@@ -113,9 +108,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_what_every_provider_takes() {
-        assert_eq!(plain("", "read_file"), "read_file");
-        assert_eq!(plain("files_", "read.file/é"), "files_read_file__");
-        assert_eq!(plain("", &"x".repeat(100)).len(), MAX_NAME);
+    fn names_are_reduced_to_characters_that_all_providers_accept() {
+        assert_eq!(portable_name("", "read_file"), "read_file");
+        assert_eq!(portable_name("files_", "read.file/é"), "files_read_file__");
+        assert_eq!(portable_name("", &"x".repeat(100)).len(), MAX_NAME_CHARS);
     }
 }

@@ -1,8 +1,8 @@
-//! What a sandbox is: bubblewrap's arguments, and the limits that hold within.
+//! The isolation of a command: bubblewrap's arguments, and the limits of the kernel.
 //!
-//! A command is not root, has no capabilities and can get none. Run by a server that is not root, it is isolated by a
-//! user namespace. A root server needs none to isolate, and in one the command would still be the system's root to the
-//! kernel, whose processes are not limited: there the command runs as a user of the workspace's own instead.
+//! A command is not root, has no capabilities and cannot get any. If this server is not root, a user namespace isolates
+//! the command. If it is root, a user namespace would map the command to the system's root, to which `--nproc` does not
+//! apply; so each workspace has a user of its own instead.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -10,11 +10,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{SandboxOptions, workspace::Workspace};
+use super::{options::SandboxOptions, workspace::Workspace};
 
-/// Where the workspace is, for a command.
+/// The path of the workspace inside the sandbox.
 pub(super) const WORKSPACE: &str = "/workspace";
-/// What a command is told about its surroundings; nothing of this server's own.
+/// The whole environment of a command.
 const ENVIRONMENT: [(&str, &str); 6] = [
     ("PATH", "/usr/local/bin:/usr/bin:/bin"),
     ("HOME", WORKSPACE),
@@ -23,56 +23,59 @@ const ENVIRONMENT: [(&str, &str); 6] = [
     ("SHELL", "/bin/sh"),
     ("USER", "sandbox"),
 ];
-/// Folders of the system beside `/usr`; on most systems links into it.
-const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// What programs need of the system's settings. None of it is secret.
-const SETTINGS: [&str; 3] = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime"];
+/// System folders beside `/usr`. On most systems they are links into it.
+const SYSTEM_FOLDERS: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+/// The files of `/etc` that programs need. None of them is secret.
+const ETC_FILES: [&str; 3] = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime"];
 
-/// How commands are isolated here.
+/// The way in which commands are isolated on this system.
 #[derive(Debug)]
 pub(super) struct Isolation {
     bwrap: PathBuf,
-    root: bool,
-    /// Whether this version can keep user namespaces from commands.
-    disables_namespaces: bool,
+    is_root: bool,
+    /// Whether this version of bubblewrap has `--disable-userns`.
+    can_disable_userns: bool,
 }
 
 impl Isolation {
-    /// Looks for the programs that are needed.
+    /// Finds the programs that are needed.
+    ///
+    /// # Errors
+    /// The program that is missing, with its package.
     pub(super) fn find() -> Result<Self, String> {
-        let bwrap = in_path("bwrap").ok_or("there is no `bwrap` in PATH; it is in the package bubblewrap")?;
-        let root = is_root();
+        let bwrap = in_path("bwrap").ok_or("there is no `bwrap` in PATH: install the package bubblewrap")?;
+        let is_root = is_root();
         let needed = ["/usr/bin/prlimit", "/usr/bin/setpriv"];
-        if let Some(missing) = needed[..if root { 2 } else { 1 }].iter().find(|path| !Path::new(path).exists()) {
-            return Err(format!("there is no {missing}; it is in the package util-linux"));
+        if let Some(missing) = needed[..if is_root { 2 } else { 1 }].iter().find(|path| !Path::new(path).exists()) {
+            return Err(format!("there is no {missing}: install the package util-linux"));
         }
         let help = Command::new(&bwrap).arg("--help").env_clear().stdin(Stdio::null()).output();
         let help = help.map_err(|error| format!("{} cannot be started: {error}", bwrap.display()))?;
-        let disables_namespaces = String::from_utf8_lossy(&help.stdout).contains("--disable-userns");
-        Ok(Self { bwrap, root, disables_namespaces })
+        let can_disable_userns = String::from_utf8_lossy(&help.stdout).contains("--disable-userns");
+        Ok(Self { bwrap, is_root, can_disable_userns })
     }
 
     pub(super) fn program(&self) -> &Path {
         &self.bwrap
     }
 
-    /// Whether each workspace has a user of its own.
+    /// Returns whether each workspace has a user of its own.
     pub(super) fn has_own_users(&self) -> bool {
-        self.root
+        self.is_root
     }
 
-    /// The arguments that run a command in a workspace.
+    /// Returns bubblewrap's arguments for a command in a workspace.
     pub(super) fn arguments(&self, workspace: &Workspace, limits: &SandboxOptions, command: &[&str]) -> Vec<OsString> {
         let mut arguments = Arguments::default();
-        // Everything of its own but the user: the parent's death is the sandbox's, and its terminal is not.
+        // Own namespaces for all but the user; the sandbox ends with this server and has no access to its terminal.
         arguments.add("--unshare-ipc --unshare-net --unshare-pid --unshare-uts --unshare-cgroup-try");
         arguments.add("--die-with-parent --new-session --hostname sandbox --cap-drop ALL --clearenv");
-        if self.root {
-            // For the change of the user, which gives them up.
+        if self.is_root {
+            // `setpriv` below needs these to change the user, and then drops them.
             arguments.add("--cap-add CAP_SETUID --cap-add CAP_SETGID --cap-add CAP_SETPCAP");
         } else {
             arguments.add("--unshare-user --uid 1000 --gid 1000");
-            if self.disables_namespaces {
+            if self.can_disable_userns {
                 arguments.add("--disable-userns");
             }
         }
@@ -80,32 +83,32 @@ impl Isolation {
             arguments.all(["--setenv", name, value]);
         }
         arguments.add("--ro-bind /usr /usr");
-        for folder in SYSTEM {
+        for folder in SYSTEM_FOLDERS {
             match std::fs::read_link(folder) {
                 Ok(target) => arguments.all([OsStr::new("--symlink"), target.as_os_str(), OsStr::new(folder)]),
                 Err(_) => arguments.all(["--ro-bind-try", folder, folder]),
             }
         }
-        // Made on the way to what is in it, it would be root's alone.
+        // The default mode would make `/etc` unreadable for the command.
         arguments.add("--perms 0755 --dir /etc");
-        for file in SETTINGS {
+        for file in ETC_FILES {
             arguments.all(["--ro-bind-try", file, file]);
         }
         arguments.add("--proc /proc --dev /dev");
         arguments.all([OsStr::new("--bind"), workspace.path().as_os_str(), OsStr::new(WORKSPACE)]);
-        // These two are file systems in memory, which nobody would limit.
+        // `/dev` and `/` are file systems in memory without a size limit.
         arguments.add("--remount-ro /dev --remount-ro / --");
-        if self.root {
-            let user = workspace.user();
+        if self.is_root {
+            let user = workspace.user_id();
             arguments.all(["/usr/bin/setpriv".to_owned(), format!("--reuid={user}"), format!("--regid={user}")]);
             arguments.add("--clear-groups --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs");
         }
         arguments.all([
             "/usr/bin/prlimit".to_owned(),
             format!("--nproc={}", limits.processes),
-            format!("--as={}", limits.memory),
-            format!("--fsize={}", limits.workspace_size),
-            // Whatever escapes the clock does not escape this one.
+            format!("--as={}", limits.memory_bytes),
+            format!("--fsize={}", limits.workspace_bytes),
+            // CPU time, in case a process survives the time limit.
             format!("--cpu={}", limits.timeout.as_secs().saturating_add(1)),
         ]);
         arguments.add("--core=0 --nofile=256 -- /bin/sh -c");
@@ -115,19 +118,19 @@ impl Isolation {
     }
 }
 
-/// The folder of the system, as every command sees it, that a path is in.
-pub(super) fn seen_in(path: &Path) -> Option<&'static str> {
-    // What is not there yet will be where its nearest folder is.
+/// Returns the folder that all commands can read and a path is in, if there is one.
+pub(super) fn readable_system_folder(path: &Path) -> Option<&'static str> {
+    // A path that does not exist yet will be in its nearest existing folder.
     let real = path.ancestors().find_map(|folder| std::fs::canonicalize(folder).ok())?;
-    let mut seen = SYSTEM.into_iter().chain(SETTINGS).chain(["/usr"]);
-    seen.find(|folder| real.starts_with(std::fs::canonicalize(folder).unwrap_or_else(|_| folder.into())))
+    let mut readable = SYSTEM_FOLDERS.into_iter().chain(ETC_FILES).chain(["/usr"]);
+    readable.find(|folder| real.starts_with(std::fs::canonicalize(folder).unwrap_or_else(|_| folder.into())))
 }
 
 #[derive(Default)]
 struct Arguments(Vec<OsString>);
 
 impl Arguments {
-    /// Arguments that are words.
+    /// Adds arguments that are separated by spaces.
     fn add(&mut self, words: &str) {
         self.all(words.split(' '));
     }
@@ -139,7 +142,7 @@ impl Arguments {
 
 fn in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    // A relative folder would be another one for every command.
+    // A relative folder depends on the working directory.
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     folders.map(|folder| folder.join(name)).find(|path| path.is_file())
 }
@@ -160,10 +163,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_commands_see_is_known() {
-        assert!(seen_in(Path::new("/usr/local/share/agui/workspaces")).is_some());
-        assert!(seen_in(Path::new("/lib/agui")).is_some());
-        assert_eq!(seen_in(Path::new("/var/lib/agui-server/workspaces")), None);
-        assert_eq!(seen_in(Path::new("/usra")), None);
+    fn folders_that_commands_can_read_are_found() {
+        assert!(readable_system_folder(Path::new("/usr/local/share/agui/workspaces")).is_some());
+        assert!(readable_system_folder(Path::new("/lib/agui")).is_some());
+        assert_eq!(readable_system_folder(Path::new("/var/lib/agui-server/workspaces")), None);
+        assert_eq!(readable_system_folder(Path::new("/usra")), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Tries whether a sandbox is one, before anything is run in it.
+//! Tests the isolation of the sandbox before a command is run in it.
 
 use std::{
     io::Read as _,
@@ -6,13 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{SandboxOptions, isolation::Isolation, workspace::Workspace};
+use super::{isolation::Isolation, options::SandboxOptions, workspace::Workspace};
 
-/// A sandbox that takes longer is none.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time limit of the test.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Ends well if the sandbox holds, and otherwise says what does not. The argument is the workspace's place outside.
-const TEST: &str = r#"
+/// Exits with 0 if the isolation holds, and otherwise prints the reason. The argument is the path of the workspace outside
+/// the sandbox.
+const PROBE_SCRIPT: &str = r#"
 fail() { echo "$1" >&2; exit 1; }
 echo here > /workspace/probe || fail "the workspace cannot be written"
 for place in /probe /usr/probe /dev/probe /dev/shm/probe /tmp/probe /proc/sys/kernel/hostname; do
@@ -29,17 +30,20 @@ done < /proc/net/dev
 "#;
 
 /// Runs the test in a sandbox.
+///
+/// # Errors
+/// The reason why the isolation does not hold.
 pub(super) fn probe(isolation: &Isolation, options: &SandboxOptions) -> Result<(), String> {
     let workspace = Workspace::temporary(isolation.has_own_users())
-        .map_err(|error| format!("a workspace cannot be made in {}: {error}", std::env::temp_dir().display()))?;
+        .map_err(|error| format!("a workspace cannot be created in {}: {error}", std::env::temp_dir().display()))?;
     let result = run(isolation, options, &workspace);
     workspace.remove();
     result
 }
 
 fn run(isolation: &Isolation, options: &SandboxOptions, workspace: &Workspace) -> Result<(), String> {
-    let outside = workspace.path().to_str().ok_or("the folder for temporary files has no name in UTF-8")?;
-    let arguments = isolation.arguments(workspace, options, &["/bin/sh", "-c", TEST, "sh", outside]);
+    let outside = workspace.path().to_str().ok_or("the path of the folder for temporary files is not UTF-8")?;
+    let arguments = isolation.arguments(workspace, options, &["/bin/sh", "-c", PROBE_SCRIPT, "sh", outside]);
     let mut command = Command::new(isolation.program());
     command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("bwrap cannot be started: {error}"))?;
@@ -47,17 +51,17 @@ fn run(isolation: &Isolation, options: &SandboxOptions, workspace: &Workspace) -
     if status.success() {
         return Ok(());
     }
-    let mut told = String::new();
-    // What it says is short; without it there is still its status.
-    let _ = child.stderr.take().map(|stderr| stderr.take(2000).read_to_string(&mut told));
-    Err(match told.trim() {
-        "" => format!("bwrap ended with {status}"),
-        told => told.lines().last().unwrap_or(told).to_owned(),
+    let mut output = String::new();
+    // If stderr cannot be read, the error has the exit status.
+    let _ = child.stderr.take().map(|stderr| stderr.take(2000).read_to_string(&mut output));
+    Err(match output.trim().lines().last() {
+        None => format!("bwrap ended with {status}"),
+        Some(reason) => reason.to_owned(),
     })
 }
 
 fn wait(child: &mut Child) -> Result<ExitStatus, String> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PROBE_TIMEOUT;
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Ok(status),
@@ -65,7 +69,7 @@ fn wait(child: &mut Child) -> Result<ExitStatus, String> {
             Ok(None) => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err("bwrap does not answer".to_owned());
+                return Err("the test of the sandbox does not end".to_owned());
             }
             Err(error) => return Err(format!("bwrap cannot be waited for: {error}")),
         }

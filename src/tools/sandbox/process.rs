@@ -1,4 +1,4 @@
-//! One command in its sandbox, from its start to its end, however that comes.
+//! Runs one command in its sandbox, within the limits on time, memory and workspace.
 
 use std::{
     ffi::OsString,
@@ -14,114 +14,108 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{SandboxOptions, watch};
+use super::{options::SandboxOptions, usage};
 
-/// How long output may still come that the end of the command has left in its pipes.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The time limit of reading what is left in the pipes after the end of the command.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is to be run.
+/// A command to run.
 pub(super) struct Job<'a> {
     pub(super) program: &'a Path,
     pub(super) arguments: Vec<OsString>,
-    /// What the command is told; nothing if it is not.
+    /// The text for stdin; without one, stdin is empty.
     pub(super) input: Option<String>,
     pub(super) workspace: &'a Path,
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// By itself, with a status, or by a signal.
-    Itself(ExitStatus),
-    /// It took too long.
+pub(super) enum CommandEnd {
+    /// The command exited, or was ended by a signal.
+    Exited(ExitStatus),
     TimedOut,
-    /// It took too much memory.
     TooMuchMemory,
-    /// It wrote too much.
-    TooLargeWorkspace,
+    WorkspaceTooLarge,
 }
 
-/// What came of a command.
+/// The end and the output of a command.
 #[derive(Debug)]
-pub struct Output {
-    /// How it ended.
-    pub ended: Ended,
-    /// What it said, as far as that is kept.
-    pub stdout: Vec<u8>,
-    /// What it complained about, as far as that is kept.
-    pub stderr: Vec<u8>,
-    /// Whether it said more.
-    pub truncated: bool,
+pub(super) struct CommandOutput {
+    pub(super) end: CommandEnd,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+    /// Whether stdout or stderr was cut.
+    pub(super) truncated: bool,
 }
 
-/// Runs a command. Dropping the future kills it, and with it everything in its sandbox.
-pub(super) async fn run(job: Job<'_>, options: &SandboxOptions) -> io::Result<Output> {
+/// Runs a command. Dropping the future kills all processes in its sandbox.
+pub(super) async fn run(job: Job<'_>, options: &SandboxOptions) -> io::Result<CommandOutput> {
     let deadline = Instant::now() + options.timeout;
     let mut command = Command::new(job.program);
     command
         .args(&job.arguments)
-        // What bubblewrap itself was started with can be seen within, by way of /proc/1.
+        // A command can read bubblewrap's own environment in /proc/1/environ.
         .env_clear()
         .stdin(if job.input.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     let mut child = command.spawn()?;
-    let (mut stdout, mut stderr) = (Captured::new(options.max_output), Captured::new(options.max_output));
+    let (mut stdout, mut stderr) = (Capture::new(options.max_output_bytes), Capture::new(options.max_output_bytes));
     let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let id = child.id();
-    let ended = {
-        let talk = async {
-            tokio::join!(tell(stdin, job.input), stdout.read(out), stderr.read(err));
+    let end = {
+        let pipes = async {
+            tokio::join!(write_input(stdin, job.input), stdout.read(out), stderr.read(err));
         };
-        let mut talk = std::pin::pin!(talk);
-        let mut talking = true;
-        let mut watched = std::pin::pin!(watch::exceeded(id, job.workspace, options));
-        let ended = loop {
+        let mut pipes = std::pin::pin!(pipes);
+        let mut are_pipes_open = true;
+        let mut exceeded = std::pin::pin!(usage::exceeded(id, job.workspace, options));
+        let end = loop {
             tokio::select! {
-                () = &mut talk, if talking => talking = false,
-                status = child.wait() => break Ended::Itself(status?),
-                ended = &mut watched => break ended,
-                () = sleep_until(deadline) => break Ended::TimedOut,
+                () = &mut pipes, if are_pipes_open => are_pipes_open = false,
+                status = child.wait() => break CommandEnd::Exited(status?),
+                end = &mut exceeded => break end,
+                () = sleep_until(deadline) => break CommandEnd::TimedOut,
             }
         };
-        if !matches!(ended, Ended::Itself(_)) {
-            // Bubblewrap's death is that of everything in the sandbox.
+        if !matches!(end, CommandEnd::Exited(_)) {
+            // This kills bubblewrap, and the kernel then kills everything in its PID namespace.
             child.kill().await?;
         }
-        if talking {
-            let _ = tokio::time::timeout(LAST_WORDS, talk).await;
+        if are_pipes_open {
+            let _ = tokio::time::timeout(DRAIN_TIMEOUT, pipes).await;
         }
-        ended
+        end
     };
     let truncated = stdout.truncated || stderr.truncated;
-    Ok(Output { ended, stdout: stdout.kept, stderr: stderr.kept, truncated })
+    Ok(CommandOutput { end, stdout: stdout.kept, stderr: stderr.kept, truncated })
 }
 
-async fn tell(stdin: Option<ChildStdin>, input: Option<String>) {
+async fn write_input(stdin: Option<ChildStdin>, input: Option<String>) {
     let (Some(mut stdin), Some(input)) = (stdin, input) else { return };
-    // Whoever does not listen is not told; how the command ends says more.
+    // A command that does not read its input is not an error.
     let _ = stdin.write_all(input.as_bytes()).await;
     let _ = stdin.shutdown().await;
 }
 
-/// What a command says: the beginning is kept, the rest is read and forgotten, so that the command can end.
-struct Captured {
+/// Keeps the beginning of an output. It reads the rest, too, because a command stops at a full pipe.
+struct Capture {
     kept: Vec<u8>,
-    most: usize,
+    limit: usize,
     truncated: bool,
 }
 
-impl Captured {
-    fn new(most: usize) -> Self {
-        Self { kept: Vec::new(), most, truncated: false }
+impl Capture {
+    fn new(limit: usize) -> Self {
+        Self { kept: Vec::new(), limit, truncated: false }
     }
 
     async fn read(&mut self, from: Option<impl AsyncRead + Unpin>) {
         let Some(mut from) = from else { return };
         let mut piece = vec![0; 8 * 1024];
         while let Ok(read @ 1..) = from.read(&mut piece).await {
-            let room = self.most - self.kept.len();
+            let room = self.limit - self.kept.len();
             self.truncated |= read > room;
             self.kept.extend_from_slice(&piece[..read.min(room)]);
         }

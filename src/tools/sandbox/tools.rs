@@ -1,70 +1,78 @@
-//! The tools of the group: a command, and files that are read, written and listed.
+//! The tools of the sandbox: one that runs commands, and three that read, write and list files.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::{Ended, Output, Sandbox};
+use super::{
+    process::{CommandEnd, CommandOutput},
+    runner::Sandbox,
+};
 use crate::{
     protocol::{JsonObject, MessageContent},
     tools::{Approval, ApprovalRule, Tool, ToolContext, ToolError, ToolSpec},
 };
 
-/// The most files that are listed.
-const MOST_LISTED: usize = 500;
+/// The most files in one list.
+const MAX_LISTED_FILES: usize = 500;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SandboxCommand {
     RunCommand,
     ReadFile,
     WriteFile,
     ListFiles,
 }
 
+const ALL_COMMANDS: [SandboxCommand; 4] =
+    [SandboxCommand::RunCommand, SandboxCommand::ReadFile, SandboxCommand::WriteFile, SandboxCommand::ListFiles];
+
 struct SandboxTool {
-    kind: Kind,
+    command: SandboxCommand,
     spec: ToolSpec,
     approval: ApprovalRule,
     sandbox: Arc<Sandbox>,
 }
 
-/// The tools of a sandbox.
-pub(super) fn tools(sandbox: &Arc<Sandbox>) -> Vec<Arc<dyn Tool>> {
-    let tool = |kind: Kind| -> Arc<dyn Tool> {
-        let spec = spec(kind);
-        let options = &sandbox.options;
-        let own = options.approval_of.iter().find(|(name, _)| *name == spec.name).map(|(_, rule)| rule);
-        let approval = own.unwrap_or(&options.approval).clone();
-        Arc::new(SandboxTool { kind, spec, approval, sandbox: sandbox.clone() })
-    };
-    [Kind::RunCommand, Kind::ReadFile, Kind::WriteFile, Kind::ListFiles].map(tool).into()
+impl Sandbox {
+    /// Returns the tools `run_command`, `read_file`, `write_file` and `list_files`.
+    pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn Tool>> {
+        let tool = |command: SandboxCommand| -> Arc<dyn Tool> {
+            let spec = spec(command);
+            let options = &self.options;
+            let approval = options.approval_of.get(&spec.name).unwrap_or(&options.approval).clone();
+            Arc::new(SandboxTool { command, spec, approval, sandbox: self.clone() })
+        };
+        ALL_COMMANDS.map(tool).into()
+    }
 }
 
-fn spec(kind: Kind) -> ToolSpec {
-    let path = |what: &str| json!({ "type": "string", "minLength": 1, "maxLength": 1000, "description": what });
-    let (name, description, properties, required) = match kind {
-        Kind::RunCommand => (
+fn spec(command: SandboxCommand) -> ToolSpec {
+    let path =
+        |description: &str| json!({ "type": "string", "minLength": 1, "maxLength": 1000, "description": description });
+    let (name, description, properties, required) = match command {
+        SandboxCommand::RunCommand => (
             "run_command",
             "Runs a shell command (POSIX sh) in this conversation's workspace folder, without a network. Files stay \
              for the next command, processes do not. The result is its exit code and what it printed.",
             json!({ "command": { "type": "string", "minLength": 1, "maxLength": 100_000 } }),
             json!(["command"]),
         ),
-        Kind::ReadFile => (
+        SandboxCommand::ReadFile => (
             "read_file",
             "Reads a text file of the workspace folder.",
             json!({ "path": path("The file, relative to the workspace.") }),
             json!(["path"]),
         ),
-        Kind::WriteFile => (
+        SandboxCommand::WriteFile => (
             "write_file",
             "Writes a text file into the workspace folder, with the folders that it is in, in place of one of the \
              same name.",
             json!({ "path": path("The file, relative to the workspace."), "content": { "type": "string" } }),
             json!(["path", "content"]),
         ),
-        Kind::ListFiles => (
+        SandboxCommand::ListFiles => (
             "list_files",
             "Lists the files below a folder of the workspace, with their sizes.",
             json!({ "path": path("The folder, relative to the workspace; the workspace itself if left out.") }),
@@ -88,108 +96,112 @@ impl Tool for SandboxTool {
 
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
         let argument = |name: &str| arguments.get(name).and_then(Value::as_str);
-        let path = || place(argument("path").unwrap_or("."));
-        match self.kind {
-            Kind::RunCommand => {
+        let path = || relative_path(argument("path").unwrap_or("."));
+        match self.command {
+            SandboxCommand::RunCommand => {
                 let command = argument("command").unwrap_or_default();
                 if command.contains('\0') {
-                    return Err(ToolError::new("a command has no zero bytes"));
+                    return Err(ToolError::new("the command has a zero byte; remove it"));
                 }
                 let output = self.sandbox.run(&["/bin/sh", "-c", command], None, cx).await?;
-                Ok(self.told(&output).into())
+                Ok(self.result_json(&output).into())
             }
-            Kind::ReadFile => {
+            SandboxCommand::ReadFile => {
                 let path = path()?;
                 let output = self.sandbox.run(&["/bin/cat", "--", &path], None, cx).await?;
-                let output = self.fine(output)?;
+                let output = self.require_success(output)?;
                 let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
                 if output.truncated {
                     text.push_str("\n[The file is longer; this is its beginning.]");
                 }
                 Ok(text.into())
             }
-            Kind::WriteFile => {
+            SandboxCommand::WriteFile => {
                 let path = path()?;
                 if self.sandbox.is_full(cx).await? {
-                    return Err(ToolError::new("the workspace is full; remove something first"));
+                    return Err(ToolError::new("the workspace is full; remove files first"));
                 }
                 let content = argument("content").unwrap_or_default().to_owned();
                 let written = format!("Wrote {} bytes.", content.len());
                 let write = "mkdir -p -- \"$(dirname -- \"$1\")\" && exec cat > \"$1\"";
                 let output = self.sandbox.run(&["/bin/sh", "-c", write, "sh", &path], Some(content), cx).await?;
-                self.fine(output).map(|_| written.into())
+                self.require_success(output).map(|_| written.into())
             }
-            Kind::ListFiles => {
+            SandboxCommand::ListFiles => {
                 let path = path()?;
                 let find = ["/usr/bin/find", &path, "-mindepth", "1", "-printf", "%y\\t%s\\t%P\\0"];
                 let output = self.sandbox.run(&find, None, cx).await?;
-                let output = self.fine(output)?;
-                Ok(listed(&output).to_string().into())
+                let output = self.require_success(output)?;
+                Ok(listed_files(&output).to_string().into())
             }
         }
     }
 }
 
 impl SandboxTool {
-    /// The result of a command, also of one that failed: the model may do better.
-    fn told(&self, output: &Output) -> String {
-        let mut told = json!({});
-        match output.ended {
-            Ended::Itself(status) => told["exit_code"] = json!(status.code()),
-            other => told["stopped"] = json!(self.why(other)),
+    /// Returns the exit code and the output of a command. A failed command is a result as well, so that the model can
+    /// correct it.
+    fn result_json(&self, output: &CommandOutput) -> String {
+        let mut result = json!({});
+        match output.end {
+            CommandEnd::Exited(status) => result["exit_code"] = json!(status.code()),
+            other => result["stopped"] = json!(self.reason(other)),
         }
-        told["stdout"] = String::from_utf8_lossy(&output.stdout).into();
-        told["stderr"] = String::from_utf8_lossy(&output.stderr).into();
+        result["stdout"] = String::from_utf8_lossy(&output.stdout).into();
+        result["stderr"] = String::from_utf8_lossy(&output.stderr).into();
         if output.truncated {
-            told["truncated"] = true.into();
+            result["truncated"] = true.into();
         }
-        told.to_string()
+        result.to_string()
     }
 
-    /// An output of a command that ended well.
-    fn fine(&self, output: Output) -> Result<Output, ToolError> {
-        match output.ended {
-            Ended::Itself(status) if status.success() => Ok(output),
-            Ended::Itself(_) => {
-                let complaint = String::from_utf8_lossy(&output.stderr);
-                let complaint = complaint.lines().next().unwrap_or("the sandbox gives no reason");
-                // It begins with the program's name, which the model has not called.
-                let complaint = complaint.split_once(": ").map_or(complaint, |(_, complaint)| complaint);
-                Err(ToolError::new(complaint.to_owned()))
+    /// Returns the output of a command that succeeded, and the first line of stderr as the error of one that failed.
+    fn require_success(&self, output: CommandOutput) -> Result<CommandOutput, ToolError> {
+        match output.end {
+            CommandEnd::Exited(status) if status.success() => Ok(output),
+            CommandEnd::Exited(_) => {
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                let line = stderr.lines().next().unwrap_or("the sandbox gives no reason");
+                // The line begins with the name of a program that the model did not call, such as `cat: `.
+                let reason = line.split_once(": ").map_or(line, |(_, reason)| reason);
+                Err(ToolError::new(reason.to_owned()))
             }
-            other => Err(ToolError::new(self.why(other))),
+            other => Err(ToolError::new(self.reason(other))),
         }
     }
 
-    fn why(&self, ended: Ended) -> String {
+    fn reason(&self, end: CommandEnd) -> String {
         let options = &self.sandbox.options;
-        match ended {
-            Ended::Itself(_) => "it ended".to_owned(),
-            Ended::TimedOut => format!("it took longer than {} seconds", options.timeout.as_secs_f32()),
-            Ended::TooMuchMemory => format!("it took more than {} MB of memory", options.memory >> 20),
-            Ended::TooLargeWorkspace => format!("the workspace had more than {} MB", options.workspace_size >> 20),
+        match end {
+            CommandEnd::Exited(_) => "it ended".to_owned(),
+            CommandEnd::TimedOut => format!("it took longer than {} seconds", options.timeout.as_secs_f32()),
+            CommandEnd::TooMuchMemory => format!("it took more than {} MB of memory", options.memory_bytes >> 20),
+            CommandEnd::WorkspaceTooLarge => {
+                format!("the workspace had more than {} MB", options.workspace_bytes >> 20)
+            }
         }
     }
 }
 
-/// A path in the workspace, as programs take it. What a link makes of it, the sandbox answers for.
-fn place(path: &str) -> Result<String, ToolError> {
+/// Returns a path relative to the workspace, for programs that run in it. Links need no check: in the sandbox they cannot
+/// lead out.
+fn relative_path(path: &str) -> Result<String, ToolError> {
     let inner = match path.strip_prefix("/workspace") {
         Some(inner) if inner.is_empty() || inner.starts_with('/') => inner.trim_start_matches('/'),
         _ => path,
     };
     if inner.starts_with('/') || inner.split('/').any(|name| name == "..") || inner.contains('\0') {
         return Err(ToolError::new(format!(
-            "{path:?} is no path in the workspace: it has to be relative, without `..`"
+            "{path:?} is not a path in the workspace: use a relative path without `..`"
         )));
     }
     Ok(format!("./{inner}"))
 }
 
-/// What `find` found.
-fn listed(output: &Output) -> Value {
+/// Converts the output of `find`.
+fn listed_files(output: &CommandOutput) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
-    // The last one may be half of a name.
+    // The last record is incomplete if the output was cut.
     let whole = text.rsplit_once('\0').map_or("", |(whole, _)| whole);
     let mut files: Vec<_> = whole
         .split('\0')
@@ -210,8 +222,8 @@ fn listed(output: &Output) -> Value {
         })
         .collect();
     files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let truncated = output.truncated || files.len() > MOST_LISTED;
-    let files: Vec<Value> = files.into_iter().take(MOST_LISTED).map(|(_, file)| file).collect();
+    let truncated = output.truncated || files.len() > MAX_LISTED_FILES;
+    let files: Vec<Value> = files.into_iter().take(MAX_LISTED_FILES).map(|(_, file)| file).collect();
     if truncated { json!({ "files": files, "truncated": true }) } else { json!({ "files": files }) }
 }
 
@@ -230,17 +242,19 @@ mod tests {
             ("..a", "./..a"),
             (".", "./."),
         ] {
-            assert_eq!(place(path).unwrap(), expected);
+            assert_eq!(relative_path(path).unwrap(), expected);
         }
         for path in ["/etc/passwd", "..", "a/../../b", "/workspace/../etc", "/workspaces/x", "a\0b"] {
-            assert!(place(path).is_err(), "{path}");
+            assert!(relative_path(path).is_err(), "{path}");
         }
     }
 
     #[test]
-    fn schemas_are_of_use() {
-        for kind in [Kind::RunCommand, Kind::ReadFile, Kind::WriteFile, Kind::ListFiles] {
-            crate::tools::Validator::new(&spec(kind).parameters).unwrap();
+    fn schemas_are_valid_and_names_are_those_of_the_options() {
+        for (command, name) in ALL_COMMANDS.into_iter().zip(crate::tools::sandbox::options::TOOL_NAMES) {
+            let spec = spec(command);
+            assert_eq!(spec.name, name);
+            crate::tools::Validator::new(&spec.parameters).unwrap();
         }
     }
 }

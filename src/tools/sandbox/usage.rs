@@ -1,6 +1,7 @@
-//! Measures what the kernel's limits do not: they count for each process and each file, this counts for all together.
+//! Measures the memory and the workspace of a command while it runs.
 //!
-//! It looks a few times a second, so it is a second line: a command can be over for a moment.
+//! The limits of the kernel are for each process and each file; this adds them up. Because it polls, a command can exceed
+//! a limit for up to 100 ms (memory) or 500 ms (workspace).
 
 use std::{
     fs,
@@ -8,97 +9,98 @@ use std::{
     time::Duration,
 };
 
-use super::{Ended, SandboxOptions};
+use super::{options::SandboxOptions, process::CommandEnd};
 
-/// How often memory is looked at, and how often of those times the workspace.
-const PERIOD: Duration = Duration::from_millis(100);
-const WORKSPACE_EVERY: u32 = 5;
+/// The time between two measurements of memory.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// The workspace is measured once in this number of intervals.
+const INTERVALS_PER_WORKSPACE_CHECK: u32 = 5;
 /// A workspace with more files is too large, whatever their size.
-const MOST_FILES: usize = 100_000;
-/// What even an empty file takes.
-const FILE: u64 = 512;
+const MAX_FILES: usize = 100_000;
+/// An empty file counts this much, in bytes.
+const MIN_FILE_BYTES: u64 = 512;
 
-/// Completes when a command, by the id of its bubblewrap, has taken more than it may.
-pub(super) async fn exceeded(id: Option<u32>, workspace: &Path, options: &SandboxOptions) -> Ended {
+/// Completes when a command exceeds a limit. `id` is the process id of its bubblewrap.
+pub(super) async fn exceeded(id: Option<u32>, workspace: &Path, options: &SandboxOptions) -> CommandEnd {
     let mut round = 0_u32;
     loop {
-        tokio::time::sleep(PERIOD).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         round = round.wrapping_add(1);
-        let looked = tokio::task::spawn_blocking(move || id.map_or(0, memory_below)).await;
-        if looked.is_ok_and(|memory| memory > options.memory) {
-            return Ended::TooMuchMemory;
+        let memory = tokio::task::spawn_blocking(move || id.map_or(0, memory_of_tree)).await;
+        if memory.is_ok_and(|bytes| bytes > options.memory_bytes) {
+            return CommandEnd::TooMuchMemory;
         }
-        if round.is_multiple_of(WORKSPACE_EVERY) && exceeds(workspace.to_owned(), options.workspace_size).await {
-            return Ended::TooLargeWorkspace;
+        if round.is_multiple_of(INTERVALS_PER_WORKSPACE_CHECK)
+            && is_larger_than(workspace.to_owned(), options.workspace_bytes).await
+        {
+            return CommandEnd::WorkspaceTooLarge;
         }
     }
 }
 
-/// Whether a workspace is larger than that.
-pub(super) async fn exceeds(workspace: PathBuf, size: u64) -> bool {
-    let looked = tokio::task::spawn_blocking(move || {
-        let (mut bytes, mut files) = (0_u64, 0);
-        measure(&workspace, &mut bytes, &mut files, size);
-        bytes > size || files > MOST_FILES
-    });
-    looked.await.unwrap_or(true)
+/// Returns whether a workspace has more than `limit` bytes or too many files.
+pub(super) async fn is_larger_than(workspace: PathBuf, limit: u64) -> bool {
+    tokio::task::spawn_blocking(move || exceeds(workspace, limit)).await.unwrap_or(true)
 }
 
-/// Links are not followed, and what disappears meanwhile does not count.
-fn measure(folder: &Path, bytes: &mut u64, files: &mut usize, size: u64) {
-    let mut folders = vec![folder.to_owned()];
+/// Adds up a folder, without following links, until the limit is reached.
+fn exceeds(folder: PathBuf, limit: u64) -> bool {
+    let (mut bytes, mut files) = (0_u64, 0);
+    let mut folders = vec![folder];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
-            *files += 1;
-            *bytes = bytes.saturating_add(on_disk(&metadata).max(FILE));
-            if *bytes > size || *files > MOST_FILES {
-                return;
+            files += 1;
+            bytes = bytes.saturating_add(disk_usage(&metadata).max(MIN_FILE_BYTES));
+            if bytes > limit || files > MAX_FILES {
+                return true;
             }
             if metadata.is_dir() {
                 folders.push(entry.path());
             }
         }
     }
+    false
 }
 
-/// A file with holes takes less than it is long.
+/// Returns the bytes that a file takes on disk; a sparse file takes fewer than its length.
 #[cfg(unix)]
-fn on_disk(metadata: &fs::Metadata) -> u64 {
+fn disk_usage(metadata: &fs::Metadata) -> u64 {
     use std::os::unix::fs::MetadataExt as _;
     metadata.blocks().saturating_mul(512)
 }
 
 #[cfg(not(unix))]
-fn on_disk(metadata: &fs::Metadata) -> u64 {
+fn disk_usage(metadata: &fs::Metadata) -> u64 {
     metadata.len()
 }
 
-/// The memory of a process and of all below it, in bytes. What is shared counts for each.
-fn memory_below(id: u32) -> u64 {
+/// Returns the resident memory of a process and its descendants, in bytes. Shared pages count for each process.
+fn memory_of_tree(id: u32) -> u64 {
     let parents: Vec<(u32, u32)> = fs::read_dir("/proc")
         .into_iter()
         .flatten()
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(|id: u32| Some((id, parent(id)?)))
+        .filter_map(|id: u32| Some((id, parent_of(id)?)))
         .collect();
     let (mut family, mut next) = (vec![id], 0);
     while let Some(member) = family.get(next).copied() {
         family.extend(parents.iter().filter(|(_, parent)| *parent == member).map(|(id, _)| *id));
         next += 1;
     }
-    family.into_iter().filter_map(resident).sum()
+    family.into_iter().filter_map(resident_memory).sum()
 }
 
-/// The fourth field of `stat`; the second is the program's name, in parentheses, and may hold anything.
-fn parent(id: u32) -> Option<u32> {
+/// Reads the fourth field of `stat`. The second is the program's name in parentheses, which can have any characters.
+fn parent_of(id: u32) -> Option<u32> {
     let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn resident(id: u32) -> Option<u64> {
+/// Reads the resident memory of a process, in bytes.
+fn resident_memory(id: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     kilobytes.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
@@ -109,18 +111,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_has_memory() {
-        assert!(memory_below(std::process::id()) > 100_000);
-        assert_eq!(memory_below(u32::MAX), 0);
+    fn memory_of_a_running_process_is_measured() {
+        assert!(memory_of_tree(std::process::id()) > 100_000);
+        assert_eq!(memory_of_tree(u32::MAX), 0);
     }
 
     #[tokio::test]
-    async fn a_folder_counts_with_all_that_is_in_it() {
+    async fn a_folder_counts_with_its_subfolders() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("a")).unwrap();
         fs::write(folder.path().join("a/b"), vec![1; 100_000]).unwrap();
-        let exceeds = |size: u64| exceeds(folder.path().to_owned(), size);
-        assert!(exceeds(90_000).await);
-        assert!(!exceeds(200_000).await);
+        assert!(is_larger_than(folder.path().to_owned(), 90_000).await);
+        assert!(!is_larger_than(folder.path().to_owned(), 200_000).await);
     }
 }

@@ -1,4 +1,4 @@
-//! The folders that commands work in: one for each conversation of each principal.
+//! Workspaces: one folder for each conversation of each principal.
 
 use std::{
     fs, io,
@@ -9,21 +9,21 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{agent::Principal, tools::ToolContext};
 
-/// The first of the users that commands run as, when this server runs as root. Nobody else uses these: systemd's
-/// list of ranges (UIDS-GIDS) has them as free.
-const FIRST_USER: u32 = 0x7000_0000;
+/// The first of 2^24 user ids that commands run as if this server is root. No system uses them: systemd's `UIDS-GIDS.md`
+/// lists the range as unused.
+const FIRST_USER_ID: u32 = 0x7000_0000;
 
-/// Where workspaces are.
+/// The folder of all workspaces.
 #[derive(Debug)]
 pub(super) struct Workspaces {
     folder: PathBuf,
 }
 
-/// A folder to work in.
+/// The folder of one conversation.
 #[derive(Debug)]
 pub(super) struct Workspace {
     path: PathBuf,
-    user: u32,
+    user_id: u32,
 }
 
 impl Workspaces {
@@ -35,41 +35,41 @@ impl Workspaces {
         &self.folder
     }
 
-    /// The workspace of a conversation. It is made when there is none, as its own user's if there are such.
-    pub(super) async fn of(&self, cx: &ToolContext, own_user: bool) -> io::Result<Workspace> {
-        let workspace = self.named(&name(cx));
-        let made = tokio::task::spawn_blocking(move || workspace.make(own_user).map(|()| workspace));
-        made.await.map_err(io::Error::other)?
-    }
-
-    fn named(&self, name: &str) -> Workspace {
-        let path = self.folder.join(name);
-        Workspace { user: user(&path), path }
+    /// Returns the workspace of a conversation, and creates its folder if there is none. With `own_user` the folder
+    /// belongs to the workspace's user.
+    pub(super) async fn open(&self, cx: &ToolContext, own_user: bool) -> io::Result<Workspace> {
+        let workspace = Workspace::at(self.folder.join(folder_name(cx)));
+        let created = tokio::task::spawn_blocking(move || workspace.create(own_user).map(|()| workspace));
+        created.await.map_err(io::Error::other)?
     }
 }
 
 impl Workspace {
-    /// A folder for a moment, below the one for temporary files.
+    /// Creates a workspace in the folder for temporary files.
     pub(super) fn temporary(own_user: bool) -> io::Result<Self> {
         let name = uuid::Uuid::new_v4().simple().to_string();
         let path = std::env::temp_dir().join(format!("agui-sandbox-{name}"));
-        let workspace = Self { user: user(&path), path };
-        workspace.make(own_user)?;
+        let workspace = Self::at(path);
+        workspace.create(own_user)?;
         Ok(workspace)
+    }
+
+    fn at(path: PathBuf) -> Self {
+        Self { user_id: user_id(&path), path }
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The user whose the folder is, when this server runs as root.
-    pub(super) fn user(&self) -> u32 {
-        self.user
+    /// Returns the user that commands run as if this server is root.
+    pub(super) fn user_id(&self) -> u32 {
+        self.user_id
     }
 
-    fn make(&self, own_user: bool) -> io::Result<()> {
-        make_folder(&self.path)?;
-        if own_user { give(&self.path, self.user) } else { Ok(()) }
+    fn create(&self, own_user: bool) -> io::Result<()> {
+        create_private_folder(&self.path)?;
+        if own_user { set_owner(&self.path, self.user_id) } else { Ok(()) }
     }
 
     pub(super) fn remove(&self) {
@@ -79,8 +79,8 @@ impl Workspace {
     }
 }
 
-/// A name that says nothing, and that no two conversations share: the ids are their clients' to choose.
-fn name(cx: &ToolContext) -> String {
+/// Returns a hash of principal and thread. Clients choose thread ids, so an id itself could be a path such as `../x`.
+fn folder_name(cx: &ToolContext) -> String {
     let mut hash = Sha256::new();
     let owner = cx.principal().map_or("", Principal::id);
     hash.update(owner.len().to_le_bytes());
@@ -90,31 +90,31 @@ fn name(cx: &ToolContext) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// One of 16 million, by the whole path: the kernel counts processes by user, and another server on this machine may
-/// know a conversation of the same name.
-fn user(path: &Path) -> u32 {
+/// Returns the user id of a workspace. It depends on the whole path, because the kernel limits processes by user and
+/// another server on the same machine can have a workspace with the same name.
+fn user_id(path: &Path) -> u32 {
     let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    hash.iter().take(3).fold(0, |number, byte| number << 8 | u32::from(*byte)) + FIRST_USER
+    hash.iter().take(3).fold(0, |number, byte| number << 8 | u32::from(*byte)) + FIRST_USER_ID
 }
 
 #[cfg(unix)]
-fn make_folder(path: &Path) -> io::Result<()> {
+fn create_private_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 #[cfg(not(unix))]
-fn make_folder(path: &Path) -> io::Result<()> {
+fn create_private_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
 #[cfg(unix)]
-fn give(path: &Path, user: u32) -> io::Result<()> {
+fn set_owner(path: &Path, user: u32) -> io::Result<()> {
     std::os::unix::fs::lchown(path, Some(user), Some(user))
 }
 
 #[cfg(not(unix))]
-fn give(_: &Path, _: u32) -> io::Result<()> {
+fn set_owner(_: &Path, _: u32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -126,11 +126,11 @@ mod tests {
     use crate::agent::{RunContext, RunIdentity};
 
     #[test]
-    fn each_conversation_of_each_principal_has_its_own() {
+    fn each_conversation_of_each_principal_has_its_own_workspace() {
         let of = |principal: Option<&str>, thread: &str| {
             let principal = principal.map(|name| Principal::new("key", name));
             let identity = RunIdentity { thread_id: thread.into(), run_id: "r".into(), agent: "a".into(), principal };
-            name(&ToolContext::new(RunContext::new(identity), Value::Null, "c", "t"))
+            folder_name(&ToolContext::new(RunContext::new(identity), Value::Null, "c", "t"))
         };
         let all = [
             of(None, "a"),
@@ -145,8 +145,8 @@ mod tests {
             assert!(name.len() == 64 && name.chars().all(|c| c.is_ascii_hexdigit()));
             assert!(!all[..at].contains(name));
         }
-        let users = ["/a/1", "/b/1", "/a/2"].map(|path| user(Path::new(path)));
-        assert!(users.iter().all(|user| (FIRST_USER..FIRST_USER + (1 << 24)).contains(user)));
+        let users = ["/a/1", "/b/1", "/a/2"].map(|path| user_id(Path::new(path)));
+        assert!(users.iter().all(|user| (FIRST_USER_ID..FIRST_USER_ID + (1 << 24)).contains(user)));
         assert!(users[0] != users[1] && users[0] != users[2]);
     }
 }

@@ -1,0 +1,187 @@
+//! Options of an HTTP tool.
+
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::tools::{
+    ApprovalRule,
+    options::{HeaderSource, InvalidOption, check_not_zero, seconds},
+};
+
+/// The default time limit of a call.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
+/// The default size limit of a response, in bytes.
+pub const MAX_RESULT_BYTES: usize = 256 * 1024;
+/// Headers that the HTTP client sets.
+const CLIENT_HEADERS: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
+
+/// Options of an HTTP tool.
+///
+/// They deserialize from a table `[tools.NAME]` of the configuration.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct HttpToolOptions {
+    /// The kind of the tool.
+    pub kind: ToolKind,
+    /// What the tool does; the model decides by it when to call the tool.
+    pub description: String,
+    /// The URL, with places for arguments in braces: `https://api.example.com/{city}?lang={lang}`.
+    pub url: String,
+    /// The method of the request.
+    #[serde(default)]
+    pub method: HttpMethod,
+    /// A JSON Schema of the arguments. `None`: one string for each place of the URL, required in the path. Unknown
+    /// arguments are refused unless the schema has `additionalProperties`.
+    #[serde(default)]
+    pub parameters: Option<Value>,
+    /// Headers of the request.
+    #[serde(default)]
+    pub headers: IndexMap<String, HeaderSource>,
+    /// A JSON Pointer to the part of a JSON response that is the result; `None` for all of it.
+    #[serde(default)]
+    pub result: Option<String>,
+    /// When a person has to approve a call.
+    #[serde(default)]
+    pub approval: ApprovalRule,
+    /// The time limit of a call.
+    #[serde(default = "default_timeout", rename = "timeout_secs", deserialize_with = "seconds")]
+    pub timeout: Duration,
+    /// The size limit of a response, in bytes. Longer texts are cut.
+    #[serde(default = "default_max_result_bytes")]
+    pub max_result_bytes: usize,
+}
+
+/// The kind of a tool that a configuration declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolKind {
+    /// A tool that calls a web service.
+    Http,
+}
+
+/// The method of a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[allow(missing_docs, reason = "the names are those of HTTP")]
+pub enum HttpMethod {
+    #[default]
+    Get,
+    Head,
+    Delete,
+    Post,
+    Put,
+    Patch,
+}
+
+impl HttpMethod {
+    /// Returns whether requests with this method have a body.
+    pub(super) fn has_body(self) -> bool {
+        matches!(self, Self::Post | Self::Put | Self::Patch)
+    }
+}
+
+impl From<HttpMethod> for Method {
+    fn from(method: HttpMethod) -> Self {
+        match method {
+            HttpMethod::Get => Self::GET,
+            HttpMethod::Head => Self::HEAD,
+            HttpMethod::Delete => Self::DELETE,
+            HttpMethod::Post => Self::POST,
+            HttpMethod::Put => Self::PUT,
+            HttpMethod::Patch => Self::PATCH,
+        }
+    }
+}
+
+fn default_timeout() -> Duration {
+    TIMEOUT
+}
+
+fn default_max_result_bytes() -> usize {
+    MAX_RESULT_BYTES
+}
+
+impl HttpToolOptions {
+    /// A tool that sends a GET request, with the defaults for all other options.
+    pub fn get(description: impl Into<String>, url: impl Into<String>) -> Self {
+        Self {
+            kind: ToolKind::Http,
+            description: description.into(),
+            url: url.into(),
+            method: HttpMethod::Get,
+            parameters: None,
+            headers: IndexMap::new(),
+            result: None,
+            approval: ApprovalRule::Never,
+            timeout: TIMEOUT,
+            max_result_bytes: MAX_RESULT_BYTES,
+        }
+    }
+
+    /// Checks the options without reading the environment. [`HttpTool::new`](super::HttpTool::new) also checks `url` and
+    /// `parameters`.
+    ///
+    /// # Errors
+    /// An [`InvalidOption`] for the first wrong option.
+    pub fn check(&self) -> Result<(), InvalidOption> {
+        let invalid = |key: &str, problem: &str| Err(InvalidOption::new(key, problem));
+        let is_reserved = |name: &&String| CLIENT_HEADERS.contains(&&*name.to_ascii_lowercase());
+        if let Some(name) = self.headers.keys().find(is_reserved) {
+            return invalid("headers", &format!("`{}` is set by the server itself", name.to_ascii_lowercase()));
+        }
+        if self.result.as_ref().is_some_and(|pointer| !pointer.is_empty() && !pointer.starts_with('/')) {
+            return invalid("result", "a JSON Pointer such as \"/current/summary\" begins with a `/`");
+        }
+        check_not_zero([("timeout_secs", self.timeout.is_zero()), ("max_result_bytes", self.max_result_bytes == 0)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WEATHER: &str = "kind = \"http\"\ndescription = \"d\"\nurl = \"https://h/{city}\"\n";
+
+    fn read(more: &str) -> Result<HttpToolOptions, toml::de::Error> {
+        toml::from_str(&format!("{WEATHER}{more}"))
+    }
+
+    #[test]
+    fn a_table_of_the_configuration_is_read_with_its_units() {
+        let options =
+            read("method = \"POST\"\ntimeout_secs = 5\nheaders = { A = { env = \"KEY\" }, B = \"b\" }").unwrap();
+        assert_eq!((options.method, options.timeout), (HttpMethod::Post, Duration::from_secs(5)));
+        assert_eq!(options.max_result_bytes, MAX_RESULT_BYTES);
+        assert_eq!(options.headers["B"], "b".into());
+        options.check().unwrap();
+        assert_eq!(read("").unwrap(), HttpToolOptions::get("d", "https://h/{city}"));
+    }
+
+    #[test]
+    fn wrong_options_are_named() {
+        for (text, expected) in [
+            ("timeout_secs = 0", "timeout_secs: at least 1"),
+            ("max_result_bytes = 0", "max_result_bytes: at least 1"),
+            ("result = \"a/b\"", "result: a JSON Pointer"),
+            ("headers = { Host = \"evil\" }", "headers: `host` is set by the server itself"),
+        ] {
+            let error = read(text).unwrap().check().unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{text}\n{error}");
+        }
+        for (text, expected) in [
+            ("method = \"TRACE\"", "unknown variant `TRACE`"),
+            ("metod = \"GET\"", "unknown field `metod`"),
+            ("approval = \"sometimes\"", "unknown variant `sometimes`"),
+            ("approval = { unless = { city = \"(\" } }", "the pattern of `city`"),
+        ] {
+            assert!(read(text).unwrap_err().message().starts_with(expected), "{text}");
+        }
+        assert!(toml::from_str::<HttpToolOptions>("kind = \"http\"").unwrap_err().message().contains("missing field"));
+    }
+}

@@ -1,0 +1,23 @@
+//! The current client of an MCP server, shared by the supervisor that connects and the tools that call.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::connection::McpClient;
+
+/// Holds the client of the current connection, or the reason why there is none.
+pub(super) struct ClientSlot(Mutex<Result<McpClient, String>>);
+
+impl ClientSlot {
+    /// A slot without a client.
+    pub(super) fn empty(reason: &str) -> Self {
+        Self(Mutex::new(Err(reason.to_owned())))
+    }
+
+    pub(super) fn set(&self, client: Result<McpClient, String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = client;
+    }
+
+    pub(super) fn get(&self) -> Result<McpClient, String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

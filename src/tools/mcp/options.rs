@@ -1,0 +1,182 @@
+//! Options of an MCP server.
+
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use reqwest::{Url, header::HeaderMap};
+use serde::Deserialize;
+
+use crate::tools::{
+    ApprovalRule,
+    options::{HeaderSource, InvalidOption, check_not_zero, env_value, header_map, seconds},
+};
+
+/// The default time limit of a call.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
+/// The default size limit of a result, in bytes.
+pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
+/// Headers that the protocol sets.
+const PROTOCOL_HEADERS: [&str; 4] = ["accept", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
+
+/// Options of an MCP server: how it is reached, and which of its tools are used.
+///
+/// They deserialize from a table `[mcp.NAME]` of the configuration.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct McpServerOptions {
+    /// The program to start, and its arguments. It speaks MCP on its standard streams. Either this or a `url` is needed.
+    pub command: Option<Vec<String>>,
+    /// The address of a server that speaks streamable HTTP.
+    pub url: Option<String>,
+    /// Environment variables of the program, beside those that every program needs.
+    pub env: IndexMap<String, String>,
+    /// Environment variables of this server that the program inherits.
+    pub env_from: Vec<String>,
+    /// Headers of the requests to `url`.
+    pub headers: IndexMap<String, HeaderSource>,
+    /// The tools to use, by the names that the server gives them; `None` uses all.
+    pub tools: Option<Vec<String>>,
+    /// A text before the names of the tools.
+    pub prefix: String,
+    /// When a person has to approve a call.
+    pub approval: ApprovalRule,
+    /// Rules for single tools, by the names that the server gives them.
+    pub approval_of: IndexMap<String, ApprovalRule>,
+    /// The time limit of a call.
+    #[serde(rename = "timeout_secs", deserialize_with = "seconds")]
+    pub timeout: Duration,
+    /// The size limit of a result, in bytes. Longer texts are cut.
+    pub max_result_bytes: usize,
+}
+
+/// The way to a server, with all secrets.
+pub(super) enum McpTransport {
+    Command { program: String, arguments: Vec<String>, environment: Vec<(String, String)> },
+    Http { url: String, headers: HeaderMap },
+}
+
+impl Default for McpServerOptions {
+    fn default() -> Self {
+        Self {
+            command: None,
+            url: None,
+            env: IndexMap::new(),
+            env_from: Vec::new(),
+            headers: IndexMap::new(),
+            tools: None,
+            prefix: String::new(),
+            approval: ApprovalRule::Never,
+            approval_of: IndexMap::new(),
+            timeout: TIMEOUT,
+            max_result_bytes: MAX_RESULT_BYTES,
+        }
+    }
+}
+
+impl McpServerOptions {
+    /// A server that is started as a process: a program and its arguments.
+    pub fn command(command: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { command: Some(command.into_iter().map(Into::into).collect()), ..Self::default() }
+    }
+
+    /// A server that speaks streamable HTTP.
+    pub fn url(url: impl Into<String>) -> Self {
+        Self { url: Some(url.into()), ..Self::default() }
+    }
+
+    /// Checks the options without reading the environment.
+    ///
+    /// # Errors
+    /// An [`InvalidOption`] for the first wrong option.
+    pub fn check(&self) -> Result<(), InvalidOption> {
+        let invalid = |key: &str, problem: &str| Err(InvalidOption::new(key, problem));
+        match (&self.command, &self.url) {
+            (None, None) => {
+                let problem = "an MCP server needs `command`, a program to start, or `url`, an address".to_owned();
+                return Err(InvalidOption { path: Vec::new(), problem });
+            }
+            (Some(_), Some(_)) => return invalid("url", "there is a `command` already; set only one of them"),
+            (Some(command), None) if command.first().is_none_or(String::is_empty) => {
+                return invalid("command", "expected a program and its arguments");
+            }
+            (Some(_), None) if !self.headers.is_empty() => return invalid("headers", "only a `url` has headers"),
+            (None, Some(_)) if !self.env.is_empty() => return invalid("env", "only a `command` has an environment"),
+            (None, Some(_)) if !self.env_from.is_empty() => {
+                return invalid("env_from", "only a `command` has an environment");
+            }
+            (None, Some(url)) if !is_http_url(url) => {
+                return invalid("url", "expected a URL such as \"https://mcp.example.com/mcp\", without credentials");
+            }
+            _ => {}
+        }
+        if let Some(name) = self.headers.keys().find(|name| PROTOCOL_HEADERS.contains(&&*name.to_ascii_lowercase())) {
+            return invalid("headers", &format!("`{}` is set by the protocol", name.to_ascii_lowercase()));
+        }
+        if !self.prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+            || self.prefix.len() > 64
+        {
+            return invalid("prefix", "names of tools have at most 64 letters, digits, `-` and `_`");
+        }
+        check_not_zero([("timeout_secs", self.timeout.is_zero()), ("max_result_bytes", self.max_result_bytes == 0)])
+    }
+
+    /// Checks the options and reads the environment variables that they name.
+    pub(super) fn transport(&self) -> Result<McpTransport, InvalidOption> {
+        self.check()?;
+        if let Some(url) = &self.url {
+            return Ok(McpTransport::Http { url: url.clone(), headers: header_map(&self.headers)? });
+        }
+        let mut command = self.command.iter().flatten().cloned();
+        let mut environment: Vec<_> = self.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        for name in &self.env_from {
+            let value = env_value(name).map_err(|problem| InvalidOption::new("env_from", problem))?;
+            environment.push((name.clone(), value));
+        }
+        let program = command.next().unwrap_or_default();
+        Ok(McpTransport::Command { program, arguments: command.collect(), environment })
+    }
+}
+
+fn is_http_url(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_the_configuration_is_read_with_its_units() {
+        let text = "command = [\"npx\", \"x\"]\nenv = { A = \"b\" }\nprefix = \"files_\"\ntimeout_secs = 5\n\
+                    approval = { unless = { path = \"^/tmp/\" } }\napproval_of = { write_file = \"always\" }";
+        let options: McpServerOptions = toml::from_str(text).unwrap();
+        assert_eq!((options.timeout, options.max_result_bytes), (Duration::from_secs(5), MAX_RESULT_BYTES));
+        assert_eq!(options.approval_of["write_file"], ApprovalRule::Always);
+        options.check().unwrap();
+        assert!(toml::from_str::<McpServerOptions>("timeout = 5").unwrap_err().message().contains("unknown field"));
+    }
+
+    #[test]
+    fn wrong_options_are_named() {
+        for (text, expected) in [
+            ("", ": an MCP server needs `command`"),
+            ("command = [\"x\"]\nurl = \"http://h\"", "url: there is a `command` already"),
+            ("command = [\"\"]", "command: expected a program"),
+            ("command = [\"x\"]\nheaders = { A = \"b\" }", "headers: only a `url`"),
+            ("url = \"http://h\"\nenv = { A = \"b\" }", "env: only a `command`"),
+            ("url = \"http://h\"\nenv_from = [\"A\"]", "env_from: only a `command`"),
+            ("url = \"file:///x\"", "url: expected a URL"),
+            ("url = \"http://u:p@h/\"", "url: expected a URL"),
+            ("url = \"http://h\"\nheaders = { Accept = \"x\" }", "headers: `accept` is set by the protocol"),
+            ("url = \"http://h\"\nprefix = \"a b\"", "prefix: names of tools"),
+            ("url = \"http://h\"\ntimeout_secs = 0", "timeout_secs: at least 1"),
+            ("url = \"http://h\"\nmax_result_bytes = 0", "max_result_bytes: at least 1"),
+        ] {
+            let error = toml::from_str::<McpServerOptions>(text).unwrap().check().unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{text}\n{error}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Parts that the options of HTTP tools, MCP servers and the sandbox share: header values, durations in seconds, and the
+//! error that names a wrong option.
+//!
+//! The option structs deserialize from the keys of `config/default.toml`. Ranges, and options that depend on each other, are
+//! checked by their `check` methods, so that an error has the option's path and the configuration can show its line.
+
+use std::{fmt, time::Duration};
+
+use indexmap::IndexMap;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde::{Deserialize, Deserializer};
+
+/// The error of a wrong option.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {problem}", path.join("."))]
+#[non_exhaustive]
+pub struct InvalidOption {
+    /// The keys that lead to the option, such as `["approval_of", "write_file"]`. Empty for the options as a whole.
+    pub path: Vec<String>,
+    /// The problem, and what to do about it.
+    pub problem: String,
+}
+
+impl InvalidOption {
+    /// An error of the option with this key.
+    pub fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { path: vec![key.into()], problem: problem.into() }
+    }
+}
+
+/// The value of an HTTP header in a configuration. `Debug` does not show values.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "expected a text, or a table such as { env = \"VARIABLE\", prefix = \"Bearer \" }")]
+pub enum HeaderSource {
+    /// The value itself. It is treated as a secret if the header's name suggests one, such as `Authorization`.
+    Text(String),
+    /// A secret in an environment variable.
+    Variable(HeaderVariable),
+}
+
+/// A header value that is read from an environment variable.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeaderVariable {
+    /// The name of the variable.
+    pub env: String,
+    /// A text before the variable's value, such as `Bearer `.
+    #[serde(default)]
+    pub prefix: String,
+}
+
+impl From<&str> for HeaderSource {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl fmt::Debug for HeaderSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(_) => f.write_str("Text(..)"),
+            Self::Variable(variable) => variable.fmt(f),
+        }
+    }
+}
+
+/// Converts configured headers for a request. Secrets are marked as sensitive.
+///
+/// # Errors
+/// An [`InvalidOption`] of the key `headers`, if a name or a value is invalid or an environment variable is not set.
+pub(super) fn header_map(headers: &IndexMap<String, HeaderSource>) -> Result<HeaderMap, InvalidOption> {
+    let invalid = |problem: String| InvalidOption::new("headers", problem);
+    let mut map = HeaderMap::new();
+    for (name, source) in headers {
+        let header = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| invalid(format!("{name:?} is not a valid header name")))?;
+        let (text, is_secret) = match source {
+            HeaderSource::Text(text) => (text.clone(), sounds_secret(&header)),
+            HeaderSource::Variable(variable) => {
+                let value = env_value(&variable.env).map_err(invalid)?;
+                (format!("{}{value}", variable.prefix), true)
+            }
+        };
+        let mut value = HeaderValue::from_str(&text)
+            .map_err(|_| invalid(format!("the value of `{name}` has characters that a header cannot have")))?;
+        value.set_sensitive(is_secret);
+        map.insert(header, value);
+    }
+    Ok(map)
+}
+
+/// Reads an environment variable that must have a value.
+pub(super) fn env_value(name: &str) -> Result<String, String> {
+    match std::env::var(name) {
+        Ok(value) if !value.trim().is_empty() => Ok(value.trim().to_owned()),
+        _ => Err(format!("the environment variable {name} is not set")),
+    }
+}
+
+/// Checks that options are not zero.
+pub(super) fn check_not_zero<const N: usize>(options: [(&str, bool); N]) -> Result<(), InvalidOption> {
+    match options.into_iter().find(|(_, is_zero)| *is_zero) {
+        Some((key, _)) => Err(InvalidOption::new(key, "at least 1 is needed")),
+        None => Ok(()),
+    }
+}
+
+/// Deserializes a duration from seconds.
+pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    u64::deserialize(deserializer).map(Duration::from_secs)
+}
+
+/// Deserializes a number of bytes from megabytes (2^20 bytes).
+pub(super) fn megabytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    u64::deserialize(deserializer).map(|megabytes| megabytes.saturating_mul(1 << 20))
+}
+
+/// Returns whether a header with this name usually holds a secret.
+fn sounds_secret(header: &HeaderName) -> bool {
+    ["auth", "cookie", "key", "token", "secret"].iter().any(|part| header.as_str().contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(text: &str) -> IndexMap<String, HeaderSource> {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn secret_headers_are_sensitive_and_not_in_debug_output() {
+        let headers = headers("X-App = \"agui\"\nX-Api-Key = \"s3cret\"\nA = { env = \"PATH\", prefix = \"Bearer \" }");
+        assert!(!format!("{headers:?}").contains("s3cret"));
+        let map = header_map(&headers).unwrap();
+        assert!(!map["x-app"].is_sensitive() && map["x-api-key"].is_sensitive() && map["a"].is_sensitive());
+        assert!(map["a"].to_str().unwrap().starts_with("Bearer /"));
+    }
+
+    #[test]
+    fn invalid_headers_are_named() {
+        for (text, expected) in [
+            ("\"a b\" = \"\"", "headers: \"a b\" is not a valid header name"),
+            ("A = \"x\\n\"", "headers: the value of `A` has characters that a header cannot have"),
+            ("A = { env = \"AGUI_NOT_SET\" }", "headers: the environment variable AGUI_NOT_SET is not set"),
+        ] {
+            assert_eq!(header_map(&headers(text)).unwrap_err().to_string(), expected);
+        }
+        let error = toml::from_str::<IndexMap<String, HeaderSource>>("A = 1").unwrap_err();
+        assert!(error.message().starts_with("expected a text, or a table such as"), "{error}");
+    }
+}

@@ -1,0 +1,116 @@
+//! Options of the sandbox.
+
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+use crate::tools::{
+    ApprovalRule,
+    options::{InvalidOption, check_not_zero, megabytes, seconds},
+};
+
+/// The names of the sandbox's tools.
+pub(super) const TOOL_NAMES: [&str; 4] = ["run_command", "read_file", "write_file", "list_files"];
+/// The shell, `prlimit` and a program need at least this much address space, in bytes.
+const MIN_MEMORY_BYTES: u64 = 16 << 20;
+/// bubblewrap, the shell and a pipeline of two programs.
+const MIN_PROCESSES: u64 = 4;
+
+/// Limits of the commands in a sandbox, and when a person has to approve one.
+///
+/// They deserialize from the table `[sandbox]` of the configuration.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SandboxOptions {
+    /// The time limit of a command.
+    #[serde(rename = "timeout_secs", deserialize_with = "seconds")]
+    pub timeout: Duration,
+    /// The memory limit of all processes of a command together, and of the address space of each, in bytes.
+    #[serde(rename = "memory_mb", deserialize_with = "megabytes")]
+    pub memory_bytes: u64,
+    /// The most processes and threads of a command at a time.
+    pub processes: u64,
+    /// The size limit of a command's output and of a file that is read, in bytes. The rest is cut.
+    pub max_output_bytes: usize,
+    /// The size limit of a workspace and of each file in it, in bytes.
+    #[serde(rename = "workspace_mb", deserialize_with = "megabytes")]
+    pub workspace_bytes: u64,
+    /// When a person has to approve a call.
+    pub approval: ApprovalRule,
+    /// Rules for single tools, by name.
+    pub approval_of: IndexMap<String, ApprovalRule>,
+}
+
+impl Default for SandboxOptions {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(30),
+            memory_bytes: 512 << 20,
+            processes: 64,
+            max_output_bytes: 64 * 1024,
+            workspace_bytes: 256 << 20,
+            approval: ApprovalRule::Never,
+            approval_of: IndexMap::new(),
+        }
+    }
+}
+
+impl SandboxOptions {
+    /// Checks ranges and the names of tools.
+    ///
+    /// # Errors
+    /// An [`InvalidOption`] for the first wrong option.
+    pub fn check(&self) -> Result<(), InvalidOption> {
+        check_not_zero([
+            ("timeout_secs", self.timeout.is_zero()),
+            ("workspace_mb", self.workspace_bytes == 0),
+            ("max_output_bytes", self.max_output_bytes == 0),
+        ])?;
+        if self.memory_bytes < MIN_MEMORY_BYTES {
+            return Err(InvalidOption::new("memory_mb", format!("at least {} are needed", MIN_MEMORY_BYTES >> 20)));
+        }
+        if self.processes < MIN_PROCESSES {
+            return Err(InvalidOption::new("processes", format!("at least {MIN_PROCESSES} are needed")));
+        }
+        match self.approval_of.keys().find(|name| !TOOL_NAMES.contains(&name.as_str())) {
+            Some(name) => Err(InvalidOption {
+                path: vec!["approval_of".to_owned(), name.clone()],
+                problem: format!("the sandbox has no tool `{name}`; its tools are {}", TOOL_NAMES.join(", ")),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_the_configuration_is_read_with_its_units() {
+        let text = "timeout_secs = 5\nmemory_mb = 64\nworkspace_mb = 2\napproval_of = { run_command = \"always\" }";
+        let options: SandboxOptions = toml::from_str(text).unwrap();
+        let sizes = (options.memory_bytes, options.workspace_bytes, options.max_output_bytes);
+        assert_eq!((options.timeout, sizes), (Duration::from_secs(5), (64 << 20, 2 << 20, 65_536)));
+        assert_eq!(options.approval_of["run_command"], ApprovalRule::Always);
+        options.check().unwrap();
+        SandboxOptions::default().check().unwrap();
+    }
+
+    #[test]
+    fn wrong_options_are_named() {
+        for (text, expected) in [
+            ("timeout_secs = 0", "timeout_secs: at least 1 is needed"),
+            ("memory_mb = 15", "memory_mb: at least 16 are needed"),
+            ("processes = 3", "processes: at least 4 are needed"),
+            ("max_output_bytes = 0", "max_output_bytes: at least 1 is needed"),
+            ("workspace_mb = 0", "workspace_mb: at least 1 is needed"),
+            ("approval_of = { rm = \"always\" }", "approval_of.rm: the sandbox has no tool `rm`; its tools are run_c"),
+        ] {
+            let error = toml::from_str::<SandboxOptions>(text).unwrap().check().unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{text}\n{error}");
+        }
+    }
+}
