@@ -115,7 +115,7 @@ async fn the_agents_and_what_they_can_do_can_be_asked_for() {
     let get =
         async |path: &str| server.client.get(server.url(path)).send().await.unwrap().json::<Value>().await.unwrap();
     let agents = get("/agents").await;
-    let echo = |name: &str, default: bool| json!({ "name": name, "default": default, "description": "Repeats what it is told" });
+    let echo = |name: &str, default: bool| json!({ "name": name, "default": default, "description": "Repeats the newest user message" });
     assert_eq!(agents, json!({ "agents": [echo("one", true), echo("two", false)] }));
     let capabilities = get("/agents/two/capabilities").await;
     assert_eq!(capabilities["identity"]["name"], "echo");

@@ -47,9 +47,9 @@ impl Box {
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
-        let mut options = SandboxOptions::new(folder.path().join("workspaces"));
+        let mut options = SandboxOptions::default();
         change(&mut options);
-        let sandbox = Sandbox::new(options).unwrap_or_else(|error| panic!("{error}"));
+        let sandbox = Sandbox::new(folder.path().join("workspaces"), options).unwrap_or_else(|error| panic!("{error}"));
         Some(Self { tools: sandbox.tools(), folder })
     }
 
@@ -225,7 +225,7 @@ async fn a_call_that_is_dropped_is_killed() {
 
 #[tokio::test]
 async fn memory_is_limited_for_one_process_and_for_all() {
-    let Some(sandbox) = Box::new(|options| options.memory = 100 << 20) else { return };
+    let Some(sandbox) = Box::new(|options| options.memory_bytes = 100 << 20) else { return };
     let told = sandbox.shell("perl -e '$x = \"a\" x 200_000_000; print \"had it\"'").await;
     assert!(told["exit_code"] != 0 && told["stdout"] == "", "{told}");
     let told = sandbox.shell("for i in 1 2 3 4 5; do perl -e '$x = \"a\" x 30_000_000; sleep 9' & done; wait").await;
@@ -243,8 +243,8 @@ async fn processes_are_limited() {
 #[tokio::test]
 async fn output_and_files_are_limited() {
     let limits = |options: &mut SandboxOptions| {
-        options.max_output = 1000;
-        options.workspace_size = 5 << 20;
+        options.max_output_bytes = 1000;
+        options.workspace_bytes = 5 << 20;
     };
     let Some(sandbox) = Box::new(limits) else { return };
     let told = sandbox.shell("yes | head -c 10000000; echo done >&2").await;
@@ -267,7 +267,7 @@ async fn output_and_files_are_limited() {
 #[tokio::test]
 async fn calls_can_need_approval() {
     let rule = ApprovalRule::when([("command", "rm|sudo")]).unwrap();
-    let change = |options: &mut SandboxOptions| options.approval_of = vec![("run_command".to_owned(), rule)];
+    let change = |options: &mut SandboxOptions| drop(options.approval_of.insert("run_command".to_owned(), rule));
     let Some(sandbox) = Box::new(change) else { return };
     let approval = |name: &str, arguments: Value| {
         let tool = sandbox.tools.iter().find(|tool| tool.spec().name == name).unwrap();

@@ -1,18 +1,18 @@
-//! What the endpoint is told in headers: the configuration's own, and those of the client that it names.
+//! Headers of requests to the endpoint: configured ones, and those of the client that are named.
 
 use agui_server::{Server, agents::Remote, http::HttpOptions};
 use serde_json::json;
 
 use crate::{
+    endpoint::{FakeEndpoint, Response, finished, started},
     running::{Running, events, input},
     server::Process,
-    upstream::{Answer, Upstream, finished, started},
 };
 
 #[tokio::test]
-async fn only_headers_that_are_named_are_passed_on() {
-    let upstream = Upstream::new([Answer::events(&[started(), finished()])]).await;
-    let mut options = upstream.options();
+async fn only_named_headers_of_the_client_are_passed_on() {
+    let endpoint = FakeEndpoint::new([Response::events(&[started(), finished()])]).await;
+    let mut options = endpoint.options();
     options.headers = vec![("X-Own".to_owned(), "own".into())];
     options.pass_headers = vec!["X-Tenant".to_owned(), "x-many".to_owned(), "x-not-let-through".to_owned()];
     let http = HttpOptions {
@@ -31,11 +31,11 @@ async fn only_headers_that_are_named_are_passed_on() {
         let body = request.header("x-own", "not yours").send().await.unwrap().text().await.unwrap();
         assert!(body.contains("\"success\""), "{body}");
     }
-    let asked = upstream.asked();
-    assert_eq!(asked.len(), 2);
-    for asked in asked {
+    let requests = endpoint.requests();
+    assert_eq!(requests.len(), 2);
+    for request in requests {
         let values = |name: &str| {
-            let all = asked.headers.get_all(name).iter();
+            let all = request.headers.get_all(name).iter();
             all.map(|value| std::str::from_utf8(value.as_bytes()).unwrap().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(values("x-tenant"), ["acme é"]);
@@ -48,15 +48,15 @@ async fn only_headers_that_are_named_are_passed_on() {
 }
 
 #[tokio::test]
-async fn a_configuration_names_the_endpoint_and_its_headers() {
-    let upstream = Upstream::new([Answer::events(&[started(), finished()])]).await;
+async fn the_configuration_sets_endpoint_headers_and_description() {
+    let endpoint = FakeEndpoint::new([Response::events(&[started(), finished()])]).await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("remote.toml");
     let config = format!(
         "default_agent = \"a\"\n[agents.a]\nkind = \"remote\"\nurl = \"{0}\"\ndescription = \"Elsewhere\"\n\
          headers_env = {{ Authorization = \"UPSTREAM_TOKEN\" }}\npass_headers = [\"X-Tenant\"]\nidle_timeout_secs = 5\n\
          connect_timeout_secs = 5\n[agents.b]\nkind = \"remote\"\nurl = \"{0}\"\npass_headers = [\"cookie\"]\n",
-        upstream.url
+        endpoint.url
     );
     std::fs::write(&file, config).unwrap();
     let environment = [("UPSTREAM_TOKEN", "Bearer s3cret"), ("AGUI_LOG__LEVEL", "debug")];
@@ -69,10 +69,10 @@ async fn a_configuration_names_the_endpoint_and_its_headers() {
         assert_eq!(events(&body).len(), 2, "{body}");
     }
     let url = format!("{}/agents/a/capabilities", process.url);
-    let told: serde_json::Value = client.get(url).send().await.unwrap().json().await.unwrap();
-    assert_eq!(told["identity"], json!({ "description": "Elsewhere" }));
-    assert!(told["tools"].is_null(), "{told}");
-    let [a, b] = &upstream.asked()[..] else { panic!("asked otherwise than twice") };
+    let capabilities: serde_json::Value = client.get(url).send().await.unwrap().json().await.unwrap();
+    assert_eq!(capabilities["identity"], json!({ "description": "Elsewhere" }));
+    assert!(capabilities["tools"].is_null(), "{capabilities}");
+    let [a, b] = &endpoint.requests()[..] else { panic!("expected two requests") };
     assert_eq!(
         (&a.headers["authorization"], &a.headers["x-tenant"]),
         (&"Bearer s3cret".parse().unwrap(), &"acme".parse().unwrap())
@@ -85,7 +85,7 @@ async fn a_configuration_names_the_endpoint_and_its_headers() {
 }
 
 #[test]
-fn the_server_does_not_start_without_a_token_that_is_named() {
+fn the_server_does_not_start_without_the_variable_of_a_header() {
     let arguments = ["check", "--config", "config/remote.toml"];
     let check = |variables: &[(&str, &str)]| {
         let mut command = std::process::Command::new(crate::server::BINARY);

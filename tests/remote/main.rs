@@ -1,17 +1,17 @@
-//! Agents that are other AG-UI endpoints, over real sockets on both sides: what a client of this server sees of
-//! endpoints that behave, and of ones that do not.
+//! Remote agents over real sockets on both sides: the events that a client gets from endpoints that behave, and from ones
+//! that do not.
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
-mod bad;
-mod forms;
-mod good;
+mod endpoint;
+mod failures;
+mod forwarding;
 mod headers;
-mod life;
+mod lifetime;
 #[path = "../support/running.rs"]
 mod running;
 #[path = "../support/server.rs"]
 mod server;
+mod stream_formats;
 #[path = "../support/mod.rs"]
 mod support;
-mod upstream;

@@ -1,4 +1,4 @@
-//! Tools that ask a web service, with a service that records what it is asked and a model that tries things.
+//! HTTP tools against a service that records its requests, with arguments that try to leave their places.
 
 use std::{
     net::SocketAddr,
@@ -10,41 +10,41 @@ use agui_server::{
     protocol::{ContentPart, PartSource},
     tools::{
         Approval, ApprovalRule, OfferedTool, Tool as _, Validator,
-        http::{HttpOptions, HttpTool},
+        http::{HttpMethod, HttpTool, HttpToolOptions},
     },
 };
 use axum::{
     Router,
     body::Bytes,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse, Response},
     routing::any,
 };
 use serde_json::{Value, json};
 
-use crate::support::{call, message, text};
+use crate::support::{call, error_message, text};
 
 #[derive(Debug, Clone)]
-struct Asked {
+struct RecordedRequest {
     method: Method,
-    /// Path and query, as they came.
+    /// The path and query as they were received.
     target: String,
     headers: HeaderMap,
     body: String,
 }
 
-type Record = Arc<Mutex<Vec<Asked>>>;
+type Record = Arc<Mutex<Vec<RecordedRequest>>>;
 
 struct Service {
     address: SocketAddr,
     record: Record,
 }
 
-async fn note(State(record): State<Record>, request: Request) -> Response {
+async fn respond(State(record): State<Record>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let body: Bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
-    record.lock().unwrap().push(Asked {
+    record.lock().unwrap().push(RecordedRequest {
         method: head.method,
         target: head.uri.to_string(),
         headers: head.headers.clone(),
@@ -65,7 +65,7 @@ async fn note(State(record): State<Record>, request: Request) -> Response {
             tokio::time::sleep(Duration::from_secs(60)).await;
             "late".into_response()
         }
-        // Services repeat what they are sent, in errors above all.
+        // Some services repeat the request in their errors.
         "/repeat" | "/refuse" => {
             let status = if head.uri.path() == "/refuse" { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
             let key = head.headers.get(header::AUTHORIZATION).map(|key| key.to_str().unwrap().to_owned());
@@ -82,25 +82,26 @@ impl Service {
         let record = Record::default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = Router::new().fallback(any(note)).with_state(record.clone());
+        let router = Router::new().fallback(any(respond)).with_state(record.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         Self { address, record }
     }
 
-    fn tool(&self, target: &str, change: impl FnOnce(&mut HttpOptions)) -> OfferedTool {
-        let mut options = HttpOptions::get("tool", &format!("http://{}{target}", self.address));
+    fn tool(&self, target: &str, change: impl FnOnce(&mut HttpToolOptions)) -> OfferedTool {
+        let mut options = HttpToolOptions::get("A tool", format!("http://{}{target}", self.address));
         change(&mut options);
-        let tool = HttpTool::new(options).unwrap();
+        let tool = HttpTool::new("tool", options).unwrap();
         OfferedTool { validator: Arc::new(Validator::new(&tool.spec().parameters).unwrap()), tool: Arc::new(tool) }
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    /// Returns the requests since the last call.
+    fn take_requests(&self) -> Vec<RecordedRequest> {
         std::mem::take(&mut *self.record.lock().unwrap())
     }
 }
 
 #[tokio::test]
-async fn arguments_stand_in_their_places() {
+async fn arguments_are_inserted_into_path_and_query() {
     let service = Service::start().await;
     let tool = service.tool("/v1/{city}/weather?units=metric&lang={lang}&tag={tags}", |options| {
         options.parameters = Some(json!({ "properties": {
@@ -109,29 +110,29 @@ async fn arguments_stand_in_their_places() {
     });
     let arguments = json!({ "city": "São Paulo", "tags": ["a b", "c"], "days": 3 });
     assert_eq!(text(call(&tool, arguments).await), "fine");
-    let asked = service.asked();
-    assert_eq!(asked[0].method, Method::GET);
-    assert_eq!(asked[0].target, "/v1/S%C3%A3o%20Paulo/weather?units=metric&tag=a%20b&tag=c&days=3");
-    assert_eq!(asked[0].body, "");
+    let requests = service.take_requests();
+    assert_eq!(requests[0].method, Method::GET);
+    assert_eq!(requests[0].target, "/v1/S%C3%A3o%20Paulo/weather?units=metric&tag=a%20b&tag=c&days=3");
+    assert_eq!(requests[0].body, "");
 }
 
 #[tokio::test]
-async fn what_has_no_place_goes_into_the_body() {
+async fn arguments_without_a_place_go_into_the_body() {
     let service = Service::start().await;
     let tool = service.tool("/orders/{id}", |options| {
-        options.method = Method::PUT;
+        options.method = HttpMethod::Put;
         options.parameters = Some(json!({ "properties": { "id": {}, "note": {}, "items": {} } }));
     });
     call(&tool, json!({ "id": 7, "note": "é\"", "items": [{ "n": 1.5 }] })).await.unwrap();
-    let asked = service.asked();
-    assert_eq!((asked[0].method.clone(), asked[0].target.as_str()), (Method::PUT, "/orders/7"));
-    assert_eq!(asked[0].headers[header::CONTENT_TYPE], "application/json");
-    let body: Value = serde_json::from_str(&asked[0].body).unwrap();
+    let requests = service.take_requests();
+    assert_eq!((requests[0].method.clone(), requests[0].target.as_str()), (Method::PUT, "/orders/7"));
+    assert_eq!(requests[0].headers[header::CONTENT_TYPE], "application/json");
+    let body: Value = serde_json::from_str(&requests[0].body).unwrap();
     assert_eq!(body, json!({ "note": "é\"", "items": [{ "n": 1.5 }] }));
 }
 
 #[tokio::test]
-async fn hostile_arguments_stay_where_they_are() {
+async fn hostile_arguments_do_not_leave_their_places() {
     let service = Service::start().await;
     let tool = service.tool("/cities/{city}/weather?key=fixed&q={q}", |_| {});
     for value in [
@@ -155,31 +156,35 @@ async fn hostile_arguments_stay_where_they_are() {
         " ",
     ] {
         let result = call(&tool, json!({ "city": value, "q": value })).await;
-        match (result, &service.asked()[..]) {
-            (Ok(_), [asked]) => {
-                let url = reqwest::Url::parse(&format!("http://h{}", asked.target)).unwrap();
+        match (result, &service.take_requests()[..]) {
+            (Ok(_), [request]) => {
+                let url = reqwest::Url::parse(&format!("http://h{}", request.target)).unwrap();
                 let segments: Vec<_> = url.path_segments().unwrap().collect();
-                assert_eq!((segments.len(), segments[0], segments[2]), (3, "cities", "weather"), "{value}: {asked:?}");
+                assert_eq!(
+                    (segments.len(), segments[0], segments[2]),
+                    (3, "cities", "weather"),
+                    "{value}: {request:?}"
+                );
                 let pairs: Vec<_> = url.query_pairs().collect();
-                assert_eq!(pairs, [("key".into(), "fixed".into()), ("q".into(), value.into())], "{value}: {asked:?}");
-                assert_eq!(asked.headers[header::HOST], service.address.to_string());
-                assert!(!asked.target.to_lowercase().contains("%2e"), "{value}");
+                assert_eq!(pairs, [("key".into(), "fixed".into()), ("q".into(), value.into())], "{value}: {request:?}");
+                assert_eq!(request.headers[header::HOST], service.address.to_string());
+                assert!(!request.target.to_lowercase().contains("%2e"), "{value}");
             }
-            // Refused before anything was sent.
+            // Refused before a request was sent.
             (Err(_), []) => {}
-            (result, asked) => panic!("{value}: {result:?} {asked:?}"),
+            (result, requests) => panic!("{value}: {result:?} {requests:?}"),
         }
     }
-    // What the schema does not know is no argument.
+    // The schema refuses unknown arguments.
     assert!(tool.validator.check(r#"{"city":"x","admin":1}"#).is_err());
-    // And nothing sets again what the address sets.
+    // An argument cannot repeat a parameter of the URL, even without the check by the schema.
     let arguments = json!({ "city": "x", "key": "other" }).as_object().unwrap().clone();
     tool.tool.call(arguments, &crate::support::context()).await.unwrap();
-    assert_eq!(service.asked()[0].target, "/cities/x/weather?key=fixed");
+    assert_eq!(service.take_requests()[0].target, "/cities/x/weather?key=fixed");
 }
 
 #[tokio::test]
-async fn answers_become_results() {
+async fn responses_are_converted_by_media_type_and_pointer() {
     let service = Service::start().await;
     let ask = async |path: &str, pointer: Option<&str>| {
         let tool = service.tool(path, |options| {
@@ -191,75 +196,73 @@ async fn answers_become_results() {
     assert_eq!(text(ask("/json", None).await), r#"{"a":{"b":["x",{"c":1}]}}"#);
     assert_eq!(text(ask("/json", Some("/a/b/0")).await), "x");
     assert_eq!(text(ask("/json", Some("/a/b/1")).await), r#"{"c":1}"#);
-    assert_eq!(message(ask("/json", Some("/a/x")).await), "The answer has nothing at /a/x.");
-    assert_eq!(message(ask("/plain", Some("/a")).await), "The answer is not valid JSON.");
+    assert_eq!(error_message(ask("/json", Some("/a/x")).await), "The answer has nothing at /a/x.");
+    assert_eq!(error_message(ask("/plain", Some("/a")).await), "The answer is not valid JSON.");
     let png = PartSource::Data { value: "iVBORwA=".into(), mime_type: "image/png".into() };
     assert_eq!(ask("/image", None).await.unwrap(), vec![ContentPart::image(png)].into());
     assert_eq!(text(ask("/svg", None).await), "<svg/>");
     assert_eq!(text(ask("/latin", None).await), "Gr\u{fffd}\u{fffd}e");
-    assert!(message(ask("/zip", None).await).contains("application/zip, which cannot be read as text"));
-    assert!(message(ask("/bytes", None).await).contains("cannot be read as text"));
+    assert!(error_message(ask("/zip", None).await).contains("application/zip, which cannot be read as text"));
+    assert!(error_message(ask("/bytes", None).await).contains("cannot be read as text"));
     assert_eq!(text(ask("/empty", None).await), "(the service answered 204 No Content, with nothing else)");
     let big = text(ask("/big", None).await);
     assert_eq!(big, format!("{}\n\n[cut here: the answer is longer than 1001 bytes]", "é".repeat(500)));
-    assert_eq!(message(ask("/big", Some("/a")).await), "The answer is longer than 1001 bytes.");
+    assert_eq!(error_message(ask("/big", Some("/a")).await), "The answer is longer than 1001 bytes.");
 }
 
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let service = Service::start().await;
-    let error = message(call(&service.tool("/redirect", |_| {}), json!({})).await);
+    let error = error_message(call(&service.tool("/redirect", |_| {}), json!({})).await);
     assert_eq!(error, "302 Found: the answer is a redirect, which is not followed.");
-    assert_eq!(service.asked().len(), 1);
+    assert_eq!(service.take_requests().len(), 1);
 }
 
-/// The test above this one once more, in a process whose environment names a proxy.
+/// Runs the test above in a process whose environment names a proxy.
 #[tokio::test]
-async fn proxies_that_the_environment_names_are_not_used() {
+async fn proxies_from_the_environment_are_not_used() {
     let mut test = tokio::process::Command::new(std::env::current_exe().unwrap());
     test.args(["--exact", "http::redirects_are_not_followed"]);
     for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
         test.env(name, "http://127.0.0.1:1");
     }
     let output = test.env_remove("NO_PROXY").env_remove("no_proxy").output().await.unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && told.contains("1 passed"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
 }
 
 #[tokio::test]
-async fn refusals_are_told_in_short_and_without_the_secret() {
+async fn error_responses_are_shortened_and_secrets_removed() {
     let service = Service::start().await;
     let tool = |target: &str| {
         service.tool(target, |options| {
-            let mut key = HeaderValue::from_static("Bearer sk-very-secret-0123");
-            key.set_sensitive(true);
-            options.headers.insert(header::AUTHORIZATION, key);
-            options.headers.insert("x-app", HeaderValue::from_static("agui"));
+            options.headers.insert("Authorization".to_owned(), "Bearer sk-very-secret-0123".into());
+            options.headers.insert("X-App".to_owned(), "agui".into());
         })
     };
     let refused = call(&tool("/refuse"), json!({})).await.unwrap_err();
     assert_eq!(refused.message(), "The service answered 401 Unauthorized: the key is Bearer [redacted]");
     assert!(!format!("{refused:?}").contains("very-secret"));
-    let asked = service.asked();
-    assert_eq!(asked[0].headers[header::AUTHORIZATION], "Bearer sk-very-secret-0123");
-    assert_eq!(asked[0].headers["x-app"], "agui");
+    let requests = service.take_requests();
+    assert_eq!(requests[0].headers[header::AUTHORIZATION], "Bearer sk-very-secret-0123");
+    assert_eq!(requests[0].headers["x-app"], "agui");
     assert_eq!(text(call(&tool("/repeat"), json!({})).await), "the key\nis Bearer [redacted]");
-    let long = message(call(&tool("/long-refusal"), json!({})).await);
+    let long = error_message(call(&tool("/long-refusal"), json!({})).await);
     assert!(long.starts_with("The service answered 400 Bad Request: no no") && long.len() < 600, "{long}");
-    let binary = message(call(&tool("/html-refusal"), json!({})).await);
+    let binary = error_message(call(&tool("/html-refusal"), json!({})).await);
     assert_eq!(binary, "The service answered 502 Bad Gateway.");
 }
 
 #[tokio::test]
-async fn a_service_that_is_slow_or_gone_is_an_error_with_nothing_private_in_it() {
+async fn errors_of_slow_and_unreachable_services_do_not_contain_arguments() {
     let service = Service::start().await;
     let slow = service.tool("/slow?q={q}", |options| options.timeout = Duration::from_millis(200));
     let begin = Instant::now();
-    let error = message(call(&slow, json!({ "q": "private" })).await);
+    let error = error_message(call(&slow, json!({ "q": "private" })).await);
     assert_eq!(error, "127.0.0.1 did not answer within 0.2 s.");
     assert!(begin.elapsed() < Duration::from_secs(5));
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let tool = HttpTool::new(HttpOptions::get("tool", &format!("http://{gone}/x?q={{q}}"))).unwrap();
+    let tool = HttpTool::new("tool", HttpToolOptions::get("A tool", format!("http://{gone}/x?q={{q}}"))).unwrap();
     let arguments = json!({ "q": "private" }).as_object().unwrap().clone();
     let error = tool.call(arguments, &crate::support::context()).await.unwrap_err();
     assert_eq!(error.message(), "127.0.0.1 cannot be reached.");
@@ -267,13 +270,13 @@ async fn a_service_that_is_slow_or_gone_is_an_error_with_nothing_private_in_it()
 }
 
 #[tokio::test]
-async fn approval_is_asked_for_as_the_arguments_say() {
+async fn approval_depends_on_the_arguments() {
     let service = Service::start().await;
     let tool =
         service.tool("/{path}", |options| options.approval = ApprovalRule::unless([("path", "public-.*")]).unwrap());
-    let asks = |path: &str| {
+    let approval = |path: &str| {
         let arguments = json!({ "path": path }).as_object().unwrap().clone();
         tool.tool.approval(&arguments)
     };
-    assert_eq!((asks("public-a"), asks("private")), (Approval::NotNeeded, Approval::Needed));
+    assert_eq!((approval("public-a"), approval("private")), (Approval::NotNeeded, Approval::Needed));
 }

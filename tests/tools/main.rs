@@ -1,9 +1,12 @@
-//! The server's own tools, against services and MCP servers that mean no good, and against a real one.
+//! The server's own tools: HTTP tools against a service that records requests, and MCP tools against a real server and a
+//! fake one that misbehaves.
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
-mod everything;
 mod http;
-mod misbehaving;
-mod process;
+mod mcp_everything;
+mod mcp_misbehaving;
+mod mcp_process;
+#[path = "../support/running.rs"]
+mod running;
 mod support;

@@ -1,30 +1,43 @@
-//! MCP servers that are processes, and calls to their tools.
+//! MCP servers as processes, and calls to tools.
 
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use agui_server::{
-    protocol::MessageContent,
+    protocol::{MessageContent, RunId},
     tools::{
         OfferedTool, ToolContext, ToolError, Toolbox,
-        mcp::{McpOptions, McpServer, McpTransport},
+        mcp::{McpServer, McpServerOptions},
     },
 };
 use serde_json::Value;
+use tokio::time::Instant;
 
-/// Longer than anything here takes; a test that waits for it has failed.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+use crate::running::PATIENCE;
 
 pub fn context() -> ToolContext {
     ToolContext::for_test("tool")
 }
 
+/// Checks the arguments against the schema, and calls a tool.
 pub async fn call(tool: &OfferedTool, arguments: Value) -> Result<MessageContent, ToolError> {
     let arguments = tool.validator.check(&arguments.to_string()).unwrap();
     tokio::time::timeout(PATIENCE, tool.tool.call(arguments, &context())).await.unwrap()
+}
+
+/// Calls a tool until it succeeds: a server that was started again needs some time.
+pub async fn call_until_success(tool: &OfferedTool, arguments: Value) -> MessageContent {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match call(tool, arguments.clone()).await {
+            Ok(content) => return content,
+            Err(error) => assert!(Instant::now() < deadline, "the call never succeeds: {error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 pub fn text(result: Result<MessageContent, ToolError>) -> String {
@@ -34,31 +47,35 @@ pub fn text(result: Result<MessageContent, ToolError>) -> String {
     }
 }
 
-pub fn message(result: Result<MessageContent, ToolError>) -> String {
+pub fn error_message(result: Result<MessageContent, ToolError>) -> String {
     result.unwrap_err().message().to_owned()
 }
 
-/// An MCP server with a word in its command line that no other process has.
-pub struct Mcp {
+/// Returns a word for a command line that no other process has.
+pub fn unique_word() -> String {
+    format!("agui-test-{}", RunId::random().as_str())
+}
+
+/// An MCP server named `test`, whose process has a unique word in its command line.
+pub struct McpFixture {
     pub server: Arc<McpServer>,
     pub toolbox: Toolbox,
     pub word: String,
 }
 
-impl Mcp {
-    pub fn node(script: &Path, arguments: &[&str], change: impl FnOnce(&mut McpOptions)) -> Self {
-        let word = format!("agui-test-{}", agui_server::protocol::RunId::random().as_str());
-        let arguments = [&[script.to_str().unwrap()], arguments, &[&word]].concat();
-        let arguments = arguments.into_iter().map(ToOwned::to_owned).collect();
-        let transport = McpTransport::Command { program: "node".to_owned(), arguments, environment: vec![] };
-        Self::new(transport, word, change)
+impl McpFixture {
+    /// A server that is a Node script.
+    pub fn node(script: &Path, arguments: &[&str], change: impl FnOnce(&mut McpServerOptions)) -> Self {
+        let word = unique_word();
+        let command = ["node", script.to_str().unwrap()].into_iter().chain(arguments.iter().copied()).chain([&*word]);
+        let mut options = McpServerOptions::command(command);
+        change(&mut options);
+        Self { word, ..Self::new(options) }
     }
 
-    pub fn new(transport: McpTransport, word: String, change: impl FnOnce(&mut McpOptions)) -> Self {
-        let mut options = McpOptions::new("test", transport);
-        change(&mut options);
-        let server = Arc::new(McpServer::new(options));
-        Self { toolbox: Toolbox::new().source(server.clone()), server, word }
+    pub fn new(options: McpServerOptions) -> Self {
+        let server = Arc::new(McpServer::new("test", options).unwrap());
+        Self { toolbox: Toolbox::new().source(server.clone()), server, word: String::new() }
     }
 
     pub async fn ready(self) -> Self {
@@ -79,13 +96,13 @@ impl Mcp {
         call(&self.tool(name), arguments).await
     }
 
-    /// The processes of this server.
+    /// Returns the ids of this server's processes.
     pub fn processes(&self) -> Vec<u32> {
         processes(&self.word)
     }
 }
 
-/// The processes, but for dead ones, that have a word in their command line.
+/// Returns the ids of the processes, except zombies, that have a word in their command line.
 pub fn processes(word: &str) -> Vec<u32> {
     let listed = std::process::Command::new("ps").args(["-eo", "pid=,stat=,args="]).output().unwrap().stdout;
     let listed = String::from_utf8(listed).unwrap();
@@ -101,22 +118,15 @@ pub fn kill(pid: u32) {
     assert!(std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
 }
 
-/// Waits until something is so.
-pub async fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !so() {
-        assert!(begin.elapsed() < PATIENCE, "{what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-pub fn everything() -> PathBuf {
+/// Returns the script of npm's `@modelcontextprotocol/server-everything`.
+pub fn everything_script() -> PathBuf {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/js/node_modules");
     let script = modules.join("@modelcontextprotocol/server-everything/dist/index.js");
     assert!(script.exists(), "install the npm packages of the tests first: npm --prefix tests/js ci");
     script
 }
 
-pub fn fake() -> PathBuf {
+/// Returns the script of the server that misbehaves.
+pub fn fake_script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/fake-mcp.mjs")
 }

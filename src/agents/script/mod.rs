@@ -1,7 +1,7 @@
 //! An agent that plays a script: for demos, and for front ends that need the same events every time.
 //!
 //! A script is a TOML file with a list of replies. Each reply has conditions (`when`) and actions (`play`). The first
-//! reply whose conditions hold is played; if there is none, the run ends without a message. [`Script::parse`] checks the
+//! reply whose conditions hold is played; otherwise the run ends without a message. [`Script::parse`] checks the
 //! whole script, so playing it cannot fail. `config/scripts/demo.toml` is a complete script; this is the format.
 //!
 //! ```toml

@@ -64,7 +64,7 @@ pub(super) fn play(
                     }
                 }
                 Op::Calls { calls, within } => {
-                    // Parallel calls share a parent message. If there is none, its id is the only thing they need.
+                    // Parallel calls share a parent message, if necessary one that is not sent.
                     let textless = TextMessage::new();
                     let parent = if *within { last_message.as_ref() } else { None };
                     let parent = parent.or((calls.len() > 1).then_some(&textless));

@@ -28,7 +28,7 @@ const CLIENT_HEADERS: [&str; 5] = ["host", "content-length", "transfer-encoding"
 pub struct HttpToolOptions {
     /// The kind of the tool.
     pub kind: ToolKind,
-    /// What the tool does; the model decides by it when to call the tool.
+    /// A description for the model, which decides by it when to call the tool.
     pub description: String,
     /// The URL, with places for arguments in braces: `https://api.example.com/{city}?lang={lang}`.
     pub url: String,

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::connection::McpClient;
 
-/// Holds the client of the current connection, or the reason why there is none.
+/// Holds the client of the current connection, or the reason for its absence.
 pub(super) struct ClientSlot(Mutex<Result<McpClient, String>>);
 
 impl ClientSlot {

@@ -135,7 +135,7 @@ impl fmt::Debug for McpServer {
 struct SingleTool {
     server: Arc<McpServer>,
     tool: String,
-    /// Whether it was logged that the server has no such tool.
+    /// Set when the log has said that the server has no such tool.
     warned: AtomicBool,
 }
 

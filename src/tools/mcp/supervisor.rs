@@ -32,9 +32,9 @@ const MIN_LIST_INTERVAL: Duration = Duration::from_millis(200);
 /// The tools of a server, as far as they are known.
 #[derive(Default)]
 pub(super) struct ToolList {
-    /// Whether the first attempt to connect is over, with or without success.
+    /// Set when the first attempt to connect is over, with or without success.
     pub(super) is_settled: bool,
-    /// Whether the server has listed its tools at least once.
+    /// Set when the server has listed its tools once.
     pub(super) is_known: bool,
     pub(super) tools: Vec<Arc<McpTool>>,
 }

@@ -33,7 +33,7 @@ const ETC_FILES: [&str; 3] = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/loc
 pub(super) struct Isolation {
     bwrap: PathBuf,
     is_root: bool,
-    /// Whether this version of bubblewrap has `--disable-userns`.
+    /// Set if this version of bubblewrap has `--disable-userns`.
     can_disable_userns: bool,
 }
 

@@ -44,7 +44,7 @@ pub(super) struct CommandOutput {
     pub(super) end: CommandEnd,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
-    /// Whether stdout or stderr was cut.
+    /// Set if stdout or stderr was cut.
     pub(super) truncated: bool,
 }
 

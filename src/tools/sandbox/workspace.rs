@@ -35,7 +35,7 @@ impl Workspaces {
         &self.folder
     }
 
-    /// Returns the workspace of a conversation, and creates its folder if there is none. With `own_user` the folder
+    /// Returns the workspace of a conversation, and creates its folder if it does not exist. With `own_user` the folder
     /// belongs to the workspace's user.
     pub(super) async fn open(&self, cx: &ToolContext, own_user: bool) -> io::Result<Workspace> {
         let workspace = Workspace::at(self.folder.join(folder_name(cx)));

@@ -1,14 +1,14 @@
-//! Endpoints that behave: what is sent to them, and what comes of it.
+//! Endpoints that behave: the requests that they get, and the events that come back.
 
 use serde_json::{Value, json};
 
 use crate::{
+    endpoint::{FakeEndpoint, Response, agent_events, finished, run, started, text},
     running::input,
-    upstream::{Answer, Upstream, between, finished, run, started, text},
 };
 
 #[tokio::test]
-async fn a_run_is_sent_on_and_its_events_come_back_under_our_ids() {
+async fn a_run_is_forwarded_and_its_events_come_back_with_the_servers_ids() {
     let said = [
         json!({ "type": "STEP_STARTED", "stepName": "look" }),
         json!({ "type": "REASONING_START", "messageId": "s" }),
@@ -34,13 +34,13 @@ async fn a_run_is_sent_on_and_its_events_come_back_under_our_ids() {
     stream.push(
         json!({ "type": "RUN_FINISHED", "threadId": "theirs", "runId": "r9", "result": { "n": 5 }, "usage": usage }),
     );
-    let upstream = Upstream::new([Answer::events(&stream)]).await;
+    let endpoint = FakeEndpoint::new([Response::events(&stream)]).await;
     let input = input("how many?");
-    let events = run(&upstream.server().await, &input).await;
+    let events = run(&endpoint.server().await, &input).await;
 
     let mut expected = said.to_vec();
     expected.extend(text("m1", "It is 5."));
-    assert_eq!(between(&events), expected);
+    assert_eq!(agent_events(&events), expected);
     let thread = &input["threadId"];
     let end = json!({
         "type": "RUN_FINISHED", "threadId": thread, "runId": "r", "result": { "n": 5 },
@@ -48,18 +48,18 @@ async fn a_run_is_sent_on_and_its_events_come_back_under_our_ids() {
     });
     assert_eq!(events.last(), Some(&end));
 
-    let [asked] = &upstream.asked()[..] else { panic!("asked more than once") };
-    assert_eq!(asked.headers["accept"], "text/event-stream");
-    assert_eq!(asked.headers["content-type"], "application/json");
+    let [request] = &endpoint.requests()[..] else { panic!("expected one request") };
+    assert_eq!(request.headers["accept"], "text/event-stream");
+    assert_eq!(request.headers["content-type"], "application/json");
     let expected = json!({
         "threadId": thread, "runId": "r", "protocolVersion": "1.0", "state": {}, "tools": [], "context": [],
         "forwardedProps": {}, "messages": [{ "role": "user", "id": "m", "content": "how many?" }],
     });
-    assert_eq!(asked.body, expected);
+    assert_eq!(request.body, expected);
 }
 
 #[tokio::test]
-async fn the_endpoint_is_told_the_whole_thread_by_a_client_that_sends_what_is_new() {
+async fn the_endpoint_gets_the_stored_thread_when_the_client_sends_only_new_messages() {
     let first = [
         &[started()][..],
         &text("a1", "Hi"),
@@ -67,30 +67,30 @@ async fn the_endpoint_is_told_the_whole_thread_by_a_client_that_sends_what_is_ne
         &[finished()],
     ];
     let second = [&[started()][..], &text("a2", "Bye"), &[finished()]];
-    let upstream = Upstream::new([Answer::events(&first.concat()), Answer::events(&second.concat())]).await;
-    let server = upstream.server().await;
+    let endpoint = FakeEndpoint::new([Response::events(&first.concat()), Response::events(&second.concat())]).await;
+    let server = endpoint.server().await;
     let mut asked = input("Hello");
     run(&server, &asked).await;
     asked["runId"] = "r2".into();
     asked["messages"] = json!([{ "id": "m2", "role": "user", "content": "Goodbye" }]);
     asked["forwardedProps"] = json!({ "any": null });
     run(&server, &asked).await;
-    let body = upstream.asked()[1].body.clone();
+    let body = endpoint.requests()[1].body.clone();
     let contents: Vec<_> = body["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
     assert_eq!(contents, ["Hello", "Hi", "Goodbye"]);
     assert_eq!((&body["state"], &body["forwardedProps"]), (&json!({ "k": 1 }), &json!({ "any": null })));
 }
 
 #[tokio::test]
-async fn what_it_asks_people_is_kept_and_the_answer_is_sent_on() {
+async fn an_interrupt_is_stored_and_its_answer_is_forwarded() {
     let interrupt = json!({ "id": "i1", "reason": "tool_call", "message": "Really?" });
     let asks = json!({
         "type": "RUN_FINISHED", "threadId": "x", "runId": "y",
         "outcome": { "type": "interrupt", "interrupts": [interrupt] },
     });
     let done = [&[started()][..], &text("a2", "Done"), &[finished()]].concat();
-    let upstream = Upstream::new([Answer::events(&[started(), asks]), Answer::events(&done)]).await;
-    let server = upstream.server().await;
+    let endpoint = FakeEndpoint::new([Response::events(&[started(), asks]), Response::events(&done)]).await;
+    let server = endpoint.server().await;
     let mut asked = input("Do it");
     let events = run(&server, &asked).await;
     assert_eq!(events.last().unwrap()["outcome"]["interrupts"], json!([interrupt]));
@@ -100,11 +100,11 @@ async fn what_it_asks_people_is_kept_and_the_answer_is_sent_on() {
     asked["resume"] = resume.clone();
     let events = run(&server, &asked).await;
     assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
-    assert_eq!(upstream.asked()[1].body["resume"], resume);
+    assert_eq!(endpoint.requests()[1].body["resume"], resume);
 }
 
 #[tokio::test]
-async fn a_call_of_the_applications_tool_is_left_to_it_and_a_stopped_run_is_a_stopped_run() {
+async fn pending_tool_calls_and_cancelled_runs_keep_their_outcome() {
     let call = [
         started(),
         json!({ "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "pick" }),
@@ -112,21 +112,21 @@ async fn a_call_of_the_applications_tool_is_left_to_it_and_a_stopped_run_is_a_st
         finished(),
     ];
     let stopped = json!({ "type": "RUN_FINISHED", "threadId": "x", "runId": "y", "outcome": { "type": "cancelled" } });
-    let upstream = Upstream::new([Answer::events(&call), Answer::events(&[started(), stopped])]).await;
-    let server = upstream.server().await;
+    let endpoint = FakeEndpoint::new([Response::events(&call), Response::events(&[started(), stopped])]).await;
+    let server = endpoint.server().await;
     let last = |events: Vec<Value>| events.last().unwrap()["outcome"].clone();
     assert_eq!(last(run(&server, &input("a")).await), json!({ "type": "success", "pendingToolCallIds": ["c"] }));
     assert_eq!(last(run(&server, &input("b")).await), json!({ "type": "cancelled" }));
 }
 
 #[tokio::test]
-async fn its_failure_is_the_runs_with_its_own_words_and_what_it_cost() {
+async fn a_remote_error_keeps_its_code_message_and_usage() {
     let usage = json!([{ "model": "x", "outputTokens": 1 }]);
     let failed = json!({ "type": "RUN_ERROR", "message": "No tea", "code": "no_tea", "usage": usage });
     let begun = json!({ "type": "TEXT_MESSAGE_START", "messageId": "said" });
     let bare = json!({ "type": "RUN_ERROR", "message": "Oh", "code": null });
-    let upstream = Upstream::new([Answer::events(&[started(), begun, failed]), Answer::events(&[bare])]).await;
-    let server = upstream.server().await;
+    let endpoint = FakeEndpoint::new([Response::events(&[started(), begun, failed]), Response::events(&[bare])]).await;
+    let server = endpoint.server().await;
     let events = run(&server, &input("tea")).await;
     assert_eq!(events[events.len() - 2]["type"], "TEXT_MESSAGE_END");
     let expected = json!({ "type": "RUN_ERROR", "message": "No tea", "code": "no_tea", "usage": usage });

@@ -1,4 +1,4 @@
-//! An endpoint that answers exactly as a test tells it, and keeps what it was asked.
+//! A fake AG-UI endpoint that sends the responses of a test and records its requests.
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,7 +15,7 @@ use axum::{
     body::{Body, Bytes},
     extract::State,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode},
-    response::Response,
+    response::Response as HttpResponse,
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -25,40 +25,41 @@ use crate::{
     support::checker,
 };
 
-/// A piece of a body.
+/// A piece of a response body.
 #[derive(Clone)]
 pub enum Piece {
     Text(String),
+    /// A pause in milliseconds.
     Wait(u64),
-    /// Nothing more comes, and the connection stays.
+    /// Sends nothing more, and keeps the connection open.
     Hang,
-    /// The connection goes.
+    /// Breaks the connection.
     Break,
-    /// The same text for ever.
+    /// Sends the same text for ever.
     Endless(String),
 }
 
-/// What is answered.
+/// A response of the endpoint.
 #[derive(Clone)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     pub pieces: Vec<Piece>,
 }
 
-impl Answer {
-    /// A stream, with an event or text a piece.
+impl Response {
+    /// An event stream.
     pub fn stream(pieces: impl IntoIterator<Item = Piece>) -> Self {
         let headers = vec![("content-type", "text/event-stream".to_owned())];
         Self { status: 200, headers, pieces: pieces.into_iter().collect() }
     }
 
-    /// A stream that is there as a whole.
+    /// An event stream in one piece.
     pub fn text(text: impl Into<String>) -> Self {
         Self::stream([Piece::Text(text.into())])
     }
 
-    /// A stream of events.
+    /// An event stream with these events.
     pub fn events(events: &[Value]) -> Self {
         Self::stream(events.iter().map(event))
     }
@@ -78,13 +79,15 @@ pub fn event(event: &Value) -> Piece {
     Piece::Text(format!("data: {event}\n\n"))
 }
 
-/// What begins and ends a remote run.
+/// The first event of a remote run.
 pub fn started() -> Value {
     json!({ "type": "RUN_STARTED", "threadId": "theirs", "runId": "their-run" })
 }
+/// The last event of a remote run.
 pub fn finished() -> Value {
     json!({ "type": "RUN_FINISHED", "threadId": "theirs", "runId": "their-run" })
 }
+/// The events of a text message.
 pub fn text(id: &str, text: &str) -> [Value; 3] {
     [
         json!({ "type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant" }),
@@ -93,84 +96,98 @@ pub fn text(id: &str, text: &str) -> [Value; 3] {
     ]
 }
 
-/// A request as it arrived.
+/// A request to the endpoint.
 #[derive(Clone)]
-pub struct Asked {
+pub struct RecordedRequest {
     pub headers: HeaderMap,
     pub body: Value,
 }
 
 #[derive(Clone)]
 struct Shared {
-    answers: Arc<Mutex<Vec<Answer>>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
-    /// Bodies that were told to the end, and all that are gone.
-    told: Count,
-    gone: Count,
+    responses: Arc<Mutex<Vec<Response>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
+    /// The pieces of `Piece::Endless` that were sent.
+    endless_pieces: Count,
+    /// The responses that were sent to their end, and those that are over in any way.
+    completed: Count,
+    closed: Count,
 }
 
-/// The endpoint; it ends with the test.
-pub struct Upstream {
+/// The endpoint. It stops when it is dropped.
+pub struct FakeEndpoint {
     pub url: String,
     shared: Shared,
     task: JoinHandle<()>,
 }
 
-impl Upstream {
-    /// Answers with each in turn, and with the last one from then on.
-    pub async fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
-        let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
-        let shared = Shared { answers, asked: Arc::default(), told: Count::default(), gone: Count::default() };
+impl FakeEndpoint {
+    /// Sends the responses in turn, and the last one to all further requests.
+    pub async fn new(responses: impl IntoIterator<Item = Response>) -> Self {
+        let responses = Arc::new(Mutex::new(responses.into_iter().collect()));
+        let shared = Shared {
+            responses,
+            requests: Arc::default(),
+            endless_pieces: Count::default(),
+            completed: Count::default(),
+            closed: Count::default(),
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/agent", listener.local_addr().unwrap());
-        let router = Router::new().fallback(answer).with_state(shared.clone());
+        let router = Router::new().fallback(respond).with_state(shared.clone());
         let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { url, shared, task }
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
-        self.shared.asked.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.shared.requests.lock().unwrap().clone()
     }
 
-    /// How many answers were told to their end.
-    pub fn told(&self) -> usize {
-        self.shared.told.get()
+    /// Returns the number of responses that were sent to their end.
+    pub fn completed(&self) -> usize {
+        self.shared.completed.get()
     }
 
-    /// How many answers are over, because they were told or because nobody listened any more.
-    pub fn gone(&self) -> usize {
-        self.shared.gone.get()
+    /// Returns the number of responses that were sent to their end or whose request was dropped.
+    pub fn closed(&self) -> usize {
+        self.shared.closed.get()
+    }
+
+    /// Returns the number of pieces of `Piece::Endless` that were sent.
+    pub fn endless_pieces(&self) -> usize {
+        self.shared.endless_pieces.get()
     }
 
     pub fn options(&self) -> RemoteOptions {
         RemoteOptions::new(&self.url)
     }
 
-    /// A server in front of it.
+    /// Starts a server with an agent for this endpoint.
     pub async fn server(&self) -> Running {
-        served(self.options()).await
+        server_with(self.options()).await
     }
 }
 
-impl Drop for Upstream {
+impl Drop for FakeEndpoint {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-pub async fn served(options: RemoteOptions) -> Running {
+/// Starts a server with a remote agent.
+pub async fn server_with(options: RemoteOptions) -> Running {
     Running::start(Server::new().agent("remote", Remote::new(options).unwrap())).await
 }
 
-async fn answer(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
+async fn respond(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> HttpResponse {
     let body = serde_json::from_slice(&body).unwrap_or_default();
-    shared.asked.lock().unwrap().push(Asked { headers, body });
+    shared.requests.lock().unwrap().push(RecordedRequest { headers, body });
     let answer = {
-        let mut answers = shared.answers.lock().unwrap();
-        if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() }
+        let mut responses = shared.responses.lock().unwrap();
+        if responses.len() > 1 { responses.remove(0) } else { responses[0].clone() }
     };
-    let (told, guard) = (shared.told.clone(), OnDrop(shared.gone.clone()));
-    let broken = answer.pieces.iter().any(|piece| matches!(piece, Piece::Break));
+    let guard = OnDrop(shared.closed.clone());
+    let is_broken = answer.pieces.iter().any(|piece| matches!(piece, Piece::Break));
     let body = async_stream::stream! {
         let _guard = guard;
         for piece in answer.pieces {
@@ -179,20 +196,21 @@ async fn answer(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -
                 Piece::Wait(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
                 Piece::Hang => std::future::pending::<()>().await,
                 Piece::Break => {
-                    // What was said before is on its way.
+                    // The earlier pieces must reach the client before the connection breaks.
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     yield Err(std::io::Error::other("broken"));
                 }
                 Piece::Endless(text) => loop {
+                    shared.endless_pieces.add();
                     yield Ok::<_, std::io::Error>(Bytes::from(text.clone()));
                 },
             }
         }
-        if !broken {
-            told.add();
+        if !is_broken {
+            shared.completed.add();
         }
     };
-    let mut response = Response::new(Body::from_stream(body));
+    let mut response = HttpResponse::new(Body::from_stream(body));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap();
     for (name, value) in answer.headers {
         response.headers_mut().append(HeaderName::from_static(name), HeaderValue::from_str(&value).unwrap());
@@ -200,22 +218,23 @@ async fn answer(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -
     response
 }
 
-/// Asks a server for a run, and answers its events, which are a legal run whatever the remote agent did.
+/// Starts a run, and returns its events after checking that their order is legal.
 pub async fn run(server: &Running, input: &Value) -> Vec<Value> {
     let response = server.run(input).await;
     assert_eq!(response.status(), 200);
     let events = events(&response.text().await.unwrap());
-    judge(input, &events);
+    assert_legal(input, &events);
     events
 }
 
-pub fn judge(input: &Value, events: &[Value]) {
+/// Checks that events are a legal answer to an input.
+pub fn assert_legal(input: &Value, events: &[Value]) {
     let input: RunAgentInput = serde_json::from_value(input.clone()).unwrap();
     let typed: Vec<Event> = events.iter().map(|event| serde_json::from_value(event.clone()).unwrap()).collect();
     checker::check(&input, &typed).unwrap_or_else(|fault| panic!("{fault}: {events:#?}"));
 }
 
-/// The events between the first and the last one, which are the server's own.
-pub fn between(events: &[Value]) -> &[Value] {
+/// Returns the events without the first and the last one, which the server makes itself.
+pub fn agent_events(events: &[Value]) -> &[Value] {
     &events[1..events.len() - 1]
 }

@@ -1,0 +1,230 @@
+//! MCP servers that hang, send invalid messages, end, or never answer. Only their own tools are affected.
+
+use std::time::{Duration, Instant};
+
+use agui_server::tools::mcp::McpServerOptions;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    running::eventually,
+    support::{McpFixture, call_until_success, error_message, fake_script, kill, processes, text},
+};
+
+/// The server `fake-mcp.mjs`, which records the messages that it receives.
+struct FakeServer {
+    mcp: McpFixture,
+    folder: TempDir,
+}
+
+impl FakeServer {
+    fn new(mode: &str, change: impl FnOnce(&mut McpServerOptions)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let record = folder.path().join("record");
+        Self { mcp: McpFixture::node(&fake_script(), &[mode, record.to_str().unwrap()], change), folder }
+    }
+
+    async fn ready(mode: &str) -> Self {
+        Self::ready_with(mode, |_| {}).await
+    }
+
+    async fn ready_with(mode: &str, change: impl FnOnce(&mut McpServerOptions)) -> Self {
+        let Self { mcp, folder } = Self::new(mode, change);
+        Self { mcp: mcp.ready().await, folder }
+    }
+
+    /// Returns the messages that the server has received, and a `pid` for each of its starts.
+    fn record(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.folder.path().join("record")).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    fn received(&self, method: &str) -> Vec<Value> {
+        self.record().into_iter().filter(|message| message["method"] == method).collect()
+    }
+
+    /// Returns whether the server has received a call of a tool.
+    fn was_called(&self, tool: &str) -> bool {
+        self.received("tools/call").iter().any(|call| call["params"]["name"] == tool)
+    }
+
+    fn starts(&self) -> usize {
+        self.record().iter().filter(|line| line["pid"].is_number()).count()
+    }
+}
+
+#[tokio::test]
+async fn tools_of_all_pages_are_listed_except_those_with_invalid_schemas() {
+    let fake = FakeServer::ready("normal").await;
+    let mut names = fake.mcp.names();
+    names.sort();
+    assert_eq!(names, ["die", "echo", "fail", "grow", "huge", "odd_name__", "refuse", "slow", "spawn", "unknown"]);
+    assert_eq!(text(fake.mcp.call("echo", json!({ "a": ["é"] })).await), r#"{"a":["é"]}"#);
+    tokio::select! {
+        _ = fake.mcp.call("odd_name__", json!({})) => panic!("the fake server does not answer this"),
+        () = eventually("the tool is called by the server's name for it", || fake.was_called("odd name/é")) => {}
+    }
+}
+
+#[tokio::test]
+async fn only_configured_tools_are_offered_with_their_prefix() {
+    let fake = FakeServer::ready_with("normal", |options| {
+        options.tools = Some(vec!["echo".into(), "fail".into(), "not there".into()]);
+        options.prefix = "my_".into();
+    });
+    let fake = fake.await;
+    assert_eq!(fake.mcp.names(), ["my_fail", "my_echo"]);
+    assert_eq!(text(fake.mcp.call("my_echo", json!({})).await), "{}");
+}
+
+#[tokio::test]
+async fn errors_and_unusual_results_are_passed_to_the_model() {
+    let fake = FakeServer::ready("normal").await;
+    assert_eq!(error_message(fake.mcp.call("fail", json!({})).await), "no such file");
+    let refused = error_message(fake.mcp.call("refuse", json!({})).await);
+    assert_eq!(refused, "The MCP server `test` refuses the call: never heard of it");
+    let strange = text(fake.mcp.call("unknown", json!({})).await);
+    assert_eq!(strange, "[content of the unknown type \"hologram\"]\nand text");
+    let huge = text(fake.mcp.call("huge", json!({})).await);
+    assert!(huge.len() < 1_100_000 && huge.ends_with("[cut here: the result is larger than 1048576 bytes]"));
+}
+
+#[tokio::test]
+async fn an_added_tool_is_listed_and_the_others_keep_their_schemas() {
+    let fake = FakeServer::ready("normal").await;
+    let before = fake.mcp.tool("echo");
+    text(fake.mcp.call("grow", json!({})).await);
+    eventually("the new tool is listed", || fake.mcp.names().contains(&"grown".to_owned())).await;
+    let after = fake.mcp.tool("echo");
+    assert!(std::sync::Arc::ptr_eq(&before.validator, &after.validator));
+}
+
+#[tokio::test]
+async fn a_dropped_call_is_cancelled_at_the_server() {
+    let fake = FakeServer::ready("normal").await;
+    tokio::select! {
+        _ = fake.mcp.call("slow", json!({})) => panic!("the fake server does not answer this"),
+        () = eventually("the call arrives", || fake.was_called("slow")) => {}
+    }
+    eventually("the call is cancelled", || !fake.received("notifications/cancelled").is_empty()).await;
+    assert!(!fake.received("notifications/cancelled")[0]["params"]["requestId"].is_null());
+    // Other calls are not affected.
+    assert_eq!(text(fake.mcp.call("echo", json!({})).await), "{}");
+    assert_eq!(fake.received("notifications/cancelled").len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_without_an_answer_times_out_and_is_cancelled() {
+    let fake = FakeServer::ready_with("normal", |options| options.timeout = Duration::from_millis(300)).await;
+    let error = error_message(fake.mcp.call("slow", json!({})).await);
+    assert_eq!(error, "The MCP server `test` did not answer within 0.3 s.");
+    eventually("the call is cancelled", || !fake.received("notifications/cancelled").is_empty()).await;
+    // The server answers the ping, so it is not started again.
+    eventually("the server is pinged", || !fake.received("ping").is_empty()).await;
+    assert_eq!(text(fake.mcp.call("echo", json!({})).await), "{}");
+    assert_eq!(fake.starts(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_a_ping_is_started_again() {
+    let fake = FakeServer::ready_with("silent", |options| options.timeout = Duration::from_millis(300)).await;
+    error_message(fake.mcp.call("echo", json!({})).await);
+    eventually("the server is started again", || fake.starts() == 2).await;
+}
+
+#[tokio::test]
+async fn a_server_that_ends_during_a_call_is_started_again() {
+    let fake = FakeServer::ready("normal").await;
+    let error = error_message(fake.mcp.call("die", json!({})).await);
+    assert!(error.contains("`test` broke during the call"), "{error}");
+    // Its tools stay listed.
+    let echo = fake.mcp.tool("echo");
+    eventually("the process has ended", || fake.mcp.processes().is_empty()).await;
+    let error = error_message(crate::support::call(&echo, json!({})).await);
+    assert!(error.contains("not available") || error.contains("broke"), "{error}");
+    assert_eq!(call_until_success(&echo, json!({})).await.text(), "{}");
+    assert_eq!(fake.starts(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_during_a_call_is_started_again() {
+    let fake = FakeServer::ready("normal").await;
+    let killed = fake.mcp.processes();
+    let kill_when_called = async {
+        eventually("the call arrives", || fake.was_called("slow")).await;
+        killed.iter().for_each(|pid| kill(*pid));
+    };
+    let (result, ()) = tokio::join!(fake.mcp.call("slow", json!({})), kill_when_called);
+    assert_eq!(
+        error_message(result),
+        "The connection to the MCP server `test` broke during the call; it is unknown if the call was carried out."
+    );
+    assert_eq!(call_until_success(&fake.mcp.tool("echo"), json!({})).await.text(), "{}");
+    assert_ne!(fake.mcp.processes(), killed);
+}
+
+#[tokio::test]
+async fn a_server_that_fails_to_start_is_started_again() {
+    let fake = FakeServer::ready("once").await;
+    assert!(fake.mcp.names().is_empty());
+    eventually("the second start succeeds", || !fake.mcp.names().is_empty()).await;
+}
+
+#[tokio::test]
+async fn runs_do_not_wait_for_servers_that_cannot_be_started() {
+    let begin = Instant::now();
+    assert!(FakeServer::ready("exit").await.mcp.names().is_empty());
+    for options in [McpServerOptions::command(["/does/not/exist"]), McpServerOptions::url("http://127.0.0.1:1/mcp")] {
+        assert!(McpFixture::new(options).ready().await.names().is_empty());
+    }
+    assert!(begin.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_at_start_is_killed_when_it_is_dropped() {
+    let fake = FakeServer::new("hang", |_| {});
+    tokio::select! {
+        () = fake.mcp.toolbox.ready() => panic!("the server does not answer"),
+        () = eventually("the server is asked", || !fake.received("initialize").is_empty()) => {}
+    }
+    assert!(fake.mcp.names().is_empty());
+    let word = fake.mcp.word.clone();
+    assert_eq!(processes(&word).len(), 1);
+    drop(fake);
+    eventually("the process is killed", || processes(&word).is_empty()).await;
+}
+
+#[tokio::test]
+async fn invalid_lines_and_much_stderr_do_not_break_a_connection() {
+    for mode in ["garbage", "noise"] {
+        let fake = FakeServer::ready(mode).await;
+        assert_eq!(text(fake.mcp.call("echo", json!({})).await), "{}", "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn the_number_of_tools_of_one_server_is_limited() {
+    let names = FakeServer::ready("endless").await.mcp.names();
+    assert!((100..=256).contains(&names.len()), "{}", names.len());
+}
+
+#[tokio::test]
+async fn no_process_outlives_a_server_that_is_stopped_or_dropped() {
+    for (mode, stop) in [("normal", true), ("normal", false), ("deaf", true), ("deaf", false)] {
+        let fake = FakeServer::ready(mode).await;
+        let grandchild = text(fake.mcp.call("spawn", json!({})).await);
+        let (word, server) = (fake.mcp.word.clone(), fake.mcp.server.clone());
+        let alive =
+            |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+        assert!(alive(&grandchild));
+        if stop {
+            server.stop().await;
+            assert!(processes(&word).is_empty());
+            let error = error_message(fake.mcp.call("echo", json!({})).await);
+            assert!(error.contains("not available"), "{error}");
+            server.stop().await;
+        }
+        drop((fake, server));
+        eventually("all processes have ended", || processes(&word).is_empty() && !alive(&grandchild)).await;
+    }
+}
