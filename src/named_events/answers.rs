@@ -1,27 +1,28 @@
 //! A person's answers to interrupts as AG-UI resume entries.
 //!
-//! Only a clear yes approves: a decision to approve or edit, or one of the words that the question's options name. Any
-//! other text is a refusal, and its reason.
+//! [`ApprovalDecision`] decides which texts approve. A decision approves if its type is `approve`, `edit` or `accepted`.
 
 use serde_json::{Value, json};
 
 use super::{
     InvalidRequest,
     decision::{HitlDecision, HitlDecisionType},
-    interrupt_kind::{InterruptKind, allowed_decisions, has_property},
+    interrupt_kind::{InterruptKind, allowed_decisions},
     request::MessageBody,
 };
-use crate::protocol::{Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeStatus};
+use crate::protocol::{
+    Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeStatus,
+    approval::{ApprovalDecision, allows_reason},
+};
 
 /// The text, and the payload for the agent, of an answer that accepts the agent's work.
 const ACCEPTED: &str = "ACCEPTED";
 
-/// The content of an answer.
-enum HumanAnswer {
-    Approve,
-    Edit(JsonObject),
-    Reject(Option<String>),
-    Text(String),
+/// A person's answer to one interrupt.
+#[derive(Clone, Copy)]
+enum HumanAnswer<'a> {
+    Text(&'a str),
+    Decision(&'a HitlDecision),
 }
 
 /// Returns the resume entries of an answer. A text answers all open interrupts. A decision answers the interrupt that it
@@ -40,99 +41,111 @@ pub(super) fn resume_entries(
                 let call = interrupt.tool_call_id.as_ref();
                 interrupt.id == *decision.action_id || call.is_some_and(|call| *call == *decision.action_id)
             };
-            let answer = HumanAnswer::of(decision);
+            let answer = HumanAnswer::Decision(decision);
             let Some(interrupt) = open.iter().find(is_named) else {
                 // An earlier request may have answered it, and its response may have been lost.
-                return Ok(entry(InterruptId::from(decision.action_id.as_str()), Some(approval(&answer, None, true))));
+                let payload = Value::Object(action_payload(answer.approval(), None));
+                return Ok(entry(InterruptId::from(decision.action_id.as_str()), Some(payload)));
             };
-            if !allowed_decisions(interrupt).contains(&decision.kind) && decision.kind == HitlDecisionType::Edit {
+            if decision.kind == HitlDecisionType::Edit && !allowed_decisions(interrupt).contains(&decision.kind) {
                 let path = format!("{path}.decisions[{index}].type");
                 return Err(InvalidRequest::new(path, "a decision that this action allows"));
             }
-            Ok(resume_entry(interrupt, &answer))
+            Ok(resume_entry(interrupt, answer))
         };
         return decisions.iter().enumerate().map(entry_of).collect();
     }
     let text = answer.as_text();
     let text = text.ok_or_else(|| InvalidRequest::new(path, "a text or decisions, to answer the open interrupts"))?;
-    let entry_of = |interrupt| resume_entry(interrupt, &HumanAnswer::read(&text, &InterruptKind::of(interrupt)));
-    Ok(open.iter().map(entry_of).collect())
+    Ok(open.iter().map(|interrupt| resume_entry(interrupt, HumanAnswer::Text(&text))).collect())
 }
 
-impl HumanAnswer {
-    fn of(decision: &HitlDecision) -> Self {
-        match decision.kind {
-            HitlDecisionType::Approve | HitlDecisionType::Accepted => Self::Approve,
-            HitlDecisionType::Edit => Self::Edit(decision.args.clone().unwrap_or_default()),
-            HitlDecisionType::Reject => Self::Reject(decision.reason.clone()),
-            HitlDecisionType::Feedback => Self::Text(decision.reason.clone().unwrap_or_default()),
-        }
-    }
-
-    fn read(text: &str, kind: &InterruptKind) -> Self {
-        let word = text.trim();
-        let is = |words: &[&str]| words.iter().any(|other| word.eq_ignore_ascii_case(other));
-        match kind {
-            InterruptKind::Feedback(_) if is(&[ACCEPTED]) => Self::Approve,
-            InterruptKind::Feedback(_) => Self::Text(text.to_owned()),
-            InterruptKind::Form => match serde_json::from_str(word) {
-                Ok(Value::Object(answer)) => Self::Edit(answer),
-                _ => Self::Text(text.to_owned()),
-            },
-            _ if is(&[ACCEPTED, "approve", "approved"]) => Self::Approve,
-            _ if is(&["reject", "rejected"]) => Self::Reject(None),
-            _ => Self::Text(text.to_owned()),
-        }
-    }
-}
-
-fn resume_entry(interrupt: &Interrupt, answer: &HumanAnswer) -> ResumeEntry {
-    use InterruptKind::{Action, Feedback, Form, Plan, Review};
+fn resume_entry(interrupt: &Interrupt, answer: HumanAnswer<'_>) -> ResumeEntry {
     let schema = interrupt.response_schema.as_ref();
-    let payload = match (InterruptKind::of(interrupt), answer) {
-        (Feedback(_) | Form, HumanAnswer::Reject(_)) => None,
-        (Feedback(_) | Form, HumanAnswer::Edit(answer)) => Some(Value::Object(answer.clone())),
-        (Feedback(Some(member)), HumanAnswer::Approve) => Some(json!({ member: ACCEPTED })),
-        (Feedback(Some(member)), HumanAnswer::Text(text)) => Some(json!({ member: text })),
-        (Feedback(None) | Form, HumanAnswer::Approve) => Some(json!(ACCEPTED)),
-        (Feedback(None) | Form, HumanAnswer::Text(text)) => Some(json!(text)),
-        (Action, answer) => Some(approval(answer, schema, true)),
-        (Plan(_) | Review, answer) => Some(approval(answer, schema, false)),
+    let payload = match InterruptKind::of(interrupt) {
+        InterruptKind::Action => Some(Value::Object(action_payload(answer.approval(), schema))),
+        InterruptKind::Plan(_) | InterruptKind::Review => {
+            Some(Value::Object(review_payload(answer.approval(), schema)))
+        }
+        InterruptKind::Form => answer.form(),
+        InterruptKind::Feedback(None) => answer.feedback(),
+        InterruptKind::Feedback(Some(member)) => answer.feedback().map(|value| match value {
+            Value::String(_) => json!({ member: value }),
+            _ => value,
+        }),
     };
     entry(interrupt.id.clone(), payload)
 }
 
+/// Returns the entry with a payload; without one, the interrupt is cancelled.
 fn entry(interrupt_id: InterruptId, payload: Option<Value>) -> ResumeEntry {
     let status = if payload.is_some() { ResumeStatus::Resolved } else { ResumeStatus::Cancelled };
     ResumeEntry { interrupt_id, status, payload, metadata: None }
 }
 
-/// The payload of an answer that approves or refuses.
-fn approval(answer: &HumanAnswer, schema: Option<&JsonObject>, is_action: bool) -> Value {
-    let mut payload = JsonObject::new();
-    payload.insert("approved".to_owned(), matches!(answer, HumanAnswer::Approve | HumanAnswer::Edit(_)).into());
-    let reason = match answer {
-        HumanAnswer::Edit(args) if is_action => {
-            payload.insert("editedArgs".to_owned(), Value::Object(args.clone()));
-            None
+/// The payload about a tool call: edited members are its arguments.
+fn action_payload(decision: ApprovalDecision, schema: Option<&JsonObject>) -> JsonObject {
+    match decision {
+        ApprovalDecision::Declined { reason: Some(_) } if schema.is_some_and(|schema| !allows_reason(schema)) => {
+            ApprovalDecision::Declined { reason: None }.to_payload()
         }
-        HumanAnswer::Edit(more) => {
-            more.iter().filter(|(name, _)| *name != "approved").for_each(|(name, value)| {
-                payload.insert(name.clone(), value.clone());
-            });
-            None
-        }
-        HumanAnswer::Reject(reason) => reason.clone(),
-        HumanAnswer::Text(text) => Some(text.clone()),
-        HumanAnswer::Approve => None,
-    };
-    if let Some(reason) = reason.filter(|_| schema.is_none_or(|schema| accepts(schema, "reason"))) {
-        payload.insert("reason".to_owned(), reason.into());
+        decision => decision.to_payload(),
     }
-    Value::Object(payload)
 }
 
-/// Returns whether an answer of a schema can have a member.
-fn accepts(schema: &JsonObject, member: &str) -> bool {
-    has_property(schema, member) || schema.get("additionalProperties") != Some(&Value::Bool(false))
+/// The payload about a plan or another question for approval: edited members are members of the answer.
+fn review_payload(decision: ApprovalDecision, schema: Option<&JsonObject>) -> JsonObject {
+    let ApprovalDecision::Approved { edited_args: Some(edited) } = decision else {
+        return action_payload(decision, schema);
+    };
+    let mut payload = ApprovalDecision::Approved { edited_args: None }.to_payload();
+    for (name, value) in edited {
+        payload.entry(name).or_insert(value);
+    }
+    payload
+}
+
+impl HumanAnswer<'_> {
+    /// Reads the answer to a question for approval.
+    fn approval(self) -> ApprovalDecision {
+        let decision = match self {
+            Self::Text(text) => return ApprovalDecision::of_text(text),
+            Self::Decision(decision) => decision,
+        };
+        match decision.kind {
+            HitlDecisionType::Approve | HitlDecisionType::Accepted => ApprovalDecision::Approved { edited_args: None },
+            HitlDecisionType::Edit => {
+                ApprovalDecision::Approved { edited_args: Some(decision.args.clone().unwrap_or_default()) }
+            }
+            HitlDecisionType::Reject | HitlDecisionType::Feedback => {
+                ApprovalDecision::Declined { reason: decision.reason.clone() }
+            }
+        }
+    }
+
+    /// Reads the answer to a question for feedback; `None` cancels the interrupt.
+    fn feedback(self) -> Option<Value> {
+        match self {
+            Self::Text(text) if text.trim().eq_ignore_ascii_case(ACCEPTED) => Some(json!(ACCEPTED)),
+            Self::Text(text) => Some(json!(text)),
+            Self::Decision(decision) => match decision.kind {
+                HitlDecisionType::Approve | HitlDecisionType::Accepted => Some(json!(ACCEPTED)),
+                HitlDecisionType::Edit => Some(Value::Object(decision.args.clone().unwrap_or_default())),
+                HitlDecisionType::Reject => None,
+                HitlDecisionType::Feedback => Some(json!(decision.reason.as_deref().unwrap_or_default())),
+            },
+        }
+    }
+
+    /// Reads the answer to a form: the JSON object that a text is. Other answers are read as feedback, which the form's
+    /// schema refuses.
+    fn form(self) -> Option<Value> {
+        match self {
+            Self::Text(text) => match serde_json::from_str(text) {
+                Ok(answer @ Value::Object(_)) => Some(answer),
+                _ => Some(json!(text)),
+            },
+            Self::Decision(_) => self.feedback(),
+        }
+    }
 }

@@ -6,7 +6,10 @@ use super::{
     decision::{HitlDecisionType, REVIEW_DECISIONS},
     interrupt::PlanStep,
 };
-use crate::protocol::{Interrupt, JsonObject};
+use crate::protocol::{
+    Interrupt,
+    approval::{allows_edits, asks_for_approval},
+};
 
 /// The kind of a question. It decides how the question is shown and how its answer is read.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,17 +35,16 @@ impl InterruptKind {
             return Self::Plan(steps);
         }
         let Some(schema) = &interrupt.response_schema else { return Self::Feedback(None) };
-        let is_string = |schema: Option<&Value>| schema.is_some_and(|kind| kind == "string");
+        if asks_for_approval(schema) {
+            return Self::Review;
+        }
+        let is_string = |schema_type: Option<&Value>| schema_type.is_some_and(|name| name == "string");
         if is_string(schema.get("type")) {
             return Self::Feedback(None);
         }
-        let properties = schema.get("properties").and_then(Value::as_object);
-        match properties {
-            Some(properties) if properties.contains_key("approved") => Self::Review,
-            Some(properties) if properties.len() == 1 => match properties.iter().next() {
-                Some((name, schema)) if is_string(schema.get("type")) => Self::Feedback(Some(name.clone())),
-                _ => Self::Form,
-            },
+        let mut properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        match (properties.next(), properties.next()) {
+            (Some((name, schema)), None) if is_string(schema.get("type")) => Self::Feedback(Some(name.clone())),
             _ => Self::Form,
         }
     }
@@ -51,16 +53,11 @@ impl InterruptKind {
 /// Returns the decisions that can be taken about an interrupt.
 pub(super) fn allowed_decisions(interrupt: &Interrupt) -> Vec<HitlDecisionType> {
     let is_editable = match (InterruptKind::of(interrupt), &interrupt.response_schema) {
-        (InterruptKind::Action, Some(schema)) => has_property(schema, "editedArgs"),
+        (InterruptKind::Action, Some(schema)) => allows_edits(schema),
         (InterruptKind::Review, _) => false,
         _ => true,
     };
     REVIEW_DECISIONS.into_iter().filter(|decision| is_editable || *decision != HitlDecisionType::Edit).collect()
-}
-
-/// Returns whether a schema describes a member.
-pub(super) fn has_property(schema: &JsonObject, member: &str) -> bool {
-    schema.get("properties").and_then(|properties| properties.get(member)).is_some()
 }
 
 /// Reads steps: each is a text, or an object with a `description` and an optional `status`.

@@ -8,8 +8,10 @@
 //! - [`input`]: [`RunAgentInput`], the one message that travels the other way, and
 //!   [`decode`], which reads it from untrusted bytes.
 //! - [`message`] and [`content`]: the seven message roles and what they carry; [`Messages`], the list of them.
+//! - [`approval`]: a person's yes or no to what an agent wants to do.
 //! - [`interrupt`], [`patch`], [`usage`], [`capabilities`]: what events and inputs refer to.
 
+pub mod approval;
 pub mod capabilities;
 pub mod content;
 pub mod decode;

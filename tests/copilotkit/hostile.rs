@@ -1,4 +1,4 @@
-//! Requests that a page would not send: for what is not there, or not theirs, or not to be read.
+//! Requests for unknown things, for threads of other principals, and with invalid bodies.
 
 use reqwest::{Method, header};
 use serde_json::{Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::*;
 
 #[tokio::test]
-async fn nothing_is_told_without_a_key() {
-    let server = of_two_people().await;
+async fn every_route_needs_a_key() {
+    let server = with_two_keys().await;
     for (method, path) in [
         (Method::GET, "/info"),
         (Method::POST, ""),
@@ -27,19 +27,19 @@ async fn nothing_is_told_without_a_key() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_not_there_is_not_found() {
-    let server = of_two_people().await;
-    for path in ["/agent/nobody/run", "/agent/nobody/connect", "/agent/nobody/stop/t"] {
+async fn an_unknown_agent_is_not_found() {
+    let server = with_two_keys().await;
+    for path in ["/agent/unknown/run", "/agent/unknown/connect", "/agent/unknown/stop/t"] {
         let refused = refusal(server.posted("ada", path, &ask("t", "r")).await).await;
         assert_eq!(refused, (404, "unknown_agent".to_owned()), "{path}");
     }
-    let list = server.request(Method::GET, "/threads?agentId=nobody").bearer_auth("ada").send().await.unwrap();
+    let list = server.request(Method::GET, "/threads?agentId=unknown").bearer_auth("ada").send().await.unwrap();
     assert_eq!(refusal(list).await, (404, "unknown_agent".to_owned()));
 }
 
 #[tokio::test]
-async fn what_is_somebody_elses_looks_like_nothing() {
-    let server = of_two_people().await;
+async fn threads_of_other_principals_look_unknown() {
+    let server = with_two_keys().await;
     server.begin("ada", "t", "r").await;
     for thread in ["t", "no such thread"] {
         let connected = server.posted("eve", "/agent/echo/connect", &ask(thread, "c")).await;
@@ -58,7 +58,7 @@ async fn what_is_somebody_elses_looks_like_nothing() {
             assert_eq!(refusal(refused).await, (404, "unknown_thread".to_owned()), "{path}");
         }
     }
-    // The same id is a thread of eve's own, which her run neither waits for nor disturbs.
+    // Eve's thread of the same id is another thread: her run does not wait for ada's, and leaves it running.
     let run = server.posted("eve", "/agent/echo/run", &ask("t", "r")).await;
     assert!(run.text().await.unwrap().contains("RUN_FINISHED"));
     assert_eq!(server.statuses("eve", "t").await, ["finished"]);
@@ -66,7 +66,7 @@ async fn what_is_somebody_elses_looks_like_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_read_is_refused() {
+async fn an_invalid_body_is_refused() {
     let options = agui_server::http::HttpOptions { max_body_bytes: 2000, ..Default::default() };
     let server = Running::start(two_agents().http_options(options)).await;
     let huge = json!({ "threadId": "t", "runId": "r", "messages": [], "forwardedProps": "x".repeat(3000) }).to_string();
@@ -114,7 +114,7 @@ async fn a_body_that_cannot_be_read_is_refused() {
         let refused = refusal(request.body(text.to_owned()).send().await.unwrap()).await;
         assert_eq!(refused, (status, code.to_owned()), "{path} {}", &text[..text.len().min(80)]);
     }
-    // What a page of anybody's may send without asking.
+    // Browsers send this content type across origins without a CORS preflight.
     for path in [run, ""] {
         let request = server.request(Method::POST, path).header(header::CONTENT_TYPE, "text/plain");
         let refused = refusal(request.body(r#"{"method":"info"}"#).send().await.unwrap()).await;
@@ -133,7 +133,7 @@ async fn a_body_that_cannot_be_read_is_refused() {
 }
 
 #[tokio::test]
-async fn an_envelope_that_is_deep_does_no_harm() {
+async fn a_deeply_nested_envelope_does_not_crash_the_server() {
     let server = Running::start(two_agents()).await;
     let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
     for text in [

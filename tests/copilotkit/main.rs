@@ -1,5 +1,5 @@
-//! What a page with CopilotKit asks of the server, by hand: what its client (`tests/js/copilotkit.test.mjs`) would not
-//! do, and what others might.
+//! Requests to the CopilotKit routes that CopilotKit's own client does not send; `tests/js/copilotkit.test.mjs` tests the
+//! server with that client.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod hostile;
@@ -18,7 +18,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use support::Running;
 
-/// An agent that begins to say something, and is never done.
+/// An agent that begins a message and never ends.
 fn endless(_: RunAgentInput, _: RunContext) -> EventStream {
     event_stream(async_stream::try_stream! {
         let message = TextMessage::new();
@@ -32,12 +32,12 @@ fn two_agents() -> Server {
     Server::new().agent("echo", Echo).agent("endless", endless)
 }
 
-/// A server for two people, with the keys `ada` and `eve`.
-async fn of_two_people() -> Running {
+/// Starts a server with the keys `ada` and `eve`.
+async fn with_two_keys() -> Running {
     Running::start(two_agents().api_keys(["ada", "eve"].map(|name| ApiKey::from_secret(name, name)))).await
 }
 
-/// What the client sends, from a page on a thread.
+/// The input that the client sends.
 fn ask(thread: &str, run: &str) -> Value {
     json!({
         "threadId": thread, "runId": run, "state": {}, "tools": [], "context": [], "forwardedProps": {},
@@ -50,24 +50,24 @@ impl Running {
         self.client.request(method, self.url(&format!("/copilotkit{path}")))
     }
 
-    /// Posts with a person's key.
+    /// Posts with a key.
     async fn posted(&self, key: &str, path: &str, body: &Value) -> Response {
         let request = self.request(Method::POST, path).bearer_auth(key).header("accept", "text/event-stream");
         request.json(body).send().await.unwrap()
     }
 
-    async fn enclosed(&self, key: &str, envelope: &Value) -> Response {
+    async fn post_envelope(&self, key: &str, envelope: &Value) -> Response {
         self.posted(key, "", envelope).await
     }
 
-    /// Begins a run that never ends by itself, and leaves it.
+    /// Starts a run that never ends by itself, and disconnects.
     async fn begin(&self, key: &str, thread: &str, run: &str) {
         let mut response = self.posted(key, "/agent/endless/run", &ask(thread, run)).await;
         assert_eq!(response.status(), 200);
         while !String::from_utf8_lossy(&response.chunk().await.unwrap().unwrap()).contains("and so on") {}
     }
 
-    /// The statuses of a thread's runs, the newest first.
+    /// Returns the statuses of a thread's runs, the newest first.
     async fn statuses(&self, key: &str, thread: &str) -> Vec<String> {
         let request = self.client.get(self.url(&format!("/threads/{thread}"))).bearer_auth(key);
         let thread: Value = request.send().await.unwrap().json().await.unwrap();
@@ -79,15 +79,15 @@ async fn body(response: Response) -> Value {
     response.json().await.unwrap()
 }
 
-/// The status and the code of a refusal.
+/// Returns the status and the code of a refusal.
 async fn refusal(response: Response) -> (u16, String) {
     let status = response.status().as_u16();
     (status, body(response).await["error"]["code"].as_str().unwrap().to_owned())
 }
 
 #[tokio::test]
-async fn a_stop_is_for_the_run_that_is_meant() {
-    let server = of_two_people().await;
+async fn a_stop_ends_only_the_run_that_it_names() {
+    let server = with_two_keys().await;
     server.begin("ada", "t", "r").await;
     let stop = "/agent/endless/stop/t";
     assert_eq!(body(server.posted("ada", stop, &json!({ "runId": "another" })).await).await["stopped"], false);
@@ -97,34 +97,33 @@ async fn a_stop_is_for_the_run_that_is_meant() {
     assert!(rest.contains("MESSAGES_SNAPSHOT") || rest.contains("RUN_FINISHED"), "{rest}");
     assert_eq!(server.statuses("ada", "t").await, ["cancelled"]);
     let none = server.request(Method::POST, stop).bearer_auth("ada").send().await.unwrap();
-    assert_eq!(body(none).await["stopped"], false, "nor is there one any more; a body is not needed");
+    assert_eq!(body(none).await["stopped"], false, "the run has ended; a stop needs no body");
     assert_eq!(body(server.posted("ada", "/agent/endless/stop/new", &json!({})).await).await["stopped"], false);
 }
 
 #[tokio::test]
-async fn a_stop_may_come_before_the_run_that_it_is_for() {
-    let server = of_two_people().await;
+async fn a_stop_waits_for_a_run_that_begins_after_it() {
+    let server = with_two_keys().await;
     let begin = async {
+        // Lets the stop arrive first; without the wait, the test passes too, but tests less.
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         server.posted("ada", "/agent/endless/run", &ask("t", "r")).await.text().await.unwrap()
     };
-    let asked = json!({ "runId": "r" });
-    let (stopped, told) = tokio::join!(server.posted("ada", "/agent/endless/stop/t", &asked), begin);
+    let input = json!({ "runId": "r" });
+    let (stopped, events) = tokio::join!(server.posted("ada", "/agent/endless/stop/t", &input), begin);
     assert_eq!(body(stopped).await["stopped"], true);
-    assert_eq!(support::events(&told).last().unwrap()["type"], "RUN_FINISHED");
+    assert_eq!(support::events(&events).last().unwrap()["type"], "RUN_FINISHED");
     assert_eq!(server.statuses("ada", "t").await, ["cancelled"]);
 }
 
 #[tokio::test]
-async fn a_list_has_the_threads_of_the_agent_alone_and_goes_on_where_it_ended() {
-    let server = of_two_people().await;
+async fn a_list_has_only_the_threads_of_its_agent_and_continues_at_its_cursor() {
+    let server = with_two_keys().await;
     for (thread, agent) in [("a", "echo"), ("b", "endless"), ("c", "echo"), ("d", "echo")] {
         match agent {
             "echo" => drop(server.posted("ada", "/agent/echo/run", &ask(thread, "r")).await.text().await.unwrap()),
             _ => server.begin("ada", thread, "r").await,
         }
-        // The order is by time, in milliseconds.
-        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
     }
     let list = async |key: &str, query: &str| {
         let list = body(server.request(Method::GET, query).bearer_auth(key).send().await.unwrap()).await;
@@ -149,24 +148,24 @@ async fn a_list_has_the_threads_of_the_agent_alone_and_goes_on_where_it_ended() 
 }
 
 #[tokio::test]
-async fn an_envelope_goes_where_its_content_would_have_gone() {
-    let server = of_two_people().await;
-    let info = server.enclosed("ada", &json!({ "method": "info" })).await;
+async fn an_envelope_gets_the_response_of_the_request_in_it() {
+    let server = with_two_keys().await;
+    let info = server.post_envelope("ada", &json!({ "method": "info" })).await;
     let plain = server.request(Method::GET, "/info").bearer_auth("ada").send().await.unwrap();
     assert_eq!(body(info).await, body(plain).await);
-    // Ids are any text.
+    // An id can be any text.
     for id in ["t", "a/b c?d#e%2f", "你好", "..", "."] {
         let run = json!({ "method": "agent/run", "params": { "agentId": "echo" }, "body": ask(id, "r") });
-        let response = server.enclosed("ada", &run).await;
+        let response = server.post_envelope("ada", &run).await;
         assert_eq!(response.headers()["content-type"], "text/event-stream", "{id}");
         let events = support::events(&response.text().await.unwrap());
         assert_eq!([&events[0]["threadId"], &events.last().unwrap()["type"]], [&json!(id), &json!("RUN_FINISHED")]);
         let stop = json!({ "method": "agent/stop", "params": { "agentId": "echo", "threadId": id }, "body": {} });
-        assert_eq!(body(server.enclosed("ada", &stop).await).await["stopped"], false, "{id}");
+        assert_eq!(body(server.post_envelope("ada", &stop).await).await["stopped"], false, "{id}");
     }
     let delete = json!({ "method": "resource/request", "params": { "path": "/threads/t", "httpMethod": "DELETE" } });
-    assert_eq!(body(server.enclosed("ada", &delete).await).await, json!({ "threadId": "t", "deleted": true }));
-    assert_eq!(refusal(server.enclosed("ada", &delete).await).await, (404, "unknown_thread".to_owned()));
+    assert_eq!(body(server.post_envelope("ada", &delete).await).await, json!({ "threadId": "t", "deleted": true }));
+    assert_eq!(refusal(server.post_envelope("ada", &delete).await).await, (404, "unknown_thread".to_owned()));
     let slash = server.posted("ada", "/", &json!({ "method": "info" })).await;
     assert_eq!(slash.status(), 200, "a runtimeUrl may end with a slash");
 }

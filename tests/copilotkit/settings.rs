@@ -1,4 +1,4 @@
-//! What can be set, and what a server without a store offers.
+//! The options of the routes, and the routes of a server without stored threads.
 
 use agui_server::{config::Sources, copilotkit::CopilotKitOptions, run::OnDisconnect};
 use reqwest::header;
@@ -6,11 +6,11 @@ use reqwest::header;
 use super::*;
 
 #[tokio::test]
-async fn a_server_that_keeps_nothing_runs_agents_and_offers_no_more() {
+async fn a_server_without_stored_threads_runs_agents_and_has_no_thread_routes() {
     let server = Running::start(two_agents().stateless()).await;
     let info = body(server.request(Method::GET, "/info").send().await.unwrap()).await;
-    let nothing = json!({ "list": false, "inspect": false, "mutations": false, "realtimeMetadata": false });
-    assert_eq!([&info["threadEndpoints"], &info["singleRoute"]["threadEndpoints"]], [&nothing, &nothing]);
+    let no_endpoints = json!({ "list": false, "inspect": false, "mutations": false, "realtimeMetadata": false });
+    assert_eq!([&info["threadEndpoints"], &info["singleRoute"]["threadEndpoints"]], [&no_endpoints, &no_endpoints]);
     let ran = server.posted("", "/agent/echo/run", &ask("t", "r")).await.text().await.unwrap();
     assert_eq!(support::events(&ran).last().unwrap()["type"], "RUN_FINISHED");
     let connected = server.posted("", "/agent/echo/connect", &ask("t", "c")).await;
@@ -24,7 +24,7 @@ async fn a_server_that_keeps_nothing_runs_agents_and_offers_no_more() {
 }
 
 #[tokio::test]
-async fn the_prefix_is_free_and_the_routes_can_be_left_out() {
+async fn the_prefix_can_be_changed_and_the_routes_disabled() {
     let with = |change: fn(&mut CopilotKitOptions)| {
         let mut options = CopilotKitOptions::default();
         change(&mut options);
@@ -42,7 +42,7 @@ async fn the_prefix_is_free_and_the_routes_can_be_left_out() {
 }
 
 #[tokio::test]
-async fn the_agent_of_a_page_that_names_none_is_the_default_one_unless_one_is_called_that() {
+async fn default_is_the_default_agent_unless_an_agent_has_that_name() {
     let agents = async |server: Server| {
         let server = Running::start(server).await;
         let info = body(server.request(Method::GET, "/info").send().await.unwrap()).await;
@@ -56,7 +56,7 @@ async fn the_agent_of_a_page_that_names_none_is_the_default_one_unless_one_is_ca
 }
 
 #[tokio::test]
-async fn what_happens_when_the_page_leaves_can_be_set() {
+async fn on_disconnect_can_be_set() {
     let detached = async |server: Server, props: Value| {
         let server = Running::start(server).await;
         let input = Value::Object(
@@ -84,7 +84,7 @@ async fn what_happens_when_the_page_leaves_can_be_set() {
 }
 
 #[test]
-fn a_configuration_says_where_and_whether() {
+fn the_configuration_sets_prefix_and_on_disconnect() {
     let open = |text: &str| {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("my.toml");
@@ -105,19 +105,19 @@ fn a_configuration_says_where_and_whether() {
 }
 
 #[tokio::test]
-async fn pages_may_send_credentials_and_headers_of_their_own_from_where_they_may_come() {
-    let server = of_two_people().await;
+async fn allowed_origins_may_send_credentials_and_custom_headers() {
+    let server = with_two_keys().await;
     let preflight = async |origin: &str| {
         let request = server.request(Method::OPTIONS, "/agent/echo/run").header(header::ORIGIN, origin);
-        let asked = request
+        let preflight = request
             .header(header::ACCESS_CONTROL_REQUEST_METHOD, "POST")
             .header(header::ACCESS_CONTROL_REQUEST_HEADERS, "authorization,content-type,x-copilotcloud-public-api-key");
-        let response = asked.send().await.unwrap();
-        let told = |name| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        let response = preflight.send().await.unwrap();
+        let header_of = |name| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
         [
-            told(header::ACCESS_CONTROL_ALLOW_ORIGIN),
-            told(header::ACCESS_CONTROL_ALLOW_CREDENTIALS),
-            told(header::ACCESS_CONTROL_ALLOW_HEADERS),
+            header_of(header::ACCESS_CONTROL_ALLOW_ORIGIN),
+            header_of(header::ACCESS_CONTROL_ALLOW_CREDENTIALS),
+            header_of(header::ACCESS_CONTROL_ALLOW_HEADERS),
         ]
     };
     let [origin, credentials, headers] = preflight("http://localhost:3000").await;

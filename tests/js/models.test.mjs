@@ -111,7 +111,7 @@ for (const provider of ["openai", "anthropic"]) {
       ["accepted", { approved: true }, "Sunny in Rome, 25 degrees"],
       ["edited", { approved: true, editedArgs: { city: "Oslo" } }, "Sunny in Oslo, 25 degrees"],
       ["declined", { approved: false, reason: "too dear" }, "The user declined this call: too dear"],
-      ["abandoned", "cancelled", "The call was not carried out: nobody agreed to it."],
+      ["abandoned", "cancelled", "The call was not run: the user did not approve it."],
     ]) {
       test(`a call that needs approval is ${what}`, async () => {
         const sentence = teach(call("order_weather", { city: "Rome" }), { content: "So be it." });

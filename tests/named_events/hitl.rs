@@ -1,4 +1,4 @@
-//! People in the loop: the guide's three questions, and its answers.
+//! The guide's three kinds of interrupts, and their answers.
 
 use std::io::Write as _;
 
@@ -29,7 +29,7 @@ fn decide(question: &Value, decision: Value) -> Value {
     decisions(json!([decision]))
 }
 
-/// A script that asks for feedback and shows a plan.
+/// Starts a script that asks for feedback and for the approval of a plan.
 fn asking() -> TestServer {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(
@@ -43,7 +43,7 @@ play = [
 ]
 [[reply]]
 when.answers = "review"
-play = [{ text = "Told: {answer}" }]
+play = [{ text = "Answer: {answer}" }]
 [[reply]]
 when.user = '^plan'
 play = [{ interrupts = [{ name = "plan", metadata = { steps = [
@@ -96,16 +96,16 @@ async fn a_question_for_feedback_is_answered_by_a_text() {
         ],
     });
     assert_eq!(asked, &expected);
-    assert_eq!(said(&server.ask(CHAT, &on(&id, "ACCEPTED")).await), "Told: ACCEPTED");
+    assert_eq!(said(&server.ask(CHAT, &on(&id, "ACCEPTED")).await), "Answer: ACCEPTED");
     // What was answered is no longer open: the same text is something that somebody says.
     assert_eq!(said(&server.ask(CHAT, &on(&id, "ACCEPTED")).await), "You said: ACCEPTED");
     let id = thread(&server.ask(CHAT, &user("draft")).await);
     let feedback = "Please also include humidity data in the analysis.";
-    assert_eq!(said(&server.ask(CHAT, &on(&id, feedback)).await), format!("Told: {feedback}"));
+    assert_eq!(said(&server.ask(CHAT, &on(&id, feedback)).await), format!("Answer: {feedback}"));
     // As the option's value, and in blocks.
     for accepted in [json!("accepted"), json!([{ "type": "text", "text": "Accepted" }])] {
         let id = thread(&server.ask(CHAT, &user("draft")).await);
-        assert_eq!(said(&server.ask(CHAT, &on(&id, accepted)).await), "Told: ACCEPTED");
+        assert_eq!(said(&server.ask(CHAT, &on(&id, accepted)).await), "Answer: ACCEPTED");
     }
 }
 
@@ -155,7 +155,7 @@ async fn a_plan_is_shown_with_its_steps() {
 }
 
 #[tokio::test]
-async fn actions_are_decided_about() {
+async fn an_action_can_be_edited_and_rejected() {
     let server = TestServer::demo();
     let first = server.ask(CHAT, &user("approve")).await;
     let id = thread(&first);
@@ -184,10 +184,10 @@ async fn actions_are_decided_about() {
     let frames = server.ask(CHAT, &on(&id, edit.clone())).await;
     assert_eq!(named(&frames, "tool_result")[0]["content"], "sent to bob@example.com");
     assert_eq!(said(&frames), "The e-mail \"Tea\": sent to bob@example.com.");
-    // Sent again, as if the response had been lost: nothing is done twice.
+    // The answer is repeated, as after a lost response: the call does not run again.
     let again = server.ask(CHAT, &on(&id, edit)).await;
     assert_eq!(names(&again), ["status"]);
-    // Arguments that do not fit, and then a no by its word.
+    // Edited arguments that do not fit the tool's schema are refused. Then a text rejects the call.
     let first = server.ask(CHAT, &user("approve")).await;
     let (id, asked) = (thread(&first), question(&first));
     let frames = server.ask(CHAT, &on(&id, decide(asked, json!({ "type": "edit", "args": { "to": 7 } })))).await;
@@ -206,7 +206,7 @@ async fn several_actions_are_one_question() {
     let hotel = json!({ "city": "Beijing", "nights": 2 });
     assert_eq!(named, [(&json!("book_train"), &json!({ "to": "Beijing" })), (&json!("book_hotel"), &hotel)]);
     assert_eq!(asked["content"], "Review and approve these actions before execution.");
-    // These cannot be edited.
+    // Their schemas do not offer edits.
     assert_eq!(asked["options"].as_array().unwrap().len(), 2);
     assert_eq!(asked["review_configs"][0]["allowedDecisions"], json!(["approve", "reject"]));
     let decision = |at: usize, kind: &str| json!({ "actionId": actions[at]["actionId"], "type": kind });
@@ -216,7 +216,7 @@ async fn several_actions_are_one_question() {
     assert_eq!(refused.status(), 400);
     let refusal: Value = refused.json().await.unwrap();
     assert_eq!(refusal["error"]["path"], "messages[0].content.decisions[0].type");
-    // A decision about one of them alone decides nothing: the question is asked again, as it was.
+    // If any interrupt has no answer, no call runs, and the question is sent again.
     let frames = server.ask(AGENT, &on(&id, decisions(json!([decision(0, "approve")])))).await;
     assert_eq!(question(&frames), &asked);
     let mut no = decision(1, "reject");
@@ -239,7 +239,7 @@ async fn a_form_is_answered_by_json() {
 }
 
 #[tokio::test]
-async fn an_agent_with_a_model_goes_on_from_what_was_decided() {
+async fn an_agent_with_a_model_follows_the_decision() {
     let provider = Provider::start().await;
     let tool = format!(
         "[tools.execute_sql]\nkind = \"http\"\ndescription = \"Runs SQL\"\napproval = \"always\"\n\
@@ -254,7 +254,7 @@ async fn an_agent_with_a_model_goes_on_from_what_was_decided() {
     };
     let done = || provider.answer(Answer::openai(&[chunk(json!({ "content": "Done." }))]));
     let sql = || provider.requests().iter().filter(|request| request.path.starts_with("/sql")).count();
-    // Approved, by the other route: it goes to the agent that asked.
+    // Approved on the other endpoint: the answer goes to the agent that raised the interrupt.
     let asked = ask("t1").await;
     assert_eq!(asked["action_requests"][0]["arguments"], query);
     provider.answer(Answer::new(200, ["3 rows"]).header("content-type", "text/plain"));
@@ -263,13 +263,13 @@ async fn an_agent_with_a_model_goes_on_from_what_was_decided() {
     assert_eq!((said(&frames), sql()), ("Done.".to_owned(), 1));
     assert_eq!(named(&frames, "tool_result")[0]["content"], "3 rows");
     assert_eq!(named(&frames, "message")[0]["agent"], "worker");
-    // Rejected: the model hears why, and the tool is not called.
+    // Rejected: the model gets the reason, and the tool is not called.
     let asked = ask("t2").await;
     done();
     let no = json!({ "type": "reject", "reason": "Too dangerous" });
     let frames = server.ask(AGENT, &on("t2", decide(&asked, no))).await;
     assert!(named(&frames, "tool_result")[0]["content"].as_str().unwrap().contains("Too dangerous"), "{frames:?}");
-    // Anything but a clear yes is a no.
+    // A text that is not one of the words for a yes is a refusal.
     ask("t3").await;
     done();
     let frames = server.ask(AGENT, &on("t3", "yes, but only the inactive ones")).await;
@@ -287,13 +287,17 @@ async fn an_agent_with_a_model_goes_on_from_what_was_decided() {
 }
 
 #[tokio::test]
-async fn a_question_that_has_expired_is_given_up_by_any_answer() {
+async fn any_answer_cancels_an_expired_question() {
     let server = asking();
     let ask = async |what| thread(&server.ask(CHAT, &user(what)).await);
     let id = ask("long").await;
     assert_eq!(said(&server.ask(CHAT, &on(&id, "ACCEPTED")).await), "In time.");
     let id = ask("brief").await;
-    // Time has to pass: what is looked at is the clock of the world.
-    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    let url = format!("{}/threads/{id}", server.process.url);
+    let stored: Value = server.client.get(url).send().await.unwrap().json().await.unwrap();
+    let expiry: jiff::Timestamp = stored["interrupts"][0]["expiresAt"].as_str().unwrap().parse().unwrap();
+    while jiff::Timestamp::now() < expiry {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
     assert_eq!(said(&server.ask(CHAT, &on(&id, "ACCEPTED")).await), "Too late.");
 }

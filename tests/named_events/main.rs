@@ -1,5 +1,5 @@
-//! The guide's dialect, tested as the guide says: its unit tests of models, its integration tests by name, against the
-//! real command with a scripted provider; and its people in the loop.
+//! The named-event endpoints, tested as the "AG-UI Protocol Implementation Guide" demands: its unit tests (`models`), its
+//! integration tests by name (`protocol`) with the real command and a scripted provider, and its interrupts (`hitl`).
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 
 use process::Process;
 
-/// An event: its name and its payload.
+/// The name and the payload of an event.
 type Frame = (String, Value);
 
-/// The command, with a configuration.
+/// The running command, with a client.
 struct TestServer {
     process: Process,
     client: reqwest::Client,
@@ -34,7 +34,7 @@ struct TestServer {
 }
 
 impl TestServer {
-    /// The demo.
+    /// Starts the command with its default configuration.
     fn demo() -> Self {
         Self::new(Process::start(&[], &[]), None)
     }
@@ -44,7 +44,8 @@ impl TestServer {
         Self { process, client, _file: file }
     }
 
-    /// Two agents on the provider: `chat`, and `worker` with tools behind the second route.
+    /// Starts the command with two agents on the provider: `chat`, and `worker` with `tools` for `/agent/agent/stream`.
+    /// `more` is appended to the configuration.
     fn with(provider: &provider::Provider, tools: &str, more: &str) -> Self {
         let agent = |name: &str, tools: &str| {
             format!(
@@ -68,7 +69,7 @@ impl TestServer {
         self.client.post(format!("{}{path}", self.process.url)).json(body).send().await.unwrap()
     }
 
-    /// The events of a request, every one of the form that the guide's own clients can read.
+    /// Returns the events of a successful request.
     async fn ask(&self, path: &str, body: &Value) -> Vec<Frame> {
         let response = self.send(path, body).await;
         assert_eq!(response.status(), 200, "{body}");
@@ -115,18 +116,18 @@ fn said(frames: &[Frame]) -> String {
     named(frames, "message").iter().map(|payload| payload["content"].as_str().unwrap()).collect()
 }
 
-/// The thread that the first event of a stream tells.
+/// Returns the thread id of a stream, which its first event has.
 fn thread(frames: &[Frame]) -> String {
     assert_eq!((frames[0].0.as_str(), &frames[0].1["type"]), ("status", &json!("run_started")), "{frames:?}");
     frames[0].1["thread_id"].as_str().unwrap().to_owned()
 }
 
-/// A chunk of chat completions.
+/// A chunk of OpenAI's chat completions.
 fn chunk(delta: Value) -> Value {
     json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
 }
 
-/// One that calls a tool.
+/// A chunk that calls a tool.
 fn call(id: &str, name: &str, arguments: &Value) -> Value {
     let function = json!({ "name": name, "arguments": arguments.to_string() });
     chunk(json!({ "tool_calls": [{ "index": 0, "id": id, "function": function }] }))

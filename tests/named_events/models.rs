@@ -1,5 +1,4 @@
-//! The guide's unit tests of its models: content blocks, reasoning state, tool calls and their state, messages, helpers;
-//! and those of people in the loop.
+//! The guide's unit tests: content blocks, reasoning state, tool calls and their state, messages, helpers, and interrupts.
 
 use agui_server::named_events::{
     AgentMessage, AudioBlock, ChatMessage, ChatRequest, ContentBlock, HitlDecision, HitlDecisionType, HitlRequest,
@@ -68,7 +67,7 @@ mod content_blocks {
     }
 
     #[test]
-    fn blocks_become_parts_of_a_message_and_thoughts_do_not() {
+    fn blocks_become_parts_of_a_message_except_reasoning() {
         let part = |block: ContentBlock| serde_json::to_value(block.to_part("x").unwrap()).unwrap();
         let image = part(ContentBlock::Image(ImageBlock::base64("AAAA", "image/png")));
         let source = json!({ "type": "data", "value": "AAAA", "mimeType": "image/png" });
@@ -81,7 +80,7 @@ mod reasoning_state {
     use super::*;
 
     #[test]
-    fn nothing_goes_on_at_first() {
+    fn no_session_is_open_at_first() {
         let mut state = ReasoningState::default();
         assert!(!state.is_reasoning() && state.session().is_none() && state.end_reasoning().is_none());
     }
@@ -94,14 +93,14 @@ mod reasoning_state {
     }
 
     #[test]
-    fn a_second_start_goes_on_with_the_same() {
+    fn a_second_start_continues_the_open_session() {
         let mut state = ReasoningState::default();
         let id = state.start_reasoning().to_owned();
         assert_eq!(state.start_reasoning(), id);
     }
 
     #[test]
-    fn content_is_put_together() {
+    fn deltas_are_appended() {
         let mut state = ReasoningState::default();
         state.append("lost");
         state.start_reasoning();
@@ -204,7 +203,7 @@ mod tool_call_state {
     }
 
     #[test]
-    fn arguments_are_put_together() {
+    fn deltas_of_arguments_are_appended() {
         let mut state = ToolCallState::default();
         state.start_tool_call("c", "web_search");
         state.append_args("c", r#"{"query":"#);
@@ -230,7 +229,7 @@ mod tool_call_state {
     }
 
     #[test]
-    fn calls_beside_each_other() {
+    fn parallel_calls_are_kept_apart() {
         let mut state = ToolCallState::default();
         for (id, name) in [("a", "one"), ("b", "two")] {
             state.start_tool_call(id, name);
@@ -241,7 +240,7 @@ mod tool_call_state {
     }
 
     #[test]
-    fn what_never_began_is_left_out() {
+    fn unknown_calls_are_ignored() {
         let mut state = ToolCallState::default();
         state.append_args("x", "{}");
         state.set_result("x", "y");
@@ -384,7 +383,7 @@ mod hitl {
     }
 
     #[test]
-    fn responses_resume() {
+    fn a_response_becomes_the_resume_value() {
         let feedback = HitlResponse::feedback("i", "Please add more detail to step 2");
         assert_eq!(feedback.to_langgraph_resume(), "Please add more detail to step 2");
         let decision = HitlDecision {

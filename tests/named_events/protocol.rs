@@ -1,4 +1,4 @@
-//! The guide's integration tests, under its names.
+//! The guide's integration tests, under their names there, and tests of threads, errors and detached runs.
 
 use serde_json::{Value, json};
 
@@ -9,25 +9,28 @@ use crate::{
     said, thread, user,
 };
 
-/// A provider that has a tool called, in pieces, and then answers.
-async fn weather(path: &str) {
+/// The model calls a tool, with its arguments in two chunks, and then answers.
+async fn check_tool_calls(path: &str) {
     let provider = Provider::start().await;
     let server = TestServer::with(&provider, "[\"calculator\"]", "");
-    let piece = |index: &str, arguments: &str| {
+    let arguments_chunk = |call: &str, arguments: &str| {
         let mut function = json!({ "arguments": arguments });
-        if !index.is_empty() {
+        if !call.is_empty() {
             function["name"] = "calculator".into();
         }
-        let id = if index.is_empty() { Value::Null } else { index.into() };
+        let id = if call.is_empty() { Value::Null } else { call.into() };
         chunk(json!({ "tool_calls": [{ "index": 0, "id": id, "function": function }] }))
     };
-    provider.answer(Answer::openai(&[piece("call_abc123", "{\"expression\": \"6"), piece("", " * 7\"}")]));
+    provider.answer(Answer::openai(&[
+        arguments_chunk("call_abc123", "{\"expression\": \"6"),
+        arguments_chunk("", " * 7\"}"),
+    ]));
     provider.answer(Answer::openai(&[chunk(json!({ "content": "It is " })), chunk(json!({ "content": "42." }))]));
     let frames = server.ask(path, &on("thread_1", "what is 6 * 7")).await;
-    let mut told = names(&frames);
-    // The model was asked twice, and both steps are told.
-    told.retain(|name| *name != "status");
-    assert_eq!(told, ["tool_call_start", "tool_call_args", "tool_call_end", "tool_result", "message"]);
+    let mut events = names(&frames);
+    // Each of the two requests to the model is a step, with status events.
+    events.retain(|name| *name != "status");
+    assert_eq!(events, ["tool_call_start", "tool_call_args", "tool_call_end", "tool_result", "message"]);
     let start = json!({ "toolCallId": "call_abc123", "toolCallName": "calculator", "thread_id": "thread_1" });
     assert_eq!(named(&frames, "tool_call_start"), [&start]);
     let args: String =
@@ -44,7 +47,7 @@ async fn weather(path: &str) {
     assert_eq!(frames.last().unwrap().1["type"], "run_finished");
 }
 
-async fn thoughts(path: &str) {
+async fn check_reasoning(path: &str) {
     let provider = Provider::start().await;
     let server = TestServer::with(&provider, "[]", "");
     let think = |text: &str| chunk(json!({ "reasoning_content": text }));
@@ -70,13 +73,13 @@ async fn thoughts(path: &str) {
     let id = &named(&frames, "reasoning_start")[0]["messageId"];
     assert!(id.is_string());
     for (name, payload) in frames.iter().filter(|(name, _)| name.starts_with("reasoning")) {
-        assert_eq!(payload["messageId"], *id, "{name}: clients put a session together by one id");
+        assert_eq!(payload["messageId"], *id, "{name}: clients group a session by one id");
     }
     assert_eq!(named(&frames, "reasoning_message_start"), [&json!({ "messageId": id, "role": "assistant" })]);
     let deltas = named(&frames, "reasoning_message_content");
     let text: String = deltas.iter().map(|payload| payload["delta"].as_str().unwrap()).collect();
     assert_eq!(text, "Let me think about this... First, I need to consider...");
-    // Without it, the model is not told to think.
+    // Without `enable_deep_thinking`, the model gets no reasoning effort.
     provider.answer(Answer::openai(&[chunk(json!({ "content": "2" }))]));
     server.ask(path, &user("1 + 1?")).await;
     let efforts: Vec<_> =
@@ -84,8 +87,8 @@ async fn thoughts(path: &str) {
     assert_eq!(efforts, [true, false]);
 }
 
-/// What the provider is given for a picture.
-async fn picture(path: &str, image: Value) -> Value {
+/// Returns the part of the provider's request that an image block becomes.
+async fn provider_image(path: &str, image: Value) -> Value {
     let provider = Provider::start().await;
     let server = TestServer::with(&provider, "[]", "");
     provider.answer(Answer::openai(&[chunk(json!({ "content": "A pixel." }))]));
@@ -99,44 +102,44 @@ async fn picture(path: &str, image: Value) -> Value {
 
 #[tokio::test]
 async fn test_chat_tool_calls() {
-    weather(CHAT).await;
+    check_tool_calls(CHAT).await;
 }
 
 #[tokio::test]
 async fn test_agent_tool_calls() {
-    weather(AGENT).await;
+    check_tool_calls(AGENT).await;
 }
 
 #[tokio::test]
 async fn test_chat_reasoning() {
-    thoughts(CHAT).await;
+    check_reasoning(CHAT).await;
 }
 
 #[tokio::test]
 async fn test_agent_reasoning() {
-    thoughts(AGENT).await;
+    check_reasoning(AGENT).await;
 }
 
 #[tokio::test]
 async fn test_chat_multimodal_url() {
-    let part = picture(CHAT, json!({ "type": "image", "url": "https://example.com/photo.jpg" })).await;
+    let part = provider_image(CHAT, json!({ "type": "image", "url": "https://example.com/photo.jpg" })).await;
     assert_eq!(part["image_url"]["url"], "https://example.com/photo.jpg");
 }
 
 #[tokio::test]
 async fn test_chat_multimodal_base64() {
     let data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
-    let part = picture(CHAT, json!({ "type": "image", "data": data, "mime_type": "image/png" })).await;
+    let part = provider_image(CHAT, json!({ "type": "image", "data": data, "mime_type": "image/png" })).await;
     assert_eq!(part["image_url"]["url"], format!("data:image/png;base64,{data}"));
 }
 
 #[tokio::test]
-async fn the_server_keeps_the_history() {
+async fn the_server_stores_the_history_of_a_thread() {
     let provider = Provider::start().await;
     let server = TestServer::with(&provider, "[\"calculator\"]", "");
     provider.answer(Answer::openai(&[chunk(json!({ "content": "Hello, Ada." }))]));
     let first = server.ask(CHAT, &user("I am Ada.")).await;
-    // Who names no thread gets one, and is told.
+    // The request named no thread.
     let id = thread(&first);
     assert!(id.starts_with("thread-"), "{id}");
     assert_eq!(named(&first, "message")[0]["thread_id"], id);
@@ -149,14 +152,14 @@ async fn the_server_keeps_the_history() {
     let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
     let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["user", "assistant", "user", "assistant", "tool", "assistant", "user"]);
-    // AG-UI's own clients find the same thread.
+    // AG-UI clients read the same thread.
     let url = format!("{}/threads/{id}", server.process.url);
     let stored: Value = server.client.get(url).send().await.unwrap().json().await.unwrap();
     assert_eq!(stored.to_string().matches("Ada").count(), 4, "{stored}");
 }
 
 #[tokio::test]
-async fn a_failure_is_an_error_event() {
+async fn a_failed_run_ends_with_an_error_event() {
     let provider = Provider::start().await;
     let server = TestServer::with(&provider, "[]", "");
     provider.answer(Answer::new(401, ["no"]));
@@ -167,7 +170,7 @@ async fn a_failure_is_an_error_event() {
 }
 
 #[tokio::test]
-async fn steps_and_state_are_told_or_left_out() {
+async fn steps_are_status_events_and_state_is_left_out() {
     let server = TestServer::demo();
     let frames = server.ask(CHAT, &user("plan a trip")).await;
     let kinds: Vec<_> = named(&frames, "status").iter().map(|status| status["type"].as_str().unwrap()).collect();
@@ -177,12 +180,12 @@ async fn steps_and_state_are_told_or_left_out() {
 }
 
 #[tokio::test]
-async fn runs_that_outlive_their_client_speak_it_too() {
-    let cancel = TestServer::demo();
-    let goes_on = TestServer::new(Process::start(&[], &[("AGUI_RUNS__ON_DISCONNECT", "continue")]), None);
+async fn detached_runs_have_the_same_events() {
+    let foreground = TestServer::demo();
+    let detached = TestServer::new(Process::start(&[], &[("AGUI_RUNS__ON_DISCONNECT", "continue")]), None);
     for text in ["count to 5", "parallel", "approve", "think about lunch"] {
-        let (here, there) = (cancel.ask(CHAT, &user(text)).await, goes_on.ask(CHAT, &user(text)).await);
-        let told = |frames: &[crate::Frame]| (said(frames), names(frames).join(" "));
-        assert_eq!(told(&here), told(&there));
+        let frames = [foreground.ask(CHAT, &user(text)).await, detached.ask(CHAT, &user(text)).await];
+        let [expected, events] = frames.map(|frames| (said(&frames), names(&frames).join(" ")));
+        assert_eq!(events, expected);
     }
 }

@@ -1,14 +1,14 @@
-//! Requests that are none: refused with the place of what is wrong, before anything runs.
+//! Invalid requests are refused before a run begins, with the JSON path of the invalid value.
 
 use serde_json::{Value, json};
 
 use crate::{CHAT, TestServer, on, user};
 
 #[tokio::test]
-async fn what_is_wrong_is_said_with_its_place() {
+async fn a_refusal_names_the_path_of_the_invalid_value() {
     let server = TestServer::demo();
     let block = |block: Value| user(json!([{ "type": "text", "text": "Look" }, block]));
-    for (body, place) in [
+    for (body, path) in [
         (json!([]), ""),
         (json!({}), "messages"),
         (json!({ "messages": [] }), "messages"),
@@ -36,7 +36,7 @@ async fn what_is_wrong_is_said_with_its_place() {
         let response = server.send(CHAT, &body).await;
         assert_eq!(response.status(), 400, "{body}");
         let refusal: Value = response.json().await.unwrap();
-        assert_eq!(refusal["error"]["path"], place, "{body}: {refusal}");
+        assert_eq!(refusal["error"]["path"], path, "{body}: {refusal}");
         assert_eq!(refusal["error"]["code"], "invalid_input");
     }
     let no_json = server.client.post(format!("{}{CHAT}", server.process.url)).body("x").send().await.unwrap();
@@ -45,7 +45,7 @@ async fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[tokio::test]
-async fn a_thread_is_its_owners_alone() {
+async fn principals_have_separate_threads_with_the_same_id() {
     use agui_server::{Server, agents::Echo, auth::ApiKey};
     let keys = ["ada", "bob"].map(|name| ApiKey::from_secret(name, &format!("key-of-{name}")));
     let router = Server::new().agent("echo", Echo).api_keys(keys).into_router();
@@ -71,8 +71,8 @@ async fn a_thread_is_its_owners_alone() {
 }
 
 #[tokio::test]
-async fn the_routes_can_be_left_out() {
+async fn the_endpoints_can_be_disabled() {
     use crate::process::Process;
-    let server = TestServer::new(Process::start(&[], &[("AGUI_GUIDE__ENABLED", "false")]), None);
+    let server = TestServer::new(Process::start(&[], &[("AGUI_NAMED_EVENTS__ENABLED", "false")]), None);
     assert_eq!(server.send(CHAT, &user("hi")).await.status(), 404);
 }

@@ -1,7 +1,7 @@
-//! The second route's sandbox: what commands can do, and what they cannot.
+//! The sandbox of commands, as `/agent/agent/stream` uses it.
 //!
-//! Where the sandbox itself says that it cannot be had, `tests/run.sh` says so and sets `AGUI_SKIP_SANDBOX`; without it
-//! these tests fail there.
+//! These tests fail where the sandbox cannot isolate commands, unless `AGUI_SKIP_SANDBOX` is set. `tests/run.sh` sets it
+//! there, and reports it.
 
 use std::{
     path::Path,
@@ -26,24 +26,24 @@ use crate::{
     said,
 };
 
-/// Whether these tests are left out, which is said.
-#[allow(clippy::print_stderr, reason = "what was not tried has to be said")]
-fn left_out() -> bool {
-    let left_out = std::env::var_os("AGUI_SKIP_SANDBOX").is_some();
-    if left_out {
+/// Returns whether these tests are skipped.
+#[allow(clippy::print_stderr, reason = "a skipped test must be visible")]
+fn is_skipped() -> bool {
+    let is_skipped = std::env::var_os("AGUI_SKIP_SANDBOX").is_some();
+    if is_skipped {
         eprintln!("skipped: commands cannot be isolated here");
     }
-    left_out
+    is_skipped
 }
 
-struct Box {
+struct TestSandbox {
     tools: Vec<Arc<dyn Tool>>,
     folder: tempfile::TempDir,
 }
 
-impl Box {
+impl TestSandbox {
     fn new(change: impl FnOnce(&mut SandboxOptions)) -> Option<Self> {
-        if left_out() {
+        if is_skipped() {
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -69,7 +69,7 @@ impl Box {
         serde_json::from_str(&self.call("run_command", json!({ "command": command })).await.unwrap()).unwrap()
     }
 
-    /// What a command prints that ends well.
+    /// Runs a command that must succeed, and returns its output.
     async fn print(&self, command: &str) -> String {
         let told = self.shell(command).await;
         assert_eq!(told["exit_code"], 0, "{command}: {told}");
@@ -81,24 +81,24 @@ impl Box {
     }
 }
 
-/// How many processes of this machine have these words as an argument.
+/// Returns how many processes of this machine have this argument.
 fn processes_with(argument: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let commands = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
     commands.filter(|command| command.split(|byte| *byte == 0).any(|word| word == argument.as_bytes())).count()
 }
 
-async fn gone(argument: &str) {
+async fn wait_until_gone(argument: &str) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while processes_with(argument) > 0 {
-        assert!(Instant::now() < deadline, "{argument} is still there");
+        assert!(Instant::now() < deadline, "a process with the argument {argument} is still running");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
 #[tokio::test]
-async fn files_stay_with_their_conversation() {
-    let Some(sandbox) = Box::new(|_| {}) else { return };
+async fn each_thread_has_its_own_files() {
+    let Some(sandbox) = TestSandbox::new(|_| {}) else { return };
     let wrote = sandbox.call("write_file", json!({ "path": "a/b c.txt", "content": "héllo\n" })).await.unwrap();
     assert_eq!(wrote, "Wrote 7 bytes.");
     assert_eq!(sandbox.print("cat 'a/b c.txt'; pwd; id -u | grep -cx 0 || true").await, "héllo\n/workspace\n0\n");
@@ -113,7 +113,7 @@ async fn files_stay_with_their_conversation() {
         { "path": "link", "type": "link" },
     ] });
     assert_eq!(listed, expected);
-    // Another conversation has none of it.
+    // Another thread has another workspace.
     assert_eq!(sandbox.call_on("other", "list_files", json!({})).await.unwrap(), "{\"files\":[]}");
     let told = sandbox.shell("echo out; echo err >&2; exit 3").await;
     assert_eq!(told, json!({ "exit_code": 3, "stdout": "out\n", "stderr": "err\n" }));
@@ -121,13 +121,13 @@ async fn files_stay_with_their_conversation() {
 
 #[tokio::test]
 async fn there_is_no_network() {
-    let Some(sandbox) = Box::new(|_| {}) else { return };
+    let Some(sandbox) = TestSandbox::new(|_| {}) else { return };
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
     let connect =
         format!("perl -MIO::Socket::INET -e 'exit(IO::Socket::INET->new(PeerAddr => \"127.0.0.1:{port}\") ? 0 : 7)'");
-    // Out here it can be reached.
+    // The listener is reachable from outside the sandbox.
     assert!(Command::new("sh").args(["-c", &connect]).status().unwrap().success());
     listener.accept().unwrap();
     assert_eq!(sandbox.shell(&connect).await["exit_code"], 7);
@@ -136,8 +136,8 @@ async fn there_is_no_network() {
 }
 
 #[tokio::test]
-async fn nothing_else_can_be_written_or_seen() {
-    let Some(sandbox) = Box::new(|_| {}) else { return };
+async fn commands_write_only_to_the_workspace_and_see_no_secrets() {
+    let Some(sandbox) = TestSandbox::new(|_| {}) else { return };
     let secret = sandbox.folder.path().join("secret");
     std::fs::write(&secret, "key").unwrap();
     let secret = secret.to_str().unwrap();
@@ -159,8 +159,8 @@ async fn nothing_else_can_be_written_or_seen() {
 }
 
 #[tokio::test]
-async fn no_path_and_no_link_leads_out() {
-    let Some(sandbox) = Box::new(|_| {}) else { return };
+async fn paths_and_links_do_not_leave_the_workspace() {
+    let Some(sandbox) = TestSandbox::new(|_| {}) else { return };
     let secret = sandbox.folder.path().join("secret");
     std::fs::write(&secret, "key").unwrap();
     for path in ["../secret", "/etc/passwd", "a/../../secret", "..", "/workspace/../etc/passwd"] {
@@ -180,8 +180,8 @@ async fn no_path_and_no_link_leads_out() {
         sandbox.refused("write_file", json!({ "path": path, "content": "x" })).await;
     }
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "key");
-    // A pipe that nobody writes to is no way to stop the server, either.
-    let Some(sandbox) = Box::new(|options| options.timeout = Duration::from_secs(2)) else { return };
+    // Reading a pipe without a writer ends at the time limit.
+    let Some(sandbox) = TestSandbox::new(|options| options.timeout = Duration::from_secs(2)) else { return };
     sandbox.print("mkfifo pipe").await;
     assert!(sandbox.refused("read_file", json!({ "path": "pipe" })).await.contains("longer than"));
     assert_eq!(
@@ -191,21 +191,21 @@ async fn no_path_and_no_link_leads_out() {
 }
 
 #[tokio::test]
-async fn time_is_limited_also_for_what_a_command_leaves_behind() {
-    let Some(sandbox) = Box::new(|options| options.timeout = Duration::from_secs(2)) else { return };
+async fn the_time_limit_covers_background_processes() {
+    let Some(sandbox) = TestSandbox::new(|options| options.timeout = Duration::from_secs(2)) else { return };
     let begin = Instant::now();
     let told = sandbox.shell("echo before; setsid sleep 86311 & trap '' TERM INT HUP; sleep 86311").await;
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     assert_eq!((&told["stopped"], &told["stdout"]), (&json!("it took longer than 2 seconds"), &json!("before\n")));
-    gone("86311").await;
-    // What goes on in the background ends with the command.
+    wait_until_gone("86311").await;
+    // Background processes end with the command.
     sandbox.print("setsid sleep 86312 > /dev/null 2>&1 & echo started").await;
-    gone("86312").await;
+    wait_until_gone("86312").await;
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_is_killed() {
-    let Some(sandbox) = Box::new(|_| {}) else { return };
+async fn dropping_a_call_kills_its_processes() {
+    let Some(sandbox) = TestSandbox::new(|_| {}) else { return };
     {
         let call = sandbox.call("run_command", json!({ "command": "sleep 86313 & sleep 86313" }));
         let mut call = std::pin::pin!(call);
@@ -217,15 +217,15 @@ async fn a_call_that_is_dropped_is_killed() {
         tokio::select! {
             told = &mut call => panic!("{told:?}"),
             () = begun => {}
-            () = tokio::time::sleep(Duration::from_secs(10)) => panic!("it did not begin"),
+            () = tokio::time::sleep(Duration::from_secs(10)) => panic!("the command did not start"),
         }
     }
-    gone("86313").await;
+    wait_until_gone("86313").await;
 }
 
 #[tokio::test]
-async fn memory_is_limited_for_one_process_and_for_all() {
-    let Some(sandbox) = Box::new(|options| options.memory_bytes = 100 << 20) else { return };
+async fn memory_is_limited_for_each_process_and_for_all_together() {
+    let Some(sandbox) = TestSandbox::new(|options| options.memory_bytes = 100 << 20) else { return };
     let told = sandbox.shell("perl -e '$x = \"a\" x 200_000_000; print \"had it\"'").await;
     assert!(told["exit_code"] != 0 && told["stdout"] == "", "{told}");
     let told = sandbox.shell("for i in 1 2 3 4 5; do perl -e '$x = \"a\" x 30_000_000; sleep 9' & done; wait").await;
@@ -234,7 +234,7 @@ async fn memory_is_limited_for_one_process_and_for_all() {
 
 #[tokio::test]
 async fn processes_are_limited() {
-    let Some(sandbox) = Box::new(|options| options.processes = 20) else { return };
+    let Some(sandbox) = TestSandbox::new(|options| options.processes = 20) else { return };
     let told = sandbox.shell("for i in $(seq 100); do sleep 2 & done; echo all").await;
     assert!(told["stdout"] == "" && told["stderr"].as_str().unwrap().contains("fork"), "{told}");
     assert_eq!(sandbox.print("for i in $(seq 5); do true & done; wait; echo fine").await, "fine\n");
@@ -246,7 +246,7 @@ async fn output_and_files_are_limited() {
         options.max_output_bytes = 1000;
         options.workspace_bytes = 5 << 20;
     };
-    let Some(sandbox) = Box::new(limits) else { return };
+    let Some(sandbox) = TestSandbox::new(limits) else { return };
     let told = sandbox.shell("yes | head -c 10000000; echo done >&2").await;
     assert_eq!((&told["exit_code"], &told["truncated"], &told["stderr"]), (&json!(0), &json!(true), &json!("done\n")));
     assert_eq!(told["stdout"].as_str().unwrap().len(), 1000);
@@ -268,7 +268,7 @@ async fn output_and_files_are_limited() {
 async fn calls_can_need_approval() {
     let rule = ApprovalRule::when([("command", "rm|sudo")]).unwrap();
     let change = |options: &mut SandboxOptions| drop(options.approval_of.insert("run_command".to_owned(), rule));
-    let Some(sandbox) = Box::new(change) else { return };
+    let Some(sandbox) = TestSandbox::new(change) else { return };
     let approval = |name: &str, arguments: Value| {
         let tool = sandbox.tools.iter().find(|tool| tool.spec().name == name).unwrap();
         let arguments = arguments.as_object().unwrap().clone();
@@ -279,8 +279,8 @@ async fn calls_can_need_approval() {
     assert_eq!(approval("write_file", json!({ "path": "rm" })), Approval::NotNeeded);
 }
 
-/// A model that writes a file and counts it, by the guide's second route.
-async fn works(server: &TestServer, provider: &Provider) {
+/// A model writes, measures and reads a file, in two runs of a thread.
+async fn check_model_with_files(server: &TestServer, provider: &Provider) {
     let write = json!({ "path": "hello.txt", "content": "hello sandbox" });
     provider.answer(Answer::openai(&[call("c1", "write_file", &write)]));
     let count = json!({ "command": "wc -c < hello.txt; id -u; cat /proc/self/status | grep CapEff" });
@@ -294,7 +294,7 @@ async fn works(server: &TestServer, provider: &Provider) {
     let printed: Vec<_> = told["stdout"].as_str().unwrap().lines().collect();
     assert_eq!((printed[0], printed[2]), ("13", "CapEff:\t0000000000000000"), "{told}");
     assert_ne!(printed[1], "0");
-    // In the next run of the conversation the file is still there.
+    // The next run of the thread finds the file.
     provider.answer(Answer::openai(&[call("c3", "read_file", &json!({ "path": "hello.txt" }))]));
     let bomb = json!({ "command": "for i in $(seq 200); do sleep 2 & done; echo all" });
     provider.answer(Answer::openai(&[call("c4", "run_command", &bomb)]));
@@ -306,18 +306,18 @@ async fn works(server: &TestServer, provider: &Provider) {
 }
 
 #[tokio::test]
-async fn an_agent_with_a_model_works_in_it() {
-    if left_out() {
+async fn a_model_works_in_the_sandbox() {
+    if is_skipped() {
         return;
     }
     let provider = Provider::start().await;
     let server = TestServer::with(&provider, "[\"sandbox\"]", "");
-    works(&server, &provider).await;
+    check_model_with_files(&server, &provider).await;
 }
 
 #[tokio::test]
-async fn somebody_can_be_asked_before_a_command_runs() {
-    if left_out() {
+async fn a_command_can_need_approval() {
+    if is_skipped() {
         return;
     }
     let provider = Provider::start().await;
@@ -336,16 +336,16 @@ async fn somebody_can_be_asked_before_a_command_runs() {
     assert!(named(&frames, "tool_result")[0]["content"].as_str().unwrap().contains("\"stdout\":\"a\\n\""));
 }
 
-/// Root has its own way to isolate: the other one is tried, too.
+/// A server of root isolates in another way than a server of another user.
 #[tokio::test]
-async fn so_does_one_of_a_server_that_is_not_root() {
+async fn a_model_works_in_the_sandbox_of_a_server_that_is_not_root() {
     let id = Command::new("id").arg("-u").output().unwrap().stdout;
-    if left_out() || id != b"0\n" {
+    if is_skipped() || id != b"0\n" {
         return;
     }
     let provider = Provider::start().await;
     let data = tempfile::tempdir().unwrap();
-    // Nobody else can see what root has in its folders.
+    // Other users cannot read root's folders.
     let binary = data.path().join("agui-server");
     std::fs::copy(BINARY, &binary).unwrap();
     let text = format!(
@@ -362,7 +362,7 @@ async fn so_does_one_of_a_server_that_is_not_root() {
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(&binary);
     let config = config.to_str().unwrap().to_owned();
     let server = TestServer::new(Process::launch(command, data, &["--config", &config], &[]), None);
-    works(&server, &provider).await;
+    check_model_with_files(&server, &provider).await;
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn without_isolation_the_server_does_not_start() {
     let (code, told) = check(folder.path());
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("server.toml:6:1") && told.contains("there is no `bwrap` in PATH"), "{told}");
-    // One that isolates nothing is found out, too.
+    // A `bwrap` that does not isolate is detected.
     let script = "#!/bin/sh\nwhile [ $# -gt 0 ]; do a=$1; shift; [ \"$a\" = -- ] && break; done\nexec \"$@\"\n";
     let bwrap = folder.path().join("bwrap");
     std::fs::write(&bwrap, script).unwrap();

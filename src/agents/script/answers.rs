@@ -1,45 +1,48 @@
-//! What people answered: the `resume` entries of a run, matched with what the script asked.
+//! The answers of a run: its `resume` entries, matched with the questions of the script.
 //!
-//! A server that stores threads hands over only entries that fit. Without one anything can come, so an entry
-//! for what was not asked is left aside, and an answer that is not clearly a yes is a no.
+//! A server with stored threads passes on only entries that answer open interrupts. A stateless server passes on every
+//! entry, so an entry for an interrupt that the script does not raise is ignored, and contradictory entries are unclear.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
 use super::{
-    questions::{Kind, Questions, Subject, subject},
+    questions::{InterruptSubject, QuestionKind, Questions, interrupt_subject},
     template::{Values, add_members, plain},
 };
-use crate::protocol::{FunctionCall, JsonObject, Message, ResumeEntry, ResumeStatus, RunAgentInput, ToolCallId};
+use crate::protocol::{
+    FunctionCall, JsonObject, Message, ResumeEntry, ResumeStatus, RunAgentInput, ToolCallId,
+    approval::{ApprovalDecision, contradictory_answers},
+};
 
 /// The answer to one question.
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
-    /// The tool of the call that was asked about, or the question's own name.
+    /// The question's name; for a question about a call, the tool.
     pub(super) name: String,
     pub(super) approved: bool,
     pub(super) call: Option<AnsweredCall>,
-    /// The answer's own placeholders.
+    /// The placeholders of the answer.
     pub(super) values: Values,
 }
 
-/// The call that was asked about.
+/// The call that a question was about.
 #[derive(Debug, Clone)]
 pub(super) struct AnsweredCall {
     pub(super) id: ToolCallId,
-    /// It has a result already: the same answer was sent twice.
+    /// Whether the call has a result, because the same answer was sent before.
     pub(super) has_result: bool,
 }
 
-/// A call as the conversation has it.
-struct Call<'a> {
+/// A call of the conversation.
+struct ConversationCall<'a> {
     id: &'a ToolCallId,
     function: &'a FunctionCall,
     position: usize,
 }
 
-/// The answers in the order of the calls they are about, and the others behind them.
+/// Returns the answers about calls in the order of the calls, then the others.
 pub(super) fn answers(input: &RunAgentInput, questions: &Questions) -> Vec<Answer> {
     if input.resume.is_empty() {
         return Vec::new();
@@ -51,94 +54,89 @@ pub(super) fn answers(input: &RunAgentInput, questions: &Questions) -> Vec<Answe
             Message::Assistant(assistant) => {
                 for call in assistant.tool_calls() {
                     let position = calls.len();
-                    calls.insert(&*call.id, Call { id: &call.id, function: &call.function, position });
+                    calls.insert(&*call.id, ConversationCall { id: &call.id, function: &call.function, position });
                 }
             }
             Message::Tool(result) => drop(results.insert(&result.tool_call_id)),
             _ => {}
         }
     }
-    let mut seen: HashMap<_, (&ResumeEntry, usize)> = HashMap::new();
+    let contradictory = contradictory_answers(&input.resume);
+    let mut seen = HashSet::new();
     let mut answers: Vec<(usize, Answer)> = Vec::new();
-    for entry in &input.resume {
-        if let Some((first, index)) = seen.get(&entry.interrupt_id) {
-            // Two answers that contradict each other are none.
-            if *first != entry {
-                answers[*index].1.approved = false;
-            }
-            continue;
-        }
-        let subject = subject(&entry.interrupt_id, |id| calls.contains_key(id));
-        let (name, call) = match &subject {
-            Some(Subject::Call(id)) => {
+    for entry in input.resume.iter().filter(|entry| seen.insert(&entry.interrupt_id)) {
+        let (name, call) = match interrupt_subject(&entry.interrupt_id, |id| calls.contains_key(id)) {
+            Some(InterruptSubject::Call(id)) => {
                 let call = calls.get(id);
                 (call.map(|call| &*call.function.name), call)
             }
-            Some(Subject::Named(name)) => (Some(*name), None),
+            Some(InterruptSubject::Named(name)) => (Some(name), None),
             None => (None, None),
         };
-        let asked = name.and_then(|name| Some((name, questions.kind(name)?)));
-        let (name, kind) = match asked {
-            Some((name, kind)) if (kind == Kind::Input) == call.is_none() => (name, kind),
+        let question = name.and_then(|name| Some((name, questions.kind(name)?)));
+        let (name, kind) = match question {
+            Some((name, kind)) if kind.is_call() == call.is_some() => (name, kind),
             _ => {
-                tracing::warn!(interrupt = ?entry.interrupt_id, "an answer to something that was not asked");
+                tracing::warn!(interrupt = ?entry.interrupt_id, "ignored the answer to an interrupt that the script never raises");
                 continue;
             }
         };
-        seen.insert(&entry.interrupt_id, (entry, answers.len()));
-        let position = call.map_or(usize::MAX, |call| call.position);
-        let mut answer = Answer::new(name, entry, kind, call.map(|call| &*call.function.arguments));
+        let decision = match contradictory.contains(&entry.interrupt_id) {
+            true => ApprovalDecision::Unclear,
+            false => decide(entry, kind),
+        };
+        let mut answer = Answer::new(name, entry, decision, call.map(|call| &*call.function.arguments));
         answer.call = call.map(|call| AnsweredCall { id: call.id.clone(), has_result: results.contains(call.id) });
-        answers.push((position, answer));
+        answers.push((call.map_or(usize::MAX, |call| call.position), answer));
     }
     answers.sort_by_key(|(position, _)| *position);
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
 impl Answer {
-    fn new(name: &str, entry: &ResumeEntry, kind: Kind, proposed: Option<&str>) -> Self {
-        let payload = entry.payload.as_ref().filter(|_| entry.status == ResumeStatus::Resolved);
-        let verdict = payload.map_or(Verdict::No, |payload| verdict(payload, kind));
+    fn new(name: &str, entry: &ResumeEntry, decision: ApprovalDecision, proposed: Option<&str>) -> Self {
         let mut values = Values::new();
-        if let Some(payload) = payload {
+        if let (ResumeStatus::Resolved, Some(payload)) = (entry.status, &entry.payload) {
             values.insert("answer".to_owned(), plain(payload));
             if let Value::Object(members) = payload {
                 add_members("answer", members, &mut values);
             }
         }
-        let proposed: Option<JsonObject> = proposed.and_then(|json| serde_json::from_str(json).ok());
-        let args = if let Verdict::Edited(args) = verdict { Some(args) } else { proposed.as_ref() };
+        let approved = decision.is_approved();
+        let args = match decision {
+            ApprovalDecision::Approved { edited_args: Some(edited) } => Some(edited),
+            _ => proposed.and_then(|json| serde_json::from_str(json).ok()),
+        };
         if let Some(args) = args {
-            add_args(args, &mut values);
+            add_args(&args, &mut values);
         }
-        Self { name: name.to_owned(), approved: !matches!(verdict, Verdict::No), call: None, values }
+        Self { name: name.to_owned(), approved, call: None, values }
     }
 }
 
-/// The placeholders for a call's arguments.
+/// Adds the placeholders for a call's arguments.
 pub(super) fn add_args(args: &JsonObject, values: &mut Values) {
     values.insert("args".to_owned(), serde_json::to_string(args).unwrap_or_default());
     add_members("args", args, values);
 }
 
-enum Verdict<'a> {
-    Yes,
-    /// A yes to these arguments instead.
-    Edited(&'a JsonObject),
-    No,
+fn decide(entry: &ResumeEntry, kind: QuestionKind) -> ApprovalDecision {
+    match (kind, entry.status, &entry.payload) {
+        (QuestionKind::Call { is_editable } | QuestionKind::Review { is_editable }, ..) => {
+            ApprovalDecision::of(entry, is_editable)
+        }
+        // The schema of a form has no member `approved`: the form is approved when it is sent.
+        (QuestionKind::Form, ResumeStatus::Resolved, Some(payload)) if is_sent(payload) => {
+            ApprovalDecision::Approved { edited_args: None }
+        }
+        (QuestionKind::Form, ..) => ApprovalDecision::Unclear,
+    }
 }
 
-fn verdict(payload: &Value, kind: Kind) -> Verdict<'_> {
-    let approved = payload.get("approved");
-    match (kind, approved, payload.get("editedArgs")) {
-        (Kind::Call { .. }, Some(Value::Bool(true)), None | Some(Value::Null)) => Verdict::Yes,
-        (Kind::Call { editable: true }, Some(Value::Bool(true)), Some(Value::Object(args))) => Verdict::Edited(args),
-        (Kind::Call { .. }, ..) => Verdict::No,
-        // A form that is sent is a yes, unless it says otherwise.
-        (Kind::Input, Some(approved), _) if *approved != Value::Bool(true) => Verdict::No,
-        (Kind::Input, ..) if matches!(payload, Value::Null | Value::Bool(false)) => Verdict::No,
-        (Kind::Input, ..) => Verdict::Yes,
-    }
+/// Returns whether the payload of a form is one. `null`, `false` and `{approved: …}` without a clear yes are refusals.
+fn is_sent(payload: &Value) -> bool {
+    let is_refusal = matches!(payload, Value::Null | Value::Bool(false));
+    !is_refusal && payload.get("approved").is_none_or(|approved| *approved == Value::Bool(true))
 }
 
 #[cfg(test)]

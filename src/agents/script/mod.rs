@@ -79,10 +79,10 @@
 //! tool's. Options: `message`, in which `{args.name}` is an argument of the call; `schema`, the JSON Schema of the
 //! answer; `expires_in_secs`; `metadata`; and `reason`, which is `tool_call` for a call and otherwise `input_required`.
 //!
-//! The answer to a call is a yes if its payload has `approved: true`. If the `schema` has the property
-//! `editedArgs`, an object of that name replaces the arguments. Without a `schema`, the server asks for
-//! `approved` alone. The answer to anything else is a yes unless it is `null`, `false`, or an object whose
-//! `approved` is not `true`. A cancelled or unclear answer is a no.
+//! The answer about a call, or to a question whose `schema` has the property `approved`, is a yes if its payload has
+//! `approved: true`. If the `schema` also has the property `editedArgs`, an object of that name replaces the arguments.
+//! The default `schema` for a call has only `approved`. The answer to any other question is a yes unless it is `null`,
+//! `false`, or an object whose `approved` is not `true`. A cancelled or unclear answer is a no.
 //!
 //! `{answer}` is the payload and `{answer.name}` a member of it; `{args}` and `{args.name}` are the arguments that
 //! were decided on: edited, or as proposed. In `result_of` these are the values of each answer; elsewhere they are the

@@ -1,50 +1,67 @@
-//! What a script asks people: the interrupts its runs end with.
+//! The questions of a script: the interrupts that its runs end with.
 //!
-//! The run that brings the answers knows an interrupt by its id alone, and may be a run of another process.
-//! So the id says what was asked: `int_<toolCallId>` leads to the call in the conversation, and
-//! `int_<random>-<name>` names the question of the script.
+//! The run that brings an answer may be in another process, and knows only the interrupt's id. So the id names the
+//! question: `int_<toolCallId>` is about a call of the conversation, `int_<random>-<name>` is any other question.
 
 use std::collections::{HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
 
 use super::{
     ScriptError,
-    format::{self, Interrupt as Asked},
+    format::{self, Interrupt as InterruptFormat},
     template::{Template, Values},
 };
-use crate::protocol::{Interrupt, InterruptId, JsonObject, Metadata, ToolCallId};
+use crate::protocol::{
+    Interrupt, InterruptId, JsonObject, Metadata, ToolCallId,
+    approval::{allows_edits, approval_schema, asks_for_approval},
+};
 
-/// What the ids of interrupts begin with.
-const PREFIX: &str = "int_";
+const ID_PREFIX: &str = "int_";
 
-/// Any name, in `answers` and `result_of`.
+/// Stands for any name in `answers` and `result_of`.
 const ANY: &str = "*";
 
-/// Everything that a script asks, in any of its replies.
+/// All questions of a script.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
-    /// By name; the name of a call is its tool's.
-    kinds: HashMap<String, Kind>,
-    /// What the replies answer: each set of names that one of them takes.
-    taken: Vec<HashSet<String>>,
+    /// By name, which is the tool for a question about a call.
+    kinds: HashMap<String, QuestionKind>,
+    /// `when.answers` of each reply.
+    answered: Vec<HashSet<String>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Whether a call may be made, and perhaps with which arguments.
-    Call { editable: bool },
-    /// Anything else.
-    Input,
+pub(super) enum QuestionKind {
+    /// Approval of a call, whose arguments a person can edit.
+    Call { is_editable: bool },
+    /// Any other approval: the schema has the property `approved`.
+    Review { is_editable: bool },
+    /// Any other question.
+    Form,
+}
+
+impl QuestionKind {
+    fn of(question: &InterruptFormat) -> Self {
+        let is_editable = question.schema.as_ref().is_some_and(allows_edits);
+        match (&question.call, &question.schema) {
+            (Some(_), _) => Self::Call { is_editable },
+            (None, Some(schema)) if asks_for_approval(schema) => Self::Review { is_editable },
+            _ => Self::Form,
+        }
+    }
+
+    pub(super) fn is_call(self) -> bool {
+        matches!(self, Self::Call { .. })
+    }
 }
 
 /// The calls that a `result_of` answers.
 #[derive(Debug)]
 pub(super) enum AnyCall {
-    /// Those of this tool.
+    /// The calls of this tool.
     Of(String),
-    /// All that are not answered yet.
+    /// All calls without a result.
     Rest,
 }
 
@@ -57,12 +74,12 @@ impl AnyCall {
     }
 }
 
-/// One interrupt to end a run with.
+/// A question, which is an interrupt that ends a run.
 #[derive(Debug)]
 pub(super) struct Question {
-    /// The tool of the call, or the question's own name.
+    /// The question's name, or the tool of the call.
     name: String,
-    of_call: bool,
+    is_about_call: bool,
     reason: String,
     message: Option<Template>,
     schema: Option<JsonObject>,
@@ -70,7 +87,7 @@ pub(super) struct Question {
     metadata: Option<Metadata>,
 }
 
-/// A call that was played without a result: a question may be about it.
+/// A call that was played without a result.
 #[derive(Debug)]
 pub(super) struct OpenCall {
     pub(super) tool: String,
@@ -80,34 +97,35 @@ pub(super) struct OpenCall {
 }
 
 impl Questions {
-    /// Collects them first, because a reply may come before the one that asks what it answers.
+    /// Collects the questions. This comes before the replies are checked, because a reply can precede the one whose
+    /// question it answers.
     pub(super) fn of(script: &format::Script) -> Result<Self, ScriptError> {
         let mut questions = Self::default();
         for reply in &script.reply {
             let reply = reply.get_ref();
-            questions.taken.push(reply.when.answers.clone().into_vec().into_iter().collect());
+            questions.answered.push(reply.when.answers.clone().into_vec().into_iter().collect());
             for action in &reply.play {
-                for asked in action.get_ref().interrupts.iter().flatten() {
-                    questions.add(asked).map_err(|message| ScriptError { message, span: Some(action.span()) })?;
+                for question in action.get_ref().interrupts.iter().flatten() {
+                    questions.add(question).map_err(|message| ScriptError { message, span: Some(action.span()) })?;
                 }
             }
         }
         Ok(questions)
     }
 
-    fn add(&mut self, asked: &Asked) -> Result<(), String> {
-        let editable = asked.schema.as_ref().is_some_and(offers_edits);
-        let (name, kind) = match (&asked.call, &asked.name) {
-            (Some(tool), None) => (tool, Kind::Call { editable }),
+    fn add(&mut self, question: &InterruptFormat) -> Result<(), String> {
+        let name = match (&question.call, &question.name) {
+            (Some(tool), None) => tool,
             (None, Some(name)) if name.is_empty() || name == ANY => {
-                return Err(format!("{name:?} is no name for an interrupt"));
+                return Err(format!("{name:?} cannot be the name of an interrupt"));
             }
-            (None, Some(name)) => (name, Kind::Input),
+            (None, Some(name)) => name,
             _ => return Err("an interrupt needs either `call` or `name`".to_owned()),
         };
+        let kind = QuestionKind::of(question);
         match self.kinds.get(name) {
             Some(other) if *other != kind => {
-                Err(format!("{name:?} is asked in two ways: all interrupts of a name must take the same answers"))
+                Err(format!("interrupts named {name:?} differ in `call` or in the answers that their schemas allow"))
             }
             _ => {
                 self.kinds.insert(name.clone(), kind);
@@ -116,7 +134,7 @@ impl Questions {
         }
     }
 
-    pub(super) fn kind(&self, name: &str) -> Option<Kind> {
+    pub(super) fn kind(&self, name: &str) -> Option<QuestionKind> {
         self.kinds.get(name).copied()
     }
 
@@ -125,30 +143,30 @@ impl Questions {
     }
 
     pub(super) fn any_call(&self) -> bool {
-        self.kinds.values().any(|kind| matches!(kind, Kind::Call { .. }))
+        self.kinds.values().any(|kind| kind.is_call())
     }
 
     pub(super) fn any_editable(&self) -> bool {
-        self.kinds.values().any(|kind| matches!(kind, Kind::Call { editable: true }))
+        self.kinds.values().any(|kind| *kind == QuestionKind::Call { is_editable: true })
     }
 
     /// Checks the interrupts that a reply ends with. `open` are the tools of the reply's calls without a result.
-    pub(super) fn check_asked(&self, asked: &[Asked], mut open: Vec<&str>) -> Result<(), String> {
+    pub(super) fn check_asked(&self, asked: &[InterruptFormat], mut open: Vec<&str>) -> Result<(), String> {
         if asked.is_empty() {
             return Err("`interrupts` needs at least one".to_owned());
         }
         for tool in asked.iter().filter_map(|asked| asked.call.as_deref()) {
             let Some(position) = open.iter().position(|open| *open == tool) else {
-                return Err(format!("there is no call of {tool:?} before this that waits for an answer"));
+                return Err(format!("this reply has no call of {tool:?} before this that waits for an answer"));
             };
             open.remove(position);
         }
         let mut named = HashSet::new();
         if let Some(twice) = asked.iter().filter_map(|asked| asked.name.as_ref()).find(|name| !named.insert(*name)) {
-            return Err(format!("{twice:?} is asked twice at once"));
+            return Err(format!("two interrupts are named {twice:?}"));
         }
         let names: HashSet<String> = asked.iter().filter_map(|a| a.call.clone().or(a.name.clone())).collect();
-        if self.taken.iter().any(|taken| taken.contains(ANY) || *taken == names) {
+        if self.answered.iter().any(|answered| answered.contains(ANY) || *answered == names) {
             return Ok(());
         }
         let mut names: Vec<_> = names.into_iter().collect();
@@ -156,22 +174,21 @@ impl Questions {
         Err(format!("no reply has `when.answers` for {}", names.join(" and ")))
     }
 
-    /// Checks what a reply answers: that it is asked, and that no call is left without a result.
+    /// Checks `when.answers` of a reply: each name has a question, and each answered call gets a result.
     /// `has_result` returns whether the reply has a `result_of` for the calls of a tool.
     pub(super) fn check_answers(&self, answers: &[String], has_result: impl Fn(&str) -> bool) -> Result<(), String> {
         if let Some(unknown) = answers.iter().find(|name| *name != ANY && self.kind(name).is_none()) {
-            return Err(format!("no reply asks {unknown:?}"));
+            return Err(format!("no reply has an interrupt named {unknown:?}"));
         }
-        let mut calls: Vec<_> =
-            self.kinds.iter().filter(|(_, kind)| **kind != Kind::Input).map(|(name, _)| name).collect();
+        let mut calls: Vec<_> = self.kinds.iter().filter(|(_, kind)| kind.is_call()).map(|(name, _)| name).collect();
         calls.sort_unstable();
         match calls.into_iter().find(|tool| takes(answers, tool) && !has_result(tool)) {
-            Some(tool) => Err(format!("the call of {tool:?} that is answered needs a `result_of`")),
+            Some(tool) => Err(format!("the answered call of {tool:?} needs a `result_of`")),
             None => Ok(()),
         }
     }
 
-    /// What a `result_of` is about, in a reply to `answers`.
+    /// Returns the calls that a `result_of` answers in a reply to `answers`.
     pub(super) fn answered_call(&self, of: String, answers: &[String]) -> Result<AnyCall, String> {
         if answers.is_empty() {
             return Err("`result_of` needs `when.answers`".to_owned());
@@ -179,41 +196,42 @@ impl Questions {
         if of == ANY {
             return Ok(AnyCall::Rest);
         }
-        if matches!(self.kind(&of), Some(Kind::Call { .. })) && takes(answers, &of) {
+        if self.kind(&of).is_some_and(QuestionKind::is_call) && takes(answers, &of) {
             return Ok(AnyCall::Of(of));
         }
         Err(format!("{of:?} is not a call that `when.answers` names"))
     }
 }
 
-/// Whether a reply to `answers` takes one of this name.
+/// Returns whether a reply to `answers` answers questions of a name.
 pub(super) fn takes(answers: &[String], name: &str) -> bool {
     answers.iter().any(|answer| answer == name || answer == ANY)
 }
 
 impl Question {
-    pub(super) fn new(asked: Asked, known: &dyn Fn(&str) -> bool) -> Result<Self, String> {
-        let of_call = asked.call.is_some();
-        let reason = asked.reason.unwrap_or_else(|| if of_call { "tool_call" } else { "input_required" }.to_owned());
-        if reason == "tool_call" && !of_call {
+    pub(super) fn new(format: InterruptFormat, known: &dyn Fn(&str) -> bool) -> Result<Self, String> {
+        let is_about_call = format.call.is_some();
+        let default_reason = if is_about_call { "tool_call" } else { "input_required" };
+        let reason = format.reason.unwrap_or_else(|| default_reason.to_owned());
+        if reason == "tool_call" && !is_about_call {
             return Err("the reason \"tool_call\" needs `call`".to_owned());
         }
-        // An approval always says what it takes for a yes, so that a server can refuse everything else.
-        let schema = asked.schema.or_else(|| of_call.then(approval));
+        // With the schema, the server refuses answers that are neither a yes nor a no.
+        let schema = format.schema.or_else(|| is_about_call.then(|| approval_schema(None)));
         Ok(Self {
-            name: asked.call.or(asked.name).unwrap_or_default(),
-            of_call,
+            name: format.call.or(format.name).unwrap_or_default(),
+            is_about_call,
             reason,
-            message: asked.message.map(|message| Template::parse(&message, known)).transpose()?,
+            message: format.message.map(|message| Template::parse(&message, known)).transpose()?,
             schema,
-            expires_in: asked.expires_in_secs.map(|secs| SignedDuration::from_secs(secs.into())),
-            metadata: asked.metadata.map(Metadata::from),
+            expires_in: format.expires_in_secs.map(|secs| SignedDuration::from_secs(secs.into())),
+            metadata: format.metadata.map(Metadata::from),
         })
     }
 
-    /// The interrupt. One about a call takes the first open call of its tool.
+    /// Returns the interrupt. A question about a call takes the first open call of its tool.
     pub(super) fn ask(&self, open: &mut Vec<OpenCall>, values: &Values) -> Option<Interrupt> {
-        let call = if self.of_call {
+        let call = if self.is_about_call {
             let position = open.iter().position(|call| call.tool == self.name)?;
             Some(open.remove(position))
         } else {
@@ -221,7 +239,7 @@ impl Question {
         };
         let mut interrupt = Interrupt::new(&*self.reason);
         interrupt.id = match &call {
-            Some(call) => format!("{PREFIX}{}", call.id).into(),
+            Some(call) => format!("{ID_PREFIX}{}", call.id).into(),
             None => format!("{}-{}", interrupt.id, self.name).into(),
         };
         interrupt.message = self.message.as_ref().map(|message| {
@@ -237,37 +255,25 @@ impl Question {
     }
 }
 
-/// What an interrupt's id says about it.
-pub(super) enum Subject<'a> {
+/// The question that an interrupt's id names.
+pub(super) enum InterruptSubject<'a> {
     Call(&'a str),
     Named(&'a str),
 }
 
-/// Reads an interrupt's id. `is_call` says whether the conversation has a call of an id.
-pub(super) fn subject<'a>(id: &'a InterruptId, is_call: impl Fn(&str) -> bool) -> Option<Subject<'a>> {
-    let rest = id.as_str().strip_prefix(PREFIX)?;
+/// Reads an interrupt's id. `is_call` returns whether the conversation has a call of an id.
+pub(super) fn interrupt_subject<'a>(
+    id: &'a InterruptId,
+    is_call: impl Fn(&str) -> bool,
+) -> Option<InterruptSubject<'a>> {
+    let rest = id.as_str().strip_prefix(ID_PREFIX)?;
     if is_call(rest) {
-        return Some(Subject::Call(rest));
+        return Some(InterruptSubject::Call(rest));
     }
-    rest.split_once('-').map(|(_, name)| Subject::Named(name))
+    rest.split_once('-').map(|(_, name)| InterruptSubject::Named(name))
 }
 
 fn expiry(time: SignedDuration) -> Option<String> {
     let at = Timestamp::now().checked_add(time).ok()?;
     Some(format!("{at:.0}"))
-}
-
-/// Whether an answer may bring arguments of its own: the schema says so by having the member.
-fn offers_edits(schema: &JsonObject) -> bool {
-    schema.get("properties").is_some_and(|properties| properties.get("editedArgs").is_some())
-}
-
-/// The schema of a yes or no.
-fn approval() -> JsonObject {
-    let approved = json!({ "approved": { "type": "boolean" } });
-    JsonObject::from_iter([
-        ("type".to_owned(), "object".into()),
-        ("properties".to_owned(), approved),
-        ("required".to_owned(), json!(["approved"])),
-    ])
 }

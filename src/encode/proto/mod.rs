@@ -1,10 +1,8 @@
-//! AG-UI's binary wire: 4 bytes of big-endian length, then one event as protobuf.
+//! AG-UI's protobuf frames: the length as 4 big-endian bytes, then one event as protobuf.
 //!
-//! Written by hand rather than with a generated message type: those would have to be filled with
-//! copies of every text first, and they keep open objects in maps without an order, while the
-//! reference encoder writes members in the order they have. Field numbers are those of the protocol's
-//! own `.proto` files; a test compares the bytes of every event with the reference encoder's
-//! (`@ag-ui/proto`), and so would find any number that is wrong.
+//! The fields are written by hand. Generated message types would need a copy of every text, and their maps lose the
+//! order of an object's members, which the reference encoder keeps. The field numbers are those of the protocol's
+//! `.proto` files; `tests/js/protobuf.test.mjs` compares the bytes of every event with the reference encoder's.
 
 mod payload;
 mod writer;
@@ -29,15 +27,18 @@ impl Proto {
             Ok(length) => out[start..start + 4].copy_from_slice(&length.to_be_bytes()),
             Err(_) => {
                 out.truncate(start);
-                tracing::error!(event = event.event_type().as_str(), "an event is too large for a frame");
+                tracing::error!(
+                    event = event.event_type().as_str(),
+                    "left out an event that is too large for a protobuf frame"
+                );
             }
         }
     }
 }
 
-/// An event's field number in the envelope, and its number in the type enumeration.
-fn numbers(kind: EventType) -> (u32, u64) {
-    match kind {
+/// Returns the field number of an event in the envelope, and its number in the type enumeration.
+fn numbers(event_type: EventType) -> (u32, u64) {
+    match event_type {
         EventType::TextMessageStart => (1, 0),
         EventType::TextMessageContent => (2, 1),
         EventType::TextMessageEnd => (3, 2),
@@ -73,15 +74,15 @@ fn numbers(kind: EventType) -> (u32, u64) {
 }
 
 fn encode(event: &Event, w: &mut Writer<'_>) {
-    let kind = event.event_type();
-    w.message(numbers(kind).0, |w| {
-        w.message(1, |w| base(kind, event.base(), w));
+    let event_type = event.event_type();
+    w.message(numbers(event_type).0, |w| {
+        w.message(1, |w| base_fields(event_type, event.base(), w));
         fields(event, w);
     });
 }
 
-fn base(kind: EventType, base: &BaseEvent, w: &mut Writer<'_>) {
-    w.number(1, numbers(kind).1);
+fn base_fields(event_type: EventType, base: &BaseEvent, w: &mut Writer<'_>) {
+    w.number(1, numbers(event_type).1);
     w.optional_integer(2, base.timestamp());
     if let Some(raw) = base.raw_event() {
         w.message(3, |w| w.value(raw));
@@ -91,80 +92,80 @@ fn base(kind: EventType, base: &BaseEvent, w: &mut Writer<'_>) {
     }
 }
 
-/// Everything of an event but its base. The attribution's field number differs from event to event.
+/// Writes the fields of an event except its base. The number of `subagentRunId` differs from event to event.
 fn fields(event: &Event, w: &mut Writer<'_>) {
-    let attribution = event.subagent_run_id().map(AsRef::as_ref);
+    let subagent = event.subagent_run_id().map(AsRef::as_ref);
     match event {
         Event::TextMessageStart(e) => {
             w.text(2, &e.message_id);
             w.optional_text(3, e.role.map(role));
             w.optional_text(4, e.name.as_deref());
-            w.optional_text(5, attribution);
+            w.optional_text(5, subagent);
         }
         Event::TextMessageContent(e) => {
             w.text(2, &e.message_id);
             w.text(3, &e.delta);
-            w.optional_text(4, attribution);
+            w.optional_text(4, subagent);
         }
         Event::TextMessageEnd(e) => {
             w.text(2, &e.message_id);
-            w.optional_text(3, attribution);
+            w.optional_text(3, subagent);
         }
         Event::TextMessageChunk(e) => {
             w.optional_text(2, e.message_id.as_deref());
             w.optional_text(3, e.role.map(role));
             w.optional_text(4, e.delta.as_deref());
             w.optional_text(5, e.name.as_deref());
-            w.optional_text(6, attribution);
+            w.optional_text(6, subagent);
         }
         Event::ToolCallStart(e) => {
             w.text(2, &e.tool_call_id);
             w.text(3, &e.tool_call_name);
             w.optional_text(4, e.parent_message_id.as_deref());
-            w.optional_text(5, attribution);
+            w.optional_text(5, subagent);
         }
         Event::ToolCallArgs(e) => {
             w.text(2, &e.tool_call_id);
             w.text(3, &e.delta);
-            w.optional_text(4, attribution);
+            w.optional_text(4, subagent);
         }
         Event::ToolCallEnd(e) => {
             w.text(2, &e.tool_call_id);
-            w.optional_text(3, attribution);
+            w.optional_text(3, subagent);
         }
         Event::ToolCallChunk(e) => {
             w.optional_text(2, e.tool_call_id.as_deref());
             w.optional_text(3, e.tool_call_name.as_deref());
             w.optional_text(4, e.parent_message_id.as_deref());
             w.optional_text(5, e.delta.as_deref());
-            w.optional_text(6, attribution);
+            w.optional_text(6, subagent);
         }
         Event::ToolCallResult(e) => {
-            w.optional_text(2, attribution);
+            w.optional_text(2, subagent);
             w.text(3, &e.message_id);
             w.text(4, &e.tool_call_id);
             payload::content(5, 7, &e.content, w, |w| w.optional_text(6, e.role.map(|_| "tool")));
         }
         Event::StateSnapshot(e) => {
             w.message(2, |w| w.value(&e.snapshot));
-            w.optional_text(3, attribution);
+            w.optional_text(3, subagent);
         }
         Event::StateDelta(e) => {
             patch(2, &e.delta, w);
-            w.optional_text(3, attribution);
+            w.optional_text(3, subagent);
         }
         Event::MessagesSnapshot(e) => {
             e.messages.iter().for_each(|message| w.message(2, |w| payload::message(message, w)));
         }
         Event::ActivitySnapshot(e) => {
-            w.optional_text(2, attribution);
+            w.optional_text(2, subagent);
             w.text(3, &e.message_id);
             w.text(4, &e.activity_type);
             w.message(5, |w| w.object(&e.content));
             w.optional_flag(6, e.replace);
         }
         Event::ActivityDelta(e) => {
-            w.optional_text(2, attribution);
+            w.optional_text(2, subagent);
             w.text(3, &e.message_id);
             w.text(4, &e.activity_type);
             patch(5, &e.patch, w);
@@ -172,12 +173,12 @@ fn fields(event: &Event, w: &mut Writer<'_>) {
         Event::Raw(e) => {
             w.message(2, |w| w.value(&e.event));
             w.optional_text(3, e.source.as_deref());
-            w.optional_text(4, attribution);
+            w.optional_text(4, subagent);
         }
         Event::Custom(e) => {
             w.text(2, &e.name);
             w.message(3, |w| w.value(&e.value));
-            w.optional_text(4, attribution);
+            w.optional_text(4, subagent);
         }
         Event::RunStarted(e) => {
             w.text(2, &e.thread_id);
@@ -216,41 +217,41 @@ fn fields(event: &Event, w: &mut Writer<'_>) {
         }
         Event::StepStarted(e) => {
             w.text(2, &e.step_name);
-            w.optional_text(3, attribution);
+            w.optional_text(3, subagent);
         }
         Event::StepFinished(e) => {
             w.text(2, &e.step_name);
-            w.optional_text(3, attribution);
+            w.optional_text(3, subagent);
         }
         Event::ReasoningStart(e) => {
-            w.optional_text(2, attribution);
+            w.optional_text(2, subagent);
             w.text(3, &e.message_id);
         }
         Event::ReasoningMessageStart(e) => {
-            w.optional_text(2, attribution);
+            w.optional_text(2, subagent);
             w.text(3, &e.message_id);
             w.text(4, "reasoning");
         }
         Event::ReasoningMessageContent(e) => {
-            w.optional_text(2, attribution);
+            w.optional_text(2, subagent);
             w.text(3, &e.message_id);
             w.text(4, &e.delta);
         }
         Event::ReasoningMessageEnd(e) => {
-            w.optional_text(2, attribution);
+            w.optional_text(2, subagent);
             w.text(3, &e.message_id);
         }
         Event::ReasoningMessageChunk(e) => {
-            w.optional_text(2, attribution);
+            w.optional_text(2, subagent);
             w.optional_text(3, e.message_id.as_deref());
             w.optional_text(4, e.delta.as_deref());
         }
         Event::ReasoningEnd(e) => {
-            w.optional_text(2, attribution);
+            w.optional_text(2, subagent);
             w.text(3, &e.message_id);
         }
         Event::ReasoningEncryptedValue(e) => {
-            w.optional_text(2, attribution);
+            w.optional_text(2, subagent);
             w.text(
                 3,
                 match e.subtype {

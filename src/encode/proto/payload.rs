@@ -1,4 +1,4 @@
-//! What events carry: messages, content parts, interrupts, the input.
+//! The payloads of events: messages, content parts, interrupts, the run's input.
 
 use super::writer::Writer;
 use crate::protocol::{
@@ -6,7 +6,7 @@ use crate::protocol::{
     ToolCall,
 };
 
-/// Content is a text field or a list of parts; `between` writes the fields whose numbers lie between the two.
+/// Writes content, which is a text field or a list of parts. `between` writes the fields with numbers between those two.
 pub(super) fn content(
     text_field: u32,
     parts_field: u32,
@@ -74,7 +74,7 @@ fn object(field: u32, value: Option<&JsonObject>, w: &mut Writer<'_>) {
     }
 }
 
-/// One message type for all roles, with the fields of each.
+/// Writes a message. One protobuf type has the fields of all roles.
 pub(super) fn message(message: &Message, w: &mut Writer<'_>) {
     w.text(1, message.id());
     w.text(2, message.role().as_str());
@@ -127,15 +127,15 @@ pub(super) fn interrupt(interrupt: &Interrupt, w: &mut Writer<'_>) {
     w.text(2, &interrupt.reason);
     w.optional_text(3, interrupt.message.as_deref());
     w.optional_text(4, interrupt.tool_call_id.as_deref());
-    // These two are values rather than objects on the wire, so an object stands inside one.
-    let open = |field, value: Option<&JsonObject>, w: &mut Writer<'_>| {
+    // The `.proto` file declares these two as `Value`, so the object is the `struct_value` of one.
+    let object_value = |field, value: Option<&JsonObject>, w: &mut Writer<'_>| {
         if let Some(value) = value {
             w.message(field, |w| w.message(5, |w| w.object(value)));
         }
     };
-    open(5, interrupt.response_schema.as_ref(), w);
+    object_value(5, interrupt.response_schema.as_ref(), w);
     w.optional_text(6, interrupt.expires_at.as_deref());
-    open(7, interrupt.metadata.as_deref(), w);
+    object_value(7, interrupt.metadata.as_deref(), w);
     w.optional_text(8, interrupt.subagent_run_id.as_deref());
 }
 

@@ -1,4 +1,4 @@
-//! The little of protobuf's encoding that the wire needs, and `google.protobuf.Value` on top of it.
+//! Writes protobuf fields, and `google.protobuf.Value` and `Struct`.
 
 use serde_json::Value;
 
@@ -6,8 +6,8 @@ use crate::protocol::JsonObject;
 
 /// Appends protobuf fields to a buffer.
 ///
-/// A field of implicit presence is left out when it is empty or zero; an `optional_…` one is written
-/// whenever it is there.
+/// Fields of implicit presence are left out if they are empty or zero. `optional_…` fields are left out if they are
+/// `None`.
 pub(super) struct Writer<'a> {
     out: &'a mut Vec<u8>,
 }
@@ -33,7 +33,7 @@ impl<'a> Writer<'a> {
         self.varint(u64::from(field << 3 | wire_type));
     }
 
-    /// A number or enumeration of implicit presence.
+    /// Writes a number or enumeration of implicit presence.
     pub(super) fn number(&mut self, field: u32, value: u64) {
         if value != 0 {
             self.key(field, VARINT);
@@ -55,7 +55,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A text of implicit presence.
+    /// Writes a text of implicit presence.
     pub(super) fn text(&mut self, field: u32, text: &str) {
         if !text.is_empty() {
             self.repeated_text(field, text);
@@ -68,15 +68,15 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// One text of a list, or any text that is written also when it is empty.
+    /// Writes a text even if it is empty, such as one of a list.
     pub(super) fn repeated_text(&mut self, field: u32, text: &str) {
         self.key(field, LENGTH_DELIMITED);
         self.varint(text.len() as u64);
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    /// An embedded message. Its length stands before it and is known after it, so a byte is kept free
-    /// for it; a message that needs more is moved up.
+    /// Writes an embedded message. The length precedes the message and is known only after it. One byte is reserved for
+    /// the length; a message of 128 bytes or more is moved to make room for more.
     pub(super) fn message(&mut self, field: u32, body: impl FnOnce(&mut Writer<'_>)) {
         self.key(field, LENGTH_DELIMITED);
         let start = self.out.len();
@@ -103,7 +103,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The body of a `google.protobuf.Value`. Every number is a double there.
+    /// Writes the body of a `google.protobuf.Value`, in which every number is a double.
     pub(super) fn value(&mut self, value: &Value) {
         match value {
             Value::Null => {
@@ -123,7 +123,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The body of a `google.protobuf.Struct`, members in the order they have.
+    /// Writes the body of a `google.protobuf.Struct`, with the members in their order.
     pub(super) fn object(&mut self, object: &JsonObject) {
         for (name, value) in object {
             self.message(1, |w| {

@@ -1,8 +1,7 @@
-//! Calls that a person has to agree to: how they are asked for, and what the answers mean.
+//! Tool calls that wait for a person: their interrupts, and the answers in the next run's `resume`.
 //!
-//! A call that needs an approval ends the run with an interrupt that names it. The next run carries the answer in
-//! `resume`, and the call itself is in the conversation. Only a clear yes is one: `approved` is `true`, and
-//! edited arguments, if there are any, are an object. Whatever else comes is a no.
+//! A call that needs approval ends the run with an interrupt whose id contains the call's id, and the next run finds the
+//! call in the conversation by that id. [`ApprovalDecision`] decides which answers are a yes.
 
 use serde_json::{Value, json};
 
@@ -12,200 +11,152 @@ use crate::{
     protocol::{
         Interrupt, InterruptId, JsonObject, Message, MessageContent, Metadata, ResumeEntry, ResumeStatus, ToolCall,
         ToolMessage,
+        approval::{ApprovalDecision, approval_schema, contradictory_answers},
     },
     tools::{Approval, CallAnswers, OfferedTool, ToolSpec},
 };
 
-/// The ids of interrupts are this and the call's id.
-const PREFIX: &str = "approval-";
+/// The beginning of an interrupt's id; the call's id follows.
+const ID_PREFIX: &str = "approval-";
 
-/// What was decided about a call.
+/// The way a call goes on after a person's answer.
 #[derive(Debug, PartialEq)]
-pub(super) enum Decision {
-    /// It is carried out, perhaps with other arguments.
+pub(super) enum CallDecision {
+    /// The call runs, with the edited arguments if there are any.
     Approved { edited: Option<JsonObject> },
-    /// It is not, and this is what the model is told.
+    /// The call does not run. The text is its result for the model.
     Declined(String),
-    /// It is carried out again: a person answered its tool's questions.
+    /// The call runs again with the answers to its tool's questions.
     Answered(CallAnswers),
 }
 
-/// What earlier runs of the conversation asked for.
+/// The calls of earlier runs that waited for a person.
 #[derive(Debug, Default)]
 pub(super) struct PriorApprovals {
-    /// Calls that were decided about.
+    /// The calls with an answer.
     pub(super) decided: Vec<(ToolCall, Decision)>,
-    /// Calls that were not.
+    /// The interrupts of the calls that need approval and have no answer.
     pub(super) open: Vec<Interrupt>,
 }
 
-/// Reads the answers. A call that needs an approval and has no answer is asked for again.
-pub(super) fn earlier(messages: &[Message], entries: &[ResumeEntry], catalog: &ToolCatalog) -> PriorApprovals {
-    let mut earlier = PriorApprovals::default();
+/// Reads the answers to the calls of earlier runs. A call without an answer gets its interrupt again.
+pub(super) fn prior_approvals(messages: &[Message], entries: &[ResumeEntry], catalog: &ToolCatalog) -> PriorApprovals {
+    let mut prior = PriorApprovals::default();
+    let contradictory = contradictory_answers(entries);
     let mut used = 0;
-    for (call, told) in history::calls(messages) {
+    for (call, result) in history::calls(messages) {
         // The questions of a call come after its approval.
         let questions: Vec<_> = CallAnswers::entries(&call.id, entries).collect();
-        if told.is_none_or(|told| questions.iter().any(|entry| repeats(told, entry)))
+        if result.is_none_or(|result| questions.iter().any(|entry| is_copy_of_answer(result, entry)))
             && let Some(answers) = CallAnswers::read(&call.id, entries)
         {
             used += questions.len();
-            earlier.decided.push((call.clone(), Decision::Answered(answers)));
+            prior.decided.push((call.clone(), CallDecision::Answered(answers)));
             continue;
         }
         let id = interrupt_id(call);
         let entry = entries.iter().find(|entry| entry.interrupt_id == id);
-        match (entry, told) {
-            (Some(entry), told) if told.is_none_or(|told| repeats(told, entry)) => {
-                used += 1;
-                earlier.decided.push((call.clone(), decide(entry)));
+        match (entry, result) {
+            (Some(entry), result) if result.is_none_or(|result| is_copy_of_answer(result, entry)) => {
+                used += entries.iter().filter(|entry| entry.interrupt_id == id).count();
+                let decision = match contradictory.contains(&id) {
+                    true => ApprovalDecision::Unclear,
+                    false => ApprovalDecision::of(entry, true),
+                };
+                prior.decided.push((call.clone(), decide(decision)));
             }
             (None, None) => {
                 if let Some(ToolOwner::Server(tool)) = catalog.owner(&call.function.name)
                     && let Ok(arguments) = tool.validator.check(&call.function.arguments)
-                    && let Some(interrupt) = needed(tool, call, &arguments)
+                    && let Some(interrupt) = interrupt_if_needed(tool, call, &arguments)
                 {
-                    earlier.open.push(interrupt);
+                    prior.open.push(interrupt);
                 }
             }
             _ => {}
         }
     }
     if used < entries.len() {
-        tracing::warn!(answers = entries.len() - used, "left out answers to what no call of this conversation asked");
+        tracing::warn!(entries = entries.len() - used, "ignored resume entries that answer no call of this conversation");
     }
-    earlier
+    prior
 }
 
-/// Whether a tool message is nothing but the person's answer. CopilotKit puts one into the conversation beside the
-/// `resume` entry that says the same; it is no result, and must not be taken for one.
-fn repeats(told: &ToolMessage, entry: &ResumeEntry) -> bool {
-    let MessageContent::Text(text) = &told.content else { return false };
-    let said = match (entry.status, &entry.payload) {
+/// Returns whether a tool message is a copy of the person's answer, and not the call's result. CopilotKit adds such a
+/// message to the conversation beside the `resume` entry.
+fn is_copy_of_answer(message: &ToolMessage, entry: &ResumeEntry) -> bool {
+    let MessageContent::Text(text) = &message.content else { return false };
+    let answer = match (entry.status, &entry.payload) {
         (ResumeStatus::Cancelled, _) => json!({ "status": "cancelled" }),
         (ResumeStatus::Resolved, Some(payload)) => payload.clone(),
         (ResumeStatus::Resolved, None) => json!({ "status": "resolved" }),
     };
-    serde_json::from_str::<Value>(text).is_ok_and(|told| told == said)
+    serde_json::from_str::<Value>(text).is_ok_and(|value| value == answer)
 }
 
-/// The interrupt that asks for a call, if it needs an approval.
-fn needed(tool: &OfferedTool, call: &ToolCall, arguments: &JsonObject) -> Option<Interrupt> {
-    (tool.tool.approval(arguments) == Approval::Needed).then(|| ask(call, tool.tool.spec()))
+/// Returns the interrupt for a call if the call needs approval.
+fn interrupt_if_needed(tool: &OfferedTool, call: &ToolCall, arguments: &JsonObject) -> Option<Interrupt> {
+    (tool.tool.approval(arguments) == Approval::Needed).then(|| approval_interrupt(call, tool.tool.spec()))
 }
 
 fn interrupt_id(call: &ToolCall) -> InterruptId {
-    format!("{PREFIX}{}", call.id).into()
+    format!("{ID_PREFIX}{}", call.id).into()
 }
 
-/// The interrupt that asks for a call.
-pub(super) fn ask(call: &ToolCall, spec: &ToolSpec) -> Interrupt {
+/// Returns the interrupt that asks for approval of a call.
+pub(super) fn approval_interrupt(call: &ToolCall, spec: &ToolSpec) -> Interrupt {
     let mut interrupt = Interrupt::new("tool_call");
     interrupt.id = interrupt_id(call);
-    interrupt.message = Some(format!("The agent wants to call {}. Is that all right?", spec.name));
+    interrupt.message = Some(format!("The agent wants to call {}. Do you approve?", spec.name));
     interrupt.tool_call_id = Some(call.id.clone());
     interrupt.response_schema = Some(answer_schema(&spec.parameters));
-    let about = [("toolName".to_owned(), Value::from(spec.name.as_str()))];
-    interrupt.metadata = Some(about.into_iter().collect::<Metadata>());
+    let metadata = [("toolName".to_owned(), Value::from(spec.name.as_str()))];
+    interrupt.metadata = Some(metadata.into_iter().collect::<Metadata>());
     interrupt
 }
 
-/// The schema of an answer: a yes or no, other arguments, a reason.
+/// Returns the schema of an answer, which lets the person edit the arguments.
 fn answer_schema(parameters: &Value) -> JsonObject {
-    // References in a schema are from its root, which is another one here. The arguments are checked before the
-    // call in any case.
-    let arguments = if refers(parameters) { json!({ "type": "object" }) } else { parameters.clone() };
-    let properties = json!({
-        "approved": { "type": "boolean" },
-        "editedArgs": arguments,
-        "reason": { "type": "string" },
-    });
-    JsonObject::from_iter([
-        ("type".to_owned(), "object".into()),
-        ("properties".to_owned(), properties),
-        ("required".to_owned(), json!(["approved"])),
-    ])
+    // A `$ref` points from the root of the tool's schema, so it would not resolve here. Edited arguments are checked
+    // against the tool's schema before the call in any case.
+    let arguments = if has_reference(parameters) { json!({ "type": "object" }) } else { parameters.clone() };
+    approval_schema(Some(arguments))
 }
 
-fn refers(schema: &Value) -> bool {
+fn has_reference(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {
-            members.iter().any(|(name, value)| name == "$ref" || name == "$dynamicRef" || refers(value))
+            members.iter().any(|(name, value)| name == "$ref" || name == "$dynamicRef" || has_reference(value))
         }
-        Value::Array(items) => items.iter().any(refers),
+        Value::Array(items) => items.iter().any(has_reference),
         _ => false,
     }
 }
 
-fn decide(entry: &ResumeEntry) -> Decision {
-    let payload = entry.payload.as_ref().unwrap_or(&Value::Null);
-    if entry.status == ResumeStatus::Cancelled {
-        return Decision::Declined("The call was not carried out: nobody agreed to it.".to_owned());
-    }
-    let reason = payload.get("reason").and_then(Value::as_str).filter(|reason| !reason.trim().is_empty());
-    if payload.get("approved") != Some(&Value::Bool(true)) {
-        return Decision::Declined(match reason {
-            Some(reason) => format!("The user declined this call: {reason}"),
-            None => "The user declined this call.".to_owned(),
-        });
-    }
-    match payload.get("editedArgs") {
-        None | Some(Value::Null) => Decision::Approved { edited: None },
-        Some(Value::Object(arguments)) => Decision::Approved { edited: Some(arguments.clone()) },
-        Some(_) => Decision::Declined("The call was not carried out: the answer to it was unclear.".to_owned()),
-    }
+fn decide(decision: ApprovalDecision) -> CallDecision {
+    CallDecision::Declined(match decision {
+        ApprovalDecision::Approved { edited_args } => return CallDecision::Approved { edited: edited_args },
+        ApprovalDecision::Declined { reason: Some(reason) } => format!("The user declined this call: {reason}"),
+        ApprovalDecision::Declined { reason: None } => "The user declined this call.".to_owned(),
+        ApprovalDecision::Cancelled => "The call was not run: the user did not approve it.".to_owned(),
+        ApprovalDecision::Unclear => "The call was not run: the user's answer was unclear.".to_owned(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn entry(payload: Value) -> ResumeEntry {
-        ResumeEntry {
-            interrupt_id: "approval-c".into(),
-            status: ResumeStatus::Resolved,
-            payload: Some(payload),
-            metadata: None,
-        }
+    #[test]
+    fn the_model_gets_the_reason_of_a_refusal() {
+        let declined = decide(ApprovalDecision::Declined { reason: Some("too dear".to_owned()) });
+        assert_eq!(declined, CallDecision::Declined("The user declined this call: too dear".to_owned()));
+        assert!(matches!(decide(ApprovalDecision::Unclear), CallDecision::Declined(_)));
+        assert!(matches!(decide(ApprovalDecision::Cancelled), CallDecision::Declined(_)));
     }
 
     #[test]
-    fn only_a_clear_yes_is_one() {
-        let approved = |edited: Option<Value>| Decision::Approved {
-            edited: edited.map(|edited| edited.as_object().unwrap().clone()),
-        };
-        assert_eq!(decide(&entry(json!({ "approved": true }))), approved(None));
-        assert_eq!(decide(&entry(json!({ "approved": true, "editedArgs": null }))), approved(None));
-        let edited = json!({ "approved": true, "editedArgs": { "n": 1 } });
-        assert_eq!(decide(&entry(edited)), approved(Some(json!({ "n": 1 }))));
-        for unclear in [
-            json!(null),
-            json!(true),
-            json!("yes"),
-            json!({}),
-            json!({ "approved": "true" }),
-            json!({ "approved": 1 }),
-            json!({ "approved": false }),
-            json!({ "approved": false, "editedArgs": {} }),
-            json!([{ "approved": true }]),
-            json!({ "approved": true, "editedArgs": "rm -rf /" }),
-            json!({ "approved": true, "editedArgs": [] }),
-        ] {
-            assert!(matches!(decide(&entry(unclear.clone())), Decision::Declined(_)), "{unclear}");
-        }
-        let mut cancelled = entry(json!({ "approved": true }));
-        cancelled.status = ResumeStatus::Cancelled;
-        assert!(matches!(decide(&cancelled), Decision::Declined(_)));
-    }
-
-    #[test]
-    fn a_reason_reaches_the_model() {
-        let declined = decide(&entry(json!({ "approved": false, "reason": "too dear" })));
-        assert_eq!(declined, Decision::Declined("The user declined this call: too dear".to_owned()));
-    }
-
-    #[test]
-    fn an_answer_may_bring_arguments_that_fit_the_tool() {
+    fn edited_arguments_must_fit_the_tool() {
         let parameters = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
         let schema = Value::Object(answer_schema(&parameters));
         let fits = |answer: Value| jsonschema::is_valid(&schema, &answer);

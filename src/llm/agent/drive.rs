@@ -42,7 +42,7 @@ pub(super) fn drive(
         let catalog = ToolCatalog::new(&settings, &input);
         let instructions = instructions(&settings, &input, &cx);
         let mut messages = std::mem::take(&mut input.messages).into_vec();
-        let prior = approval::earlier(&messages, &input.resume, &catalog);
+        let prior = approval::prior_approvals(&messages, &input.resume, &catalog);
         // If any approval is still open, no call runs, not even an approved one.
         if !prior.open.is_empty() {
             yield emit::interrupt(&cx, prior.open);

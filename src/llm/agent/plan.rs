@@ -2,7 +2,7 @@
 
 use super::{
     answer::CallOfTurn,
-    approval::{self, Decision},
+    approval::{self, CallDecision},
     catalog::{ToolCatalog, ToolOwner},
     subagent::SubagentTask,
 };
@@ -62,14 +62,14 @@ impl TurnPlan {
     }
 
     /// Plans the calls that earlier runs asked a person about.
-    pub(super) fn of_decisions(decided: Vec<(ToolCall, Decision)>, catalog: &ToolCatalog) -> Self {
+    pub(super) fn of_decisions(decided: Vec<(ToolCall, CallDecision)>, catalog: &ToolCatalog) -> Self {
         let calls = decided.into_iter().map(|(call, decision)| {
             let (answers, edited) = match decision {
-                Decision::Declined(why) => {
+                CallDecision::Declined(why) => {
                     return PendingCall { call: call.id, edited: None, action: CallAction::Immediate(why) };
                 }
-                Decision::Approved { edited } => (CallAnswers::none(edited.clone()), edited),
-                Decision::Answered(answers) => (answers.clone(), answers.edited),
+                CallDecision::Approved { edited } => (CallAnswers::none(edited.clone()), edited),
+                CallDecision::Answered(answers) => (answers.clone(), answers.edited),
             };
             let action = approved_action(&call, answers, catalog);
             PendingCall { call: call.id, edited, action }
@@ -91,7 +91,7 @@ impl TurnPlan {
                 Err(problem) => CallAction::Immediate(problem),
                 Ok(action) if tool.tool.approval(&action.arguments) == Approval::NotNeeded => CallAction::Tool(action),
                 Ok(_) => {
-                    self.approvals.push(approval::ask(call, tool.tool.spec()));
+                    self.approvals.push(approval::approval_interrupt(call, tool.tool.spec()));
                     return;
                 }
             },

@@ -371,7 +371,8 @@ fn a_call_waits_for_an_approval_and_is_carried_out_as_decided() {
         (json!({ "approved": true, "editedArgs": { "n": 41 } }), "42", false),
         (json!({ "approved": true, "editedArgs": { "n": "x" } }), "Error: ", true),
         (json!({ "approved": false, "reason": "no sums" }), "The user declined this call: no sums", true),
-        (json!({ "approved": "true" }), "The user declined this call.", true),
+        (json!({ "approved": false }), "The user declined this call.", true),
+        (json!({ "approved": "true" }), "The call was not run: the user's answer was unclear.", true),
     ] {
         let model = Scripted::new([done([call(0, "c", "increment", r#"{"n":1}"#)]), done([text(0, "So.")])]);
         let agent = LlmAgent::new(model.clone()).tools(increment(Approval::Needed));
@@ -429,7 +430,7 @@ fn what_needs_no_approval_is_done_at_once_and_an_abandoned_call_never() {
     );
     let entry = json!([{ "interruptId": "approval-c", "status": "cancelled" }, { "interruptId": "other", "status": "cancelled" }]);
     let played = play(agent, next(&asked, entry));
-    assert_eq!(played.told[0], result("The call was not carried out: nobody agreed to it.")[0]);
+    assert_eq!(played.told[0], result("The call was not run: the user did not approve it.")[0]);
 }
 
 #[test]

@@ -1,0 +1,235 @@
+//! Approvals: a person's yes or no to something that an agent wants to do.
+//!
+//! An agent asks with an [`Interrupt`](super::Interrupt) whose schema is [`approval_schema`], and reads the answer with
+//! [`ApprovalDecision::of`]. That function holds the only rule for what counts as a yes: the entry is resolved, its
+//! payload is an object with `"approved": true`, and `editedArgs`, if there are any, are an object and were offered.
+//! Everything else leaves the action undone. The model loop, scripts and the named-event endpoints share this module.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Value, json};
+
+use super::{InterruptId, JsonObject, ResumeEntry, ResumeStatus};
+
+/// The member of an answer that is `true` for a yes.
+const APPROVED: &str = "approved";
+/// The optional member of an answer with the arguments to use instead of those that were asked about.
+const EDITED_ARGS: &str = "editedArgs";
+/// The optional member of an answer with the reason for a no.
+const REASON: &str = "reason";
+
+/// The texts that stand for a yes, in any case.
+const YES_TEXTS: [&str; 3] = ["approve", "approved", "accepted"];
+/// The texts that stand for a no without a reason, in any case.
+const NO_TEXTS: [&str; 2] = ["reject", "rejected"];
+
+/// A person's answer to a question for approval.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ApprovalDecision {
+    /// A clear yes.
+    Approved {
+        /// The arguments to use instead of those that were asked about.
+        edited_args: Option<JsonObject>,
+    },
+    /// A no.
+    Declined {
+        /// The person's reason.
+        reason: Option<String>,
+    },
+    /// The interrupt was cancelled.
+    Cancelled,
+    /// Neither a yes nor a no. The action stays undone, as after a no.
+    Unclear,
+}
+
+impl ApprovalDecision {
+    /// Reads the answer to a question for approval. `allows_edits` says whether the question offered to edit the
+    /// arguments.
+    pub fn of(entry: &ResumeEntry, allows_edits: bool) -> Self {
+        if entry.status == ResumeStatus::Cancelled {
+            return Self::Cancelled;
+        }
+        let Some(Value::Object(answer)) = &entry.payload else { return Self::Unclear };
+        match (answer.get(APPROVED), answer.get(EDITED_ARGS)) {
+            (Some(Value::Bool(true)), None | Some(Value::Null)) => Self::Approved { edited_args: None },
+            (Some(Value::Bool(true)), Some(Value::Object(args))) if allows_edits => {
+                Self::Approved { edited_args: Some(args.clone()) }
+            }
+            (Some(Value::Bool(false)), _) => {
+                let reason = answer.get(REASON).and_then(Value::as_str).filter(|reason| !reason.trim().is_empty());
+                Self::Declined { reason: reason.map(str::to_owned) }
+            }
+            _ => Self::Unclear,
+        }
+    }
+
+    /// Reads an answer that is a text: `approve`, `approved` or `accepted` is a yes; any other text is a no, and the
+    /// reason for it.
+    pub fn of_text(text: &str) -> Self {
+        let is_one_of = |words: &[&str]| words.iter().any(|word| text.trim().eq_ignore_ascii_case(word));
+        if is_one_of(&YES_TEXTS) {
+            return Self::Approved { edited_args: None };
+        }
+        Self::Declined { reason: (!is_one_of(&NO_TEXTS)).then(|| text.to_owned()) }
+    }
+
+    /// Returns whether the answer is a yes.
+    pub fn is_approved(&self) -> bool {
+        matches!(self, Self::Approved { .. })
+    }
+
+    /// Returns the payload that [`of`](Self::of) reads as this decision. A decision that is neither a yes nor a no becomes
+    /// a no.
+    pub fn to_payload(&self) -> JsonObject {
+        let mut payload = JsonObject::from_iter([(APPROVED.to_owned(), self.is_approved().into())]);
+        match self {
+            Self::Approved { edited_args: Some(args) } => {
+                payload.insert(EDITED_ARGS.to_owned(), Value::Object(args.clone()));
+            }
+            Self::Declined { reason: Some(reason) } => {
+                payload.insert(REASON.to_owned(), reason.as_str().into());
+            }
+            _ => {}
+        }
+        payload
+    }
+}
+
+/// Returns the interrupts that have several different answers. Their answers are [unclear](ApprovalDecision::Unclear).
+pub fn contradictory_answers(entries: &[ResumeEntry]) -> HashSet<&InterruptId> {
+    let (mut first, mut contradictory) = (HashMap::new(), HashSet::new());
+    for entry in entries {
+        if *first.entry(&entry.interrupt_id).or_insert(entry) != entry {
+            contradictory.insert(&entry.interrupt_id);
+        }
+    }
+    contradictory
+}
+
+/// Returns the schema of an answer. With the schema of the arguments, the person can edit them and give a reason.
+pub fn approval_schema(edited_args: Option<Value>) -> JsonObject {
+    let mut properties = json!({ APPROVED: { "type": "boolean" } });
+    if let Some(arguments) = edited_args {
+        properties[EDITED_ARGS] = arguments;
+        properties[REASON] = json!({ "type": "string" });
+    }
+    JsonObject::from_iter([
+        ("type".to_owned(), "object".into()),
+        ("properties".to_owned(), properties),
+        ("required".to_owned(), json!([APPROVED])),
+    ])
+}
+
+/// Returns whether a schema asks for approval: it describes the member `approved`.
+pub fn asks_for_approval(schema: &JsonObject) -> bool {
+    has_property(schema, APPROVED)
+}
+
+/// Returns whether a schema lets the person edit the arguments: it describes the member `editedArgs`.
+pub fn allows_edits(schema: &JsonObject) -> bool {
+    has_property(schema, EDITED_ARGS)
+}
+
+/// Returns whether an answer of this schema can have a reason.
+pub fn allows_reason(schema: &JsonObject) -> bool {
+    has_property(schema, REASON) || schema.get("additionalProperties") != Some(&Value::Bool(false))
+}
+
+fn has_property(schema: &JsonObject, member: &str) -> bool {
+    schema.get("properties").is_some_and(|properties| properties.get(member).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(payload: Value) -> ResumeEntry {
+        let (interrupt_id, status) = ("i".into(), ResumeStatus::Resolved);
+        ResumeEntry { interrupt_id, status, payload: Some(payload), metadata: None }
+    }
+
+    fn approved(edited_args: Value) -> ApprovalDecision {
+        ApprovalDecision::Approved { edited_args: edited_args.as_object().cloned() }
+    }
+
+    fn declined(reason: Option<&str>) -> ApprovalDecision {
+        ApprovalDecision::Declined { reason: reason.map(str::to_owned) }
+    }
+
+    #[test]
+    fn only_approved_true_is_a_yes() {
+        use ApprovalDecision::Unclear;
+        let args = json!({ "n": 1 });
+        for (payload, with_edits, without_edits) in [
+            (json!({ "approved": true }), approved(Value::Null), approved(Value::Null)),
+            (json!({ "approved": true, "note": "x" }), approved(Value::Null), approved(Value::Null)),
+            (json!({ "approved": true, "editedArgs": null }), approved(Value::Null), approved(Value::Null)),
+            (json!({ "approved": true, "editedArgs": args }), approved(args.clone()), Unclear),
+            (json!({ "approved": true, "editedArgs": {} }), approved(json!({})), Unclear),
+            (json!({ "approved": true, "editedArgs": "rm -rf /" }), Unclear, Unclear),
+            (json!({ "approved": true, "editedArgs": [] }), Unclear, Unclear),
+            (json!({ "approved": false }), declined(None), declined(None)),
+            (json!({ "approved": false, "editedArgs": {} }), declined(None), declined(None)),
+            (json!({ "approved": false, "reason": " " }), declined(None), declined(None)),
+            (json!({ "approved": false, "reason": "dear" }), declined(Some("dear")), declined(Some("dear"))),
+            (json!({ "approved": "true" }), Unclear, Unclear),
+            (json!({ "approved": 1 }), Unclear, Unclear),
+            (json!({ "approved": null }), Unclear, Unclear),
+            (json!({ "Approved": true }), Unclear, Unclear),
+            (json!({}), Unclear, Unclear),
+            (json!([{ "approved": true }]), Unclear, Unclear),
+            (json!(true), Unclear, Unclear),
+            (json!("yes"), Unclear, Unclear),
+            (json!(null), Unclear, Unclear),
+        ] {
+            let entry = resolved(payload);
+            assert_eq!(ApprovalDecision::of(&entry, true), with_edits, "{entry:?}");
+            assert_eq!(ApprovalDecision::of(&entry, false), without_edits, "{entry:?}");
+            let cancelled = ResumeEntry { status: ResumeStatus::Cancelled, ..entry };
+            assert_eq!(ApprovalDecision::of(&cancelled, true), ApprovalDecision::Cancelled);
+        }
+        let without_payload = ResumeEntry { payload: None, ..resolved(Value::Null) };
+        assert_eq!(ApprovalDecision::of(&without_payload, true), Unclear);
+    }
+
+    #[test]
+    fn only_the_words_for_a_yes_are_one_and_other_texts_are_reasons() {
+        for text in ["approve", " Approved\n", "ACCEPTED"] {
+            assert_eq!(ApprovalDecision::of_text(text), approved(Value::Null), "{text}");
+        }
+        for text in ["reject", "REJECTED "] {
+            assert_eq!(ApprovalDecision::of_text(text), declined(None), "{text}");
+        }
+        for text in ["", "yes", "approve it", "I do not approve", "true"] {
+            assert_eq!(ApprovalDecision::of_text(text), declined(Some(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_decision_is_read_back_from_its_payload() {
+        for decision in [approved(Value::Null), approved(json!({ "n": 1 })), declined(None), declined(Some("dear"))] {
+            let payload = Value::Object(decision.to_payload());
+            assert_eq!(ApprovalDecision::of(&resolved(payload), true), decision);
+        }
+        for decision in [ApprovalDecision::Cancelled, ApprovalDecision::Unclear] {
+            assert_eq!(Value::Object(decision.to_payload()), json!({ "approved": false }));
+        }
+    }
+
+    #[test]
+    fn different_answers_to_one_interrupt_contradict_each_other() {
+        let entry =
+            |id: &str, yes: bool| ResumeEntry { interrupt_id: id.into(), ..resolved(json!({ "approved": yes })) };
+        let entries = [entry("a", true), entry("b", true), entry("a", true), entry("b", false), entry("c", true)];
+        assert_eq!(contradictory_answers(&entries), HashSet::from([&"b".into()]));
+    }
+
+    #[test]
+    fn a_schema_offers_edits_if_it_is_made_with_a_schema_of_the_arguments() {
+        let (plain, editable) = (approval_schema(None), approval_schema(Some(json!({ "type": "object" }))));
+        assert!(asks_for_approval(&plain) && !allows_edits(&plain) && allows_reason(&plain));
+        assert!(asks_for_approval(&editable) && allows_edits(&editable) && allows_reason(&editable));
+        let closed = JsonObject::from_iter([("additionalProperties".to_owned(), false.into())]);
+        assert!(!asks_for_approval(&closed) && !allows_reason(&closed));
+    }
+}
