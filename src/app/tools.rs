@@ -74,7 +74,7 @@ mod tests {
             (format!("{WEATHER}approval = \"sometimes\""), "my.toml:5:12: unknown value `sometimes`"),
             (
                 format!("{WEATHER}approval = {{ unless = {{ city = \"(\" }} }}"),
-                "my.toml:5:12: the pattern of `city` is no regular expression",
+                "my.toml:5:12: the pattern of `city` is not a regular expression",
             ),
             (
                 format!("{WEATHER}headers = {{ A = {{ env = \"AGUI_NOT_THERE\" }} }}"),

@@ -1,8 +1,9 @@
-//! When somebody has to agree to a call: always, never, or as its arguments say.
+//! Rules for which calls of a tool need approval.
 //!
-//! What is unclear needs approval: an argument that is missing, one that is an object or an array, a path that climbs
-//! with `..`. Patterns err on the same side. One that *asks* is looked for anywhere in the value; one that *spares* the
-//! question has to match the whole value, unless it says with its own `^` or `$` that it speaks of one end only.
+//! In doubt a call needs approval: if an argument that the rule names is missing, or is an object or an array, or if a
+//! path contains `..`. Patterns follow the same principle: a pattern of [`When`](ApprovalRule::When) is searched anywhere
+//! in the value; a pattern of [`Unless`](ApprovalRule::Unless) must match the whole value, except at an end that the
+//! pattern leaves open by anchoring only the other end with `^` or `$`.
 
 use indexmap::IndexMap;
 use regex::Regex;
@@ -12,22 +13,23 @@ use serde_json::Value;
 use super::Approval;
 use crate::protocol::JsonObject;
 
-/// When somebody has to agree to a call.
+/// A rule for which calls of a tool need approval.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(try_from = "ConfiguredRule")]
+#[non_exhaustive]
 pub enum ApprovalRule {
-    /// Nobody is ever asked.
+    /// No call needs approval.
     #[default]
     Never,
-    /// Somebody is always asked.
+    /// Every call needs approval.
     Always,
-    /// Somebody is asked if any of the arguments matches its pattern.
+    /// A call needs approval if any of the named arguments matches its pattern.
     When(Patterns),
-    /// Somebody is asked unless every one of the arguments matches its pattern.
+    /// A call needs approval unless all of the named arguments match their patterns.
     Unless(Patterns),
 }
 
-/// Patterns of arguments, by the arguments' names.
+/// Regular expressions by the names of arguments.
 #[derive(Debug, Clone)]
 pub struct Patterns(Vec<(String, Regex)>);
 
@@ -64,34 +66,35 @@ impl TryFrom<ConfiguredRule> for ApprovalRule {
 }
 
 impl ApprovalRule {
-    /// Asks if an argument matches: `{ amount = "[0-9]{4,}" }`. The pattern is looked for anywhere in the value.
+    /// A call needs approval if an argument matches: `{ amount = "[0-9]{4,}" }`. The pattern is searched anywhere in the
+    /// value.
     ///
     /// # Errors
-    /// What is wrong with a pattern.
+    /// Returns a message if a pattern is invalid, or if there are none.
     pub fn when<'a>(patterns: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
         compile(patterns, str::to_owned).map(Self::When)
     }
 
-    /// Spares the question if every argument named matches: `{ path = "^/tmp/" }`. A pattern without an anchor of its
-    /// own has to match the whole value.
+    /// A call needs approval unless all named arguments match: `{ path = "^/tmp/" }`. A pattern without `^` and `$` must
+    /// match the whole value.
     ///
     /// # Errors
-    /// What is wrong with a pattern.
+    /// Returns a message if a pattern is invalid, or if there are none.
     pub fn unless<'a>(patterns: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
         compile(patterns, anchored).map(Self::Unless)
     }
 
-    /// Whether somebody has to agree to a call with these arguments.
+    /// Returns whether a call with these arguments needs approval.
     pub fn decide(&self, arguments: &JsonObject) -> Approval {
         let needed = match self {
             Self::Never => false,
             Self::Always => true,
-            Self::When(Patterns(patterns)) => patterns.iter().any(|(name, pattern)| {
-                // Unclear counts as a match.
-                readable(arguments.get(name)).is_none_or(|text| pattern.is_match(&text))
-            }),
+            Self::When(Patterns(patterns)) => patterns
+                .iter()
+                .any(|(name, pattern)| matchable_text(arguments.get(name)).is_none_or(|text| pattern.is_match(&text))),
             Self::Unless(Patterns(patterns)) => !patterns.iter().all(|(name, pattern)| {
-                readable(arguments.get(name)).is_some_and(|text| !climbs(&text) && pattern.is_match(&text))
+                matchable_text(arguments.get(name))
+                    .is_some_and(|text| !has_parent_segment(&text) && pattern.is_match(&text))
             }),
         };
         if needed { Approval::Needed } else { Approval::NotNeeded }
@@ -100,13 +103,14 @@ impl ApprovalRule {
 
 fn compile<'a>(
     patterns: impl IntoIterator<Item = (&'a str, &'a str)>,
-    form: impl Fn(&str) -> String,
+    anchor: impl Fn(&str) -> String,
 ) -> Result<Patterns, String> {
     let patterns = patterns.into_iter().map(|(name, pattern)| {
-        let compiled = Regex::new(pattern).and_then(|_| Regex::new(&form(pattern)));
+        // The pattern must be valid by itself: `a)(?:b` is not, but its anchored form is.
+        let compiled = Regex::new(pattern).and_then(|_| Regex::new(&anchor(pattern)));
         compiled.map(|regex| (name.to_owned(), regex)).map_err(|error| {
             let error = error.to_string();
-            format!("the pattern of `{name}` is no regular expression: {}", error.lines().last().unwrap_or_default())
+            format!("the pattern of `{name}` is not a regular expression: {}", error.lines().last().unwrap_or_default())
         })
     });
     let patterns = patterns.collect::<Result<Vec<_>, _>>()?;
@@ -116,7 +120,7 @@ fn compile<'a>(
     Ok(Patterns(patterns))
 }
 
-/// A pattern that binds as its own anchors say, all its alternatives alike; both ends if it has none.
+/// Anchors all alternatives of a pattern at the ends that its own anchors name; at both ends if it has no anchor.
 fn anchored(pattern: &str) -> String {
     let start = pattern.starts_with('^');
     let end = pattern.ends_with('$') && !pattern.ends_with("\\$");
@@ -127,17 +131,17 @@ fn anchored(pattern: &str) -> String {
     }
 }
 
-/// The text that patterns are matched on: a string's own, the JSON of a number, a boolean or null.
-fn readable(value: Option<&Value>) -> Option<String> {
+/// Returns the text that patterns are matched against: a string itself, or the JSON of a number, a boolean or null.
+fn matchable_text(value: Option<&Value>) -> Option<String> {
     match value? {
         Value::String(text) => Some(text.clone()),
         Value::Array(_) | Value::Object(_) => None,
-        plain => Some(plain.to_string()),
+        scalar => Some(scalar.to_string()),
     }
 }
 
-/// Whether a value, read as a path, is not where it says.
-fn climbs(text: &str) -> bool {
+/// Returns whether a text, read as a path, has a segment `..`.
+fn has_parent_segment(text: &str) -> bool {
     text.split(['/', '\\']).any(|segment| segment == "..")
 }
 
@@ -147,20 +151,20 @@ mod tests {
 
     use super::*;
 
-    fn asks(rule: &ApprovalRule, arguments: Value) -> bool {
+    fn needs_approval(rule: &ApprovalRule, arguments: Value) -> bool {
         rule.decide(arguments.as_object().unwrap()) == Approval::Needed
     }
 
     #[test]
-    fn always_and_never_look_at_nothing() {
-        assert!(asks(&ApprovalRule::Always, json!({})));
-        assert!(!asks(&ApprovalRule::Never, json!({ "path": "/etc" })));
+    fn always_and_never_ignore_the_arguments() {
+        assert!(needs_approval(&ApprovalRule::Always, json!({})));
+        assert!(!needs_approval(&ApprovalRule::Never, json!({ "path": "/etc" })));
     }
 
     #[test]
-    fn unless_spares_only_what_is_clear() {
+    fn unless_exempts_only_arguments_that_clearly_match() {
         let rule = ApprovalRule::unless([("path", "^/tmp/")]).unwrap();
-        assert!(!asks(&rule, json!({ "path": "/tmp/a", "other": 1 })));
+        assert!(!needs_approval(&rule, json!({ "path": "/tmp/a", "other": 1 })));
         for path in [
             json!("/etc/passwd"),
             json!("x/tmp/"),
@@ -173,49 +177,53 @@ mod tests {
             json!(null),
             json!(7),
         ] {
-            assert!(asks(&rule, json!({ "path": path })), "{path}");
+            assert!(needs_approval(&rule, json!({ "path": path })), "{path}");
         }
-        assert!(asks(&rule, json!({})));
-        assert!(asks(&rule, json!({ "Path": "/tmp/a" })));
+        assert!(needs_approval(&rule, json!({})));
+        assert!(needs_approval(&rule, json!({ "Path": "/tmp/a" })));
         let both = ApprovalRule::unless([("path", "^/tmp/"), ("force", "false")]).unwrap();
-        assert!(!asks(&both, json!({ "path": "/tmp/a", "force": false })));
-        assert!(asks(&both, json!({ "path": "/tmp/a", "force": true })));
-        assert!(asks(&both, json!({ "path": "/tmp/a" })));
+        assert!(!needs_approval(&both, json!({ "path": "/tmp/a", "force": false })));
+        assert!(needs_approval(&both, json!({ "path": "/tmp/a", "force": true })));
+        assert!(needs_approval(&both, json!({ "path": "/tmp/a" })));
     }
 
     #[test]
-    fn a_pattern_without_anchors_binds_the_whole_value() {
+    fn a_pattern_without_anchors_must_match_the_whole_value() {
         let amount = ApprovalRule::unless([("amount", "[0-9]{1,3}")]).unwrap();
-        assert!(!asks(&amount, json!({ "amount": 999 })));
+        assert!(!needs_approval(&amount, json!({ "amount": 999 })));
         for amount_of in [json!(1000), json!(-5), json!(1.5), json!("999\n")] {
-            assert!(asks(&amount, json!({ "amount": amount_of })), "{amount_of}");
+            assert!(needs_approval(&amount, json!({ "amount": amount_of })), "{amount_of}");
         }
         let either = ApprovalRule::unless([("to", "anna|bob")]).unwrap();
-        assert!(!asks(&either, json!({ "to": "bob" })) && asks(&either, json!({ "to": "bobby" })));
+        assert!(!needs_approval(&either, json!({ "to": "bob" })) && needs_approval(&either, json!({ "to": "bobby" })));
         let start = ApprovalRule::unless([("to", "^anna|bob")]).unwrap();
-        assert!(asks(&start, json!({ "to": "not bob" })) && !asks(&start, json!({ "to": "bobby" })));
+        assert!(
+            needs_approval(&start, json!({ "to": "not bob" })) && !needs_approval(&start, json!({ "to": "bobby" }))
+        );
         let end = ApprovalRule::unless([("to", "@example\\.com$")]).unwrap();
-        assert!(!asks(&end, json!({ "to": "a@example.com" })) && asks(&end, json!({ "to": "a@example.com.evil" })));
-        assert!(asks(&end, json!({ "to": "a@example.com\n" })));
+        assert!(
+            !needs_approval(&end, json!({ "to": "a@example.com" }))
+                && needs_approval(&end, json!({ "to": "a@example.com.evil" }))
+        );
+        assert!(needs_approval(&end, json!({ "to": "a@example.com\n" })));
         let price = ApprovalRule::unless([("price", "5\\$")]).unwrap();
-        assert!(!asks(&price, json!({ "price": "5$" })) && asks(&price, json!({ "price": "15$" })));
+        assert!(!needs_approval(&price, json!({ "price": "5$" })) && needs_approval(&price, json!({ "price": "15$" })));
     }
 
     #[test]
-    fn when_asks_for_what_matches_and_for_what_is_unclear() {
+    fn when_covers_matching_and_unclear_arguments() {
         let rule = ApprovalRule::when([("command", "rm|sudo"), ("amount", "[0-9]{4,}")]).unwrap();
-        assert!(!asks(&rule, json!({ "command": "ls", "amount": 5 })));
-        assert!(asks(&rule, json!({ "command": "please rm -rf /", "amount": 5 })));
-        assert!(asks(&rule, json!({ "command": "ls", "amount": 5000 })));
-        assert!(asks(&rule, json!({ "command": "ls" })));
-        assert!(asks(&rule, json!({ "command": ["ls"], "amount": 5 })));
+        assert!(!needs_approval(&rule, json!({ "command": "ls", "amount": 5 })));
+        assert!(needs_approval(&rule, json!({ "command": "please rm -rf /", "amount": 5 })));
+        assert!(needs_approval(&rule, json!({ "command": "ls", "amount": 5000 })));
+        assert!(needs_approval(&rule, json!({ "command": "ls" })));
+        assert!(needs_approval(&rule, json!({ "command": ["ls"], "amount": 5 })));
     }
 
     #[test]
-    fn wrong_patterns_are_refused_by_their_argument() {
+    fn an_error_names_the_argument_of_an_invalid_pattern() {
         let error = ApprovalRule::when([("path", "(")]).unwrap_err();
-        assert_eq!(error, "the pattern of `path` is no regular expression: error: unclosed group");
-        // What would be one only between our brackets is none.
+        assert_eq!(error, "the pattern of `path` is not a regular expression: error: unclosed group");
         assert!(ApprovalRule::unless([("path", "a)(?:b")]).is_err());
         assert!(ApprovalRule::unless([]).is_err());
     }

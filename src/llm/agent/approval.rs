@@ -77,7 +77,10 @@ pub(super) fn prior_approvals(messages: &[Message], entries: &[ResumeEntry], cat
         }
     }
     if used < entries.len() {
-        tracing::warn!(entries = entries.len() - used, "ignored resume entries that answer no call of this conversation");
+        tracing::warn!(
+            entries = entries.len() - used,
+            "ignored resume entries that answer no call of this conversation"
+        );
     }
     prior
 }

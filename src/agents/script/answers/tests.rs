@@ -12,7 +12,7 @@ use crate::{
 
 const DEMO: &str = include_str!("../../../../config/scripts/demo.toml");
 
-/// Asks for two approvals of one tool, and for something else, at once.
+/// Asks for two approvals of one tool and for a date, all at once.
 const MIXED: &str = r#"
 [[reply]]
 when.user = "go"
@@ -54,7 +54,7 @@ play = [{ result_of = "*", approved = "some", declined = "none" }]
 play = [{ text = "nothing was answered" }]
 "#;
 
-/// A conversation, whose messages are those that a client makes of the events.
+/// A conversation. Its messages are those that a client builds from the events.
 struct Talk {
     script: Script,
     messages: Vec<Message>,
@@ -71,7 +71,7 @@ impl Talk {
         self.run(json!([])).await
     }
 
-    /// Answers the interrupts in their order; `null` cancels one.
+    /// Answers the interrupts in order; `null` cancels an interrupt.
     async fn answer(&mut self, payloads: &[Value]) -> Vec<Value> {
         assert_eq!(payloads.len(), self.interrupts.len());
         let entries = self.interrupts.iter().zip(payloads).map(|(interrupt, payload)| match payload {
@@ -81,7 +81,7 @@ impl Talk {
         self.run(entries.collect()).await
     }
 
-    /// The events of a run, which have to be legal ones.
+    /// Returns the events of a run, which must be legal.
     async fn run(&mut self, resume: Value) -> Vec<Value> {
         let mut input = RunAgentInput::new("t", "r", self.messages.clone());
         input.resume = serde_json::from_value(resume).unwrap();
@@ -112,7 +112,7 @@ impl Talk {
         plain
     }
 
-    /// The ids of the calls that the conversation has, in order.
+    /// Returns the ids of the conversation's calls, in order.
     fn calls(&self) -> Vec<String> {
         let assistants = self.messages.iter().filter_map(|message| match message {
             Message::Assistant(assistant) => Some(assistant.tool_calls()),
@@ -122,7 +122,7 @@ impl Talk {
     }
 }
 
-/// The calls that were answered, each with its result, and then what was said.
+/// Returns the answered calls with their results, and the text.
 fn results_and_text(events: &[Value]) -> (Vec<(&str, &str)>, String) {
     let is_result = |event: &&Value| event["type"] == "TOOL_CALL_RESULT";
     let results = events.iter().filter(is_result);
@@ -137,7 +137,7 @@ fn types(events: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_call_waits_for_approval_and_is_answered_in_the_next_run() {
+async fn a_call_waits_for_approval_and_gets_its_result_in_the_next_run() {
     let (yes, no) = (json!({ "approved": true }), json!({ "approved": false }));
     let edited = json!({ "approved": true, "editedArgs": { "to": "bob@b.c", "subject": "Tea", "body": "" } });
     let not_edited = json!({ "approved": false, "editedArgs": { "to": "bob@b.c", "subject": "Tea", "body": "" } });
@@ -170,7 +170,7 @@ async fn a_call_waits_for_approval_and_is_answered_in_the_next_run() {
 }
 
 #[tokio::test]
-async fn two_calls_are_decided_about_at_once_and_each_has_its_own_result() {
+async fn two_calls_are_decided_together_and_each_gets_its_own_result() {
     let (yes, no) = (json!({ "approved": true }), json!({ "approved": false }));
     for (trigger, payloads, train, hotel) in [
         ("approve two", [&yes, &yes], "a train to Beijing is booked", "a hotel in Beijing is booked for 2 nights"),
@@ -197,7 +197,7 @@ async fn two_calls_are_decided_about_at_once_and_each_has_its_own_result() {
 }
 
 #[tokio::test]
-async fn a_form_is_sent_or_not() {
+async fn a_form_is_sent_or_refused() {
     let form = json!({ "name": "Ada", "email": "a@b.c", "size": "M" });
     let none = "All right, no T-shirt then.";
     for (trigger, payload, expected) in [
@@ -221,7 +221,7 @@ async fn a_form_is_sent_or_not() {
 }
 
 #[tokio::test]
-async fn an_interrupt_expires_so_many_seconds_from_now_in_iso_8601() {
+async fn expires_in_secs_becomes_a_time_in_iso_8601() {
     let mut talk = Talk::with(DEMO);
     let before = jiff::Timestamp::now().as_second();
     talk.say("form").await;
@@ -232,7 +232,7 @@ async fn an_interrupt_expires_so_many_seconds_from_now_in_iso_8601() {
 }
 
 #[tokio::test]
-async fn calls_of_one_tool_are_asked_about_in_their_order_beside_other_questions() {
+async fn questions_about_calls_of_one_tool_follow_the_order_of_the_calls() {
     let mut talk = Talk::with(MIXED);
     talk.say("go").await;
     let calls = talk.calls();
@@ -247,7 +247,7 @@ async fn calls_of_one_tool_are_asked_about_in_their_order_beside_other_questions
     assert_eq!(ada.tool_call_id.as_deref(), Some(&*calls[0]));
     assert_eq!(bob.tool_call_id.as_deref(), Some(&*calls[1]));
 
-    // The answers come in another order than the calls.
+    // The order of the entries differs from that of the calls.
     talk.interrupts.reverse();
     let bobs = json!({ "approved": true, "note": "gladly", "editedArgs": { "to": "Bea" } });
     let answered = talk.answer(&[bobs, json!({ "approved": true }), json!({ "day": "Friday" })]).await;
@@ -257,7 +257,7 @@ async fn calls_of_one_tool_are_asked_about_in_their_order_beside_other_questions
 }
 
 #[tokio::test]
-async fn what_is_not_clearly_a_yes_is_a_no() {
+async fn an_unclear_answer_is_a_no() {
     let yes = json!({ "approved": true });
     for unclear in [
         json!(true),
@@ -278,14 +278,14 @@ async fn what_is_not_clearly_a_yes_is_a_no() {
         assert_eq!(results.iter().map(|(_, result)| *result).collect::<Vec<_>>(), [&kept, "paid Bob"]);
         assert_eq!(text, format!("no: {kept} + paid Bob"));
     }
-    // Approved calls, but a no to what is no call.
+    // Both calls are approved, and the form is refused.
     for no in [Value::Null, json!(false), json!({ "approved": false }), json!({ "approved": "maybe" })] {
         let mut talk = Talk::with(MIXED);
         talk.say("go").await;
         let answered = talk.answer(&[no, yes.clone(), json!({ "approved": true, "editedArgs": null })]).await;
         assert_eq!(results_and_text(&answered).1, "no: paid Ada + paid Bob");
     }
-    // Edited arguments where the schema offers none.
+    // Edited arguments, although the schema does not offer edits.
     let mut talk = Talk::with(DEMO);
     talk.say("approve two").await;
     let edited = json!({ "approved": true, "editedArgs": { "to": "Mars" } });
@@ -294,7 +294,7 @@ async fn what_is_not_clearly_a_yes_is_a_no() {
 }
 
 #[tokio::test]
-async fn without_a_server_that_checks_anything_can_be_answered() {
+async fn entries_that_a_stateless_server_passes_on_are_checked() {
     let mut talk = Talk::with(MIXED);
     talk.say("go").await;
     let (calls, before) = (talk.calls(), talk.messages.clone());
@@ -303,7 +303,7 @@ async fn without_a_server_that_checks_anything_can_be_answered() {
     let yes = json!({ "approved": true });
     let nothing = "nothing was answered";
 
-    // Not asked, not even a call, or a call of something that needs no approval.
+    // Entries for unknown interrupts, unknown calls, and a call that needs no approval.
     for id in ["", "int_", "int_x", "int_x-", "int_x-pay", "int_x-look", "a-date", "interrupt-1", &pay(&calls[2])] {
         talk.messages.clone_from(&before);
         talk.messages.push(Message::user("user", "hello"));
@@ -313,25 +313,25 @@ async fn without_a_server_that_checks_anything_can_be_answered() {
             "{id:?}"
         );
     }
-    // Not for everything that was asked.
+    // One of three interrupts is answered.
     talk.messages.clone_from(&before);
     let partly = talk.run(json!([entry(&pay(&calls[1]), yes.clone()), entry("junk", yes.clone())])).await;
     assert_eq!(results_and_text(&partly).0, [(&*calls[1], "some")]);
-    // The same again, when the result is there already.
+    // The same entry again, after the call has its result.
     let again = talk.run(json!([entry(&pay(&calls[1]), yes.clone())])).await;
     assert!(again.is_empty(), "{again:?}");
-    // Twice in one request.
+    // Two entries for one interrupt.
     for (second, expected) in [(&yes, "some"), (&json!({ "approved": false }), "none")] {
         talk.messages.clone_from(&before);
         let id = pay(&calls[0]);
         let twice = talk.run(json!([entry(&id, yes.clone()), entry(&id, second.clone())])).await;
         assert_eq!(results_and_text(&twice).0, [(&*calls[0], expected)]);
     }
-    // A payload with something that was cancelled is no answer.
+    // The payload of a cancelled entry is ignored.
     talk.messages.clone_from(&before);
     let cancelled = json!([{ "interruptId": pay(&calls[0]), "status": "cancelled", "payload": yes }]);
     assert_eq!(results_and_text(&talk.run(cancelled).await).0, [(&*calls[0], "none")]);
-    // Arguments that are no object.
+    // The call's arguments are not a JSON object.
     let call = json!({ "id": "c", "type": "function", "function": { "name": "pay", "arguments": "{\"to\":" } });
     let message = json!({ "id": "a", "role": "assistant", "toolCalls": [call] });
     talk.messages = vec![serde_json::from_value(message).unwrap()];
@@ -340,7 +340,7 @@ async fn without_a_server_that_checks_anything_can_be_answered() {
 }
 
 #[tokio::test]
-async fn a_reply_is_chosen_by_what_was_answered() {
+async fn a_reply_is_chosen_by_the_answer() {
     let script = r#"
         [[reply]]
         when.user = "go"
@@ -374,8 +374,38 @@ async fn a_reply_is_chosen_by_what_was_answered() {
     }
 }
 
+#[tokio::test]
+async fn a_named_question_whose_schema_has_approved_needs_a_clear_yes() {
+    let script = r#"
+        [[reply]]
+        when.user = "go"
+        play = [{ interrupts = [{ name = "deploy", schema = { properties = { approved = { type = "boolean" } } } }] }]
+        [[reply]]
+        when.answers = "deploy"
+        when.approved = true
+        play = [{ text = "deployed" }]
+        [[reply]]
+        when.answers = "deploy"
+        play = [{ text = "not deployed" }]
+    "#;
+    for (payload, expected) in [
+        (json!({ "approved": true }), "deployed"),
+        (json!({ "approved": true, "note": "now" }), "deployed"),
+        (json!({ "approved": false }), "not deployed"),
+        (json!({ "approved": true, "editedArgs": {} }), "not deployed"),
+        (json!({}), "not deployed"),
+        (json!("go ahead"), "not deployed"),
+        (json!(true), "not deployed"),
+        (Value::Null, "not deployed"),
+    ] {
+        let mut talk = Talk::with(script);
+        talk.say("go").await;
+        assert_eq!(results_and_text(&talk.answer(std::slice::from_ref(&payload)).await).1, expected, "{payload}");
+    }
+}
+
 #[test]
-fn interrupts_and_answers_that_make_no_sense_are_refused_with_their_place() {
+fn invalid_interrupts_and_answers_are_refused_with_their_position() {
     let asks = |play: &str| {
         format!(
             "[[reply]]\nwhen.answers = '*'\nplay = [{{ result_of = '*', approved = '', declined = '' }}]\n[[reply]]\nplay = [{play}]"
@@ -449,7 +479,7 @@ fn interrupts_and_answers_that_make_no_sense_are_refused_with_their_place() {
 }
 
 #[test]
-fn a_script_declares_how_people_take_part() {
+fn a_script_declares_its_human_in_the_loop_capabilities() {
     let declared = |script: &str| {
         let capabilities = serde_json::to_value(Script::parse(script).unwrap().capabilities()).unwrap();
         capabilities["humanInTheLoop"].clone()
