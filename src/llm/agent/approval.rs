@@ -34,7 +34,7 @@ pub(super) enum CallDecision {
 #[derive(Debug, Default)]
 pub(super) struct PriorApprovals {
     /// The calls with an answer.
-    pub(super) decided: Vec<(ToolCall, Decision)>,
+    pub(super) decided: Vec<(ToolCall, CallDecision)>,
     /// The interrupts of the calls that need approval and have no answer.
     pub(super) open: Vec<Interrupt>,
 }
