@@ -123,7 +123,7 @@ fn assert_is_valid(name: &str, input: &RunAgentInput) {
     let bytes = serde_json::to_vec(input).unwrap();
     let decoded = decode(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(decoded.input, *input, "{name}");
-    assert!(decoded.dropped.is_empty(), "{name}");
+    assert!(decoded.ignored.is_empty(), "{name}");
 }
 
 /// A stream by hand is meant to arrive: nothing of it is refused, and it ends well.

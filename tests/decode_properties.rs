@@ -76,7 +76,7 @@ proptest! {
         let shuffled = reordered(written, &mut |len| turns.next().unwrap().index(len));
         let read = decode(shuffled.to_string().as_bytes()).unwrap();
         prop_assert_eq!(read.input, input);
-        prop_assert!(read.dropped.is_empty(), "{:?}", read.dropped);
+        prop_assert!(read.ignored.is_empty(), "{:?}", read.ignored);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::{
     protocol::{
         RunAgentInput, VersionSupport,
         decode::{Decoded, decode},
-        judge_version,
+        check_version,
     },
     run::{AgentEntry, Forwarded, OnDisconnect, RunRequest},
 };
@@ -69,10 +69,10 @@ pub(crate) async fn run_agent(
     let slot = app.runs().reserve(principal.as_ref())?;
     let options = app.options();
     let body = read_body::read(body, Limits::of(options, &head.headers)).await?;
-    let Decoded { input, dropped } = decode(&body)?;
+    let Decoded { input, ignored } = decode(&body)?;
     drop(body);
-    if !dropped.is_empty() {
-        tracing::warn!(%dropped, "left out of the input what AG-UI 1.0 does not describe");
+    if !ignored.is_empty() {
+        tracing::warn!(dropped = %ignored, "left out of the input what AG-UI 1.0 does not describe");
     }
     check_version(&input)?;
     let accept = head.headers.get_all(header::ACCEPT);
@@ -121,14 +121,14 @@ pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
 
 fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
     let Some(declared) = input.protocol_version.as_deref() else { return Ok(()) };
-    match judge_version(declared) {
-        VersionSupport::Spoken => Ok(()),
-        VersionSupport::Unfamiliar => {
+    match check_version(declared) {
+        VersionSupport::Supported => Ok(()),
+        VersionSupport::Unrecognized => {
             let declared: String = declared.chars().take(16).collect();
             tracing::warn!(?declared, "the client speaks a version of AG-UI that this server does not know");
             Ok(())
         }
-        VersionSupport::UnknownMajor => Err(ApiError::unsupported_version(declared)),
+        VersionSupport::Unsupported => Err(ApiError::unsupported_version(declared)),
     }
 }
 

@@ -1,15 +1,14 @@
-//! AG-UI 1.0 as plain types: what a front end sends, and what this server answers.
+//! AG-UI 1.0 as plain types: the input that a client sends, and the events that this server sends.
 //!
-//! Pure data: nothing here knows of tokio, HTTP or agents. Field names on the wire are camelCase;
-//! an optional field that has no value is left out, never written as `null`. The rules behind the
-//! shapes are the AG-UI 1.0 schema and prose (`docs/spec` in `ag-ui-protocol/ag-ui`).
+//! These types are data, free of tokio, HTTP and agents. Field names in JSON are camelCase. An optional field without a
+//! value is omitted, never written as `null`. Source of the rules: the AG-UI 1.0 schema and prose (`docs/spec` in
+//! `ag-ui-protocol/ag-ui`).
 //!
 //! - [`event`]: the 31 events of a run.
-//! - [`input`]: [`RunAgentInput`], the one message that travels the other way, and
-//!   [`decode`], which reads it from untrusted bytes.
-//! - [`message`] and [`content`]: the seven message roles and what they carry; [`Messages`], the list of them.
-//! - [`approval`]: a person's yes or no to what an agent wants to do.
-//! - [`interrupt`], [`patch`], [`usage`], [`capabilities`]: what events and inputs refer to.
+//! - [`input`]: [`RunAgentInput`], the request; [`decode`] reads it from untrusted bytes.
+//! - [`message`] and [`content`]: the seven message roles and their content; [`Messages`], the list of them.
+//! - [`approval`]: the user's approval or refusal of an action.
+//! - [`interrupt`], [`patch`], [`usage`], [`capabilities`]: types that events and inputs refer to.
 
 pub mod approval;
 pub mod capabilities;
@@ -40,15 +39,15 @@ pub use messages::Messages;
 pub use metadata::Metadata;
 pub use patch::{JsonPatch, PatchOperation};
 pub use usage::TokenUsage;
-pub use version::{PROTOCOL_VERSION, VersionSupport, judge_version};
+pub use version::{PROTOCOL_VERSION, VersionSupport, check_version};
 
 use serde_json::Value;
 
 /// An object that is open by key: activity content, a JSON Schema. A `null` under a key is data.
 pub type JsonObject = serde_json::Map<String, Value>;
 
-/// Whether an optional JSON payload has to be left out: AG-UI forbids a whole optional field to be
-/// `null`, so a `null` somebody put there means the same as nothing.
+/// Returns whether an optional JSON payload is to be omitted. AG-UI forbids `null` as the whole value of an optional
+/// field, so `null` counts as absent.
 pub(crate) fn is_absent(value: &Option<Value>) -> bool {
     matches!(value, None | Some(Value::Null))
 }

@@ -172,8 +172,8 @@ impl Reader {
     fn messages(&mut self, messages: Value) -> Result<Vec<Message>, DecodeError> {
         let input = json!({ "threadId": "t", "runId": "r", "messages": messages });
         let decoded = decode(input.to_string().as_bytes())?;
-        if !decoded.dropped.is_empty() {
-            self.warn("what AG-UI 1.0 does not describe was left out", &decoded.dropped.to_string());
+        if !decoded.ignored.is_empty() {
+            self.warn("what AG-UI 1.0 does not describe was left out", &decoded.ignored.to_string());
         }
         Ok(decoded.input.messages.into_vec())
     }

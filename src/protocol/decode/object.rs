@@ -1,100 +1,162 @@
-//! Objects that the protocol closes: their described members are read, all others dropped and noted.
+//! Objects whose members the protocol describes.
+//!
+//! [`read_object`] reads one from a list of its members. A member that the list does not have is ignored and noted.
 
-use std::{fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, iter, option, vec};
 
-use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::{
-    at::At,
-    value::{Item, refuse, skip},
+    path::JsonPath,
+    value::{FromJson, ValueSeed},
 };
 
-/// A closed object under construction.
-pub(super) trait Shape<'de>: Default {
-    /// What it becomes.
-    type Value;
-    /// The names of its members. [`set`](Self::set) is called with an index into them.
-    const MEMBERS: &'static [&'static str];
-    /// Reads one member; `at` is the member's place.
-    fn set<A: MapAccess<'de>>(&mut self, member: usize, at: At<'_>, members: &mut A) -> Result<(), A::Error>;
-    /// Everything is read; `at` is the object's place.
-    fn build<E: de::Error>(self, at: At<'_>) -> Result<Self::Value, E>;
+/// Reads a struct, or a struct variant, from its [`Members`]. One line describes one member: its presence, the field
+/// that it is kept in, and its name in JSON. The field's type says how the value is read. A field that has no line does
+/// not compile.
+///
+/// - `required`: an error when it is absent
+/// - `optional`: an `Option`
+/// - `defaulted`: the type's default when it is absent
+/// - `recognized`: required, and of a type with [`Tagged`](super::tagged::Tagged) kinds; the whole object is ignored
+///   with a value of an unknown kind
+macro_rules! read_object {
+    ($members:ident => $object:path { $($presence:ident $field:ident = $name:literal,)* }) => {{
+        #[allow(non_camel_case_types)]
+        #[derive(Clone, Copy)]
+        enum Member { $($field),* }
+        let mut members = $members;
+        $(let mut $field = None;)*
+        while let Some(member) = members.next(&[$(($name, Member::$field)),*])? {
+            match member { $(Member::$field => $field = members.value($name)?,)* }
+        }
+        $object { $($field: read_object!(@$presence $field, members.path, $name),)* }
+    }};
+    (@required $value:ident, $path:expr, $name:literal) => { $path.required($value, $name)? };
+    (@optional $value:ident, $path:expr, $name:literal) => { $value };
+    (@defaulted $value:ident, $path:expr, $name:literal) => { $value.unwrap_or_default() };
+    (@recognized $value:ident, $path:expr, $name:literal) => {
+        match $path.required($value, $name)? {
+            Some(value) => value,
+            None => return Ok(None),
+        }
+    };
 }
+pub(super) use read_object;
 
-/// Reads a [`Shape`].
-pub(super) struct Object<'a, S>(At<'a>, PhantomData<S>);
-
-impl<'a, S> Object<'a, S> {
-    pub(super) fn at(at: At<'a>) -> Self {
-        Self(at, PhantomData)
-    }
-}
-
-impl<'de, S: Shape<'de>> DeserializeSeed<'de> for Object<'_, S> {
-    type Value = S::Value;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de, S: Shape<'de>> Visitor<'de> for Object<'_, S> {
-    type Value = S::Value;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<S::Value, A::Error> {
-        let mut shape = S::default();
-        while let Some(known) = members.next_key_seed(MemberName { at: &self.0, names: S::MEMBERS })? {
-            match known {
-                Some(index) => shape.set(index, self.0.member(S::MEMBERS[index]), &mut members)?,
-                None => skip(&mut members)?,
+/// Implements [`FromJson`] for structs, with their members as in [`read_object`].
+macro_rules! objects {
+    ($($object:ident { $($members:tt)* })*) => {$(
+        impl<'de> $crate::protocol::decode::value::FromJson<'de> for $object {
+            const EXPECTED: &'static str = "an object";
+            fn from_null<E: serde::de::Error>(path: JsonPath<'_>) -> Result<Option<Self>, E> {
+                Err(path.unexpected(Self::EXPECTED, "null"))
+            }
+            fn from_object<A: serde::de::MapAccess<'de>>(path: JsonPath<'_>, map: A) -> Result<Option<Self>, A::Error> {
+                let members = Members::new(path, map);
+                Ok(Some(read_object!(members => $object { $($members)* })))
             }
         }
-        shape.build(self.0)
+    )*};
+}
+pub(super) use objects;
+
+/// The value of a member that comes before the tag.
+pub(super) enum EarlyValue<'de> {
+    /// JSON that is read when the object's kind is known.
+    Json(&'de RawValue),
+    /// A string, read at once.
+    Text(Cow<'de, str>),
+    /// Anything but a string where a string is expected. It is an error if the object's kind is known.
+    NoText(&'static str),
+}
+
+/// A member that comes before the tag: its name and its value.
+pub(super) type EarlyMember<'de> = (Cow<'static, str>, EarlyValue<'de>);
+
+/// The first early member, which costs no allocation, and the others.
+pub(super) type EarlyMembers<'de> = iter::Chain<option::IntoIter<EarlyMember<'de>>, vec::IntoIter<EarlyMember<'de>>>;
+
+/// The members of an object, one after another.
+pub(super) struct Members<'a, 'de, A> {
+    pub(super) path: JsonPath<'a>,
+    /// The member that named the object's kind. It is an error if it comes again.
+    tag: Option<&'static str>,
+    early: EarlyMembers<'de>,
+    early_value: Option<EarlyValue<'de>>,
+    map: A,
+}
+
+impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
+    pub(super) fn new(path: JsonPath<'a>, map: A) -> Self {
+        Self { path, tag: None, early: None.into_iter().chain(Vec::new()), early_value: None, map }
     }
-    fn visit_unit<E: de::Error>(self) -> Result<S::Value, E> {
-        Err(self.0.unexpected("an object", "null"))
+
+    /// The members of an object whose `tag` has been read from `map`, after the `early` ones.
+    pub(super) fn after_tag(path: JsonPath<'a>, tag: &'static str, early: EarlyMembers<'de>, map: A) -> Self {
+        Self { path, tag: Some(tag), early, early_value: None, map }
     }
-    refuse!("an object"; bool number text list);
-}
 
-/// A list of [`Shape`]s.
-pub(super) struct Objects<S>(PhantomData<S>);
+    /// Moves to the next member that is one of `described`, and returns the key beside its name.
+    pub(super) fn next<M: Copy>(&mut self, described: &[(&str, M)]) -> Result<Option<M>, A::Error> {
+        let (path, tag) = (self.path, self.tag);
+        let find = |name: &str| {
+            if let Some((_, member)) = described.iter().find(|(known, _)| *known == name) {
+                return Ok(Some(*member));
+            }
+            if let Some(tag) = tag.filter(|tag| *tag == name) {
+                return Err(path.member(tag).malformed("given twice"));
+            }
+            path.diagnostics.ignore_member(path, name);
+            Ok(None)
+        };
+        for (name, value) in self.early.by_ref() {
+            if let Some(member) = find(&name)? {
+                self.early_value = Some(value);
+                return Ok(Some(member));
+            }
+        }
+        while let Some(found) = self.map.next_key_seed(MemberName(find))? {
+            match found? {
+                Some(member) => return Ok(Some(member)),
+                None => self.map.next_value::<IgnoredAny>()?,
+            };
+        }
+        Ok(None)
+    }
 
-impl<S> Objects<S> {
-    pub(super) const OF: Self = Self(PhantomData);
-}
-
-impl<'de, S: Shape<'de>> Item<'de> for Objects<S> {
-    type Value = S::Value;
-    fn read<A: SeqAccess<'de>>(&self, at: At<'_>, items: &mut A) -> Result<Option<Option<S::Value>>, A::Error> {
-        Ok(items.next_element_seed(Object::<S>::at(at))?.map(Some))
+    /// Reads the value of the member that [`next`](Self::next) has moved to.
+    pub(super) fn value<T: FromJson<'de>>(&mut self, name: &'static str) -> Result<Option<T>, A::Error> {
+        let path = self.path.member(name);
+        let seed = ValueSeed::at(path);
+        match self.early_value.take() {
+            None => self.map.next_value_seed(seed),
+            Some(EarlyValue::Json(json)) => {
+                seed.deserialize(&mut serde_json::Deserializer::from_str(json.get())).map_err(A::Error::custom)
+            }
+            Some(EarlyValue::Text(text)) => T::from_text(path, &text),
+            Some(EarlyValue::NoText(found)) => Err(path.unexpected(T::EXPECTED, found)),
+        }
     }
 }
 
-/// Reads a member's name: its index among the described ones, or `None` after noting that it is dropped.
-pub(super) struct MemberName<'a> {
-    pub(super) at: &'a At<'a>,
-    pub(super) names: &'static [&'static str],
-}
+/// Reads a member's name and returns the function's result for it.
+pub(super) struct MemberName<F>(pub(super) F);
 
-impl<'de> DeserializeSeed<'de> for MemberName<'_> {
-    type Value = Option<usize>;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+impl<'de, T, F: FnOnce(&str) -> T> DeserializeSeed<'de> for MemberName<F> {
+    type Value = T;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
         deserializer.deserialize_identifier(self)
     }
 }
 
-impl Visitor<'_> for MemberName<'_> {
-    type Value = Option<usize>;
+impl<T, F: FnOnce(&str) -> T> Visitor<'_> for MemberName<F> {
+    type Value = T;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a member name")
     }
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
-        let index = self.names.iter().position(|known| *known == name);
-        if index.is_none() {
-            self.at.log.drop_member(self.at, name);
-        }
-        Ok(index)
+    fn visit_str<E: Error>(self, name: &str) -> Result<T, E> {
+        Ok((self.0)(name))
     }
 }

@@ -24,9 +24,9 @@ fn refused_message(message: Value) -> String {
     refused(&input_with("messages", json!([message])))
 }
 
-fn message(message: Value) -> (Message, Dropped) {
+fn message(message: Value) -> (Message, Ignored) {
     let decoded = decoded(&input_with("messages", json!([message])));
-    (decoded.input.messages[0].clone(), decoded.dropped)
+    (decoded.input.messages[0].clone(), decoded.ignored)
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_whole_input_is_read_as_serde_reads_what_it_wrote() {
         "forwardedProps": { "x": null },
         "resume": [{ "interruptId": "i", "status": "resolved", "payload": false }, { "interruptId": "j", "status": "cancelled", "metadata": {} }],
     }));
-    assert!(read.dropped.is_empty(), "{}", read.dropped);
+    assert!(read.ignored.is_empty(), "{}", read.ignored);
     assert_eq!(read.input.messages.len(), 8);
     let written = serde_json::to_string(&read.input).unwrap();
     assert_eq!(serde_json::from_str::<RunAgentInput>(&written).unwrap(), read.input);
@@ -176,7 +176,7 @@ fn the_role_may_come_last() {
     let decoded = decode(text.as_bytes()).unwrap();
     assert_eq!(decoded.input.messages.len(), 2);
     assert_eq!(decoded.input.messages[0], Message::user("m", vec![ContentPart::text("hi")]));
-    assert_eq!(decoded.dropped.messages, 1);
+    assert_eq!(decoded.ignored.messages, 1);
     let fault = decode(
         br#"{"threadId":"t","runId":"r","messages":[{"content":[{"text":5,"type":"text"}],"id":"m","role":"user"}]}"#,
     );
@@ -193,7 +193,7 @@ fn null_in_an_optional_position_reads_as_absent_and_nulls_inside_open_objects_st
         "tools": null, "context": null, "state": null, "forwardedProps": null, "resume": null, "protocolVersion": null, "parentRunId": null,
     });
     let read = decoded(&nulls);
-    assert!(read.dropped.is_empty());
+    assert!(read.ignored.is_empty());
     let expected = json!({ "threadId": "t", "runId": "r", "messages": [
         { "id": "1", "role": "assistant" },
         { "id": "2", "role": "user", "content": [{ "type": "text", "text": "" }] },
@@ -219,8 +219,8 @@ fn what_is_not_described_is_dropped_and_counted() {
     assert_eq!(read.input.messages.len(), 2);
     assert_eq!(read.input.messages[0], Message::user("1", vec![ContentPart::text("a")]));
     assert_eq!(read.input.messages[1], Message::user("3", MessageContent::Parts(vec![])));
-    assert_eq!((read.dropped.members, read.dropped.messages, read.dropped.parts), (4, 1, 2));
-    let line = read.dropped.to_string();
+    assert_eq!((read.ignored.members, read.ignored.messages, read.ignored.parts), (4, 1, 2));
+    let line = read.ignored.to_string();
     assert!(
         line.starts_with(
             "4 members, 1 message, 2 content parts (\"mood\", messages[0].content[0] of type \"hologram\""
@@ -233,7 +233,7 @@ fn what_is_not_described_is_dropped_and_counted() {
 #[test]
 fn what_a_client_wrote_reaches_the_log_escaped_and_cut_short() {
     let name = format!("\n\u{1b}[31m{}", "x".repeat(10_000));
-    let line = decoded(&input_with(&name, json!(1))).dropped.to_string();
+    let line = decoded(&input_with(&name, json!(1))).ignored.to_string();
     assert!(line.len() < 200 && !line.contains('\n') && !line.contains('\u{1b}'), "{line}");
 }
 
@@ -298,7 +298,7 @@ fn depth_is_bounded_wherever_it_is() {
         "]".repeat(100_000)
     );
     let decoded = decode(passed_over.as_bytes()).unwrap();
-    assert!(decoded.input.messages.is_empty() && !decoded.dropped.is_empty());
+    assert!(decoded.input.messages.is_empty() && !decoded.ignored.is_empty());
     let nested = |levels: usize| {
         format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{}{}}}"#, "[".repeat(levels), "]".repeat(levels))
     };

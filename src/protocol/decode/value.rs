@@ -1,204 +1,202 @@
-//! Seeds for single values: text, flags, open JSON, lists.
+//! Reads one JSON value into a type.
+//!
+//! [`FromJson`] says which JSON types a Rust type accepts; all others are errors at the value's path. [`ValueSeed`] is
+//! the one place where serde's visitor is implemented. The types here are text, lists and open JSON; objects that the
+//! protocol describes are in [`object`](super::object) and [`tagged`](super::tagged).
 
 use std::{fmt, marker::PhantomData};
 
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::{DecodeError, at::At};
-use crate::protocol::JsonObject;
+use super::path::JsonPath;
+use crate::protocol::{
+    InterruptId, JsonObject, MessageId, Metadata, ResumeStatus, RunId, SubagentRunId, ThreadId, ToolCallId,
+    ToolCallKind,
+};
 
-/// The kinds of JSON value a visitor did not ask for, each turned into a fault.
-macro_rules! refuse {
-    ($expected:expr; $($method:ident)*) => { $(refuse!(@ $method $expected);)* };
-    (@ bool $e:expr) => { fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> { Err(self.0.unexpected($e, "a boolean")) } };
-    (@ number $e:expr) => {
-        fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> { Err(self.0.unexpected($e, "a number")) }
-        fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> { Err(self.0.unexpected($e, "a number")) }
-        fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> { Err(self.0.unexpected($e, "a number")) }
-    };
-    (@ text $e:expr) => { fn visit_str<E: de::Error>(self, _: &str) -> Result<Self::Value, E> { Err(self.0.unexpected($e, "a string")) } };
-    (@ list $e:expr) => { fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> { Err(self.0.unexpected($e, "an array")) } };
-    (@ object $e:expr) => { fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> { Err(self.0.unexpected($e, "an object")) } };
-}
-pub(super) use refuse;
+/// A type that can be read from JSON. `Ok(None)` means that the value counts as absent, as `null` does
+/// unless a type says otherwise.
+pub(super) trait FromJson<'de>: Sized {
+    /// The accepted JSON types, for the error `expected …, found …`.
+    const EXPECTED: &'static str;
+    /// Whether each value counts towards [`MAX_OPEN_VALUES`](super::MAX_OPEN_VALUES).
+    const IS_OPEN: bool = false;
 
-/// Text, as whatever type keeps it; `null` reads as absent.
-pub(super) struct Text<'a, T>(At<'a>, PhantomData<T>);
-
-impl<'a, T> Text<'a, T> {
-    pub(super) fn at(at: At<'a>) -> Self {
-        Self(at, PhantomData)
-    }
-}
-
-impl<'de, T: for<'t> From<&'t str> + From<String>> DeserializeSeed<'de> for Text<'_, T> {
-    type Value = Option<T>;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de, T: for<'t> From<&'t str> + From<String>> Visitor<'de> for Text<'_, T> {
-    type Value = Option<T>;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(text.into()))
-    }
-    fn visit_string<E: de::Error>(self, text: String) -> Result<Self::Value, E> {
-        Ok(Some(text.into()))
-    }
-    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+    fn from_null<E: Error>(_: JsonPath<'_>) -> Result<Option<Self>, E> {
         Ok(None)
     }
-    refuse!("a string"; bool number list object);
-}
-
-/// A list whose items are read by a seed of their own; `null` reads as absent, items that answer `None` are left out.
-pub(super) struct List<'a, F>(pub(super) At<'a>, pub(super) F);
-
-/// What makes the seed of a list's item at a place.
-pub(super) trait Item<'de> {
-    type Value;
-    fn read<A: SeqAccess<'de>>(&self, at: At<'_>, items: &mut A) -> Result<Option<Option<Self::Value>>, A::Error>;
-    /// How many items to make room for, given the length of the whole body.
-    fn expected(&self, _body_len: usize) -> usize {
-        0
+    fn from_bool<E: Error>(path: JsonPath<'_>, _: bool) -> Result<Option<Self>, E> {
+        Err(path.unexpected(Self::EXPECTED, "a boolean"))
+    }
+    fn from_number<E: Error>(path: JsonPath<'_>, _: Number) -> Result<Option<Self>, E> {
+        Err(path.unexpected(Self::EXPECTED, "a number"))
+    }
+    fn from_text<E: Error>(path: JsonPath<'_>, _: &str) -> Result<Option<Self>, E> {
+        Err(path.unexpected(Self::EXPECTED, "a string"))
+    }
+    /// Reads a string that has no escapes, as a slice of the input.
+    fn from_borrowed_text<E: Error>(path: JsonPath<'_>, text: &'de str) -> Result<Option<Self>, E> {
+        Self::from_text(path, text)
+    }
+    fn from_list<A: SeqAccess<'de>>(path: JsonPath<'_>, _: A) -> Result<Option<Self>, A::Error> {
+        Err(path.unexpected(Self::EXPECTED, "an array"))
+    }
+    fn from_object<A: MapAccess<'de>>(path: JsonPath<'_>, _: A) -> Result<Option<Self>, A::Error> {
+        Err(path.unexpected(Self::EXPECTED, "an object"))
     }
 }
 
-impl<'de, I: Item<'de>> DeserializeSeed<'de> for List<'_, I> {
-    type Value = Option<Vec<I::Value>>;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+/// Reads the value at a path.
+pub(super) struct ValueSeed<'a, T>(JsonPath<'a>, PhantomData<T>);
+
+impl<'a, T> ValueSeed<'a, T> {
+    pub(super) fn at(path: JsonPath<'a>) -> Self {
+        Self(path, PhantomData)
+    }
+}
+
+impl<'de, T: FromJson<'de>> DeserializeSeed<'de> for ValueSeed<'_, T> {
+    type Value = Option<T>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<T>, D::Error> {
+        if T::IS_OPEN {
+            self.0.count_open_value()?;
+        }
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de, I: Item<'de>> Visitor<'de> for List<'_, I> {
-    type Value = Option<Vec<I::Value>>;
+impl<'de, T: FromJson<'de>> Visitor<'de> for ValueSeed<'_, T> {
+    type Value = Option<T>;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
+        f.write_str(T::EXPECTED)
     }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-        let mut list = Vec::with_capacity(self.1.expected(self.0.log.body_len()));
-        let mut index = 0;
-        while let Some(item) = self.1.read(self.0.index(index), &mut items)? {
-            list.extend(item);
-            index += 1;
+    fn visit_unit<E: Error>(self) -> Result<Option<T>, E> {
+        T::from_null(self.0)
+    }
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Option<T>, E> {
+        T::from_bool(self.0, value)
+    }
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Option<T>, E> {
+        T::from_number(self.0, value.into())
+    }
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Option<T>, E> {
+        T::from_number(self.0, value.into())
+    }
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Option<T>, E> {
+        let number = Number::from_f64(value).ok_or_else(|| E::custom("not a finite number"))?;
+        T::from_number(self.0, number)
+    }
+    fn visit_str<E: Error>(self, text: &str) -> Result<Option<T>, E> {
+        T::from_text(self.0, text)
+    }
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Option<T>, E> {
+        T::from_borrowed_text(self.0, text)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Option<T>, A::Error> {
+        T::from_list(self.0, items)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Option<T>, A::Error> {
+        T::from_object(self.0, members)
+    }
+}
+
+macro_rules! text_types {
+    ($($name:ident)*) => {$(
+        impl<'de> FromJson<'de> for $name {
+            const EXPECTED: &'static str = "a string";
+            fn from_text<E: Error>(_: JsonPath<'_>, text: &str) -> Result<Option<Self>, E> {
+                Ok(Some(text.into()))
+            }
         }
+    )*};
+}
+text_types! { String InterruptId MessageId RunId SubagentRunId ThreadId ToolCallId }
+
+/// Enums of unit variants, by their texts.
+macro_rules! text_enums {
+    ($($name:ident as $expected:literal { $($text:literal => $variant:ident,)* })*) => {$(
+        impl<'de> FromJson<'de> for $name {
+            const EXPECTED: &'static str = "a string";
+            fn from_text<E: Error>(path: JsonPath<'_>, text: &str) -> Result<Option<Self>, E> {
+                match text {
+                    $($text => Ok(Some(Self::$variant)),)*
+                    _ => Err(path.malformed(concat!("expected ", $expected))),
+                }
+            }
+        }
+    )*};
+}
+text_enums! {
+    ResumeStatus as "\"resolved\" or \"cancelled\"" { "resolved" => Resolved, "cancelled" => Cancelled, }
+    ToolCallKind as "\"function\"" { "function" => Function, }
+}
+
+impl<'de, T: FromJson<'de>> FromJson<'de> for Vec<T> {
+    const EXPECTED: &'static str = "an array";
+    fn from_list<A: SeqAccess<'de>>(path: JsonPath<'_>, items: A) -> Result<Option<Self>, A::Error> {
+        let mut list = Self::new();
+        read_items(path, items, |item| list.push(item))?;
         Ok(Some(list))
     }
-    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-    refuse!("an array"; bool number text object);
 }
 
-/// An open object such as metadata; `null` reads as absent.
-pub(super) struct OpenObject<'a>(pub(super) At<'a>);
-
-impl<'de> DeserializeSeed<'de> for OpenObject<'_> {
-    type Value = Option<JsonObject>;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
+/// Reads the items of a list, in order.
+pub(super) fn read_items<'de, T: FromJson<'de>, A: SeqAccess<'de>>(
+    path: JsonPath<'_>,
+    mut items: A,
+    mut push: impl FnMut(T),
+) -> Result<(), A::Error> {
+    let mut index = 0;
+    while let Some(item) = items.next_element_seed(ValueSeed::at(path.item(index)))? {
+        item.map(&mut push);
+        index += 1;
     }
+    Ok(())
 }
 
-impl<'de> Visitor<'de> for OpenObject<'_> {
-    type Value = Option<JsonObject>;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        Json(self.0).visit_map(map).map(|value| match value {
-            Value::Object(object) => Some(object),
-            _ => None,
-        })
-    }
-    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-    refuse!("an object"; bool number text list);
-}
+/// Any JSON. A `null` in place of the whole value reads as absent; a `null` inside of it is data.
+impl<'de> FromJson<'de> for Value {
+    const EXPECTED: &'static str = "any JSON";
+    const IS_OPEN: bool = true;
 
-/// Any JSON in an optional position: a whole `null` reads as absent, nulls inside are data.
-pub(super) struct OptionalJson<'a>(pub(super) At<'a>);
-
-impl<'de> DeserializeSeed<'de> for OptionalJson<'_> {
-    type Value = Option<Value>;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        Json(self.0).deserialize(deserializer).map(|value| Some(value).filter(|value| !value.is_null()))
+    fn from_bool<E: Error>(_: JsonPath<'_>, value: bool) -> Result<Option<Self>, E> {
+        Ok(Some(Self::Bool(value)))
     }
-}
-
-/// Any JSON. serde_json's own reader could do it, but counts nothing.
-#[derive(Clone, Copy)]
-struct Json<'a>(At<'a>);
-
-impl Json<'_> {
-    fn count<E: de::Error>(&self) -> Result<(), E> {
-        if self.0.log.open_value() {
-            self.0.log.fault(|| DecodeError::TooManyValues { path: self.0.path() });
-            return Err(E::custom("too many values"));
-        }
-        Ok(())
+    fn from_number<E: Error>(_: JsonPath<'_>, value: Number) -> Result<Option<Self>, E> {
+        Ok(Some(Self::Number(value)))
     }
-}
-
-impl<'de> DeserializeSeed<'de> for Json<'_> {
-    type Value = Value;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        self.count()?;
-        deserializer.deserialize_any(self)
+    fn from_text<E: Error>(_: JsonPath<'_>, text: &str) -> Result<Option<Self>, E> {
+        Ok(Some(Self::String(text.to_owned())))
     }
-}
-
-impl<'de> Visitor<'de> for Json<'_> {
-    type Value = Value;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any JSON")
-    }
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
-    }
-    fn visit_str<E: de::Error>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
-    }
-    fn visit_string<E: de::Error>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-    fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+    fn from_list<A: SeqAccess<'de>>(path: JsonPath<'_>, mut items: A) -> Result<Option<Self>, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(self)? {
-            list.push(item);
+        while let Some(item) = items.next_element_seed(ValueSeed::<Self>::at(path))? {
+            list.push(item.unwrap_or_default());
         }
-        Ok(Value::Array(list))
+        Ok(Some(Self::Array(list)))
     }
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+    fn from_object<A: MapAccess<'de>>(path: JsonPath<'_>, members: A) -> Result<Option<Self>, A::Error> {
+        Ok(JsonObject::from_object(path, members)?.map(Self::Object))
+    }
+}
+
+/// An object that is open by key.
+impl<'de> FromJson<'de> for JsonObject {
+    const EXPECTED: &'static str = "an object";
+    fn from_object<A: MapAccess<'de>>(path: JsonPath<'_>, mut members: A) -> Result<Option<Self>, A::Error> {
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            let value = members.next_value_seed(self)?;
-            object.insert(name, value);
+            let value = members.next_value_seed(ValueSeed::<Value>::at(path))?;
+            object.insert(name, value.unwrap_or_default());
         }
-        Ok(Value::Object(object))
+        Ok(Some(object))
     }
 }
 
-/// Skips a value that nobody described.
-pub(super) fn skip<'de, A: MapAccess<'de>>(members: &mut A) -> Result<(), A::Error> {
-    members.next_value::<IgnoredAny>().map(drop)
+impl<'de> FromJson<'de> for Metadata {
+    const EXPECTED: &'static str = "an object";
+    fn from_object<A: MapAccess<'de>>(path: JsonPath<'_>, members: A) -> Result<Option<Self>, A::Error> {
+        Ok(JsonObject::from_object(path, members)?.map(Self::from))
+    }
 }

@@ -1,0 +1,129 @@
+//! Notes taken while an input is read: the first error, the ignored parts, the number of open values.
+
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+};
+
+use super::error::{DecodeError, MAX_OPEN_VALUES};
+
+/// Number of ignored parts that are named; the rest are counted.
+const MAX_EXAMPLES: usize = 5;
+/// Maximum length of a client's text in an example, in characters.
+const MAX_QUOTED_CHARS: usize = 48;
+
+/// The parts of an input that this version of the protocol does not describe. `Display` writes them for one log line:
+/// `3 members, 1 message (messages[0].mood, …)`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ignored {
+    /// Number of unknown members.
+    pub members: usize,
+    /// Number of messages of an unknown role.
+    pub messages: usize,
+    /// Number of content parts of an unknown type, or with a source of an unknown type.
+    pub parts: usize,
+    /// The first few of them, by path. A client's own text is escaped and cut short.
+    pub examples: Vec<String>,
+}
+
+impl Ignored {
+    /// Returns whether nothing was ignored.
+    pub fn is_empty(&self) -> bool {
+        self.total() == 0
+    }
+
+    fn total(&self) -> usize {
+        self.members + self.messages + self.parts
+    }
+
+    fn add_example(&mut self, example: impl FnOnce() -> String) {
+        if self.examples.len() < MAX_EXAMPLES {
+            self.examples.push(example());
+        }
+    }
+}
+
+impl fmt::Display for Ignored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [(self.members, "member"), (self.messages, "message"), (self.parts, "content part")];
+        let mut separator = "";
+        for (count, name) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            write!(f, "{separator}{count} {name}{}", if count == 1 { "" } else { "s" })?;
+            separator = ", ";
+        }
+        write!(f, " ({}", self.examples.join(", "))?;
+        f.write_str(if self.total() > self.examples.len() { ", …)" } else { ")" })
+    }
+}
+
+/// The decoder's notes. Paths are passed as `Display`, so that they are formatted only when they are kept.
+#[derive(Default)]
+pub(super) struct Diagnostics {
+    body_len: usize,
+    error: RefCell<Option<DecodeError>>,
+    ignored: RefCell<Ignored>,
+    open_values: Cell<usize>,
+}
+
+impl Diagnostics {
+    pub(super) fn new(body_len: usize) -> Self {
+        Self { body_len, ..Self::default() }
+    }
+
+    /// The length of the input, in bytes.
+    pub(super) fn body_len(&self) -> usize {
+        self.body_len
+    }
+
+    /// Keeps the error, if it is the first one.
+    pub(super) fn record(&self, error: impl FnOnce() -> DecodeError) {
+        self.error.borrow_mut().get_or_insert_with(error);
+    }
+
+    /// Counts a value of an open payload. Returns `false` if it exceeds [`MAX_OPEN_VALUES`].
+    pub(super) fn count_open_value(&self) -> bool {
+        self.open_values.set(self.open_values.get() + 1);
+        self.open_values.get() <= MAX_OPEN_VALUES
+    }
+
+    /// Notes an unknown member of the object at `path`.
+    pub(super) fn ignore_member(&self, path: impl fmt::Display, name: &str) {
+        let mut ignored = self.ignored.borrow_mut();
+        ignored.members += 1;
+        ignored.add_example(|| {
+            let path = path.to_string();
+            let dot = if path.is_empty() { "" } else { "." };
+            format!("{path}{dot}{}", quote(name))
+        });
+    }
+
+    /// Notes a message of an unknown role.
+    pub(super) fn ignore_message(&self, path: impl fmt::Display, role: &str) {
+        let mut ignored = self.ignored.borrow_mut();
+        ignored.messages += 1;
+        ignored.add_example(|| format!("{path} of role {}", quote(role)));
+    }
+
+    /// Notes a content part, or a source of one, of an unknown type.
+    pub(super) fn ignore_part(&self, path: impl fmt::Display, r#type: &str) {
+        let mut ignored = self.ignored.borrow_mut();
+        ignored.parts += 1;
+        ignored.add_example(|| format!("{path} of type {}", quote(r#type)));
+    }
+
+    pub(super) fn into_error(self) -> Option<DecodeError> {
+        self.error.into_inner()
+    }
+
+    pub(super) fn into_ignored(self) -> Ignored {
+        self.ignored.into_inner()
+    }
+}
+
+/// Escapes a client's text for a log line and cuts it short.
+fn quote(text: &str) -> String {
+    let mut chars = text.chars();
+    let head: String = chars.by_ref().take(MAX_QUOTED_CHARS).collect();
+    format!("{head:?}{}", if chars.next().is_some() { "…" } else { "" })
+}
