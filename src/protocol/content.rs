@@ -1,4 +1,4 @@
-//! What a message or a tool result carries: plain text, or an ordered list of parts.
+//! The content of messages and tool results: plain text, or a list of parts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,12 +11,12 @@ use super::is_absent;
 pub enum MessageContent {
     /// Plain text.
     Text(String),
-    /// An ordered list of parts.
+    /// Parts in order.
     Parts(Vec<ContentPart>),
 }
 
 impl MessageContent {
-    /// The text, or the text parts joined in order; other parts are left out.
+    /// Returns the text, or the text parts joined in order, without other parts.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         match self {
             Self::Text(text) => text.as_str().into(),
@@ -49,7 +49,7 @@ impl From<Vec<ContentPart>> for MessageContent {
     }
 }
 
-/// One part of a message body.
+/// One part of a content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[non_exhaustive]
@@ -58,21 +58,21 @@ pub enum ContentPart {
     Text(TextPart),
     /// An image.
     Image(MediaPart),
-    /// Sound.
+    /// Audio.
     Audio(MediaPart),
     /// A video.
     Video(MediaPart),
-    /// Any other file.
+    /// Another file.
     Document(MediaPart),
 }
 
 impl ContentPart {
-    /// A text part.
+    /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextPart { text: text.into(), id: None, metadata: None })
     }
 
-    /// An image part.
+    /// Creates an image part.
     pub fn image(source: PartSource) -> Self {
         Self::Image(source.into())
     }
@@ -81,12 +81,12 @@ impl ContentPart {
 /// A text part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TextPart {
-    /// Identifies the part within its message; reserved by the protocol, nothing reads it yet.
+    /// Identifies the part within its message. Reserved by the protocol; not used yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The text.
     pub text: String,
-    /// Anything more about the part, such as a search hit's title.
+    /// Further data, such as the title of a search result.
     #[serde(default, skip_serializing_if = "is_absent")]
     pub metadata: Option<Value>,
 }
@@ -94,12 +94,12 @@ pub struct TextPart {
 /// An image, audio, video or document part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MediaPart {
-    /// Identifies the part within its message; reserved by the protocol, nothing reads it yet.
+    /// Identifies the part within its message. Reserved by the protocol; not used yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Where the bytes are.
+    /// The location of the bytes.
     pub source: PartSource,
-    /// Anything more about the part, such as a file name.
+    /// Further data, such as a file name.
     #[serde(default, skip_serializing_if = "is_absent")]
     pub metadata: Option<Value>,
 }
@@ -110,33 +110,33 @@ impl From<PartSource> for MediaPart {
     }
 }
 
-/// Where a media part's bytes are.
+/// The location of a media part's bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum PartSource {
-    /// Carried inline.
+    /// Inline.
     Data {
-        /// The bytes, base64-encoded.
+        /// The bytes in base64.
         value: String,
-        /// What they are.
+        /// The MIME type.
         mime_type: String,
     },
-    /// Fetchable by URL.
+    /// At a URL.
     Url {
         /// The URL.
         value: String,
-        /// What is there, when known.
+        /// The MIME type, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
-    /// Already at the model provider, under a handle that only this provider can read.
+    /// At a model provider, which alone can read it.
     File {
-        /// The handle, opaque.
+        /// The provider's opaque file id.
         value: String,
-        /// Who issued it, in lower case (`openai`, `anthropic`), when known.
+        /// The provider in lower case (`openai`, `anthropic`), if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider: Option<String>,
-        /// What the file is, when known.
+        /// The MIME type, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },

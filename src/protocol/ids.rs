@@ -1,7 +1,6 @@
-//! The protocol's identifiers, as types that cannot be mixed up and that clone without allocating.
+//! The protocol's identifiers, one type each, so that the compiler tells them apart.
 //!
-//! All of them are opaque strings to everybody but their owner. Any text is a valid identifier,
-//! also the empty one.
+//! An identifier is an opaque string; any text is valid, also the empty one. Cloning does not allocate.
 
 use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
 
@@ -14,23 +13,23 @@ macro_rules! identifier {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The identifier as text.
+            /// Returns the identifier as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
 
-            /// The text, which clones share.
+            /// Returns the text, which clones share.
             pub fn shared(&self) -> &Arc<str> {
                 &self.0
             }
 
-            /// Whether it is the same as another. Quicker than `==` where one is mostly a clone of the other.
+            /// Returns whether two identifiers are equal. Faster than `==` if one usually is a clone of the other.
             pub fn is(&self, other: &Self) -> bool {
                 Arc::ptr_eq(&self.0, &other.0) || self == other
             }
 
             $(
-                #[doc = concat!("A new identifier nobody else has: `", $prefix, "_` and 32 random hexadecimal digits.")]
+                #[doc = concat!("Returns a new identifier: `", $prefix, "_` and 32 random hexadecimal digits.")]
                 pub fn random() -> Self {
                     let mut text = [0; $prefix.len() + 33];
                     text[..$prefix.len()].copy_from_slice($prefix.as_bytes());
@@ -90,7 +89,7 @@ macro_rules! identifier {
             }
         }
 
-        /// Debug output is quoted and escaped, so that an identifier a client chose cannot break a log line.
+        /// Quoted and escaped, so that an identifier from a client cannot break a log line.
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 fmt::Debug::fmt(&*self.0, f)
@@ -122,27 +121,27 @@ macro_rules! identifier {
 }
 
 identifier! {
-    /// Names a conversation. Chosen by the application, stable across runs.
+    /// Identifies a conversation. Chosen by the application, stable across runs.
     ThreadId
 }
 identifier! {
-    /// Names one run of a thread.
+    /// Identifies one run of a thread.
     RunId, random "run"
 }
 identifier! {
-    /// Names a message; unique within its thread, also across runs.
+    /// Identifies a message. Unique within its thread, also across runs.
     MessageId, random "msg"
 }
 identifier! {
-    /// Names one tool call, and ties its result and any interrupt about it back to it.
+    /// Identifies a tool call. Its result and its interrupts refer to it.
     ToolCallId, random "call"
 }
 identifier! {
-    /// Names one invocation of a subagent; never reused within a run.
+    /// Identifies one invocation of a subagent. Never reused within a run.
     SubagentRunId, random "sub"
 }
 identifier! {
-    /// Names something a run waits for; a resume entry answers it by this id.
+    /// Identifies an interrupt. A resume entry refers to it.
     InterruptId, random "int"
 }
 
@@ -151,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_ids_carry_their_prefix_and_never_repeat() {
+    fn random_ids_have_their_prefix_and_differ() {
         let (a, b) = (MessageId::random(), MessageId::random());
         assert!(a.starts_with("msg_") && a.len() == 36, "{a}");
         assert_ne!(a, b);
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_output_escapes_what_would_break_a_log_line() {
+    fn debug_output_escapes_control_characters() {
         assert_eq!(format!("{:?}", ThreadId::from("a\nb\u{1b}[31m")), r#""a\nb\u{1b}[31m""#);
     }
 }

@@ -1,4 +1,4 @@
-//! The request: everything an agent is told about a conversation.
+//! The request to run an agent, with the tools and the context that the application provides.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,28 +9,28 @@ use super::{JsonObject, Message, Messages, Metadata, ResumeEntry, RunId, ThreadI
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunAgentInput {
-    /// The conversation this run belongs to.
+    /// The conversation that the run belongs to.
     pub thread_id: ThreadId,
     /// Identifies the run.
     pub run_id: RunId,
-    /// The protocol version the client speaks; absent from clients older than the field.
+    /// The protocol version of the client; absent from clients older than the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
-    /// The run that spawned this one.
+    /// The run that this one continues or was spawned by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
-    /// The state the run starts from, any JSON; absent means that nothing has been agreed yet.
+    /// The state that the run starts from, any JSON.
     #[serde(default, skip_serializing_if = "is_absent")]
     pub state: Option<Value>,
     /// The conversation so far, in order.
     pub messages: Messages,
-    /// The application's own tools: an agent calls them and leaves the answer to the application.
+    /// Tools that the application itself executes when an agent calls them.
     #[serde(default)]
     pub tools: Vec<Tool>,
-    /// What the application wants the model to know besides the conversation.
+    /// Information for the model beside the conversation.
     #[serde(default)]
     pub context: Vec<Context>,
-    /// What the application passes through to the agent, any JSON.
+    /// Data that the application passes to the agent, any JSON.
     #[serde(default, skip_serializing_if = "is_absent")]
     pub forwarded_props: Option<Value>,
     /// Answers to the interrupts that ended the previous run.
@@ -39,7 +39,7 @@ pub struct RunAgentInput {
 }
 
 impl RunAgentInput {
-    /// An input with nothing but identifiers and messages.
+    /// Creates an input with identifiers and messages alone.
     pub fn new(thread_id: impl Into<ThreadId>, run_id: impl Into<RunId>, messages: impl Into<Messages>) -> Self {
         Self {
             thread_id: thread_id.into(),
@@ -55,12 +55,12 @@ impl RunAgentInput {
         }
     }
 
-    /// The state the run starts from: the input's own, or the empty object.
+    /// Returns the state that the run starts from, by default the empty object.
     pub fn state_or_empty(&self) -> Value {
         self.state.clone().unwrap_or_else(|| Value::Object(JsonObject::new()))
     }
 
-    /// The text of the newest user message, if there is one.
+    /// Returns the text of the last user message.
     pub fn last_user_text(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.messages.iter().rev().find_map(|message| match message {
             Message::User(user) => Some(user.content.text()),
@@ -68,12 +68,12 @@ impl RunAgentInput {
         })
     }
 
-    /// One of the application's tools, by name.
+    /// Returns the application's tool of this name.
     pub fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// A member of `forwardedProps`, when that is an object and has it.
+    /// Returns a member of `forwardedProps`, if that is an object.
     pub fn forwarded_prop(&self, name: &str) -> Option<&Value> {
         self.forwarded_props.as_ref()?.get(name)
     }
@@ -82,23 +82,23 @@ impl RunAgentInput {
 /// A tool that an agent may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
-    /// The name the agent calls it by.
+    /// The name in calls.
     pub name: String,
-    /// What it does, for the agent to decide when to use it.
+    /// Tells the model when to use the tool.
     pub description: String,
-    /// A JSON Schema of its arguments; absent for a tool that takes none.
+    /// JSON Schema of the arguments; absent for a tool without arguments.
     #[serde(default, skip_serializing_if = "is_absent")]
     pub parameters: Option<Value>,
-    /// Anything more about the tool, open by key.
+    /// Further data, open by key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
 
-/// Something the application wants the model to know.
+/// One piece of information for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
-    /// What it is.
+    /// Describes the value.
     pub description: String,
-    /// The thing itself.
+    /// The information itself.
     pub value: String,
 }

@@ -1,31 +1,31 @@
-//! What a run can wait for, and how the next run answers.
+//! Interrupts, which end a run until they are answered, and the answers in the next run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{InterruptId, JsonObject, Metadata, SubagentRunId, ToolCallId, is_absent};
 
-/// Something a run needs from outside before it can continue.
+/// A request for an answer that the run needs before it can continue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Interrupt {
-    /// Identifies the interrupt; unique within the run.
+    /// Unique within the run.
     pub id: InterruptId,
-    /// Why the run stopped. An open string; `tool_call` is usual for an approval.
+    /// The reason; any text. `tool_call` is usual for an approval.
     pub reason: String,
-    /// A prompt for the person who answers.
+    /// The question to the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The tool call it concerns, when it is an approval.
+    /// The tool call to approve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<ToolCallId>,
-    /// A JSON Schema of the answer, so that a front end can build a form.
+    /// JSON Schema of the answer, from which a front end can build a form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<JsonObject>,
-    /// When it stops being answerable; by convention ISO 8601.
+    /// The time after which answers are refused; by convention ISO 8601.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// Anything more about the interrupt, open by key.
+    /// Further data, open by key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     /// The subagent invocation that raised it; `None` is the parent agent.
@@ -34,7 +34,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// An interrupt with a new id and a reason.
+    /// Creates an interrupt with a random id.
     pub fn new(reason: impl Into<String>) -> Self {
         Self {
             id: InterruptId::random(),
@@ -49,27 +49,27 @@ impl Interrupt {
     }
 }
 
-/// The answer to one interrupt, sent with the run that continues.
+/// The answer to one interrupt, in the input of the next run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResumeEntry {
-    /// The interrupt that is answered.
+    /// The answered interrupt.
     pub interrupt_id: InterruptId,
-    /// Whether it was answered or abandoned.
+    /// Answered or abandoned.
     pub status: ResumeStatus,
-    /// The answer itself, any JSON.
+    /// The answer, any JSON.
     #[serde(default, skip_serializing_if = "is_absent")]
     pub payload: Option<Value>,
-    /// What travels with the answer without being part of it.
+    /// Further data, open by key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
 
-/// Whether an interrupt was answered or abandoned.
+/// The way in which an interrupt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResumeStatus {
-    /// Answered; the payload is the answer.
+    /// Answered by the payload.
     Resolved,
     /// Abandoned.
     Cancelled,

@@ -1,7 +1,7 @@
-//! The list of messages of a conversation, shared between its holders.
+//! The messages of a conversation, as a list with copy on write.
 //!
-//! A run hands the same list to the agent, to the record of the run and to the thread's branch. Cloning it copies one
-//! reference; changing it copies the list only while it has another holder.
+//! The agent, the run's recorder and the thread's branch share one list. Cloning copies a reference; a change copies the
+//! list only if it is shared.
 
 use std::{
     collections::HashMap,
@@ -39,7 +39,7 @@ struct Inner {
     index: OnceLock<Index>,
 }
 
-/// Where each id first occurs.
+/// The position at which each id first occurs.
 #[derive(Clone, Default)]
 struct Index {
     messages: HashMap<MessageId, usize>,
@@ -75,7 +75,7 @@ impl Messages {
         inner.list.push(message);
     }
 
-    /// Drops all messages from this position on.
+    /// Removes all messages from this position on.
     pub fn truncate(&mut self, len: usize) {
         if len < self.len() {
             self.to_mut().truncate(len);
@@ -89,7 +89,7 @@ impl Messages {
         &mut inner.list
     }
 
-    /// Returns the list itself. Copies it if it is shared.
+    /// Returns the list. Copies it if it is shared.
     pub fn into_vec(self) -> Vec<Message> {
         Arc::try_unwrap(self.0).map_or_else(|shared| shared.list.clone(), |inner| inner.list)
     }
@@ -116,7 +116,7 @@ impl Index {
     }
 }
 
-/// The copy builds an index of its own when it needs one.
+/// The copy builds its own index when it needs one.
 impl Clone for Inner {
     fn clone(&self) -> Self {
         Self { list: self.list.clone(), ..Self::default() }
@@ -187,12 +187,12 @@ mod tests {
     }
 
     #[test]
-    fn lookups_find_the_same_with_and_without_an_index() {
+    fn lookups_give_the_same_positions_with_and_without_an_index() {
         let mut messages: Messages = (0..50).map(|n| calling(&format!("m{n}"), &format!("c{n}"))).collect();
         messages.push(calling("m7", "c7"));
         for round in 0..2 * SCANS_BEFORE_INDEX as usize {
             let n = round % 50;
-            assert_eq!(messages.position(&format!("m{n}")), Some(n), "the first one of two");
+            assert_eq!(messages.position(&format!("m{n}")), Some(n), "the first of two equal ids");
             assert_eq!(messages.call_position(&format!("c{n}")), Some(n));
             assert_eq!((messages.position("x"), messages.call_position("x")), (None, None));
         }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_not_seen_by_other_holders() {
+    fn a_change_leaves_clones_as_they_were() {
         let mut messages: Messages = (0..3).map(|n| Message::user(format!("m{n}"), "x")).collect();
         let shared = messages.clone();
         messages.truncate(1);

@@ -1,4 +1,4 @@
-//! Metadata: what anybody may add to a message, a tool call, an event.
+//! Metadata of messages, tool calls, tools, interrupts and events.
 
 use std::ops::{Deref, DerefMut};
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::JsonObject;
 
-/// Members of a provider's or application's own. A `null` under a key is data.
+/// An open object for a provider's or an application's data. A `null` under a key is data.
 ///
-/// Most of what can have metadata has none, and there are thousands of messages, so this takes no more room
-/// than a pointer until there is something in it. It reads and changes like the [`JsonObject`] that it holds.
+/// Dereferences to its [`JsonObject`]. It is boxed because most messages have none: `Option<Metadata>` has the size of a
+/// pointer.
 ///
 /// ```
 /// use agui_server::protocol::{JsonObject, Message, Metadata};

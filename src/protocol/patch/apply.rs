@@ -1,9 +1,8 @@
-//! JSON Patch, applied: all of it or nothing.
+//! Applies a JSON Patch, as a whole or not at all.
 //!
-//! A patch decides as the reference client's does (fast-json-patch 3, validating), also where that is more
-//! lenient than RFC 6902: `move` and `copy` put at the end of a list what goes past it, and a document whose
-//! root is removed is `null`. What it has and the reference has not is a bound, because an operation of a few
-//! bytes can double a document, or nest it one level deeper, again and again.
+//! The result is that of the reference client (fast-json-patch 3, validating), also where it is more lenient than RFC
+//! 6902: `move` and `copy` past the end of a list append to it, and removing the root leaves `null`. In addition, depth and
+//! size are bounded: a `copy` of a few bytes can double a document or nest it one level deeper.
 
 use std::borrow::Cow;
 
@@ -11,39 +10,39 @@ use serde_json::Value;
 
 use super::PatchOperation;
 
-/// How deep a patch may make a document: about as deep as one that a client may send.
+/// Maximum depth of a patched document, about the maximum of an input.
 const MAX_DEPTH: usize = 128;
-/// The size, in bytes of JSON or so, past which nothing more is copied into a document.
+/// Maximum size of a document after a `copy`, in bytes as [`size`] estimates them.
 const MAX_SIZE: usize = 32 * 1024 * 1024;
 
-/// Why a patch did not apply.
+/// The operation that did not apply, and the reason.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("operation {index} of the patch: {reason}")]
-pub struct PatchFault {
+#[error("operation {index} of the patch: {problem}")]
+pub struct PatchError {
     index: usize,
-    reason: Reason,
+    problem: PatchProblem,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-enum Reason {
-    #[error("there is nothing at {0:?}")]
-    Nothing(String),
-    #[error("nothing can be put at {0:?}")]
-    NoPlace(String),
-    #[error("what is at {0:?} is something else")]
+enum PatchProblem {
+    #[error("no value at {0:?}")]
+    NoValue(String),
+    #[error("a value cannot be added at {0:?}")]
+    NoParent(String),
+    #[error("the value at {0:?} is not the expected one")]
     Different(String),
-    #[error("{0:?} is too deep")]
+    #[error("the document would be nested too deeply at {0:?}")]
     TooDeep(String),
-    #[error("with this copy the document would be too large")]
+    #[error("the document would be too large after this copy")]
     TooLarge,
 }
 
-/// What a patch has done to a document.
+/// The changes that a patch has made to a document, for undoing them.
 #[derive(Debug)]
 #[must_use]
-pub struct Changes<'p>(Vec<Change<'p>>);
+pub struct AppliedPatch<'p>(Vec<Change<'p>>);
 
-/// One change, with what it takes to undo it. Pointers and parents are JSON Pointers.
+/// One change and the data to undo it. `pointer` and `parent` are JSON Pointers.
 #[derive(Debug)]
 enum Change<'p> {
     Replaced { pointer: &'p str, before: Value },
@@ -56,7 +55,7 @@ enum Change<'p> {
 /// Applies a patch.
 ///
 /// # Errors
-/// A [`PatchFault`], when an operation does not apply; the document is then as it was.
+/// If an operation does not apply. The document is then unchanged.
 ///
 /// ```
 /// use agui_server::protocol::{PatchOperation, patch::apply};
@@ -67,20 +66,20 @@ enum Change<'p> {
 /// changes.undo(&mut state);
 /// assert_eq!(state["steps"], serde_json::json!([]));
 /// ```
-pub fn apply<'p>(document: &mut Value, patch: &'p [PatchOperation]) -> Result<Changes<'p>, PatchFault> {
-    let mut patching = Patching { document, changes: Vec::new(), room: None };
+pub fn apply<'p>(document: &mut Value, patch: &'p [PatchOperation]) -> Result<AppliedPatch<'p>, PatchError> {
+    let mut patcher = Patcher { document, changes: Vec::new(), room: None };
     for (index, operation) in patch.iter().enumerate() {
-        if let Err(reason) = patching.operate(operation) {
-            let Patching { document, changes, .. } = patching;
-            Changes(changes).undo(document);
-            return Err(PatchFault { index, reason });
+        if let Err(problem) = patcher.apply(operation) {
+            let Patcher { document, changes, .. } = patcher;
+            AppliedPatch(changes).undo(document);
+            return Err(PatchError { index, problem });
         }
     }
-    Ok(Changes(patching.changes))
+    Ok(AppliedPatch(patcher.changes))
 }
 
-impl Changes<'_> {
-    /// Makes the document what it was.
+impl AppliedPatch<'_> {
+    /// Restores the document as it was before the patch.
     pub fn undo(self, document: &mut Value) {
         for change in self.0.into_iter().rev() {
             match change {
@@ -114,15 +113,15 @@ impl Changes<'_> {
     }
 }
 
-struct Patching<'d, 'p> {
+struct Patcher<'d, 'p> {
     document: &'d mut Value,
     changes: Vec<Change<'p>>,
-    /// How much may be copied yet; found out when something is.
+    /// Bytes that may still be copied; determined at the first `copy`.
     room: Option<usize>,
 }
 
-impl<'p> Patching<'_, 'p> {
-    fn operate(&mut self, operation: &'p PatchOperation) -> Result<(), Reason> {
+impl<'p> Patcher<'_, 'p> {
+    fn apply(&mut self, operation: &'p PatchOperation) -> Result<(), PatchProblem> {
         match operation {
             PatchOperation::Add { path, value } => self.put(path, value.clone(), true),
             PatchOperation::Remove { path } => self.remove(path),
@@ -135,29 +134,29 @@ impl<'p> Patching<'_, 'p> {
             PatchOperation::Copy { from, path } => {
                 let value = self.existing(from)?.clone();
                 let room = self.room.unwrap_or_else(|| MAX_SIZE.saturating_sub(size(self.document)));
-                self.room = Some(room.checked_sub(size(&value)).ok_or(Reason::TooLarge)?);
+                self.room = Some(room.checked_sub(size(&value)).ok_or(PatchProblem::TooLarge)?);
                 self.put(path, value, false)
             }
             PatchOperation::Test { path, value } => match find(self.document, path, Indices::Lenient) {
                 Some(found) if equal(found, value) => Ok(()),
-                _ => Err(Reason::Different(path.clone())),
+                _ => Err(PatchProblem::Different(path.clone())),
             },
         }
     }
 
-    fn existing(&mut self, pointer: &str) -> Result<&mut Value, Reason> {
-        find(self.document, pointer, Indices::Exact).ok_or_else(|| Reason::Nothing(pointer.to_owned()))
+    fn existing(&mut self, pointer: &str) -> Result<&mut Value, PatchProblem> {
+        find(self.document, pointer, Indices::Exact).ok_or_else(|| PatchProblem::NoValue(pointer.to_owned()))
     }
 
-    fn replace(&mut self, pointer: &'p str, value: Value) -> Result<(), Reason> {
+    fn replace(&mut self, pointer: &'p str, value: Value) -> Result<(), PatchProblem> {
         check_depth(pointer, &value)?;
         let before = std::mem::replace(self.existing(pointer)?, value);
         self.changes.push(Change::Replaced { pointer, before });
         Ok(())
     }
 
-    /// Adds a value to a list or sets a member; `strict` is how RFC 6902 does it.
-    fn put(&mut self, pointer: &'p str, value: Value, strict: bool) -> Result<(), Reason> {
+    /// Adds a value to a list or sets a member; with `strict` as RFC 6902 demands.
+    fn put(&mut self, pointer: &'p str, value: Value, strict: bool) -> Result<(), PatchProblem> {
         let Some((parent, name)) = split(pointer) else { return self.replace(pointer, value) };
         check_depth(pointer, &value)?;
         let indices = if strict { Indices::Exact } else { Indices::Lenient };
@@ -166,7 +165,7 @@ impl<'p> Patching<'_, 'p> {
                 let index = match Indices::Lenient.read(&name, list.len()) {
                     Some(index) if index <= list.len() => index,
                     Some(_) if !strict => list.len(),
-                    _ => return Err(Reason::NoPlace(pointer.to_owned())),
+                    _ => return Err(PatchProblem::NoParent(pointer.to_owned())),
                 };
                 list.insert(index, value);
                 self.changes.push(Change::ItemAdded { parent, index });
@@ -181,12 +180,12 @@ impl<'p> Patching<'_, 'p> {
                     self.changes.push(Change::MemberAdded { parent, name });
                 }
             },
-            _ => return Err(Reason::NoPlace(pointer.to_owned())),
+            _ => return Err(PatchProblem::NoParent(pointer.to_owned())),
         }
         Ok(())
     }
 
-    fn remove(&mut self, pointer: &'p str) -> Result<(), Reason> {
+    fn remove(&mut self, pointer: &'p str) -> Result<(), PatchProblem> {
         let Some((parent, name)) = split(pointer) else { return self.replace(pointer, Value::Null) };
         self.existing(pointer)?;
         match find(self.document, parent, Indices::Exact) {
@@ -208,12 +207,12 @@ impl<'p> Patching<'_, 'p> {
     }
 }
 
-/// How the tokens are read that point into lists.
+/// The rule by which a token becomes the index of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Indices {
-    /// As the numbers of items.
+    /// Decimal numbers without leading zeros.
     Exact,
-    /// Also with zeros before the number, nothing as the first, and `-` as the end.
+    /// Also leading zeros, the empty token as 0, and `-` as the end.
     Lenient,
 }
 
@@ -233,7 +232,7 @@ impl Indices {
     }
 }
 
-/// What a pointer points to.
+/// Returns the value that a pointer refers to.
 fn find<'d>(document: &'d mut Value, pointer: &str, indices: Indices) -> Option<&'d mut Value> {
     let mut before = "";
     pointer.split('/').skip(1).try_fold(document, |value, token| {
@@ -248,7 +247,7 @@ fn find<'d>(document: &'d mut Value, pointer: &str, indices: Indices) -> Option<
     })
 }
 
-/// The pointer to what contains a value, and the value's name there; nothing contains the root.
+/// Splits a pointer into that of the parent and the last token; `None` for the root.
 fn split(pointer: &str) -> Option<(&str, Cow<'_, str>)> {
     pointer.rsplit_once('/').map(|(parent, token)| (parent, unescape(token)))
 }
@@ -257,14 +256,14 @@ fn unescape(token: &str) -> Cow<'_, str> {
     if token.contains('~') { token.replace("~1", "/").replace("~0", "~").into() } else { token.into() }
 }
 
-/// Names that the reference does not touch, because in JavaScript they reach into every object.
+/// Returns whether the reference refuses a name, because JavaScript would change the prototype of all objects.
 fn is_banned(parent: &str, name: &str) -> bool {
     name == "__proto__" || (name == "prototype" && parent.rsplit('/').next() == Some("constructor"))
 }
 
-fn check_depth(pointer: &str, value: &Value) -> Result<(), Reason> {
+fn check_depth(pointer: &str, value: &Value) -> Result<(), PatchProblem> {
     let above = pointer.bytes().filter(|byte| *byte == b'/').count();
-    if above + depth(value) > MAX_DEPTH { Err(Reason::TooDeep(pointer.to_owned())) } else { Ok(()) }
+    if above + depth(value) > MAX_DEPTH { Err(PatchProblem::TooDeep(pointer.to_owned())) } else { Ok(()) }
 }
 
 fn depth(value: &Value) -> usize {
@@ -276,9 +275,9 @@ fn depth(value: &Value) -> usize {
 }
 
 fn size(value: &Value) -> usize {
-    // What surrounds a value weighs too: its comma, and much more in memory.
-    const EACH: usize = 8;
-    EACH + match value {
+    /// Each value has a comma in JSON, and more than that in memory.
+    const OVERHEAD: usize = 8;
+    OVERHEAD + match value {
         Value::Array(list) => list.iter().map(size).sum(),
         Value::Object(object) => object.iter().map(|(name, value)| name.len() + size(value)).sum(),
         Value::String(text) => text.len(),
@@ -286,7 +285,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// Equality as the patch operation `test` has it: numbers are equal by value, `1` and `1.0`, too.
+/// Compares as the operation `test` does: `1` and `1.0` are equal.
 fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
@@ -307,11 +306,11 @@ mod tests {
 
     use super::*;
 
-    fn patched(document: &Value, patch: Value) -> Result<Value, PatchFault> {
+    fn patched(document: &Value, patch: Value) -> Result<Value, PatchError> {
         let patch: Vec<PatchOperation> = serde_json::from_value(patch).unwrap();
         let mut result = document.clone();
         let changes = apply(&mut result, &patch);
-        // Whatever a patch did can be undone, to the order of the members.
+        // Undoing restores also the order of the members.
         let mut undone = result.clone();
         if let Ok(changes) = changes {
             changes.undo(&mut undone);
@@ -323,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_does_what_the_reference_does() {
+    fn a_patch_has_the_result_of_the_reference() {
         let document = json!({ "a": [1, 2, 3], "o": { "x": 1, "y": { "z": null } }, "n": 1, "a/b": 1, "m~n": 2 });
         for (patch, expected) in [
             (json!([{ "op": "add", "path": "/a/1", "value": 9 }]), json!([["a", [1, 9, 2, 3]]])),
@@ -353,7 +352,7 @@ mod tests {
         assert_eq!(root(json!([{ "op": "remove", "path": "" }])), json!(null));
         assert_eq!(root(json!([{ "op": "remove", "path": "" }, { "op": "add", "path": "", "value": [] }])), json!([]));
         assert_eq!(root(json!([{ "op": "move", "from": "/o/y", "path": "" }])), json!({ "z": null }));
-        // What is moved comes last, also to where it was.
+        // A moved member comes last, also if it is moved to its own place.
         let moved = root(json!([{ "op": "move", "from": "/o/x", "path": "/o/x" }]));
         assert_eq!(moved["o"].to_string(), r#"{"y":{"z":null},"x":1}"#);
     }
@@ -361,38 +360,38 @@ mod tests {
     #[test]
     fn a_patch_that_does_not_apply_changes_nothing() {
         let document = json!({ "a": [1, 2, 3], "n": 1, "o": { "x": null }, "text": "t" });
-        for (operation, fault) in [
-            (json!({ "op": "move", "from": "/n", "path": "/missing/n" }), r#"nothing can be put at "/missing/n""#),
-            (json!({ "op": "move", "from": "", "path": "/n" }), r#"nothing can be put at "/n""#),
-            (json!({ "op": "add", "path": "/a/4", "value": 0 }), r#"nothing can be put at "/a/4""#),
-            (json!({ "op": "add", "path": "/a/x", "value": 0 }), r#"nothing can be put at "/a/x""#),
-            (json!({ "op": "add", "path": "/text/0", "value": 0 }), r#"nothing can be put at "/text/0""#),
-            (json!({ "op": "add", "path": "/__proto__", "value": 0 }), r#"nothing can be put at "/__proto__""#),
-            (json!({ "op": "remove", "path": "/a/3" }), r#"there is nothing at "/a/3""#),
-            (json!({ "op": "remove", "path": "/a/00" }), r#"there is nothing at "/a/00""#),
-            (json!({ "op": "replace", "path": "/a/-", "value": 0 }), r#"there is nothing at "/a/-""#),
-            (json!({ "op": "replace", "path": "/o/y", "value": 0 }), r#"there is nothing at "/o/y""#),
-            (json!({ "op": "copy", "from": "/o/y", "path": "/b" }), r#"there is nothing at "/o/y""#),
-            (json!({ "op": "test", "path": "/o/y", "value": null }), r#"what is at "/o/y" is something else"#),
-            (json!({ "op": "test", "path": "/n", "value": "1" }), r#"what is at "/n" is something else"#),
+        for (operation, problem) in [
+            (json!({ "op": "move", "from": "/n", "path": "/missing/n" }), r#"a value cannot be added at "/missing/n""#),
+            (json!({ "op": "move", "from": "", "path": "/n" }), r#"a value cannot be added at "/n""#),
+            (json!({ "op": "add", "path": "/a/4", "value": 0 }), r#"a value cannot be added at "/a/4""#),
+            (json!({ "op": "add", "path": "/a/x", "value": 0 }), r#"a value cannot be added at "/a/x""#),
+            (json!({ "op": "add", "path": "/text/0", "value": 0 }), r#"a value cannot be added at "/text/0""#),
+            (json!({ "op": "add", "path": "/__proto__", "value": 0 }), r#"a value cannot be added at "/__proto__""#),
+            (json!({ "op": "remove", "path": "/a/3" }), r#"no value at "/a/3""#),
+            (json!({ "op": "remove", "path": "/a/00" }), r#"no value at "/a/00""#),
+            (json!({ "op": "replace", "path": "/a/-", "value": 0 }), r#"no value at "/a/-""#),
+            (json!({ "op": "replace", "path": "/o/y", "value": 0 }), r#"no value at "/o/y""#),
+            (json!({ "op": "copy", "from": "/o/y", "path": "/b" }), r#"no value at "/o/y""#),
+            (json!({ "op": "test", "path": "/o/y", "value": null }), r#"the value at "/o/y" is not the expected one"#),
+            (json!({ "op": "test", "path": "/n", "value": "1" }), r#"the value at "/n" is not the expected one"#),
         ] {
             let before = json!({ "op": "remove", "path": "/o" });
             let after = json!({ "op": "add", "path": "/o", "value": { "x": null } });
-            // First alone, and then with changes before it that have to be undone.
+            // Alone, and after changes that have to be undone.
             let error = patched(&document, json!([operation])).unwrap_err();
-            assert_eq!(error.to_string(), format!("operation 0 of the patch: {fault}"));
+            assert_eq!(error.to_string(), format!("operation 0 of the patch: {problem}"));
             let error = patched(&document, json!([before, after, operation])).unwrap_err();
-            assert_eq!(error.to_string(), format!("operation 2 of the patch: {fault}"));
+            assert_eq!(error.to_string(), format!("operation 2 of the patch: {problem}"));
         }
     }
 
     #[test]
-    fn a_patch_of_a_few_bytes_makes_no_document_of_gigabytes() {
+    fn copies_are_bounded_in_size() {
         let document = json!({ "list": ["x".repeat(1000)] });
         let double = json!({ "op": "copy", "from": "/list", "path": "/list/-" });
         let error = patched(&document, Value::Array(vec![double; 64])).unwrap_err();
-        assert_eq!(error.reason, Reason::TooLarge);
-        // Nor one copy after another.
+        assert_eq!(error.problem, PatchProblem::TooLarge);
+        // Also over several patches.
         let patch: Vec<PatchOperation> =
             serde_json::from_value(json!([{ "op": "copy", "from": "/list", "path": "/list/-" }])).unwrap();
         let mut document = document;
@@ -402,12 +401,12 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_does_not_nest_a_document_without_end() {
+    fn copies_are_bounded_in_depth() {
         let mut document = json!({});
         let patch: Vec<PatchOperation> =
             serde_json::from_value(json!([{ "op": "copy", "from": "", "path": "/a" }])).unwrap();
-        let fault = (0..1000).find_map(|_| apply(&mut document, &patch).err()).unwrap();
-        assert_eq!(fault.reason, Reason::TooDeep("/a".to_owned()));
+        let error = (0..1000).find_map(|_| apply(&mut document, &patch).err()).unwrap();
+        assert_eq!(error.problem, PatchProblem::TooDeep("/a".to_owned()));
         assert_eq!(depth(&document), MAX_DEPTH);
     }
 }

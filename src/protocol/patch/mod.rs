@@ -1,77 +1,77 @@
-//! JSON Patch (RFC 6902), the form in which state and activities change.
+//! JSON Patch (RFC 6902): changes of states and activities. [`apply`] applies one to a document.
 
 mod apply;
 
-pub use apply::{Changes, PatchFault, apply};
+pub use apply::{AppliedPatch, PatchError, apply};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A patch: operations applied in order, all of them or none.
+/// Operations that are applied in order, all or none.
 pub type JsonPatch = Vec<PatchOperation>;
 
-/// One operation of a patch. Every `path` and `from` is a JSON Pointer (RFC 6901), such as `/plan/steps/0`.
+/// One operation of a patch. `path` and `from` are JSON Pointers (RFC 6901), such as `/plan/steps/0`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum PatchOperation {
     /// Inserts a value.
     Add {
-        /// Where.
+        /// The place.
         path: String,
-        /// What; `null` is a value.
+        /// The value; `null` is data.
         value: Value,
     },
     /// Removes a value.
     Remove {
-        /// Which.
+        /// The place.
         path: String,
     },
-    /// Replaces a value that exists.
+    /// Replaces an existing value.
     Replace {
-        /// Where.
+        /// The place.
         path: String,
-        /// With what; `null` is a value.
+        /// The new value; `null` is data.
         value: Value,
     },
     /// Moves a value.
     Move {
-        /// From where.
+        /// The place it is taken from.
         from: String,
-        /// To where.
+        /// The place it is put to.
         path: String,
     },
     /// Copies a value.
     Copy {
-        /// From where.
+        /// The place it is taken from.
         from: String,
-        /// To where.
+        /// The place it is put to.
         path: String,
     },
-    /// Fails the patch unless the value is the one named.
+    /// Fails the patch if the value at the place differs.
     Test {
-        /// Where.
+        /// The place.
         path: String,
-        /// What it has to be.
+        /// The expected value.
         value: Value,
     },
 }
 
 impl PatchOperation {
-    /// Inserts `value` at `path`.
+    /// Creates an operation that inserts `value` at `path`.
     pub fn add(path: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::Add { path: path.into(), value: value.into() }
     }
 
-    /// Removes what is at `path`.
+    /// Creates an operation that removes the value at `path`.
     pub fn remove(path: impl Into<String>) -> Self {
         Self::Remove { path: path.into() }
     }
 
-    /// Replaces what is at `path` with `value`.
+    /// Creates an operation that replaces the value at `path`.
     pub fn replace(path: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::Replace { path: path.into(), value: value.into() }
     }
 
-    /// The operation's pointers: its path, and where it takes the value from.
+    /// Returns `path`, and `from` if the operation has it.
     pub fn pointers(&self) -> (&str, Option<&str>) {
         match self {
             Self::Add { path, .. } | Self::Remove { path } | Self::Replace { path, .. } | Self::Test { path, .. } => {
@@ -82,7 +82,7 @@ impl PatchOperation {
     }
 }
 
-/// Whether a text is a JSON Pointer: empty, or `/`-prefixed tokens in which `~` is followed by `0` or `1`.
+/// Returns whether a text is a JSON Pointer: empty, or tokens that begin with `/`, in which `0` or `1` follows each `~`.
 ///
 /// ```
 /// use agui_server::protocol::patch::is_pointer;
