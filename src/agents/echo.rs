@@ -2,7 +2,7 @@
 
 use crate::{
     agent::{Agent, EventStream, RunContext, emit::TextMessage, events},
-    protocol::{AgentCapabilities, RunAgentInput, capabilities::Identity},
+    protocol::{AgentCapabilities, RunAgentInput, capabilities::IdentityCapabilities},
 };
 
 /// An agent that answers with the newest user message, one word for each event.
@@ -21,11 +21,11 @@ impl Agent for Echo {
     }
 
     fn capabilities(&self) -> AgentCapabilities {
-        let identity = Identity {
+        let identity = IdentityCapabilities {
             name: Some("echo".to_owned()),
             r#type: Some("agui-server".to_owned()),
             description: Some("Repeats the newest user message".to_owned()),
-            ..Identity::default()
+            ..IdentityCapabilities::default()
         };
         AgentCapabilities { identity: Some(identity), ..AgentCapabilities::default() }
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{App, error::ApiError, extract::Path};
 use crate::{
-    protocol::{AgentCapabilities, capabilities::Transport},
+    protocol::{AgentCapabilities, capabilities::TransportCapabilities},
     run::AgentEntry,
 };
 
@@ -46,7 +46,7 @@ pub(super) async fn capabilities(
 /// What an agent declares, and how this server carries it.
 pub(crate) fn declared(app: &App, entry: &AgentEntry) -> AgentCapabilities {
     let mut capabilities = entry.capabilities();
-    capabilities.transport = Some(Transport {
+    capabilities.transport = Some(TransportCapabilities {
         streaming: Some(true),
         http_binary: Some(true),
         websocket: Some(false),

@@ -21,9 +21,8 @@ use super::{
 use crate::{
     encode::{Encoder, SSE_MEDIA_TYPE},
     protocol::{
-        RunAgentInput, VersionSupport,
+        RunAgentInput, VersionSupport, classify_version,
         decode::{Decoded, decode},
-        check_version,
     },
     run::{AgentEntry, Forwarded, OnDisconnect, RunRequest},
 };
@@ -121,7 +120,7 @@ pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
 
 fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
     let Some(declared) = input.protocol_version.as_deref() else { return Ok(()) };
-    match check_version(declared) {
+    match classify_version(declared) {
         VersionSupport::Supported => Ok(()),
         VersionSupport::Unrecognized => {
             let declared: String = declared.chars().take(16).collect();

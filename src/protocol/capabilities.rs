@@ -1,4 +1,4 @@
-//! What an agent says about itself before a run.
+//! The features that an agent declares before a run.
 //!
 //! Every group and every field is optional: absent means *not declared*, not *not supported*.
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{JsonObject, Tool};
 
-/// One struct of optional fields a group; the whole of AG-UI's `AgentCapabilities`.
+/// Defines structs whose fields are all optional.
 macro_rules! declarations {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {
         $(
@@ -25,52 +25,52 @@ macro_rules! declarations {
 }
 
 declarations! {
-    /// What an agent says about itself.
+    /// The features of an agent. The groups have the names of the AG-UI schema.
     AgentCapabilities {
-        /// Who it is.
-        identity: Identity,
-        /// Which transports serve it.
-        transport: Transport,
-        /// What it does with tools.
-        tools: Tools,
-        /// What its output looks like.
-        output: Output,
-        /// What it does with state.
+        /// Name, version and maintainer.
+        identity: IdentityCapabilities,
+        /// Transports that serve the agent.
+        transport: TransportCapabilities,
+        /// Use of tools.
+        tools: ToolsCapabilities,
+        /// Form of the output.
+        output: OutputCapabilities,
+        /// Use of state.
         state: StateCapabilities,
-        /// How it works with other agents.
-        multi_agent: MultiAgent,
-        /// Whether it shows what it thinks.
-        reasoning: Reasoning,
-        /// Which media it takes and makes.
-        multimodal: Multimodal,
-        /// What it executes, and its limits.
-        execution: Execution,
-        /// How people take part.
-        human_in_the_loop: HumanInTheLoop,
-        /// Anything the other groups do not cover, open by key.
+        /// Cooperation with other agents.
+        multi_agent: MultiAgentCapabilities,
+        /// Visible reasoning.
+        reasoning: ReasoningCapabilities,
+        /// Accepted and produced media.
+        multimodal: MultimodalCapabilities,
+        /// Code execution and limits.
+        execution: ExecutionCapabilities,
+        /// Participation of people.
+        human_in_the_loop: HumanInTheLoopCapabilities,
+        /// Further data, open by key.
         custom: JsonObject,
     }
 
-    /// Who an agent is.
-    Identity {
+    /// Name, version and maintainer of an agent.
+    IdentityCapabilities {
         /// A name for people.
         name: String,
         /// The framework or platform behind it.
         r#type: String,
-        /// What it does.
+        /// The purpose.
         description: String,
-        /// Its version.
+        /// The version.
         version: String,
-        /// Who maintains it.
+        /// The maintainer.
         provider: String,
-        /// Where its documentation is.
+        /// The URL of the documentation.
         documentation_url: String,
-        /// Anything more, open by key.
+        /// Further data, open by key.
         metadata: JsonObject,
     }
 
-    /// Which transports serve an agent.
-    Transport {
+    /// Transports that serve an agent.
+    TransportCapabilities {
         /// Server-Sent Events.
         streaming: bool,
         /// WebSocket.
@@ -83,115 +83,115 @@ declarations! {
         resumable: bool,
     }
 
-    /// What an agent does with tools.
-    Tools {
-        /// Whether it calls tools at all.
+    /// An agent's use of tools.
+    ToolsCapabilities {
+        /// It calls tools.
         supported: bool,
-        /// The tools it brings along.
+        /// The agent's own tools.
         items: Vec<Tool>,
-        /// Whether it calls several at once.
+        /// It calls several tools at once.
         parallel_calls: bool,
-        /// Whether it uses the tools an application offers.
+        /// It calls the application's tools.
         client_provided: bool,
     }
 
-    /// What an agent's output looks like.
-    Output {
-        /// Whether it can answer in a given JSON Schema.
+    /// Form of an agent's output.
+    OutputCapabilities {
+        /// It can answer in the form of a JSON Schema.
         structured_output: bool,
-        /// The MIME types it produces.
+        /// The MIME types that it produces.
         supported_mime_types: Vec<String>,
     }
 
-    /// What an agent does with state.
+    /// An agent's use of state.
     StateCapabilities {
-        /// Whether it sends snapshots.
+        /// It sends snapshots.
         snapshots: bool,
-        /// Whether it sends deltas.
+        /// It sends deltas.
         deltas: bool,
-        /// Whether it remembers across threads.
+        /// It has a memory across threads.
         memory: bool,
-        /// Whether state survives between the runs of a thread.
+        /// State is kept between the runs of a thread.
         persistent_state: bool,
     }
 
-    /// How an agent works with other agents.
-    MultiAgent {
-        /// Whether it does at all.
+    /// Cooperation of an agent with other agents.
+    MultiAgentCapabilities {
+        /// It works with other agents.
         supported: bool,
-        /// Whether it delegates.
+        /// It delegates tasks.
         delegation: bool,
-        /// Whether it hands conversations over.
+        /// It hands conversations over.
         handoffs: bool,
-        /// The subagents it may invoke.
+        /// The subagents that it may invoke.
         subagents: Vec<SubagentInfo>,
     }
 
-    /// Whether an agent shows what it thinks.
-    Reasoning {
-        /// Whether reasoning is visible.
+    /// Visible reasoning of an agent.
+    ReasoningCapabilities {
+        /// Reasoning is visible.
         supported: bool,
-        /// Whether it arrives piece by piece.
+        /// Reasoning is streamed.
         streaming: bool,
-        /// Whether it is encrypted.
+        /// Reasoning is encrypted.
         encrypted: bool,
     }
 
-    /// Which media an agent takes and makes.
-    Multimodal {
-        /// What it accepts.
-        input: MultimodalInput,
-        /// What it produces.
-        output: MultimodalOutput,
+    /// Media that an agent accepts and produces.
+    MultimodalCapabilities {
+        /// Accepted media.
+        input: MultimodalInputCapabilities,
+        /// Produced media.
+        output: MultimodalOutputCapabilities,
     }
 
-    /// The media an agent accepts.
-    MultimodalInput {
+    /// Media that an agent accepts.
+    MultimodalInputCapabilities {
         /// Images.
         image: bool,
-        /// Sound.
+        /// Audio.
         audio: bool,
         /// Video.
         video: bool,
         /// PDF documents.
         pdf: bool,
-        /// Any other file.
+        /// Other files.
         file: bool,
     }
 
-    /// The media an agent produces.
-    MultimodalOutput {
+    /// Media that an agent produces.
+    MultimodalOutputCapabilities {
         /// Images.
         image: bool,
-        /// Sound.
+        /// Audio.
         audio: bool,
     }
 
-    /// What an agent executes, and its limits.
-    Execution {
-        /// Whether it runs code.
+    /// Code execution and limits of an agent.
+    ExecutionCapabilities {
+        /// It runs code.
         code_execution: bool,
-        /// Whether that code runs in a sandbox.
+        /// Code runs in a sandbox.
         sandboxed: bool,
-        /// The most rounds of a run.
+        /// Maximum number of iterations of a run.
         max_iterations: u64,
-        /// The longest a run may take, in milliseconds.
+        /// Maximum duration of a run, in milliseconds.
         max_execution_time: u64,
     }
 
-    /// How people take part in a run.
-    HumanInTheLoop {
-        /// Whether they can at all.
+    /// Participation of people in a run.
+    HumanInTheLoopCapabilities {
+        /// People can take part.
         supported: bool,
-        /// Whether it asks for approval.
+        /// It asks for approvals.
         approvals: bool,
-        /// Whether its plan can be changed while it runs.
+        /// Its plan can be changed during a run.
         interventions: bool,
-        /// Whether it takes feedback.
+        /// It accepts feedback.
         feedback: bool,
-        /// Whether it ends runs with interrupts and takes the answers.
+        /// It raises interrupts and accepts answers to them.
         interrupts: bool,
-        /// Whether an approval may carry edited arguments.
+        /// An approval may change the arguments.
         approve_with_edits: bool,
     }
 }
@@ -199,9 +199,9 @@ declarations! {
 /// A subagent that an agent may invoke.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubagentInfo {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it is for.
+    /// The purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }

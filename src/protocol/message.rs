@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{JsonObject, MessageContent, MessageId, Metadata, SubagentRunId, ToolCallId};
 
-/// Who a message is from.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -14,18 +14,18 @@ pub enum Role {
     System,
     /// The agent.
     Assistant,
-    /// The person using the application.
+    /// The user of the application.
     User,
-    /// A tool, answering a call.
+    /// A tool that answers a call.
     Tool,
-    /// Structured progress, for the user interface alone.
+    /// Structured progress for the user interface; not sent to models.
     Activity,
-    /// What the model thought.
+    /// Reasoning of the model.
     Reasoning,
 }
 
 impl Role {
-    /// The role as it is written on the wire.
+    /// Returns the role as it is written in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Developer => "developer",
@@ -38,7 +38,7 @@ impl Role {
         }
     }
 
-    /// The role a text on the wire names, if it is one of this version of the protocol.
+    /// Returns the role of this name in JSON, if this version of the protocol has it.
     pub fn from_wire(text: &str) -> Option<Self> {
         Some(match text {
             "developer" => Self::Developer,
@@ -61,20 +61,20 @@ pub enum Message {
     Developer(DeveloperMessage),
     /// Instructions from the system.
     System(SystemMessage),
-    /// What the agent said and which tools it called.
+    /// Text and tool calls of the agent.
     Assistant(AssistantMessage),
-    /// What the person said.
+    /// Text or parts from the user.
     User(UserMessage),
-    /// What a tool returned.
+    /// The result of a tool call.
     Tool(ToolMessage),
     /// Structured progress.
     Activity(ActivityMessage),
-    /// What the model thought.
+    /// Reasoning of the model.
     Reasoning(ReasoningMessage),
 }
 
 impl Message {
-    /// A user message of plain text.
+    /// Creates a user message.
     pub fn user(id: impl Into<MessageId>, content: impl Into<MessageContent>) -> Self {
         Self::User(UserMessage {
             id: id.into(),
@@ -86,12 +86,12 @@ impl Message {
         })
     }
 
-    /// An assistant message of plain text.
+    /// Creates an assistant message of plain text.
     pub fn assistant(id: impl Into<MessageId>, content: impl Into<String>) -> Self {
         Self::Assistant(AssistantMessage { content: Some(content.into()), ..AssistantMessage::new(id.into()) })
     }
 
-    /// The message's identifier.
+    /// Returns the message's identifier.
     pub fn id(&self) -> &MessageId {
         match self {
             Self::Developer(m) => &m.id,
@@ -104,7 +104,7 @@ impl Message {
         }
     }
 
-    /// Who the message is from.
+    /// Returns the author of the message.
     pub fn role(&self) -> Role {
         match self {
             Self::Developer(_) => Role::Developer,
@@ -117,7 +117,7 @@ impl Message {
         }
     }
 
-    /// The tool calls that the message made; none on other roles than the assistant's.
+    /// Returns the tool calls of an assistant message, and an empty slice for other roles.
     pub fn tool_calls(&self) -> &[ToolCall] {
         match self {
             Self::Assistant(m) => m.tool_calls(),
@@ -125,7 +125,7 @@ impl Message {
         }
     }
 
-    /// Gives the message another identifier.
+    /// Changes the identifier.
     pub fn set_id(&mut self, id: MessageId) {
         match self {
             Self::Developer(m) => m.id = id,
@@ -138,7 +138,7 @@ impl Message {
         }
     }
 
-    /// The display name of the author, on the roles that have one.
+    /// Returns the display name of the author.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Developer(m) => m.name.as_deref(),
@@ -149,7 +149,7 @@ impl Message {
         }
     }
 
-    /// The subagent invocation the message belongs to; `None` is the parent agent.
+    /// Returns the subagent invocation that the message belongs to; `None` is the parent agent.
     pub fn subagent_run_id(&self) -> Option<&SubagentRunId> {
         match self {
             Self::Developer(m) => m.subagent_run_id.as_ref(),
@@ -162,7 +162,7 @@ impl Message {
         }
     }
 
-    /// The message's metadata, to be read or merged into.
+    /// Returns the metadata for changing it.
     pub fn metadata_mut(&mut self) -> &mut Option<Metadata> {
         match self {
             Self::Developer(m) => &mut m.metadata,
@@ -175,7 +175,7 @@ impl Message {
         }
     }
 
-    /// Where a provider's opaque artefact is kept; activity messages have no such place.
+    /// Returns the provider's encrypted value for changing it; `None` for activity messages, which cannot have one.
     pub fn encrypted_value_mut(&mut self) -> Option<&mut Option<String>> {
         match self {
             Self::Developer(m) => Some(&mut m.encrypted_value),
@@ -189,20 +189,20 @@ impl Message {
     }
 }
 
-/// One message struct a role. What all of them have (the id, where it belongs, metadata) is written once here.
+/// Defines a message struct with the fields that all roles have.
 macro_rules! message {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "camelCase")]
         pub struct $name {
-            /// Identifies the message within the conversation.
+            /// Unique within the thread.
             pub id: MessageId,
             $($(#[$field_doc])* pub $field: $type,)*
-            /// Anything more about the message, open by key.
+            /// Further data, open by key.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub metadata: Option<Metadata>,
-            /// The subagent invocation the message belongs to; `None` is the parent agent.
+            /// The subagent invocation that the message belongs to; `None` is the parent agent.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub subagent_run_id: Option<SubagentRunId>,
         }
@@ -217,7 +217,7 @@ message! {
         /// A display name for the author.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// A provider's opaque artefact, to be returned to it unchanged.
+        /// Opaque data of the provider, to be sent back to it unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted_value: Option<String>,
     }
@@ -231,32 +231,32 @@ message! {
         /// A display name for the author.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// A provider's opaque artefact, to be returned to it unchanged.
+        /// Opaque data of the provider, to be sent back to it unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted_value: Option<String>,
     }
 }
 
 message! {
-    /// What the agent said and which tools it called.
+    /// Text and tool calls of the agent.
     AssistantMessage {
-        /// What it said; absent when the turn consists of tool calls alone.
+        /// The text; absent if the message has tool calls alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<String>,
         /// A display name for the author.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// The tool calls of the turn; absent and empty are kept apart, as clients keep them apart.
+        /// The tool calls. Clients distinguish an absent list from an empty one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_calls: Option<Vec<ToolCall>>,
-        /// A provider's opaque artefact, to be returned to it unchanged.
+        /// Opaque data of the provider, to be sent back to it unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted_value: Option<String>,
     }
 }
 
 impl AssistantMessage {
-    /// A message that says nothing yet.
+    /// Creates a message without content.
     pub fn new(id: MessageId) -> Self {
         Self {
             id,
@@ -269,84 +269,84 @@ impl AssistantMessage {
         }
     }
 
-    /// The tool calls of the turn, none when the list is absent.
+    /// Returns the tool calls; an absent list is empty.
     pub fn tool_calls(&self) -> &[ToolCall] {
         self.tool_calls.as_deref().unwrap_or_default()
     }
 }
 
 message! {
-    /// What the person said.
+    /// Text or parts from the user.
     UserMessage {
-        /// Text, or an ordered list of parts.
+        /// Text or parts.
         content: MessageContent,
         /// A display name for the author.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// A provider's opaque artefact, to be returned to it unchanged.
+        /// Opaque data of the provider, to be sent back to it unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted_value: Option<String>,
     }
 }
 
 message! {
-    /// What a tool returned.
+    /// The result of a tool call.
     ToolMessage {
-        /// Text, or an ordered list of parts.
+        /// Text or parts.
         content: MessageContent,
-        /// The call this answers.
+        /// The answered call.
         tool_call_id: ToolCallId,
-        /// Why the tool failed, if it did; beside the content, not instead of it.
+        /// The error of a tool that failed, in addition to the content.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// A provider's opaque artefact, to be returned to it unchanged.
+        /// Opaque data of the provider, to be sent back to it unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted_value: Option<String>,
     }
 }
 
 message! {
-    /// Structured progress that keeps its place in the conversation. It is for the user interface: no model sees it.
+    /// Structured progress within the conversation, for the user interface. It is not sent to models.
     ActivityMessage {
-        /// What kind of activity this is; the set is the producer's own.
+        /// The type of activity, named by its producer.
         activity_type: String,
-        /// The activity itself, open by key.
+        /// The activity, open by key.
         content: JsonObject,
     }
 }
 
 message! {
-    /// What the model thought.
+    /// Reasoning of the model.
     ReasoningMessage {
         /// The reasoning text.
         content: String,
-        /// A provider's opaque reasoning artefact, to be returned to it unchanged.
+        /// The provider's encrypted reasoning, to be sent back to it unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted_value: Option<String>,
     }
 }
 
-/// A call that an assistant message made.
+/// A tool call in an assistant message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
-    /// Identifies the call; the tool message that answers it names it.
+    /// The answering tool message refers to it.
     pub id: ToolCallId,
-    /// The kind of call.
+    /// Always a function.
     #[serde(rename = "type")]
     pub kind: ToolCallKind,
-    /// What is called, and with what.
+    /// The tool and the arguments.
     pub function: FunctionCall,
-    /// A provider's opaque artefact, to be returned to it unchanged.
+    /// Opaque data of the provider, to be sent back to it unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encrypted_value: Option<String>,
-    /// Anything more about the call, open by key.
+    /// Further data, open by key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
 
 impl ToolCall {
-    /// A function call. `arguments` is JSON as text, as the model wrote it.
+    /// Creates a function call. `arguments` is JSON text as the model wrote it.
     pub fn new(id: impl Into<ToolCallId>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -358,7 +358,7 @@ impl ToolCall {
     }
 }
 
-/// The one kind of tool call the protocol has.
+/// The type of a tool call; the protocol has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolCallKind {
@@ -370,8 +370,8 @@ pub enum ToolCallKind {
 /// The name and the arguments of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionCall {
-    /// Which tool is called.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments as JSON text. Kept as written: a model can write JSON that does not parse.
+    /// The arguments as JSON text, as the model wrote it. It may be invalid JSON.
     pub arguments: String,
 }

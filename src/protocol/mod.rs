@@ -39,7 +39,7 @@ pub use messages::Messages;
 pub use metadata::Metadata;
 pub use patch::{JsonPatch, PatchOperation};
 pub use usage::TokenUsage;
-pub use version::{PROTOCOL_VERSION, VersionSupport, check_version};
+pub use version::{PROTOCOL_VERSION, VersionSupport, classify_version};
 
 use serde_json::Value;
 

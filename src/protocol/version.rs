@@ -3,7 +3,7 @@
 /// The AG-UI version that this server declares on `RUN_STARTED`.
 pub const PROTOCOL_VERSION: &str = "1.0";
 
-/// The result of [`check_version`].
+/// The result of [`classify_version`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VersionSupport {
@@ -18,12 +18,12 @@ pub enum VersionSupport {
 /// Compares a client's version with [`PROTOCOL_VERSION`], number by number: `1.10` is newer than `1.9`.
 ///
 /// ```
-/// use agui_server::protocol::{VersionSupport, check_version};
-/// assert_eq!(check_version("1.0"), VersionSupport::Supported);
-/// assert_eq!(check_version("1.10"), VersionSupport::Unrecognized);
-/// assert_eq!(check_version("2.0"), VersionSupport::Unsupported);
+/// use agui_server::protocol::{VersionSupport, classify_version};
+/// assert_eq!(classify_version("1.0"), VersionSupport::Supported);
+/// assert_eq!(classify_version("1.10"), VersionSupport::Unrecognized);
+/// assert_eq!(classify_version("2.0"), VersionSupport::Unsupported);
 /// ```
-pub fn check_version(declared: &str) -> VersionSupport {
+pub fn classify_version(declared: &str) -> VersionSupport {
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         digits.then(|| text.parse::<u32>().unwrap_or(u32::MAX))
@@ -55,7 +55,7 @@ mod tests {
             ("2.0", VersionSupport::Unsupported),
             ("99999999999.0", VersionSupport::Unsupported),
         ] {
-            assert_eq!(check_version(declared), expected, "{declared}");
+            assert_eq!(classify_version(declared), expected, "{declared}");
         }
     }
 }

@@ -15,9 +15,9 @@ use crate::{
     agent::{Agent, AgentError, EventStream, RunContext, event_stream},
     protocol::{
         AgentCapabilities, Event, RunAgentInput, VersionSupport,
-        capabilities::Identity,
+        capabilities::IdentityCapabilities,
+        classify_version,
         event::{RunError, RunStarted},
-        judge_version,
     },
     upstream::events::ServerEvents,
 };
@@ -96,7 +96,8 @@ impl Agent for Remote {
     }
 
     fn capabilities(&self) -> AgentCapabilities {
-        let described = |description| Identity { description: Some(description), ..Identity::default() };
+        let described =
+            |description| IdentityCapabilities { description: Some(description), ..IdentityCapabilities::default() };
         AgentCapabilities { identity: self.description.clone().map(described), ..AgentCapabilities::default() }
     }
 }
@@ -116,7 +117,7 @@ fn check_started(started: &RunStarted, cx: &RunContext) {
         tracing::warn!(?thread, ?run, "the remote agent's RUN_STARTED has other ids than this run");
     }
     if let Some(version) = started.protocol_version.as_deref()
-        && judge_version(version) != VersionSupport::Spoken
+        && classify_version(version) != VersionSupport::Supported
     {
         let version = for_log(version);
         tracing::warn!(?version, "the remote agent speaks a version of AG-UI that this server does not know");

@@ -25,7 +25,8 @@ use crate::{
     protocol::{
         AgentCapabilities, RunAgentInput, Tool as ProtocolTool,
         capabilities::{
-            Execution, HumanInTheLoop, Identity, MultiAgent, Reasoning, StateCapabilities, SubagentInfo, Tools,
+            ExecutionCapabilities, HumanInTheLoopCapabilities, IdentityCapabilities, MultiAgentCapabilities,
+            ReasoningCapabilities, StateCapabilities, SubagentInfo, ToolsCapabilities,
         },
     },
     tools::{OfferedTool, Tool, Toolbox},
@@ -153,12 +154,12 @@ impl Agent for LlmAgent {
             SubagentInfo { name, description }
         });
         AgentCapabilities {
-            identity: Some(Identity {
+            identity: Some(IdentityCapabilities {
                 r#type: Some("agui-server".to_owned()),
                 description: settings.description.clone(),
-                ..Identity::default()
+                ..IdentityCapabilities::default()
             }),
-            tools: Some(Tools {
+            tools: Some(ToolsCapabilities {
                 supported: Some(true),
                 items: (!tools.is_empty()).then(|| tools.iter().map(as_protocol_tool).collect()),
                 parallel_calls: Some(true),
@@ -169,20 +170,23 @@ impl Agent for LlmAgent {
                 deltas: Some(settings.updates_state),
                 ..StateCapabilities::default()
             }),
-            multi_agent: Some(MultiAgent {
+            multi_agent: Some(MultiAgentCapabilities {
                 supported: Some(!settings.subagents.is_empty()),
                 delegation: Some(!settings.subagents.is_empty()),
                 handoffs: Some(false),
                 subagents: (!settings.subagents.is_empty()).then(|| subagents.collect()),
             }),
-            reasoning: Some(Reasoning { streaming: Some(true), ..Reasoning::default() }),
-            execution: Some(Execution { max_iterations: Some(settings.max_steps.into()), ..Execution::default() }),
-            human_in_the_loop: Some(HumanInTheLoop {
+            reasoning: Some(ReasoningCapabilities { streaming: Some(true), ..ReasoningCapabilities::default() }),
+            execution: Some(ExecutionCapabilities {
+                max_iterations: Some(settings.max_steps.into()),
+                ..ExecutionCapabilities::default()
+            }),
+            human_in_the_loop: Some(HumanInTheLoopCapabilities {
                 supported: Some(true),
                 approvals: Some(true),
                 interrupts: Some(true),
                 approve_with_edits: Some(true),
-                ..HumanInTheLoop::default()
+                ..HumanInTheLoopCapabilities::default()
             }),
             ..AgentCapabilities::default()
         }

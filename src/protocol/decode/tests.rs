@@ -292,7 +292,7 @@ fn depth_is_bounded_wherever_it_is() {
     ] {
         decode(body.as_bytes()).unwrap_err();
     }
-    // What is passed over is never built, so its depth costs nothing.
+    // Ignored values are not built, so their depth has no limit.
     let passed_over = format!(
         r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m","role":"narrator","content":{deep}{0}}}],"unknown":{deep}{0}}}"#,
         "]".repeat(100_000)
@@ -318,7 +318,7 @@ fn open_payloads_hold_a_bounded_number_of_values() {
     let body = format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{state}}}"#);
     let error = decode(body.as_bytes()).unwrap_err();
     assert_eq!(error, DecodeError::TooManyValues { path: "state".to_owned() });
-    // Those of a hundred small payloads count together.
+    // The values of all payloads count together.
     let metadata = format!("{{\"a\":[{}0]}}", "0,".repeat(MAX_OPEN_VALUES / 100));
     let message = format!(r#"{{"id":"m","role":"user","content":"","metadata":{metadata}}}"#);
     let body = format!(r#"{{"threadId":"t","runId":"r","messages":[{}]}}"#, vec![message; 101].join(","));
@@ -331,4 +331,29 @@ fn a_member_that_comes_twice_is_the_last_one() {
     let input = decode(text).unwrap().input;
     assert_eq!(input.thread_id, "b");
     assert_eq!(input.messages[0], Message::user("2", "y"));
+}
+
+#[test]
+fn a_second_role_or_type_is_refused() {
+    for (message, path) in [
+        (r#"{"role":"system","id":"m","content":"x","role":"user"}"#, "messages[0].role"),
+        (
+            r#"{"id":"m","role":"user","content":[{"type":"text","text":"x","type":"image"}]}"#,
+            "messages[0].content[0].type",
+        ),
+    ] {
+        let body = format!(r#"{{"threadId":"t","runId":"r","messages":[{message}]}}"#);
+        assert_eq!(decode(body.as_bytes()).unwrap_err().to_string(), format!("{path}: given twice"));
+    }
+}
+
+#[test]
+fn the_number_of_members_before_the_role_is_bounded() {
+    let message = |members: usize| {
+        let early: String = (0..members).map(|n| format!("\"x{n}\":0,")).collect();
+        format!(r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m",{early}"role":"user","content":""}}]}}"#)
+    };
+    assert_eq!(decode(message(1000).as_bytes()).unwrap().ignored.members, 1000);
+    let error = decode(message(1001).as_bytes()).unwrap_err();
+    assert_eq!(error.to_string(), "messages[0]: more than 1000 members before \"role\"");
 }

@@ -20,7 +20,7 @@ use crate::protocol::{
 pub(super) trait FromJson<'de>: Sized {
     /// The accepted JSON types, for the error `expected …, found …`.
     const EXPECTED: &'static str;
-    /// Whether each value counts towards [`MAX_OPEN_VALUES`](super::MAX_OPEN_VALUES).
+    /// `true` if each value counts towards [`MAX_OPEN_VALUES`](super::MAX_OPEN_VALUES).
     const IS_OPEN: bool = false;
 
     fn from_null<E: Error>(_: JsonPath<'_>) -> Result<Option<Self>, E> {

@@ -1,37 +1,37 @@
-//! Activities: structured progress that a user interface shows as a widget of its own.
+//! Activities: structured progress that a user interface shows as a widget.
 
-use super::{BaseEvent, event};
+use super::base::{BaseEvent, event};
 use crate::protocol::{JsonObject, JsonPatch, MessageId};
 
 event! {
-    /// Creates or replaces an activity message.
+    /// Creates or replaces an activity.
     ActivitySnapshot {
         /// The activity message.
         message_id: MessageId,
-        /// What kind of activity it is; the set is the producer's own.
+        /// The type of activity, named by its producer.
         activity_type: String,
-        /// The activity itself, open by key.
+        /// The activity, open by key.
         content: JsonObject,
-        /// `false` leaves an existing activity as it stands; absent means that it is replaced.
+        /// `false` keeps an existing activity. The default is `true`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         replace: Option<bool>,
     }
 }
 
 event! {
-    /// Amends an activity that a snapshot has created.
+    /// Changes an activity.
     ActivityDelta {
         /// The activity message.
         message_id: MessageId,
-        /// What kind of activity it now is.
+        /// The type of the activity from now on.
         activity_type: String,
-        /// The patch, against the activity's content.
+        /// The patch of the activity's content.
         patch: JsonPatch,
     }
 }
 
 impl ActivitySnapshot {
-    /// Creates or replaces an activity.
+    /// Creates an event that creates or replaces an activity.
     pub fn new(message_id: impl Into<MessageId>, activity_type: impl Into<String>, content: JsonObject) -> Self {
         Self {
             message_id: message_id.into(),
@@ -45,7 +45,7 @@ impl ActivitySnapshot {
 }
 
 impl ActivityDelta {
-    /// Amends an activity.
+    /// Creates an event that changes an activity.
     pub fn new(message_id: impl Into<MessageId>, activity_type: impl Into<String>, patch: JsonPatch) -> Self {
         Self {
             message_id: message_id.into(),

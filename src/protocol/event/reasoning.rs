@@ -1,12 +1,12 @@
-//! Reasoning: what the model thinks, and the artefacts of it that only its provider can read.
+//! Reasoning of the model, and its encrypted form that only the provider can read.
 
 use serde::{Deserialize, Serialize};
 
-use super::{BaseEvent, event};
+use super::base::{BaseEvent, event};
 use crate::protocol::MessageId;
 
 event! {
-    /// Opens a span of reasoning, which may hold several messages. Spans and messages are two namespaces.
+    /// Opens a span of reasoning with any number of messages. A span and a message may have the same id.
     ReasoningStart {
         /// The span.
         message_id: MessageId,
@@ -24,11 +24,11 @@ event! {
 }
 
 event! {
-    /// Adds to an open reasoning message.
+    /// Appends text to an open reasoning message.
     ReasoningMessageContent {
         /// The message.
         message_id: MessageId,
-        /// The next piece of its text.
+        /// The text to append.
         delta: String,
     }
 }
@@ -42,13 +42,13 @@ event! {
 }
 
 event! {
-    /// Opens, continues or replaces a reasoning message in one event; the run's guard expands it.
+    /// Opens, continues or replaces a reasoning message in one event. The run's guard expands it.
     #[derive(Default)]
     ReasoningMessageChunk {
-        /// The message; absent continues the open one.
+        /// The message; by default the open one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<MessageId>,
-        /// The next piece of its text.
+        /// The text to append.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delta: Option<String>,
     }
@@ -63,18 +63,18 @@ event! {
 }
 
 event! {
-    /// A provider's opaque reasoning artefact, which the client keeps and returns unchanged.
+    /// Encrypted reasoning of the provider, which the client sends back unchanged.
     ReasoningEncryptedValue {
-        /// What `entity_id` names.
+        /// The type of `entity_id`.
         subtype: EncryptedValueSubtype,
-        /// The message or tool call the artefact belongs to.
+        /// The message or tool call that it belongs to.
         entity_id: String,
-        /// The artefact.
+        /// The encrypted value.
         encrypted_value: String,
     }
 }
 
-/// What a reasoning artefact belongs to.
+/// The type of item that an encrypted value belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EncryptedValueSubtype {
@@ -84,7 +84,7 @@ pub enum EncryptedValueSubtype {
     Message,
 }
 
-/// The one role a reasoning message has.
+/// The role of reasoning messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningRole {
@@ -94,14 +94,14 @@ pub enum ReasoningRole {
 }
 
 impl ReasoningStart {
-    /// Opens a span.
+    /// Creates the event.
     pub fn new(message_id: impl Into<MessageId>) -> Self {
         Self { message_id: message_id.into(), subagent_run_id: None, base: BaseEvent::default() }
     }
 }
 
 impl ReasoningMessageStart {
-    /// Opens a message.
+    /// Creates the event.
     pub fn new(message_id: impl Into<MessageId>) -> Self {
         Self {
             message_id: message_id.into(),
@@ -113,28 +113,28 @@ impl ReasoningMessageStart {
 }
 
 impl ReasoningMessageContent {
-    /// Adds `delta` to a message.
+    /// Creates the event.
     pub fn new(message_id: impl Into<MessageId>, delta: impl Into<String>) -> Self {
         Self { message_id: message_id.into(), delta: delta.into(), subagent_run_id: None, base: BaseEvent::default() }
     }
 }
 
 impl ReasoningMessageEnd {
-    /// Closes a message.
+    /// Creates the event.
     pub fn new(message_id: impl Into<MessageId>) -> Self {
         Self { message_id: message_id.into(), subagent_run_id: None, base: BaseEvent::default() }
     }
 }
 
 impl ReasoningEnd {
-    /// Closes a span.
+    /// Creates the event.
     pub fn new(message_id: impl Into<MessageId>) -> Self {
         Self { message_id: message_id.into(), subagent_run_id: None, base: BaseEvent::default() }
     }
 }
 
 impl ReasoningEncryptedValue {
-    /// Attaches an artefact to a message or a tool call.
+    /// Creates the event.
     pub fn new(
         subtype: EncryptedValueSubtype,
         entity_id: impl Into<String>,

@@ -1,52 +1,52 @@
-//! State and the conversation itself: replaced by snapshots, amended by patches.
+//! Snapshots and changes of the state, and snapshots of the conversation.
 
 use serde_json::Value;
 
-use super::{BaseEvent, event};
+use super::base::{BaseEvent, event};
 use crate::protocol::{JsonPatch, Messages};
 
 event! {
     /// Replaces the state.
     StateSnapshot {
-        /// The whole new state, any JSON, also `null`.
+        /// The new state, any JSON, also `null`.
         snapshot: Value,
     }
 }
 
 event! {
-    /// Amends the state.
+    /// Changes the state.
     StateDelta {
-        /// The patch, against the run input's state until the first snapshot replaces that.
+        /// The patch of the state, which begins as that of the run's input.
         delta: JsonPatch,
     }
 }
 
 event! {
     run_scoped
-    /// Restates the conversation. The client reconciles by id: known messages are replaced in place,
-    /// new ones appended, missing ones dropped.
+    /// Replaces the conversation. Clients match by id: they replace known messages in place, append new ones and remove
+    /// missing ones.
     MessagesSnapshot {
-        /// All the messages the server owns, in order.
+        /// All messages in order.
         messages: Messages,
     }
 }
 
 impl StateSnapshot {
-    /// Replaces the state with `snapshot`.
+    /// Creates the event.
     pub fn new(snapshot: impl Into<Value>) -> Self {
         Self { snapshot: snapshot.into(), subagent_run_id: None, base: BaseEvent::default() }
     }
 }
 
 impl StateDelta {
-    /// Amends the state by `delta`.
+    /// Creates the event.
     pub fn new(delta: JsonPatch) -> Self {
         Self { delta, subagent_run_id: None, base: BaseEvent::default() }
     }
 }
 
 impl MessagesSnapshot {
-    /// Restates the conversation as `messages`.
+    /// Creates the event.
     pub fn new(messages: impl Into<Messages>) -> Self {
         Self { messages: messages.into(), base: BaseEvent::default() }
     }

@@ -1,29 +1,29 @@
-//! Subagents: when one starts, and how its part of the run ends.
+//! The beginning and the end of subagent invocations.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{BaseEvent, event};
+use super::base::{BaseEvent, event};
 use crate::protocol::{InterruptId, MessageId, SubagentRunId, ToolCallId, is_absent};
 
 event! {
     run_scoped
-    /// Announces an invocation. Everything it produces carries its id.
+    /// Begins an invocation. Its events carry its id.
     SubagentStarted {
         /// The invocation.
         subagent_run_id: SubagentRunId,
-        /// The subagent's name, the same for all its invocations.
+        /// The subagent's name.
         name: String,
-        /// What it is for.
+        /// The purpose of the subagent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
-        /// The invocation that spawned it; absent means the parent agent.
+        /// The invoking invocation; absent means the parent agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_subagent_run_id: Option<SubagentRunId>,
-        /// The tool call that spawned it, when the subagent is a tool.
+        /// The tool call that invoked it, if the subagent is a tool.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_tool_call_id: Option<ToolCallId>,
-        /// The message that held this call.
+        /// The message with this call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_message_id: Option<MessageId>,
     }
@@ -31,14 +31,14 @@ event! {
 
 event! {
     run_scoped
-    /// Ends an invocation's part of the run.
+    /// Ends an invocation that did not fail.
     SubagentFinished {
         /// The invocation.
         subagent_run_id: SubagentRunId,
-        /// What it returned, any JSON.
+        /// The result, any JSON.
         #[serde(default, skip_serializing_if = "is_absent")]
         result: Option<Value>,
-        /// Why it ended; absent means success.
+        /// Absent means success.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         outcome: Option<SubagentOutcome>,
     }
@@ -46,34 +46,34 @@ event! {
 
 event! {
     run_scoped
-    /// An invocation failed. The run may go on.
+    /// Ends an invocation that failed. The run may go on.
     SubagentError {
         /// The invocation.
         subagent_run_id: SubagentRunId,
-        /// What went wrong, for people.
+        /// The error for people.
         message: String,
-        /// What went wrong, for programs.
+        /// The error for programs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
     }
 }
 
-/// Why a subagent's part of a run ended.
+/// The outcome of an invocation that did not fail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum SubagentOutcome {
-    /// It completed its work.
+    /// It completed.
     Success,
-    /// It waits for input from outside; a later run may continue it.
+    /// It waits for answers; a later run may continue it.
     Suspended {
-        /// The run's interrupts that it raised itself.
+        /// The interrupts that it raised.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         interrupt_ids: Vec<InterruptId>,
     },
 }
 
 impl SubagentStarted {
-    /// Announces an invocation of the subagent `name`.
+    /// Creates the event.
     pub fn new(subagent_run_id: impl Into<SubagentRunId>, name: impl Into<String>) -> Self {
         Self {
             subagent_run_id: subagent_run_id.into(),
@@ -88,14 +88,14 @@ impl SubagentStarted {
 }
 
 impl SubagentFinished {
-    /// Ends an invocation successfully.
+    /// Creates the event of a success.
     pub fn new(subagent_run_id: impl Into<SubagentRunId>) -> Self {
         Self { subagent_run_id: subagent_run_id.into(), result: None, outcome: None, base: BaseEvent::default() }
     }
 }
 
 impl SubagentError {
-    /// Ends an invocation that failed.
+    /// Creates the event.
     pub fn new(subagent_run_id: impl Into<SubagentRunId>, message: impl Into<String>) -> Self {
         Self {
             subagent_run_id: subagent_run_id.into(),

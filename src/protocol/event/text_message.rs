@@ -1,11 +1,11 @@
-//! Text messages: what the person reads, piece by piece.
+//! Streamed text messages.
 
 use serde::{Deserialize, Serialize};
 
-use super::{BaseEvent, event};
+use super::base::{BaseEvent, event};
 use crate::protocol::{MessageId, Role};
 
-/// The roles a streamed text message may have.
+/// The roles of streamed text messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TextMessageRole {
@@ -13,10 +13,10 @@ pub enum TextMessageRole {
     Developer,
     /// The system.
     System,
-    /// The agent; what an absent role means.
+    /// The agent, also if the role is absent.
     #[default]
     Assistant,
-    /// The person.
+    /// The user.
     User,
 }
 
@@ -36,7 +36,7 @@ event! {
     TextMessageStart {
         /// The message.
         message_id: MessageId,
-        /// Who it is from; absent means the assistant.
+        /// Absent means the assistant.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<TextMessageRole>,
         /// A display name for the author.
@@ -46,11 +46,11 @@ event! {
 }
 
 event! {
-    /// Adds to an open text message.
+    /// Appends text to an open message.
     TextMessageContent {
         /// The message.
         message_id: MessageId,
-        /// The next piece of its text.
+        /// The text to append.
         delta: String,
     }
 }
@@ -64,26 +64,26 @@ event! {
 }
 
 event! {
-    /// Opens, continues or replaces a text message in one event; the run's guard expands it.
+    /// Opens, continues or replaces a text message in one event. The run's guard expands it.
     #[derive(Default)]
     TextMessageChunk {
-        /// The message; absent continues the open one.
+        /// The message; by default the open one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<MessageId>,
-        /// Who it is from, on the chunk that opens it.
+        /// The role, on the chunk that opens the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<TextMessageRole>,
-        /// The next piece of its text.
+        /// The text to append.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delta: Option<String>,
-        /// A display name for the author, on the chunk that opens it.
+        /// A display name for the author, on the chunk that opens the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     }
 }
 
 impl TextMessageStart {
-    /// Opens an assistant's message.
+    /// Creates the event for a message of the assistant.
     pub fn new(message_id: impl Into<MessageId>) -> Self {
         Self {
             message_id: message_id.into(),
@@ -96,14 +96,14 @@ impl TextMessageStart {
 }
 
 impl TextMessageContent {
-    /// Adds `delta` to a message.
+    /// Creates the event.
     pub fn new(message_id: impl Into<MessageId>, delta: impl Into<String>) -> Self {
         Self { message_id: message_id.into(), delta: delta.into(), subagent_run_id: None, base: BaseEvent::default() }
     }
 }
 
 impl TextMessageEnd {
-    /// Closes a message.
+    /// Creates the event.
     pub fn new(message_id: impl Into<MessageId>) -> Self {
         Self { message_id: message_id.into(), subagent_run_id: None, base: BaseEvent::default() }
     }

@@ -1,8 +1,8 @@
-//! Tool calls: what the agent asks to be done, and what came of it.
+//! Streamed tool calls and their results.
 
 use serde::{Deserialize, Serialize};
 
-use super::{BaseEvent, event};
+use super::base::{BaseEvent, event};
 use crate::protocol::{MessageContent, MessageId, ToolCallId};
 
 event! {
@@ -10,26 +10,26 @@ event! {
     ToolCallStart {
         /// The call.
         tool_call_id: ToolCallId,
-        /// Which tool is called.
+        /// The name of the tool.
         tool_call_name: String,
-        /// The assistant message that holds the call.
+        /// The assistant message with the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_message_id: Option<MessageId>,
     }
 }
 
 event! {
-    /// Adds to an open call's arguments.
+    /// Appends to the arguments of an open call.
     ToolCallArgs {
         /// The call.
         tool_call_id: ToolCallId,
-        /// The next piece of the arguments' JSON text.
+        /// The JSON text to append.
         delta: String,
     }
 }
 
 event! {
-    /// Closes a call: its arguments are complete, which is not to say that they parse.
+    /// Closes a call. Its arguments are complete, but may be invalid JSON.
     ToolCallEnd {
         /// The call.
         tool_call_id: ToolCallId,
@@ -37,40 +37,40 @@ event! {
 }
 
 event! {
-    /// Opens, continues or replaces a tool call in one event; the run's guard expands it.
+    /// Opens, continues or replaces a tool call in one event. The run's guard expands it.
     #[derive(Default)]
     ToolCallChunk {
-        /// The call; absent continues the open one.
+        /// The call; by default the open one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<ToolCallId>,
-        /// Which tool is called, on the chunk that opens the call.
+        /// The name of the tool, on the chunk that opens the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_name: Option<String>,
-        /// The assistant message that holds the call, on the chunk that opens it.
+        /// The assistant message with the call, on the chunk that opens it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_message_id: Option<MessageId>,
-        /// The next piece of the arguments' JSON text.
+        /// The JSON text to append.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delta: Option<String>,
     }
 }
 
 event! {
-    /// What a tool returned: a message of its own, which does not reopen the call.
+    /// The result of a call, as a tool message. It does not reopen the call.
     ToolCallResult {
-        /// The tool message this becomes.
+        /// The id of the tool message.
         message_id: MessageId,
-        /// The call that is answered.
+        /// The answered call.
         tool_call_id: ToolCallId,
-        /// Text, or an ordered list of parts.
+        /// Text or parts.
         content: MessageContent,
-        /// Always `tool`; may be left out.
+        /// Always `tool`; may be absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<ToolRole>,
     }
 }
 
-/// The one role a tool result has.
+/// The role of tool results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolRole {
@@ -80,7 +80,7 @@ pub enum ToolRole {
 }
 
 impl ToolCallStart {
-    /// Opens a call of the tool `name`.
+    /// Creates the event.
     pub fn new(tool_call_id: impl Into<ToolCallId>, name: impl Into<String>) -> Self {
         Self {
             tool_call_id: tool_call_id.into(),
@@ -93,7 +93,7 @@ impl ToolCallStart {
 }
 
 impl ToolCallArgs {
-    /// Adds `delta` to a call's arguments.
+    /// Creates the event.
     pub fn new(tool_call_id: impl Into<ToolCallId>, delta: impl Into<String>) -> Self {
         Self {
             tool_call_id: tool_call_id.into(),
@@ -105,14 +105,14 @@ impl ToolCallArgs {
 }
 
 impl ToolCallEnd {
-    /// Closes a call.
+    /// Creates the event.
     pub fn new(tool_call_id: impl Into<ToolCallId>) -> Self {
         Self { tool_call_id: tool_call_id.into(), subagent_run_id: None, base: BaseEvent::default() }
     }
 }
 
 impl ToolCallResult {
-    /// Answers a call.
+    /// Creates the event.
     pub fn new(
         message_id: impl Into<MessageId>,
         tool_call_id: impl Into<ToolCallId>,

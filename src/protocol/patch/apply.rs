@@ -277,12 +277,13 @@ fn depth(value: &Value) -> usize {
 fn size(value: &Value) -> usize {
     /// Each value has a comma in JSON, and more than that in memory.
     const OVERHEAD: usize = 8;
-    OVERHEAD + match value {
-        Value::Array(list) => list.iter().map(size).sum(),
-        Value::Object(object) => object.iter().map(|(name, value)| name.len() + size(value)).sum(),
-        Value::String(text) => text.len(),
-        _ => 0,
-    }
+    OVERHEAD
+        + match value {
+            Value::Array(list) => list.iter().map(size).sum(),
+            Value::Object(object) => object.iter().map(|(name, value)| name.len() + size(value)).sum(),
+            Value::String(text) => text.len(),
+            _ => 0,
+        }
 }
 
 /// Compares as the operation `test` does: `1` and `1.0` are equal.

@@ -1,0 +1,108 @@
+//! The fields that every event has, and the macro that adds them to the event structs.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap as _};
+use serde_json::Value;
+
+use crate::protocol::{JsonObject, Metadata, is_absent};
+
+/// The optional fields of every event: timestamp, the provider's event, metadata.
+///
+/// Boxed, because few events have any of them and events are moved often: without them it has the size of a pointer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BaseEvent(Option<Box<BaseFields>>);
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct BaseFields {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<i64>,
+    #[serde(skip_serializing_if = "is_absent")]
+    raw_event: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata>,
+}
+
+impl BaseEvent {
+    /// Returns whether no field has a value.
+    pub fn is_empty(&self) -> bool {
+        self.timestamp().is_none() && self.raw_event().is_none() && self.metadata().is_none()
+    }
+
+    /// Returns the time of creation, in milliseconds since the Unix epoch. Events are not ordered by it.
+    pub fn timestamp(&self) -> Option<i64> {
+        self.0.as_ref()?.timestamp
+    }
+
+    /// Returns the provider's event from which this one was made; never `null`.
+    pub fn raw_event(&self) -> Option<&Value> {
+        self.0.as_ref()?.raw_event.as_ref().filter(|raw| !raw.is_null())
+    }
+
+    /// Returns the metadata. Clients merge it into the message or tool call that the event builds.
+    pub fn metadata(&self) -> Option<&JsonObject> {
+        self.0.as_ref()?.metadata.as_deref()
+    }
+
+    /// Sets or removes the timestamp.
+    pub fn set_timestamp(&mut self, timestamp: Option<i64>) {
+        self.update(|fields| fields.timestamp = timestamp);
+    }
+
+    /// Sets or removes the provider's event.
+    pub fn set_raw_event(&mut self, raw_event: Option<Value>) {
+        self.update(|fields| fields.raw_event = raw_event);
+    }
+
+    /// Sets or removes the metadata.
+    pub fn set_metadata(&mut self, metadata: Option<Metadata>) {
+        self.update(|fields| fields.metadata = metadata);
+    }
+
+    fn update(&mut self, change: impl FnOnce(&mut BaseFields)) {
+        let mut fields = self.0.take().unwrap_or_default();
+        change(&mut fields);
+        self.0 = (*fields != BaseFields::default()).then_some(fields);
+    }
+}
+
+impl Serialize for BaseEvent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Some(fields) => fields.serialize(serializer),
+            None => serializer.serialize_map(Some(0))?.end(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for BaseEvent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = BaseFields::deserialize(deserializer)?;
+        Ok(Self((fields != BaseFields::default()).then(|| Box::new(fields))))
+    }
+}
+
+/// Defines an event struct: its own fields, the attribution to a subagent unless it is `run_scoped`, the base fields.
+macro_rules! event {
+    ($(#[$doc:meta])* $name:ident { $($fields:tt)* }) => {
+        event!(@struct $(#[$doc])* $name { $($fields)*
+            /// The subagent invocation that the event belongs to; `None` is the parent agent.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            subagent_run_id: Option<crate::protocol::SubagentRunId>,
+        });
+    };
+    (run_scoped $(#[$doc:meta])* $name:ident { $($fields:tt)* }) => {
+        event!(@struct $(#[$doc])* $name { $($fields)* });
+    };
+    (@struct $(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)*
+            /// Timestamp, provider's event and metadata.
+            #[serde(flatten)]
+            pub base: crate::protocol::event::BaseEvent,
+        }
+    };
+}
+pub(super) use event;
