@@ -1,26 +1,18 @@
-//! Threads at rest: what outlives a run, a connection and a process.
+//! Stored threads: the [`Store`] trait, and its implementations in memory, SQLite and Postgres.
 //!
-//! [`Store`] is the interface. [`MemoryStore`] keeps everything in this process, [`SqliteStore`] in a file that belongs
-//! to one process, [`PostgresStore`] in a database that several processes share. A store knows nothing of agents and
-//! HTTP; it keeps what it is given and decides who may write.
+//! A store keeps threads, their messages and runs, and the logs of detached runs, and it decides which process may
+//! write to a thread. It knows nothing of agents and HTTP. [`Store`] states the promises; the tests in
+//! `store::contract` (feature `testing`) check them on every implementation.
 //!
-//! # Threads are trees
-//! A thread belongs to an owner: its key is the pair of owner and thread id. Each of its messages has a parent, and the
-//! thread's *head* names the last message of the current branch. Messages are never removed but with their thread, so a
-//! branch that was left stays readable. A run writes the messages that are new, never the whole thread.
+//! - [`MemoryStore`]: everything in this process, lost when it ends.
+//! - [`SqliteStore`]: a file that belongs to one process.
+//! - [`PostgresStore`]: a database that several processes share.
 //!
-//! # Who may write
-//! A thread has at most one running run. The process that drives it holds the thread's [`Lease`]; every write of a run
-//! names its lease and is refused with [`StoreError::LeaseLost`] once the run has ended, the thread was deleted, or
-//! another process took the lease over. A lease in a shared store ends at a time unless it is renewed; then any process
-//! may [take it over](Store::take_over) to close the run.
-//!
-//! # What a write promises
-//! A write that returned is visible to every later read and survives the death of this process. It happens whole or not
-//! at all. After an error that is [transient](StoreError::is_transient) the write may or may not have happened, and
-//! repeating it is safe: an [append](Store::append) of events that are there changes nothing, and a
-//! [finish](Store::finish) that repeats the recorded end of the run succeeds.
+//! To change what is stored, change the types in `model` and `write`, the tables in `sqlite/schema.sql` and
+//! `postgres/schema.sql`, and the contract.
 
+#[cfg(feature = "testing")]
+pub mod contract;
 mod memory;
 mod model;
 mod open_error;
@@ -48,11 +40,11 @@ pub use write::{BeginOutcome, BranchWrite, EventBatch, FinishedRun, NewRun, RunE
 
 use crate::protocol::RunId;
 
-/// Why a store did not do what it was asked for.
+/// An error of a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The caller does not hold the thread's lease, or no longer.
+    /// The caller does not have the thread's lease, or has lost it.
     #[error("the lease of this run was lost")]
     LeaseLost,
     /// The store is unreachable, busy or full. The same call may succeed later.
@@ -72,32 +64,58 @@ impl StoreError {
 
 /// Keeps threads, their messages and runs, and the logs of detached runs.
 ///
-/// Threads and runs have numbers that are never used twice within the life of a process, so an operation acts on the
-/// row that its caller has looked up, also when a thread of the same id was made since. All times are milliseconds since
-/// 1970 and come from the caller.
+/// # Promises
+/// Every implementation keeps these promises. `store::contract::check` (feature `testing`) tests all that can be tested
+/// from one process.
+///
+/// 1. **Isolation of owners.** A thread's key is the pair of owner and thread id. The same id of two owners is two
+///    threads, and no operation on one reads, locks or changes the other. Every string is a valid owner and a valid id.
+/// 2. **Threads are trees.** Each message has a parent, and the thread's *head* names the last message of the current
+///    branch. A message is deleted with its thread only, so a branch that was left can still be read.
+/// 3. **Ordering.** Numbers of threads, runs and states grow and are not reused while a process lives, so a number of a
+///    deleted row never names a later one. Messages of a thread are numbered from 1 without gaps, and a parent has a
+///    smaller number than its child. Events of a run are numbered from 1 without gaps.
+/// 4. **Fencing.** A thread has at most one running run, and that run has the thread's [`Lease`]. A write that names a
+///    lease changes nothing once the run has ended, the thread was deleted, or the lease was taken over:
+///    [`finish`](Self::finish) then fails with [`StoreError::LeaseLost`], and [`append`](Self::append) returns `false`.
+///    In a shared store a lease ends at a time unless it is renewed; after that time every process may take it over.
+/// 5. **Atomicity.** A write happens whole or not at all, also when its caller drops the future.
+/// 6. **Durability.** A write that has returned is visible to every later read and survives the end of this process. (A
+///    store in memory cannot promise the second part.)
+/// 7. **Repetition.** After a [transient](StoreError::is_transient) error a write may have happened or not, and the
+///    caller repeats it: appending events that are stored changes nothing, and ending a run again with the same status
+///    and time succeeds.
+/// 8. **Consistent reads.** [`thread`](Self::thread) returns a thread as it was at one moment. A log that is read with
+///    the status of an ended run is complete.
+///
+/// All times come from the caller, in milliseconds since 1970.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Begins a run: makes the thread if `run.expected` is `None`, takes its lease, records the run as running, and stores
-    /// what the client brought. An ended run of the same id is replaced, with its log.
+    /// Begins a run: creates the thread if `run.expected` is `None`, takes its lease, stores the run as running, and
+    /// stores the client's messages. An ended run of the same id is replaced, with its log.
     ///
-    /// Writes nothing when another run is running, the thread is not as `run.expected` says, or it would become too large.
+    /// Writes nothing when another run is running, when the thread's version is not `run.expected`, or when the thread
+    /// would become larger than `run.max_size`.
     async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError>;
 
-    /// Appends to the logs of runs: all batches, or after an error perhaps none. Returns for each batch in order whether
-    /// it is in the log; `false` means that its lease was lost.
+    /// Appends to the logs of runs, all batches in one write. Returns for each batch, in order, whether its events are in
+    /// the log; `false` means that its lease was lost.
     async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError>;
 
-    /// Ends a run and gives its lease back: stores the run's messages, moves the head, appends the last events of its
-    /// log, and records how it ended.
+    /// Ends a run and releases its lease: stores the run's messages, moves the head, appends the last events of the log,
+    /// and records how the run ended.
     ///
-    /// Changes nothing and returns `None` when the run has ended with the same status at the same time: that is a
-    /// repetition of a write whose response was lost.
+    /// Returns `None` and changes nothing when the run has already ended with the same status at the same time.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseLost`] when the lease was lost, or when the run has ended in another way.
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError>;
 
-    /// Corrects whether the response of an ended run reached a client to its end. The thread's version goes up by one.
+    /// Stores whether the response of an ended run reached a client to its end, and increases the thread's version by
+    /// one. Succeeds without an effect if the run does not exist.
     async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError>;
 
-    /// Reads a thread, with the parts that `include` asks for, as they were at one moment.
+    /// Reads the parts of a thread that `include` names, as they were at one moment.
     async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError>;
 
     /// Lists the threads of an owner, those with the newest run first.
@@ -106,25 +124,26 @@ pub trait Store: Send + Sync + 'static {
     /// Reads a run of a thread.
     async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError>;
 
-    /// Reads what an ended run left: where its branch ends, its state, and its interrupts without those that any run
-    /// of the thread has answered since. `None` when there is no such run, or it is running.
-    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError>;
+    /// Reads the end of an ended run: the last message of its branch, its state, and the interrupts that no run of the
+    /// thread has answered since. Returns `None` if there is no such run, or it is running.
+    async fn end_state(&self, thread: i64, run: EndedRun<'_>) -> Result<Option<EndState>, StoreError>;
 
-    /// Reads the events of a run's log after the one with number `after`: none, or at least one and no more than about
-    /// `max_bytes` of them. `None` when there is no such run.
+    /// Reads the events of a run's log that follow the event with number `after`: none, or at least one and about
+    /// `max_bytes` bytes of them. Returns `None` if there is no such run.
     async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError>;
 
-    /// Deletes a thread with its messages, runs and logs, whether a run is running or not. Returns whether it existed.
+    /// Deletes a thread with its messages, runs and logs, even if a run is running. Returns whether it existed.
     async fn delete(&self, thread: i64) -> Result<bool, StoreError>;
 
-    /// Removes what `retention` does not keep. Threads with a running run stay.
+    /// Deletes the threads and logs that `retention` does not keep. Threads with a running run stay.
     async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError>;
 
-    /// Lists runs without a process that drives them, the longest abandoned first: those whose lease ended before `now`,
-    /// and in a store that is not shared those of every other holder.
+    /// Lists running runs whose process is lost, those lost the longest first. In a shared store these are the runs whose
+    /// lease ended before `now`, otherwise all runs of other holders.
     async fn lost_runs(&self, holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError>;
 
-    /// Takes over the lease of a lost run for `holder`. `None` when the run is not lost any more.
+    /// Takes over the lease of a lost run for `holder`, until the time `until`. Returns `None` if the run is no longer
+    /// lost.
     async fn take_over(
         &self,
         lost: &Lease,
@@ -136,24 +155,24 @@ pub trait Store: Send + Sync + 'static {
     /// Checks that the store can be used.
     async fn check(&self) -> Result<(), StoreError>;
 
-    /// Returns what processes that share this store need; `None` when it belongs to this process.
+    /// Returns the operations of a store that several processes share; `None` when it belongs to this process.
     fn shared(&self) -> Option<&dyn SharedStore> {
         None
     }
 }
 
-/// What processes that share a store need of it.
+/// The additional operations of a store that several processes share.
 #[async_trait]
 pub trait SharedStore: Send + Sync {
     /// Extends all leases of a holder that have not been taken over, and lists them.
     async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<HeldLease>, StoreError>;
 
-    /// Asks the holder of a run's lease to cancel the run.
+    /// Asks the process that has a run's lease to cancel the run.
     async fn request_cancel(&self, thread: i64, run: &RunId) -> Result<CancelRequest, StoreError>;
 
-    /// Lists the runs of a holder that were asked to be cancelled.
+    /// Lists the numbers of a holder's runs that were asked to be cancelled.
     async fn cancel_requests(&self, holder: &str) -> Result<Vec<i64>, StoreError>;
 
-    /// Returns how this process learns of changes by others.
+    /// Returns the signals that announce changes by other processes.
     fn signals(&self) -> &Signals;
 }

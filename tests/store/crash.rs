@@ -13,7 +13,7 @@ use agui_server::store::{Lease, SqliteStore};
 use tempfile::tempdir;
 
 use crate::{
-    backends::{NOW, Shared, assistant, batch, branch, end_at, events, lease, log, run, thread, user},
+    steps::{NOW, DynStore, assistant, batch, branch, end_at, events, lease, log, run, thread, user},
     files::quick_check,
 };
 
@@ -25,7 +25,7 @@ const RUNS: usize = 7;
 #[ignore = "it is started by the test below, and killed"]
 async fn write_until_killed() {
     let Ok(path) = std::env::var(VARIABLE) else { return };
-    let store: Shared = Arc::new(SqliteStore::open(Path::new(&path)).await.unwrap());
+    let store: DynStore = Arc::new(SqliteStore::open(Path::new(&path)).await.unwrap());
     let mut leases: Vec<Lease> = Vec::new();
     for run in 0..RUNS {
         leases.push(lease(&store, &format!("t{run}"), "r").await);
@@ -65,7 +65,7 @@ async fn every_write_that_returned_survives_the_process() {
         while let Some(round) = written() {
             last = round;
         }
-        let store: Shared = Arc::new(SqliteStore::open(&path).await.unwrap());
+        let store: DynStore = Arc::new(SqliteStore::open(&path).await.unwrap());
         let lost = store.lost_runs("new", NOW, 99).await.unwrap();
         assert!(lost.len() == RUNS || lost.len() == RUNS + 1, "the last round's run may be running");
         for lost in lost.iter().filter(|lost| &*lost.key.id != "conversation") {

@@ -13,12 +13,12 @@ use rusqlite::Connection;
 use serde_json::json;
 use tempfile::tempdir;
 
-use crate::backends::{
-    NOW, Shared, TestEnd, TestRun, assistant, batch, branch, delete, end_at, ended_run, events, exists, finish, key,
+use crate::steps::{
+    NOW, DynStore, TestEnd, TestRun, assistant, batch, branch, delete, end_at, ended_run, events, exists, finish, key,
     lease, log, run, thread, user,
 };
 
-async fn open(path: &Path) -> Shared {
+async fn open(path: &Path) -> DynStore {
     Arc::new(SqliteStore::open(path).await.unwrap())
 }
 
@@ -220,7 +220,7 @@ async fn a_damaged_file_is_reported() {
     damaged[middle..].fill(0xa5);
     fs::write(&path, &damaged).unwrap();
     if let Ok(store) = SqliteStore::open(&path).await {
-        let store: Shared = Arc::new(store);
+        let store: DynStore = Arc::new(store);
         let mut faults = 0;
         for run in runs {
             if let Err(error) = store.events(run, 0, 99).await {

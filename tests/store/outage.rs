@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use crate::{
-    backends::{NOW, assistant, batch, branch, end_at, events, finish, key, lease, log, run, thread},
+    steps::{NOW, assistant, batch, branch, end_at, events, finish, key, lease, log, run, thread},
     postgres::Postgres,
     shared::open,
 };

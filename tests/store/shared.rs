@@ -8,28 +8,28 @@ use agui_server::store::{
 use tokio::{net::TcpListener, time::timeout};
 
 use crate::{
-    backends::{
-        NOW, Shared, TestRun, UNTIL, assistant, batch, delete, end_at, events, finish, is_lost, key, lease, log, run,
+    steps::{
+        NOW, DynStore, TestRun, UNTIL, assistant, batch, delete, end_at, events, finish, is_lost, key, lease, log, run,
         thread,
     },
     postgres::{PASSWORD, Postgres},
 };
 
-pub(crate) async fn open(url: &str) -> Shared {
+pub(crate) async fn open(url: &str) -> DynStore {
     std::sync::Arc::new(PostgresStore::open(url).await.unwrap())
 }
 
 /// Two processes, as far as the store can tell.
-async fn two() -> Option<(Shared, Shared)> {
+async fn two() -> Option<(DynStore, DynStore)> {
     let url = Postgres::shared()?.database("shared").await;
     Some((open(&url).await, open(&url).await))
 }
 
-fn shared(store: &Shared) -> &dyn SharedStore {
+fn shared(store: &DynStore) -> &dyn SharedStore {
     store.shared().unwrap()
 }
 
-async fn held_by(store: &Shared, holder: &str, thread: &str, until: i64) -> Lease {
+async fn held_by(store: &DynStore, holder: &str, thread: &str, until: i64) -> Lease {
     TestRun { until, ..run(thread, "r").by(holder) }.begun(store).await
 }
 
@@ -45,64 +45,6 @@ async fn what_one_process_writes_the_other_reads() {
     assert_eq!(a.append(&[batch(&lease, 4, 1)]).await.unwrap(), [false]);
     finish(&b, &taken, NOW).await;
     assert!(!thread(&a, "t").await.thread.is_running);
-}
-
-#[tokio::test]
-async fn the_leases_of_a_holder_are_renewed() {
-    let Some((store, _)) = two().await else { return };
-    let one = held_by(&store, "here", "a", NOW).await;
-    held_by(&store, "here", "b", UNTIL).await;
-    held_by(&store, "there", "c", UNTIL).await;
-    let threads = async |holder: &str| {
-        let held = shared(&store).renew(holder, UNTIL + 1000).await.unwrap();
-        let mut threads: Vec<_> = held.iter().map(|held| held.run.key.id.to_string()).collect();
-        threads.sort_unstable();
-        threads.concat()
-    };
-    let lost = LostRun { key: key("a"), run_id: "r".into(), lease: one.clone() };
-    let held = shared(&store).renew("here", UNTIL).await.unwrap();
-    assert!(held.len() == 2 && held.contains(&HeldLease { run: lost, cancel: false }));
-    assert!(store.lost_runs("there", NOW + 1, 9).await.unwrap().is_empty(), "a renewed lease is not lost");
-    assert_eq!(store.take_over(&one, "there", NOW + 1, UNTIL).await.unwrap(), None);
-    finish(&store, &one, NOW).await;
-    assert_eq!((threads("here").await, threads("nobody").await), ("b".to_owned(), String::new()));
-}
-
-#[tokio::test]
-async fn the_longest_lost_runs_come_first() {
-    let Some((store, _)) = two().await else { return };
-    for (thread, until) in [("c", 3), ("a", 1), ("b", 2), ("d", 100)] {
-        held_by(&store, "dead", thread, NOW + until).await;
-    }
-    for (limit, expected) in [(9, "abc"), (2, "ab")] {
-        let lost = store.lost_runs("here", NOW + 10, limit).await.unwrap();
-        assert_eq!(lost.iter().map(|lost| lost.key.id.to_string()).collect::<String>(), expected);
-    }
-}
-
-#[tokio::test]
-async fn a_cancel_reaches_the_holder() {
-    let Some((a, b)) = two().await else { return };
-    let one = held_by(&a, "here", "a", UNTIL).await;
-    let two = held_by(&a, "here", "b", UNTIL).await;
-    assert!(shared(&a).cancel_requests("here").await.unwrap().is_empty());
-    for _ in 0..2 {
-        let requested = shared(&b).request_cancel(one.thread, &"r".into()).await.unwrap();
-        assert_eq!(requested, CancelRequest::Requested);
-    }
-    assert_eq!(shared(&a).cancel_requests("here").await.unwrap(), [one.run]);
-    assert!(shared(&a).cancel_requests("there").await.unwrap().is_empty());
-    let held = shared(&a).renew("here", UNTIL).await.unwrap();
-    assert_eq!(held.iter().find(|held| held.cancel).unwrap().run.lease, one);
-    // It is about the run, not about the thread.
-    finish(&a, &one, NOW).await;
-    lease(&a, "a", "s").await;
-    assert!(shared(&a).cancel_requests("here").await.unwrap().is_empty());
-    let CancelRequest::Ended(run) = shared(&b).request_cancel(one.thread, &"r".into()).await.unwrap() else { panic!() };
-    assert_eq!((&*run.id, run.status), ("r", RunStatus::Finished));
-    for (thread, run) in [(one.thread, "x"), (two.thread + 1000, "r")] {
-        assert_eq!(shared(&b).request_cancel(thread, &run.into()).await.unwrap(), CancelRequest::Unknown);
-    }
 }
 
 #[tokio::test]
@@ -159,7 +101,7 @@ async fn a_thread_that_is_deleted_while_it_is_written_leaves_no_rows() {
     for round in 0..60 {
         let first = lease(&a, "t", "r").await;
         end_at(NOW).with([assistant("a")]).finish(&a, &first, 0).await.unwrap();
-        let next = run("t", "s").with([crate::backends::user("u")]);
+        let next = run("t", "s").with([crate::steps::user("u")]);
         let delete = async {
             tokio::time::sleep(Duration::from_micros(round * 30)).await;
             b.delete(first.thread).await.unwrap()
@@ -175,7 +117,7 @@ async fn a_thread_that_is_deleted_while_it_is_written_leaves_no_rows() {
 }
 
 /// The begin may have come after the delete, and made the thread again.
-async fn delete_again(store: &Shared) {
+async fn delete_again(store: &DynStore) {
     delete(store, "t").await;
 }
 

@@ -1,20 +1,20 @@
-//! Ending a run.
+//! Promises about ending a run.
 
 use std::collections::HashSet;
 
-use agui_server::{
+use crate::{
     protocol::{Interrupt, TokenUsage},
     store::{BeginOutcome, RunEnd, RunFailure, RunStatus},
 };
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::backends::{
-    NOW, Shared, TestEnd, UNTIL, assistant, batch, branch, end_at, events, finish, is_lost, lease, log, record, run,
+use super::steps::{
+    NOW, DynStore, TestEnd, UNTIL, assistant, batch, branch, end_at, events, finish, is_lost, lease, log, record, run,
     thread, user, wrong_leases,
 };
 
-pub(crate) async fn an_end_is_stored_whole(store: Shared) {
+pub(super) async fn an_end_is_stored_whole(store: DynStore) {
     let lease = run("t", "r").with([user("u")]).begun(&store).await;
     assert_eq!(store.append(&[batch(&lease, 1, 3)]).await.unwrap(), [true]);
     let end = TestEnd {
@@ -35,7 +35,7 @@ pub(crate) async fn an_end_is_stored_whole(store: Shared) {
     assert!(store.lost_runs("there", UNTIL + 1, 9).await.unwrap().is_empty());
 }
 
-pub(crate) async fn without_the_lease_nothing_is_written(store: Shared) {
+pub(super) async fn a_finish_without_the_lease_writes_nothing(store: DynStore) {
     let held = lease(&store, "t", "r").await;
     let before = thread(&store, "t").await;
     for wrong in wrong_leases(&held) {
@@ -46,33 +46,33 @@ pub(crate) async fn without_the_lease_nothing_is_written(store: Shared) {
     assert!(log(&store, held.run).await.is_empty());
 }
 
-pub(crate) async fn a_repeated_end_changes_nothing(store: Shared) {
+pub(super) async fn a_repeated_finish_changes_nothing(store: DynStore) {
     let first = lease(&store, "t", "r").await;
     let end = |at| end_at(at).with([assistant("a")]).last(batch(&first, 1, 2));
     assert!(end(NOW + 1).finish(&store, &first, 0).await.unwrap());
     let before = thread(&store, "t").await;
     assert!(!end(NOW + 1).finish(&store, &first, 0).await.unwrap());
     assert_eq!(thread(&store, "t").await, before);
-    // Also when the next run has begun, which it leaves alone.
+    // Also while the next run is running, which does not change.
     let second = run("t", "s").at(NOW + 2).begun(&store).await;
     assert!(!end(NOW + 1).finish(&store, &first, 0).await.unwrap());
     let view = thread(&store, "t").await;
     assert_eq!((&*view.thread.run_id, view.thread.is_running, &*branch(&view)), ("s", true, "a"));
     assert_eq!(log(&store, first.run).await, events(1, 2));
-    // Another end is not taken for that one: another process may have closed the run.
+    // Another time or status is another end: another process may have closed the run.
     assert!(is_lost(end(NOW + 2).finish(&store, &first, 0).await));
     let failed = end(NOW + 1);
     let failed = TestEnd { end: RunEnd { status: RunStatus::Failed, ..failed.end }, ..failed };
     assert!(is_lost(failed.finish(&store, &first, 0).await));
-    // Nor when a run of the same id has replaced it.
+    // Also after a run of the same id has replaced it.
     finish(&store, &second, NOW + 1).await;
     let third = lease(&store, "t", "r").await;
     assert!(is_lost(end(NOW + 1).finish(&store, &first, 0).await));
     finish(&store, &third, NOW + 1).await;
 }
 
-pub(crate) async fn every_status_is_kept(store: Shared) {
-    let failure = |code: Option<&str>| RunFailure { code: code.map(str::to_owned), message: "so\0 sad".to_owned() };
+pub(super) async fn every_status_is_stored(store: DynStore) {
+    let failure = |code: Option<&str>| RunFailure { code: code.map(str::to_owned), message: "failed\0".to_owned() };
     let usage = TokenUsage { model: Some("m\0".to_owned()), input_tokens: Some(0), ..TokenUsage::default() };
     for status in RunStatus::ALL.into_iter().filter(|status| *status != RunStatus::Running) {
         for code in [None, Some("E")] {
@@ -88,7 +88,7 @@ pub(crate) async fn every_status_is_kept(store: Shared) {
     }
 }
 
-pub(crate) async fn an_end_may_add_nothing(store: Shared) {
+pub(super) async fn a_run_may_end_without_messages(store: DynStore) {
     let first = run("t", "r").with([user("u")]).begun(&store).await;
     end_at(NOW).with([assistant("a")]).finish(&store, &first, 1).await.unwrap();
     let second = lease(&store, "t", "s").await;
@@ -97,8 +97,8 @@ pub(crate) async fn an_end_may_add_nothing(store: Shared) {
     assert_eq!((&*branch(&view), view.thread.head, view.runs.len()), ("u a", 2, 2));
 }
 
-/// A store may do together what many ask for at once.
-pub(crate) async fn operations_of_many_threads_at_once_are_done_each(store: Shared) {
+/// A store may group concurrent writes into one transaction.
+pub(super) async fn concurrent_operations_on_many_threads_do_not_interfere(store: DynStore) {
     let name = |prefix: &str, task: usize| format!("{prefix}{task}");
     let begin = |task: usize| {
         let store = store.clone();
@@ -107,7 +107,7 @@ pub(crate) async fn operations_of_many_threads_at_once_are_done_each(store: Shar
     let leases = join_all((0..200).map(begin)).await;
     assert_eq!(leases.iter().map(|lease| lease.run).collect::<HashSet<_>>().len(), leases.len());
     assert_eq!(leases.iter().map(|lease| lease.thread).collect::<HashSet<_>>().len(), leases.len());
-    // Some end, some have lost their lease, some append, and some would begin another run.
+    // Some finish, some finish with a wrong lease, some append, and some try to begin another run.
     let at_once = leases.iter().enumerate().map(|(task, lease)| {
         let (store, wrong) = (store.clone(), wrong_leases(lease)[task % 3].clone());
         async move {
@@ -128,7 +128,7 @@ pub(crate) async fn operations_of_many_threads_at_once_are_done_each(store: Shar
         let has_log = has_ended || task % 5 == 3;
         assert_eq!(log(&store, lease.run).await, if has_log { events(1, 2) } else { Vec::new() }, "{task}");
     }
-    // Those that have ended begin again, some in place of the old run; and some are ended once more.
+    // Of the ended runs, some are ended once more; others are followed by a run, of the same id or of another.
     let again = leases.iter().enumerate().filter(|(task, _)| task % 5 < 2).map(|(task, lease)| {
         let store = store.clone();
         async move {

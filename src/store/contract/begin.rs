@@ -1,19 +1,19 @@
-//! Beginning a run.
+//! Promises about beginning a run.
 
 use std::{collections::HashSet, time::Duration};
 
-use agui_server::{
+use crate::{
     protocol::Message,
     store::{BeginOutcome, RunStatus, ThreadKey, ThreadPage, ThreadSize, ThreadVersion},
 };
 use serde_json::json;
 
-use crate::backends::{
-    NOW, Shared, TestRun, UNTIL, assistant, batch, branch, delete, end_at, ended_run, exists, finish, ids, key, lease,
+use super::steps::{
+    NOW, DynStore, TestRun, UNTIL, assistant, batch, branch, delete, end_at, ended_run, exists, finish, ids, key, lease,
     log, record, run, thread, user, view,
 };
 
-pub(crate) async fn the_first_run_makes_the_thread(store: Shared) {
+pub(super) async fn the_first_run_creates_the_thread(store: DynStore) {
     let first = run("t", "r").begin(&store).await;
     let BeginOutcome::Begun { lease, version, last_message, state_number, replaced } = first else {
         panic!("{first:?}")
@@ -29,7 +29,7 @@ pub(crate) async fn the_first_run_makes_the_thread(store: Shared) {
     let [begun] = &made.runs[..] else { panic!("{made:?}") };
     assert_eq!((begun.number, begun.thread, begun.status), (lease.run, lease.thread, RunStatus::Running));
     assert_eq!((begun.detached, begun.started_at, begun.ended_at, begun.events), (true, NOW, None, 0));
-    // The next one changes agent and time, and leaves the rest.
+    // The next run changes agent and time only.
     end_at(NOW + 1).with([assistant("a")]).finish(&store, &lease, 0).await.unwrap();
     let next = TestRun { agent: "other".to_owned(), detached: false, ..run("t", "s").at(NOW + 2) };
     let next = next.begin(&store).await;
@@ -40,15 +40,15 @@ pub(crate) async fn the_first_run_makes_the_thread(store: Shared) {
     assert!(!view.runs[0].detached);
 }
 
-pub(crate) async fn a_thread_has_one_running_run(store: Shared) {
+pub(super) async fn a_thread_has_at_most_one_running_run(store: DynStore) {
     let first = lease(&store, "t", "r").await;
     for id in ["r", "s"] {
         let BeginOutcome::Busy { run, lost } = run("t", id).begin(&store).await else { panic!() };
         assert_eq!((&*run.id, run.status, run.number), ("r", RunStatus::Running, first.run));
         assert_eq!(lost, None);
     }
-    assert_eq!(thread(&store, "t").await.runs.len(), 1, "what did not begin is not recorded");
-    // Another process, while the lease lasts, and after.
+    assert_eq!(thread(&store, "t").await.runs.len(), 1, "a refused run is not stored");
+    // For another process, before and after the end of the lease.
     for now in [NOW, UNTIL + 1] {
         let BeginOutcome::Busy { lost, .. } = run("t", "s").at(now).by("there").begin(&store).await else { panic!() };
         let is_lost = store.shared().is_none() || now > UNTIL;
@@ -58,11 +58,10 @@ pub(crate) async fn a_thread_has_one_running_run(store: Shared) {
     lease(&store, "t", "s").await;
 }
 
-pub(crate) async fn the_same_id_of_two_owners_is_two_threads(store: Shared) {
+pub(super) async fn the_same_id_of_two_owners_is_two_threads(store: DynStore) {
     let owners = [ThreadKey::ANONYMOUS, "key:ann", "key:bob", "jwt:https%3A//i:ann", "jwt:i:"];
     for (place, owner) in owners.iter().enumerate() {
         let lease = run("t", "r").of(owner).with([user(owner)]).begun(&store).await;
-        // Whether a run is running there or not.
         if place % 2 == 0 {
             end_at(NOW).with([assistant("a")]).finish(&store, &lease, 1).await.unwrap();
         }
@@ -77,7 +76,7 @@ pub(crate) async fn the_same_id_of_two_owners_is_two_threads(store: Shared) {
     assert!(view(&store, &ThreadKey { owner: "key:carl".into(), ..key("t") }).await.is_none());
 }
 
-pub(crate) async fn of_many_that_begin_at_once_one_begins(store: Shared) {
+pub(super) async fn one_of_many_concurrent_begins_succeeds(store: DynStore) {
     for round in 0..4 {
         let version = view(&store, &key("t")).await.map(|view| {
             let thread = view.thread;
@@ -106,7 +105,7 @@ pub(crate) async fn of_many_that_begin_at_once_one_begins(store: Shared) {
     assert_eq!(thread(&store, "t").await.runs.len(), 4);
 }
 
-pub(crate) async fn a_begin_on_an_outdated_thread_writes_nothing(store: Shared) {
+pub(super) async fn a_begin_with_an_outdated_version_writes_nothing(store: DynStore) {
     let first = lease(&store, "t", "r").await;
     end_at(NOW).with([assistant("a")]).finish(&store, &first, 0).await.unwrap();
     let before = thread(&store, "t").await;
@@ -128,7 +127,7 @@ pub(crate) async fn a_begin_on_an_outdated_thread_writes_nothing(store: Shared) 
     assert!(!exists(&store, "t").await);
 }
 
-pub(crate) async fn runs_are_numbered_upwards(store: Shared) {
+pub(super) async fn run_numbers_increase(store: DynStore) {
     let mut last = lease(&store, "t", "r").await;
     for id in ["s", "r", "r", "u"] {
         finish(&store, &last, NOW).await;
@@ -138,7 +137,7 @@ pub(crate) async fn runs_are_numbered_upwards(store: Shared) {
     }
 }
 
-pub(crate) async fn an_ended_run_of_the_same_id_is_replaced_with_its_log(store: Shared) {
+pub(super) async fn an_ended_run_of_the_same_id_is_replaced_with_its_log(store: DynStore) {
     let first = lease(&store, "t", "r").await;
     assert_eq!(store.append(&[batch(&first, 1, 3)]).await.unwrap(), [true]);
     end_at(NOW).with([assistant("a")]).finish(&store, &first, 0).await.unwrap();
@@ -148,12 +147,12 @@ pub(crate) async fn an_ended_run_of_the_same_id_is_replaced_with_its_log(store: 
     let begun = record(&store, "t", "r").await;
     assert_eq!((begun.status, begun.number, begun.events), (RunStatus::Running, second.run, 0));
     let view = thread(&store, "t").await;
-    assert_eq!((&view.runs[..], &*branch(&view)), (&[begun][..], "a"), "its messages stay");
+    assert_eq!((&view.runs[..], &*branch(&view)), (&[begun][..], "a"), "the messages of the replaced run stay");
     assert_eq!(store.append(&[batch(&first, 4, 1), batch(&second, 1, 1)]).await.unwrap(), [false, true]);
     assert_eq!(log(&store, second.run).await.len(), 1);
 }
 
-pub(crate) async fn any_text_is_an_identifier(store: Shared) {
+pub(super) async fn every_string_is_a_valid_identifier(store: DynStore) {
     let long = "x".repeat(1024);
     let texts = ["", " ", "\0", "a\0b", "#", "%", "'; --", "é", "\u{10ffff}", "\"q\"", "\"", "null", &long];
     for text in texts {
@@ -167,7 +166,7 @@ pub(crate) async fn any_text_is_an_identifier(store: Shared) {
         assert_eq!(&*record(&store, text, text).await.id, text);
         let listed = store.threads(ThreadKey::ANONYMOUS, &ThreadPage { after: None, limit: 1 }).await.unwrap();
         assert_eq!(&*listed[0].id, text);
-        // The next one is lost.
+        // A lost run.
         let next = run(text, text).by("dead").begun(&store).await;
         let lost = store.lost_runs("here", UNTIL + 1, 99).await.unwrap();
         assert_eq!((&lost[0].key, &*lost[0].run_id, &lost[0].lease), (&key(text), text, &next));
@@ -175,20 +174,20 @@ pub(crate) async fn any_text_is_an_identifier(store: Shared) {
     }
 }
 
-pub(crate) async fn a_begin_whose_caller_leaves_happens_whole_or_not_at_all(store: Shared) {
+pub(super) async fn a_begin_with_a_dropped_future_happens_whole_or_not_at_all(store: DynStore) {
     for patience in 0..60 {
         let run = run("t", &format!("r{patience}")).with([user("u")]);
         let _ = tokio::time::timeout(Duration::from_micros(patience * 40), run.begin(&store)).await;
     }
     let other = lease(&store, "other", "r").await;
     finish(&store, &other, NOW).await;
-    // A write whose caller has left may happen a little later.
+    // A write whose future was dropped may happen a little later.
     let Some(view) = view(&store, &key("t")).await else { return };
-    assert_eq!((view.runs.len(), &*branch(&view)), (1, "u"), "one began, and then the others met it");
+    assert_eq!((view.runs.len(), &*branch(&view)), (1, "u"), "the first run began, and the others found it running");
     assert!(view.thread.is_running && view.runs[0].id == view.thread.run_id);
 }
 
-pub(crate) async fn what_the_client_brings_is_stored_when_the_run_begins(store: Shared) {
+pub(super) async fn the_clients_messages_and_state_are_stored_when_the_run_begins(store: DynStore) {
     let first = TestRun { state: Some(json!({ "a": 1 })), ..run("t", "r").with([user("u1"), user("u2")]) };
     let BeginOutcome::Begun { lease, last_message: 2, state_number: Some(_), .. } = first.begin(&store).await else {
         panic!()
@@ -208,7 +207,7 @@ pub(crate) async fn what_the_client_brings_is_stored_when_the_run_begins(store: 
     }
 }
 
-pub(crate) async fn a_run_that_would_make_the_thread_too_large_writes_nothing(store: Shared) {
+pub(super) async fn a_run_that_would_make_the_thread_too_large_writes_nothing(store: DynStore) {
     let max = ThreadSize { messages: 3, bytes: 1000 };
     let large = TestRun { state: Some(json!("x".repeat(1000))), ..run("t", "r") };
     for too_large in [run("t", "r").with([user("1"), user("2"), user("3"), user("4")]), large.clone()] {
@@ -217,7 +216,7 @@ pub(crate) async fn a_run_that_would_make_the_thread_too_large_writes_nothing(st
         assert!(!exists(&store, "t").await);
     }
     let first = TestRun { max, ..run("t", "r").with([user("1"), user("2")]) }.begun(&store).await;
-    // What a run makes itself is bounded by the run, not here.
+    // `max_size` does not limit the messages that a run makes.
     end_at(NOW).with([assistant("3"), assistant("4")]).finish(&store, &first, 2).await.unwrap();
     let before = thread(&store, "t").await;
     let five = ThreadSize { messages: 5, bytes: before.thread.bytes + 1002 };
@@ -225,7 +224,7 @@ pub(crate) async fn a_run_that_would_make_the_thread_too_large_writes_nothing(st
         let BeginOutcome::TooLarge(size) = (TestRun { max: five, ..too_large }).begin(&store).await else { panic!() };
         assert!(size.messages > 5 || size.bytes > five.bytes, "{size:?}");
     }
-    // So does a new text of a known message.
+    // New texts of stored messages count, too.
     let longer = |length: usize| TestRun {
         max: five,
         updated: vec![(1, Message::user("1", "x".repeat(length)))],

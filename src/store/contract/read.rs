@@ -1,21 +1,21 @@
-//! Lists, and what does not exist.
+//! Promises about lists, and about reading what does not exist.
 
 use std::{cmp::Reverse, collections::HashSet};
 
-use agui_server::{
+use crate::{
     protocol::Interrupt,
     store::{EndedRun, ThreadPage, ThreadParts, ThreadSummary},
 };
 
-use crate::backends::{
-    NOW, Shared, TestEnd, TestRun, end_at, ended_run, exists, finish, key, lease, run, thread, user,
+use super::steps::{
+    NOW, DynStore, TestEnd, TestRun, end_at, ended_run, exists, finish, key, lease, run, thread, user,
 };
 
-async fn page(store: &Shared, after: Option<&ThreadSummary>, limit: usize) -> Vec<ThreadSummary> {
+async fn page(store: &DynStore, after: Option<&ThreadSummary>, limit: usize) -> Vec<ThreadSummary> {
     store.threads("key:ann", &ThreadPage { after: after.map(|last| last.run), limit }).await.unwrap()
 }
 
-pub(crate) async fn threads_are_listed_newest_first(store: Shared) {
+pub(super) async fn threads_are_listed_newest_first(store: DynStore) {
     for (thread, owner, time) in [("a", "ann", 1), ("c", "bob", 3), ("d", "ann", 3), ("b", "ann", 5)] {
         ended_run(&store, run(thread, "r").of(&format!("key:{owner}")).at(NOW + time)).await;
     }
@@ -36,29 +36,29 @@ pub(crate) async fn threads_are_listed_newest_first(store: Shared) {
     assert_eq!((listed[0].open_interrupts, &listed[0].active_run), (3, &None));
 }
 
-pub(crate) async fn pages_miss_and_repeat_nothing(store: Shared) {
+pub(super) async fn paging_skips_and_repeats_no_thread(store: DynStore) {
     let expected: HashSet<_> = (0..40).map(|thread| format!("t{}", (thread * 17) % 40)).collect();
     for thread in &expected {
-        // All at the same moment.
+        // All with the same time.
         ended_run(&store, run(thread, "r").of("key:ann")).await;
     }
     for limit in [1, 3, 7, 100] {
         let (mut seen, mut last) = (Vec::new(), None);
         loop {
-            // A thread that changes meanwhile goes to the front, which was read.
+            // A thread with a new run moves to the front of the list, which was read already.
             ended_run(&store, run("changing", "r").of("key:ann")).await;
             let page = page(&store, last.as_ref(), limit).await;
             assert!(page.len() <= limit && page.is_sorted_by_key(|thread| Reverse(thread.run)));
             let Some(end) = page.last() else { break };
             last = Some(end.clone());
             seen.extend(page.into_iter().map(|thread| thread.id.to_string()).filter(|id| id != "changing"));
-            assert!(seen.len() <= expected.len(), "{limit}: some come again");
+            assert!(seen.len() <= expected.len(), "{limit}: threads are repeated");
         }
         assert_eq!(seen.into_iter().collect::<HashSet<_>>(), expected, "{limit}");
     }
 }
 
-pub(crate) async fn runs_are_read_newest_first(store: Shared) {
+pub(super) async fn runs_are_read_newest_first(store: DynStore) {
     for id in ["a", "b", "c", "a"] {
         let lease = lease(&store, "t", id).await;
         finish(&store, &lease, NOW).await;
@@ -71,7 +71,7 @@ pub(crate) async fn runs_are_read_newest_first(store: Shared) {
     }
 }
 
-pub(crate) async fn what_does_not_exist_is_none(store: Shared) {
+pub(super) async fn unknown_threads_and_runs_are_none(store: DynStore) {
     let lease = run("t", "r").with([user("u")]).begun(&store).await;
     store.check().await.unwrap();
     assert!(!exists(&store, "u").await);
@@ -83,6 +83,6 @@ pub(crate) async fn what_does_not_exist_is_none(store: Shared) {
     assert!(store.events(lease.run + 1000, 0, 99).await.unwrap().is_none());
     let page = store.events(lease.run, 0, 99).await.unwrap().unwrap();
     assert!(page.events.is_empty() && page.count == 0);
-    // Telling an unknown run's delivery is no error: it was deleted meanwhile.
+    // The run may have been deleted, so this is no error.
     store.set_delivered(number + 1000, lease.run + 1000, true).await.unwrap();
 }

@@ -1,13 +1,13 @@
-//! The tree of a thread's messages, and what runs leave.
+//! Promises about the tree of a thread's messages and the state after each run.
 
-use agui_server::{
+use crate::{
     protocol::{Interrupt, Message},
     store::{EndedRun, MessageOrigin},
 };
 use serde_json::{Value, json};
 
-use crate::backends::{
-    NOW, Shared, TestEnd, TestRun, assistant, branch, end_at, finish, ids, lease, run, thread, tree, user,
+use super::steps::{
+    NOW, DynStore, TestEnd, TestRun, assistant, branch, end_at, finish, ids, lease, run, thread, tree, user,
 };
 
 fn messages() -> Vec<Message> {
@@ -23,7 +23,7 @@ fn messages() -> Vec<Message> {
         { "id": "8", "role": "activity", "activityType": "plan", "content": { "z": 1, "a": deep(120) } },
         { "id": "9", "role": "reasoning", "content": "hm", "encryptedValue": "x", "subagentRunId": "s" },
     ]);
-    // As a value: a parser of text would find it too deep.
+    // Converted from a value, because a parser of text limits the depth.
     serde_json::from_value(of_every_role).unwrap()
 }
 
@@ -31,7 +31,7 @@ fn deep(levels: usize) -> Value {
     (0..levels).fold(json!("bottom"), |inner, _| json!([inner]))
 }
 
-pub(crate) async fn messages_and_states_come_back_as_they_were(store: Shared) {
+pub(super) async fn messages_and_states_are_read_back_unchanged(store: DynStore) {
     let interrupt = Interrupt { message: Some("may\0 I?".to_owned()), ..Interrupt::new("tool_call") };
     let states = [
         Value::Null,
@@ -41,7 +41,7 @@ pub(crate) async fn messages_and_states_come_back_as_they_were(store: Shared) {
     ];
     for (number, state) in states.into_iter().enumerate() {
         let id = number.to_string();
-        // As what a client brings, and as what a run makes.
+        // Stored with the begin of a run, and with its end.
         let begin = TestRun { state: Some(state.clone()), interrupts: vec![interrupt.clone(); 2], ..run(&id, "r") };
         let lease = begin.with(messages()).begun(&store).await;
         let view = thread(&store, &id).await;
@@ -60,18 +60,18 @@ pub(crate) async fn messages_and_states_come_back_as_they_were(store: Shared) {
     }
 }
 
-pub(crate) async fn a_branch_that_is_left_stays(store: Shared) {
+pub(super) async fn a_branch_that_was_left_can_still_be_read(store: DynStore) {
     let first = run("t", "1").with([user("u1")]).begun(&store).await;
     end_at(NOW).with([assistant("a1"), assistant("a2")]).finish(&store, &first, 1).await.unwrap();
-    // Behind a message in the middle.
+    // A branch below a message in the middle.
     let edited = TestRun { base: Some(1), ..run("t", "2").with([user("u2")]) }.begun(&store).await;
     assert_eq!(branch(&thread(&store, "t").await), "u1 u2");
     end_at(NOW).with([assistant("a3")]).finish(&store, &edited, 4).await.unwrap();
-    // Before the first one.
+    // A branch from the root.
     let restarted = TestRun { base: Some(0), ..run("t", "3").with([user("u3")]) }.begun(&store).await;
     finish_at(&store, &restarted, 6).await;
     assert_eq!(branch(&thread(&store, "t").await), "u3");
-    // Back to an old one, without a new message.
+    // Back to the first branch, without a new message.
     let back = TestRun { base: Some(3), ..run("t", "4") }.begun(&store).await;
     let view = thread(&store, "t").await;
     assert_eq!((&*branch(&view), view.thread.head), ("u1 a1 a2", 3));
@@ -82,11 +82,11 @@ pub(crate) async fn a_branch_that_is_left_stays(store: Shared) {
     assert_eq!(view.nodes.iter().map(|node| node.parent).collect::<Vec<_>>(), [0, 1, 2, 1, 4, 0]);
 }
 
-async fn finish_at(store: &Shared, lease: &agui_server::store::Lease, head: i64) {
+async fn finish_at(store: &DynStore, lease: &crate::store::Lease, head: i64) {
     assert!(end_at(NOW).finish(store, lease, head).await.unwrap());
 }
 
-pub(crate) async fn a_replaced_message_keeps_its_place(store: Shared) {
+pub(super) async fn an_updated_message_keeps_its_position(store: DynStore) {
     let first = run("t", "1").with([user("u1")]).begun(&store).await;
     end_at(NOW).with([assistant("a1")]).finish(&store, &first, 1).await.unwrap();
     let bytes = thread(&store, "t").await.thread.bytes;
@@ -97,11 +97,11 @@ pub(crate) async fn a_replaced_message_keeps_its_place(store: Shared) {
     assert_eq!(view.thread.bytes - bytes, ("now longer é".len() - "u1".len()) as u64);
 }
 
-pub(crate) async fn a_message_knows_its_run_and_whether_it_was_delivered(store: Shared) {
+pub(super) async fn messages_carry_their_run_and_its_delivery(store: DynStore) {
     let first = run("t", "1").with([user("u")]).begun(&store).await;
     let undelivered = end_at(NOW).with([assistant("a")]);
     let undelivered =
-        TestEnd { end: agui_server::store::RunEnd { delivered: false, ..undelivered.end }, ..undelivered };
+        TestEnd { end: crate::store::RunEnd { delivered: false, ..undelivered.end }, ..undelivered };
     undelivered.finish(&store, &first, 1).await.unwrap();
     let before = thread(&store, "t").await;
     let origins = |delivered| [MessageOrigin::Client, MessageOrigin::Run { run: first.run, delivered }];
@@ -113,7 +113,7 @@ pub(crate) async fn a_message_knows_its_run_and_whether_it_was_delivered(store: 
     assert!(after.runs[0].delivered && after.thread.version > before.thread.version);
 }
 
-pub(crate) async fn an_ended_run_leaves_its_branch_its_state_and_its_interrupts(store: Shared) {
+pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStore) {
     let first = TestRun { state: Some(json!(1)), ..run("t", "1").with([user("u1")]) }.begun(&store).await;
     let number = first.thread;
     assert_eq!(store.end_state(number, EndedRun::Id(&"1".into())).await.unwrap(), None, "it is running");
@@ -140,7 +140,7 @@ pub(crate) async fn an_ended_run_leaves_its_branch_its_state_and_its_interrupts(
     assert_eq!(store.end_state(number + 1000, EndedRun::Id(&"1".into())).await.unwrap(), None);
 }
 
-pub(crate) async fn an_answered_interrupt_is_not_left_open(store: Shared) {
+pub(super) async fn an_answered_interrupt_is_not_in_the_end_state(store: DynStore) {
     let open = vec![Interrupt::new("a"), Interrupt::new("b")];
     let first = lease(&store, "t", "1").await;
     let end = TestEnd { interrupts: open.clone(), ..end_at(NOW).with([assistant("a1")]) };

@@ -1,24 +1,24 @@
-//! What is deleted, and what retention removes.
+//! Promises about deleting and about retention.
 
-use agui_server::store::{BeginOutcome, Retention, SweepResult, ThreadKey};
+use crate::store::{BeginOutcome, Retention, SweepResult, ThreadKey};
 
-use crate::backends::{
-    NOW, Shared, assistant, batch, branch, delete, end_at, ended_run, events, exists, finish, is_lost, key, lease, log,
+use super::steps::{
+    NOW, DynStore, assistant, batch, branch, delete, end_at, ended_run, events, exists, finish, is_lost, key, lease, log,
     record, run, thread, user, view,
 };
 
 const KEEP: Retention = Retention { thread_age: None, owner_threads: None, threads: None, log_age: None, logs: None };
 
-async fn sweep(store: &Shared, retention: Retention) -> (u64, u64) {
+async fn sweep(store: &DynStore, retention: Retention) -> (u64, u64) {
     let SweepResult { threads, logs } = store.sweep(&retention, NOW).await.unwrap();
     (threads, logs)
 }
 
-pub(crate) async fn a_deleted_thread_is_gone(store: Shared) {
+pub(super) async fn a_deleted_thread_is_not_found(store: DynStore) {
     ended_run(&store, run("t", "r")).await;
     let other = ended_run(&store, run("u", "r")).await;
     let lease = run("t", "s").with([user("x")]).begun(&store).await;
-    assert!(store.delete(lease.thread).await.unwrap(), "although a run is running");
+    assert!(store.delete(lease.thread).await.unwrap(), "a thread with a running run");
     assert!(!store.delete(lease.thread).await.unwrap());
     assert!(!exists(&store, "t").await && exists(&store, "u").await);
     assert!(store.run(lease.thread, &"r".into()).await.unwrap().is_none());
@@ -29,7 +29,7 @@ pub(crate) async fn a_deleted_thread_is_gone(store: Shared) {
     assert_eq!(log(&store, other.run).await, events(1, 1));
 }
 
-pub(crate) async fn a_thread_made_again_knows_no_old_lease(store: Shared) {
+pub(super) async fn a_recreated_thread_rejects_old_leases(store: DynStore) {
     let old = run("t", "r").with([user("old")]).begun(&store).await;
     store.append(&[batch(&old, 1, 3)]).await.unwrap();
     store.delete(old.thread).await.unwrap();
@@ -41,11 +41,11 @@ pub(crate) async fn a_thread_made_again_knows_no_old_lease(store: Shared) {
     assert!(log(&store, new.run).await.is_empty());
     assert_eq!(store.append(&[batch(&old, 4, 1)]).await.unwrap(), [false]);
     assert!(is_lost(end_at(NOW).with([assistant("old")]).finish(&store, &old, 0).await));
-    assert!(!store.delete(old.thread).await.unwrap(), "a delete of the old one does not meet the new one");
+    assert!(!store.delete(old.thread).await.unwrap(), "the old number does not name the new thread");
     assert_eq!(store.append(&[batch(&new, 1, 1)]).await.unwrap(), [true]);
 }
 
-pub(crate) async fn without_a_limit_nothing_is_removed(store: Shared) {
+pub(super) async fn retention_without_limits_removes_nothing(store: DynStore) {
     let lease = ended_run(&store, run("t", "r").at(0)).await;
     assert_eq!(sweep(&store, KEEP).await, (0, 0));
     let plenty = Retention {
@@ -59,8 +59,8 @@ pub(crate) async fn without_a_limit_nothing_is_removed(store: Shared) {
     assert_eq!(log(&store, lease.run).await, events(1, 1));
 }
 
-pub(crate) async fn old_threads_are_removed(store: Shared) {
-    // More than are removed in one transaction.
+pub(super) async fn old_threads_are_removed(store: DynStore) {
+    // More threads than a store removes in one transaction.
     for thread in 0..450 {
         ended_run(&store, run(&format!("old{thread}"), "r").at(NOW - 101)).await;
     }
@@ -73,13 +73,13 @@ pub(crate) async fn old_threads_are_removed(store: Shared) {
     assert!(thread(&store, "old7").await.thread.created_at == NOW && log(&store, lease.run).await.is_empty());
 }
 
-pub(crate) async fn surplus_threads_of_an_owner_are_removed(store: Shared) {
+pub(super) async fn surplus_threads_of_an_owner_are_removed(store: DynStore) {
     for (owner, threads) in [("key:ann", "abcdef"), ("key:bob", "gh")] {
         for thread in threads.chars() {
             ended_run(&store, run(&thread.to_string(), "r").of(owner)).await;
         }
     }
-    // A later run makes a thread newer.
+    // The newest run decides the age of a thread.
     ended_run(&store, run("a", "s").of("key:ann")).await;
     let kept = async |owner: &str, threads: &str| {
         let mut kept = String::new();
@@ -96,14 +96,14 @@ pub(crate) async fn surplus_threads_of_an_owner_are_removed(store: Shared) {
     assert_eq!(kept("key:ann", "abcdef").await + &kept("key:bob", "gh").await, "");
 }
 
-pub(crate) async fn the_owner_with_the_most_threads_loses_the_surplus_of_all(store: Shared) {
+pub(super) async fn the_owner_with_the_most_threads_loses_threads_first(store: DynStore) {
     for (owner, count) in [("key:ann", 3), ("key:bob", 9), ("key:carl", 1)] {
         for thread in 0..count {
             ended_run(&store, run(&format!("t{thread}"), "r").of(owner)).await;
         }
     }
     let counts = async || {
-        let page = agui_server::store::ThreadPage { after: None, limit: 99 };
+        let page = crate::store::ThreadPage { after: None, limit: 99 };
         let mut counts = Vec::new();
         for owner in ["key:ann", "key:bob", "key:carl"] {
             counts.push(store.threads(owner, &page).await.unwrap().len());
@@ -116,7 +116,7 @@ pub(crate) async fn the_owner_with_the_most_threads_loses_the_surplus_of_all(sto
     assert_eq!(counts().await, [2, 2, 1]);
 }
 
-pub(crate) async fn old_logs_are_removed(store: Shared) {
+pub(super) async fn old_logs_are_removed(store: DynStore) {
     let mut first = None;
     for thread in 0..450 {
         let lease = ended_run(&store, run(&format!("old{thread}"), "r").at(NOW - 101)).await;
@@ -131,10 +131,10 @@ pub(crate) async fn old_logs_are_removed(store: Shared) {
     assert!(log(&store, first.unwrap().run).await.is_empty());
     assert_eq!(log(&store, newer.run).await, events(1, 1));
     let run = record(&store, "old0", "r").await;
-    assert_eq!((run.events, run.ended_at), (1, Some(NOW - 101)), "the run is still known");
+    assert_eq!((run.events, run.ended_at), (1, Some(NOW - 101)), "the run itself is kept");
 }
 
-pub(crate) async fn surplus_logs_are_removed(store: Shared) {
+pub(super) async fn surplus_logs_are_removed(store: DynStore) {
     let mut logs = Vec::new();
     for (id, time) in [("a", 5), ("b", 1), ("c", 3), ("d", 3)] {
         logs.push(ended_run(&store, run("t", id).at(NOW - 10 + time)).await.run);
@@ -147,7 +147,7 @@ pub(crate) async fn surplus_logs_are_removed(store: Shared) {
     assert!(log(&store, logs[0]).await.is_empty());
 }
 
-pub(crate) async fn what_is_running_stays(store: Shared) {
+pub(super) async fn running_runs_are_not_removed(store: DynStore) {
     ended_run(&store, run("t", "r").at(10)).await;
     let lease = run("t", "s").at(20).begun(&store).await;
     store.append(&[batch(&lease, 1, 2)]).await.unwrap();

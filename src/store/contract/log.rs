@@ -1,10 +1,10 @@
-//! The logs of runs.
+//! Promises about the logs of detached runs.
 
-use agui_server::store::{EventBatch, RunStatus};
+use crate::store::{EventBatch, RunStatus};
 
-use crate::backends::{NOW, Shared, batch, delete, end_at, event, events, finish, lease, log, record, wrong_leases};
+use super::steps::{NOW, DynStore, batch, delete, end_at, event, events, finish, lease, log, record, wrong_leases};
 
-pub(crate) async fn batches_of_many_runs_are_written_together(store: Shared) {
+pub(super) async fn batches_of_many_runs_are_appended_in_one_call(store: DynStore) {
     let mut leases = Vec::new();
     for thread in 0..77 {
         leases.push(lease(&store, &format!("t{thread}"), "r").await);
@@ -16,8 +16,8 @@ pub(crate) async fn batches_of_many_runs_are_written_together(store: Shared) {
     }
     for round in 0..3 {
         let batches: Vec<_> = leases.iter().map(|lease| batch(lease, 1 + 4 * round, 4)).collect();
-        let answers = store.append(&batches).await.unwrap();
-        assert_eq!(answers, (0..77).map(|thread| thread % 10 != 3).collect::<Vec<_>>());
+        let appended = store.append(&batches).await.unwrap();
+        assert_eq!(appended, (0..77).map(|thread| thread % 10 != 3).collect::<Vec<_>>());
     }
     for (thread, lease) in leases.iter().enumerate() {
         let count = if thread % 10 == 3 { 0 } else { 12 };
@@ -27,13 +27,13 @@ pub(crate) async fn batches_of_many_runs_are_written_together(store: Shared) {
     assert!(store.append(&[]).await.unwrap().is_empty());
 }
 
-pub(crate) async fn events_that_are_there_change_nothing(store: Shared) {
+pub(super) async fn appending_stored_events_again_changes_nothing(store: DynStore) {
     let lease = lease(&store, "t", "r").await;
     for first in [1, 1, 3, 3, 1, 5, 3] {
         assert_eq!(store.append(&[batch(&lease, first, 2)]).await.unwrap(), [true]);
     }
     assert_eq!(log(&store, lease.run).await, events(1, 6));
-    // Differently cut, too: over the ends of batches, and within one.
+    // Also with other batch boundaries.
     assert_eq!(store.append(&[batch(&lease, 2, 3)]).await.unwrap(), [true]);
     let whole = self::lease(&store, "u", "r").await;
     for (first, count) in [(1, 10), (3, 2), (1, 1), (6, 3)] {
@@ -44,7 +44,7 @@ pub(crate) async fn events_that_are_there_change_nothing(store: Shared) {
     assert_eq!(log(&store, lease.run).await, events(1, 8));
 }
 
-pub(crate) async fn a_repeated_batch_may_have_grown(store: Shared) {
+pub(super) async fn a_repeated_batch_with_more_events_adds_the_new_ones(store: DynStore) {
     let lease = lease(&store, "t", "r").await;
     for (first, count) in [(1, 2), (1, 4), (3, 5), (8, 1)] {
         assert_eq!(store.append(&[batch(&lease, first, count)]).await.unwrap(), [true]);
@@ -56,14 +56,14 @@ pub(crate) async fn a_repeated_batch_may_have_grown(store: Shared) {
     }
 }
 
-pub(crate) async fn two_batches_of_a_run_may_come_together(store: Shared) {
+pub(super) async fn one_call_may_append_two_batches_of_a_run(store: DynStore) {
     let lease = lease(&store, "t", "r").await;
     let batches = [batch(&lease, 1, 2), batch(&lease, 3, 2), batch(&lease, 1, 2), batch(&lease, 5, 1)];
     assert_eq!(store.append(&batches).await.unwrap(), [true; 4]);
     assert_eq!(log(&store, lease.run).await, events(1, 5));
 }
 
-pub(crate) async fn an_empty_batch_only_checks_the_lease(store: Shared) {
+pub(super) async fn an_empty_batch_only_checks_the_lease(store: DynStore) {
     let lease = lease(&store, "t", "r").await;
     for first in [1, 3] {
         assert_eq!(store.append(&[batch(&lease, first, 0), batch(&lease, first, 2)]).await.unwrap(), [true; 2]);
@@ -74,7 +74,7 @@ pub(crate) async fn an_empty_batch_only_checks_the_lease(store: Shared) {
     assert_eq!(store.append(&[batch(&lease, 5, 0)]).await.unwrap(), [false]);
 }
 
-pub(crate) async fn a_lost_lease_is_reported_by_its_batch(store: Shared) {
+pub(super) async fn a_lost_lease_fails_only_its_own_batch(store: DynStore) {
     let lease = lease(&store, "t", "r").await;
     let deleted = self::lease(&store, "d", "r").await;
     delete(&store, "d").await;
@@ -82,12 +82,12 @@ pub(crate) async fn a_lost_lease_is_reported_by_its_batch(store: Shared) {
     let batches = [&thread, &lease, &run, &holder, &deleted].map(|lease| batch(lease, 1, 1));
     let appended = [false, true, false, false, false];
     assert_eq!(store.append(&batches).await.unwrap(), appended);
-    assert_eq!(store.append(&batches).await.unwrap(), appended, "and again");
+    assert_eq!(store.append(&batches).await.unwrap(), appended, "the second time");
     assert_eq!(log(&store, lease.run).await, events(1, 1));
     assert!(store.events(deleted.run, 0, 99).await.unwrap().is_none());
 }
 
-pub(crate) async fn reading_begins_anywhere(store: Shared) {
+pub(super) async fn a_log_is_read_from_any_event(store: DynStore) {
     let lease = lease(&store, "t", "r").await;
     for (first, count) in [(1, 4), (5, 1), (6, 7)] {
         store.append(&[batch(&lease, first, count)]).await.unwrap();
@@ -103,9 +103,9 @@ pub(crate) async fn reading_begins_anywhere(store: Shared) {
     }
 }
 
-pub(crate) async fn reading_takes_what_fits(store: Shared) {
+pub(super) async fn a_page_of_a_log_respects_max_bytes(store: DynStore) {
     let lease = lease(&store, "t", "r").await;
-    // More batches than are read at a time, and of every size.
+    // More batches than a store reads in one query, with one to three events each.
     let mut next = 1;
     let mut batches = Vec::new();
     for batch in 0..600 {
@@ -134,10 +134,10 @@ pub(crate) async fn reading_takes_what_fits(store: Shared) {
         assert!(all == whole[..all.len()], "{room}");
     }
     assert_eq!(read(0, 3 * event(1).len()).await.len(), 3);
-    assert!(read(1, 5000).await.len() > 50, "it does not read event by event");
+    assert!(read(1, 5000).await.len() > 50, "a page has many events");
 }
 
-pub(crate) async fn a_log_that_is_read_as_ended_is_complete(store: Shared) {
+pub(super) async fn a_log_that_is_read_as_ended_is_complete(store: DynStore) {
     for round in 0..10 {
         let thread = format!("t{round}");
         let lease = lease(&store, &thread, "r").await;
@@ -165,7 +165,7 @@ pub(crate) async fn a_log_that_is_read_as_ended_is_complete(store: Shared) {
     }
 }
 
-pub(crate) async fn runs_write_at_the_same_time(store: Shared) {
+pub(super) async fn concurrent_runs_append_to_their_own_logs(store: DynStore) {
     let write = |task: u64| {
         let store = store.clone();
         tokio::spawn(async move {

@@ -1,0 +1,94 @@
+//! Tests of the promises of [`Store`], for everybody who implements it. Needs the feature `testing`.
+//!
+//! ```
+//! use agui_server::store::{MemoryStore, contract};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! contract::check(async || MemoryStore::new()).await;
+//! # });
+//! # Ok(()) }
+//! ```
+//!
+//! In a test of your own: `#[tokio::test(flavor = "multi_thread")]`, because several promises are about operations that
+//! happen at the same time. [`check`] cannot see whether a write survives the end of the process (promise 6), and what
+//! happens when the database is unreachable; test these yourself.
+//!
+//! A new promise is a function of a new, empty store in one of the files beside this one, and a line in `promises!`.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod begin;
+mod branches;
+mod finish;
+mod lease;
+mod log;
+mod read;
+mod remove;
+mod shared;
+#[doc(hidden)]
+pub mod steps;
+
+use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
+
+use futures::{FutureExt as _, future::LocalBoxFuture};
+
+use super::Store;
+
+/// Checks every promise, each on a new store that `new_store` makes. A new store must be empty.
+///
+/// # Panics
+/// If the store breaks a promise. The message names all broken promises and what was seen.
+pub async fn check<S: Store>(new_store: impl AsyncFn() -> S) {
+    let mut broken = Vec::new();
+    for (name, promise) in PROMISES {
+        let store = Arc::new(new_store().await);
+        if let Err(panic) = AssertUnwindSafe(promise(store)).catch_unwind().await {
+            broken.push(format!("\n- {name}: {}", panic_text(&*panic)));
+        }
+    }
+    assert!(broken.is_empty(), "the store breaks {} of {} promises:{}", broken.len(), PROMISES.len(), broken.concat());
+}
+
+type Promise = fn(steps::DynStore) -> LocalBoxFuture<'static, ()>;
+
+macro_rules! promises {
+    ($($area:ident: $($name:ident),+;)+) => {
+        const PROMISES: &[(&str, Promise)] =
+            &[$($((concat!(stringify!($area), "::", stringify!($name)), |store| Box::pin($area::$name(store)))),+),+];
+    };
+}
+
+promises! {
+    begin: the_first_run_creates_the_thread, a_thread_has_at_most_one_running_run,
+        the_same_id_of_two_owners_is_two_threads, one_of_many_concurrent_begins_succeeds,
+        a_begin_with_an_outdated_version_writes_nothing, run_numbers_increase,
+        an_ended_run_of_the_same_id_is_replaced_with_its_log, every_string_is_a_valid_identifier,
+        a_begin_with_a_dropped_future_happens_whole_or_not_at_all,
+        the_clients_messages_and_state_are_stored_when_the_run_begins,
+        a_run_that_would_make_the_thread_too_large_writes_nothing;
+    branches: messages_and_states_are_read_back_unchanged, a_branch_that_was_left_can_still_be_read,
+        an_updated_message_keeps_its_position, messages_carry_their_run_and_its_delivery,
+        the_end_state_has_branch_state_and_interrupts, an_answered_interrupt_is_not_in_the_end_state;
+    finish: an_end_is_stored_whole, a_finish_without_the_lease_writes_nothing, a_repeated_finish_changes_nothing,
+        every_status_is_stored, a_run_may_end_without_messages,
+        concurrent_operations_on_many_threads_do_not_interfere;
+    lease: a_lost_run_is_taken_over_once, after_a_take_over_the_old_lease_writes_nothing;
+    log: batches_of_many_runs_are_appended_in_one_call, appending_stored_events_again_changes_nothing,
+        a_repeated_batch_with_more_events_adds_the_new_ones, one_call_may_append_two_batches_of_a_run,
+        an_empty_batch_only_checks_the_lease, a_lost_lease_fails_only_its_own_batch,
+        a_log_is_read_from_any_event, a_page_of_a_log_respects_max_bytes, a_log_that_is_read_as_ended_is_complete,
+        concurrent_runs_append_to_their_own_logs;
+    read: threads_are_listed_newest_first, paging_skips_and_repeats_no_thread, runs_are_read_newest_first,
+        unknown_threads_and_runs_are_none;
+    remove: a_deleted_thread_is_not_found, a_recreated_thread_rejects_old_leases,
+        retention_without_limits_removes_nothing, old_threads_are_removed, surplus_threads_of_an_owner_are_removed,
+        the_owner_with_the_most_threads_loses_threads_first, old_logs_are_removed, surplus_logs_are_removed,
+        running_runs_are_not_removed;
+    shared: the_leases_of_a_holder_are_renewed, the_runs_lost_the_longest_are_listed_first,
+        a_cancel_request_is_listed_for_the_holder;
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked")
+}

@@ -1,0 +1,285 @@
+//! Short ways to write to a store and to read it, for tests.
+//!
+//! The time is always [`NOW`], and leases last until [`UNTIL`], so that a test does not depend on the clock. A failed
+//! step panics.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::{
+    protocol::{Interrupt, InterruptId, Message, RunId},
+    store::{
+        BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, Millis, NewRun, RunEnd, RunRecord, RunStatus, Store,
+        StoreError, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
+    },
+};
+
+/// A store under test.
+pub type DynStore = Arc<dyn Store>;
+
+/// The time in the tests.
+pub const NOW: Millis = 1_000_000;
+/// The end of leases in the tests.
+pub const UNTIL: Millis = NOW + 30_000;
+
+/// A run to begin on the current version of a thread, with its messages after the head.
+#[derive(Debug, Clone)]
+pub struct TestRun {
+    pub key: ThreadKey,
+    pub id: RunId,
+    pub agent: String,
+    pub detached: bool,
+    pub holder: Arc<str>,
+    pub now: Millis,
+    pub until: Millis,
+    /// The number of the message that the new ones follow; `None` is the head.
+    pub base: Option<i64>,
+    pub messages: Vec<Message>,
+    pub updated: Vec<(i64, Message)>,
+    pub state: Option<Value>,
+    pub interrupts: Vec<Interrupt>,
+    pub answered: Vec<InterruptId>,
+    pub max: ThreadSize,
+}
+
+pub fn key(thread: &str) -> ThreadKey {
+    ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() }
+}
+
+pub fn run(thread: &str, id: &str) -> TestRun {
+    TestRun {
+        key: key(thread),
+        id: id.into(),
+        agent: "echo".to_owned(),
+        detached: true,
+        holder: "here".into(),
+        now: NOW,
+        until: UNTIL,
+        base: None,
+        messages: Vec::new(),
+        updated: Vec::new(),
+        state: None,
+        interrupts: Vec::new(),
+        answered: Vec::new(),
+        max: ThreadSize { messages: u64::MAX, bytes: u64::MAX },
+    }
+}
+
+impl TestRun {
+    pub fn of(mut self, owner: &str) -> Self {
+        self.key.owner = owner.into();
+        self
+    }
+
+    pub fn at(self, now: Millis) -> Self {
+        Self { now, until: now + 30_000, ..self }
+    }
+
+    pub fn by(self, holder: &str) -> Self {
+        Self { holder: holder.into(), ..self }
+    }
+
+    /// Sets the client's messages.
+    pub fn with(self, messages: impl IntoIterator<Item = Message>) -> Self {
+        Self { messages: messages.into_iter().collect(), ..self }
+    }
+
+    pub async fn begin(&self, store: &DynStore) -> BeginOutcome {
+        let thread = view(store, &self.key).await.map(|view| view.thread);
+        let known = thread.as_ref().map(|thread| ThreadVersion { number: thread.number, version: thread.version });
+        let head = thread.as_ref().map_or(0, |thread| thread.head);
+        let state = thread.and_then(|thread| thread.state).map(|(number, _)| number);
+        self.try_begin(store, known, head, state).await.unwrap()
+    }
+
+    pub async fn try_begin(
+        &self,
+        store: &DynStore,
+        known: Option<ThreadVersion>,
+        head: i64,
+        state_number: Option<i64>,
+    ) -> Result<BeginOutcome, StoreError> {
+        let run = NewRun {
+            key: &self.key,
+            run_id: &self.id,
+            agent: &self.agent,
+            detached: self.detached,
+            holder: &self.holder,
+            now: self.now,
+            lease_until: self.until,
+            expected: known,
+            branch: BranchWrite {
+                base: self.base.unwrap_or(head),
+                new: self.messages.iter().map(|message| (message, None)).collect(),
+                updated: self.updated.iter().map(|(number, message)| (*number, message)).collect(),
+            },
+            state: self.state.as_ref(),
+            state_number: state_number.filter(|_| self.state.is_none()),
+            interrupts: &self.interrupts,
+            answered: self.answered.iter().collect(),
+            max_size: self.max,
+        };
+        store.begin(&run).await
+    }
+
+    /// Begins the run and returns its lease. Panics if it does not begin.
+    pub async fn begun(&self, store: &DynStore) -> Lease {
+        match self.begin(store).await {
+            BeginOutcome::Begun { lease, .. } => lease,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub async fn lease(store: &DynStore, thread: &str, id: &str) -> Lease {
+    run(thread, id).begun(store).await
+}
+
+/// The end of a run.
+pub struct TestEnd {
+    pub end: RunEnd<'static>,
+    pub messages: Vec<Message>,
+    pub state: Option<Value>,
+    pub interrupts: Vec<Interrupt>,
+    pub last: Option<EventBatch>,
+}
+
+pub fn end_at(at: Millis) -> TestEnd {
+    let end = RunEnd { ended_at: at, delivered: true, ..RunEnd::new(RunStatus::Finished, 0) };
+    TestEnd { end, messages: Vec::new(), state: None, interrupts: Vec::new(), last: None }
+}
+
+impl TestEnd {
+    /// Sets the messages that the run made.
+    pub fn with(self, messages: impl IntoIterator<Item = Message>) -> Self {
+        Self { messages: messages.into_iter().collect(), ..self }
+    }
+
+    pub fn last(mut self, last: EventBatch) -> Self {
+        self.end.events = last.first + last.events.len() as u64 - 1;
+        Self { last: Some(last), ..self }
+    }
+
+    /// Ends the run, with its messages after the message `head`. Returns whether the end was new.
+    pub async fn finish(&self, store: &DynStore, lease: &Lease, head: i64) -> Result<bool, StoreError> {
+        let end = RunEnd {
+            branch: BranchWrite {
+                base: head,
+                new: self.messages.iter().map(|message| (message, Some(lease.run))).collect(),
+                updated: Vec::new(),
+            },
+            state: self.state.as_ref(),
+            interrupts: &self.interrupts,
+            last_events: self.last.as_ref(),
+            ..self.end.clone()
+        };
+        store.finish(lease, &end).await.map(|finished| finished.is_some())
+    }
+}
+
+pub async fn finish(store: &DynStore, lease: &Lease, at: Millis) {
+    assert!(end_at(at).finish(store, lease, 0).await.unwrap());
+}
+
+/// Begins and ends a run whose log has one event.
+pub async fn ended_run(store: &DynStore, run: TestRun) -> Lease {
+    let lease = run.begun(store).await;
+    end_at(run.now).last(batch(&lease, 1, 1)).finish(store, &lease, 0).await.unwrap();
+    lease
+}
+
+pub const ALL: ThreadParts = ThreadParts { messages: true, runs: usize::MAX };
+
+pub async fn view(store: &DynStore, key: &ThreadKey) -> Option<ThreadView> {
+    store.thread(key, ALL).await.unwrap()
+}
+
+/// Reads a thread. Panics if it does not exist.
+pub async fn thread(store: &DynStore, thread: &str) -> ThreadView {
+    view(store, &key(thread)).await.unwrap()
+}
+
+pub async fn exists(store: &DynStore, thread: &str) -> bool {
+    view(store, &key(thread)).await.is_some()
+}
+
+/// Reads a run. Panics if it does not exist.
+pub async fn record(store: &DynStore, thread: &str, id: &str) -> RunRecord {
+    let number = self::thread(store, thread).await.thread.number;
+    store.run(number, &id.into()).await.unwrap().unwrap()
+}
+
+pub async fn delete(store: &DynStore, thread: &str) -> bool {
+    match view(store, &key(thread)).await {
+        Some(view) => store.delete(view.thread.number).await.unwrap(),
+        None => false,
+    }
+}
+
+/// Returns the ids of messages in order, separated by spaces.
+pub fn ids<'a>(messages: impl IntoIterator<Item = &'a Message>) -> String {
+    let ids: Vec<_> = messages.into_iter().map(|message| message.id().to_string()).collect();
+    ids.join(" ")
+}
+
+/// Returns the ids of the current branch.
+pub fn branch(view: &ThreadView) -> String {
+    ids(view.current_branch())
+}
+
+/// Returns the ids of all messages, in the order they were stored.
+pub fn tree(nodes: &[MessageNode]) -> String {
+    ids(nodes.iter().map(|node| &node.message))
+}
+
+pub fn user(text: &str) -> Message {
+    Message::user(text, text)
+}
+
+pub fn assistant(text: &str) -> Message {
+    serde_json::from_value(serde_json::json!({ "id": text, "role": "assistant", "content": text })).unwrap()
+}
+
+/// Returns the event with a number.
+pub fn event(number: u64) -> String {
+    format!(r#"{{"type":"CUSTOM","name":"number","value":{number}}}"#)
+}
+
+pub fn events(first: u64, count: u64) -> Vec<String> {
+    (first..first + count).map(event).collect()
+}
+
+pub fn batch(lease: &Lease, first: u64, count: u64) -> EventBatch {
+    EventBatch { lease: lease.clone(), first, events: events(first, count) }
+}
+
+/// Reads the whole log of a run, page by page.
+pub async fn log(store: &DynStore, run: i64) -> Vec<String> {
+    let mut log = Vec::new();
+    loop {
+        let page = store.events(run, log.len() as u64, usize::MAX).await.unwrap().unwrap();
+        if page.events.is_empty() {
+            return log;
+        }
+        log.extend(page.events);
+    }
+}
+
+/// Returns whether a write failed because its lease was lost. Panics on any other error.
+pub fn is_lost<T: std::fmt::Debug>(result: Result<T, StoreError>) -> bool {
+    match result {
+        Err(StoreError::LeaseLost) => true,
+        Err(error) => panic!("{error:?}"),
+        Ok(_) => false,
+    }
+}
+
+/// Returns leases that differ from a valid one in thread, run and holder.
+pub fn wrong_leases(lease: &Lease) -> [Lease; 3] {
+    [
+        Lease { thread: lease.thread + 1000, ..lease.clone() },
+        Lease { run: lease.run + 1000, ..lease.clone() },
+        Lease { holder: "other".into(), ..lease.clone() },
+    ]
+}
