@@ -1,4 +1,4 @@
-//! Begins a run.
+//! Begins a run with one statement. If that writes nothing, a second one finds out why.
 
 use sqlx::Row as _;
 
@@ -11,7 +11,7 @@ use crate::store::{
 const BEGIN_NEW: &str = include_str!("sql/begin_new.sql");
 const BEGIN: &str = include_str!("sql/begin.sql");
 
-/// The thread, and its newest run.
+/// Reads the thread and its newest run.
 const FIND: &str = "
     SELECT r.*, t.version, t.messages, t.bytes, t.holder, t.lease_until,
         COALESCE((SELECT MAX(last) FROM agui_events WHERE run = r.number), 0) AS logged
@@ -20,7 +20,7 @@ const FIND: &str = "
 impl Database {
     pub(super) async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
         let (id, run_id, agent) = (name_to_text(&run.key.id), name_to_text(run.run_id), name_to_text(run.agent));
-        let (branch, state) = (BranchColumns::of(&run.branch), run.state.map(to_json));
+        let (branch, state) = (BranchColumns::new(&run.branch), run.state.map(to_json));
         let (interrupts, answered) = (list_to_json(run.interrupts), list_to_json(&run.answered));
         let bytes = branch.bytes + state.as_ref().map_or(0, String::len) as u64;
         let size_after = |before: ThreadSize| ThreadSize {
@@ -48,8 +48,8 @@ impl Database {
                 .bind(run.state_number)
                 .bind(&branch.updated_numbers)
                 .bind(&branch.updated_bodies)
-                .bind(limit(run.max_size.messages))
-                .bind(limit(run.max_size.bytes.saturating_sub(branch.updated_bytes))),
+                .bind(saturating_i64(run.max_size.messages))
+                .bind(saturating_i64(run.max_size.bytes.saturating_sub(branch.updated_bytes))),
         };
         let mut operation = self.operation().await?;
         if let Some(row) = operation.first(query).await? {
@@ -80,6 +80,6 @@ impl Database {
     }
 }
 
-fn limit(count: u64) -> i64 {
+fn saturating_i64(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

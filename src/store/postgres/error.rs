@@ -1,4 +1,4 @@
-//! Which of Postgres' errors are transient.
+//! Converts errors of Postgres. Errors that a later attempt may not have are transient.
 
 use sqlx::Error;
 
@@ -10,10 +10,10 @@ impl From<Error> for StoreError {
     }
 }
 
-/// Returns whether the database is away, busy, full or shutting down.
+/// Returns whether the database is unreachable, busy, full or shutting down.
 fn is_transient(error: &Error) -> bool {
     match error {
-        // `Protocol` is an answer that was cut short.
+        // `Protocol` means that a response was cut off.
         Error::Io(_)
         | Error::Tls(_)
         | Error::Protocol(_)
@@ -26,19 +26,20 @@ fn is_transient(error: &Error) -> bool {
     }
 }
 
-/// By class: connection, authorization, catalog name, rollback, resources, operator, system. And lock and time limits, and
-/// a server that became a standby.
+/// Returns whether an SQLSTATE is transient. The classes are: connection exception, invalid authorization, invalid catalog
+/// name, transaction rollback, insufficient resources, operator intervention, system error. The single codes are timeouts
+/// of locks and transactions, and a read-only server.
 fn is_transient_state(state: &str) -> bool {
     matches!(state.get(..2), Some("08" | "28" | "3D" | "40" | "53" | "57" | "58"))
         || matches!(state, "55P03" | "25P03" | "25P04" | "25006")
 }
 
-/// No such role or wrong password, no such database, no privilege.
+/// Returns whether an SQLSTATE means an unknown role, wrong password, unknown database or missing privilege.
 fn is_refusal(state: &str) -> bool {
     matches!(state.get(..2), Some("28" | "3D" | "42"))
 }
 
-/// Returns why the first connection could not be opened.
+/// Converts an error of the first connection.
 pub(super) fn open_error(place: &str, error: &Error) -> OpenError {
     let (place, why) = (place.to_owned(), message(error));
     match error {
@@ -50,7 +51,7 @@ pub(super) fn open_error(place: &str, error: &Error) -> OpenError {
     }
 }
 
-/// Returns what the database says, without the library's words around it.
+/// Returns the message of the database or the system, without the text that the library adds.
 pub(super) fn message(error: &Error) -> String {
     match error {
         Error::Database(error) => error.message().to_owned(),

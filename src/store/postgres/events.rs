@@ -1,18 +1,18 @@
-//! The logs of runs: batches of events, written for many runs together and read one run at a time.
+//! The logs of runs: a row is a batch of events. Batches of many runs are written with one statement.
 
 use sqlx::Row as _;
 
 use super::Database;
 use crate::store::{
     EventBatch, EventPage, StoreError,
-    rows::{self, Columns as _},
+    rows::{self, DbRow as _},
     text::lines,
 };
 
 const APPEND: &str = include_str!("sql/append.sql");
 const EVENTS: &str = include_str!("sql/events.sql");
 
-/// The number of the last event of a batch.
+/// Returns the number of the last event of a batch.
 pub(super) fn last_of(batch: &EventBatch) -> i64 {
     (batch.first + batch.events.len() as u64).saturating_sub(1).cast_signed()
 }
@@ -27,8 +27,8 @@ impl Database {
         let query = query.bind(numbers(|batch| batch.first.cast_signed())).bind(numbers(last_of)).bind(bodies);
         let mut appended = vec![false; batches.len()];
         for row in self.all(query).await? {
-            let place = usize::try_from(row.try_get::<i64, _>(0)? - 1).unwrap_or(usize::MAX);
-            if let Some(appended) = appended.get_mut(place) {
+            let position = usize::try_from(row.try_get::<i64, _>(0)? - 1).unwrap_or(usize::MAX);
+            if let Some(appended) = appended.get_mut(position) {
                 *appended = true;
             }
         }

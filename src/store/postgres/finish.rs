@@ -1,4 +1,4 @@
-//! Ends a run, and the smaller writes about runs.
+//! Ends a run, sets its delivery, and takes over its lease.
 
 use sqlx::Row as _;
 
@@ -9,9 +9,9 @@ use crate::store::{
 };
 
 const FINISH: &str = include_str!("sql/finish.sql");
-const REPEATED: &str = "SELECT 1 FROM agui_runs WHERE number = $1 AND thread = $2 AND status = $3 AND ended_at = $4";
+const IS_REPEATED: &str = "SELECT 1 FROM agui_runs WHERE number = $1 AND thread = $2 AND status = $3 AND ended_at = $4";
 
-const DELIVERED: &str = "
+const SET_DELIVERED: &str = "
     WITH run AS (UPDATE agui_runs SET delivered = $3 WHERE number = $2)
     UPDATE agui_threads SET version = version + 1 WHERE number = $1";
 
@@ -22,7 +22,7 @@ const TAKE_OVER: &str = "
 impl Database {
     pub(super) async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
         let (branch, state, interrupts) =
-            (BranchColumns::of(&end.branch), end.state.map(to_json), list_to_json(end.interrupts));
+            (BranchColumns::new(&end.branch), end.state.map(to_json), list_to_json(end.interrupts));
         let bytes = branch.bytes + state.as_ref().map_or(0, String::len) as u64;
         let last = end.last_events.filter(|last| !last.events.is_empty());
         let query = sqlx::query(FINISH).bind(lease.thread).bind(lease.run).bind(&*lease.holder);
@@ -41,12 +41,12 @@ impl Database {
             return Ok(Some(FinishedRun { version, last_message, state_number: row.try_get(2)?, bytes }));
         }
         let repeated =
-            sqlx::query(REPEATED).bind(lease.run).bind(lease.thread).bind(end.status.as_str()).bind(end.ended_at);
+            sqlx::query(IS_REPEATED).bind(lease.run).bind(lease.thread).bind(end.status.as_str()).bind(end.ended_at);
         operation.first(repeated).await?.map(|_| None).ok_or(StoreError::LeaseLost)
     }
 
     pub(super) async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
-        self.all(sqlx::query(DELIVERED).bind(thread).bind(run).bind(delivered)).await.map(drop)
+        self.all(sqlx::query(SET_DELIVERED).bind(thread).bind(run).bind(delivered)).await.map(drop)
     }
 
     pub(super) async fn take_over(

@@ -1,4 +1,4 @@
-//! Leases: renewed, lost; and requests to cancel, which are kept beside them.
+//! Renews and lists leases, and stores requests to cancel a run, which are columns of the lease.
 
 use sqlx::Row as _;
 
@@ -8,7 +8,7 @@ use crate::{
     store::{CancelRequest, HeldLease, LostRun, Millis, StoreError, rows, text::name_to_text},
 };
 
-/// Threads are locked in the order of their numbers, as by an append to many logs.
+/// Threads are locked in the order of their numbers, as in `append.sql`, so that the two cannot deadlock.
 const RENEW: &str = "
     WITH held AS (
         SELECT number FROM agui_threads WHERE lease_until IS NOT NULL AND holder = $1 ORDER BY number FOR NO KEY UPDATE
@@ -36,7 +36,7 @@ impl Database {
     }
 
     pub(super) async fn request_cancel(&self, thread: i64, run: &RunId) -> Result<CancelRequest, StoreError> {
-        // Between the two statements a run may end, and one of the same id may begin: then the first one finds it.
+        // Between the two statements the run may end and a run of the same id may begin. The next attempt finds that one.
         for _ in 0..3 {
             let request = sqlx::query(REQUEST_CANCEL).bind(thread).bind(&*name_to_text(run));
             if self.first(request).await?.is_some() {
@@ -48,7 +48,7 @@ impl Database {
                 None => return Ok(CancelRequest::Unknown),
             }
         }
-        Err(StoreError::Unavailable("the run begins and ends too quickly".into()))
+        Err(StoreError::Unavailable("the run was replaced during each of three attempts to cancel it".into()))
     }
 
     pub(super) async fn lost_runs(&self, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {

@@ -1,4 +1,4 @@
-//! Hears what other processes have changed.
+//! Receives the notifications of other processes and raises signals for them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,32 +11,33 @@ use super::{
 };
 use crate::store::{Signals, StoreError};
 
-/// How often this process sends a notification to itself to see that they arrive.
+/// The time between two probes: notifications that this process sends to itself to check that they arrive.
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
-/// How long a probe may take.
+/// The time after which a probe is lost.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
-/// The pause before the next attempt.
-const RETRY: Duration = Duration::from_secs(2);
+/// The pause between two attempts to listen.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
-/// Listens until the task is aborted. While it cannot, the signals are not live, and what waits for them polls.
+/// Listens until the task is aborted. While notifications do not arrive, the signals are not live, and their receivers
+/// poll.
 pub(super) async fn listen(pool: Pool, notifier: Arc<Notifier>, signals: Signals) {
     let mut is_reported = false;
     loop {
         let error = match listen_once(&pool, &notifier, &signals, &mut is_reported).await {
-            Ok(()) => "notifications do not arrive; PgBouncer in transaction mode cannot deliver them".to_owned(),
+            Ok(()) => "notifications do not arrive: connect to Postgres directly, as PgBouncer in transaction mode does not deliver them".to_owned(),
             Err(error) => format!("{error:?}"),
         };
         signals.set_live(false);
         signals.raise_all();
         if !is_reported {
-            tracing::warn!(error, "cannot listen for changes by other servers; polling until that works");
+            tracing::warn!(error, "cannot listen for changes by other servers; polling until it works");
             is_reported = true;
         }
-        sleep(RETRY).await;
+        sleep(RETRY_PAUSE).await;
     }
 }
 
-/// Listens until a probe does not arrive.
+/// Listens until a probe is lost.
 async fn listen_once(
     pool: &Pool,
     notifier: &Notifier,
@@ -52,7 +53,7 @@ async fn listen_once(
         loop {
             let deadline = begin + if has_arrived { PROBE_INTERVAL } else { PROBE_TIMEOUT };
             let Ok(received) = timeout_at(deadline, listener.try_recv()).await else { break };
-            // Without a notification the connection was lost.
+            // `None` means that the connection was lost.
             let Some(notification) = received? else { return Err(StoreError::Unavailable("connection lost".into())) };
             let payload = notification.payload();
             if !notifier.has_sent(payload) {
@@ -61,7 +62,7 @@ async fn listen_once(
                 has_arrived = true;
                 if !signals.is_live() {
                     signals.set_live(true);
-                    // What happened before was not heard.
+                    // Earlier notifications were lost.
                     signals.raise_all();
                     *is_reported = false;
                 }

@@ -1,11 +1,12 @@
-//! A store in Postgres, which several processes can share.
+//! The store in Postgres, which several processes can share.
 //!
-//! A run is two statements, its begin and its end, each a transaction of its own; they stand in `sql`. Processes tell
-//! each other of changes with `NOTIFY`, gathered for a few milliseconds ([`notify`]), and one connection listens
+//! A run takes two statements, one for its begin and one for its end, each in a transaction of its own (`sql`). After a
+//! commit, processes notify each other with `NOTIFY`, at most once in 10 ms ([`notify`]); one connection listens
 //! ([`listen`]).
 //!
-//! Nothing waits without an end: not for a connection, a lock, or an answer of a server that is gone. The pool connects
-//! again by itself when the server is back.
+//! Every wait has a timeout: for a connection, a lock, or a response. The pool reconnects when the server is back.
+//!
+//! The tables are in `schema.sql`. To change them, raise `SCHEMA_VERSION` in `open`.
 
 mod begin;
 mod error;
@@ -32,16 +33,16 @@ use super::{
 };
 use crate::protocol::RunId;
 
-/// Keeps threads in a database of Postgres. Its tables are called `agui_…` and are made when they are missing.
+/// Keeps threads in a Postgres database. Creates its tables, whose names start with `agui_`, if they are missing.
 #[derive(Debug)]
 pub struct PostgresStore {
     db: Database,
     signals: Signals,
-    /// Stops listening and notifying when the store is dropped.
+    /// The tasks that listen and notify.
     _tasks: [AbortOnDrop; 2],
 }
 
-/// What an operation needs. Cheap to clone.
+/// The pool, and the notifier that is told of committed changes. Clones share both.
 #[derive(Debug, Clone)]
 struct Database {
     pool: Pool,
@@ -66,11 +67,11 @@ impl Deref for Database {
 }
 
 impl PostgresStore {
-    /// Connects to the database that a URL names, such as `postgres://user:password@host:5432/database`.
+    /// Connects to the database of a URL such as `postgres://user:password@host:5432/database`.
     ///
     /// # Errors
-    /// An [`OpenError`], when the URL is invalid, the server does not answer within 5 s or refuses, or the tables are of
-    /// another version or cannot be made.
+    /// An [`OpenError`] if the URL is invalid, the server does not answer within 5 s or refuses, or the tables are of another
+    /// version or cannot be created.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

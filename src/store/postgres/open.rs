@@ -1,4 +1,4 @@
-//! Connects for the first time, and makes or checks the tables.
+//! Opens the first connection, and creates or checks the tables.
 
 use std::str::FromStr as _;
 
@@ -17,7 +17,7 @@ const SCHEMA_VERSION: i64 = 1;
 const SCHEMA: &str = include_str!("schema.sql");
 
 const ENCODING: &str = "SELECT current_setting('server_encoding')";
-/// Two servers that start at the same time do not both make the tables. The number is this project's own.
+/// Keeps servers that start at the same time from creating the tables twice. The number is arbitrary.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(4702121837)";
 const HAS_TABLES: &str = "SELECT to_regclass('agui_schema') IS NOT NULL";
 const VERSION: &str = "SELECT version FROM agui_schema";
@@ -28,20 +28,20 @@ pub(super) async fn open(url: &str) -> Result<Pool, OpenError> {
         return Err(invalid("it does not begin with postgres://".to_owned()));
     }
     let options = PgConnectOptions::from_str(url).map_err(|error| invalid(message(&error)))?;
-    // PgBouncer refuses a connection that begins with this setting, and no column is a float.
+    // PgBouncer rejects this start-up parameter, and no column is a float.
     let options = options.extra_float_digits(None).disable_statement_logging();
     let place = place(&options);
-    // Without a pool, which would try again and forget why it could not connect.
+    // Not through the pool, which would retry and lose the cause of the error.
     let timed_out = || OpenError::Unreachable { place: place.clone(), why: "no answer in time".to_owned() };
     let connected = timeout(CONNECT_TIMEOUT, options.connect()).await.map_err(|_| timed_out())?;
     let mut conn = connected.map_err(|error| open_error(&place, &error))?;
     timeout(CONNECT_TIMEOUT, prepare(&mut conn, &place)).await.map_err(|_| timed_out())??;
-    // It is not needed any more, and nothing is lost when the server does not hear that.
+    // An error does not matter here: the connection is not used again.
     let _ = conn.close().await;
     Ok(Pool::new(options))
 }
 
-/// Host and database, without user and password.
+/// Returns host and database, without user and password.
 fn place(options: &PgConnectOptions) -> String {
     let database = options.get_database().unwrap_or_else(|| options.get_username());
     match options.get_socket() {
@@ -52,18 +52,18 @@ fn place(options: &PgConnectOptions) -> String {
 
 async fn prepare(conn: &mut PgConnection, place: &str) -> Result<(), OpenError> {
     let tables = |why: String| OpenError::Tables { place: place.to_owned(), why };
-    let because = |error: sqlx::Error| tables(message(&error));
-    let encoding: String = sqlx::query_scalar(ENCODING).fetch_one(&mut *conn).await.map_err(because)?;
+    let to_error = |error: sqlx::Error| tables(message(&error));
+    let encoding: String = sqlx::query_scalar(ENCODING).fetch_one(&mut *conn).await.map_err(to_error)?;
     if encoding != "UTF8" {
         return Err(tables(format!("the encoding of the database is {encoding}, not UTF8")));
     }
-    let mut tx = conn.begin().await.map_err(because)?;
-    sqlx::query(LOCK).execute(&mut *tx).await.map_err(because)?;
-    if !sqlx::query_scalar(HAS_TABLES).fetch_one(&mut *tx).await.map_err(because)? {
-        sqlx::raw_sql(SCHEMA).execute(&mut *tx).await.map_err(because)?;
+    let mut tx = conn.begin().await.map_err(to_error)?;
+    sqlx::query(LOCK).execute(&mut *tx).await.map_err(to_error)?;
+    if !sqlx::query_scalar(HAS_TABLES).fetch_one(&mut *tx).await.map_err(to_error)? {
+        sqlx::raw_sql(SCHEMA).execute(&mut *tx).await.map_err(to_error)?;
     }
-    let found = sqlx::query_scalar(VERSION).fetch_one(&mut *tx).await.map_err(because)?;
-    tx.commit().await.map_err(because)?;
+    let found = sqlx::query_scalar(VERSION).fetch_one(&mut *tx).await.map_err(to_error)?;
+    tx.commit().await.map_err(to_error)?;
     match found {
         SCHEMA_VERSION => Ok(()),
         found => Err(OpenError::Version { place: place.to_owned(), found, known: SCHEMA_VERSION }),

@@ -1,4 +1,4 @@
-//! Connections, and the time that an operation may take on one.
+//! The connection pool, and the timeout of operations.
 
 use std::{io, time::Duration};
 
@@ -13,20 +13,21 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::store::StoreError;
 
-/// How long an operation waits for a connection.
+/// The time that an operation waits for a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long an operation may take. The server itself stops a statement earlier; this is for one that does not answer.
+/// The maximum time of an operation. It is longer than `statement_timeout`, so that it only ends operations on a server
+/// that does not respond.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(8);
 /// The number of connections: ten for operations and one that listens.
 const MAX_CONNECTIONS: u32 = 11;
-/// A connection that was idle for longer is tested before it is used.
-const TEST_AFTER: Duration = Duration::from_secs(1);
-/// How long the test may take. Shorter than [`CONNECT_TIMEOUT`], so that an operation outlives several connections that
-/// do not answer any more.
+/// A connection that was idle for longer than this is tested before it is used.
+const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
+/// The maximum time of such a test. It is much shorter than [`CONNECT_TIMEOUT`], so that an operation can try several
+/// connections.
 const TEST_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Settings of every connection. The isolation is the one that the statements are written for, whatever the default of
-/// the database is. A run's statements always have the same shape, so one plan for all parameters saves the planning.
+/// Settings of all connections. The statements rely on READ COMMITTED, and the database may have another default. A generic
+/// plan is as good as a custom one for these statements, and saves planning.
 const SETTINGS: &str = "
     SET statement_timeout = '6s';
     SET lock_timeout = '5s';
@@ -34,12 +35,12 @@ const SETTINGS: &str = "
     SET plan_cache_mode = force_generic_plan;
     SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
-/// Connections to one database. Cheap to clone.
+/// Connections to one database. Clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct Pool(PgPool);
 
 impl Pool {
-    /// Makes a pool without connecting.
+    /// Creates a pool without connecting.
     pub(super) fn new(options: PgConnectOptions) -> Self {
         let pool = PgPoolOptions::new()
             .max_connections(MAX_CONNECTIONS)
@@ -47,7 +48,7 @@ impl Pool {
             .test_before_acquire(false)
             .before_acquire(|conn, meta| {
                 Box::pin(async move {
-                    if meta.idle_for <= TEST_AFTER {
+                    if meta.idle_for <= TEST_AFTER_IDLE {
                         return Ok(true);
                     }
                     Ok(matches!(timeout(TEST_TIMEOUT, conn.ping()).await, Ok(Ok(()))))
@@ -67,12 +68,12 @@ impl Pool {
         Ok(Operation { conn, deadline: Instant::now() + OPERATION_TIMEOUT, is_idle: true, in_transaction: false })
     }
 
-    /// Runs one statement by itself and returns its first row.
+    /// Runs one statement in a transaction of its own and returns its first row.
     pub(super) async fn first(&self, query: Statement<'_>) -> Result<Option<PgRow>, StoreError> {
         self.operation().await?.first(query).await
     }
 
-    /// Runs one statement by itself and returns all rows.
+    /// Runs one statement in a transaction of its own and returns all rows.
     pub(super) async fn all(&self, query: Statement<'_>) -> Result<Vec<PgRow>, StoreError> {
         self.operation().await?.all(query).await
     }
@@ -81,8 +82,8 @@ impl Pool {
 /// A statement with its arguments.
 pub(super) type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
-/// A connection during an operation. One that is dropped while it is not idle, or on which a statement failed, is closed:
-/// its answer may still come.
+/// A connection during an operation. If it is dropped during a statement, after a failed one or within a transaction, the
+/// connection is closed and not reused, because a response may still arrive on it.
 pub(super) struct Operation {
     conn: PoolConnection<Postgres>,
     deadline: Instant,
@@ -91,7 +92,7 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// Begins a transaction with this statement. It is rolled back unless [`commit`](Self::commit) is reached.
+    /// Begins a transaction with this statement. It is rolled back unless [`commit`](Self::commit) is called.
     pub(super) async fn begin(&mut self, sql: &'static str) -> Result<(), StoreError> {
         self.in_transaction = true;
         self.all(sqlx::query(sql)).await.map(drop)

@@ -1,4 +1,4 @@
-//! Reads.
+//! Reads threads, lists, runs and end states.
 
 use sqlx::{Row as _, postgres::PgRow};
 
@@ -7,12 +7,12 @@ use crate::{
     protocol::{InterruptId, RunId},
     store::{
         EndState, EndedRun, RunRecord, StoreError, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadView,
-        rows::{self, Columns},
+        rows::{self, DbRow},
         text::{from_json, name_to_text, unanswered},
     },
 };
 
-/// All statements of such a transaction see the database as it was at one moment.
+/// Begins a transaction whose statements all see the database as it was at one moment.
 pub(super) const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 const THREAD: &str = "
@@ -35,8 +35,8 @@ const RUNS: &str = "
     SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
     FROM agui_runs WHERE thread = $1 ORDER BY number DESC LIMIT $2";
 
-/// `$2` is an id, or NULL and `$3` a head.
-const LEFT: &str = "
+/// `$2` is a run's id, or `$3` the last message of its branch. The other one is NULL.
+const END_STATE: &str = "
     SELECT r.head, r.state, s.body AS state_body, r.interrupts FROM agui_runs AS r
     LEFT JOIN agui_states AS s ON s.thread = r.thread AND s.number = r.state
     WHERE r.thread = $1 AND (r.id = $2 OR r.head = $3) AND r.ended_at IS NOT NULL
@@ -46,7 +46,7 @@ const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = $1 AND ans
 
 const CHECK: &str = "SELECT version FROM agui_schema";
 
-impl Columns for PgRow {
+impl DbRow for PgRow {
     fn text(&self, column: &str) -> Result<Option<&str>, StoreError> {
         Ok(self.try_get(column)?)
     }
@@ -104,12 +104,12 @@ impl Database {
             EndedRun::Id(id) => (Some(name_to_text(id).into_owned()), None),
             EndedRun::Head(head) => (None, Some(head)),
         };
-        let row = self.first(sqlx::query(LEFT).bind(thread).bind(id).bind(head)).await?;
+        let row = self.first(sqlx::query(END_STATE).bind(thread).bind(id).bind(head)).await?;
         let Some(left) = row.map(|row| rows::end_state(&row)).transpose()? else { return Ok(None) };
         if left.interrupts.is_empty() {
             return Ok(Some(left));
         }
-        // Read later than the interrupts: one that was answered in between counts as answered.
+        // This statement runs after the one above, so an interrupt that was answered in between counts as answered.
         let answered = self.all(sqlx::query(ANSWERED).bind(thread)).await?;
         let answered = answered.iter().map(|row| from_json(row.try_get(0)?));
         let answered = answered.collect::<Result<Vec<Vec<InterruptId>>, StoreError>>()?;

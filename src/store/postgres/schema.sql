@@ -10,17 +10,17 @@ CREATE TABLE agui_threads (
     number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     owner TEXT COLLATE "C" NOT NULL,    -- 'none', 'key:NAME' or 'jwt:ISSUER:SUBJECT'
     id TEXT COLLATE "C" NOT NULL,
-    agent TEXT NOT NULL,                -- that answered last
-    head BIGINT NOT NULL,               -- the last message of the current branch; 0 when there is none
+    agent TEXT NOT NULL,                -- the agent of the newest run
+    head BIGINT NOT NULL,               -- the last message of the current branch; 0 if the thread is empty
     state BIGINT,                       -- the current state in agui_states
-    interrupts TEXT,                    -- open on the current branch: JSON, NULL for none
-    messages BIGINT NOT NULL,           -- the number of messages, and so of the last one
+    interrupts TEXT,                    -- open on the current branch: JSON, NULL if empty
+    messages BIGINT NOT NULL,           -- the number of messages, which is the number of the last one
     bytes BIGINT NOT NULL,              -- of messages and states
-    version BIGINT NOT NULL,            -- how often the content has changed
+    version BIGINT NOT NULL,            -- the number of changes so far
     run BIGINT NOT NULL,                -- the newest run
     run_id TEXT NOT NULL,
-    holder TEXT,                        -- the process that drives the newest run; NULL when it has ended
-    lease_until BIGINT,                 -- NULL when the newest run has ended
+    holder TEXT,                        -- the process that runs the newest run; NULL if it has ended
+    lease_until BIGINT,                 -- the end of the lease; NULL if the newest run has ended
     cancel BOOLEAN NOT NULL,            -- whether the newest run was asked to be cancelled
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -32,17 +32,17 @@ CREATE INDEX agui_threads_leased ON agui_threads (lease_until) WHERE lease_until
 CREATE TABLE agui_messages (
     thread BIGINT NOT NULL,
     number BIGINT NOT NULL,             -- within the thread, from 1
-    parent BIGINT NOT NULL,             -- the message before it; 0 for none
+    parent BIGINT NOT NULL,             -- the message before it; 0 for the first
     id TEXT NOT NULL,
     role TEXT NOT NULL,
-    run BIGINT,                         -- that made it; NULL when a client brought it
+    run BIGINT,                         -- the run that made it; NULL if a client sent it
     body TEXT NOT NULL,                 -- the whole message, JSON
     PRIMARY KEY (thread, number)
 );
 
 CREATE TABLE agui_states (
     thread BIGINT NOT NULL,
-    number BIGINT NOT NULL,             -- twice the run's number when the request brought it, one more when the run left it
+    number BIGINT NOT NULL,             -- 2 * run: the state a run started from; 2 * run + 1: the state it ended with
     body TEXT NOT NULL,                 -- JSON
     PRIMARY KEY (thread, number)
 );
@@ -57,14 +57,14 @@ CREATE TABLE agui_runs (
     delivered BOOLEAN NOT NULL,         -- whether the response reached a client to its end
     head BIGINT NOT NULL,               -- the last message of its branch
     state BIGINT,                       -- in agui_states
-    interrupts TEXT,                    -- open when it ended: JSON, NULL for none
-    answered TEXT,                      -- the ids of the interrupts that it answered: JSON, NULL for none
+    interrupts TEXT,                    -- open when it ended: JSON, NULL if empty
+    answered TEXT,                      -- the ids of the interrupts that it answered: JSON, NULL if empty
     started_at BIGINT NOT NULL,
     ended_at BIGINT,
-    events BIGINT NOT NULL,             -- of an ended run; those of a running one are in its log
-    usage TEXT,                         -- JSON, NULL for none
-    failure TEXT,                       -- JSON, NULL for none
-    has_log BOOLEAN NOT NULL,           -- whether it has ended and its log has not been removed
+    events BIGINT NOT NULL,             -- the number of events of an ended run
+    usage TEXT,                         -- JSON, NULL if empty
+    failure TEXT,                       -- JSON, NULL if empty
+    has_log BOOLEAN NOT NULL,           -- whether it has ended and its log is stored
     UNIQUE (thread, id)
 );
 CREATE INDEX agui_runs_logged ON agui_runs (ended_at) WHERE has_log;

@@ -1,9 +1,9 @@
--- Appends batches of events to the logs of runs whose leases hold. Returns the places of those batches, from 1.
--- Threads are locked in the order of their numbers, as by the renewal of leases.
--- $1 threads, $2 runs, $3 holders, $4 first and $5 last numbers, $6 lines
+-- Appends batches of events to the logs of runs whose leases are valid. Returns the positions of those batches, from 1.
+-- Threads are locked in the order of their numbers, as by the renewal of leases, so that the two cannot deadlock.
+-- $1 threads, $2 runs, $3 holders, $4 numbers of the first and $5 of the last events, $6 bodies
 WITH held AS (
     SELECT batch.* FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])
-        WITH ORDINALITY AS batch (thread, run, holder, first, last, body, place)
+        WITH ORDINALITY AS batch (thread, run, holder, first, last, body, position)
     JOIN agui_threads AS t ON t.number = batch.thread AND t.run = batch.run AND t.holder = batch.holder
     ORDER BY t.number FOR SHARE OF t
 ), written AS (
@@ -13,4 +13,4 @@ WITH held AS (
         AND NOT EXISTS (SELECT 1 FROM agui_events AS e WHERE e.run = held.run AND e.last >= held.last)
     ON CONFLICT DO NOTHING
 )
-SELECT place FROM held
+SELECT position FROM held

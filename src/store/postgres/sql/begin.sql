@@ -1,8 +1,10 @@
--- Begins a run on a thread of a version. Returns no row when the thread is not so, is busy, or would be too large.
--- $1 thread, $2 version, $3 agent, $4 run id, $5 detached, $6 holder, $7 lease until, $8 now,
--- $9 interrupts, $10 answered, $11 state, $12 bytes, $13 message ids, $14 roles, $15 bodies, $16 runs of the messages,
--- $17 base, $18 state number, $19 numbers and $20 bodies of updated messages, $21 messages and $22 bytes that
--- the thread may have, the latter without the updated messages
+-- Begins a run on an existing thread. Returns no row, and writes nothing, if the thread has another version, has a
+-- running run, or would become too large.
+-- $1 thread, $2 version, $3 agent, $4 run id, $5 detached, $6 holder, $7 end of the lease, $8 now,
+-- $9 interrupts, $10 answered, $11 state, $12 bytes of the new messages and the state,
+-- $13 ids, $14 roles, $15 bodies and $16 runs of the new messages, $17 base, $18 state number,
+-- $19 numbers and $20 bodies of the updated messages, $21 maximum number of messages, $22 maximum bytes of the thread
+-- without the updated messages
 WITH run AS (
     SELECT nextval('agui_run_number') AS number, cardinality($13::text[]) AS count, (
         SELECT COALESCE(SUM(octet_length(new.body) - octet_length(m.body)), 0)
@@ -29,10 +31,10 @@ WITH run AS (
     WHERE m.thread = thread.number AND m.number = new.number
 ), messages AS (
     INSERT INTO agui_messages (thread, number, parent, id, role, run, body)
-    SELECT thread.number, thread.before + new.place,
-        CASE new.place WHEN 1 THEN $17 ELSE thread.before + new.place - 1 END, new.id, new.role, new.run, new.body
+    SELECT thread.number, thread.before + new.position,
+        CASE new.position WHEN 1 THEN $17 ELSE thread.before + new.position - 1 END, new.id, new.role, new.run, new.body
     FROM thread,
-        unnest($13::text[], $14::text[], $15::text[], $16::bigint[]) WITH ORDINALITY AS new (id, role, body, run, place)
+        unnest($13::text[], $14::text[], $15::text[], $16::bigint[]) WITH ORDINALITY AS new (id, role, body, run, position)
 ), state AS (
     INSERT INTO agui_states (thread, number, body)
     SELECT thread.number, thread.state, $11 FROM thread WHERE $11::text IS NOT NULL

@@ -1,6 +1,7 @@
--- Begins the first run of a thread. Returns no row when the thread exists.
--- $1 owner, $2 id, $3 agent, $4 run id, $5 detached, $6 holder, $7 lease until, $8 now,
--- $9 interrupts, $10 answered, $11 state, $12 bytes, $13 message ids, $14 roles, $15 bodies
+-- Creates a thread and begins its first run. Returns no row, and writes nothing, if the thread exists.
+-- $1 owner, $2 id, $3 agent, $4 run id, $5 detached, $6 holder, $7 end of the lease, $8 now,
+-- $9 interrupts, $10 answered, $11 state, $12 bytes,
+-- $13 ids, $14 roles and $15 bodies of the messages
 WITH run AS (
     SELECT nextval('agui_run_number') AS number, cardinality($13::text[]) AS count
 ), thread AS (
@@ -13,8 +14,8 @@ WITH run AS (
     RETURNING number, run, messages, head, state
 ), messages AS (
     INSERT INTO agui_messages (thread, number, parent, id, role, body)
-    SELECT thread.number, new.place, new.place - 1, new.id, new.role, new.body
-    FROM thread, unnest($13::text[], $14::text[], $15::text[]) WITH ORDINALITY AS new (id, role, body, place)
+    SELECT thread.number, new.position, new.position - 1, new.id, new.role, new.body
+    FROM thread, unnest($13::text[], $14::text[], $15::text[]) WITH ORDINALITY AS new (id, role, body, position)
 ), state AS (
     INSERT INTO agui_states (thread, number, body)
     SELECT thread.number, thread.state, $11 FROM thread WHERE thread.state IS NOT NULL

@@ -1,7 +1,9 @@
--- Ends a run. Returns no row when its lease is lost.
--- $1 thread, $2 run, $3 holder, $4 at, $5 status, $6 delivered, $7 events, $8 usage, $9 failure, $10 interrupts,
--- $11 state, $12 bytes, $13 message ids, $14 roles, $15 bodies, $16 runs of the messages, $17 base,
--- $18 numbers and $19 bodies of updated messages, $20 first and $21 last number of the last events, $22 their lines
+-- Ends a run. Returns no row, and writes nothing, if its lease was lost.
+-- $1 thread, $2 run, $3 holder, $4 time, $5 status, $6 delivered, $7 events, $8 usage, $9 failure, $10 interrupts,
+-- $11 state, $12 bytes of the new messages and the state,
+-- $13 ids, $14 roles, $15 bodies and $16 runs of the new messages, $17 base,
+-- $18 numbers and $19 bodies of the updated messages, $20 number of the first and $21 of the last of the last events,
+-- $22 their lines
 WITH size AS (
     SELECT cardinality($13::text[]) AS count, (
         SELECT COALESCE(SUM(octet_length(new.body) - octet_length(m.body)), 0)
@@ -23,10 +25,10 @@ WITH size AS (
     WHERE m.thread = thread.number AND m.number = new.number
 ), messages AS (
     INSERT INTO agui_messages (thread, number, parent, id, role, run, body)
-    SELECT thread.number, thread.before + new.place,
-        CASE new.place WHEN 1 THEN $17 ELSE thread.before + new.place - 1 END, new.id, new.role, new.run, new.body
+    SELECT thread.number, thread.before + new.position,
+        CASE new.position WHEN 1 THEN $17 ELSE thread.before + new.position - 1 END, new.id, new.role, new.run, new.body
     FROM thread,
-        unnest($13::text[], $14::text[], $15::text[], $16::bigint[]) WITH ORDINALITY AS new (id, role, body, run, place)
+        unnest($13::text[], $14::text[], $15::text[], $16::bigint[]) WITH ORDINALITY AS new (id, role, body, run, position)
 ), state AS (
     INSERT INTO agui_states (thread, number, body)
     SELECT thread.number, thread.state, $11 FROM thread WHERE $11::text IS NOT NULL
