@@ -1,4 +1,4 @@
-//! Begins a run.
+//! Begins a run: finds the thread, checks that it is free and has the expected version, and writes.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const UPDATE_THREAD: &str = "
         version = version + 1, run = ?8, run_id = ?9, holder = ?10, updated_at = ?11
     WHERE number = ?1";
 
-const SAME_RUN: &str = "SELECT number FROM agui_runs WHERE thread = ?1 AND id = ?2";
+const FIND_SAME_ID: &str = "SELECT number FROM agui_runs WHERE thread = ?1 AND id = ?2";
 const DELETE_RUN: &str = "DELETE FROM agui_runs WHERE number = ?1";
 const DELETE_EVENTS: &str = "DELETE FROM agui_events WHERE run = ?1";
 
@@ -32,15 +32,16 @@ const INSERT_RUN: &str = "
         events, has_log)
     VALUES (?1, ?2, ?3, ?4, ?5, 'running', 0, ?6, ?7, ?8, ?9, 0, 0)";
 
-struct Found {
+/// The columns of a thread that decide whether a run may begin.
+struct ThreadHeader {
     version: ThreadVersion,
     run: i64,
     holder: Option<Arc<str>>,
     size: ThreadSize,
 }
 
-/// A run to begin, as columns.
-pub(super) struct Columns {
+/// The columns of a [`NewRun`].
+pub(super) struct BeginColumns {
     owner: Arc<str>,
     id: String,
     run_id: String,
@@ -57,8 +58,8 @@ pub(super) struct Columns {
     max_size: ThreadSize,
 }
 
-impl Columns {
-    pub(super) fn of(run: &NewRun<'_>) -> Self {
+impl BeginColumns {
+    pub(super) fn new(run: &NewRun<'_>) -> Self {
         Self {
             owner: run.key.owner.clone(),
             id: name_to_text(&run.key.id).into_owned(),
@@ -68,7 +69,7 @@ impl Columns {
             holder: run.holder.clone(),
             now: run.now,
             expected: run.expected,
-            branch: BranchColumns::of(&run.branch),
+            branch: BranchColumns::new(&run.branch),
             state: run.state.map(to_json),
             state_number: run.state_number,
             interrupts: list_to_json(run.interrupts),
@@ -78,14 +79,14 @@ impl Columns {
     }
 }
 
-pub(super) fn begin(tx: &mut Tx<'_>, new: &Columns) -> Result<BeginOutcome, StoreError> {
+pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> Result<BeginOutcome, StoreError> {
     let found = tx.conn.prepare_cached(FIND)?.query_row(params![new.owner, new.id], |row| {
         let version = ThreadVersion { number: row.get(0)?, version: row.get(1)? };
         let size = ThreadSize { messages: row.get(4)?, bytes: row.get(5)? };
-        Ok(Found { version, run: row.get(2)?, holder: row.get(3)?, size })
+        Ok(ThreadHeader { version, run: row.get(2)?, holder: row.get(3)?, size })
     });
     let found = found.optional()?;
-    if let Some(Found { version, run, holder: Some(holder), .. }) = found {
+    if let Some(ThreadHeader { version, run, holder: Some(holder), .. }) = found {
         let record =
             reader::run_by_number(tx.conn, run)?.ok_or(StoreError::Failed("a running run is missing".into()))?;
         let lost = (holder != new.holder).then_some(Lease { thread: version.number, run, holder });
@@ -98,9 +99,9 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &Columns) -> Result<BeginOutcome, Stor
     let (count, bytes) =
         (new.branch.ids.len() as u64, new.branch.bytes + new.state.as_ref().map_or(0, String::len) as u64);
     let size = ThreadSize { messages: before.messages + count, bytes: before.bytes + bytes };
-    let largest = ThreadSize { bytes: size.bytes + new.branch.updated_bytes, ..size };
-    if largest.exceeds(new.max_size) {
-        return Ok(BeginOutcome::TooLarge(largest));
+    let upper_bound = ThreadSize { bytes: size.bytes + new.branch.updated_bytes, ..size };
+    if upper_bound.exceeds(new.max_size) {
+        return Ok(BeginOutcome::TooLarge(upper_bound));
     }
     let run = tx.numbers.run();
     let (thread, is_new) = new.expected.map_or_else(|| (tx.numbers.thread(), true), |known| (known.number, false));
@@ -138,7 +139,7 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &Columns) -> Result<BeginOutcome, Stor
             new.now
         ])?;
     }
-    let replaced = if is_new { None } else { replace(tx, thread, &new.run_id)? };
+    let replaced = if is_new { false } else { delete_same_id(tx, thread, &new.run_id)? };
     finish::write_branch(tx, thread, first, &new.branch)?;
     finish::write_state(tx, thread, state.filter(|_| new.state.is_some()), new.state.as_deref())?;
     tx.conn.prepare_cached(INSERT_RUN)?.execute(params![
@@ -157,16 +158,17 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &Columns) -> Result<BeginOutcome, Stor
         version: new.expected.map_or(1, |known| known.version + 1),
         last_message: last,
         state_number: state,
-        replaced: replaced.is_some(),
+        replaced,
     })
 }
 
-/// Removes the ended run of the same id, with its log.
-fn replace(tx: &mut Tx<'_>, thread: i64, id: &str) -> Result<Option<i64>, StoreError> {
-    let same = tx.conn.prepare_cached(SAME_RUN)?.query_row(params![thread, id], |row| row.get(0)).optional()?;
+/// Deletes the ended run of the same id, with its log. Returns whether there was one.
+fn delete_same_id(tx: &mut Tx<'_>, thread: i64, id: &str) -> Result<bool, StoreError> {
+    let same: Option<i64> =
+        tx.conn.prepare_cached(FIND_SAME_ID)?.query_row(params![thread, id], |row| row.get(0)).optional()?;
     if let Some(run) = same {
         tx.conn.prepare_cached(DELETE_RUN)?.execute([run])?;
         tx.conn.prepare_cached(DELETE_EVENTS)?.execute([run])?;
     }
-    Ok(same)
+    Ok(same.is_some())
 }

@@ -1,10 +1,10 @@
-//! Connections to the file.
+//! Opens connections to the file.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 
-/// Settings of every connection. A statement waits 5 s for a lock of another process, such as a backup.
+/// Settings of all connections. A statement waits up to 5 s for a lock of another process, such as a backup.
 const SETTINGS: &str = "
     PRAGMA busy_timeout = 5000;
     PRAGMA synchronous = NORMAL;

@@ -1,4 +1,4 @@
-//! Which of SQLite's errors are transient.
+//! Converts errors of SQLite. Errors that a later attempt may not have are transient.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ impl From<Error> for StoreError {
                 | Code::FileLockingProtocolFailed
                 | Code::SchemaChanged,
             ) => Self::Unavailable(error.into()),
-            // Corruption, a broken constraint, a type that does not fit.
+            // For example corruption, a violated constraint, a wrong type.
             _ => Self::Failed(error.into()),
         }
     }
@@ -34,7 +34,7 @@ impl From<FromSqlError> for StoreError {
     }
 }
 
-/// Returns why a file cannot be opened.
+/// Converts an error of opening a file.
 pub(super) fn open_error(path: &Path, error: &Error) -> OpenError {
     let (path, why) = (path.to_owned(), error.to_string());
     match error.sqlite_error_code() {

@@ -1,48 +1,48 @@
-//! The logs of runs: batches of events, written for many runs together and read one run at a time.
+//! The logs of runs: a row is a batch of events. Batches of many runs are written in one transaction.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::writer::Tx;
 use crate::store::{EventBatch, EventPage, Lease, RunStatus, StoreError, rows::status, text::lines};
 
-/// A batch that was written before, or whose events are all there, is left out.
+/// Inserts a batch unless the log has all its events.
 const INSERT: &str = "
     INSERT INTO agui_events (run, last, first, body) SELECT ?1, ?2, ?3, ?4
     WHERE NOT EXISTS (SELECT 1 FROM agui_events WHERE run = ?1 AND last >= ?2)";
-const HOLDS: &str = "SELECT 1 FROM agui_threads WHERE number = ?1 AND run = ?2 AND holder = ?3";
+const HAS_LEASE: &str = "SELECT 1 FROM agui_threads WHERE number = ?1 AND run = ?2 AND holder = ?3";
 const RUN: &str =
     "SELECT status, events, (SELECT MAX(last) FROM agui_events WHERE run = ?1) FROM agui_runs WHERE number = ?1";
 const READ: &str = "SELECT first, body FROM agui_events WHERE run = ?1 AND last > ?2 ORDER BY last";
 
-/// A batch as columns.
-pub(super) struct Batch {
+/// The columns of an [`EventBatch`].
+pub(super) struct BatchColumns {
     lease: Lease,
     first: u64,
     last: u64,
     body: String,
 }
 
-impl Batch {
-    pub(super) fn of(batch: &EventBatch) -> Result<Self, StoreError> {
+impl BatchColumns {
+    pub(super) fn new(batch: &EventBatch) -> Result<Self, StoreError> {
         let last = (batch.first + batch.events.len() as u64).saturating_sub(1);
         Ok(Self { lease: batch.lease.clone(), first: batch.first, last, body: lines(&batch.events)? })
     }
 }
 
-pub(super) fn append(tx: &mut Tx<'_>, batches: &[Batch]) -> Result<Vec<bool>, StoreError> {
-    let append = |batch: &Batch| {
+pub(super) fn append(tx: &mut Tx<'_>, batches: &[BatchColumns]) -> Result<Vec<bool>, StoreError> {
+    let append = |batch: &BatchColumns| {
         let Lease { thread, run, holder } = &batch.lease;
-        let holds = tx.conn.prepare_cached(HOLDS)?.exists(params![thread, run, holder])?;
-        if holds {
+        let has_lease = tx.conn.prepare_cached(HAS_LEASE)?.exists(params![thread, run, holder])?;
+        if has_lease {
             insert(tx, batch)?;
         }
-        Ok(holds)
+        Ok(has_lease)
     };
     batches.iter().map(append).collect()
 }
 
-/// Adds a batch to the log of a run whose lease holds.
-pub(super) fn insert(tx: &Tx<'_>, batch: &Batch) -> Result<(), StoreError> {
+/// Appends a batch to the log of a run. The caller has checked the lease.
+pub(super) fn insert(tx: &Tx<'_>, batch: &BatchColumns) -> Result<(), StoreError> {
     if batch.last >= batch.first {
         let mut insert = tx.conn.prepare_cached(INSERT)?;
         insert.execute(params![batch.lease.run, batch.last, batch.first, batch.body])?;

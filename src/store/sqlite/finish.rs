@@ -1,11 +1,11 @@
-//! Ends a run, and the smaller writes about runs.
+//! Ends a run, and the other writes to a run: its messages and state, its delivery, its lease.
 
 use std::sync::Arc;
 
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{
-    events::{self, Batch},
+    events::{self, BatchColumns},
     writer::Tx,
 };
 use crate::store::{
@@ -13,9 +13,9 @@ use crate::store::{
     text::{BranchColumns, list_to_json, to_json},
 };
 
-const LEASED: &str = "
+const FIND_LEASED: &str = "
     SELECT version, messages, bytes, state FROM agui_threads WHERE number = ?1 AND run = ?2 AND holder = ?3";
-const RELEASE: &str = "
+const UPDATE_THREAD: &str = "
     UPDATE agui_threads SET holder = NULL, head = ?2, state = ?3, interrupts = ?4, messages = ?5, bytes = ?6,
         version = ?7, updated_at = ?8
     WHERE number = ?1";
@@ -26,24 +26,24 @@ const END_RUN: &str = "
         has_log = detached AND EXISTS (SELECT 1 FROM agui_events WHERE run = ?1)
     WHERE number = ?1";
 
-const REPEATED: &str = "
+const IS_REPEATED: &str = "
     SELECT 1 FROM agui_runs WHERE number = ?1 AND thread = ?2 AND status = ?3 AND ended_at = ?4";
 
 const INSERT_MESSAGE: &str =
     "INSERT INTO agui_messages (thread, number, parent, id, role, run, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-const GROW: &str = "
+const ADD_BYTES: &str = "
     UPDATE agui_threads SET bytes = bytes + ?3
         - (SELECT length(CAST(body AS BLOB)) FROM agui_messages WHERE thread = ?1 AND number = ?2)
     WHERE number = ?1";
 const UPDATE_MESSAGE: &str = "UPDATE agui_messages SET body = ?3 WHERE thread = ?1 AND number = ?2";
 const INSERT_STATE: &str = "INSERT INTO agui_states (thread, number, body) VALUES (?1, ?2, ?3)";
 
-const DELIVERED: &str = "UPDATE agui_runs SET delivered = ?2 WHERE number = ?1";
-const CHANGED: &str = "UPDATE agui_threads SET version = version + 1 WHERE number = ?1";
+const SET_DELIVERED: &str = "UPDATE agui_runs SET delivered = ?2 WHERE number = ?1";
+const RAISE_VERSION: &str = "UPDATE agui_threads SET version = version + 1 WHERE number = ?1";
 const TAKE_OVER: &str = "UPDATE agui_threads SET holder = ?4 WHERE number = ?1 AND run = ?2 AND holder = ?3";
 
-/// The end of a run, as columns.
-pub(super) struct Columns {
+/// The columns of a [`RunEnd`].
+pub(super) struct FinishColumns {
     lease: Lease,
     status: &'static str,
     ended_at: Millis,
@@ -54,11 +54,11 @@ pub(super) struct Columns {
     state: Option<String>,
     interrupts: Option<String>,
     delivered: bool,
-    last_events: Option<Batch>,
+    last_events: Option<BatchColumns>,
 }
 
-impl Columns {
-    pub(super) fn of(lease: &Lease, end: &RunEnd<'_>) -> Result<Self, StoreError> {
+impl FinishColumns {
+    pub(super) fn new(lease: &Lease, end: &RunEnd<'_>) -> Result<Self, StoreError> {
         Ok(Self {
             lease: lease.clone(),
             status: end.status.as_str(),
@@ -66,23 +66,24 @@ impl Columns {
             events: end.events,
             usage: list_to_json(end.usage),
             failure: end.failure.map(to_json),
-            branch: BranchColumns::of(&end.branch),
+            branch: BranchColumns::new(&end.branch),
             state: end.state.map(to_json),
             interrupts: list_to_json(end.interrupts),
             delivered: end.delivered,
-            last_events: end.last_events.map(Batch::of).transpose()?,
+            last_events: end.last_events.map(BatchColumns::new).transpose()?,
         })
     }
 }
 
-pub(super) fn finish(tx: &mut Tx<'_>, end: &Columns) -> Result<Option<FinishedRun>, StoreError> {
+pub(super) fn finish(tx: &mut Tx<'_>, end: &FinishColumns) -> Result<Option<FinishedRun>, StoreError> {
     let Lease { thread, run, holder } = &end.lease;
-    let leased = tx.conn.prepare_cached(LEASED)?.query_row(params![thread, run, holder], |row| {
+    let leased = tx.conn.prepare_cached(FIND_LEASED)?.query_row(params![thread, run, holder], |row| {
         let [version, last_message] = [row.get(0)?, row.get(1)?];
         Ok(FinishedRun { version, last_message, bytes: row.get(2)?, state_number: row.get(3)? })
     });
     let Some(before) = leased.optional()? else {
-        let is_repeated = tx.conn.prepare_cached(REPEATED)?.exists(params![run, thread, end.status, end.ended_at])?;
+        let is_repeated =
+            tx.conn.prepare_cached(IS_REPEATED)?.exists(params![run, thread, end.status, end.ended_at])?;
         return if is_repeated { Ok(None) } else { Err(StoreError::LeaseLost) };
     };
     let new_state = end.state.as_ref().map(|_| state_number(*run, 1));
@@ -95,7 +96,7 @@ pub(super) fn finish(tx: &mut Tx<'_>, end: &Columns) -> Result<Option<FinishedRu
     };
     let head = if count == 0 { end.branch.base } else { done.last_message };
     let FinishedRun { version, last_message, bytes, state_number: state } = done;
-    tx.conn.prepare_cached(RELEASE)?.execute(params![
+    tx.conn.prepare_cached(UPDATE_THREAD)?.execute(params![
         thread,
         head,
         state,
@@ -125,7 +126,7 @@ pub(super) fn finish(tx: &mut Tx<'_>, end: &Columns) -> Result<Option<FinishedRu
     Ok(Some(done))
 }
 
-/// Writes the messages of a branch, numbered from `first`.
+/// Writes messages, the new ones numbered from `first`.
 pub(super) fn write_branch(tx: &mut Tx<'_>, thread: i64, first: i64, branch: &BranchColumns) -> Result<(), StoreError> {
     let mut parent = branch.base;
     let mut insert = tx.conn.prepare_cached(INSERT_MESSAGE)?;
@@ -135,13 +136,13 @@ pub(super) fn write_branch(tx: &mut Tx<'_>, thread: i64, first: i64, branch: &Br
         parent = number;
     }
     for (number, body) in branch.updated_numbers.iter().zip(&branch.updated_bodies) {
-        tx.conn.prepare_cached(GROW)?.execute(params![thread, number, body.len() as i64])?;
+        tx.conn.prepare_cached(ADD_BYTES)?.execute(params![thread, number, body.len() as i64])?;
         tx.conn.prepare_cached(UPDATE_MESSAGE)?.execute(params![thread, number, body])?;
     }
     Ok(())
 }
 
-/// Returns the number of the state that a request brought (`part` 0) or a run left (1).
+/// Returns the number of a state: `part` is 0 for the state that a run starts from, 1 for the one it ends with.
 pub(super) fn state_number(run: i64, part: i64) -> i64 {
     2 * run + part
 }
@@ -159,8 +160,8 @@ pub(super) fn write_state(
 }
 
 pub(super) fn set_delivered(tx: &mut Tx<'_>, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
-    tx.conn.prepare_cached(DELIVERED)?.execute(params![run, delivered])?;
-    tx.conn.prepare_cached(CHANGED)?.execute([thread])?;
+    tx.conn.prepare_cached(SET_DELIVERED)?.execute(params![run, delivered])?;
+    tx.conn.prepare_cached(RAISE_VERSION)?.execute([thread])?;
     Ok(())
 }
 

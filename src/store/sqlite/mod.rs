@@ -1,11 +1,13 @@
-//! A store in a file of SQLite, which belongs to one process.
+//! The store in an SQLite file, which belongs to one process.
 //!
-//! One thread owns the connection that writes ([`writer`]): it takes all operations that wait, runs them in one
-//! transaction, commits, and answers. So what an operation writes is durable when it returns, and many runs at once
-//! share a transaction. Reads go to a few connections of their own ([`reader`]) and wait for no writer.
+//! One thread owns the connection that writes ([`writer`]). It runs all waiting operations in one transaction, commits, and
+//! then completes them, so an operation is durable when it returns and concurrent runs share a transaction. Reads have
+//! a few connections of their own ([`reader`]) and do not wait for the writer.
 //!
-//! With write-ahead logging and `synchronous = NORMAL`, a commit survives the death of the process; a power failure may
-//! take the last commits, never the file.
+//! With write-ahead logging and `synchronous = NORMAL` a commit survives the end of the process. A power failure may lose
+//! the last commits, but does not damage the file.
+//!
+//! The tables are in `schema.sql`. To change them, raise `SCHEMA_VERSION` in `open`.
 
 mod begin;
 mod connection;
@@ -22,7 +24,7 @@ use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 
-use self::{reader::Readers, truncate::Truncation, writer::Writer};
+use self::{reader::Readers, truncate::WalTruncation, writer::Writer};
 use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, FinishedRun, Lease, LostRun, Millis, NewRun, OpenError,
     Retention, RunEnd, RunRecord, Store, StoreError, SweepResult, ThreadKey, ThreadPage, ThreadParts, ThreadSummary,
@@ -30,7 +32,7 @@ use super::{
 };
 use crate::protocol::RunId;
 
-/// Keeps threads in a file of SQLite. Its tables are called `agui_…` and are made when they are missing.
+/// Keeps threads in an SQLite file. Creates its tables, whose names start with `agui_`, if they are missing.
 ///
 /// ```
 /// use agui_server::store::{SqliteStore, Store};
@@ -46,36 +48,36 @@ use crate::protocol::RunId;
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
-    truncation: Truncation,
+    truncation: WalTruncation,
 }
 
 impl SqliteStore {
-    /// Opens a file, and makes it when there is none. The file belongs to this process until the store is dropped.
+    /// Opens a file, or creates it. The file belongs to this process until the store is dropped.
     ///
     /// # Errors
-    /// An [`OpenError`], when the file is in use, damaged, of another version, or cannot be written.
+    /// An [`OpenError`] if the file is in use, damaged, of another version, or cannot be written.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
         let path = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || open::open(&path));
         let (writer, path) = opened.await.unwrap_or_else(|error| Err(OpenError::file(Path::new(""), error)))?;
-        Ok(Self { writer, readers: Readers::new(path.clone()), truncation: Truncation::new(path) })
+        Ok(Self { writer, readers: Readers::new(path.clone()), truncation: WalTruncation::new(path) })
     }
 }
 
 #[async_trait]
 impl Store for SqliteStore {
     async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
-        let run = begin::Columns::of(run);
+        let run = begin::BeginColumns::new(run);
         self.writer.write(move |tx| begin::begin(tx, &run)).await
     }
 
     async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
-        let batches = batches.iter().map(events::Batch::of).collect::<Result<Vec<_>, _>>()?;
+        let batches = batches.iter().map(events::BatchColumns::new).collect::<Result<Vec<_>, _>>()?;
         self.writer.write(move |tx| events::append(tx, &batches)).await
     }
 
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
-        let end = finish::Columns::of(lease, end)?;
+        let end = finish::FinishColumns::new(lease, end)?;
         self.writer.write(move |tx| finish::finish(tx, &end)).await
     }
 

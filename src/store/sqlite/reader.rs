@@ -1,4 +1,4 @@
-//! Reads, on connections of their own.
+//! Reads, on a pool of connections that cannot write.
 
 use std::{
     path::PathBuf,
@@ -13,12 +13,12 @@ use crate::{
     protocol::{InterruptId, RunId},
     store::{
         EndState, LostRun, RunRecord, StoreError, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadView,
-        rows::{self, Columns},
+        rows::{self, DbRow},
         text::{from_json, name_to_text, unanswered},
     },
 };
 
-/// The number of connections, and so of reads at a time.
+/// The number of connections, and so of concurrent reads.
 const MAX_READERS: usize = 4;
 
 const THREAD: &str = "
@@ -46,8 +46,8 @@ const RUNS: &str = "
     SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
     FROM agui_runs WHERE thread = ?1 ORDER BY number DESC LIMIT ?2";
 
-/// `?2` is an id, or NULL and `?3` a head.
-const LEFT: &str = "
+/// `?2` is a run's id, or `?3` the last message of its branch. The other one is NULL.
+const END_STATE: &str = "
     SELECT r.head, r.state, s.body AS state_body, r.interrupts FROM agui_runs AS r
     LEFT JOIN agui_states AS s ON s.thread = r.thread AND s.number = r.state
     WHERE r.thread = ?1 AND (r.id = ?2 OR r.head = ?3) AND r.ended_at IS NOT NULL
@@ -60,28 +60,29 @@ const LOST: &str = "
 
 const CHECK: &str = "SELECT version FROM agui_schema";
 
-/// Connections that only read.
+/// A pool of connections that only read. They are opened when needed.
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
     idle: Arc<Mutex<Vec<Connection>>>,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Readers {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Arc::default(), turns: Arc::new(Semaphore::new(MAX_READERS)) }
+        Self { path, idle: Arc::default(), permits: Arc::new(Semaphore::new(MAX_READERS)) }
     }
 
-    /// Runs a read on a thread that may block.
+    /// Runs a read on a blocking thread.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let turn = self.turns.clone().acquire_owned().await.map_err(|error| StoreError::Unavailable(error.into()))?;
+        let permit =
+            self.permits.clone().acquire_owned().await.map_err(|error| StoreError::Unavailable(error.into()))?;
         let (idle, path) = (self.idle.clone(), self.path.clone());
         let read = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+            let _permit = permit;
             let lock = || idle.lock().unwrap_or_else(PoisonError::into_inner);
             let pooled = lock().pop();
             let conn = match pooled {
@@ -93,7 +94,7 @@ impl Readers {
                 }
             };
             let result = work(&conn);
-            // A connection that has failed is closed.
+            // A connection on which a read failed is closed.
             if result.is_ok() {
                 lock().push(conn);
             }
@@ -103,7 +104,7 @@ impl Readers {
     }
 }
 
-impl Columns for Row<'_> {
+impl DbRow for Row<'_> {
     fn text(&self, column: &str) -> Result<Option<&str>, StoreError> {
         Ok(self.get_ref(column)?.as_str_or_null()?)
     }
@@ -117,7 +118,7 @@ impl Columns for Row<'_> {
     }
 }
 
-/// Reads at most one row.
+/// Reads the first row.
 fn one<T>(
     conn: &Connection,
     sql: &str,
@@ -150,7 +151,7 @@ pub(super) fn thread(
     key: &ThreadKey,
     include: ThreadParts,
 ) -> Result<Option<ThreadView>, StoreError> {
-    // One transaction, and so one moment.
+    // In one transaction, so that all parts are of one moment.
     let tx = conn.unchecked_transaction()?;
     let id = name_to_text(&key.id);
     let Some(thread) = one(&tx, THREAD, params![key.owner, id], |row| rows::thread(row, key))? else {
@@ -185,7 +186,7 @@ pub(super) fn end_state(
 ) -> Result<Option<EndState>, StoreError> {
     let tx = conn.unchecked_transaction()?;
     let params = params![thread, id.map(|id| name_to_text(id)), head];
-    let Some(left) = one(&tx, LEFT, params, |row| rows::end_state(row))? else { return Ok(None) };
+    let Some(left) = one(&tx, END_STATE, params, |row| rows::end_state(row))? else { return Ok(None) };
     if left.interrupts.is_empty() {
         return Ok(Some(left));
     }

@@ -1,11 +1,11 @@
-//! Removes threads and logs.
+//! Deletes threads and logs.
 //!
-//! A deleted thread first gives up its key, in one small write: from then on no lookup finds it. Its rows are
-//! purged after that in steps of a few milliseconds each, so that runs that begin or end meanwhile do not wait. A
-//! purge that is cut short by the end of the process goes on with the next sweep.
+//! A deleted thread is first *unlinked*: one small write removes its key, so that no lookup finds it. Its rows are then
+//! purged in steps of a few milliseconds, so that runs which begin or end meanwhile do not wait. A purge that the end of
+//! the process interrupts continues with the next sweep.
 //!
-//! Deleted text does not stay: pages are overwritten (`secure_delete`), the write-ahead log is copied into the file and
-//! emptied, and the file gives its free pages back.
+//! No deleted text remains in the files: pages are overwritten (`secure_delete`), the write-ahead log is emptied, and free
+//! pages are returned to the file system.
 
 use std::{
     collections::HashMap,
@@ -17,27 +17,27 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{SqliteStore, writer::Tx};
 use crate::store::{Millis, Retention, StoreError, SweepResult, retention::surplus};
 
-/// For how long one step of a purge keeps the writer.
-const STEP: Duration = Duration::from_millis(4);
-/// How many threads are buried in one transaction.
-const BURIED_AT_ONCE: u64 = 200;
-/// How many rows of a thread one statement deletes.
-const PURGED_AT_ONCE: i64 = 20;
-/// How many logs are deleted in one transaction.
-const LOGS_AT_ONCE: usize = 20;
+/// The time that one step of a purge occupies the writer.
+const PURGE_STEP: Duration = Duration::from_millis(4);
+/// The number of threads that one transaction unlinks.
+const MAX_UNLINKED: u64 = 200;
+/// The number of rows that one statement of a purge deletes.
+const MAX_PURGED_ROWS: i64 = 20;
+/// The number of logs that one transaction deletes.
+const MAX_DELETED_LOGS: usize = 20;
 
-const BURY: &str = "UPDATE agui_threads SET owner = '', id = number, holder = NULL WHERE number = ?1 AND owner <> ''";
-const BURY_IDLE: &str = "
+const UNLINK: &str = "UPDATE agui_threads SET owner = '', id = number, holder = NULL WHERE number = ?1 AND owner <> ''";
+const UNLINK_IDLE: &str = "
     UPDATE agui_threads SET owner = '', id = number WHERE number IN (
         SELECT number FROM agui_threads WHERE owner = ?1 AND holder IS NULL ORDER BY run LIMIT ?2)";
-const BURY_OLD: &str = "
+const UNLINK_OLD: &str = "
     UPDATE agui_threads SET owner = '', id = number WHERE number IN (
         SELECT number FROM agui_threads WHERE owner <> '' AND holder IS NULL AND updated_at < ?1 LIMIT ?2)";
 
 const OWNERS: &str = "SELECT owner, COUNT(*) FROM agui_threads WHERE owner <> '' GROUP BY owner";
 
-const BURIED: &str = "SELECT number FROM agui_threads WHERE owner = '' LIMIT 1";
-/// Each deletes a part of a thread's rows, the last one the thread.
+const FIND_UNLINKED: &str = "SELECT number FROM agui_threads WHERE owner = '' LIMIT 1";
+/// Each statement deletes some rows of a thread, the last one the thread itself.
 const PURGE: [&str; 5] = [
     "DELETE FROM agui_events WHERE (run, last) IN (SELECT e.run, e.last FROM agui_runs AS r
         JOIN agui_events AS e ON e.run = r.number WHERE r.thread = ?1 LIMIT ?2)",
@@ -54,29 +54,29 @@ const OLD_LOGS: &str = "
 const SURPLUS_LOGS: &str = "
     SELECT number FROM agui_runs WHERE has_log = 1 ORDER BY ended_at DESC LIMIT ?2 OFFSET ?1";
 const DELETE_LOG: &str = "DELETE FROM agui_events WHERE run = ?1";
-const FORGET_LOG: &str = "UPDATE agui_runs SET has_log = 0 WHERE number = ?1";
+const CLEAR_HAS_LOG: &str = "UPDATE agui_runs SET has_log = 0 WHERE number = ?1";
 
 impl SqliteStore {
     pub(super) async fn delete_thread(&self, thread: i64) -> Result<bool, StoreError> {
-        let buried = self.writer.write(move |tx| Ok(tx.conn.prepare_cached(BURY)?.execute([thread])? > 0)).await?;
-        if buried {
+        let existed = self.writer.write(move |tx| Ok(tx.conn.prepare_cached(UNLINK)?.execute([thread])? > 0)).await?;
+        if existed {
             self.purge().await?;
             self.truncation.run().await?;
         }
-        Ok(buried)
+        Ok(existed)
     }
 
     pub(super) async fn remove_surplus(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
         let mut swept = SweepResult::default();
         if let Some(oldest) = retention.thread_age.and_then(|age| now.checked_sub_unsigned(age)) {
-            swept.threads += self.bury(BURY_OLD, oldest, u64::MAX).await?;
+            swept.threads += self.unlink(UNLINK_OLD, oldest, u64::MAX).await?;
         }
         for (owner, surplus) in self.surplus_of_owners(retention).await? {
-            swept.threads += self.bury(BURY_IDLE, owner, surplus).await?;
+            swept.threads += self.unlink(UNLINK_IDLE, owner, surplus).await?;
         }
         let logs = self.surplus_logs(retention, now).await?;
         swept.logs = logs.len() as u64;
-        for some in logs.chunks(LOGS_AT_ONCE) {
+        for some in logs.chunks(MAX_DELETED_LOGS) {
             let some = some.to_vec();
             self.writer.write(move |tx| some.iter().try_for_each(|run| delete_log(tx, *run))).await?;
         }
@@ -87,27 +87,27 @@ impl SqliteStore {
         Ok(swept)
     }
 
-    /// Takes the keys of up to `count` threads, in small steps.
-    async fn bury<P>(&self, sql: &'static str, which: P, count: u64) -> Result<u64, StoreError>
+    /// Unlinks up to `count` threads, in small transactions.
+    async fn unlink<P>(&self, sql: &'static str, filter: P, count: u64) -> Result<u64, StoreError>
     where
         P: rusqlite::ToSql + Clone + Send + 'static,
     {
-        let mut buried = 0;
-        while buried < count {
-            let (which, some) = (which.clone(), (count - buried).min(BURIED_AT_ONCE));
+        let mut unlinked = 0;
+        while unlinked < count {
+            let (filter, limit) = (filter.clone(), (count - unlinked).min(MAX_UNLINKED));
             let done = self
                 .writer
-                .write(move |tx| Ok(tx.conn.prepare_cached(sql)?.execute(params![which, some as i64])? as u64));
+                .write(move |tx| Ok(tx.conn.prepare_cached(sql)?.execute(params![filter, limit as i64])? as u64));
             let done = done.await?;
-            buried += done;
-            if done < some {
+            unlinked += done;
+            if done < limit {
                 break;
             }
         }
-        Ok(buried)
+        Ok(unlinked)
     }
 
-    /// Returns how many threads of which owners are too many.
+    /// Returns by owner how many threads to remove.
     async fn surplus_of_owners(&self, retention: &Retention) -> Result<HashMap<String, u64>, StoreError> {
         let (each, total) = (retention.owner_threads, retention.threads);
         if each.is_none() && total.is_none() {
@@ -141,7 +141,7 @@ impl SqliteStore {
             .await
     }
 
-    /// Deletes the rows of all buried threads, then gives free pages back.
+    /// Deletes the rows of all unlinked threads, then returns free pages to the file system.
     async fn purge(&self) -> Result<(), StoreError> {
         while self.writer.write(purge_step).await? {}
         while self.writer.write(vacuum_step).await? {}
@@ -151,18 +151,18 @@ impl SqliteStore {
 
 fn delete_log(tx: &Tx<'_>, run: i64) -> Result<(), StoreError> {
     tx.conn.prepare_cached(DELETE_LOG)?.execute([run])?;
-    tx.conn.prepare_cached(FORGET_LOG)?.execute([run])?;
+    tx.conn.prepare_cached(CLEAR_HAS_LOG)?.execute([run])?;
     Ok(())
 }
 
-/// Deletes rows for a while. Returns whether there may be more.
+/// Deletes rows for the time of [`PURGE_STEP`]. Returns whether there may be more.
 fn purge_step(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
     let begin = Instant::now();
-    while begin.elapsed() < STEP {
-        let thread = tx.conn.prepare_cached(BURIED)?.query_row([], |row| row.get::<_, i64>(0)).optional()?;
+    while begin.elapsed() < PURGE_STEP {
+        let thread = tx.conn.prepare_cached(FIND_UNLINKED)?.query_row([], |row| row.get::<_, i64>(0)).optional()?;
         let Some(thread) = thread else { return Ok(false) };
         for sql in PURGE {
-            if tx.conn.prepare_cached(sql)?.execute([thread, PURGED_AT_ONCE])? as i64 == PURGED_AT_ONCE {
+            if tx.conn.prepare_cached(sql)?.execute([thread, MAX_PURGED_ROWS])? as i64 == MAX_PURGED_ROWS {
                 break;
             }
         }
@@ -170,7 +170,7 @@ fn purge_step(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// Gives some free pages back. Returns whether there may be more.
+/// Returns up to 200 free pages to the file system. Returns whether there are more.
 fn vacuum_step(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
     let mut vacuum = tx.conn.prepare("PRAGMA incremental_vacuum(200)")?;
     let mut pages = vacuum.query([])?;

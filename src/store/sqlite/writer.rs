@@ -1,4 +1,4 @@
-//! The thread that writes.
+//! The thread that writes. It groups waiting operations into one transaction.
 
 use std::{
     fs::File,
@@ -12,24 +12,24 @@ use tokio::sync::oneshot;
 
 use crate::store::StoreError;
 
-/// The most operations in one transaction.
+/// The maximum number of operations in one transaction.
 const MAX_GROUP: usize = 128;
 
-/// Hands operations to the thread that writes. Dropping it waits until all of them are done.
+/// Sends operations to the writing thread. Dropping it waits until all of them are done.
 #[derive(Debug)]
 pub(super) struct Writer {
     jobs: Option<Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What an operation works on: a transaction that it may share with others.
+/// A write transaction, which an operation may share with others.
 pub(super) struct Tx<'c> {
     pub(super) conn: &'c Connection,
     pub(super) numbers: &'c mut Numbers,
 }
 
-/// The numbers of the next thread and the next run. They are not used again while the process lives, so a lease of a
-/// deleted thread fits no other one.
+/// The numbers of the next thread and the next run. No number is reused while the process lives, so a lease of a deleted
+/// thread is never valid for another one.
 #[derive(Debug)]
 pub(super) struct Numbers {
     pub(super) next_thread: i64,
@@ -49,29 +49,28 @@ impl Numbers {
 }
 
 impl Writer {
-    /// Starts the thread, which also holds the lock on the file.
+    /// Starts the thread. It keeps the lock on the file until it ends.
     pub(super) fn start(conn: Connection, numbers: Numbers, lock: File) -> io::Result<Self> {
         let (jobs, waiting) = channel();
         let thread = thread::Builder::new().name("agui-sqlite".to_owned()).spawn(move || {
-            work_off(&conn, numbers, &waiting);
+            run_jobs(&conn, numbers, &waiting);
             drop(conn);
             drop(lock);
         })?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Runs an operation in a transaction and returns when that is committed. The operation runs again, alone in a
-    /// transaction, when the transaction that it shared with others failed. It is carried out also when the caller
-    /// leaves.
+    /// Runs an operation in a transaction and returns when the transaction is committed. If the transaction was shared and
+    /// failed, the operation runs again in a transaction of its own. It also runs if the returned future is dropped.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        let job = Box::new(Task { work, done: None, answer });
+        let (sender, result) = oneshot::channel();
+        let job = Box::new(Operation { work, output: None, sender });
         let ended = || StoreError::Unavailable("the thread that writes to SQLite has ended".into());
         self.jobs.as_ref().ok_or_else(ended)?.send(job).map_err(|_| ended())?;
-        answered.await.map_err(|_| ended())?
+        result.await.map_err(|_| ended())?
     }
 }
 
@@ -79,7 +78,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was reported to those whose operations it had.
+            // If the thread has panicked, its operations have failed with an error.
             let _ = thread.join();
         }
     }
@@ -87,67 +86,67 @@ impl Drop for Writer {
 
 trait Job: Send {
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError>;
-    fn answer(self: Box<Self>, result: Result<(), StoreError>);
+    fn complete(self: Box<Self>, result: Result<(), StoreError>);
 }
 
-struct Task<T, F> {
+struct Operation<T, F> {
     work: F,
-    done: Option<T>,
-    answer: oneshot::Sender<Result<T, StoreError>>,
+    output: Option<T>,
+    sender: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T: Send, F: FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send> Job for Task<T, F> {
+impl<T: Send, F: FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send> Job for Operation<T, F> {
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        self.done = Some((self.work)(tx)?);
+        self.output = Some((self.work)(tx)?);
         Ok(())
     }
 
-    fn answer(self: Box<Self>, result: Result<(), StoreError>) {
-        let Self { done, answer, .. } = *self;
-        let result = result.and_then(|()| done.ok_or(StoreError::LeaseLost));
-        // The caller may have left.
-        let _ = answer.send(result);
+    fn complete(self: Box<Self>, result: Result<(), StoreError>) {
+        let Self { output, sender, .. } = *self;
+        let result = result.and_then(|()| output.ok_or(StoreError::LeaseLost));
+        // Fails if the caller has dropped its future.
+        let _ = sender.send(result);
     }
 }
 
-fn work_off(conn: &Connection, mut numbers: Numbers, waiting: &Receiver<Box<dyn Job>>) {
+fn run_jobs(conn: &Connection, mut numbers: Numbers, waiting: &Receiver<Box<dyn Job>>) {
     let mut group = Vec::new();
     while let Ok(first) = waiting.recv() {
         group.push(first);
-        // Others that are about to hand in an operation may do so before the transaction begins.
+        // Lets tasks that are about to send an operation do so before the transaction begins.
         thread::yield_now();
         group.extend(waiting.try_iter().take(MAX_GROUP - 1));
         let mut tx = Tx { conn, numbers: &mut numbers };
         match transact(&mut tx, &mut group) {
-            Ok(()) => group.drain(..).for_each(|job| job.answer(Ok(()))),
-            // One operation failed the transaction of all: each gets one of its own.
-            Err(Failure::Work(_)) if group.len() > 1 => {
+            Ok(()) => group.drain(..).for_each(|job| job.complete(Ok(()))),
+            // One operation failed the shared transaction, so each runs in a transaction of its own.
+            Err(TransactionError::Work(_)) if group.len() > 1 => {
                 for mut job in group.drain(..) {
                     let result = transact(&mut tx, std::slice::from_mut(&mut job));
-                    job.answer(result.map_err(Failure::into_error));
+                    job.complete(result.map_err(TransactionError::into_error));
                 }
             }
-            Err(failure) => {
-                let error = failure.into_error();
+            Err(error) => {
+                let error = error.into_error();
                 let text = error.to_string();
                 let mut error = Some(error);
                 for job in group.drain(..) {
-                    job.answer(Err(error.take().unwrap_or_else(|| StoreError::Unavailable(text.as_str().into()))));
+                    job.complete(Err(error.take().unwrap_or_else(|| StoreError::Unavailable(text.as_str().into()))));
                 }
             }
         }
     }
 }
 
-/// What failed a transaction.
-enum Failure {
-    /// Another process has locked the file.
+/// The error of a transaction.
+enum TransactionError {
+    /// The transaction did not begin, because another process has locked the file.
     Begin(StoreError),
-    /// An operation, or the commit.
+    /// An operation or the commit failed.
     Work(StoreError),
 }
 
-impl Failure {
+impl TransactionError {
     fn into_error(self) -> StoreError {
         match self {
             Self::Begin(error) | Self::Work(error) => error,
@@ -155,16 +154,16 @@ impl Failure {
     }
 }
 
-fn transact(tx: &mut Tx<'_>, group: &mut [Box<dyn Job>]) -> Result<(), Failure> {
+fn transact(tx: &mut Tx<'_>, group: &mut [Box<dyn Job>]) -> Result<(), TransactionError> {
     tx.conn
         .prepare_cached("BEGIN IMMEDIATE")
         .and_then(|mut begin| begin.execute([]))
-        .map_err(|e| Failure::Begin(e.into()))?;
+        .map_err(|e| TransactionError::Begin(e.into()))?;
     let worked = group.iter_mut().try_for_each(|job| job.run(tx));
     let committed = worked.and_then(|()| Ok(tx.conn.prepare_cached("COMMIT")?.execute([]).map(drop)?));
     if committed.is_err() && !tx.conn.is_autocommit() {
-        // After some errors SQLite has rolled back by itself; that is not a failure of this statement then.
+        // Fails if SQLite has rolled back by itself, as it does after some errors.
         let _ = tx.conn.execute_batch("ROLLBACK");
     }
-    committed.map_err(Failure::Work)
+    committed.map_err(TransactionError::Work)
 }
