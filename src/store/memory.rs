@@ -1,4 +1,4 @@
-//! A store in this process: fast, and gone with it.
+//! The store in memory. Its content is lost with the process.
 
 use std::{
     cmp::Reverse,
@@ -18,14 +18,14 @@ use super::{
 };
 use crate::protocol::{Interrupt, InterruptId, RunId};
 
-/// Keeps everything in memory. Only [`sweep`](Store::sweep) and [`delete`](Store::delete) remove anything.
+/// Keeps everything in memory, without a limit: only [`sweep`](Store::sweep) and [`delete`](Store::delete) remove anything.
 #[derive(Debug, Default)]
 pub struct MemoryStore(Mutex<Tables>);
 
 #[derive(Debug, Default)]
 struct Tables {
     /// Threads by number.
-    threads: HashMap<i64, Entry>,
+    threads: HashMap<i64, ThreadEntry>,
     numbers: HashMap<ThreadKey, i64>,
     /// The thread of each run, both by number.
     threads_of_runs: HashMap<i64, i64>,
@@ -34,11 +34,11 @@ struct Tables {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ThreadEntry {
     thread: Thread,
     nodes: Vec<MessageNode>,
     states: HashMap<i64, Value>,
-    /// In the order they began.
+    /// The runs in the order they began.
     runs: Vec<RunEntry>,
     /// The number of the current state.
     state: Option<i64>,
@@ -57,7 +57,7 @@ struct RunEntry {
 }
 
 impl MemoryStore {
-    /// Makes an empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
@@ -87,13 +87,13 @@ impl Tables {
         entry.runs.iter_mut().find(|entry| entry.record.number == run)
     }
 
-    /// The entry of a thread, if this is its lease.
-    fn leased(&mut self, lease: &Lease) -> Option<&mut Entry> {
+    /// Returns the entry of the lease's thread, if the lease is valid.
+    fn leased(&mut self, lease: &Lease) -> Option<&mut ThreadEntry> {
         self.threads.get_mut(&lease.thread).filter(|entry| entry.lease.as_ref() == Some(lease))
     }
 }
 
-impl Entry {
+impl ThreadEntry {
     fn write(&mut self, branch: &BranchWrite<'_>) {
         for (number, message) in &branch.updated {
             if let Some(node) = self.nodes.iter_mut().find(|node| node.number == *number) {
@@ -132,7 +132,7 @@ impl Entry {
     }
 
     fn view(&self, include: ThreadParts) -> ThreadView {
-        // Later runs have higher numbers.
+        // Runs are in the order of their numbers.
         let position = |run: i64| self.runs.binary_search_by_key(&run, |it| it.record.number);
         let delivered = |run: i64| position(run).map_or(true, |at| self.runs[at].record.delivered);
         let mut nodes = if include.messages { self.nodes.clone() } else { Vec::new() };
@@ -160,7 +160,7 @@ impl Entry {
 }
 
 impl RunEntry {
-    /// Adds the events that are not there yet. A repeated batch adds nothing.
+    /// Appends the events of a batch that are not in the log yet.
     fn append(&mut self, batch: &EventBatch) {
         let next = self.log.len() as u64 + 1;
         let known = usize::try_from(next.saturating_sub(batch.first)).unwrap_or(usize::MAX);
@@ -203,7 +203,7 @@ impl Store for MemoryStore {
         tables.numbers.insert(run.key.clone(), number);
         tables.threads_of_runs.insert(run_number, number);
         let tables = &mut *tables;
-        let entry = tables.threads.entry(number).or_insert_with(|| Entry::new(number, run));
+        let entry = tables.threads.entry(number).or_insert_with(|| ThreadEntry::new(number, run));
         let replaced = entry.runs.iter().position(|it| it.record.id == *run.run_id).map(|at| entry.runs.remove(at));
         if let Some(replaced) = &replaced {
             tables.threads_of_runs.remove(&replaced.record.number);
@@ -290,7 +290,7 @@ impl Store for MemoryStore {
         let owned = tables.threads.values().filter(|it| &*it.thread.key.owner == owner && it.thread.run < after);
         let mut owned: Vec<_> = owned.collect();
         owned.sort_by_key(|entry| Reverse(entry.thread.run));
-        Ok(owned.into_iter().take(page.limit).map(Entry::summary).collect())
+        Ok(owned.into_iter().take(page.limit).map(ThreadEntry::summary).collect())
     }
 
     async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -380,7 +380,7 @@ impl Store for MemoryStore {
     }
 }
 
-impl Entry {
+impl ThreadEntry {
     fn new(number: i64, run: &NewRun<'_>) -> Self {
         let thread = Thread {
             number,

@@ -1,4 +1,4 @@
-//! What a store keeps: threads, messages and runs as they are read, and the names they have.
+//! Stored values as they are read: threads, messages, runs, leases, logs.
 
 use std::{
     sync::Arc,
@@ -12,48 +12,48 @@ use crate::protocol::{Interrupt, Message, RunId, ThreadId, TokenUsage};
 /// Milliseconds since 1970.
 pub type Millis = i64;
 
-/// Returns the time by this machine's clock.
+/// Returns the time of this machine's clock.
 pub fn now() -> Millis {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |time| Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX))
 }
 
-/// What identifies a thread: the same id of two owners is two threads.
+/// The key of a thread: the same id of two owners is two threads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ThreadKey {
     /// The principal's id such as `key:web`, or [`ANONYMOUS`](Self::ANONYMOUS).
     pub owner: Arc<str>,
-    /// The id that clients know the thread by.
+    /// The thread id that clients use.
     pub id: ThreadId,
 }
 
 impl ThreadKey {
-    /// The owner of threads on a server without authentication. No principal's id is equal to it: those have a colon.
+    /// The owner of threads on a server without authentication. A principal's id has a colon, so none is equal to it.
     pub const ANONYMOUS: &str = "none";
 }
 
-/// The right to write for a running run.
+/// The right of a process to write for a running run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     /// The thread's number.
     pub thread: i64,
     /// The run's number. Each run of a thread has a higher one than the run before it.
     pub run: i64,
-    /// The process that drives the run.
+    /// The process that runs it.
     pub holder: Arc<str>,
 }
 
-/// A thread at one of its versions.
+/// A version of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadVersion {
-    /// The thread's number. A thread that is deleted and made again has another one.
+    /// The thread's number. A thread that is deleted and created again has another number.
     pub number: i64,
-    /// How often its content has changed.
+    /// The number of changes so far.
     pub version: i64,
 }
 
-/// How large a thread is, with all its branches.
+/// The size of a thread, with all its branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadSize {
     /// The number of messages.
@@ -63,33 +63,34 @@ pub struct ThreadSize {
 }
 
 impl ThreadSize {
-    /// Returns whether a thread of this size is too large.
+    /// Returns whether this size is above the maximum.
     pub(super) fn exceeds(self, max: Self) -> bool {
         self.messages > max.messages || self.bytes > max.bytes
     }
 }
 
-/// Which parts of a thread are read.
+/// The parts of a thread to read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ThreadParts {
-    /// All messages of all branches.
+    /// Reads the messages of all branches.
     pub messages: bool,
-    /// How many of the newest runs.
+    /// The number of newest runs to read.
     pub runs: usize,
 }
 
-/// A thread as it was at one moment.
+/// A thread with its messages and runs, as they were at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadView {
     /// The thread.
     pub thread: Thread,
-    /// The messages of all its branches in the order they were stored, if asked for.
+    /// The messages of all branches in the order they were stored; empty unless requested.
     pub nodes: Vec<MessageNode>,
-    /// Its newest runs, the newest first.
+    /// The newest runs, the newest first, as many as requested.
     pub runs: Vec<RunRecord>,
 }
 
-/// Returns the messages from the root of a tree to the one with a number. `nodes` are in the order of their numbers.
+/// Returns the messages from the root of a tree to the message with the number `head`. `nodes` must be in the order of
+/// their numbers.
 pub fn branch_of(nodes: &[MessageNode], head: i64) -> Vec<&MessageNode> {
     let (mut branch, mut next) = (Vec::new(), head);
     // A parent has a smaller number than its child, so one pass from the end finds the whole branch.
@@ -119,23 +120,23 @@ pub struct Thread {
     pub key: ThreadKey,
     /// The agent that answered last.
     pub agent: String,
-    /// The number of the last message of the current branch; 0 when there is none.
+    /// The number of the last message of the current branch; 0 if there is no message.
     pub head: i64,
     /// The number of the current state, and the state; `None` until a run had one.
     pub state: Option<(i64, Value)>,
-    /// The interrupts that are open on the current branch.
+    /// The open interrupts of the current branch.
     pub interrupts: Vec<Interrupt>,
     /// The number of messages on all branches.
     pub messages: u64,
     /// The bytes of all messages and states, as JSON.
     pub bytes: u64,
-    /// How often the content has changed.
+    /// The number of changes so far.
     pub version: i64,
-    /// The newest run.
+    /// The id of the newest run.
     pub run_id: RunId,
     /// The number of the newest run.
     pub run: i64,
-    /// Whether the newest run is running.
+    /// True while the newest run is running.
     pub is_running: bool,
     /// When the first run began.
     pub created_at: Millis,
@@ -150,28 +151,28 @@ pub struct MessageNode {
     pub number: i64,
     /// The number of the message before it; 0 is the root.
     pub parent: i64,
-    /// Who stored it.
+    /// The client or run that stored it.
     pub origin: MessageOrigin,
     /// The message.
     pub message: Message,
 }
 
-/// Who stored a message.
+/// The source of a stored message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageOrigin {
-    /// A client brought it.
+    /// A client sent it.
     Client,
     /// A run made it.
     Run {
         /// The run's number.
         run: i64,
-        /// Whether the run's response reached a client to its end.
+        /// True if the response of the run reached a client to its end.
         delivered: bool,
     },
 }
 
 impl MessageOrigin {
-    /// The number of the run that made the message.
+    /// Returns the number of the run that made the message.
     pub fn run(self) -> Option<i64> {
         match self {
             Self::Client => None,
@@ -189,9 +190,9 @@ pub struct ThreadSummary {
     pub agent: String,
     /// The number of the newest run, which orders the list.
     pub run: i64,
-    /// The run that is running.
+    /// The id of the running run.
     pub active_run: Option<RunId>,
-    /// The number of interrupts that are open on the current branch.
+    /// The number of open interrupts on the current branch.
     pub open_interrupts: u64,
     /// When the first run began.
     pub created_at: Millis,
@@ -199,10 +200,10 @@ pub struct ThreadSummary {
     pub updated_at: Millis,
 }
 
-/// Part of a list of threads.
+/// A page of a list of threads.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadPage {
-    /// BeginOutcome after the thread whose newest run has this number.
+    /// Continue after the thread whose newest run has this number; `None` starts with the first thread.
     pub after: Option<i64>,
     /// The largest number of threads.
     pub limit: usize,
@@ -218,7 +219,7 @@ pub enum RunStatus {
     Finished,
     /// It ended with interrupts.
     Interrupted,
-    /// It was stopped on purpose.
+    /// It was cancelled, by a client or by a time limit.
     Cancelled,
     /// It failed.
     Failed,
@@ -228,7 +229,7 @@ impl RunStatus {
     /// All statuses.
     pub const ALL: [Self; 5] = [Self::Running, Self::Finished, Self::Interrupted, Self::Cancelled, Self::Failed];
 
-    /// Returns the name that is shown and stored.
+    /// Returns the name that is stored and that clients see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -249,13 +250,13 @@ pub struct RunRecord {
     pub thread: i64,
     /// Its id, unique within the thread.
     pub id: RunId,
-    /// The agent that answers.
+    /// The name of its agent.
     pub agent: String,
-    /// Whether it outlives its connection, and so has a log.
+    /// True if it continues when its client leaves; such a run has a log.
     pub detached: bool,
     /// Its status.
     pub status: RunStatus,
-    /// Whether its response reached a client to its end.
+    /// True if its response reached a client to its end.
     pub delivered: bool,
     /// When it began.
     pub started_at: Millis,
@@ -263,22 +264,22 @@ pub struct RunRecord {
     pub ended_at: Option<Millis>,
     /// The number of events it sent; of a running run, those in its log.
     pub events: u64,
-    /// What its model calls cost.
+    /// The tokens that its model calls used.
     pub usage: Vec<TokenUsage>,
-    /// How it failed.
+    /// The failure of a failed run.
     pub failure: Option<RunFailure>,
 }
 
-/// How a run failed.
+/// The failure of a run.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RunFailure {
     /// A stable code.
     pub code: Option<String>,
-    /// What the client was told.
+    /// The text that clients see.
     pub message: String,
 }
 
-/// Names an ended run of a thread.
+/// Selects an ended run of a thread.
 #[derive(Debug, Clone, Copy)]
 pub enum EndedRun<'a> {
     /// The run with this id.
@@ -287,34 +288,34 @@ pub enum EndedRun<'a> {
     Head(i64),
 }
 
-/// What an ended run left.
+/// The state of a thread at the end of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndState {
-    /// The last message of its branch.
+    /// The number of the last message of the run's branch; 0 if there is no message.
     pub head: i64,
     /// The number of its state, and the state.
     pub state: Option<(i64, Value)>,
-    /// The interrupts that no run has answered.
+    /// The interrupts that the run raised or left open, and that no run has answered.
     pub interrupts: Vec<Interrupt>,
 }
 
-/// A part of a run's log.
+/// A page of a run's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventPage {
-    /// The number of the first event; meaningless when there are none.
+    /// The number of the first event, if there is one.
     pub first: u64,
     /// Each event as one line of JSON.
     pub events: Vec<String>,
-    /// The run's status when the events were read. Once it has ended, no event follows its last one.
+    /// The run's status when the events were read.
     pub status: RunStatus,
-    /// The number of events that the run sent, or of a running run those in its log.
+    /// The number of events that an ended run sent, or that a running run's log has.
     pub count: u64,
 }
 
-/// A run without a process that drives it.
+/// A running run whose process is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostRun {
-    /// Its thread.
+    /// The key of its thread.
     pub key: ThreadKey,
     /// Its id.
     pub run_id: RunId,
@@ -322,46 +323,52 @@ pub struct LostRun {
     pub lease: Lease,
 }
 
-/// A lease that a holder has.
+/// A run whose lease a holder has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldLease {
     /// The run.
     pub run: LostRun,
-    /// Whether the run was asked to be cancelled.
+    /// True if a cancel was requested.
     pub cancel: bool,
 }
 
-/// The result of asking for a cancel.
+/// The result of a request to cancel a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CancelRequest {
-    /// The process that drives the run will see it.
+    /// The request is stored; the process that runs it reads it.
     Requested,
-    /// The run had ended before.
+    /// The run had already ended.
     Ended(RunRecord),
     /// There is no such run.
     Unknown,
 }
 
-/// What is kept, and for how long. `None` keeps everything.
+/// Limits of what is kept. `None` is no limit.
+///
+/// ```
+/// let mut retention = agui_server::store::Retention::default();
+/// retention.threads = Some(10_000);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Retention {
-    /// For how many milliseconds a thread is kept after it was last changed.
+    /// The time that a thread is kept after its last change, in milliseconds.
     pub thread_age: Option<u64>,
-    /// How many threads of each owner are kept, those with the newest runs.
+    /// The number of threads that are kept of each owner, those with the newest runs.
     pub owner_threads: Option<u64>,
-    /// How many threads are kept in all. The owner with the most loses its oldest ones first.
+    /// The number of threads that are kept in all. The owners with the most threads lose their oldest ones first.
     pub threads: Option<u64>,
-    /// For how many milliseconds the log of a run is kept after the run ended.
+    /// The time that a log is kept after its run ended, in milliseconds.
     pub log_age: Option<u64>,
-    /// How many logs of ended runs are kept, the most recently ended ones.
+    /// The number of logs of ended runs that are kept, those of the runs that ended last.
     pub logs: Option<u64>,
 }
 
-/// What was removed for [`Retention`].
+/// The result of removing what [`Retention`] does not keep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SweepResult {
-    /// The number of threads.
+    /// The number of removed threads.
     pub threads: u64,
-    /// The number of logs.
+    /// The number of removed logs.
     pub logs: u64,
 }

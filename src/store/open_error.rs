@@ -1,63 +1,63 @@
-//! Why a database cannot be opened.
+//! The error of opening a database.
 
 use std::path::{Path, PathBuf};
 
-/// Why a database cannot be opened. The messages are for the operator: they name the place and the cause, and never a
-/// password.
+/// An error of opening a database. The messages are for the operator: they name the database and the cause, and never
+/// contain a password.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The folder or the file cannot be made or written.
-    #[error("the database {} cannot be used: {why}", path.display())]
+    /// The folder or the file cannot be created or written.
+    #[error("the database {} cannot be opened: {why}", path.display())]
     File {
         /// The database.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
     /// The file is damaged or not a database.
     #[error(
-        "{} is not a database, or is damaged ({why}): look with sqlite3 and `PRAGMA quick_check`, or move it away",
+        "{} is not a database, or is damaged ({why}): check it with sqlite3 and `PRAGMA quick_check`, or move it away",
         path.display()
     )]
     Corrupt {
         /// The database.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error of SQLite.
         why: String,
     },
-    /// A file belongs to one process at a time.
-    #[error("the database {} is in use by another agui-server; several can share a Postgres", path.display())]
+    /// Another process has opened the file.
+    #[error("the database {} is in use by another agui-server: stop that one, or use Postgres, which several can share", path.display())]
     InUse {
         /// The database.
         path: PathBuf,
     },
     /// The URL does not name a Postgres.
-    #[error("the URL of Postgres cannot be used: {why}")]
+    #[error("the URL of Postgres is invalid: {why}")]
     Url {
-        /// What is wrong with it.
+        /// The error in it.
         why: String,
     },
-    /// There is no answer at that place, or not in time.
+    /// Postgres does not answer, or not in time.
     #[error("Postgres at {place} cannot be reached: {why}")]
     Unreachable {
         /// Host, port and database.
         place: String,
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
-    /// Postgres answers, but does not let this server in.
-    #[error("Postgres at {place} refuses: {why}")]
+    /// Postgres rejects the connection.
+    #[error("Postgres at {place} refuses the connection: {why}")]
     Refused {
         /// Host, port and database.
         place: String,
-        /// What Postgres says.
+        /// The error of Postgres.
         why: String,
     },
     /// The database has the tables of another version of this server.
     #[error(
         "the database {place} has tables of version {found}, and this agui-server needs version {known}: \
-         use another database, or the agui-server that made it"
+         use another database, or the agui-server that created it"
     )]
     Version {
         /// The file, or host, port and database.
@@ -67,12 +67,12 @@ pub enum OpenError {
         /// The version that this server needs.
         known: i64,
     },
-    /// The tables cannot be made or read.
-    #[error("the tables in the database {place} cannot be set up: {why}")]
+    /// The tables cannot be created or read.
+    #[error("the tables in the database {place} cannot be created or read: {why}")]
     Tables {
         /// The file, or host, port and database.
         place: String,
-        /// What the database says.
+        /// The error of the database.
         why: String,
     },
 }

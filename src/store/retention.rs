@@ -1,15 +1,15 @@
-//! How many threads are too many, and whose.
+//! Computes how many threads each owner has above the limits of retention.
 
 use std::collections::HashMap;
 
-/// Returns how many threads of which owners are too many: over `each` of an owner, and over `total` of all, which the
-/// owners with the most threads lose.
+/// Returns by owner how many threads to remove, so that no owner has more than `each` and all together have at most
+/// `total`. The owners with the most threads lose threads for `total`.
 pub(super) fn surplus(owners: Vec<(String, u64)>, each: Option<u64>, total: Option<u64>) -> HashMap<String, u64> {
     let kept = |count: u64, most: u64| count.min(each.unwrap_or(u64::MAX)).min(most);
     let sum = |most: u64| owners.iter().map(|(_, count)| kept(*count, most)).sum::<u64>();
     let largest = owners.iter().map(|(_, count)| kept(*count, u64::MAX)).max().unwrap_or(0);
     let total = total.unwrap_or(u64::MAX);
-    // The largest number that each owner may keep so that all of them fit.
+    // A binary search for the largest number of threads an owner may keep so that the sum is at most `total`.
     let (mut fits, mut exceeds) = (0, largest + 1);
     while exceeds - fits > 1 {
         let middle = fits + (exceeds - fits) / 2;
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_owners_with_the_most_threads_lose_them() {
+    fn the_owners_with_the_most_threads_lose_threads() {
         let owners = |counts: &[u64]| counts.iter().enumerate().map(|(n, count)| (n.to_string(), *count)).collect();
         let lost = |counts: &[u64], each, total| {
             let surplus = surplus(owners(counts), each, total);

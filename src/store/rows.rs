@@ -1,4 +1,4 @@
-//! Rows as records. Both databases have the same columns.
+//! Conversions from rows to records. The tables of SQLite and Postgres have the same columns.
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -9,8 +9,8 @@ use super::{
 };
 use crate::protocol::{RunId, ThreadId};
 
-/// A row of a database. Fails when there is no such column or its type is another one.
-pub(super) trait Columns {
+/// A row of a database. Its methods fail if there is no such column, or it has another type.
+pub(super) trait DbRow {
     fn text(&self, column: &str) -> Result<Option<&str>, StoreError>;
     fn number(&self, column: &str) -> Result<Option<i64>, StoreError>;
     fn flag(&self, column: &str) -> Result<bool, StoreError>;
@@ -20,36 +20,36 @@ fn required<T>(value: Option<T>, column: &str) -> Result<T, StoreError> {
     value.ok_or_else(|| StoreError::Failed(format!("the column {column} is NULL").into()))
 }
 
-fn text<'r>(row: &'r impl Columns, column: &str) -> Result<&'r str, StoreError> {
+fn text<'r>(row: &'r impl DbRow, column: &str) -> Result<&'r str, StoreError> {
     required(row.text(column)?, column)
 }
 
-fn number(row: &impl Columns, column: &str) -> Result<i64, StoreError> {
+fn number(row: &impl DbRow, column: &str) -> Result<i64, StoreError> {
     required(row.number(column)?, column)
 }
 
-fn count(row: &impl Columns, column: &str) -> Result<u64, StoreError> {
+fn count(row: &impl DbRow, column: &str) -> Result<u64, StoreError> {
     Ok(number(row, column)?.max(0).cast_unsigned())
 }
 
-fn name(row: &impl Columns, column: &str) -> Result<String, StoreError> {
+fn name(row: &impl DbRow, column: &str) -> Result<String, StoreError> {
     name_from_text(text(row, column)?.to_owned())
 }
 
-fn list<T: DeserializeOwned>(row: &impl Columns, column: &str) -> Result<Vec<T>, StoreError> {
+fn list<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> Result<Vec<T>, StoreError> {
     list_from_json(row.text(column)?)
 }
 
-fn json<T: DeserializeOwned>(row: &impl Columns, column: &str) -> Result<Option<T>, StoreError> {
+fn json<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> Result<Option<T>, StoreError> {
     row.text(column)?.map(from_json).transpose()
 }
 
-/// Reads a status; an unknown one is that of a failed run.
+/// Returns the status with a name. An unknown name is read as failed.
 pub(super) fn status(name: &str) -> RunStatus {
     RunStatus::ALL.into_iter().find(|status| status.as_str() == name).unwrap_or(RunStatus::Failed)
 }
 
-pub(super) fn thread(row: &impl Columns, key: &ThreadKey) -> Result<Thread, StoreError> {
+pub(super) fn thread(row: &impl DbRow, key: &ThreadKey) -> Result<Thread, StoreError> {
     Ok(Thread {
         number: number(row, "number")?,
         key: key.clone(),
@@ -68,7 +68,7 @@ pub(super) fn thread(row: &impl Columns, key: &ThreadKey) -> Result<Thread, Stor
     })
 }
 
-pub(super) fn summary(row: &impl Columns) -> Result<ThreadSummary, StoreError> {
+pub(super) fn summary(row: &impl DbRow) -> Result<ThreadSummary, StoreError> {
     let interrupts: Vec<IgnoredAny> = list(row, "interrupts")?;
     let is_running = row.text("holder")?.is_some();
     Ok(ThreadSummary {
@@ -82,7 +82,7 @@ pub(super) fn summary(row: &impl Columns) -> Result<ThreadSummary, StoreError> {
     })
 }
 
-pub(super) fn node(row: &impl Columns) -> Result<MessageNode, StoreError> {
+pub(super) fn node(row: &impl DbRow) -> Result<MessageNode, StoreError> {
     let delivered = row.flag("delivered")?;
     Ok(MessageNode {
         number: number(row, "number")?,
@@ -92,7 +92,7 @@ pub(super) fn node(row: &impl Columns) -> Result<MessageNode, StoreError> {
     })
 }
 
-pub(super) fn run(row: &impl Columns) -> Result<RunRecord, StoreError> {
+pub(super) fn run(row: &impl DbRow) -> Result<RunRecord, StoreError> {
     let status = status(text(row, "status")?);
     Ok(RunRecord {
         number: number(row, "number")?,
@@ -110,12 +110,12 @@ pub(super) fn run(row: &impl Columns) -> Result<RunRecord, StoreError> {
     })
 }
 
-pub(super) fn end_state(row: &impl Columns) -> Result<EndState, StoreError> {
+pub(super) fn end_state(row: &impl DbRow) -> Result<EndState, StoreError> {
     let state = row.number("state")?.zip(json(row, "state_body")?);
     Ok(EndState { head: number(row, "head")?, state, interrupts: list(row, "interrupts")? })
 }
 
-pub(super) fn lost_run(row: &impl Columns) -> Result<LostRun, StoreError> {
+pub(super) fn lost_run(row: &impl DbRow) -> Result<LostRun, StoreError> {
     let key = ThreadKey { owner: text(row, "owner")?.into(), id: ThreadId::from(name(row, "id")?) };
     let lease = Lease { thread: number(row, "number")?, run: number(row, "run")?, holder: text(row, "holder")?.into() };
     Ok(LostRun { key, run_id: RunId::from(name(row, "run_id")?), lease })

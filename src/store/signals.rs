@@ -1,8 +1,8 @@
-//! How a process learns that another one has changed something in the store they share.
+//! Signals: notifications that another process has changed something in a shared store.
 //!
-//! A signal says only that something changed; its receiver then reads the store. Signals can be missed while the
-//! connection that brings them is down, so a receiver also reads from time to time: often while
-//! [`is_live`](Signals::is_live) is `false`, seldom otherwise.
+//! A signal carries no data; its receiver reads the store. Signals are lost while the connection that carries them is
+//! down, so a receiver also polls: every few 100 ms while [`is_live`](Signals::is_live) is `false`, every few seconds
+//! otherwise.
 
 use std::{
     collections::HashMap,
@@ -14,8 +14,9 @@ use std::{
 
 use tokio::sync::watch;
 
-/// What can change.
+/// The subject of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Topic {
     /// The run with this number has new events in its log, or has ended.
     Run(i64),
@@ -25,7 +26,9 @@ pub enum Topic {
     Cancels,
 }
 
-/// Changes that other processes make. Cheap to clone.
+/// Distributes signals to the tasks that wait for them. Clones share their watches.
+///
+/// A [`SharedStore`](super::SharedStore) has one, and calls [`set_live`](Self::set_live) and [`raise`](Self::raise).
 #[derive(Debug, Clone, Default)]
 pub struct Signals {
     topics: Arc<Mutex<Topics>>,
@@ -34,7 +37,7 @@ pub struct Signals {
 
 type Topics = HashMap<Topic, watch::Sender<()>>;
 
-/// Waits for changes of one topic.
+/// Waits for the signals of one topic.
 #[derive(Debug)]
 pub struct TopicWatch {
     topics: Arc<Mutex<Topics>>,
@@ -43,38 +46,40 @@ pub struct TopicWatch {
 }
 
 impl Signals {
-    /// Starts to watch a topic. Changes from now on are seen.
+    /// Starts to watch a topic. Signals that are raised from now on are received.
     pub fn watch(&self, topic: Topic) -> TopicWatch {
         let changes = lock(&self.topics).entry(topic).or_insert_with(|| watch::Sender::new(())).subscribe();
         TopicWatch { topics: self.topics.clone(), topic, changes }
     }
 
-    /// Returns whether changes by other processes arrive.
+    /// Returns whether signals of other processes arrive.
     pub fn is_live(&self) -> bool {
         self.is_live.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_live(&self, is_live: bool) {
+    /// Sets whether signals of other processes arrive.
+    pub fn set_live(&self, is_live: bool) {
         self.is_live.store(is_live, Ordering::Relaxed);
     }
 
-    pub(super) fn raise(&self, topic: Topic) {
+    /// Wakes the watches of a topic.
+    pub fn raise(&self, topic: Topic) {
         if let Some(topic) = lock(&self.topics).get(&topic) {
             topic.send_replace(());
         }
     }
 
-    /// Raises every topic: signals may have been missed.
-    pub(super) fn raise_all(&self) {
+    /// Wakes all watches, because signals may have been missed.
+    pub fn raise_all(&self) {
         lock(&self.topics).values().for_each(|topic| topic.send_replace(()));
     }
 }
 
 impl TopicWatch {
-    /// Completes at the first change since the last call, or since the watch began. Dropping the future loses nothing.
+    /// Waits for a signal; one that came since the last call completes it at once. Cancel-safe.
     pub async fn changed(&mut self) {
         if self.changes.changed().await.is_err() {
-            // The sender lives as long as there are watches.
+            // Unreachable: the sender is dropped with the last watch.
             std::future::pending().await
         }
     }
@@ -100,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_seen_once_by_each_watch_and_forgotten_with_them() {
+    fn each_watch_gets_a_signal_once_and_topics_without_watches_are_removed() {
         let signals = Signals::default();
         let (mut one, mut other) = (signals.watch(Topic::Run(1)), signals.watch(Topic::Run(1)));
         assert_eq!(one.changed().now_or_never(), None);

@@ -1,4 +1,4 @@
-//! Stored values as text columns: JSON, and names that a database may not take as they are.
+//! Conversions between values and text columns: JSON, identifiers, and the lines of a log.
 
 use std::{borrow::Cow, io};
 
@@ -7,25 +7,25 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{BranchWrite, EventPage, StoreError};
 use crate::protocol::{Interrupt, InterruptId};
 
-/// A [`BranchWrite`] as columns.
+/// The columns of a [`BranchWrite`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct BranchColumns {
     pub(super) base: i64,
-    /// Of the new messages, as the next three.
+    /// The columns of the new messages, in order: this one and the next three.
     pub(super) ids: Vec<String>,
     pub(super) roles: Vec<&'static str>,
     pub(super) runs: Vec<Option<i64>>,
     pub(super) bodies: Vec<String>,
     pub(super) updated_numbers: Vec<i64>,
     pub(super) updated_bodies: Vec<String>,
-    /// The length of all new bodies.
+    /// The length of all new bodies, in bytes.
     pub(super) bytes: u64,
-    /// The length of all updated bodies. The thread may grow by as much.
+    /// The length of all updated bodies, in bytes: the most that they can add to the thread.
     pub(super) updated_bytes: u64,
 }
 
 impl BranchColumns {
-    pub(super) fn of(branch: &BranchWrite<'_>) -> Self {
+    pub(super) fn new(branch: &BranchWrite<'_>) -> Self {
         let bodies: Vec<_> = branch.new.iter().map(|(message, _)| to_json(message)).collect();
         let updated_bodies: Vec<_> = branch.updated.iter().map(|(_, message)| to_json(message)).collect();
         Self {
@@ -42,18 +42,18 @@ impl BranchColumns {
     }
 }
 
-/// Returns a value as JSON. Nothing that a store is given can fail to be written as JSON.
+/// Returns a value as JSON. The types that a store writes always have a JSON form.
 pub(super) fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// Returns a list as JSON; `None` for an empty one.
+/// Returns a list as JSON; `None` if it is empty.
 pub(super) fn list_to_json<T: Serialize>(list: &[T]) -> Option<String> {
     (!list.is_empty()).then(|| to_json(&list))
 }
 
-/// Reads what [`to_json`] wrote. A document may be nested deeper than one that a parser takes by default: it was bounded
-/// when it came in or was patched, before it was put into a message.
+/// Parses the output of [`to_json`]. The parser has no limit of depth: the depth of a value was limited when it was received
+/// or patched, and a message may add some levels.
 pub(super) fn from_json<T: DeserializeOwned>(json: &str) -> Result<T, StoreError> {
     let mut parser = serde_json::Deserializer::from_str(json);
     parser.disable_recursion_limit();
@@ -61,7 +61,7 @@ pub(super) fn from_json<T: DeserializeOwned>(json: &str) -> Result<T, StoreError
     value.map_err(|error| StoreError::Failed(error.into()))
 }
 
-/// Reads what [`list_to_json`] wrote.
+/// Parses the output of [`list_to_json`].
 pub(super) fn list_from_json<T: DeserializeOwned>(json: Option<&str>) -> Result<Vec<T>, StoreError> {
     json.map_or_else(|| Ok(Vec::new()), from_json)
 }
@@ -79,23 +79,23 @@ pub(super) fn json_len(value: &impl Serialize) -> u64 {
         }
     }
     let mut counter = Counter(0);
-    // A counter takes everything.
+    // Writing to a counter cannot fail.
     let _ = serde_json::to_writer(&mut counter, value);
     counter.0
 }
 
-/// Returns a name for a text column: as JSON if it has a NUL, which Postgres does not store, or could be taken for
-/// that JSON.
+/// Encodes an identifier for a text column. Postgres does not store NUL, so an identifier with one becomes JSON, and so does
+/// one that starts as that JSON does.
 pub(super) fn name_to_text(name: &str) -> Cow<'_, str> {
     if name.contains('\0') || name.starts_with('"') { to_json(&name).into() } else { name.into() }
 }
 
-/// Reads what [`name_to_text`] wrote.
+/// Decodes the output of [`name_to_text`].
 pub(super) fn name_from_text(text: String) -> Result<String, StoreError> {
     if text.starts_with('"') { from_json(&text) } else { Ok(text) }
 }
 
-/// Returns a batch of events as one text, an event a line. Fails if an event is not one line of JSON.
+/// Joins the events of a batch, one event a line. Fails if an event has more than one line.
 pub(super) fn lines(events: &[String]) -> Result<String, StoreError> {
     if events.iter().any(|event| event.bytes().any(|byte| byte == b'\n' || byte == 0)) {
         return Err(StoreError::Failed("an event is not one line of JSON".into()));
@@ -104,8 +104,8 @@ pub(super) fn lines(events: &[String]) -> Result<String, StoreError> {
 }
 
 impl EventPage {
-    /// Adds the events of a batch that the page does not have, and takes their bytes from `room`. A batch may repeat
-    /// events of the one before it. Returns whether there is room for more; the first event always has room.
+    /// Appends the events of a batch that the page does not have yet, and subtracts their bytes from `room`. A batch may
+    /// repeat events of the batch before it. Returns whether there is room for more events; the first one always fits.
     pub(super) fn extend(&mut self, first: u64, lines: &str, room: &mut usize) -> bool {
         for (number, event) in (first..).zip(lines.split('\n')) {
             if number < self.first + self.events.len() as u64 {
@@ -121,7 +121,7 @@ impl EventPage {
     }
 }
 
-/// Returns the interrupts without the answered ones.
+/// Returns the interrupts whose ids are not among the answered ones.
 pub(super) fn unanswered<'a>(
     interrupts: Vec<Interrupt>,
     answered: impl Iterator<Item = &'a InterruptId>,
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_comes_back_from_its_column() {
+    fn an_identifier_is_decoded_from_its_column() {
         for name in ["", "a", "\"a\"", "\"", "a\0b", "\0", "é"] {
             let text = name_to_text(name);
             assert!(!text.contains('\0'), "{name:?}");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_that_of_the_text() {
+    fn json_len_is_the_length_of_the_json() {
         let value = serde_json::json!({ "a": ["é", 1.5, null, "\n"] });
         assert_eq!(json_len(&value), to_json(&value).len() as u64);
     }

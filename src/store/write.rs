@@ -1,4 +1,4 @@
-//! What is written to a store, and what a write returns.
+//! The arguments and results of the writes of a store.
 
 use std::sync::Arc;
 
@@ -7,14 +7,15 @@ use serde_json::Value;
 use super::model::{Lease, Millis, RunFailure, RunRecord, RunStatus, ThreadKey, ThreadSize, ThreadVersion, now};
 use crate::protocol::{Interrupt, InterruptId, Message, RunId, TokenUsage};
 
-/// Messages to write: a chain of new ones below an existing one, and new texts for existing ones.
+/// Messages to write: new ones, each below the one before it, and new bodies of stored ones.
 #[derive(Debug, Clone, Default)]
 pub struct BranchWrite<'a> {
-    /// The message that the new ones follow; 0 is the root. Without new ones it becomes the head.
+    /// The number of the message that the first new one follows; 0 is the root. If there are no new messages, it becomes
+    /// the head.
     pub base: i64,
-    /// The new messages, each the child of the one before it, and the number of the run that made it.
+    /// The new messages, each with the number of the run that made it; `None` for a message of a client.
     pub new: Vec<(&'a Message, Option<i64>)>,
-    /// Messages whose body is replaced, by number.
+    /// The new bodies of stored messages, by number.
     pub updated: Vec<(i64, &'a Message)>,
 }
 
@@ -25,29 +26,29 @@ pub struct NewRun<'a> {
     pub key: &'a ThreadKey,
     /// The run's id.
     pub run_id: &'a RunId,
-    /// The agent that answers.
+    /// The name of its agent.
     pub agent: &'a str,
-    /// Whether the run outlives its connection, and so has a log.
+    /// True if the run continues when its client leaves; such a run has a log.
     pub detached: bool,
-    /// The process that drives the run.
+    /// The process that runs it.
     pub holder: &'a Arc<str>,
-    /// The time now.
+    /// The current time.
     pub now: Millis,
-    /// Until when the lease is taken, if the store is shared.
+    /// The end of the lease in a shared store.
     pub lease_until: Millis,
-    /// The thread as the caller has read it; `None` when the run is to make it.
+    /// The version of the thread that the caller has read; `None` if the run creates the thread.
     pub expected: Option<ThreadVersion>,
-    /// What the client brought.
+    /// The messages of the client.
     pub branch: BranchWrite<'a>,
-    /// The state that the run starts from, if it is another one than the thread's.
+    /// The state that the run starts from, if it has to be stored.
     pub state: Option<&'a Value>,
-    /// What the state of the branch is without that: the number of a stored state.
+    /// The number of the stored state that the run starts from, if `state` is `None`.
     pub state_number: Option<i64>,
     /// The interrupts that stay open.
     pub interrupts: &'a [Interrupt],
     /// The interrupts that the run answers.
     pub answered: Vec<&'a InterruptId>,
-    /// How large the thread may become. An updated message counts with its new text, beside its old one.
+    /// The maximum size of the thread. An updated message counts with its old and its new body.
     pub max_size: ThreadSize,
 }
 
@@ -56,27 +57,27 @@ pub struct NewRun<'a> {
 pub enum BeginOutcome {
     /// It has begun.
     Begun {
-        /// The right to write.
+        /// The lease of the run.
         lease: Lease,
-        /// The thread's version now.
+        /// The new version of the thread.
         version: i64,
-        /// The number of the last new message; the new ones are numbered consecutively.
+        /// The number of the last message of the thread. The new messages are the last ones.
         last_message: i64,
         /// The number of the state that the run starts from.
         state_number: Option<i64>,
-        /// Whether an ended run of the same id was replaced.
+        /// True if an ended run of the same id was replaced.
         replaced: bool,
     },
-    /// The thread is not as the caller knows it: it exists, is gone, or has another version.
+    /// The thread has another version than expected, or does not exist, or exists already.
     Changed,
     /// The thread has a running run.
     Busy {
-        /// That run.
+        /// The running run.
         run: RunRecord,
-        /// Its lease, if it can be taken over.
+        /// Its lease, if the run is lost and can be taken over.
         lost: Option<Lease>,
     },
-    /// The thread would become larger than `run.max_size`: this large.
+    /// The thread would have this size, which is above `run.max_size`.
     TooLarge(ThreadSize),
 }
 
@@ -91,33 +92,33 @@ pub struct EventBatch {
     pub events: Vec<String>,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, Clone)]
 pub struct RunEnd<'a> {
-    /// Anything but [`RunStatus::Running`].
+    /// The status, which must not be [`RunStatus::Running`].
     pub status: RunStatus,
-    /// When. Together with the status it identifies a repeated write of the same end.
+    /// The time of the end. A repeated write of the same end has the same time and status.
     pub ended_at: Millis,
     /// The number of events that the run sent.
     pub events: u64,
-    /// What its model calls cost.
+    /// The tokens that its model calls used.
     pub usage: &'a [TokenUsage],
-    /// How it failed.
+    /// The failure of a failed run.
     pub failure: Option<&'a RunFailure>,
     /// The messages that the run made.
     pub branch: BranchWrite<'a>,
     /// The state, if the run has changed it.
     pub state: Option<&'a Value>,
-    /// The interrupts that are open now.
+    /// The interrupts that are open after the run.
     pub interrupts: &'a [Interrupt],
-    /// Whether the response is on its way to a client. [`Store::set_delivered`](super::Store::set_delivered) corrects it.
+    /// True if the response is being sent to a client. [`Store::set_delivered`](super::Store::set_delivered) corrects it.
     pub delivered: bool,
     /// The last events of the log.
     pub last_events: Option<&'a EventBatch>,
 }
 
 impl RunEnd<'_> {
-    /// The end of a run that has made nothing: its branch stays at `head`.
+    /// Returns the end of a run that has made nothing: the branch ends at the message `head`.
     pub fn new(status: RunStatus, head: i64) -> Self {
         Self {
             status,
@@ -134,14 +135,14 @@ impl RunEnd<'_> {
     }
 }
 
-/// What a run left behind when it ended.
+/// The result of ending a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FinishedRun {
-    /// The thread's version now.
+    /// The new version of the thread.
     pub version: i64,
-    /// The number of the last new message; the new ones are numbered consecutively.
+    /// The number of the last message of the thread. The new messages are the last ones.
     pub last_message: i64,
-    /// The number of the state that the run left.
+    /// The number of the thread's state.
     pub state_number: Option<i64>,
     /// The bytes of the thread's messages and states.
     pub bytes: u64,

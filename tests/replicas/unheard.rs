@@ -64,5 +64,5 @@ async fn without_notifications_servers_poll_and_say_so() {
     assert_eq!(endless.rest().await.last().unwrap().event["outcome"]["type"], "cancelled");
     b.process.signal("-TERM");
     let (_, log) = b.process.ended();
-    assert!(log.contains("notifications do not arrive") && log.contains("polling until that works"), "{log}");
+    assert!(log.contains("notifications do not arrive") && log.contains("polling until it works"), "{log}");
 }

@@ -13,8 +13,8 @@ use agui_server::store::{Lease, SqliteStore};
 use tempfile::tempdir;
 
 use crate::{
-    steps::{NOW, DynStore, assistant, batch, branch, end_at, events, lease, log, run, thread, user},
     files::quick_check,
+    steps::{DynStore, NOW, assistant, batch, branch, end_at, events, lease, log, run, thread, user},
 };
 
 const VARIABLE: &str = "AGUI_STORE_TO_WRITE";

@@ -14,7 +14,7 @@ use serde_json::json;
 use tempfile::tempdir;
 
 use crate::steps::{
-    NOW, DynStore, TestEnd, TestRun, assistant, batch, branch, delete, end_at, ended_run, events, exists, finish, key,
+    DynStore, NOW, TestEnd, TestRun, assistant, batch, branch, delete, end_at, ended_run, events, exists, finish, key,
     lease, log, run, thread, user,
 };
 
@@ -102,10 +102,13 @@ async fn what_is_removed_leaves_no_rows() {
     assert_eq!(rows(), [3, 6, 4, 5, 5]);
     delete(&store, "deleted").await;
     assert_eq!(rows(), [2, 4, 2, 3, 3]);
-    let old = Retention { thread_age: Some(5), ..Retention::default() };
+    let mut old = Retention::default();
+    old.thread_age = Some(5);
     assert_eq!(store.sweep(&old, NOW).await.unwrap().threads, 1);
     assert_eq!(rows(), [1, 2, 0, 1, 1]);
-    store.sweep(&Retention { logs: Some(0), ..Retention::default() }, NOW).await.unwrap();
+    let mut no_logs = Retention::default();
+    no_logs.logs = Some(0);
+    store.sweep(&no_logs, NOW).await.unwrap();
     assert_eq!(rows(), [1, 2, 0, 1, 0]);
 }
 
@@ -146,8 +149,9 @@ async fn space_is_given_back_after_a_sweep() {
     for thread in 0..300 {
         ended_run(&store, run(&thread.to_string(), "r").with([user(&"long ".repeat(2000))])).await;
     }
-    let all = Retention { owner_threads: Some(1), ..Retention::default() };
-    assert_eq!(store.sweep(&all, NOW).await.unwrap().threads, 299);
+    let mut one_thread = Retention::default();
+    one_thread.owner_threads = Some(1);
+    assert_eq!(store.sweep(&one_thread, NOW).await.unwrap().threads, 299);
     assert!(fs::metadata(&path).unwrap().len() < 500_000, "{}", fs::metadata(&path).unwrap().len());
     assert!(query::<i64>(&path, "PRAGMA freelist_count") == 0);
 }

@@ -11,9 +11,9 @@ use tokio::{
 };
 
 use crate::{
-    steps::{NOW, assistant, batch, branch, end_at, events, finish, key, lease, log, run, thread},
     postgres::Postgres,
     shared::open,
+    steps::{NOW, assistant, batch, branch, end_at, events, finish, key, lease, log, run, thread},
 };
 
 /// How long a call may take that cannot succeed.

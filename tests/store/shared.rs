@@ -8,11 +8,11 @@ use agui_server::store::{
 use tokio::{net::TcpListener, time::timeout};
 
 use crate::{
+    postgres::{PASSWORD, Postgres},
     steps::{
-        NOW, DynStore, TestRun, UNTIL, assistant, batch, delete, end_at, events, finish, is_lost, key, lease, log, run,
+        DynStore, NOW, TestRun, UNTIL, assistant, batch, delete, end_at, events, finish, is_lost, key, lease, log, run,
         thread,
     },
-    postgres::{PASSWORD, Postgres},
 };
 
 pub(crate) async fn open(url: &str) -> DynStore {

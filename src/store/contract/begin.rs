@@ -9,8 +9,8 @@ use crate::{
 use serde_json::json;
 
 use super::steps::{
-    NOW, DynStore, TestRun, UNTIL, assistant, batch, branch, delete, end_at, ended_run, exists, finish, ids, key, lease,
-    log, record, run, thread, user, view,
+    DynStore, NOW, TestRun, UNTIL, assistant, batch, branch, delete, end_at, ended_run, exists, finish, ids, key,
+    lease, log, record, run, thread, user, view,
 };
 
 pub(super) async fn the_first_run_creates_the_thread(store: DynStore) {

@@ -7,7 +7,7 @@ use crate::{
 use serde_json::{Value, json};
 
 use super::steps::{
-    NOW, DynStore, TestEnd, TestRun, assistant, branch, end_at, finish, ids, lease, run, thread, tree, user,
+    DynStore, NOW, TestEnd, TestRun, assistant, branch, end_at, finish, ids, lease, run, thread, tree, user,
 };
 
 fn messages() -> Vec<Message> {
@@ -100,8 +100,7 @@ pub(super) async fn an_updated_message_keeps_its_position(store: DynStore) {
 pub(super) async fn messages_carry_their_run_and_its_delivery(store: DynStore) {
     let first = run("t", "1").with([user("u")]).begun(&store).await;
     let undelivered = end_at(NOW).with([assistant("a")]);
-    let undelivered =
-        TestEnd { end: crate::store::RunEnd { delivered: false, ..undelivered.end }, ..undelivered };
+    let undelivered = TestEnd { end: crate::store::RunEnd { delivered: false, ..undelivered.end }, ..undelivered };
     undelivered.finish(&store, &first, 1).await.unwrap();
     let before = thread(&store, "t").await;
     let origins = |delivered| [MessageOrigin::Client, MessageOrigin::Run { run: first.run, delivered }];

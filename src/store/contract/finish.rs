@@ -10,7 +10,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 use super::steps::{
-    NOW, DynStore, TestEnd, UNTIL, assistant, batch, branch, end_at, events, finish, is_lost, lease, log, record, run,
+    DynStore, NOW, TestEnd, UNTIL, assistant, batch, branch, end_at, events, finish, is_lost, lease, log, record, run,
     thread, user, wrong_leases,
 };
 

@@ -3,7 +3,7 @@
 use crate::store::{Lease, LostRun};
 
 use super::steps::{
-    NOW, DynStore, TestRun, UNTIL, assistant, batch, branch, end_at, finish, is_lost, key, lease, log, run, thread,
+    DynStore, NOW, TestRun, UNTIL, assistant, batch, branch, end_at, finish, is_lost, key, lease, log, run, thread,
 };
 
 async fn dead(store: &DynStore, thread: &str) -> Lease {
@@ -28,7 +28,11 @@ pub(super) async fn a_lost_run_is_taken_over_once(store: DynStore) {
     let [new] = &taken[..] else { panic!("{taken:?}") };
     assert_eq!(Lease { holder: old.holder.clone(), ..new.clone() }, old, "the lease is of the same run");
     assert_eq!(store.take_over(&old, "here", UNTIL + 1, UNTIL + 2).await.unwrap(), None);
-    assert_eq!(store.take_over(new, &new.holder, NOW + 1, UNTIL).await.unwrap(), None, "a holder does not take over its own lease");
+    assert_eq!(
+        store.take_over(new, &new.holder, NOW + 1, UNTIL).await.unwrap(),
+        None,
+        "a holder does not take over its own lease"
+    );
     assert!(
         store.lost_runs(&new.holder, NOW + 1, 9).await.unwrap().contains(&lost("u", &other)),
         "the other run stays lost"

@@ -2,7 +2,7 @@
 
 use crate::store::{EventBatch, RunStatus};
 
-use super::steps::{NOW, DynStore, batch, delete, end_at, event, events, finish, lease, log, record, wrong_leases};
+use super::steps::{DynStore, NOW, batch, delete, end_at, event, events, finish, lease, log, record, wrong_leases};
 
 pub(super) async fn batches_of_many_runs_are_appended_in_one_call(store: DynStore) {
     let mut leases = Vec::new();

@@ -7,9 +7,7 @@ use crate::{
     store::{EndedRun, ThreadPage, ThreadParts, ThreadSummary},
 };
 
-use super::steps::{
-    NOW, DynStore, TestEnd, TestRun, end_at, ended_run, exists, finish, key, lease, run, thread, user,
-};
+use super::steps::{DynStore, NOW, TestEnd, TestRun, end_at, ended_run, exists, finish, key, lease, run, thread, user};
 
 async fn page(store: &DynStore, after: Option<&ThreadSummary>, limit: usize) -> Vec<ThreadSummary> {
     store.threads("key:ann", &ThreadPage { after: after.map(|last| last.run), limit }).await.unwrap()

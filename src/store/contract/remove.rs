@@ -3,8 +3,8 @@
 use crate::store::{BeginOutcome, Retention, SweepResult, ThreadKey};
 
 use super::steps::{
-    NOW, DynStore, assistant, batch, branch, delete, end_at, ended_run, events, exists, finish, is_lost, key, lease, log,
-    record, run, thread, user, view,
+    DynStore, NOW, assistant, batch, branch, delete, end_at, ended_run, events, exists, finish, is_lost, key, lease,
+    log, record, run, thread, user, view,
 };
 
 const KEEP: Retention = Retention { thread_age: None, owner_threads: None, threads: None, log_age: None, logs: None };
