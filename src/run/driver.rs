@@ -20,7 +20,7 @@ use super::{
     clock::{Clock, Due},
     control::{LiveGuard, Stop},
     drive::{Drive, EventSink, Progress},
-    guard::{Closing, Guard},
+    guard::{Guard, RunClosing},
 };
 use crate::{
     agent::{Agent, AgentError, EventStream, Forwarded, Principal, RunContext, RunIdentity},
@@ -323,14 +323,14 @@ impl Run {
                 (Event::from(finished), outcome)
             }
             Ending::Cancelled(why) => {
-                self.guard.close_all(&Closing::Cancelled, &mut sink);
+                self.guard.close_all(&RunClosing::Cancelled, &mut sink);
                 let (thread, run) = (self.cx.thread_id().clone(), self.cx.run_id().clone());
                 let mut finished = RunFinished::new(thread, run, RunOutcome::Cancelled);
                 finished.usage = self.cx.usage();
                 (finished.into(), why)
             }
             Ending::Failed(mut error) => {
-                self.guard.close_all(&Closing::Failed, &mut sink);
+                self.guard.close_all(&RunClosing::Failed, &mut sink);
                 error.usage = all_usage(error.usage, &self.cx);
                 (error.into(), "failed")
             }

@@ -1,4 +1,4 @@
-//! The end of a run: what is still open is closed, and the outcome is checked and completed.
+//! The end of a run: closes open items and subagents, checks the outcome and completes it.
 
 use std::collections::HashSet;
 
@@ -17,15 +17,15 @@ use crate::{
     run::drive::EventSink,
 };
 
-/// How the run ends, as far as it matters to the subagents that are still active.
-pub(in crate::run) enum Closing<'a> {
+/// The way a run ends, which decides how active subagents end.
+pub(in crate::run) enum RunClosing<'a> {
     Finished(&'a RunOutcome),
     Cancelled,
     Failed,
 }
 
 impl Guard {
-    /// Whether a run can end as its agent said.
+    /// Checks the terminal event of the agent.
     pub(in crate::run) fn check_ending(&self, finished: &RunFinished) -> Result<(), Violation> {
         let Some(RunOutcome::Interrupt { interrupts }) = &finished.outcome else { return Ok(()) };
         if interrupts.is_empty() {
@@ -41,10 +41,10 @@ impl Guard {
         }
     }
 
-    /// Closes what is open and completes the outcome. Answers the outcome's name.
+    /// Closes what is open and completes the outcome. Returns the name of the outcome.
     pub(in crate::run) fn finish(&mut self, finished: &mut RunFinished, out: &mut impl EventSink) -> &'static str {
         let outcome = finished.outcome.get_or_insert_with(RunOutcome::success);
-        self.close_all(&Closing::Finished(outcome), out);
+        self.close_all(&RunClosing::Finished(outcome), out);
         match outcome {
             RunOutcome::Success { pending_tool_call_ids } => {
                 *pending_tool_call_ids = self.pending_calls();
@@ -55,28 +55,28 @@ impl Guard {
         }
     }
 
-    /// Closes everything that is open: items first, then subagents, the youngest first.
-    pub(in crate::run) fn close_all(&mut self, how: &Closing<'_>, out: &mut impl EventSink) {
+    /// Closes all open items, then all active subagents, the newest first.
+    pub(in crate::run) fn close_all(&mut self, how: &RunClosing<'_>, out: &mut impl EventSink) {
         self.close_items(None, out);
         let active = self.subagents.iter_mut().rev().filter(|(_, active)| **active);
         for (id, active) in active {
             *active = false;
             let event: Event = match how {
-                Closing::Finished(RunOutcome::Success { .. }) => SubagentFinished::new(id.clone()).into(),
-                Closing::Finished(RunOutcome::Interrupt { interrupts }) => {
+                RunClosing::Finished(RunOutcome::Success { .. }) => SubagentFinished::new(id.clone()).into(),
+                RunClosing::Finished(RunOutcome::Interrupt { interrupts }) => {
                     let own = interrupts.iter().filter(|interrupt| interrupt.subagent_run_id.as_ref() == Some(id));
                     let interrupt_ids = own.map(|interrupt| interrupt.id.clone()).collect();
                     let mut suspended = SubagentFinished::new(id.clone());
                     suspended.outcome = Some(SubagentOutcome::Suspended { interrupt_ids });
                     suspended.into()
                 }
-                // There is no cancelled outcome for a subagent, and a success it is not.
-                Closing::Finished(RunOutcome::Cancelled) | Closing::Cancelled => {
+                // The protocol has no cancelled outcome for subagents.
+                RunClosing::Finished(RunOutcome::Cancelled) | RunClosing::Cancelled => {
                     let mut stopped = SubagentError::new(id.clone(), "the run was stopped");
                     stopped.code = Some("cancelled".to_owned());
                     stopped.into()
                 }
-                Closing::Failed => {
+                RunClosing::Failed => {
                     let mut failed = SubagentError::new(id.clone(), "the run failed");
                     failed.code = Some("run_failed".to_owned());
                     failed.into()
@@ -88,12 +88,12 @@ impl Guard {
 
     /// Closes all open items, or those of one owner.
     pub(super) fn close_items(&mut self, of: Option<&Owner>, out: &mut impl EventSink) {
-        self.lanes.retain(|lane| of.is_some_and(|owner| *owner != lane.owner));
+        self.open_chunks.retain(|chunk| of.is_some_and(|owner| *owner != chunk.owner));
         let mut emit = |event: Event, owner: Owner| out.emit(&event.attributed_to(owner));
         for (id, owner) in self.reasoning_messages.close_open(of) {
             emit(ReasoningMessageEnd::new(id).into(), owner);
         }
-        for (id, owner) in self.spans.close_open(of) {
+        for (id, owner) in self.reasoning_spans.close_open(of) {
             emit(ReasoningEnd::new(id).into(), owner);
         }
         for (id, owner) in self.texts.close_open(of) {

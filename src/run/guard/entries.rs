@@ -1,4 +1,4 @@
-//! What the guard remembers of messages and tool calls.
+//! The values that the guard keeps for each message, tool call and chunked item.
 
 use super::violation::Owner;
 use crate::protocol::{
@@ -6,61 +6,60 @@ use crate::protocol::{
     event::{ReasoningMessageEnd, TextMessageEnd, TextMessageRole, ToolCallEnd},
 };
 
-/// What the start of a message said, which a reopening has to repeat.
-pub(super) struct Text {
+/// The fields of a message's start event. A message that is reopened must repeat them.
+pub(super) struct TextDetails {
     pub(super) role: TextMessageRole,
     pub(super) name: Option<String>,
 }
 
-/// What the start of a call said, which a reopening has to repeat.
-pub(super) struct Call {
+/// The fields of a call's start event. A call that is reopened must repeat them.
+pub(super) struct CallDetails {
     pub(super) name: String,
     pub(super) parent: Option<MessageId>,
     pub(super) answered: bool,
 }
 
-/// A message that exists without having been streamed.
-pub(super) struct Implicit {
+/// A message that no start event opened.
+pub(super) struct ImplicitMessage {
     pub(super) role: Role,
     pub(super) owner: Owner,
     pub(super) name: Option<String>,
-    /// Whether it was made to hold a tool call. Its owner and its name are open then: the client takes neither from
-    /// the call.
-    pub(super) by_call: bool,
+    /// True if a tool call made it. Owner and name are then unknown to clients, which take neither from the call.
+    pub(super) made_by_call: bool,
 }
 
-/// What an owner is assembling from chunks.
-pub(super) struct Lane {
+/// The item that an owner streams in chunks.
+pub(super) struct OwnedChunk {
     pub(super) owner: Owner,
-    pub(super) item: Chunked,
+    pub(super) item: ChunkedItem,
 }
 
 #[derive(Clone)]
-pub(super) enum Chunked {
+pub(super) enum ChunkedItem {
     Text(MessageId),
     Call(ToolCallId),
-    Thought(MessageId),
+    Reasoning(MessageId),
 }
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ChunkKind {
     Text,
     Call,
-    Thought,
+    Reasoning,
 }
 
-impl Chunked {
+impl ChunkedItem {
     pub(super) fn kind(&self) -> ChunkKind {
         match self {
             Self::Text(_) => ChunkKind::Text,
             Self::Call(_) => ChunkKind::Call,
-            Self::Thought(_) => ChunkKind::Thought,
+            Self::Reasoning(_) => ChunkKind::Reasoning,
         }
     }
 
     pub(super) fn id(&self) -> &str {
         match self {
-            Self::Text(id) | Self::Thought(id) => id,
+            Self::Text(id) | Self::Reasoning(id) => id,
             Self::Call(id) => id,
         }
     }
@@ -69,7 +68,7 @@ impl Chunked {
         let end: Event = match self {
             Self::Text(id) => TextMessageEnd::new(id).into(),
             Self::Call(id) => ToolCallEnd::new(id).into(),
-            Self::Thought(id) => ReasoningMessageEnd::new(id).into(),
+            Self::Reasoning(id) => ReasoningMessageEnd::new(id).into(),
         };
         end.attributed_to(owner)
     }

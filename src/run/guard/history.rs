@@ -1,21 +1,21 @@
-//! Messages and tool calls from before this run. Ids are unique within a thread, so an event of this run must not take
-//! one for something else.
+//! Messages and tool calls from before the run. Ids are unique within a thread, so an event must not use one of their ids
+//! for something else.
 
 use std::collections::HashMap;
 
 use super::violation::Owner;
 use crate::protocol::{Message, Messages, ToolCallId};
 
-/// The conversation that a run starts from, and the tool calls that snapshots brought.
+/// The conversation that a run starts from, and the tool calls of snapshots.
 #[derive(Default)]
 pub(super) struct History {
     messages: Messages,
-    restated_calls: HashMap<ToolCallId, Owner>,
+    snapshot_calls: HashMap<ToolCallId, Owner>,
 }
 
 impl History {
     pub(super) fn of(messages: &Messages) -> Self {
-        Self { messages: messages.clone(), restated_calls: HashMap::new() }
+        Self { messages: messages.clone(), snapshot_calls: HashMap::new() }
     }
 
     pub(super) fn message(&self, id: &str) -> Option<&Message> {
@@ -24,13 +24,13 @@ impl History {
 
     /// Returns the owner of an earlier call: `Some(None)` is the parent agent, `None` an unknown call.
     pub(super) fn call_owner(&self, id: &str) -> Option<Owner> {
-        self.restated_calls.get(id).cloned().or_else(|| {
+        self.snapshot_calls.get(id).cloned().or_else(|| {
             let position = self.messages.call_position(id)?;
             Some(self.messages[position].subagent_run_id().cloned())
         })
     }
 
     pub(super) fn set_call(&mut self, id: ToolCallId, owner: Owner) {
-        self.restated_calls.insert(id, owner);
+        self.snapshot_calls.insert(id, owner);
     }
 }

@@ -1,4 +1,4 @@
-//! What is open, what was, and whose it is.
+//! Tables of items, such as messages or calls: which are open, and who owns them.
 
 use std::{borrow::Borrow, fmt, hash::Hash};
 
@@ -7,32 +7,32 @@ use indexmap::IndexMap;
 use super::violation::{Owner, Violation};
 use crate::protocol::EventType;
 
-/// One kind of item, by id, in the order they were first opened. Closed ones are kept: an item may be
-/// reopened, but not under another owner.
-pub(super) struct Items<K, D> {
-    items: IndexMap<K, Item<D>>,
-    /// The item that was used last. A stream mostly continues what it has just continued.
+/// All items of one kind by id, in the order they were first opened. Closed items are kept, because an item may be reopened
+/// by its owner.
+pub(super) struct ItemTable<K, D> {
+    items: IndexMap<K, ItemEntry<D>>,
+    /// The index of the item that was used last. Most events continue the item of the event before them.
     last: usize,
 }
 
-pub(super) struct Item<D> {
+pub(super) struct ItemEntry<D> {
     pub(super) open: bool,
     pub(super) owner: Owner,
-    pub(super) detail: D,
+    pub(super) details: D,
 }
 
-impl<K, D> Default for Items<K, D> {
+impl<K, D> Default for ItemTable<K, D> {
     fn default() -> Self {
         Self { items: IndexMap::new(), last: 0 }
     }
 }
 
-impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> Items<K, D> {
-    pub(super) fn get(&self, id: &str) -> Option<&Item<D>> {
+impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
+    pub(super) fn get(&self, id: &str) -> Option<&ItemEntry<D>> {
         self.items.get(id)
     }
 
-    pub(super) fn get_mut(&mut self, id: &K) -> Option<&mut Item<D>> {
+    pub(super) fn get_mut(&mut self, id: &K) -> Option<&mut ItemEntry<D>> {
         match self.items.get_index(self.last) {
             Some((last, _)) if last == id => {}
             _ => self.last = self.items.get_index_of(id)?,
@@ -40,63 +40,64 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> Items<K, D> {
         self.items.get_index_mut(self.last).map(|(_, item)| item)
     }
 
-    /// Opens an item, or reopens a closed one, which keeps its owner.
-    pub(super) fn open(&mut self, id: &K, owner: &Owner, detail: impl FnOnce() -> D) {
+    /// Opens an item. A closed one is reopened and keeps its owner.
+    pub(super) fn open(&mut self, id: &K, owner: &Owner, details: impl FnOnce() -> D) {
         match self.get_mut(id) {
             Some(item) => item.open = true,
             None => {
-                let item = Item { open: true, owner: owner.clone(), detail: detail() };
+                let item = ItemEntry { open: true, owner: owner.clone(), details: details() };
                 self.last = self.items.insert_full(id.clone(), item).0;
             }
         }
     }
 
-    /// The item that an event opens must not be open, and must not have been another owner's.
+    /// Checks that an event may open an item: the item must not be open, nor belong to another owner. Returns the closed
+    /// item, if there is one.
     pub(super) fn check_start(
         &self,
         event: EventType,
         kind: &str,
         id: &K,
-        tag: &Owner,
-    ) -> Result<Option<&Item<D>>, Violation> {
+        subagent: &Owner,
+    ) -> Result<Option<&ItemEntry<D>>, Violation> {
         let Some(item) = self.items.get(id) else { return Ok(None) };
         if item.open {
             return Err(Violation::new(event, format!("{kind} {id:?} is already open")));
         }
-        agree(event, kind, id, &item.owner, tag)?;
+        check_owner(event, kind, id, &item.owner, subagent)?;
         Ok(Some(item))
     }
 
-    /// The item that an event continues must be open, and not be another owner's.
+    /// Checks that an event may continue an item: the item must be open and belong to the event's owner.
     pub(super) fn check_continues(
         &mut self,
         event: EventType,
         kind: &str,
         id: &K,
-        tag: &Owner,
+        subagent: &Owner,
     ) -> Result<(), Violation> {
         match self.get_mut(id) {
-            Some(item) if item.open => agree(event, kind, id, &item.owner, tag),
+            Some(item) if item.open => check_owner(event, kind, id, &item.owner, subagent),
             _ => Err(Violation::new(event, format!("{kind} {id:?} is not open"))),
         }
     }
 
-    /// Closes an item. Answers whether there was anything to close.
-    pub(super) fn close(&mut self, event: EventType, kind: &str, id: &K, tag: &Owner) -> Result<bool, Violation> {
+    /// Closes an item. Returns whether it was open.
+    pub(super) fn close(&mut self, event: EventType, kind: &str, id: &K, subagent: &Owner) -> Result<bool, Violation> {
         match self.get_mut(id) {
             Some(item) if item.open => {
-                agree(event, kind, id, &item.owner, tag)?;
+                check_owner(event, kind, id, &item.owner, subagent)?;
                 item.open = false;
                 Ok(true)
             }
             _ => {
-                tracing::debug!(event = event.as_str(), ?id, "left out: it is not open");
+                tracing::debug!(event = event.as_str(), ?id, "skipped an end event: the item is not open");
                 Ok(false)
             }
         }
     }
 
-    /// Closes all items, or all of one owner, and answers their ids and owners in the order they were opened.
+    /// Closes all open items, or those of one owner. Returns their ids and owners in the order they were opened.
     pub(super) fn close_open(&mut self, of: Option<&Owner>) -> Vec<(K, Owner)> {
         let mut closed = Vec::new();
         for (id, item) in &mut self.items {
@@ -108,36 +109,36 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> Items<K, D> {
         closed
     }
 
-    /// Whether an item is open.
+    /// Returns whether an item is open.
     pub(super) fn is_open(&self, id: &str) -> bool {
         self.items.get(id).is_some_and(|item| item.open)
     }
 
-    /// Forgets an item, as if it had never been.
-    pub(super) fn forget(&mut self, id: &str) {
+    /// Removes an item.
+    pub(super) fn remove(&mut self, id: &str) {
         self.items.shift_remove(id);
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &Item<D>)> {
+    pub(super) fn iter(&self) -> impl Iterator<ItemEntry = (&K, &ItemEntry<D>)> {
         self.items.iter()
     }
 }
 
-/// Checks that an event that continues an item names the item's owner or no owner.
-pub(super) fn agree(
+/// Checks that an event names the owner of its item, or no owner.
+pub(super) fn check_owner(
     event: EventType,
     kind: &str,
     id: &impl fmt::Debug,
     owner: &Owner,
-    tag: &Owner,
+    subagent: &Owner,
 ) -> Result<(), Violation> {
-    match tag {
-        Some(tag) if owner.as_ref() != Some(tag) => {
+    match subagent {
+        Some(subagent) if owner.as_ref() != Some(subagent) => {
             let owner = match owner {
                 Some(owner) => format!("subagent {owner:?}"),
                 None => "the parent agent".to_owned(),
             };
-            Err(Violation::new(event, format!("{kind} {id:?} belongs to {owner}, not to subagent {tag:?}")))
+            Err(Violation::new(event, format!("{kind} {id:?} belongs to {owner}, not to subagent {subagent:?}")))
         }
         _ => Ok(()),
     }

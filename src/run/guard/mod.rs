@@ -1,18 +1,17 @@
-//! Makes an illegal stream impossible to send.
+//! Checks that the events of a run are a legal AG-UI 1.0 stream.
 //!
-//! Every event of an agent passes here before it is sent or stored. The guard knows what is open and
-//! whose it is; it lets legal events through, mends what can be mended without guessing, and answers
-//! everything else with a [`Violation`], with which the driver ends the run.
+//! Every event of an agent passes through the [`Guard`] before it is sent or stored. The guard tracks open items and their
+//! owners. It passes legal events on, repairs what it can without guessing, and rejects all others with a
+//! [`Violation`], which fails the run.
 //!
-//! What it mends:
-//! - the `*_CHUNK` shorthands become the start, content and end events they stand for (`chunks`);
-//! - an end of something that is not open is left out, as is an empty delta that carries nothing else;
-//! - a tool call that is answered while its arguments are still open is closed first;
-//! - a subagent's items are closed before the subagent is;
-//! - whatever is open when the run ends is closed (`closing`).
+//! Repairs:
+//! - `*_CHUNK` events become start, content and end events (`chunks`);
+//! - an end event for an item that is not open is skipped, and so is an empty delta without metadata;
+//! - a tool call whose result arrives while its arguments are open is closed first;
+//! - a subagent's open items are closed before the subagent ends;
+//! - everything that is open at the end of the run is closed (`closing`).
 //!
-//! The rules are those of the AG-UI 1.0 specification's event pages. Each family of events has its
-//! rules in a file of its own.
+//! The rules are those of the specification's event pages. Each family of events has a file.
 
 mod calls;
 mod chunks;
@@ -33,80 +32,77 @@ use std::collections::{HashMap, HashSet};
 use indexmap::{IndexMap, IndexSet};
 
 use self::{
-    entries::{Call, Implicit, Lane, Text},
+    entries::{CallDetails, ImplicitMessage, OwnedChunk, TextDetails},
     history::History,
-    items::Items,
+    items::ItemTable,
     patch::check_patch,
     violation::Owner,
 };
 use super::drive::EventSink;
 use crate::protocol::{Event, EventType, MessageId, RunAgentInput, SubagentRunId, ToolCallId, event::StepFinished};
 
-pub(super) use closing::Closing;
+pub(super) use closing::RunClosing;
 pub use violation::Violation;
 
-/// Lets only legal streams through. See the [module](self).
+/// Passes only legal streams on. See the [module](self).
 #[derive(Default)]
 pub struct Guard {
-    lanes: Vec<Lane>,
-    texts: Items<MessageId, Text>,
-    calls: Items<ToolCallId, Call>,
-    /// Reasoning spans and reasoning messages are two namespaces, but an id that names both has one owner.
-    spans: Items<MessageId, ()>,
-    reasoning_messages: Items<MessageId, ()>,
+    open_chunks: Vec<OwnedChunk>,
+    texts: ItemTable<MessageId, TextDetails>,
+    calls: ItemTable<ToolCallId, CallDetails>,
+    /// A span and a message may share an id. They then have the same owner.
+    reasoning_spans: ItemTable<MessageId, ()>,
+    reasoning_messages: ItemTable<MessageId, ()>,
     steps: IndexSet<(Owner, String)>,
-    /// The invocations that were announced, and whether each is active.
+    /// The subagents that were started, with `true` for the active ones.
     subagents: IndexMap<SubagentRunId, bool>,
-    /// Invocations that events were attributed to unannounced; an announcement must not follow.
+    /// Subagents that events named before a start event. A start event must not follow.
     unannounced: IndexSet<SubagentRunId>,
     activities: HashMap<MessageId, Owner>,
-    /// Messages that exist without having been streamed: tool results, the messages that hold tool calls,
-    /// and what a snapshot brought.
-    implicit: HashMap<MessageId, Implicit>,
-    /// Calls that were answered before they were made in this run.
+    /// Messages that no start event opened: tool results, messages that hold tool calls, messages of snapshots.
+    implicit_messages: HashMap<MessageId, ImplicitMessage>,
+    /// Calls whose result came before their start event.
     answered: HashSet<ToolCallId>,
     history: History,
 }
 
 impl Guard {
-    /// A guard for a run that starts from an input.
+    /// Creates the guard of a run that starts from an input.
     pub fn new(input: &RunAgentInput) -> Self {
         Self { history: History::of(&input.messages), ..Self::default() }
     }
 
-    /// Takes the agent's next event, and passes on what is to be sent.
-    ///
-    /// Lifecycle events are the driver's and are not taken here.
+    /// Checks the agent's next event, and emits the events to send for it. Lifecycle events are rejected: only the driver
+    /// sends them.
     ///
     /// # Errors
-    /// A [`Violation`] when the event cannot be sent, nor anything in its stead.
+    /// A [`Violation`] if the event is illegal and cannot be repaired.
     pub fn admit(&mut self, event: Event, out: &mut impl EventSink) -> Result<(), Violation> {
         if let Some(owner) = event.subagent_run_id()
             && !self.subagents.contains_key(owner)
         {
             self.unannounced.insert(owner.clone());
         }
-        if !self.lanes.is_empty() {
+        if !self.open_chunks.is_empty() {
             self.close_chunks_before(&event, out)?;
         }
-        // Whether the event, checked and noted, is to be sent as it is.
-        let send = match &event {
+        let is_sent_unchanged = match &event {
             Event::TextMessageContent(e) => self.text_content(e)?,
             Event::ToolCallArgs(e) => self.call_args(e)?,
-            Event::ReasoningMessageContent(e) => self.thought_content(e)?,
+            Event::ReasoningMessageContent(e) => self.reasoning_message_content(e)?,
             Event::TextMessageStart(e) => self.text_start(e)?,
             Event::TextMessageEnd(e) => self.text_end(e)?,
             Event::ToolCallStart(e) => return self.call_start(e, out),
             Event::ToolCallEnd(e) => self.call_end(e)?,
             Event::ToolCallResult(e) => self.call_result(e, out)?,
-            Event::ReasoningStart(e) => return self.span_start(e, out),
-            Event::ReasoningEnd(e) => self.span_end(e)?,
-            Event::ReasoningMessageStart(e) => return self.thought_start(e, out),
-            Event::ReasoningMessageEnd(e) => self.thought_end(e)?,
+            Event::ReasoningStart(e) => return self.reasoning_start(e, out),
+            Event::ReasoningEnd(e) => self.reasoning_end(e)?,
+            Event::ReasoningMessageStart(e) => return self.reasoning_message_start(e, out),
+            Event::ReasoningMessageEnd(e) => self.reasoning_message_end(e)?,
             Event::ReasoningEncryptedValue(e) => self.encrypted_value(e)?,
             Event::TextMessageChunk(e) => return self.text_chunk(e, out),
             Event::ToolCallChunk(e) => return self.call_chunk(e, out),
-            Event::ReasoningMessageChunk(e) => return self.thought_chunk(e, out),
+            Event::ReasoningMessageChunk(e) => return self.reasoning_chunk(e, out),
             Event::StepStarted(e) => {
                 if !self.steps.insert((e.subagent_run_id.clone(), e.step_name.clone())) {
                     return Err(Violation::new(
@@ -118,8 +114,8 @@ impl Guard {
             }
             Event::StepFinished(e) => self.step_finished(e),
             Event::SubagentStarted(e) => self.subagent_started(e)?,
-            Event::SubagentFinished(e) => self.subagent_ended(&e.subagent_run_id, out),
-            Event::SubagentError(e) => self.subagent_ended(&e.subagent_run_id, out),
+            Event::SubagentFinished(e) => self.end_subagent(&e.subagent_run_id, out),
+            Event::SubagentError(e) => self.end_subagent(&e.subagent_run_id, out),
             Event::ActivitySnapshot(e) => self.activity_snapshot(e)?,
             Event::ActivityDelta(e) => self.activity_delta(e)?,
             Event::MessagesSnapshot(e) => self.messages_snapshot(e)?,
@@ -129,13 +125,13 @@ impl Guard {
                 return Err(Violation::new(event.event_type(), "only the server sends it"));
             }
         };
-        if send {
+        if is_sent_unchanged {
             out.emit(&event);
         }
         Ok(())
     }
 
-    /// A step that is not open, or not open for this owner, has nothing to finish.
+    /// Closes a step. Returns whether the step was open.
     fn step_finished(&mut self, event: &StepFinished) -> bool {
         self.steps.shift_remove(&(event.subagent_run_id.clone(), event.step_name.clone()))
     }

@@ -1,10 +1,10 @@
-//! Patches that clients can apply without harm.
+//! Checks the form of JSON patches.
 
 use super::violation::Violation;
 use crate::protocol::{EventType, JsonPatch, PatchOperation, patch::is_pointer};
 
-/// Whether every pointer of a patch is one, and nothing is moved into itself, of which clients make a value
-/// without an end. Whether the patch applies is for the client to see.
+/// Checks that all pointers of a patch are valid, and that no value is moved into itself, which makes an endless value in
+/// clients. Does not check that the patch applies. Always returns `true`.
 pub(super) fn check_patch(event: EventType, patch: &JsonPatch) -> Result<bool, Violation> {
     for operation in patch {
         let (path, from) = operation.pointers();

@@ -1,8 +1,8 @@
-//! Reasoning spans and reasoning messages, and the artefacts that belong to them.
+//! Reasoning spans, reasoning messages, and encrypted values.
 
 use super::{
     Guard,
-    items::agree,
+    items::check_owner,
     violation::{Owner, Violation},
 };
 use crate::{
@@ -20,20 +20,24 @@ const SPAN: &str = "reasoning span";
 const MESSAGE: &str = "reasoning message";
 
 impl Guard {
-    pub(super) fn span_start(&mut self, event: &ReasoningStart, out: &mut impl EventSink) -> Result<(), Violation> {
+    pub(super) fn reasoning_start(
+        &mut self,
+        event: &ReasoningStart,
+        out: &mut impl EventSink,
+    ) -> Result<(), Violation> {
         let (id, owner) = (&event.message_id, &event.subagent_run_id);
-        self.spans.check_start(EventType::ReasoningStart, SPAN, id, owner)?;
+        self.reasoning_spans.check_start(EventType::ReasoningStart, SPAN, id, owner)?;
         let owner = self.reasoning_owner(EventType::ReasoningStart, id, owner)?;
-        self.spans.open(id, &owner, || ());
+        self.reasoning_spans.open(id, &owner, || ());
         out.emit(&Event::from(event.clone()).attributed_to(owner));
         Ok(())
     }
 
-    pub(super) fn span_end(&mut self, event: &ReasoningEnd) -> Result<bool, Violation> {
-        self.spans.close(EventType::ReasoningEnd, SPAN, &event.message_id, &event.subagent_run_id)
+    pub(super) fn reasoning_end(&mut self, event: &ReasoningEnd) -> Result<bool, Violation> {
+        self.reasoning_spans.close(EventType::ReasoningEnd, SPAN, &event.message_id, &event.subagent_run_id)
     }
 
-    pub(super) fn thought_start(
+    pub(super) fn reasoning_message_start(
         &mut self,
         event: &ReasoningMessageStart,
         out: &mut impl EventSink,
@@ -41,7 +45,7 @@ impl Guard {
         let kind = EventType::ReasoningMessageStart;
         let (id, owner) = (&event.message_id, &event.subagent_run_id);
         if self.reasoning_messages.check_start(kind, MESSAGE, id, owner)?.is_none() {
-            self.claim(kind, id, Role::Reasoning, owner)?;
+            self.check_message_id(kind, id, Role::Reasoning, owner)?;
         }
         let owner = self.reasoning_owner(kind, id, owner)?;
         self.reasoning_messages.open(id, &owner, || ());
@@ -49,13 +53,13 @@ impl Guard {
         Ok(())
     }
 
-    pub(super) fn thought_content(&mut self, event: &ReasoningMessageContent) -> Result<bool, Violation> {
+    pub(super) fn reasoning_message_content(&mut self, event: &ReasoningMessageContent) -> Result<bool, Violation> {
         let kind = EventType::ReasoningMessageContent;
         self.reasoning_messages.check_continues(kind, MESSAGE, &event.message_id, &event.subagent_run_id)?;
         Ok(!event.delta.is_empty() || !event.base.is_empty())
     }
 
-    pub(super) fn thought_end(&mut self, event: &ReasoningMessageEnd) -> Result<bool, Violation> {
+    pub(super) fn reasoning_message_end(&mut self, event: &ReasoningMessageEnd) -> Result<bool, Violation> {
         self.reasoning_messages.close(
             EventType::ReasoningMessageEnd,
             MESSAGE,
@@ -64,14 +68,14 @@ impl Guard {
         )
     }
 
-    /// A span and a message may share an id, and then they share an owner, the first one's. A start that
-    /// leaves it out is sent with it: not every reader looks at the span.
-    fn reasoning_owner(&self, event: EventType, id: &MessageId, tag: &Owner) -> Result<Owner, Violation> {
-        let span = self.spans.get(id).map(|span| span.owner.clone());
-        let message = || self.known(id).filter(|known| known.attributed && known.role == Role::Reasoning);
+    /// Returns the owner of a span or message. Both may share an id, and then the first one's owner. A start event without an
+    /// owner is sent with it, because not every client looks at the span.
+    fn reasoning_owner(&self, event: EventType, id: &MessageId, subagent: &Owner) -> Result<Owner, Violation> {
+        let span = self.reasoning_spans.get(id).map(|span| span.owner.clone());
+        let message = || self.known(id).filter(|known| known.is_attributed && known.role == Role::Reasoning);
         match span.or_else(|| message().map(|known| known.owner)) {
-            Some(owner) => agree(event, MESSAGE, id, &owner, tag).map(|()| owner),
-            None => Ok(tag.clone()),
+            Some(owner) => check_owner(event, MESSAGE, id, &owner, subagent).map(|()| owner),
+            None => Ok(subagent.clone()),
         }
     }
 
@@ -82,12 +86,18 @@ impl Guard {
                 self.calls.get(id).map(|call| call.owner.clone()).or_else(|| self.history.call_owner(id))
             }
             EncryptedValueSubtype::Message => {
-                let span = || self.spans.get(id).map(|span| span.owner.clone());
+                let span = || self.reasoning_spans.get(id).map(|span| span.owner.clone());
                 self.known(id).map(|known| known.owner).or_else(span)
             }
         };
         if let Some(owner) = owner {
-            agree(EventType::ReasoningEncryptedValue, "the artefact's owner", &id, &owner, &event.subagent_run_id)?;
+            check_owner(
+                EventType::ReasoningEncryptedValue,
+                "the encrypted value's entity",
+                &id,
+                &owner,
+                &event.subagent_run_id,
+            )?;
         }
         Ok(true)
     }

@@ -1,8 +1,8 @@
-//! Snapshots and patches: of activities, of the conversation, and the form of patches.
+//! Activities, and snapshots of messages.
 
 use std::collections::HashSet;
 
-use super::{Guard, entries::Implicit, items::agree, patch::check_patch, violation::Violation};
+use super::{Guard, entries::ImplicitMessage, items::check_owner, patch::check_patch, violation::Violation};
 use crate::protocol::{
     EventType, Message, PatchOperation, Role,
     event::{ActivityDelta, ActivitySnapshot, MessagesSnapshot},
@@ -13,20 +13,20 @@ const ACTIVITY: &str = "activity";
 impl Guard {
     pub(super) fn activity_snapshot(&mut self, event: &ActivitySnapshot) -> Result<bool, Violation> {
         let kind = EventType::ActivitySnapshot;
-        let (id, tag) = (&event.message_id, &event.subagent_run_id);
+        let (id, subagent) = (&event.message_id, &event.subagent_run_id);
         let owner = match self.known(id) {
             Some(known) if known.role == Role::Activity => {
-                // Only a replacing snapshot gives the activity to another owner.
+                // Only a snapshot that replaces the activity may change its owner.
                 if event.replace == Some(false) {
-                    agree(kind, ACTIVITY, id, &known.owner, tag)?;
+                    check_owner(kind, ACTIVITY, id, &known.owner, subagent)?;
                     known.owner
                 } else {
-                    tag.clone()
+                    subagent.clone()
                 }
             }
             _ => {
-                self.claim(kind, id, Role::Activity, tag)?;
-                tag.clone()
+                self.check_message_id(kind, id, Role::Activity, subagent)?;
+                subagent.clone()
             }
         };
         self.activities.insert(id.clone(), owner);
@@ -37,8 +37,8 @@ impl Guard {
         let kind = EventType::ActivityDelta;
         let id = &event.message_id;
         match self.known(id).filter(|known| known.role == Role::Activity) {
-            Some(known) => agree(kind, ACTIVITY, id, &known.owner, &event.subagent_run_id)?,
-            None => return Err(Violation::new(kind, format!("activity {id:?} has no snapshot that it could amend"))),
+            Some(known) => check_owner(kind, ACTIVITY, id, &known.owner, &event.subagent_run_id)?,
+            None => return Err(Violation::new(kind, format!("activity {id:?} has no snapshot to apply a delta to"))),
         }
         check_patch(kind, &event.patch)?;
         let keeps_object = |operation: &PatchOperation| match operation {
@@ -55,7 +55,7 @@ impl Guard {
         Ok(true)
     }
 
-    /// A snapshot restates the conversation, and with it what each message is and whose.
+    /// Takes role, name and owner of each message from the snapshot.
     pub(super) fn messages_snapshot(&mut self, event: &MessagesSnapshot) -> Result<bool, Violation> {
         self.check_snapshot(event)?;
         for message in &event.messages {
@@ -70,24 +70,24 @@ impl Guard {
                 }
             }
             if role == Role::Reasoning
-                && let Some(span) = self.spans.get_mut(id)
+                && let Some(span) = self.reasoning_spans.get_mut(id)
             {
                 span.owner = owner.clone();
             }
             if self.known(id).is_some_and(|known| known.role != role) {
-                self.texts.forget(id);
-                self.reasoning_messages.forget(id);
+                self.texts.remove(id);
+                self.reasoning_messages.remove(id);
                 self.activities.remove(id);
             }
             if role == Role::Activity {
                 self.activities.insert(id.clone(), owner);
             } else if let Some(text) = self.texts.get_mut(id) {
                 text.owner = owner;
-                text.detail.name = name;
-            } else if let Some(thought) = self.reasoning_messages.get_mut(id) {
-                thought.owner = owner;
+                text.details.name = name;
+            } else if let Some(message) = self.reasoning_messages.get_mut(id) {
+                message.owner = owner;
             } else {
-                self.implicit.insert(id.clone(), Implicit { role, owner, name, by_call: false });
+                self.implicit_messages.insert(id.clone(), ImplicitMessage { role, owner, name, made_by_call: false });
             }
         }
         Ok(true)
@@ -99,16 +99,16 @@ impl Guard {
         for message in &event.messages {
             let id = message.id();
             if !ids.insert(id) {
-                return refuse(format!("message {id:?} is in it twice"));
+                return refuse(format!("message {id:?} is in the snapshot twice"));
             }
             let open = self.texts.is_open(id) || self.reasoning_messages.is_open(id);
             if open && self.known(id).is_some_and(|known| known.role != message.role()) {
-                return refuse(format!("message {id:?} is open, and has another role in it"));
+                return refuse(format!("message {id:?} is open, and has another role in the snapshot"));
             }
             if let Message::Assistant(assistant) = message
                 && let Some(twice) = assistant.tool_calls().iter().find(|call| !calls.insert(&call.id))
             {
-                return refuse(format!("tool call {:?} is in it twice", twice.id));
+                return refuse(format!("tool call {:?} is in the snapshot twice", twice.id));
             }
         }
         Ok(())

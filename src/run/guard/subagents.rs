@@ -1,4 +1,4 @@
-//! Subagent invocations: announced before they act, ended once, never used again.
+//! Subagents: each is started before its first event, and ends once. Its id is not used again.
 
 use super::{Guard, violation::Violation};
 use crate::{
@@ -14,7 +14,7 @@ impl Guard {
             Some(true) => return refuse(format!("subagent {id:?} is already active")),
             Some(false) => return refuse(format!("subagent {id:?} has ended; its id cannot be used again")),
             None if self.unannounced.contains(id) => {
-                return refuse(format!("events were attributed to subagent {id:?} before it started"));
+                return refuse(format!("events named subagent {id:?} before it started"));
             }
             None => {}
         }
@@ -27,10 +27,10 @@ impl Guard {
         Ok(true)
     }
 
-    /// Closes what the invocation left open. One that is not active has nothing to end.
-    pub(super) fn subagent_ended(&mut self, id: &SubagentRunId, out: &mut impl EventSink) -> bool {
+    /// Closes the open items of a subagent and ends it. Returns whether it was active.
+    pub(super) fn end_subagent(&mut self, id: &SubagentRunId, out: &mut impl EventSink) -> bool {
         if self.subagents.get(id) != Some(&true) {
-            tracing::debug!(subagent = ?id, "left out the end of a subagent that is not active");
+            tracing::debug!(subagent = ?id, "skipped the end of a subagent that is not active");
             return false;
         }
         self.close_items(Some(&Some(id.clone())), out);

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::protocol::{Interrupt, Message, event::RunFinished, event::RunOutcome};
 
-/// Events as JSON without the noise, as an agent yields them and as they leave the guard.
+/// Passes the events of an agent through a guard. Returns the result and the events that it emits.
 fn guard(events: Value) -> (Result<(), String>, Vec<Value>) {
     guard_after(&RunAgentInput::new("t", "r", vec![]), events)
 }
@@ -19,7 +19,7 @@ fn guard_after(input: &RunAgentInput, events: Value) -> (Result<(), String>, Vec
         }
     }
     if result.is_ok() {
-        guard.close_all(&Closing::Finished(&RunOutcome::success()), &mut out);
+        guard.close_all(&RunClosing::Finished(&RunOutcome::success()), &mut out);
     }
     (result, out.iter().map(|event| serde_json::to_value(event).unwrap()).collect())
 }
@@ -92,7 +92,7 @@ fn a_legal_stream_passes_unchanged() {
 }
 
 #[test]
-fn what_an_agent_left_open_is_closed_under_its_owner() {
+fn open_items_are_closed_with_their_owner() {
     let open = json!([
         { "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "outer" },
         { "type": "SUBAGENT_STARTED", "subagentRunId": "t", "name": "inner", "parentSubagentRunId": "s" },
@@ -119,7 +119,7 @@ fn what_an_agent_left_open_is_closed_under_its_owner() {
 }
 
 #[test]
-fn what_cannot_be_repaired_is_a_violation_that_says_why() {
+fn an_event_that_cannot_be_repaired_is_a_violation_with_a_reason() {
     let snapshot =
         |id: &str| json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": id, "activityType": "x", "content": {} });
     let result = |id: &str| json!({ "type": "TOOL_CALL_RESULT", "messageId": id, "toolCallId": "c", "content": "" });
@@ -208,7 +208,7 @@ fn what_cannot_be_repaired_is_a_violation_that_says_why() {
         ),
         (
             json!([by("s", text_start("a")), sub("s")]),
-            "SUBAGENT_STARTED: events were attributed to subagent \"s\" before it started",
+            "SUBAGENT_STARTED: events named subagent \"s\" before it started",
         ),
         (
             json!([{ "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "n", "parentSubagentRunId": "p" }]),
@@ -216,7 +216,7 @@ fn what_cannot_be_repaired_is_a_violation_that_says_why() {
         ),
         (
             json!([{ "type": "ACTIVITY_DELTA", "messageId": "a", "activityType": "x", "patch": [] }]),
-            "ACTIVITY_DELTA: activity \"a\" has no snapshot that it could amend",
+            "ACTIVITY_DELTA: activity \"a\" has no snapshot to apply a delta to",
         ),
         (
             json!([{ "type": "STATE_DELTA", "delta": [{ "op": "move", "from": "a", "path": "/b" }] }]),
@@ -245,7 +245,7 @@ fn what_cannot_be_repaired_is_a_violation_that_says_why() {
 }
 
 #[test]
-fn what_carries_nothing_is_left_out() {
+fn empty_events_are_skipped() {
     let events = json!([
         text_end("never"), call_end("never"), { "type": "STEP_FINISHED", "stepName": "never" },
         { "type": "REASONING_END", "messageId": "never" }, { "type": "REASONING_MESSAGE_END", "messageId": "never" },
@@ -259,7 +259,7 @@ fn what_carries_nothing_is_left_out() {
 }
 
 #[test]
-fn chunks_become_the_events_they_stand_for() {
+fn chunks_become_start_content_and_end_events() {
     let events = json!([
         { "type": "TEXT_MESSAGE_CHUNK", "messageId": "a", "delta": "He", "metadata": { "k": 1 }, "rawEvent": { "x": 1 } },
         { "type": "TEXT_MESSAGE_CHUNK", "delta": "llo" },
@@ -296,7 +296,7 @@ fn chunks_become_the_events_they_stand_for() {
 }
 
 #[test]
-fn chunks_of_several_owners_do_not_disturb_each_other() {
+fn chunks_of_several_owners_are_independent() {
     let chunk = |id: Option<&str>, owner: Option<&str>, delta: &str| {
         let mut chunk = json!({ "type": "TEXT_MESSAGE_CHUNK", "delta": delta });
         if let Some(id) = id {
@@ -339,18 +339,18 @@ fn chunks_of_several_owners_do_not_disturb_each_other() {
     );
     assert_eq!(
         violation(json!([chunk(Some("a"), Some("s"), "1"), chunk(Some("c"), Some("t"), "3"), chunk(None, None, "?")])),
-        "TEXT_MESSAGE_CHUNK: it names neither an item nor a subagent, and several could be meant"
+        "TEXT_MESSAGE_CHUNK: it names neither an item nor a subagent, and several items are open"
     );
 }
 
 #[test]
-fn a_call_that_is_answered_while_open_is_closed_first() {
+fn an_open_call_is_closed_before_its_result() {
     let result = json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [] });
     assert_eq!(sent(json!([call_start("c"), result])), json!([call_start("c"), call_end("c"), result]));
 }
 
 #[test]
-fn a_call_that_names_no_assistants_message_as_its_parent_is_sent_without() {
+fn a_parent_that_is_not_an_assistant_message_is_removed_from_a_call() {
     let user = json!({ "type": "TEXT_MESSAGE_START", "messageId": "u", "role": "user" });
     let call = json!({ "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f", "parentMessageId": "u" });
     let out = sent(json!([user, call]));
@@ -358,7 +358,7 @@ fn a_call_that_names_no_assistants_message_as_its_parent_is_sent_without() {
 }
 
 #[test]
-fn a_subagents_items_are_closed_before_it_is() {
+fn the_items_of_a_subagent_are_closed_before_the_subagent() {
     let started = json!({ "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "n" });
     let failed = json!({ "type": "SUBAGENT_ERROR", "subagentRunId": "s", "message": "no" });
     assert_eq!(
@@ -368,7 +368,7 @@ fn a_subagents_items_are_closed_before_it_is() {
 }
 
 #[test]
-fn ids_of_earlier_messages_and_calls_are_not_taken_for_others() {
+fn ids_of_earlier_messages_and_calls_cannot_be_reused() {
     let history = serde_json::from_value::<Vec<Message>>(json!([
         { "id": "u", "role": "user", "content": "hi" },
         { "id": "a", "role": "assistant", "toolCalls": [{ "id": "c", "type": "function", "function": { "name": "f", "arguments": "" } }] },
@@ -394,7 +394,7 @@ fn ids_of_earlier_messages_and_calls_are_not_taken_for_others() {
 }
 
 #[test]
-fn history_is_found_also_when_it_is_long_and_often_asked() {
+fn lookups_in_a_long_history_are_fast() {
     let messages: Vec<_> = (0..100).map(|n| Message::user(format!("u{n}"), "x")).collect();
     let mut guard = Guard::new(&RunAgentInput::new("t", "r", messages));
     for n in 0..100 {
@@ -406,7 +406,7 @@ fn history_is_found_also_when_it_is_long_and_often_asked() {
 }
 
 #[test]
-fn a_snapshot_restates_whose_messages_are() {
+fn a_snapshot_sets_the_owners_of_messages() {
     let restated = json!({ "type": "MESSAGES_SNAPSHOT", "messages": [
         { "id": "a", "role": "assistant", "content": "", "subagentRunId": "s" },
         { "id": "u", "role": "user", "content": "" },
@@ -433,7 +433,7 @@ fn finish(outcome: RunOutcome, events: Value) -> (Value, Vec<Value>) {
 }
 
 #[test]
-fn the_calls_left_to_the_application_are_named_in_order() {
+fn pending_tool_calls_are_listed_in_order() {
     let result = json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "b", "content": "" });
     let calls = json!([call_start("z"), call_end("z"), call_start("b"), result, call_start("a")]);
     let (outcome, _) = finish(RunOutcome::success(), calls.clone());
@@ -444,7 +444,7 @@ fn the_calls_left_to_the_application_are_named_in_order() {
 }
 
 #[test]
-fn an_interrupt_suspends_the_subagents_that_are_active() {
+fn an_interrupt_suspends_active_subagents() {
     let mut own = Interrupt::new("approval");
     own.subagent_run_id = Some("s".into());
     let id = own.id.clone();
@@ -462,11 +462,11 @@ fn an_interrupt_suspends_the_subagents_that_are_active() {
 }
 
 #[test]
-fn a_run_that_did_not_complete_leaves_no_subagent_a_success() {
+fn subagents_of_an_incomplete_run_do_not_succeed() {
     for (closing, code) in [
-        (Closing::Cancelled, "cancelled"),
-        (Closing::Finished(&RunOutcome::Cancelled), "cancelled"),
-        (Closing::Failed, "run_failed"),
+        (RunClosing::Cancelled, "cancelled"),
+        (RunClosing::Finished(&RunOutcome::Cancelled), "cancelled"),
+        (RunClosing::Failed, "run_failed"),
     ] {
         let mut guard = Guard::default();
         let mut out = Vec::new();
@@ -479,7 +479,7 @@ fn a_run_that_did_not_complete_leaves_no_subagent_a_success() {
 }
 
 #[test]
-fn an_interrupt_outcome_asks_for_something_and_for_each_thing_once() {
+fn an_interrupt_outcome_has_interrupts_with_distinct_ids() {
     let check = |interrupts| {
         let outcome = RunOutcome::Interrupt { interrupts };
         Guard::default().check_ending(&RunFinished::new("t".into(), "r".into(), outcome))

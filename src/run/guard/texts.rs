@@ -1,6 +1,6 @@
-//! Text messages: opened once, and continued by their owner while they are open.
+//! Text messages: opened by a start event, continued by their owner while open.
 
-use super::{Guard, entries::Text, violation::Violation};
+use super::{Guard, entries::TextDetails, violation::Violation};
 use crate::protocol::{
     EventType,
     event::{TextMessageContent, TextMessageEnd, TextMessageStart},
@@ -14,30 +14,30 @@ impl Guard {
         let (id, owner, role) = (&event.message_id, &event.subagent_run_id, event.role.unwrap_or_default());
         match self.texts.check_start(kind, KIND, id, owner)? {
             Some(closed) => {
-                if closed.detail.role != role {
+                if closed.details.role != role {
                     return Err(Violation::new(kind, format!("message {id:?} is reopened with another role")));
                 }
-                if event.name.is_some() && closed.detail.name != event.name {
+                if event.name.is_some() && closed.details.name != event.name {
                     return Err(Violation::new(kind, format!("message {id:?} is reopened with another name")));
                 }
             }
             None => {
-                let known = self.claim(kind, id, role.into(), owner)?;
-                if known
-                    .is_some_and(|known| !known.by_call && event.name.is_some() && known.name != event.name.as_deref())
-                {
+                let known = self.check_message_id(kind, id, role.into(), owner)?;
+                if known.is_some_and(|known| {
+                    !known.made_by_call && event.name.is_some() && known.name != event.name.as_deref()
+                }) {
                     return Err(Violation::new(kind, format!("message {id:?} is known under another name")));
                 }
             }
         }
-        self.texts.open(id, owner, || Text { role, name: event.name.clone() });
+        self.texts.open(id, owner, || TextDetails { role, name: event.name.clone() });
         Ok(true)
     }
 
     pub(super) fn text_content(&mut self, event: &TextMessageContent) -> Result<bool, Violation> {
         let kind = EventType::TextMessageContent;
         self.texts.check_continues(kind, KIND, &event.message_id, &event.subagent_run_id)?;
-        // Clients from before 1.0 take an empty delta for an error.
+        // Clients of versions before 1.0 reject an empty delta.
         Ok(!event.delta.is_empty() || !event.base.is_empty())
     }
 

@@ -1,13 +1,13 @@
-//! An event that breaks a rule, and whose item it is about.
+//! The error of an illegal event, and the type of owners.
 
 use std::borrow::Cow;
 
 use crate::protocol::{EventType, SubagentRunId};
 
-/// Whose an item is: a subagent invocation's, or the parent agent's.
+/// The owner of an item: a subagent, or `None` for the parent agent.
 pub(super) type Owner = Option<SubagentRunId>;
 
-/// An event that no legal stream has at this point.
+/// An event that is illegal at this point of the stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {problem}", .event.as_str())]
 pub struct Violation {
@@ -20,7 +20,7 @@ impl Violation {
         Self { event, problem: problem.into() }
     }
 
-    /// The type of the event that cannot be sent.
+    /// Returns the type of the illegal event.
     pub fn event(&self) -> EventType {
         self.event
     }
