@@ -1,4 +1,4 @@
-//! Branches of stored threads in memory, and the cache of those that were used last.
+//! A branch of a stored thread in memory, and the cache of threads that were used last.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,12 +14,12 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 pub(super) struct Branch {
     messages: Messages,
-    nodes: Vec<StoredAs>,
+    nodes: Vec<NodeInfo>,
 }
 
-/// Where a message of a branch is stored.
+/// The number and origin of a stored message.
 #[derive(Debug, Clone, Copy)]
-struct StoredAs {
+struct NodeInfo {
     number: i64,
     origin: MessageOrigin,
 }
@@ -33,12 +33,12 @@ impl Branch {
         self.nodes.len()
     }
 
-    /// The number of the message before this position; 0 at the root.
+    /// Returns the number of the message before a position; 0 at the root.
     pub(super) fn number_before(&self, position: usize) -> i64 {
         position.checked_sub(1).and_then(|last| self.nodes.get(last)).map_or(0, |node| node.number)
     }
 
-    /// The number of the message at a position.
+    /// Returns the number of the message at a position.
     pub(super) fn number(&self, position: usize) -> i64 {
         self.number_before(position + 1)
     }
@@ -47,17 +47,17 @@ impl Branch {
         self.nodes.get(position).map_or(MessageOrigin::Client, |node| node.origin)
     }
 
-    /// Who stored the message with an id.
+    /// Returns the origin of the message with an id.
     pub(super) fn origin_of(&self, id: &MessageId) -> Option<MessageOrigin> {
         self.messages.position(id).map(|position| self.origin(position))
     }
 
-    /// The number of the last message; 0 when there is none.
+    /// Returns the number of the last message; 0 if the branch is empty.
     pub(super) fn head(&self) -> i64 {
         self.number_before(self.len())
     }
 
-    /// Notes whether the response of a run reached a client.
+    /// Sets whether the response of a run reached a client.
     pub(super) fn set_delivered(&mut self, number: i64, is_delivered: bool) {
         for node in &mut self.nodes {
             if let MessageOrigin::Run { run, delivered } = &mut node.origin
@@ -75,7 +75,7 @@ impl Branch {
 
     pub(super) fn push(&mut self, message: Message, number: i64, origin: MessageOrigin) {
         self.messages.push(message);
-        self.nodes.push(StoredAs { number, origin });
+        self.nodes.push(NodeInfo { number, origin });
     }
 
     pub(super) fn replace(&mut self, position: usize, message: Message) {
@@ -87,8 +87,8 @@ impl Branch {
 
 impl FromIterator<(Message, i64, MessageOrigin)> for Branch {
     fn from_iter<I: IntoIterator<Item = (Message, i64, MessageOrigin)>>(nodes: I) -> Self {
-        let stored_as = |(message, number, origin)| (message, StoredAs { number, origin });
-        let (messages, nodes): (Vec<_>, Vec<_>) = nodes.into_iter().map(stored_as).unzip();
+        let split = |(message, number, origin)| (message, NodeInfo { number, origin });
+        let (messages, nodes): (Vec<_>, Vec<_>) = nodes.into_iter().map(split).unzip();
         Self { messages: messages.into(), nodes }
     }
 }
@@ -99,11 +99,11 @@ impl<'a> FromIterator<&'a MessageNode> for Branch {
     }
 }
 
-/// A thread as a run finds it.
+/// A thread with its current branch.
 #[derive(Debug, Clone)]
 pub(super) struct LoadedThread {
     pub(super) version: ThreadVersion,
-    /// The newest run.
+    /// The id of the newest run.
     pub(super) run_id: RunId,
     /// The number of the stored state, and the state.
     pub(super) state: Option<(i64, Value)>,
@@ -124,41 +124,40 @@ impl From<ThreadView> for LoadedThread {
     }
 }
 
-/// Threads as they were when the last run in this process ended on them. Whether they are still so, the store says when
-/// the next run begins.
+/// Threads as they were when the last run of this process on them ended. They may be outdated: the store checks the version
+/// when the next run begins.
 ///
-/// A run on a thread of 5,000 messages takes its branch from here in place of reading it: see `docs/architecture.md`
-/// for the measurement.
+/// On a thread of 5,000 messages a run that finds the thread here takes 0.7 ms of CPU, and reading it takes 13 ms more.
 #[derive(Debug, Default)]
-pub(super) struct BranchCache(Mutex<Cached>);
+pub(super) struct BranchCache(Mutex<CachedThreads>);
 
 #[derive(Debug, Default)]
-struct Cached {
-    /// In the order of their last runs.
+struct CachedThreads {
+    /// The threads in the order of their last runs.
     threads: LinkedHashMap<ThreadKey, LoadedThread>,
     bytes: u64,
 }
 
-/// The size of all cached threads, as JSON.
-const MAX_BYTES: u64 = 32 * 1024 * 1024;
-/// What a thread and a message take beside their text.
-const THREAD_OVERHEAD: u64 = 1024;
-const MESSAGE_OVERHEAD: u64 = 256;
+/// The maximum size of all cached threads.
+const MAX_CACHED_BYTES: u64 = 32 * 1024 * 1024;
+/// The approximate memory of a thread and of a message beside their text.
+const THREAD_OVERHEAD_BYTES: u64 = 1024;
+const MESSAGE_OVERHEAD_BYTES: u64 = 256;
 
 impl BranchCache {
-    fn lock(&self) -> MutexGuard<'_, Cached> {
+    fn lock(&self) -> MutexGuard<'_, CachedThreads> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a thread out.
+    /// Removes and returns a thread.
     pub(super) fn take(&self, key: &ThreadKey) -> Option<LoadedThread> {
         let mut cached = self.lock();
         let thread = cached.threads.remove(key)?;
-        cached.bytes -= size(&thread);
+        cached.bytes -= cached_size(&thread);
         Some(thread)
     }
 
-    /// Notes that the store has been told whether the response of a run reached a client.
+    /// Repeats a write of [`Store::set_delivered`](crate::store::Store::set_delivered) on the cached thread.
     pub(super) fn set_delivered(&self, key: &ThreadKey, thread: i64, run: i64, delivered: bool) {
         let mut cached = self.lock();
         if let Some(cached) = cached.threads.get_mut(key).filter(|cached| cached.version.number == thread) {
@@ -167,20 +166,20 @@ impl BranchCache {
         }
     }
 
-    /// Puts a thread in. Others go to make room.
+    /// Adds a thread, and removes those with the oldest last runs above the maximum size.
     pub(super) fn put(&self, key: ThreadKey, thread: LoadedThread) {
         let mut cached = self.lock();
-        cached.bytes += size(&thread);
+        cached.bytes += cached_size(&thread);
         if let Some(old) = cached.threads.insert(key, thread) {
-            cached.bytes -= size(&old);
+            cached.bytes -= cached_size(&old);
         }
-        while cached.bytes > MAX_BYTES {
+        while cached.bytes > MAX_CACHED_BYTES {
             let Some((_, oldest)) = cached.threads.pop_front() else { break };
-            cached.bytes -= size(&oldest);
+            cached.bytes -= cached_size(&oldest);
         }
     }
 }
 
-fn size(LoadedThread { bytes, branch, .. }: &LoadedThread) -> u64 {
-    bytes + THREAD_OVERHEAD + MESSAGE_OVERHEAD * branch.len() as u64
+fn cached_size(LoadedThread { bytes, branch, .. }: &LoadedThread) -> u64 {
+    bytes + THREAD_OVERHEAD_BYTES + MESSAGE_OVERHEAD_BYTES * branch.len() as u64
 }

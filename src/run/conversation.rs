@@ -1,23 +1,23 @@
-//! What the conversation is: the stored branch and the client's list become the list that the agent answers.
+//! Decides which conversation the agent gets, from the stored branch and the client's messages. Reads no store.
 //!
-//! The client decides. With S the stored branch, C the client's messages, p the place in S of the last message of S that
+//! The client decides how the conversation continues. With S the stored branch, C the client's messages, p the place in S of the last message of S that
 //! C shows, and N what follows that message in C:
 //!
 //! | case | | the agent gets |
 //! |---|---|---|
-//! | [`Case::New`] | the thread is new | C |
-//! | [`Case::NothingKnown`] | C shows no message of S | S + C |
-//! | [`Case::Continues`] | p is the end of S | S + N |
-//! | [`Case::Unseen`] | S goes on after p, but only with messages that never reached a client whole | S + N |
-//! | [`Case::Branches`] | S goes on after p: an edit, a regeneration, a step back, or a repeated request | S up to p, + N |
+//! | [`BranchCase::New`] | the thread is new | C |
+//! | [`BranchCase::NothingKnown`] | C shows no message of S | S + C |
+//! | [`BranchCase::Continues`] | p is the end of S | S + N |
+//! | [`BranchCase::Unseen`] | S goes on after p, but only with messages that never reached a client whole | S + N |
+//! | [`BranchCase::Branches`] | S goes on after p: an edit, a regeneration, a step back, or a repeated request | S up to p, + N |
 //!
-//! A message of C *is shown in* S when it has the same id; when it is an assistant message whose tool calls S has; when it
-//! answers a tool call that S has an answer to; and for clients that send no ids, when role and text agree with the
-//! message in the same place.
+//! C *shows* a message of S if C has a message with its id; an assistant message whose tool calls are all in S; a result of
+//! a tool call that has a result in S; or, for clients that send no ids, a message with its role and text in the same
+//! place.
 //!
-//! Messages of S that C leaves out before p stay: clients trim. New messages that C has before p are inserted where C has
-//! them. User, system and developer messages take the client's text, and so does every message that a client stored; what
-//! a run made stays as the run made it.
+//! Messages of S before p that C does not show are kept, because clients trim their lists. New messages of C before p are
+//! inserted where C has them. User, system and developer messages take the client's text, and so does every message that
+//! a client stored. Other messages keep the text that the run made.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -30,9 +30,9 @@ use crate::{
     store::{MessageNode, MessageOrigin},
 };
 
-/// How the client's list relates to the stored branch.
+/// The relation of the client's list to the stored branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Case {
+pub(super) enum BranchCase {
     New,
     NothingKnown,
     Continues,
@@ -40,58 +40,59 @@ pub(super) enum Case {
     Branches,
 }
 
-/// What becomes of the stored branch.
+/// The change of the stored branch.
 #[derive(Debug, PartialEq)]
-pub(super) struct Decision {
-    pub(super) case: Case,
-    /// How many messages of the branch stay.
+pub(super) struct BranchDecision {
+    pub(super) case: BranchCase,
+    /// The number of messages of the branch that are kept, from the first on.
     pub(super) kept: usize,
-    /// New texts for messages that stay, by position in the branch.
+    /// New texts of kept messages, by position in the branch.
     pub(super) updated: Vec<(usize, Message)>,
-    /// The messages that follow those that stay.
-    pub(super) appended: Vec<Appended>,
+    /// The messages that follow the kept ones.
+    pub(super) appended: Vec<AppendedMessage>,
 }
 
-/// A message that follows those that stay.
+/// A message that follows the kept ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Appended {
+pub(super) enum AppendedMessage {
     /// The client's message at this position.
     Client(usize),
-    /// A copy of the branch's message at this position, below a new or changed one.
+    /// A copy of the branch's message at this position, whose parent is new or changed.
     Stored(usize),
 }
 
-/// What the client shows.
+/// The messages of the client.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ClientList<'a> {
     pub(super) messages: &'a [Message],
     /// The positions of the messages that came without an id, ascending.
     pub(super) anonymous: &'a [usize],
-    /// Whether the request answers an interrupt that is open on the branch. So it continues the branch, also when it
-    /// leaves out messages at the end.
+    /// True if the request answers an open interrupt of the branch. It then continues the branch, even if it leaves out
+    /// messages at the end.
     pub(super) answers_interrupt: bool,
 }
 
-/// Decides.
-pub(super) fn decide(stored: &Branch, list: ClientList<'_>) -> Decision {
+/// Decides how the conversation continues.
+pub(super) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDecision {
     let ClientList { messages: client, anonymous, answers_interrupt } = list;
     let shown = shown(stored, client, anonymous);
     let (Some(last_shown), Some(end)) = (shown.iter().rposition(Option::is_some), shown.iter().flatten().max()) else {
-        let case = if stored.len() == 0 { Case::New } else { Case::NothingKnown };
+        let case = if stored.len() == 0 { BranchCase::New } else { BranchCase::NothingKnown };
         let appended = without_repeated_ids(client, 0..client.len());
-        return Decision { case, kept: stored.len(), updated: Vec::new(), appended };
+        return BranchDecision { case, kept: stored.len(), updated: Vec::new(), appended };
     };
     let asks_something_new = last_shown + 1 < client.len();
     let case = match end + 1 < stored.len() {
-        false => Case::Continues,
-        true if answers_interrupt || is_unseen(stored, *end, asks_something_new) => Case::Unseen,
-        true => Case::Branches,
+        false => BranchCase::Continues,
+        true if answers_interrupt || is_unseen(stored, *end, asks_something_new) => BranchCase::Unseen,
+        true => BranchCase::Branches,
     };
     let Differences { changed, inserted } = differences(stored, client, &shown[..=last_shown]);
-    // A new branch leaves the old one as it is, but for instructions, which an application may change at any time.
-    let starts_branch =
-        |(position, _): &&(usize, usize)| case == Case::Branches && !is_instruction(&stored.messages()[*position]);
-    let stays = if case == Case::Branches { end + 1 } else { stored.len() };
+    // A changed message starts a new branch there. Instructions, which applications change at any time, are updated in place.
+    let starts_branch = |(position, _): &&(usize, usize)| {
+        case == BranchCase::Branches && !is_instruction(&stored.messages()[*position])
+    };
+    let stays = if case == BranchCase::Branches { end + 1 } else { stored.len() };
     let first_changed = changed.iter().find(starts_branch).map_or(stays, |(position, _)| *position);
     let kept = inserted.first().map_or(stays, |(before, _)| *before).min(first_changed);
 
@@ -103,20 +104,23 @@ pub(super) fn decide(stored: &Branch, list: ClientList<'_>) -> Decision {
     let mut appended = Vec::new();
     for position in kept..stays {
         while let Some((_, at)) = inserted.next_if(|(before, _)| *before <= position) {
-            appended.push(Appended::Client(at));
+            appended.push(AppendedMessage::Client(at));
         }
         let variant = changed.next_if(|(changed, _)| *changed == position);
-        appended.push(variant.map_or(Appended::Stored(position), |(_, at)| Appended::Client(at)));
+        appended.push(variant.map_or(AppendedMessage::Stored(position), |(_, at)| AppendedMessage::Client(at)));
     }
     appended.extend(without_repeated_ids(client, last_shown + 1..client.len()));
-    Decision { case, kept, updated, appended }
+    BranchDecision { case, kept, updated, appended }
 }
 
-/// Finds the messages of another branch that the client shows next: from the message with number `parent` down, as long
-/// as there is a child that is the same as the client's message.
+/// Finds stored messages that are equal to the client's next messages: a path from the message with number `parent` down.
 ///
-/// So a client that goes back to a branch that it left continues that branch and stores no copy of it.
-pub(super) fn find_branch<'n>(nodes: &'n [MessageNode], parent: i64, client: &[&Message]) -> Vec<&'n MessageNode> {
+/// A client that returns to a branch therefore continues it, and no copy is stored.
+pub(super) fn find_existing_branch<'n>(
+    nodes: &'n [MessageNode],
+    parent: i64,
+    client: &[&Message],
+) -> Vec<&'n MessageNode> {
     let mut children: HashMap<i64, Vec<&MessageNode>> = HashMap::new();
     nodes.iter().for_each(|node| children.entry(node.parent).or_default().push(node));
     let (mut found, mut last) = (Vec::new(), parent);
@@ -133,25 +137,25 @@ pub(super) fn find_branch<'n>(nodes: &'n [MessageNode], parent: i64, client: &[&
     found
 }
 
-/// Returns whether all messages after a position were made by runs whose response never reached a client whole.
+/// Returns whether all messages after a position were made by runs whose response did not reach a client to its end.
 ///
-/// A client that brings nothing new while the branch ends with an answer wants another answer, so the answer counts as
-/// seen: an agent is never asked to continue its own one.
+/// If the client adds nothing and the branch ends with an answer, the client requests another answer. The answer then
+/// counts as seen, so that an agent never continues its own answer.
 fn is_unseen(stored: &Branch, end: usize, asks_something_new: bool) -> bool {
     let unseen = |position| matches!(stored.origin(position), MessageOrigin::Run { delivered: false, .. });
     let ends_with_answer = stored.messages().last().is_some_and(|last| last.role() == Role::Assistant);
     (asks_something_new || !ends_with_answer) && (end + 1..stored.len()).all(unseen)
 }
 
-/// What the client's list has otherwise than the branch, up to the last message that both have.
+/// The differences between the client's list and the branch, up to the last message that both have.
 struct Differences {
-    /// Positions in the branch whose text the client changes, each with the client's message, ascending.
+    /// Pairs of a position in the branch and the client's message that changes its text, ascending.
     changed: Vec<(usize, usize)>,
-    /// New messages of the client, each with the position in the branch that it stands before, ascending.
+    /// Pairs of a position in the branch and a new message of the client that is inserted before it, ascending.
     inserted: Vec<(usize, usize)>,
 }
 
-/// Compares a client's list that ends with a message that is shown.
+/// Compares the client's list with the branch. The last message of the list must be shown.
 fn differences(stored: &Branch, client: &[Message], shown: &[Option<usize>]) -> Differences {
     let (mut changed, mut inserted) = (Vec::new(), Vec::new());
     let (mut new, mut left_out_from) = (Vec::new(), 0);
@@ -162,7 +166,7 @@ fn differences(stored: &Branch, client: &[Message], shown: &[Option<usize>]) -> 
         };
         let mut left_out = Instructions::of(stored, left_out_from..position);
         for at in new.drain(..) {
-            // An application may make up a new id for its system message with every request.
+            // Some applications give their system message a new id with every request.
             match left_out.next(client[at].role()) {
                 Some(replaced) => changed.push((replaced, at)),
                 None => inserted.push((position, at)),
@@ -171,7 +175,7 @@ fn differences(stored: &Branch, client: &[Message], shown: &[Option<usize>]) -> 
         changed.extend(new_text(stored, position, &client[at]).map(|_| (position, at)));
         left_out_from = position + 1;
     }
-    // Stable: of several texts for one position, and of several new messages of one id, the first stands.
+    // The sorts are stable: of several texts for one position, or new messages of one id, the first is used.
     changed.sort_by_key(|(position, _)| *position);
     changed.dedup_by_key(|(position, _)| *position);
     inserted.sort_by_key(|(before, _)| *before);
@@ -180,7 +184,7 @@ fn differences(stored: &Branch, client: &[Message], shown: &[Option<usize>]) -> 
     Differences { changed, inserted }
 }
 
-/// The positions of instructions that the client left out, first to last.
+/// The positions of instructions that the client left out, ascending.
 #[derive(Default)]
 struct Instructions {
     system: VecDeque<usize>,
@@ -217,7 +221,7 @@ fn takes_client_text(message: &Message, origin: MessageOrigin) -> bool {
     origin == MessageOrigin::Client || matches!(message.role(), Role::User | Role::System | Role::Developer)
 }
 
-/// Returns the stored message with the client's text, if it takes that and the text differs.
+/// Returns the stored message with the client's text, if it takes the client's text and the text differs.
 fn new_text(stored: &Branch, position: usize, client: &Message) -> Option<Message> {
     let known = &stored.messages()[position];
     let takes_text = takes_client_text(known, stored.origin(position)) && known.role() == client.role();
@@ -229,12 +233,12 @@ fn new_text(stored: &Branch, position: usize, client: &Message) -> Option<Messag
     (text != *known).then_some(text)
 }
 
-fn without_repeated_ids(client: &[Message], positions: Range<usize>) -> Vec<Appended> {
+fn without_repeated_ids(client: &[Message], positions: Range<usize>) -> Vec<AppendedMessage> {
     let mut ids: HashSet<&MessageId> = HashSet::with_capacity(positions.len());
-    positions.filter(|at| ids.insert(client[*at].id())).map(Appended::Client).collect()
+    positions.filter(|at| ids.insert(client[*at].id())).map(AppendedMessage::Client).collect()
 }
 
-/// Returns for each message of the client where it is in the branch.
+/// Returns for each message of the client its position in the branch.
 fn shown(stored: &Branch, client: &[Message], anonymous: &[usize]) -> Vec<Option<usize>> {
     let mut shown = shown_without_ids(stored, client, anonymous);
     let mut next = 0;
@@ -245,7 +249,7 @@ fn shown(stored: &Branch, client: &[Message], anonymous: &[usize]) -> Vec<Option
     shown
 }
 
-/// Returns the position of a message that has an id. Mostly that is the `expected` one.
+/// Returns the position of a message that has an id. `expected` is looked at first.
 fn position_of(stored: &Branch, message: &Message, expected: usize) -> Option<usize> {
     let messages = stored.messages();
     if messages.get(expected).is_some_and(|known| known.id().is(message.id())) {
@@ -266,17 +270,17 @@ fn position_of(stored: &Branch, message: &Message, expected: usize) -> Option<us
     })
 }
 
-/// Returns the positions of messages that came without ids: those at the beginning of the client's list that agree in
-/// role and text with messages of the branch, one after the other. What such a client does not show is left out.
+/// Returns the positions of messages without ids: those at the start of the client's list whose role and text agree with
+/// consecutive messages of the branch. Messages of the branch that such clients never send are skipped.
 ///
-/// They agree from the beginning of the branch on, or from a later message when the client has trimmed its list. A list
-/// that agrees in user messages alone, with more to come in the branch, shows nothing: it is more likely a new message
-/// with the text of an earlier one, from a client that sends only what is new.
+/// The list agrees from the start of the branch, or from a later message if the client has trimmed it. If only user
+/// messages agree, and the branch continues, the list shows nothing: it is more likely a new message with the text of an
+/// earlier one, from a client that sends only new messages.
 fn shown_without_ids(stored: &Branch, client: &[Message], anonymous: &[usize]) -> Vec<Option<usize>> {
     let mut shown = vec![None; client.len()];
     let without_ids = anonymous.iter().enumerate().take_while(|(n, at)| n == *at).count();
     if without_ids == 0 {
-        // The branch may be long.
+        // Avoids reading the branch, which may be long.
         return shown;
     }
     let positions: Vec<_> = (0..stored.len()).filter(|at| has_text(&stored.messages()[*at])).collect();
@@ -293,10 +297,10 @@ fn shown_without_ids(stored: &Branch, client: &[Message], anonymous: &[usize]) -
     shown
 }
 
-/// Finds where `texts` agree with the most messages from the beginning of `list`, the last such place. Returns the
-/// position of the first of them, and how many they are. Takes linear time (Knuth, Morris and Pratt).
+/// Finds the longest part of `texts` that is equal to the start of `list`; of several, the last one. Returns its position
+/// and length. Takes linear time (Knuth-Morris-Pratt).
 fn longest_match(texts: &[&Message], list: &[&Message]) -> (usize, usize) {
-    // For each message of the list: how many messages up to it agree with as many from the beginning.
+    // For each position of the list, the length of the longest border of the list up to it.
     let mut borders = vec![0; list.len()];
     let agreeing = |borders: &[usize], mut len: usize, next: &Message| {
         while len > 0 && (len == list.len() || !is_same_text(list[len], next)) {
@@ -317,7 +321,7 @@ fn longest_match(texts: &[&Message], list: &[&Message]) -> (usize, usize) {
     longest
 }
 
-/// Returns whether a client without ids shows a message.
+/// Returns whether clients without ids send such a message.
 fn has_text(message: &Message) -> bool {
     match message {
         Message::Assistant(assistant) => assistant.content.as_deref().is_some_and(|text| !text.is_empty()),

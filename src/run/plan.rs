@@ -1,11 +1,11 @@
-//! What a run on a stored thread starts from: reads what [`conversation`](super::conversation) needs beside the current
-//! branch, and decides about state and interrupts.
+//! Plans a run on a stored thread: the branch it continues (see [`conversation`](super::conversation)), its state, and its
+//! open interrupts. Reads more than the current branch from the store only if the request needs it.
 
 use serde_json::{Value, json};
 
 use super::{
     branch::{Branch, LoadedThread},
-    conversation::{Appended, Case, ClientList, Decision, decide, find_branch},
+    conversation::{AppendedMessage, BranchCase, BranchDecision, ClientList, decide_branch, find_existing_branch},
     resume::{ResumeDecision, check_resume},
     threads::Threads,
 };
@@ -17,18 +17,18 @@ use crate::{
     },
 };
 
-/// The client's part of a run, apart from the rest of its input.
+/// The input of a client, with its messages separated from the rest.
 pub(super) struct ClientInput {
     pub(super) messages: Vec<Message>,
-    /// The positions of the messages that came without an id, ascending. They have got one since.
+    /// The positions of the messages that came without an id, ascending. They have been given random ids.
     pub(super) anonymous: Vec<usize>,
-    /// The rest; its list of messages is empty.
+    /// The input without messages.
     pub(super) rest: RunAgentInput,
 }
 
 impl ClientInput {
-    fn list(&self, open: &[Interrupt]) -> ClientList<'_> {
-        let is_open = |entry: &ResumeEntry| open.iter().any(|interrupt| interrupt.id == entry.interrupt_id);
+    fn list(&self, open_interrupts: &[Interrupt]) -> ClientList<'_> {
+        let is_open = |entry: &ResumeEntry| open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id);
         let answers_interrupt = self.rest.resume.iter().any(is_open);
         ClientList { messages: &self.messages, anonymous: &self.anonymous, answers_interrupt }
     }
@@ -46,24 +46,25 @@ impl From<RunAgentInput> for ClientInput {
     }
 }
 
-/// What a run starts from.
+/// The plan of a run.
 pub(super) struct Plan {
-    /// The branch that `decision` is about, if that is not the thread's current one.
+    /// The branch that `decision` refers to; `None` is the thread's current branch.
     pub(super) branch: Option<Branch>,
-    pub(super) decision: Decision,
-    /// Messages of another branch that the client goes back to. They follow those that stay.
-    pub(super) found: Vec<MessageNode>,
-    /// The state.
+    pub(super) decision: BranchDecision,
+    /// Stored messages of another branch that the client returns to. They follow the kept messages.
+    pub(super) rejoined: Vec<MessageNode>,
+    /// The state that the run starts from.
     pub(super) state: Option<Value>,
-    /// The number of the stored state; `None` when `state` is to be stored.
+    /// The number of the state in the store; `None` if it has to be stored.
     pub(super) state_number: Option<i64>,
-    /// The interrupts that are open, and what the request says to them.
-    pub(super) open: Vec<Interrupt>,
+    /// The interrupts that are open before the run, and the check of the answers to them.
+    pub(super) open_interrupts: Vec<Interrupt>,
     pub(super) resume: ResumeDecision,
 }
 
-/// The thread has changed since it was loaded.
+/// The error of planning a run.
 pub(super) enum PlanError {
+    /// The thread has changed since it was loaded.
     Changed,
     Store(StoreError),
 }
@@ -77,51 +78,55 @@ impl From<StoreError> for PlanError {
 impl Plan {
     /// Returns whether the request adds messages to the thread.
     pub(super) fn adds_messages(&self) -> bool {
-        self.decision.appended.len() > self.found.len()
+        self.decision.appended.len() > self.rejoined.len()
     }
 
-    /// The number of the message that the new ones follow.
+    /// Returns the number of the message that the new ones follow.
     pub(super) fn base(&self, loaded: Option<&LoadedThread>) -> i64 {
         let stored = self.stored(loaded);
-        self.found
+        self.rejoined
             .last()
             .map_or_else(|| stored.map_or(0, |it| it.number_before(self.decision.kept)), |node| node.number)
     }
 
-    /// What the request changes about the stored thread.
-    pub(super) fn write<'a>(&'a self, loaded: Option<&'a LoadedThread>, client: &'a [Message]) -> BranchWrite<'a> {
+    /// Returns the messages to write when the run begins.
+    pub(super) fn branch_write<'a>(
+        &'a self,
+        loaded: Option<&'a LoadedThread>,
+        client: &'a [Message],
+    ) -> BranchWrite<'a> {
         let stored = self.stored(loaded);
-        let new = self.decision.appended.iter().skip(self.found.len()).filter_map(|appended| match *appended {
-            Appended::Client(at) => Some((&client[at], None)),
-            Appended::Stored(position) => stored.map(|it| (&it.messages()[position], it.origin(position).run())),
+        let new = self.decision.appended.iter().skip(self.rejoined.len()).filter_map(|appended| match *appended {
+            AppendedMessage::Client(at) => Some((&client[at], None)),
+            AppendedMessage::Stored(position) => stored.map(|it| (&it.messages()[position], it.origin(position).run())),
         });
         let number = |position: usize| stored.map_or(0, |stored| stored.number(position));
         let updated = self.decision.updated.iter().map(|(position, text)| (number(*position), text));
         BranchWrite { base: self.base(loaded), new: new.collect(), updated: updated.collect() }
     }
 
-    /// The branch that the run goes on with, as it is stored now. New messages are numbered up to `last_message`.
+    /// Returns the branch after the begin of the run. The number of its last new message is `last_message`.
     pub(super) fn into_branch(self, loaded: Option<Branch>, client: Vec<Message>, last_message: i64) -> Branch {
-        let Self { branch, decision, found, .. } = self;
+        let Self { branch, decision, rejoined, .. } = self;
         let mut branch = branch.or(loaded).unwrap_or_default();
-        let added = &decision.appended[found.len()..];
+        let added = &decision.appended[rejoined.len()..];
         let first = last_message - added.len() as i64 + 1;
         if branch.len() == 0 && added.len() == client.len() {
-            // A new thread: nothing is copied.
+            // A new thread. The messages are moved, not copied.
             return client
                 .into_iter()
                 .zip(first..)
                 .map(|(message, number)| (message, number, MessageOrigin::Client))
                 .collect();
         }
-        let copy = |appended: &Appended| match *appended {
-            Appended::Client(at) => (client[at].clone(), MessageOrigin::Client),
-            Appended::Stored(position) => (branch.messages()[position].clone(), branch.origin(position)),
+        let copy = |appended: &AppendedMessage| match *appended {
+            AppendedMessage::Client(at) => (client[at].clone(), MessageOrigin::Client),
+            AppendedMessage::Stored(position) => (branch.messages()[position].clone(), branch.origin(position)),
         };
         let added: Vec<_> = added.iter().map(copy).collect();
         branch.truncate(decision.kept);
         decision.updated.into_iter().for_each(|(position, text)| branch.replace(position, text));
-        found.into_iter().for_each(|node| branch.push(node.message, node.number, node.origin));
+        rejoined.into_iter().for_each(|node| branch.push(node.message, node.number, node.origin));
         added.into_iter().zip(first..).for_each(|((message, origin), number)| branch.push(message, number, origin));
         branch
     }
@@ -132,7 +137,7 @@ impl Plan {
 }
 
 impl Threads {
-    /// Plans a run on a thread as it was loaded; `None` is a new thread.
+    /// Plans a run on a thread; `None` is a new thread.
     pub(super) async fn plan(
         &self,
         key: &ThreadKey,
@@ -140,93 +145,94 @@ impl Threads {
         client: &ClientInput,
     ) -> Result<Plan, PlanError> {
         let Some(loaded) = loaded else {
-            let decision = decide(&Branch::default(), client.list(&[]));
-            return Ok(Plan::new(decision, Before::default(), client));
+            let decision = decide_branch(&Branch::default(), client.list(&[]));
+            return Ok(Plan::new(decision, StartingPoint::default(), client));
         };
-        let mut source = Source { threads: self, key, loaded, nodes: None };
-        let before = source.before(client).await?;
+        let mut reader = PlanReader { threads: self, key, loaded, nodes: None };
+        let before = reader.starting_point(client).await?;
         let stored = before.branch.as_ref().unwrap_or(&loaded.branch);
-        let decision = decide(stored, client.list(&before.open));
-        if decision.case != Case::Branches {
+        let decision = decide_branch(stored, client.list(&before.open_interrupts));
+        if decision.case != BranchCase::Branches {
             return Ok(Plan::new(decision, before, client));
         }
-        let found = source.found(stored, &decision, client).await?;
-        let open = source.open_after(stored, &decision, &found).await?;
-        let plan = Plan::new(decision, Before { found, open, ..before }, client);
+        let rejoined = reader.rejoined(stored, &decision, client).await?;
+        let open_interrupts = reader.open_interrupts_after(stored, &decision, &rejoined).await?;
+        let plan = Plan::new(decision, StartingPoint { rejoined, open_interrupts, ..before }, client);
         if plan.resume != ResumeDecision::Repeated {
             return Ok(plan);
         }
-        // The answers are not for the branch that the client shows: the thread stays where it is.
-        let decision = Decision { case: Case::Unseen, kept: loaded.branch.len(), updated: vec![], appended: vec![] };
-        Ok(Plan::new(decision, Before::current(loaded), client))
+        // The answers are for interrupts of another branch than the one the client shows, so the head does not move.
+        let decision =
+            BranchDecision { case: BranchCase::Unseen, kept: loaded.branch.len(), updated: vec![], appended: vec![] };
+        Ok(Plan::new(decision, StartingPoint::current(loaded), client))
     }
 }
 
-/// What there is before the client's new messages.
+/// The branch, state and interrupts before the client's new messages.
 #[derive(Default)]
-struct Before {
+struct StartingPoint {
     branch: Option<Branch>,
-    found: Vec<MessageNode>,
+    rejoined: Vec<MessageNode>,
     state: Option<(i64, Value)>,
-    open: Vec<Interrupt>,
+    open_interrupts: Vec<Interrupt>,
 }
 
-impl Before {
+impl StartingPoint {
     fn current(loaded: &LoadedThread) -> Self {
-        Self { state: loaded.state.clone(), open: loaded.interrupts.clone(), ..Self::default() }
+        Self { state: loaded.state.clone(), open_interrupts: loaded.interrupts.clone(), ..Self::default() }
     }
 }
 
 impl Plan {
-    fn new(decision: Decision, before: Before, client: &ClientInput) -> Self {
-        let Before { branch, found, state, open } = before;
+    fn new(decision: BranchDecision, before: StartingPoint, client: &ClientInput) -> Self {
+        let StartingPoint { branch, rejoined, state, open_interrupts } = before;
         let (number, stored_state) = state.unzip();
-        let is_news = |state: &&Value| match &stored_state {
+        let is_new_state = |state: &&Value| match &stored_state {
             Some(stored) => stored != *state,
-            // The empty state of a client without one is no news to a thread without one.
+            // A client without a state sends an empty one.
             None => **state != json!({}),
         };
-        let news = client.rest.state.as_ref().filter(is_news).cloned();
-        let state_number = number.filter(|_| news.is_none());
-        let brings_answers_alone = !client.rest.resume.is_empty() && decision.appended.len() == found.len();
-        let resume = match check_resume(&open, client.rest.resume.clone(), jiff::Timestamp::now()) {
-            ResumeDecision::Proceed(answers) if answers.is_empty() && brings_answers_alone => ResumeDecision::Repeated,
+        let new_state = client.rest.state.as_ref().filter(is_new_state).cloned();
+        let state_number = number.filter(|_| new_state.is_none());
+        let has_answers_only = !client.rest.resume.is_empty() && decision.appended.len() == rejoined.len();
+        let resume = match check_resume(&open_interrupts, client.rest.resume.clone(), jiff::Timestamp::now()) {
+            ResumeDecision::Proceed(answers) if answers.is_empty() && has_answers_only => ResumeDecision::Repeated,
             resume => resume,
         };
-        Self { branch, decision, found, state: news.or(stored_state), state_number, open, resume }
+        Self { branch, decision, rejoined, state: new_state.or(stored_state), state_number, open_interrupts, resume }
     }
 }
 
-/// What is read of a thread beside its current branch, at the version that was loaded.
-struct Source<'a> {
+/// Reads parts of a thread beside its current branch, at the version that was loaded.
+struct PlanReader<'a> {
     threads: &'a Threads,
     key: &'a ThreadKey,
     loaded: &'a LoadedThread,
     nodes: Option<Vec<MessageNode>>,
 }
 
-impl Source<'_> {
-    /// What the run that the request names as its parent left, or else the thread as it is.
-    async fn before(&mut self, client: &ClientInput) -> Result<Before, PlanError> {
+impl PlanReader<'_> {
+    /// Returns the end of the run that the request names as its parent, or else the current state of the thread.
+    async fn starting_point(&mut self, client: &ClientInput) -> Result<StartingPoint, PlanError> {
         let loaded = self.loaded;
-        // The thread is as its newest run left it.
+        // The current state of the thread is the end of its newest run.
         let parent = client.rest.parent_run_id.as_ref().filter(|parent| **parent != loaded.run_id);
-        let Some(parent) = parent else { return Ok(Before::current(loaded)) };
+        let Some(parent) = parent else { return Ok(StartingPoint::current(loaded)) };
         let left = self.threads.store.end_state(loaded.version.number, EndedRun::Id(parent)).await?;
-        let Some(EndState { head, state, interrupts }) = left else { return Ok(Before::current(loaded)) };
+        let Some(EndState { head, state, interrupts }) = left else { return Ok(StartingPoint::current(loaded)) };
         let branch = if head == loaded.branch.head() {
             None
         } else {
             Some(branch_of(self.nodes().await?, head).into_iter().collect())
         };
-        Ok(Before { branch, found: Vec::new(), state, open: interrupts })
+        Ok(StartingPoint { branch, rejoined: Vec::new(), state, open_interrupts: interrupts })
     }
 
-    /// The messages of a branch that the client goes back to.
-    async fn found(
+    /// Returns the stored messages of another branch that the client returns to.
+    async fn rejoined(
         &mut self,
         stored: &Branch,
-        decision: &Decision,
+        decision: &BranchDecision,
         client: &ClientInput,
     ) -> Result<Vec<MessageNode>, PlanError> {
         if decision.appended.is_empty() {
@@ -234,21 +240,21 @@ impl Source<'_> {
         }
         let parent = stored.number_before(decision.kept);
         let next = decision.appended.iter().map(|appended| match *appended {
-            Appended::Client(at) => &client.messages[at],
-            Appended::Stored(position) => &stored.messages()[position],
+            AppendedMessage::Client(at) => &client.messages[at],
+            AppendedMessage::Stored(position) => &stored.messages()[position],
         });
         let next: Vec<_> = next.collect();
-        Ok(find_branch(self.nodes().await?, parent, &next).into_iter().cloned().collect())
+        Ok(find_existing_branch(self.nodes().await?, parent, &next).into_iter().cloned().collect())
     }
 
-    /// The interrupts that are open where a new branch begins: those that the run whose messages end there has raised.
-    async fn open_after(
+    /// Returns the open interrupts of the message where a new branch begins: those of the run that ended there.
+    async fn open_interrupts_after(
         &self,
         stored: &Branch,
-        decision: &Decision,
-        found: &[MessageNode],
+        decision: &BranchDecision,
+        rejoined: &[MessageNode],
     ) -> Result<Vec<Interrupt>, StoreError> {
-        let (number, origin) = match (found.last(), decision.kept) {
+        let (number, origin) = match (rejoined.last(), decision.kept) {
             (Some(node), _) => (node.number, node.origin),
             (None, 0) => return Ok(Vec::new()),
             (None, kept) => (stored.number_before(kept), stored.origin(kept - 1)),

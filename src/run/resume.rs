@@ -1,41 +1,42 @@
-//! Checks the answers to open interrupts.
+//! Checks the answers of a request (`resume`) to the open interrupts.
 //!
-//! The rules are the specification's (`basic/patterns/interrupt-resume`): every open interrupt needs an entry, resolved
-//! or cancelled; an entry for anything else is left out with a warning; an expired interrupt can only be cancelled; a
-//! payload fits the interrupt's schema. If any entry breaks a rule, all interrupts stay open and the agent is not called.
+//! The rules are those of the specification (`basic/patterns/interrupt-resume`): each open interrupt needs an entry, resolved
+//! or cancelled; an entry for another interrupt is ignored with a warning; an expired interrupt can only be cancelled; a
+//! payload must match the interrupt's schema. If an entry breaks a rule, all interrupts stay open and the agent does not
+//! run.
 
 use jiff::{Timestamp, civil, tz::TimeZone};
 
 use crate::protocol::{Interrupt, ResumeEntry, ResumeStatus};
 
-/// What a run does about the interrupts that are open.
+/// The effect of a request on the open interrupts.
 #[derive(Debug, PartialEq)]
 pub(super) enum ResumeDecision {
-    /// It goes on with these answers: one for each open interrupt.
+    /// The agent runs with these answers, one for each open interrupt.
     Proceed(Vec<ResumeEntry>),
-    /// It brings nothing but answers to interrupts that are not open any more: their response was lost. The thread is
-    /// restated, and the agent is not called.
+    /// The request only has answers to interrupts that are no longer open: it is repeated because its response was lost. The
+    /// client is sent the state and the messages, and the agent does not run.
     Repeated,
-    /// An open interrupt has no entry. The interrupts are reported again, and the agent is not called.
+    /// An open interrupt has no entry. The interrupts are reported again, and the agent does not run.
     StillOpen,
-    /// An entry breaks a rule: the code and the message of the error. The agent is not called.
+    /// An entry breaks a rule. The run fails with this code and message, and the agent does not run.
     Refused(&'static str, String),
 }
 
-/// Checks a request's entries. Never returns [`ResumeDecision::Repeated`].
+/// Checks the entries of a request. Never returns [`ResumeDecision::Repeated`].
 pub(super) fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, now: Timestamp) -> ResumeDecision {
     let (entries, unknown): (Vec<_>, Vec<_>) =
         entries.into_iter().partition(|entry| open.iter().any(|interrupt| interrupt.id == entry.interrupt_id));
     if !unknown.is_empty() {
         let examples: Vec<_> = unknown.iter().take(3).map(|entry| short(&entry.interrupt_id)).collect();
-        tracing::warn!(entries = unknown.len(), ?examples, "left out resume entries for interrupts that are not open");
+        tracing::warn!(entries = unknown.len(), ?examples, "ignored resume entries for interrupts that are not open");
     }
     let mut answers = Vec::with_capacity(open.len());
     for interrupt in open {
         let mut own = entries.iter().filter(|entry| entry.interrupt_id == interrupt.id);
         let Some(entry) = own.next() else { return ResumeDecision::StillOpen };
         if own.any(|other| other != entry) {
-            let message = format!("the interrupt {:?} has several different answers", short(&interrupt.id));
+            let message = format!("the interrupt {:?} has contradictory answers", short(&interrupt.id));
             return ResumeDecision::Refused("contradictory_resume", message);
         }
         if let Err((code, message)) = check_entry(interrupt, entry, now) {
@@ -51,7 +52,7 @@ fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp) -> Re
         return Ok(());
     }
     let id = short(&interrupt.id);
-    if let Some(expiry) = interrupt.expires_at.as_deref().filter(|expiry| is_over(expiry, now)) {
+    if let Some(expiry) = interrupt.expires_at.as_deref().filter(|expiry| has_passed(expiry, now)) {
         let message = format!("the interrupt {id:?} expired at {expiry} and can only be cancelled");
         return Err(("interrupt_expired", message));
     }
@@ -66,18 +67,21 @@ fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp) -> Re
         let path = error.instance_path().to_string();
         let path = if path.is_empty() { "the payload".to_owned() } else { format!("payload{path}") };
         let problem: String = error.to_string().chars().take(200).collect();
-        ("invalid_resume_payload", format!("the answer to the interrupt {id:?} does not fit: {path}: {problem}"))
+        (
+            "invalid_resume_payload",
+            format!("the answer to the interrupt {id:?} does not match its schema: {path}: {problem}"),
+        )
     })
 }
 
-/// Returns whether an interrupt can no longer be answered, but only be cancelled.
+/// Returns whether an interrupt has expired, so that it can only be cancelled.
 pub fn has_expired(interrupt: &Interrupt) -> bool {
-    interrupt.expires_at.as_deref().is_some_and(|expiry| is_over(expiry, Timestamp::now()))
+    interrupt.expires_at.as_deref().is_some_and(|expiry| has_passed(expiry, Timestamp::now()))
 }
 
-/// Returns whether a time has come. The specification does not constrain the text; a text that is not a time never
-/// comes, as in the reference client. Without an offset it is UTC.
-fn is_over(expiry: &str, now: Timestamp) -> bool {
+/// Returns whether a time has passed. The specification does not define the format of the text: as in the reference client,
+/// a text that is not a time never passes, and a time without an offset is UTC.
+fn has_passed(expiry: &str, now: Timestamp) -> bool {
     let utc = |time: civil::DateTime| time.to_zoned(TimeZone::UTC).map(|time| time.timestamp());
     let time = expiry.parse::<Timestamp>().or_else(|_| expiry.parse().and_then(utc));
     time.or_else(|_| expiry.parse::<civil::Date>().and_then(|date| utc(date.at(0, 0, 0, 0))))
@@ -111,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_for_interrupts_that_are_not_open_are_left_out() {
+    fn entries_for_interrupts_that_are_not_open_are_ignored() {
         assert_eq!(check_resume(&[], vec![resolved("x")], now()), ResumeDecision::Proceed(vec![]));
         let decision = check_resume(&[interrupt("a")], vec![resolved("x"), resolved("a")], now());
         assert_eq!(decision, ResumeDecision::Proceed(vec![resolved("a")]));
@@ -128,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_entry_twice_is_one_and_contradictory_ones_are_refused() {
+    fn equal_entries_count_once_and_contradictory_entries_are_refused() {
         let open = [interrupt("a")];
         assert_eq!(check_resume(&open, vec![resolved("a"); 2], now()), ResumeDecision::Proceed(vec![resolved("a")]));
         let other = entry("a", ResumeStatus::Resolved, json!({ "approved": false }));
@@ -160,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_fits_the_schema() {
+    fn a_payload_must_match_the_schema() {
         let schema =
             json!({ "type": "object", "properties": { "approved": { "type": "boolean" } }, "required": ["approved"] });
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
@@ -177,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_schema_lets_nothing_pass() {
+    fn an_invalid_schema_refuses_every_payload() {
         let schema = json!({ "type": "no such type" });
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
         let decision = check_resume(&open, vec![resolved("a")], now());

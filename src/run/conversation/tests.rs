@@ -57,13 +57,13 @@ fn two_turns() -> Branch {
     stored(&[user("u1"), answer("a1"), user("u2"), answer("a2")])
 }
 
-/// What the agent gets.
-fn list(stored: &Branch, client: &[Message], decision: &Decision) -> Vec<Message> {
+/// Returns the messages that the agent gets.
+fn list(stored: &Branch, client: &[Message], decision: &BranchDecision) -> Vec<Message> {
     let mut list = stored.messages()[..decision.kept].to_vec();
     decision.updated.iter().for_each(|(position, text)| list[*position] = text.clone());
     list.extend(decision.appended.iter().map(|appended| match *appended {
-        Appended::Client(at) => client[at].clone(),
-        Appended::Stored(position) => stored.messages()[position].clone(),
+        AppendedMessage::Client(at) => client[at].clone(),
+        AppendedMessage::Stored(position) => stored.messages()[position].clone(),
     }));
     list
 }
@@ -74,8 +74,8 @@ fn ids(messages: &[Message]) -> Vec<&str> {
 
 /// Asserts the case and the ids of the messages that the agent gets; returns these messages.
 #[track_caller]
-fn decides(stored: &Branch, client: &[Message], case: Case, expected: &[&str]) -> Vec<Message> {
-    let decision = decide(stored, of(client));
+fn decides(stored: &Branch, client: &[Message], case: BranchCase, expected: &[&str]) -> Vec<Message> {
+    let decision = decide_branch(stored, of(client));
     let list = list(stored, client, &decision);
     assert_eq!((decision.case, ids(&list)), (case, expected.to_vec()), "{decision:?}");
     list
@@ -89,69 +89,69 @@ fn of(messages: &[Message]) -> ClientList<'_> {
 
 #[test]
 fn a_new_thread_is_the_clients_list() {
-    decides(&Branch::default(), &[user("u1"), answer("a1"), user("u2")], Case::New, &["u1", "a1", "u2"]);
-    decides(&Branch::default(), &[], Case::New, &[]);
+    decides(&Branch::default(), &[user("u1"), answer("a1"), user("u2")], BranchCase::New, &["u1", "a1", "u2"]);
+    decides(&Branch::default(), &[], BranchCase::New, &[]);
 }
 
 #[test]
-fn a_list_that_shows_nothing_of_the_branch_follows_it() {
-    decides(&two_turns(), &[user("u3")], Case::NothingKnown, &["u1", "a1", "u2", "a2", "u3"]);
-    decides(&two_turns(), &[], Case::NothingKnown, &["u1", "a1", "u2", "a2"]);
+fn a_list_without_known_messages_is_appended_to_the_branch() {
+    decides(&two_turns(), &[user("u3")], BranchCase::NothingKnown, &["u1", "a1", "u2", "a2", "u3"]);
+    decides(&two_turns(), &[], BranchCase::NothingKnown, &["u1", "a1", "u2", "a2"]);
 }
 
 #[test]
-fn a_list_that_shows_the_end_of_the_branch_continues_it() {
+fn a_list_with_the_end_of_the_branch_continues_it() {
     let all = [user("u1"), answer("a1"), user("u2"), answer("a2"), user("u3")];
     for first in 0..4 {
-        // A client that keeps only its last messages takes nothing away.
-        decides(&two_turns(), &all[first..], Case::Continues, &["u1", "a1", "u2", "a2", "u3"]);
+        // A client that sends only its last messages removes none.
+        decides(&two_turns(), &all[first..], BranchCase::Continues, &["u1", "a1", "u2", "a2", "u3"]);
     }
-    decides(&two_turns(), &all[..4], Case::Continues, &["u1", "a1", "u2", "a2"]);
+    decides(&two_turns(), &all[..4], BranchCase::Continues, &["u1", "a1", "u2", "a2"]);
 }
 
 #[test]
-fn messages_that_never_reached_a_client_stay_before_the_new_ones() {
+fn undelivered_messages_are_kept_before_the_new_ones() {
     let stored = branch([
         (user("u1"), MessageOrigin::Client),
         (calling("a1", &["c"]), UNDELIVERED),
         (answer("a2"), UNDELIVERED),
     ]);
-    decides(&stored, &[user("u1"), user("u2")], Case::Unseen, &["u1", "a1", "a2", "u2"]);
-    // Part of them was delivered, or a client brought them: then they were seen.
+    decides(&stored, &[user("u1"), user("u2")], BranchCase::Unseen, &["u1", "a1", "a2", "u2"]);
+    // If a part was delivered or stored by a client, they count as seen.
     for seen in [DELIVERED, MessageOrigin::Client] {
         let stored = branch([(user("u1"), MessageOrigin::Client), (answer("a1"), seen), (answer("a2"), UNDELIVERED)]);
-        decides(&stored, &[user("u1"), user("u2")], Case::Branches, &["u1", "u2"]);
+        decides(&stored, &[user("u1"), user("u2")], BranchCase::Branches, &["u1", "u2"]);
     }
 }
 
 #[test]
-fn a_run_that_was_lost_in_the_middle_goes_on_and_an_answer_is_never_continued() {
+fn an_undelivered_tool_call_is_continued_but_an_answer_is_not() {
     let lost = [
         (user("u1"), MessageOrigin::Client),
         (calling("a1", &["c"]), UNDELIVERED),
         (result("t1", "c", "x"), UNDELIVERED),
     ];
-    decides(&branch(lost.clone()), &[user("u1")], Case::Unseen, &["u1", "a1", "t1"]);
+    decides(&branch(lost.clone()), &[user("u1")], BranchCase::Unseen, &["u1", "a1", "t1"]);
     let answered = lost.into_iter().chain([(answer("a2"), UNDELIVERED)]);
-    decides(&branch(answered), &[user("u1")], Case::Branches, &["u1"]);
+    decides(&branch(answered), &[user("u1")], BranchCase::Branches, &["u1"]);
 }
 
 #[test]
-fn a_regenerated_answer_begins_a_new_branch() {
-    decides(&two_turns(), &[user("u1"), answer("a1"), user("u2")], Case::Branches, &["u1", "a1", "u2"]);
-    decides(&two_turns(), &[user("u1")], Case::Branches, &["u1"]);
+fn a_regenerated_answer_starts_a_branch() {
+    decides(&two_turns(), &[user("u1"), answer("a1"), user("u2")], BranchCase::Branches, &["u1", "a1", "u2"]);
+    decides(&two_turns(), &[user("u1")], BranchCase::Branches, &["u1"]);
 }
 
 #[test]
-fn an_edit_begins_a_new_branch() {
+fn an_edit_starts_a_branch() {
     // Under a new id.
-    decides(&two_turns(), &[user("u1"), answer("a1"), user("u3")], Case::Branches, &["u1", "a1", "u3"]);
+    decides(&two_turns(), &[user("u1"), answer("a1"), user("u3")], BranchCase::Branches, &["u1", "a1", "u3"]);
     // Under the same id: the old text stays on its branch.
     let edited = Message::user("u2", "another text");
     let client = [user("u1"), answer("a1"), edited.clone()];
-    let list = decides(&two_turns(), &client, Case::Branches, &["u1", "a1", "u2"]);
+    let list = decides(&two_turns(), &client, BranchCase::Branches, &["u1", "a1", "u2"]);
     assert_eq!(list[2], edited);
-    let decision = decide(&two_turns(), of(&client));
+    let decision = decide_branch(&two_turns(), of(&client));
     assert_eq!((decision.kept, decision.updated), (2, vec![]));
 }
 
@@ -159,52 +159,52 @@ fn an_edit_begins_a_new_branch() {
 fn an_answer_to_an_interrupt_continues_the_branch() {
     let list = [user("u1"), user("u2"), user("u3")];
     for (client, kept, new) in [(&list[..1], 4, 0), (&list[..2], 4, 0), (&list[..], 4, 1)] {
-        let decision = decide(&two_turns(), ClientList { answers_interrupt: true, ..of(client) });
-        assert_eq!((decision.case, decision.kept, decision.appended.len()), (Case::Unseen, kept, new));
+        let decision = decide_branch(&two_turns(), ClientList { answers_interrupt: true, ..of(client) });
+        assert_eq!((decision.case, decision.kept, decision.appended.len()), (BranchCase::Unseen, kept, new));
     }
 }
 
 #[test]
-fn a_step_back_leaves_later_turns() {
-    decides(&two_turns(), &[user("u1"), answer("a1"), user("u3")], Case::Branches, &["u1", "a1", "u3"]);
-    decides(&two_turns(), &[user("u1"), user("u3")], Case::Branches, &["u1", "u3"]);
+fn a_step_back_leaves_later_messages_on_their_branch() {
+    decides(&two_turns(), &[user("u1"), answer("a1"), user("u3")], BranchCase::Branches, &["u1", "a1", "u3"]);
+    decides(&two_turns(), &[user("u1"), user("u3")], BranchCase::Branches, &["u1", "u3"]);
 }
 
 #[test]
-fn other_texts_under_known_ids_are_another_branch() {
-    // The seeds' conversations: the same ids in English and in Chinese.
+fn changed_texts_under_known_ids_start_a_branch() {
+    // Two conversations of the example clients, which use the same ids in English and in Chinese.
     let english = [user("m1"), calling("m2", &["c1"]), result("m3", "c1", "two files")];
     let mut stored = branch(english.iter().map(|message| (message.clone(), MessageOrigin::Client)));
     stored.push(answer("a"), 4, DELIVERED);
     let chinese = [Message::user("m1", "你好"), calling("m2", &["c2"]), result("m3", "c2", "两个文件")];
-    let decision = decide(&stored, of(&chinese));
-    assert_eq!((decision.case, decision.kept, &decision.updated), (Case::Branches, 0, &vec![]));
+    let decision = decide_branch(&stored, of(&chinese));
+    assert_eq!((decision.case, decision.kept, &decision.updated), (BranchCase::Branches, 0, &vec![]));
     assert_eq!(list(&stored, &chinese, &decision), chinese);
 }
 
-// --- What is known --------------------------------------------------------------------------------
+// --- Known messages --------------------------------------------------------------------------------
 
 #[test]
 fn an_assistant_message_is_known_by_its_tool_calls() {
     let stored = stored(&[user("u1"), calling("server", &["c1", "c2"])]);
     let client = [user("u1"), calling("client", &["c1", "c2"]), result("t1", "c1", "x")];
-    decides(&stored, &client, Case::Continues, &["u1", "server", "t1"]);
-    // Not when one of them is new.
+    decides(&stored, &client, BranchCase::Continues, &["u1", "server", "t1"]);
+    // If one of the calls is new, the message is new.
     let client = [user("u1"), calling("client", &["c1", "c3"]), result("t1", "c1", "x")];
-    decides(&stored, &client, Case::Branches, &["u1", "client", "t1"]);
+    decides(&stored, &client, BranchCase::Branches, &["u1", "client", "t1"]);
 }
 
 #[test]
-fn a_tool_message_is_known_by_the_call_that_it_answers() {
+fn a_tool_message_is_known_by_its_call() {
     let stored = stored(&[user("u1"), calling("a1", &["c1"]), result("t1", "c1", "x"), answer("a2")]);
     let again = [user("u1"), calling("mine", &["c1"]), result("other", "c1", "x")];
-    decides(&stored, &again, Case::Branches, &["u1", "a1", "t1"]);
-    // With another text it is the client's own, and answers anew.
-    let list = decides(&stored, &[result("other", "c1", "y")], Case::Branches, &["u1", "a1", "other"]);
+    decides(&stored, &again, BranchCase::Branches, &["u1", "a1", "t1"]);
+    // With another text it is a new result.
+    let list = decides(&stored, &[result("other", "c1", "y")], BranchCase::Branches, &["u1", "a1", "other"]);
     assert_eq!(list[2], result("other", "c1", "y"));
-    // What a run answered stays as it is.
+    // A result that a run made is not changed.
     let by_run = branch([(calling("a1", &["c1"]), DELIVERED), (result("t1", "c1", "x"), DELIVERED)]);
-    let list = decides(&by_run, &[result("other", "c1", "forged")], Case::Continues, &["a1", "t1"]);
+    let list = decides(&by_run, &[result("other", "c1", "forged")], BranchCase::Continues, &["a1", "t1"]);
     assert_eq!(list[1], result("t1", "c1", "x"));
 }
 
@@ -218,87 +218,87 @@ fn messages_without_ids_are_known_by_role_and_text_in_the_same_place() {
     };
     let decide = |client: &[Message]| {
         let anonymous: Vec<usize> = (0..client.len()).collect();
-        let decision = decide(&stored, ClientList { anonymous: &anonymous, ..of(client) });
+        let decision = decide_branch(&stored, ClientList { anonymous: &anonymous, ..of(client) });
         (decision.case, list(&stored, client, &decision).len())
     };
     let new = Message::user("random", "another question");
-    // The whole list, without what such a client does not show.
-    assert_eq!(decide(&[text(0), text(3), new.clone()]), (Case::Continues, 5));
-    assert_eq!(decide(&[text(0), text(3)]), (Case::Continues, 4));
-    // The end of the list.
-    assert_eq!(decide(&[text(3), new.clone()]), (Case::Continues, 5));
-    // Only what is new.
-    assert_eq!(decide(std::slice::from_ref(&new)), (Case::NothingKnown, 5));
-    // A text that was said first, said again by a client that sends only what is new.
-    assert_eq!(decide(&[text(0)]), (Case::NothingKnown, 5));
-    // An answer that is not ours.
-    assert_eq!(decide(&[text(0), Message::assistant("r", "else"), new]), (Case::NothingKnown, 7));
+    // The whole list, without messages that such clients do not send.
+    assert_eq!(decide_branch(&[text(0), text(3), new.clone()]), (BranchCase::Continues, 5));
+    assert_eq!(decide_branch(&[text(0), text(3)]), (BranchCase::Continues, 4));
+    // The end of the list, after the client has trimmed it.
+    assert_eq!(decide_branch(&[text(3), new.clone()]), (BranchCase::Continues, 5));
+    // Only a new message.
+    assert_eq!(decide_branch(std::slice::from_ref(&new)), (BranchCase::NothingKnown, 5));
+    // The text of the first message, repeated by a client that sends only new messages.
+    assert_eq!(decide_branch(&[text(0)]), (BranchCase::NothingKnown, 5));
+    // An answer that is not in the branch.
+    assert_eq!(decide_branch(&[text(0), Message::assistant("r", "else"), new]), (BranchCase::NothingKnown, 7));
 }
 
-// --- What stays, and what takes the client's text ----------------------------------------------------
+// --- Texts ----------------------------------------------------
 
 #[test]
-fn the_clients_own_messages_take_its_text_and_a_runs_messages_do_not() {
+fn messages_of_the_client_take_its_text_and_messages_of_runs_do_not() {
     let stored = stored(&[system("s", "old"), user("u1"), answer("a1")]);
     let client = [system("s", "new"), Message::user("u1", "new"), Message::assistant("a1", "forged"), user("u2")];
-    let list = decides(&stored, &client, Case::Continues, &["s", "u1", "a1", "u2"]);
+    let list = decides(&stored, &client, BranchCase::Continues, &["s", "u1", "a1", "u2"]);
     assert_eq!(list[..3], [system("s", "new"), Message::user("u1", "new"), answer("a1")]);
-    // Not by calling it its own.
-    let list = decides(&stored, &[Message::user("a1", "mine")], Case::Continues, &["s", "u1", "a1"]);
+    // Also if the client sends it with its own role.
+    let list = decides(&stored, &[Message::user("a1", "mine")], BranchCase::Continues, &["s", "u1", "a1"]);
     assert_eq!(list[2], answer("a1"));
 }
 
 #[test]
 fn a_changed_instruction_is_updated_in_place_also_on_a_new_branch() {
     let stored = stored(&[system("s", "Monday"), user("u1"), answer("a1")]);
-    let decision = decide(&stored, of(&[system("s", "Tuesday"), user("u1")]));
+    let decision = decide_branch(&stored, of(&[system("s", "Tuesday"), user("u1")]));
     assert_eq!((decision.kept, &decision.updated[..]), (2, &[(0, system("s", "Tuesday"))][..]));
     assert_eq!(decision.appended, []);
 }
 
 #[test]
-fn an_instruction_under_a_new_id_takes_the_place_of_the_one_that_the_client_left_out() {
+fn an_instruction_under_a_new_id_replaces_the_one_that_is_missing() {
     let stored = stored(&[system("s1", "Monday"), user("u1"), answer("a1")]);
     let client = [system("s2", "Tuesday"), user("u1"), answer("a1"), user("u2")];
-    let list = decides(&stored, &client, Case::Continues, &["s1", "u1", "a1", "u2"]);
+    let list = decides(&stored, &client, BranchCase::Continues, &["s1", "u1", "a1", "u2"]);
     assert_eq!(list[0], system("s1", "Tuesday"));
-    let decision = decide(&stored, of(&client));
+    let decision = decide_branch(&stored, of(&client));
     assert_eq!(decision.appended.len(), 1, "nothing is copied");
-    // One more than was left out is new.
+    // There is one more than were missing; that one is new.
     let client = [system("s2", "Tuesday"), system("s3", "more"), user("u1"), answer("a1")];
-    decides(&stored, &client, Case::Continues, &["s1", "s3", "u1", "a1"]);
+    decides(&stored, &client, BranchCase::Continues, &["s1", "s3", "u1", "a1"]);
 }
 
 #[test]
 fn new_messages_between_known_ones_are_inserted_there() {
     let client = [user("start"), user("u1"), user("between"), answer("a2"), user("end")];
     let expected = ["start", "u1", "a1", "u2", "between", "a2", "end"];
-    decides(&two_turns(), &client, Case::Continues, &expected);
-    let decision = decide(&two_turns(), of(&client[2..]));
-    let copied: Vec<_> = decision.appended.iter().filter(|it| matches!(it, Appended::Stored(_))).collect();
-    assert_eq!((decision.kept, copied), (3, vec![&Appended::Stored(3)]));
+    decides(&two_turns(), &client, BranchCase::Continues, &expected);
+    let decision = decide_branch(&two_turns(), of(&client[2..]));
+    let copied: Vec<_> = decision.appended.iter().filter(|it| matches!(it, AppendedMessage::Stored(_))).collect();
+    assert_eq!((decision.kept, copied), (3, vec![&AppendedMessage::Stored(3)]));
 }
 
 #[test]
-fn another_order_loses_and_doubles_nothing() {
+fn another_order_loses_and_duplicates_no_message() {
     let client = [answer("a2"), user("x"), user("u1"), user("y")];
-    decides(&two_turns(), &client, Case::Continues, &["x", "u1", "a1", "u2", "a2", "y"]);
+    decides(&two_turns(), &client, BranchCase::Continues, &["x", "u1", "a1", "u2", "a2", "y"]);
 }
 
 #[test]
-fn of_several_messages_with_one_id_the_first_is_taken() {
+fn the_first_of_several_messages_with_one_id_is_used() {
     let twice = [Message::user("u3", "one"), Message::user("u3", "two")];
-    let list = decides(&two_turns(), &twice, Case::NothingKnown, &["u1", "a1", "u2", "a2", "u3"]);
+    let list = decides(&two_turns(), &twice, BranchCase::NothingKnown, &["u1", "a1", "u2", "a2", "u3"]);
     assert_eq!(list[4], twice[0]);
-    decides(&Branch::default(), &twice, Case::New, &["u3"]);
+    decides(&Branch::default(), &twice, BranchCase::New, &["u3"]);
     let known = [Message::user("u2", "one"), answer("a2"), Message::user("u2", "two")];
-    assert_eq!(decides(&two_turns(), &known, Case::Continues, &["u1", "a1", "u2", "a2"])[2], known[0]);
+    assert_eq!(decides(&two_turns(), &known, BranchCase::Continues, &["u1", "a1", "u2", "a2"])[2], known[0]);
 }
 
 // --- Branches that were left -----------------------------------------------------------------------
 
 #[test]
-fn a_client_that_goes_back_to_a_branch_continues_it() {
+fn a_client_that_returns_to_a_branch_continues_it() {
     let node = |number, parent, message: Message, origin| MessageNode { number, parent, message, origin };
     let nodes = [
         node(1, 0, user("u1"), MessageOrigin::Client),
@@ -307,7 +307,7 @@ fn a_client_that_goes_back_to_a_branch_continues_it() {
         node(4, 2, user("u2"), MessageOrigin::Client),
     ];
     let find = |parent, client: &[Message]| {
-        let found = find_branch(&nodes, parent, &client.iter().collect::<Vec<_>>());
+        let found = find_existing_branch(&nodes, parent, &client.iter().collect::<Vec<_>>());
         found.iter().map(|node| node.number).collect::<Vec<_>>()
     };
     assert_eq!(find(1, &[answer("a1"), user("u2"), user("u3")]), [2, 4]);
@@ -329,7 +329,7 @@ fn any_branch() -> impl Strategy<Value = Branch> {
     })
 }
 
-/// A client's list: some of the branch, perhaps with another text, with new messages in between.
+/// A client's list: messages of the branch, some with another text, and new messages.
 fn any_client(stored: &Branch) -> impl Strategy<Value = Vec<Message>> + use<> {
     let messages = stored.messages().to_vec();
     let count = messages.len();
@@ -351,14 +351,14 @@ fn any_client(stored: &Branch) -> impl Strategy<Value = Vec<Message>> + use<> {
 
 proptest! {
     #[test]
-    fn nothing_of_the_clients_list_is_lost_and_ids_are_unique(
+    fn no_message_of_the_client_is_lost_and_ids_are_unique(
         (stored, client) in any_branch().prop_flat_map(|stored| (any_client(&stored), Just(stored)).prop_map(|(c, s)| (s, c)))
     ) {
-        let decision = decide(&stored, of(&client));
+        let decision = decide_branch(&stored, of(&client));
         let list = list(&stored, &client, &decision);
         let mut unique: HashSet<_> = ids(&list).into_iter().collect();
         prop_assert_eq!(unique.len(), list.len(), "{:?}", ids(&list));
-        // Every message that the client sent is there; an instruction perhaps under the id of the one it replaces.
+        // Every message of the client is in the list; an instruction may have the id of the one it replaces.
         for message in &client {
             let is_there = list.iter().any(|it| it.id() == message.id());
             let replaces = is_instruction(message) && list.iter().any(|it| it.role() == message.role());
@@ -370,7 +370,7 @@ proptest! {
                 prop_assert_eq!(it, message);
             }
         }
-        // What else is there comes from the branch.
+        // All other messages are of the branch.
         client.iter().for_each(|message| { unique.remove(message.id().as_str()); });
         let known: HashSet<_> = ids(stored.messages()).into_iter().collect();
         prop_assert!(unique.is_subset(&known), "{:?}", unique);
@@ -381,10 +381,10 @@ proptest! {
     }
 
     #[test]
-    fn what_is_stored_stays_reachable(
+    fn stored_messages_stay_reachable(
         (stored, client) in any_branch().prop_flat_map(|stored| (any_client(&stored), Just(stored)).prop_map(|(c, s)| (s, c)))
     ) {
-        let decision = decide(&stored, of(&client));
+        let decision = decide_branch(&stored, of(&client));
         // Messages are only added below kept ones; only those that the client may change are changed, in place.
         prop_assert!(decision.kept <= stored.len());
         for (position, text) in &decision.updated {
@@ -392,11 +392,11 @@ proptest! {
             prop_assert_eq!(text.id(), stored.messages()[*position].id());
             prop_assert!(takes_client_text(&stored.messages()[*position], stored.origin(*position)));
         }
-        // A new branch leaves the old one as it was, but for instructions.
-        if decision.case == Case::Branches {
+        // A new branch changes only instructions of the old one.
+        if decision.case == BranchCase::Branches {
             prop_assert!(decision.updated.iter().all(|(_, text)| is_instruction(text)));
         }
-        if decision.case != Case::Branches && decision.updated.is_empty() && decision.appended.is_empty() {
+        if decision.case != BranchCase::Branches && decision.updated.is_empty() && decision.appended.is_empty() {
             prop_assert_eq!(decision.kept, stored.len());
         }
     }
