@@ -1,8 +1,7 @@
-//! A run's deadlines, all behind one timer.
+//! The deadlines of a run, with one timer for all of them.
 //!
-//! Deadlines that follow the last event move with every event. Instead of resetting a timer each
-//! time, the timer stays where it was armed, fires early, and is then armed anew: an event costs the
-//! clock nothing, and a pause one look at the time.
+//! The idle and heartbeat deadlines move with every event. The timer is not reset each time: it fires at the old deadline
+//! and is then set to the new one. So an event only sets a flag, and a pause reads the time once.
 
 use std::{
     pin::Pin,
@@ -12,20 +11,21 @@ use std::{
 
 use tokio::time::{Instant, Sleep};
 
-/// How long a run may take, and how long it may be silent.
+/// The time limits of a run. `None` is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RunLimits {
-    /// The longest a run may take; it then ends as cancelled.
+    /// The maximum time of a run, which then ends as cancelled.
     pub max: Option<Duration>,
-    /// The longest an agent may go without an event; the run then fails.
+    /// The maximum time without an event of the agent. The run then fails.
     pub idle: Option<Duration>,
-    /// How long a stream is silent before the client is sent a sign of life.
+    /// The time without an event after which the client is sent a keep-alive.
     pub heartbeat: Option<Duration>,
 }
 
-/// What is due.
+/// A kind of deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum Deadline {
     Heartbeat,
     IdleLimit,
     TimeLimit,
@@ -33,14 +33,14 @@ pub(super) enum Due {
 
 /// The deadlines of one run.
 pub(super) struct Clock {
-    /// Whether there were events since the time was last looked at.
-    stale: bool,
-    /// When the alarm wakes the task that polled last.
+    /// True if there were events since the time was last read.
+    has_new_events: bool,
+    /// The time at which the timer wakes the task that polled last.
     armed: Option<Instant>,
     last_event: Instant,
-    /// The last event or heartbeat.
-    last_sign: Instant,
-    alarm: Option<Pin<Box<Sleep>>>,
+    /// The time of the last event or heartbeat.
+    last_output: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
     limits: RunLimits,
     started: Instant,
 }
@@ -48,50 +48,57 @@ pub(super) struct Clock {
 impl Clock {
     pub(super) fn start(limits: RunLimits) -> Self {
         let now = Instant::now();
-        Self { limits, started: now, last_event: now, last_sign: now, stale: false, alarm: None, armed: None }
+        Self {
+            limits,
+            started: now,
+            last_event: now,
+            last_output: now,
+            has_new_events: false,
+            timer: None,
+            armed: None,
+        }
     }
 
     pub(super) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// An event passed.
-    pub(super) fn event(&mut self) {
-        self.stale = true;
+    /// Notes that the agent sent an event.
+    pub(super) fn note_event(&mut self) {
+        self.has_new_events = true;
     }
 
-    /// Whether the run's time is over: for a stream that never pauses, and so never polls the alarm.
-    pub(super) fn time_is_over(&self) -> bool {
+    /// Returns whether the time limit has passed. For agents that never pause, because the timer is then not polled.
+    pub(super) fn is_time_over(&self) -> bool {
         self.limits.max.is_some_and(|max| self.started.elapsed() >= max)
     }
 
-    /// Waits for the next deadline. Call it while there is nothing else to do; `same_task` is whether it was last
-    /// called from the same one, which the alarm then knows already.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, same_task: bool) -> Poll<Due> {
-        if self.stale {
-            self.stale = false;
+    /// Waits for the next deadline. `same_task` says that the last call came from the same task, whose waker the timer has.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, same_task: bool) -> Poll<Deadline> {
+        if self.has_new_events {
+            self.has_new_events = false;
             self.last_event = Instant::now();
-            self.last_sign = self.last_event;
+            self.last_output = self.last_event;
             if same_task && self.armed.is_some_and(|at| self.last_event < at) {
                 return Poll::Pending;
             }
         }
         self.armed = None;
         loop {
-            let Some(next) = self.next() else { return Poll::Pending };
-            let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
-            if alarm.as_mut().poll(cx).is_pending() {
-                self.armed = Some(alarm.deadline());
+            let Some(next) = self.next_deadline() else { return Poll::Pending };
+            let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
+            if timer.as_mut().poll(cx).is_pending() {
+                self.armed = Some(timer.deadline());
                 return Poll::Pending;
             }
             let now = Instant::now();
-            let due = self.due(now);
-            if due == Some(Due::Heartbeat) {
-                self.last_sign = now;
+            let due = self.passed_deadline(now);
+            if due == Some(Deadline::Heartbeat) {
+                self.last_output = now;
             }
-            let next = self.next().unwrap_or(next);
-            if let Some(alarm) = &mut self.alarm {
-                alarm.as_mut().reset(next);
+            let next = self.next_deadline().unwrap_or(next);
+            if let Some(timer) = &mut self.timer {
+                timer.as_mut().reset(next);
             }
             if let Some(due) = due {
                 return Poll::Ready(due);
@@ -99,21 +106,21 @@ impl Clock {
         }
     }
 
-    fn deadlines(&self) -> [(Due, Option<Instant>); 3] {
-        // A duration so long that the sum overflows is no deadline.
+    fn deadlines(&self) -> [(Deadline, Option<Instant>); 3] {
+        // A limit that overflows the time is no deadline.
         let after = |from: Instant, limit: Option<Duration>| limit.and_then(|limit| from.checked_add(limit));
         [
-            (Due::TimeLimit, after(self.started, self.limits.max)),
-            (Due::IdleLimit, after(self.last_event, self.limits.idle)),
-            (Due::Heartbeat, after(self.last_sign, self.limits.heartbeat)),
+            (Deadline::TimeLimit, after(self.started, self.limits.max)),
+            (Deadline::IdleLimit, after(self.last_event, self.limits.idle)),
+            (Deadline::Heartbeat, after(self.last_output, self.limits.heartbeat)),
         ]
     }
 
-    fn next(&self) -> Option<Instant> {
+    fn next_deadline(&self) -> Option<Instant> {
         self.deadlines().into_iter().filter_map(|(_, at)| at).min()
     }
 
-    fn due(&self, now: Instant) -> Option<Due> {
+    fn passed_deadline(&self, now: Instant) -> Option<Deadline> {
         self.deadlines().into_iter().find(|(_, at)| at.is_some_and(|at| at <= now)).map(|(due, _)| due)
     }
 }

@@ -1,4 +1,4 @@
-//! Stopping a run from outside: on request, or because the server shuts down.
+//! Stops runs from other tasks, and counts the runs that have not ended.
 
 use std::{
     collections::HashMap,
@@ -12,20 +12,20 @@ use std::{
 use futures::task::AtomicWaker;
 use tokio::sync::Notify;
 
-/// Why a run is asked to stop.
+/// The reason to stop a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     /// A client cancelled it, or left.
     Cancel = 1,
-    /// The server shuts down and waits no longer.
+    /// The server shuts down, and the time to drain is over.
     Shutdown = 2,
-    /// Another process has taken the thread over, or the thread was deleted.
+    /// Another process has taken over the lease, or the thread was deleted.
     LeaseLost = 3,
-    /// The run has added as many bytes as a run may.
+    /// The run has added more bytes than allowed.
     TooLong = 4,
 }
 
-/// Stops a run from wherever it is held.
+/// Cancels a run from any task.
 #[derive(Debug, Default)]
 pub struct RunControl {
     stop: AtomicU8,
@@ -33,18 +33,19 @@ pub struct RunControl {
 }
 
 impl RunControl {
-    /// Stops the run: the agent is dropped, what it left open is closed, and the run ends with the
-    /// `cancelled` outcome. A run that has ended is left alone.
+    /// Cancels the run: the agent is dropped, open items are closed, and the run ends with the outcome `cancelled`. Has no
+    /// effect on a run that has ended.
     pub fn cancel(&self) {
         self.stop(Stop::Cancel);
     }
 
-    /// The first reason to stop stands.
+    /// Stops the run. The first reason is used.
     pub(super) fn stop(&self, stop: Stop) {
         let _ = self.stop.compare_exchange(0, stop as u8, Ordering::AcqRel, Ordering::Acquire);
         self.waker.wake();
     }
 
+    /// Returns the reason of a stop request.
     pub(super) fn requested(&self) -> Option<Stop> {
         match self.stop.load(Ordering::Acquire) {
             1 => Some(Stop::Cancel),
@@ -55,28 +56,28 @@ impl RunControl {
         }
     }
 
-    /// Returns a request to stop, or has the task woken when one comes.
+    /// Returns the reason of a stop request, or wakes the task when one comes.
     pub(super) fn poll_requested(&self, cx: &mut Context<'_>) -> Option<Stop> {
         self.waker.register(cx.waker());
         self.requested()
     }
 }
 
-/// All runs that have not ended.
+/// The runs that have not ended.
 #[derive(Debug, Default)]
 pub(super) struct LiveRuns {
-    runs: Mutex<Controls>,
+    runs: Mutex<LiveEntries>,
     all_ended: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Controls {
+struct LiveEntries {
     next: u64,
     controls: HashMap<u64, Arc<RunControl>>,
 }
 
 impl LiveRuns {
-    pub(super) fn enter(self: &Arc<Self>) -> LiveGuard {
+    pub(super) fn register(self: &Arc<Self>) -> LiveGuard {
         let control = Arc::new(RunControl::default());
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let number = runs.next;
@@ -95,8 +96,8 @@ impl LiveRuns {
         controls.iter().for_each(|control| control.stop(stop));
     }
 
-    /// Waits until no run is left.
-    pub(super) async fn ended(&self) {
+    /// Waits until all runs have ended.
+    pub(super) async fn wait_all_ended(&self) {
         loop {
             let notified = self.all_ended.notified();
             if self.count() == 0 {
@@ -107,7 +108,7 @@ impl LiveRuns {
     }
 }
 
-/// A run's entry among the live ones; dropping it removes the entry.
+/// The entry of a run that has not ended. Dropping it removes the entry.
 #[derive(Debug)]
 pub(super) struct LiveGuard {
     live: Arc<LiveRuns>,

@@ -1,24 +1,24 @@
-//! How a run is polled, and where its events go.
+//! The interface between a run and the response or task that polls it.
 
 use std::task::{Context, Poll};
 
 use crate::protocol::Event;
 
-/// A run that its consumer polls for events.
+/// A run that a response polls for events.
 pub trait Drive {
-    /// The span that the run's log lines belong to.
+    /// Returns the span of the run's log lines.
     fn span(&self) -> &tracing::Span;
 
-    /// Moves the run on by about one event, which goes to the sink.
+    /// Polls the run for about one event, which is emitted to the sink.
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress>;
 
-    /// Returns whether the terminal event follows within moments, so that earlier events may wait for it and leave
-    /// together with it. If it does not follow, the task is woken, and the answer is no.
+    /// Returns whether the terminal event is expected within 50 ms, so that the events before it can be sent together with it.
+    /// If it does not come in that time, the task is woken, and this returns `false`.
     fn is_ending(&self) -> bool {
         false
     }
 
-    /// Notes that the whole response was handed to the connection.
+    /// Notes that the whole response was written to the connection.
     fn delivered(&mut self) {}
 }
 
@@ -42,18 +42,19 @@ impl<R: Drive> Drive for Box<R> {
 
 /// The result of polling a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
 pub enum Progress {
-    /// The agent moved; its events, if there were any, are in the sink.
+    /// The agent made progress. Its events, if any, were emitted to the sink.
     Moved,
-    /// The stream has been silent for so long that the client should be sent a keep-alive.
+    /// The stream was silent for the heartbeat interval, so the client should be sent a keep-alive.
     Heartbeat,
-    /// The run has ended; nothing follows.
+    /// The run has ended. No event follows.
     Ended,
 }
 
-/// Takes the events of a run, in order. An event is only borrowed: an encoder writes it out at once.
+/// Receives the events of a run in order.
 pub trait EventSink {
-    /// Takes the next event.
+    /// Receives the next event.
     fn emit(&mut self, event: &Event);
 }
 

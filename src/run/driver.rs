@@ -1,9 +1,8 @@
-//! Drives one run from its first event to its last.
+//! Drives one run from `RUN_STARTED` to its terminal event.
 //!
-//! The driver owns the run's frame. `RUN_STARTED` leaves before the agent is polled, and exactly one
-//! terminal event comes last: `RUN_FINISHED` when the agent's stream ends or the run is stopped on
-//! purpose, `RUN_ERROR` when the agent fails, panics, is silent for too long, breaks the protocol, or
-//! the server shuts down. What the agent left open is closed before that.
+//! `RUN_STARTED` is sent before the agent is called. Exactly one terminal event comes last: `RUN_FINISHED` if the agent's
+//! stream ends or the run is cancelled, `RUN_ERROR` if the agent fails, panics, is silent for too long or breaks the
+//! protocol, or the server shuts down. Items that the agent left open are closed before it.
 
 use std::{
     any::Any,
@@ -17,7 +16,7 @@ use futures::stream::{self, Stream, StreamExt as _};
 
 use super::{
     RunControl, RunLimits, Slot, Violation,
-    clock::{Clock, Due},
+    clock::{Clock, Deadline},
     control::{LiveGuard, Stop},
     drive::{Drive, EventSink, Progress},
     guard::{Guard, RunClosing},
@@ -30,23 +29,23 @@ use crate::{
     },
 };
 
-/// How many events pass between two looks at the time while the agent never pauses.
-const EVENTS_PER_LOOK: u32 = 64;
-/// The code of the error that ends a run with the server.
-pub(super) const SHUTDOWN: &str = "server_shutdown";
-/// How much of an identifier is logged.
-const LOGGED_CHARS: usize = 80;
+/// The number of events between two checks of the time limit while the agent never pauses.
+const EVENTS_PER_TIME_CHECK: u32 = 64;
+/// The error code of a run that ends because the server shuts down.
+pub(super) const SHUTDOWN_CODE: &str = "server_shutdown";
+/// The maximum length of a logged identifier.
+const MAX_LOGGED_CHARS: usize = 80;
 
 /// One run. Poll it with [`poll_progress`](Drive::poll_progress), or read it as a stream with
 /// [`into_events`](Self::into_events). Dropping it stops the agent.
 pub struct Run {
     span: tracing::Span,
-    stage: Stage,
+    stage: RunStage,
     control: Arc<RunControl>,
     /// The waker of the task that the control and the clock wake.
     waker: Option<Waker>,
     events: u64,
-    until_look: u32,
+    events_until_time_check: u32,
     clock: Clock,
     guard: Guard,
     cx: RunContext,
@@ -54,7 +53,7 @@ pub struct Run {
     counted: Option<CountedRun>,
 }
 
-/// What a run holds for as long as it counts as running.
+/// The guards of a run that counts as running.
 #[derive(Debug)]
 #[allow(dead_code, reason = "held, not read")]
 pub(super) struct CountedRun {
@@ -62,8 +61,8 @@ pub(super) struct CountedRun {
     slot: Slot,
 }
 
-enum Stage {
-    /// Nothing was sent yet.
+enum RunStage {
+    /// `RUN_STARTED` was not sent yet.
     Opening(Arc<dyn Agent>, Box<RunAgentInput>),
     /// `RUN_STARTED` was sent; the agent was not called yet.
     Opened(Arc<dyn Agent>, Box<RunAgentInput>),
@@ -71,17 +70,26 @@ enum Stage {
     Ended,
 }
 
-/// Why a run ends.
-enum Ending {
-    /// The agent's stream ended, or the agent said how the run ends.
+/// The reason for the end of a run.
+enum RunEnding {
+    /// The agent's stream ended, or the agent sent this event.
     Finished(RunFinished),
-    /// Somebody or something stopped it; named for the log.
+    /// The run was stopped, for this reason in the log.
     Cancelled(&'static str),
     Failed(RunError),
 }
 
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("identity", self.cx.identity())
+            .field("events", &self.events)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Run {
-    /// A run of an agent by itself, without a server and without limits: for tests of an agent.
+    /// Creates a run without a server and without limits, for tests of an agent.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -127,59 +135,57 @@ impl Run {
         let span = tracing::info_span!(
             "run",
             agent = &*id.agent,
-            thread = %Short(&id.thread_id),
-            run = %Short(&id.run_id),
+            thread = %LoggedId(&id.thread_id),
+            run = %LoggedId(&id.run_id),
             principal = id.principal.as_ref().map(Principal::name),
         );
         Self {
             guard: Guard::new(&input),
             parent_run_id: input.parent_run_id.clone(),
-            stage: Stage::Opening(agent, Box::new(input)),
+            stage: RunStage::Opening(agent, Box::new(input)),
             cx,
             clock: Clock::start(limits),
             control,
             waker: None,
             span,
-            until_look: EVENTS_PER_LOOK,
+            events_until_time_check: EVENTS_PER_TIME_CHECK,
             events: 0,
             counted: None,
         }
     }
 
-    /// Stops the run from elsewhere.
+    /// Returns the control that cancels the run from another task.
     pub fn control(&self) -> Arc<RunControl> {
         self.control.clone()
     }
 
-    /// Drops the run, but still counts it as running until its end is stored.
+    /// Drops the run, and returns the guards with which it counts as running until its end is stored.
     pub(super) fn into_counted(mut self) -> Option<CountedRun> {
         self.counted.take()
     }
 
-    /// How many events it has sent.
+    /// Returns the number of events that were sent.
     pub(super) fn events(&self) -> u64 {
         self.events
     }
 
-    /// Gives the agent what the request carried in headers for it. Only before the run is polled.
+    /// Sets the forwarded headers that the agent sees. Has no effect after the run was polled.
     pub fn with_forwarded(mut self, forwarded: Forwarded) -> Self {
         self.cx = RunContext::with_forwarded(self.cx.identity().clone(), forwarded);
         self
     }
 
-    /// Moves the run on by about one event, which goes to the sink.
-    ///
-    /// The first call sends `RUN_STARTED` and returns without having called the agent, so that the
-    /// event can leave before an agent takes its time.
+    /// Polls the run for about one event. The first call sends `RUN_STARTED` and returns before the agent is called, so that
+    /// a slow agent does not delay the event.
     fn progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         loop {
-            let Stage::Running(stream) = &mut self.stage else {
-                if matches!(self.stage, Stage::Opened(..))
+            let RunStage::Running(stream) = &mut self.stage else {
+                if matches!(self.stage, RunStage::Opened(..))
                     && let Some(stop) = self.control.requested()
                 {
                     return self.end(stop.into(), sink);
                 }
-                match self.advance(sink) {
+                match self.advance_stage(sink) {
                     Some(progress) => return Poll::Ready(progress),
                     None => continue,
                 }
@@ -189,17 +195,17 @@ impl Run {
             }
             let polled = catch_unwind(AssertUnwindSafe(|| stream.poll_next_unpin(cx)));
             let ending = match polled {
-                Ok(Poll::Pending) => return self.pause(cx, sink),
-                Ok(Poll::Ready(Some(Ok(event)))) => return self.pass(event, sink),
-                Ok(Poll::Ready(Some(Err(error)))) => failed(error),
-                Ok(Poll::Ready(None)) => Ending::Finished(self.finished(RunOutcome::success())),
-                Err(panic) => panicked(panic),
+                Ok(Poll::Pending) => return self.on_pending(cx, sink),
+                Ok(Poll::Ready(Some(Ok(event)))) => return self.forward(event, sink),
+                Ok(Poll::Ready(Some(Err(error)))) => agent_failed(error),
+                Ok(Poll::Ready(None)) => RunEnding::Finished(self.finished(RunOutcome::success())),
+                Err(panic) => agent_panicked(panic),
             };
             return self.end(ending, sink);
         }
     }
 
-    /// The run as a stream of events, which ends after the last one.
+    /// Returns the run as a stream of events, which ends after the terminal event.
     pub fn into_events(self) -> impl Stream<Item = Event> {
         let mut state = (self, Vec::new().into_iter());
         stream::poll_fn(move |cx| {
@@ -218,65 +224,65 @@ impl Run {
         })
     }
 
-    /// The stages in which no agent is polled. `None` is the way to the next one.
-    fn advance(&mut self, sink: &mut impl EventSink) -> Option<Progress> {
-        match std::mem::replace(&mut self.stage, Stage::Ended) {
-            Stage::Opening(agent, input) => {
+    /// Enters the next stage, before and after the agent runs. Returns `None` if the agent is to be polled.
+    fn advance_stage(&mut self, sink: &mut impl EventSink) -> Option<Progress> {
+        match std::mem::replace(&mut self.stage, RunStage::Ended) {
+            RunStage::Opening(agent, input) => {
                 let id = self.cx.identity();
                 let mut started = RunStarted::new(id.thread_id.clone(), id.run_id.clone());
                 started.parent_run_id = self.parent_run_id.take();
                 self.events += 1;
                 sink.emit(&started.into());
-                self.clock.event();
-                self.stage = Stage::Opened(agent, input);
+                self.clock.note_event();
+                self.stage = RunStage::Opened(agent, input);
                 Some(Progress::Moved)
             }
-            Stage::Opened(agent, input) => {
+            RunStage::Opened(agent, input) => {
                 let context = self.cx.clone();
                 match catch_unwind(AssertUnwindSafe(|| agent.run(*input, context))) {
                     Ok(stream) => {
-                        self.stage = Stage::Running(stream);
+                        self.stage = RunStage::Running(stream);
                         None
                     }
                     Err(panic) => {
-                        self.close(panicked(panic), sink);
+                        self.close(agent_panicked(panic), sink);
                         Some(Progress::Moved)
                     }
                 }
             }
-            stage @ Stage::Running(_) => {
+            stage @ RunStage::Running(_) => {
                 self.stage = stage;
                 None
             }
-            Stage::Ended => Some(Progress::Ended),
+            RunStage::Ended => Some(Progress::Ended),
         }
     }
 
-    /// Takes an event from the agent.
-    fn pass(&mut self, event: Event, sink: &mut impl EventSink) -> Poll<Progress> {
-        self.clock.event();
+    /// Checks an event of the agent and sends it.
+    fn forward(&mut self, event: Event, sink: &mut impl EventSink) -> Poll<Progress> {
+        self.clock.note_event();
         let ending = if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
-            lifecycle(event)
+            lifecycle_ending(event)
         } else {
-            let mut counted = Counted { sink, events: &mut self.events };
-            self.guard.admit(event, &mut counted).err().map(violated)
+            let mut counted = CountingSink { sink, events: &mut self.events };
+            self.guard.admit(event, &mut counted).err().map(protocol_violated)
         };
         if let Some(ending) = ending {
             return self.end(ending, sink);
         }
-        self.until_look -= 1;
-        if self.until_look == 0 {
-            self.until_look = EVENTS_PER_LOOK;
-            if self.clock.time_is_over() {
-                return self.end(Ending::Cancelled("time limit"), sink);
+        self.events_until_time_check -= 1;
+        if self.events_until_time_check == 0 {
+            self.events_until_time_check = EVENTS_PER_TIME_CHECK;
+            if self.clock.is_time_over() {
+                return self.end(RunEnding::Cancelled("time limit"), sink);
             }
         }
         Poll::Ready(Progress::Moved)
     }
 
-    /// The agent has nothing for now.
-    fn pause(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        // The control keeps the waker until a stop is requested, and that is looked at before the agent is polled.
+    /// Waits for a stop request or a deadline while the agent is pending.
+    fn on_pending(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+        // The control keeps the waker, so it is registered again only when the task has changed.
         let same_task = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
         if !same_task {
             if let Some(stop) = self.control.poll_requested(cx) {
@@ -285,53 +291,53 @@ impl Run {
             self.waker = Some(cx.waker().clone());
         }
         let ending = match ready!(self.clock.poll(cx, same_task)) {
-            Due::Heartbeat => return Poll::Ready(Progress::Heartbeat),
-            Due::TimeLimit => Ending::Cancelled("time limit"),
-            Due::IdleLimit => silent(),
+            Deadline::Heartbeat => return Poll::Ready(Progress::Heartbeat),
+            Deadline::TimeLimit => RunEnding::Cancelled("time limit"),
+            Deadline::IdleLimit => agent_timed_out(),
         };
         self.end(ending, sink)
     }
 
     #[inline(never)]
-    fn end(&mut self, ending: Ending, sink: &mut impl EventSink) -> Poll<Progress> {
+    fn end(&mut self, ending: RunEnding, sink: &mut impl EventSink) -> Poll<Progress> {
         self.close(ending, sink);
         Poll::Ready(Progress::Moved)
     }
 
     /// Stops the agent, closes what it left open, and sends the terminal event.
-    fn close(&mut self, ending: Ending, sink: &mut impl EventSink) {
-        // The agent goes first: nothing of it runs on behind a finished run. A destructor that panics
-        // must not cost the client its terminal event.
-        let agent = std::mem::replace(&mut self.stage, Stage::Ended);
+    fn close(&mut self, ending: RunEnding, sink: &mut impl EventSink) {
+        // The agent is dropped first, so that nothing of it runs after the terminal event. The client gets that event even
+        // if a destructor panics.
+        let agent = std::mem::replace(&mut self.stage, RunStage::Ended);
         if catch_unwind(AssertUnwindSafe(|| drop(agent))).is_err() {
             tracing::error!("the agent panicked while it was dropped");
         }
         let ending = match ending {
-            Ending::Finished(finished) => match self.guard.check_ending(&finished) {
-                Ok(()) => Ending::Finished(finished),
-                Err(violation) => violated(violation),
+            RunEnding::Finished(finished) => match self.guard.check_ending(&finished) {
+                Ok(()) => RunEnding::Finished(finished),
+                Err(violation) => protocol_violated(violation),
             },
             other => other,
         };
-        let mut sink = Counted { sink, events: &mut self.events };
+        let mut sink = CountingSink { sink, events: &mut self.events };
         let (event, outcome) = match ending {
-            Ending::Finished(mut finished) => {
+            RunEnding::Finished(mut finished) => {
                 finished.thread_id = self.cx.thread_id().clone();
                 finished.run_id = self.cx.run_id().clone();
                 let outcome = self.guard.finish(&mut finished, &mut sink);
-                finished.usage = all_usage(finished.usage, &self.cx);
+                finished.usage = total_usage(finished.usage, &self.cx);
                 (Event::from(finished), outcome)
             }
-            Ending::Cancelled(why) => {
+            RunEnding::Cancelled(why) => {
                 self.guard.close_all(&RunClosing::Cancelled, &mut sink);
                 let (thread, run) = (self.cx.thread_id().clone(), self.cx.run_id().clone());
                 let mut finished = RunFinished::new(thread, run, RunOutcome::Cancelled);
                 finished.usage = self.cx.usage();
                 (finished.into(), why)
             }
-            Ending::Failed(mut error) => {
+            RunEnding::Failed(mut error) => {
                 self.guard.close_all(&RunClosing::Failed, &mut sink);
-                error.usage = all_usage(error.usage, &self.cx);
+                error.usage = total_usage(error.usage, &self.cx);
                 (error.into(), "failed")
             }
         };
@@ -357,7 +363,7 @@ impl Drive for Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        if !matches!(self.stage, Stage::Ended) {
+        if !matches!(self.stage, RunStage::Ended) {
             let _entered = self.span.enter();
             let millis = self.clock.elapsed().as_millis() as u64;
             tracing::info!(outcome = "abandoned", events = self.events, millis, "the client left");
@@ -365,14 +371,16 @@ impl Drop for Run {
     }
 }
 
-impl From<Stop> for Ending {
+impl From<Stop> for RunEnding {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Cancel => Self::Cancelled("cancelled"),
-            Stop::Shutdown => Self::Failed(RunError::new(SHUTDOWN, "the server is shutting down; please try again")),
+            Stop::Shutdown => {
+                Self::Failed(RunError::new(SHUTDOWN_CODE, "the server is shutting down; please try again"))
+            }
             Stop::LeaseLost => Self::Failed(lease_lost()),
             Stop::TooLong => {
-                Self::Failed(RunError::new("run_too_long", "the run has more to say than the server keeps of a run"))
+                Self::Failed(RunError::new("run_too_long", "the run added more bytes than the server stores for a run"))
             }
         }
     }
@@ -380,78 +388,79 @@ impl From<Stop> for Ending {
 
 /// The error of a run that may no longer write to its thread.
 pub(super) fn lease_lost() -> RunError {
-    RunError::new("lease_lost", "the run was taken over or its thread was deleted meanwhile")
+    RunError::new("lease_lost", "the run was taken over by another server, or its thread was deleted")
 }
 
-// What ends a run is kept out of the way of its events, which find little of the code in the caches as it is.
+// The functions below are marked cold, so that the code of a run's end does not displace the code of its events from the
+// instruction cache.
 
-/// The end that the agent's own event of the run's life asks for.
+/// Returns the end for a lifecycle event of the agent; `None` ignores the event.
 #[cold]
-fn lifecycle(event: Event) -> Option<Ending> {
+fn lifecycle_ending(event: Event) -> Option<RunEnding> {
     match event {
-        Event::RunFinished(finished) => Some(Ending::Finished(*finished)),
+        Event::RunFinished(finished) => Some(RunEnding::Finished(*finished)),
         Event::RunError(error) => {
             tracing::error!(code = error.code.as_deref(), message = ?error.message, "the agent reported a failure");
-            Some(Ending::Failed(error))
+            Some(RunEnding::Failed(error))
         }
         _ => {
-            tracing::debug!("the agent sent RUN_STARTED, which the server has sent already");
+            tracing::debug!("ignored RUN_STARTED of the agent: the server has sent it");
             None
         }
     }
 }
 
 #[cold]
-fn failed(error: AgentError) -> Ending {
+fn agent_failed(error: AgentError) -> RunEnding {
     tracing::error!(?error, "the agent failed");
     let (code, message) = error.into_code_and_message();
-    Ending::Failed(RunError::new(code, message))
+    RunEnding::Failed(RunError::new(code, message))
 }
 
 #[cold]
-fn silent() -> Ending {
+fn agent_timed_out() -> RunEnding {
     tracing::error!("the agent was silent for too long");
-    Ending::Failed(RunError::new("agent_timeout", "the agent did not answer in time"))
+    RunEnding::Failed(RunError::new("agent_timeout", "the agent sent no event in time"))
 }
 
 #[cold]
-fn violated(violation: Violation) -> Ending {
+fn protocol_violated(violation: Violation) -> RunEnding {
     tracing::error!(%violation, "the agent broke the protocol");
-    Ending::Failed(RunError::new("protocol_violation", violation.to_string()))
+    RunEnding::Failed(RunError::new("protocol_violation", violation.to_string()))
 }
 
 #[cold]
-fn panicked(panic: Box<dyn Any + Send>) -> Ending {
+fn agent_panicked(panic: Box<dyn Any + Send>) -> RunEnding {
     let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
-    tracing::error!(panic = text.unwrap_or("not a text"), "the agent panicked");
-    Ending::Failed(RunError::new("agent_panic", "the agent failed unexpectedly"))
+    tracing::error!(panic = text.unwrap_or("a value that is not text"), "the agent panicked");
+    RunEnding::Failed(RunError::new("agent_panic", "the agent failed unexpectedly"))
 }
 
-/// What the agent put on its own terminal event, and what it reported while it ran.
-fn all_usage(own: Vec<TokenUsage>, cx: &RunContext) -> Vec<TokenUsage> {
+/// Returns the usage of the agent's terminal event together with the usage that it reported before.
+fn total_usage(own: Vec<TokenUsage>, cx: &RunContext) -> Vec<TokenUsage> {
     own.into_iter().for_each(|usage| cx.add_usage(usage));
     cx.usage()
 }
 
-/// An identifier cut short for the log, without anything that could pass for another field of the line: the
-/// client chose it, and may have chosen megabytes.
-struct Short<'a>(&'a str);
+/// An identifier in the log. It comes from the client, so it is cut to [`MAX_LOGGED_CHARS`], and escaped so that it cannot
+/// look like another field of the line.
+struct LoggedId<'a>(&'a str);
 
-impl fmt::Display for Short<'_> {
+impl fmt::Display for LoggedId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for char in self.0.chars().take(LOGGED_CHARS) {
+        for char in self.0.chars().take(MAX_LOGGED_CHARS) {
             if char == ' ' { f.write_str("\\u{20}")? } else { char.escape_debug().fmt(f)? }
         }
         Ok(())
     }
 }
 
-struct Counted<'a, S> {
+struct CountingSink<'a, S> {
     sink: &'a mut S,
     events: &'a mut u64,
 }
 
-impl<S: EventSink> EventSink for Counted<'_, S> {
+impl<S: EventSink> EventSink for CountingSink<'_, S> {
     fn emit(&mut self, event: &Event) {
         *self.events += 1;
         self.sink.emit(event);

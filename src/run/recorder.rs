@@ -1,8 +1,8 @@
-//! Records a run of a stored thread, and stores its end before the client is told.
+//! Records a run on a stored thread and stores its end.
 //!
-//! The run's events pass on as they come, and through the [`Transcript`]. Its terminal event is held back until the end
-//! is stored: a client that has seen a run end finds its messages, its state and its interrupts, whatever happens to the
-//! server then.
+//! The run's events are applied to the [`Transcript`] and passed on at once, except for the terminal event, which is held
+//! back until the end is stored. A client that has received the end of a run therefore finds its messages, state and
+//! interrupts in the store, also after a crash of the server.
 
 use std::{
     sync::Arc,
@@ -19,7 +19,7 @@ use super::{
     control::Stop,
     drive::{Drive as _, EventSink, Progress},
     queue::TurnGuard,
-    transcript::Changes,
+    transcript::TranscriptChanges,
 };
 use crate::{
     protocol::{
@@ -32,77 +32,77 @@ use crate::{
     },
 };
 
-/// For how long a store that does not answer is asked again before the client is told.
+/// The time that an end is tried again while the store is unavailable. Then the client gets an error.
 const STORE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The pause between two attempts, at first and at most.
-const STORE_BACKOFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
-/// What an event other than a delta counts against the bytes that a run may add: about the smallest message or call.
-const EVENT_BYTES: usize = 100;
+/// The first and the longest pause between two attempts.
+const STORE_RETRY_BACKOFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+/// The bytes that an event other than a delta counts for `max_run_bytes`: about the smallest message or call.
+const EVENT_OVERHEAD_BYTES: usize = 100;
 
-/// The result of moving on.
+/// The result of polling a recorded run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum RecorderStep {
     Moved,
     Heartbeat,
-    /// The terminal event is there, and held back.
+    /// The run has ended. The terminal event is held back.
     Terminal,
 }
 
-/// A run and its record.
+/// A run with its recording.
 pub(super) struct RunRecorder {
-    record: Record,
+    recording: RecordingState,
     run: Box<Run>,
-    /// The thread as the run has begun.
+    /// The thread after the begin of the run.
     thread: LoadedThread,
     guards: RunGuards,
 }
 
-/// What is known of the run so far.
-struct Record {
-    /// How many more bytes the run may add.
+/// The recording of the run so far. Separate from the run, so that the run can be polled with a sink that borrows it.
+struct RecordingState {
+    /// The number of bytes that the run may still add.
     bytes_left: usize,
     is_too_long: bool,
     transcript: Transcript,
     terminal: Option<Box<Event>>,
-    /// How many events were added to the run's own.
-    added: u64,
+    /// The number of snapshots that were sent in addition to the run's own events.
+    added_events: u64,
     sends_state: bool,
     snapshots: Vec<Event>,
 }
 
-/// What a run holds until its end is stored.
+/// The guards that a run has until its end is stored.
 pub(super) struct RunGuards {
     pub(super) threads: Arc<Threads>,
     pub(super) key: ThreadKey,
     pub(super) lease: Lease,
-    /// Held, not read: no other run of the thread begins before this one's end is stored.
+    /// Keeps the next run of the thread waiting until the end of this one is stored.
     pub(super) _turn: TurnGuard,
 }
 
 impl RunRecorder {
     pub(super) fn new(run: Box<Run>, transcript: Transcript, thread: LoadedThread, guards: RunGuards) -> Self {
         let bytes_left = usize::try_from(guards.threads.options.max_run_bytes).unwrap_or(usize::MAX);
-        let record = Record {
+        let recording = RecordingState {
             bytes_left,
             is_too_long: false,
             transcript,
             terminal: None,
-            added: 0,
+            added_events: 0,
             sends_state: false,
             snapshots: Vec::new(),
         };
-        Self { record, run, thread, guards }
+        Self { recording, run, thread, guards }
     }
 
-    /// Sends the state that the run starts from after the run's first event.
+    /// Sends the state that the run starts from after `RUN_STARTED`.
     pub(super) fn with_state_snapshot(mut self) -> Self {
-        self.record.sends_state = true;
+        self.recording.sends_state = true;
         self
     }
 
-    /// Sends these events after that.
+    /// Sends these events after `RUN_STARTED` and the state.
     pub(super) fn with_snapshots(mut self, snapshots: Vec<Event>) -> Self {
-        self.record.snapshots = snapshots;
+        self.recording.snapshots = snapshots;
         self
     }
 
@@ -123,35 +123,35 @@ impl RunRecorder {
         self.run.control().stop(stop);
     }
 
-    /// Moves the run on by about one event.
-    pub(super) fn poll_step(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Step> {
-        let mut recording = Recording { record: &mut self.record, sink, is_terminal: false };
-        let progress = ready!(self.run.poll_progress(cx, &mut recording));
-        let is_terminal = recording.is_terminal || progress == Progress::Ended;
-        if self.record.is_too_long {
+    /// Polls the run for about one event.
+    pub(super) fn poll_step(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<RecorderStep> {
+        let mut sink = RecordingSink { recording: &mut self.recording, sink, is_terminal: false };
+        let progress = ready!(self.run.poll_progress(cx, &mut sink));
+        let is_terminal = sink.is_terminal || progress == Progress::Ended;
+        if self.recording.is_too_long {
             self.stop(Stop::TooLong);
         }
         Poll::Ready(match progress {
-            Progress::Heartbeat => Step::Heartbeat,
-            _ if is_terminal => Step::Terminal,
-            _ => Step::Moved,
+            Progress::Heartbeat => RecorderStep::Heartbeat,
+            _ if is_terminal => RecorderStep::Terminal,
+            _ => RecorderStep::Moved,
         })
     }
 
-    /// The terminal event, once there is one.
+    /// Returns the terminal event, if the run has ended.
     pub(super) fn terminal(&self) -> Option<&Event> {
-        self.record.terminal.as_deref()
+        self.recording.terminal.as_deref()
     }
 
-    /// Stores how the run ended, together with the last events of its log. All guards are held until that is done.
-    /// `delivered` says whether a client is there to be told.
+    /// Stores the end of the run, with the last events of its log. Keeps all guards until then. `delivered` says that the
+    /// response is being sent to a client.
     pub(super) fn commit(
         self,
         delivered: bool,
         last_events: Option<EventBatch>,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
-        let Self { record: Record { added, terminal, transcript, .. }, run, thread, guards } = self;
-        let end = Ended::of(terminal.as_deref(), run.events() + added);
+        let Self { recording: RecordingState { added_events, terminal, transcript, .. }, run, thread, guards } = self;
+        let end = RunSummary::of(terminal.as_deref(), run.events() + added_events);
         let span = run.span().clone();
         let counted = run.into_counted();
         let future = async move {
@@ -172,25 +172,25 @@ impl RunGuards {
     async fn store_end(
         &self,
         mut thread: LoadedThread,
-        changes: Changes,
-        ended: Ended,
+        changes: TranscriptChanges,
+        summary: RunSummary,
         delivered: bool,
         last_events: Option<&EventBatch>,
     ) -> Result<(), StoreError> {
-        if !ended.interrupts.is_empty() {
-            thread.interrupts = ended.interrupts;
+        if !summary.interrupts.is_empty() {
+            thread.interrupts = summary.interrupts;
         }
-        let Changes { kept, updated, new, state } = &changes;
+        let TranscriptChanges { kept, updated, new, state } = &changes;
         let own = MessageOrigin::Run { run: self.lease.run, delivered };
-        // A copy of an earlier message, behind one that was inserted, keeps its origin.
+        // A copy of an earlier message, which follows an inserted one, keeps its origin.
         let copied = |message: &Message| (*kept < thread.branch.len()).then(|| thread.branch.origin_of(message.id()));
         let origins: Vec<_> = new.iter().map(|message| copied(message).flatten().unwrap_or(own)).collect();
         let end = RunEnd {
-            status: ended.status,
+            status: summary.status,
             ended_at: now(),
-            events: ended.events,
-            usage: &ended.usage,
-            failure: ended.failure.as_ref(),
+            events: summary.events,
+            usage: &summary.usage,
+            failure: summary.failure.as_ref(),
             branch: BranchWrite {
                 base: thread.branch.number_before(*kept),
                 new: new.iter().zip(origins.iter().map(|origin| origin.run())).collect(),
@@ -209,14 +209,14 @@ impl RunGuards {
         Ok(())
     }
 
-    /// Stores the end; asks a store that does not answer again.
+    /// Stores the end. Tries again while the store is unavailable.
     async fn finish(&self, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
         let begin = Instant::now();
-        let [mut pause, longest] = STORE_BACKOFF;
+        let [mut pause, longest] = STORE_RETRY_BACKOFF;
         loop {
             match self.threads.store.finish(&self.lease, end).await {
                 Err(error) if error.is_transient() && begin.elapsed() < STORE_TIMEOUT => {
-                    tracing::warn!(?error, "the end of the run cannot be stored yet; trying again");
+                    tracing::warn!(?error, "the end of the run could not be stored; trying again");
                     sleep(pause).await;
                     pause = (pause * 2).min(longest);
                 }
@@ -225,9 +225,15 @@ impl RunGuards {
         }
     }
 
-    /// Keeps the thread for the next run.
-    fn cache(&self, mut thread: LoadedThread, changes: Changes, origins: Vec<MessageOrigin>, finished: FinishedRun) {
-        let Changes { kept, updated, new, state } = changes;
+    /// Caches the thread for the next run.
+    fn cache(
+        &self,
+        mut thread: LoadedThread,
+        changes: TranscriptChanges,
+        origins: Vec<MessageOrigin>,
+        finished: FinishedRun,
+    ) {
+        let TranscriptChanges { kept, updated, new, state } = changes;
         let first = finished.last_message - new.len() as i64 + 1;
         thread.branch.truncate(kept);
         updated.into_iter().for_each(|(position, text)| thread.branch.replace(position, text));
@@ -243,8 +249,8 @@ impl RunGuards {
     }
 }
 
-/// How a run ended.
-struct Ended {
+/// The parts of a [`RunEnd`] that the terminal event decides.
+struct RunSummary {
     status: RunStatus,
     events: u64,
     usage: Vec<TokenUsage>,
@@ -252,7 +258,7 @@ struct Ended {
     interrupts: Vec<Interrupt>,
 }
 
-impl Ended {
+impl RunSummary {
     fn of(terminal: Option<&Event>, events: u64) -> Self {
         let (status, usage, failure) = match terminal {
             Some(Event::RunFinished(finished)) => {
@@ -275,7 +281,7 @@ impl Ended {
     }
 }
 
-/// The interrupts that a terminal event reports.
+/// Returns the interrupts of a terminal event.
 fn interrupts(terminal: &Event) -> &[Interrupt] {
     match terminal {
         Event::RunFinished(finished) => match &finished.outcome {
@@ -286,63 +292,63 @@ fn interrupts(terminal: &Event) -> &[Interrupt] {
     }
 }
 
-/// The bytes that an event adds to the thread.
+/// Returns the approximate number of bytes that an event adds to the thread.
 fn added_bytes(event: &Event) -> usize {
     match event {
         Event::TextMessageContent(e) => e.delta.len(),
         Event::ReasoningMessageContent(e) => e.delta.len(),
         Event::ToolCallArgs(e) => e.delta.len(),
-        _ => EVENT_BYTES,
+        _ => EVENT_OVERHEAD_BYTES,
     }
 }
 
-/// Passes a run's events on, and into the transcript; holds the terminal one back.
-struct Recording<'a, S> {
-    record: &'a mut Record,
+/// Applies events to the transcript and passes them on. Holds the terminal event back.
+struct RecordingSink<'a, S> {
+    recording: &'a mut RecordingState,
     sink: &'a mut S,
     is_terminal: bool,
 }
 
-impl<S: EventSink> Recording<'_, S> {
-    fn add(&mut self, event: &Event) {
-        self.record.added += 1;
+impl<S: EventSink> RecordingSink<'_, S> {
+    fn emit_extra(&mut self, event: &Event) {
+        self.recording.added_events += 1;
         self.sink.emit(event);
     }
 
-    fn add_state(&mut self) {
-        self.add(&StateSnapshot::new(self.record.transcript.state().clone()).into());
+    fn emit_state(&mut self) {
+        self.emit_extra(&StateSnapshot::new(self.recording.transcript.state().clone()).into());
     }
 
-    fn lifecycle(&mut self, event: &Event) {
+    fn record_lifecycle(&mut self, event: &Event) {
         if matches!(event, Event::RunStarted(_)) {
             self.sink.emit(event);
-            if self.record.sends_state {
-                self.add_state();
+            if self.recording.sends_state {
+                self.emit_state();
             }
-            for snapshot in std::mem::take(&mut self.record.snapshots) {
-                self.add(&snapshot);
+            for snapshot in std::mem::take(&mut self.recording.snapshots) {
+                self.emit_extra(&snapshot);
             }
             return;
         }
         if !interrupts(event).is_empty() {
-            // A client that answers, perhaps another one, has to hold what the answer is about.
-            self.add_state();
-            self.add(&MessagesSnapshot::new(self.record.transcript.messages()).into());
+            // The client that answers may be another one, and needs the state and messages that the interrupts refer to.
+            self.emit_state();
+            self.emit_extra(&MessagesSnapshot::new(self.recording.transcript.messages()).into());
         }
-        self.record.terminal = Some(Box::new(event.clone()));
+        self.recording.terminal = Some(Box::new(event.clone()));
         self.is_terminal = true;
     }
 }
 
-impl<S: EventSink> EventSink for Recording<'_, S> {
+impl<S: EventSink> EventSink for RecordingSink<'_, S> {
     fn emit(&mut self, event: &Event) {
         if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
-            return self.lifecycle(event);
+            return self.record_lifecycle(event);
         }
-        let bytes_left = self.record.bytes_left.checked_sub(added_bytes(event));
-        self.record.is_too_long |= bytes_left.is_none();
-        self.record.bytes_left = bytes_left.unwrap_or(0);
-        self.record.transcript.apply(event);
+        let bytes_left = self.recording.bytes_left.checked_sub(added_bytes(event));
+        self.recording.is_too_long |= bytes_left.is_none();
+        self.recording.bytes_left = bytes_left.unwrap_or(0);
+        self.recording.transcript.apply(event);
         self.sink.emit(event);
     }
 }

@@ -1,4 +1,4 @@
-//! A run that lives in its response, on a stored thread.
+//! A run on a stored thread that its response polls. Stores its end before it sends the terminal event.
 
 use std::{
     future::poll_fn,
@@ -16,81 +16,96 @@ use super::{
     Threads,
     control::Stop,
     drive::{Drive, EventSink, Progress},
-    driver::{SHUTDOWN, lease_lost},
-    recorder::{RunRecorder, Step},
+    driver::{SHUTDOWN_CODE, lease_lost},
+    recorder::{RecorderStep, RunRecorder},
 };
 use crate::{
     protocol::{Event, event::RunError},
     store::{Lease, StoreError, ThreadKey},
 };
 
-/// For how long the last of a run's text may wait for the end to be stored, so that both leave together.
+/// The time that the last events may wait for the end to be stored, so that they are sent together with the terminal event.
 const MAX_HOLD: Duration = Duration::from_millis(50);
 
-/// A run of a stored thread. Dropping it cancels the run; what the run has said until then is stored.
+/// A run on a stored thread. Dropping it cancels the run and stores its messages so far.
 pub struct StoredRun {
-    stage: Stage,
-    /// Which run it is, for when its end was stored as delivered and the client turns out to have left.
-    whose: Arc<(Arc<Threads>, ThreadKey, Lease)>,
+    stage: StoredStage,
+    /// Needed after the recorder is gone, if the end was stored as delivered and the client has left.
+    run: Arc<RunRef>,
 }
 
-#[allow(clippy::large_enum_variant, reason = "nearly all of them are the large one")]
-enum Stage {
+/// The names of a run in the store.
+struct RunRef {
+    threads: Arc<Threads>,
+    key: ThreadKey,
+    lease: Lease,
+}
+
+#[allow(clippy::large_enum_variant, reason = "nearly all values are of the large variant")]
+enum StoredStage {
     Running(RunRecorder),
-    Committing(Committing),
-    /// The end is stored, or cannot be. Whether the client is still to take it, as was stored.
+    Committing(PendingCommit),
+    /// The end is stored, or could not be.
     Over {
         span: tracing::Span,
+        /// True if the end was stored as delivered, and the client has not read the response to its end yet.
         is_undelivered: bool,
     },
 }
 
-struct Committing {
+struct PendingCommit {
     span: tracing::Span,
     commit: BoxFuture<'static, Result<(), StoreError>>,
-    /// Unless it was sent already.
+    /// `None` if it was sent already.
     terminal: Option<Box<Event>>,
-    /// Until when the events that were sent last may wait; set when the run waits for its end to be stored.
-    hold: Option<Pin<Box<Sleep>>>,
+    /// Ends the time of [`MAX_HOLD`]. Set when the run waits for the store.
+    hold_timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl std::fmt::Debug for StoredRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoredRun").field("key", &self.run.key).field("lease", &self.run.lease).finish_non_exhaustive()
+    }
 }
 
 impl StoredRun {
     pub(super) fn new(recorder: RunRecorder) -> Self {
         let guards = recorder.guards();
-        let whose = Arc::new((guards.threads.clone(), guards.key.clone(), guards.lease.clone()));
-        Self { stage: Stage::Running(recorder), whose }
+        let (threads, key, lease) = (guards.threads.clone(), guards.key.clone(), guards.lease.clone());
+        Self { stage: StoredStage::Running(recorder), run: Arc::new(RunRef { threads, key, lease }) }
     }
 
     /// Stores the end, then sends the terminal event.
     fn poll_end(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        if let Stage::Running(recorder) = &self.stage {
+        if let StoredStage::Running(recorder) = &self.stage {
             let span = recorder.run().span().clone();
-            let over = Stage::Over { span: span.clone(), is_undelivered: false };
-            if let Stage::Running(recorder) = mem::replace(&mut self.stage, over) {
+            let over = StoredStage::Over { span: span.clone(), is_undelivered: false };
+            if let StoredStage::Running(recorder) = mem::replace(&mut self.stage, over) {
                 let terminal = recorder.terminal().cloned().map(Box::new);
-                let mut committing = Committing { span, commit: recorder.commit(true, None), terminal, hold: None };
-                // Thousands of runs may end with the server, and it waits for nothing but their clients.
+                let mut committing =
+                    PendingCommit { span, commit: recorder.commit(true, None), terminal, hold_timer: None };
+                // At shutdown, thousands of runs may end at once. Their clients do not wait for the store.
                 let at_once = committing.terminal.take_if(|terminal| is_shutdown(terminal));
-                self.stage = Stage::Committing(committing);
+                self.stage = StoredStage::Committing(committing);
                 if let Some(terminal) = at_once {
                     sink.emit(&terminal);
                     return Poll::Ready(Progress::Moved);
                 }
             }
         }
-        let Stage::Committing(Committing { span, commit, terminal, hold }) = &mut self.stage else {
+        let StoredStage::Committing(PendingCommit { span, commit, terminal, hold_timer }) = &mut self.stage else {
             return Poll::Ready(Progress::Ended);
         };
         let Poll::Ready(result) = commit.as_mut().poll(cx) else {
             if terminal.is_some() {
-                let hold = hold.get_or_insert_with(|| Box::pin(sleep(MAX_HOLD)));
-                // It only has to wake the task, which then asks `is_ending` again.
-                let _ = hold.is_elapsed() || hold.poll_unpin(cx).is_ready();
+                let hold_timer = hold_timer.get_or_insert_with(|| Box::pin(sleep(MAX_HOLD)));
+                // The timer only wakes the task, which then calls `is_ending` again.
+                let _ = hold_timer.is_elapsed() || hold_timer.poll_unpin(cx).is_ready();
             }
             return Poll::Pending;
         };
         let (span, terminal) = (span.clone(), terminal.take());
-        self.stage = Stage::Over { span, is_undelivered: result.is_ok() };
+        self.stage = StoredStage::Over { span, is_undelivered: result.is_ok() };
         let Some(terminal) = terminal else { return Poll::Ready(Progress::Ended) };
         sink.emit(&with_store_result(*terminal, result));
         Poll::Ready(Progress::Moved)
@@ -100,17 +115,17 @@ impl StoredRun {
 impl Drive for StoredRun {
     fn span(&self) -> &tracing::Span {
         match &self.stage {
-            Stage::Running(recorder) => recorder.run().span(),
-            Stage::Committing(Committing { span, .. }) | Stage::Over { span, .. } => span,
+            StoredStage::Running(recorder) => recorder.run().span(),
+            StoredStage::Committing(PendingCommit { span, .. }) | StoredStage::Over { span, .. } => span,
         }
     }
 
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        if let Stage::Running(recorder) = &mut self.stage {
+        if let StoredStage::Running(recorder) = &mut self.stage {
             match recorder.poll_step(cx, sink) {
-                Poll::Ready(Step::Terminal) => {}
-                Poll::Ready(Step::Moved) => return Poll::Ready(Progress::Moved),
-                Poll::Ready(Step::Heartbeat) => return Poll::Ready(Progress::Heartbeat),
+                Poll::Ready(RecorderStep::Terminal) => {}
+                Poll::Ready(RecorderStep::Moved) => return Poll::Ready(Progress::Moved),
+                Poll::Ready(RecorderStep::Heartbeat) => return Poll::Ready(Progress::Heartbeat),
                 Poll::Pending => return Poll::Pending,
             }
         }
@@ -118,12 +133,14 @@ impl Drive for StoredRun {
     }
 
     fn is_ending(&self) -> bool {
-        let Stage::Committing(Committing { hold: Some(hold), .. }) = &self.stage else { return false };
-        !hold.is_elapsed()
+        let StoredStage::Committing(PendingCommit { hold_timer: Some(hold_timer), .. }) = &self.stage else {
+            return false;
+        };
+        !hold_timer.is_elapsed()
     }
 
     fn delivered(&mut self) {
-        if let Stage::Over { is_undelivered, .. } = &mut self.stage {
+        if let StoredStage::Over { is_undelivered, .. } = &mut self.stage {
             *is_undelivered = false;
         }
     }
@@ -132,53 +149,53 @@ impl Drive for StoredRun {
 impl Drop for StoredRun {
     fn drop(&mut self) {
         let span = match &self.stage {
-            Stage::Over { is_undelivered: false, .. } => return,
+            StoredStage::Over { is_undelivered: false, .. } => return,
             _ => self.span().clone(),
         };
-        let over = Stage::Over { span: span.clone(), is_undelivered: false };
+        let over = StoredStage::Over { span: span.clone(), is_undelivered: false };
         let stage = mem::replace(&mut self.stage, over);
-        let (threads, key, lease) = &*self.whose;
+        let RunRef { threads, key, lease } = &*self.run;
         if let Some(active) = threads.queue.active(key).filter(|active| active.lease == *lease) {
             active.client_left();
         }
-        // Without a runtime the process is about to end, and the next one closes the run.
+        // Without a runtime the process is ending. The next start or another server closes the run.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(tracing::Instrument::instrument(abandon(stage, self.whose.clone()), span));
+            runtime.spawn(tracing::Instrument::instrument(abandon(stage, self.run.clone()), span));
         }
     }
 }
 
-/// What is left to do for a run whose client has left.
-async fn abandon(stage: Stage, whose: Arc<(Arc<Threads>, ThreadKey, Lease)>) {
-    // That the end cannot be stored is in the log already.
+/// Ends a run whose client has left, and stores that its response was not delivered.
+async fn abandon(stage: StoredStage, run: Arc<RunRef>) {
+    // The recorder has logged an end that could not be stored.
     let is_undelivered = match stage {
-        Stage::Over { is_undelivered, .. } => is_undelivered,
-        Stage::Committing(Committing { commit, .. }) => commit.await.is_ok(),
-        Stage::Running(mut recorder) => {
+        StoredStage::Over { is_undelivered, .. } => is_undelivered,
+        StoredStage::Committing(PendingCommit { commit, .. }) => commit.await.is_ok(),
+        StoredStage::Running(mut recorder) => {
             tracing::debug!("the client left");
             recorder.stop(Stop::Cancel);
-            while poll_fn(|cx| recorder.poll_step(cx, &mut Discard)).await != Step::Terminal {}
+            while poll_fn(|cx| recorder.poll_step(cx, &mut DiscardSink)).await != RecorderStep::Terminal {}
             let _ = recorder.commit(false, None).await;
             false
         }
     };
     if is_undelivered {
-        let (threads, key, lease) = &*whose;
+        let RunRef { threads, key, lease } = &*run;
         threads.set_delivered(key, lease.thread, lease.run, false).await;
     }
 }
 
-struct Discard;
+struct DiscardSink;
 
-impl EventSink for Discard {
+impl EventSink for DiscardSink {
     fn emit(&mut self, _: &Event) {}
 }
 
 fn is_shutdown(terminal: &Event) -> bool {
-    matches!(terminal, Event::RunError(error) if error.code.as_deref() == Some(SHUTDOWN))
+    matches!(terminal, Event::RunError(error) if error.code.as_deref() == Some(SHUTDOWN_CODE))
 }
 
-/// Returns the terminal event that a client is sent, given whether the end could be stored.
+/// Returns the terminal event to send: an error if the end could not be stored.
 fn with_store_result(terminal: Event, stored: Result<(), StoreError>) -> Event {
     match stored {
         Ok(()) => terminal,

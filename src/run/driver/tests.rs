@@ -42,7 +42,7 @@ async fn play(run: Run) -> Vec<Value> {
     run.into_events().map(|event| serde_json::to_value(event).unwrap()).collect().await
 }
 
-/// What an agent's stream becomes, without the opening.
+/// Returns the events of a run without `RUN_STARTED`.
 async fn after_the_start(agent: impl Agent) -> Vec<Value> {
     let mut events = play(start(&runs(agent))).await;
     let started = json!({ "type": "RUN_STARTED", "threadId": "t", "runId": "r", "protocolVersion": "1.0" });
@@ -60,7 +60,7 @@ fn types(events: &[Value]) -> Vec<&str> {
     events.iter().filter_map(|event| event["type"].as_str()).collect()
 }
 
-/// Says that it was dropped.
+/// Sets a flag when it is dropped.
 struct Dropped(Arc<AtomicBool>);
 
 impl Drop for Dropped {
@@ -69,7 +69,7 @@ impl Drop for Dropped {
     }
 }
 
-/// An agent that opens a message and then says nothing more, and whether its work was stopped.
+/// Returns an agent that starts a message and then stays silent, and the flag that it was dropped.
 fn silent() -> (impl Agent, Arc<AtomicBool>) {
     let stopped = Arc::new(AtomicBool::new(false));
     let flag = stopped.clone();
@@ -91,7 +91,7 @@ async fn a_stream_that_ends_is_a_success() {
 }
 
 #[tokio::test]
-async fn the_run_is_opened_before_the_agent_is_called() {
+async fn run_started_is_sent_before_the_agent_is_called() {
     let called = Arc::new(AtomicBool::new(false));
     let flag = called.clone();
     let mut run = start(&runs(move |_: RunAgentInput, _: RunContext| {
@@ -111,7 +111,7 @@ async fn the_run_is_opened_before_the_agent_is_called() {
 }
 
 #[tokio::test]
-async fn an_error_closes_what_is_open_and_ends_the_run() {
+async fn an_error_closes_open_items_and_ends_the_run() {
     let agent = |_: RunAgentInput, _: RunContext| {
         event_stream(async_stream::try_stream! {
             yield TextMessage::with_id("m").start();
@@ -124,7 +124,7 @@ async fn an_error_closes_what_is_open_and_ends_the_run() {
 }
 
 #[tokio::test]
-async fn a_panic_is_an_error_that_gives_nothing_away() {
+async fn a_panic_is_an_error_without_its_message() {
     let mid_stream = |_: RunAgentInput, _: RunContext| {
         event_stream(async_stream::stream! {
             yield Ok(TextMessage::with_id("m").start());
@@ -139,7 +139,7 @@ async fn a_panic_is_an_error_that_gives_nothing_away() {
 }
 
 #[tokio::test]
-async fn a_destructor_that_panics_costs_nobody_the_end() {
+async fn a_destructor_that_panics_does_not_suppress_the_terminal_event() {
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -201,12 +201,12 @@ async fn the_time_limit_holds_for_an_agent_that_never_pauses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_is_silent_for_too_long_has_failed() {
+async fn an_agent_that_is_silent_for_too_long_fails() {
     let agent = |_: RunAgentInput, _: RunContext| {
         event_stream(async_stream::try_stream! {
             let message = TextMessage::with_id("m");
             yield message.start();
-            // The second comes in the moment in which the first alarm after it is due.
+            // The second event comes at the time at which the timer fires.
             for pause in [100, 120, 100] {
                 tokio::time::sleep(Duration::from_secs(pause)).await;
                 yield message.delta("x");
@@ -224,7 +224,7 @@ async fn an_agent_that_is_silent_for_too_long_has_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_broken_by_signs_of_life_that_do_not_count_as_events() {
+async fn heartbeats_are_sent_during_silence_and_do_not_count_as_events() {
     let (agent, _) = silent();
     let limits = RunLimits {
         heartbeat: Some(Duration::from_secs(15)),
@@ -245,7 +245,7 @@ async fn silence_is_broken_by_signs_of_life_that_do_not_count_as_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_run_stops_its_agent_and_says_so() {
+async fn a_cancelled_run_stops_its_agent_and_ends_as_cancelled() {
     let (agent, stopped) = silent();
     let runs = runs(agent);
     let run = start(&runs);
@@ -262,9 +262,9 @@ async fn a_cancelled_run_stops_its_agent_and_says_so() {
     assert_eq!(runs.live_runs(), 0);
 }
 
-/// Whoever drove it before is not there any more to be woken.
+/// The waker of the first task must not be used after the move.
 #[tokio::test(start_paused = true)]
-async fn a_run_that_moves_to_another_task_is_stopped_and_timed_there() {
+async fn a_run_that_moves_to_another_task_wakes_that_task() {
     let limits = RunLimits { max: Some(Duration::from_secs(600)), ..RunLimits::default() };
     for cancels in [true, false] {
         let (agent, stopped) = silent();
@@ -291,7 +291,7 @@ async fn a_run_that_moves_to_another_task_is_stopped_and_timed_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutting_down_waits_for_runs_and_then_ends_each() {
+async fn drain_waits_for_runs_and_then_stops_each() {
     let (agent, stopped) = silent();
     let runs = runs(agent);
     let play = tokio::spawn(play(start(&runs)));
@@ -308,7 +308,7 @@ async fn shutting_down_waits_for_runs_and_then_ends_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutting_down_takes_no_longer_than_the_runs() {
+async fn drain_returns_when_all_runs_have_ended() {
     let agent = |_: RunAgentInput, _: RunContext| {
         event_stream(async_stream::try_stream! {
             tokio::time::sleep(Duration::from_secs(3)).await;
@@ -325,7 +325,7 @@ async fn shutting_down_takes_no_longer_than_the_runs() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_dropped_stops_its_agent_and_gives_its_place_back() {
+async fn a_dropped_run_stops_its_agent_and_releases_its_slot() {
     let (agent, stopped) = silent();
     let runs = runs(agent);
     let (first, second) = (start(&runs), start(&runs));
@@ -361,7 +361,7 @@ async fn usage_is_summed_by_provider_and_model_also_when_the_run_fails() {
 }
 
 #[tokio::test]
-async fn an_agent_says_how_its_run_ends_and_nothing_follows() {
+async fn a_terminal_event_of_the_agent_ends_the_run() {
     let agent = |_: RunAgentInput, cx: RunContext| {
         events([
             TextMessage::with_id("m").start(),
@@ -375,7 +375,7 @@ async fn an_agent_says_how_its_run_ends_and_nothing_follows() {
 }
 
 #[tokio::test]
-async fn an_agent_ends_its_run_to_ask_and_cannot_ask_for_nothing() {
+async fn an_agent_may_end_with_interrupts_but_not_with_an_empty_list() {
     let ask = |_: RunAgentInput, cx: RunContext| events([emit::interrupt(&cx, vec![Interrupt::new("approval")])]);
     let asked = after_the_start(ask).await;
     assert_eq!(asked[0]["outcome"]["interrupts"][0]["reason"], "approval");
@@ -384,13 +384,13 @@ async fn an_agent_ends_its_run_to_ask_and_cannot_ask_for_nothing() {
 }
 
 #[tokio::test]
-async fn a_run_that_an_agent_opens_is_open_already() {
+async fn run_started_of_an_agent_is_ignored() {
     let agent = |_: RunAgentInput, _: RunContext| events([RunStarted::new("other".into(), "x".into()).into()]);
     assert_eq!(types(&after_the_start(agent).await), ["RUN_FINISHED"]);
 }
 
 #[tokio::test]
-async fn the_run_that_spawned_this_one_is_named() {
+async fn run_started_names_the_parent_run() {
     let runs = runs(|_: RunAgentInput, _: RunContext| events([]));
     let mut input = RunAgentInput::new("t", "r", vec![]);
     input.parent_run_id = Some("p".into());

@@ -1,4 +1,4 @@
-//! Messages as they are streamed: text, reasoning, tool calls and their results.
+//! Applies the events of streamed messages: text, reasoning, tool calls and their results.
 
 use super::{Transcript, merge};
 use crate::protocol::{
@@ -8,7 +8,7 @@ use crate::protocol::{
 };
 
 impl Transcript {
-    /// Opens a message. A start under a known id continues that message; only an activity has no text to continue.
+    /// Starts a message. If a message has the id already, it is continued.
     pub(super) fn start_text(&mut self, event: &TextMessageStart, metadata: Option<&JsonObject>) {
         if self.position(&event.message_id).is_none() {
             self.new.push(empty_text(event));
@@ -16,7 +16,7 @@ impl Transcript {
         self.annotate(&event.message_id, metadata);
     }
 
-    /// Appends to a message's text. Content that is a list of parts gives way to the text.
+    /// Appends to the text of a message. Content that is a list of parts is replaced by the text.
     pub(super) fn append(&mut self, id: &MessageId, delta: &str, metadata: Option<&JsonObject>) {
         let Some(message) = self.message_mut(id) else { return };
         if let Message::User(UserMessage { content, .. }) | Message::Tool(ToolMessage { content, .. }) = message
@@ -43,7 +43,7 @@ impl Transcript {
     }
 
     pub(super) fn annotate(&mut self, id: &MessageId, metadata: Option<&JsonObject>) {
-        // Without metadata there is nothing to change, and a kept message is not copied.
+        // Returning early avoids a copy of a kept message.
         if metadata.is_none() {
             return;
         }
@@ -54,7 +54,7 @@ impl Transcript {
     }
 
     pub(super) fn start_call(&mut self, event: &ToolCallStart, metadata: Option<&JsonObject>) {
-        // The same start can come twice, when a call that the conversation already has is replayed.
+        // A call that the conversation has already may be started again.
         if let Some(call) = self.call_mut(&event.tool_call_id) {
             call.function.name.clone_from(&event.tool_call_name);
             merge(&mut call.metadata, metadata);
@@ -75,8 +75,8 @@ impl Transcript {
         }
     }
 
-    /// Returns the position of the assistant message that a call belongs to. If there is none it is made: under the
-    /// parent's id, or under the call's when there is no parent or the parent is not an assistant's message.
+    /// Returns the position of the assistant message that a call belongs to. If it does not exist, it is created with the
+    /// parent's id, or with the call's id if there is no parent or the parent is not an assistant message.
     fn call_holder(&mut self, event: &ToolCallStart) -> usize {
         let own = || MessageId::from(event.tool_call_id.as_str());
         let id = match event.parent_message_id.as_ref().filter(|id| !id.is_empty()) {
@@ -95,7 +95,7 @@ impl Transcript {
         self.len() - 1
     }
 
-    /// The position of the first message that made a call.
+    /// Returns the position of the first message with a call.
     fn call_position(&self, id: &ToolCallId) -> Option<usize> {
         let makes = |message: &Message| message.tool_calls().iter().any(|call| call.id == *id);
         let new = || self.new.iter().position(makes).map(|position| self.kept + position);
@@ -110,8 +110,8 @@ impl Transcript {
         }
     }
 
-    /// Adds a result. It follows the message that made the call, behind results that are already there, because models
-    /// insist on it; without such a message it comes last.
+    /// Inserts a result after the message with its call and the results that follow it, because models require that order. If
+    /// there is no such message, the result is appended.
     pub(super) fn insert_result(&mut self, event: &ToolCallResult, metadata: Option<&JsonObject>) {
         let mut result = ToolMessage {
             id: event.message_id.clone(),
@@ -152,7 +152,7 @@ fn empty_text(event: &TextMessageStart) -> Message {
     }
 }
 
-/// The text that a message consists of; an activity has none.
+/// Returns the text of a message; an activity has none.
 fn text_mut(message: &mut Message) -> Option<&mut String> {
     match message {
         Message::Developer(m) => Some(&mut m.content),

@@ -1,11 +1,10 @@
-//! Messages and state, as a client holds them after the events of a run.
+//! Applies the events of a run to messages and state, as a client does.
 //!
-//! The reference is `@ag-ui/client` 1.0.0: what it does with an event, this does, also where the specification leaves
-//! the consumer a choice. A test plays the same streams to both. The events have passed the
-//! [`Guard`](super::Guard), so there are no chunks among them.
+//! The reference is `@ag-ui/client` 1.0.0, also where the specification leaves a choice; a test plays the same streams to
+//! both. The events have passed the [`Guard`](super::Guard), so there are no chunk events.
 //!
-//! The messages that the run starts from are shared and mostly stay as they are; what the run adds is kept apart, so
-//! that a run on a long conversation costs no more than one on a short one, and only what is new is stored.
+//! The messages that the run starts from are shared, and its new messages are kept apart. So the cost of a run does not
+//! grow with the conversation, and only changes are stored.
 
 mod messages;
 mod snapshot;
@@ -21,7 +20,7 @@ use crate::protocol::{
     patch,
 };
 
-/// A conversation that follows the events of its runs.
+/// The messages and the state of a conversation, to which events are applied.
 ///
 /// ```
 /// use agui_server::agent::emit::TextMessage;
@@ -39,45 +38,45 @@ use crate::protocol::{
 pub struct Transcript {
     /// The messages that the run starts from.
     base: Messages,
-    /// How many of them are still there, from the first on.
+    /// The number of those messages that are kept, from the first on.
     kept: usize,
-    /// Which of those have changed, by position.
+    /// The positions of kept messages that have changed.
     changed: BTreeSet<usize>,
     /// The messages after the kept ones.
     new: Vec<Message>,
-    /// Where a message was found last. A stream mostly continues what it has just continued.
+    /// The position of the message that was looked up last. Most events continue the message of the event before them.
     last: usize,
     state: Value,
     state_changed: bool,
 }
 
-/// What a run has made of the conversation that it started from.
+/// The changes of a run to the conversation that it started from.
 #[derive(Debug)]
-pub(super) struct Changes {
-    /// How many messages of the conversation are still there, from the first on.
+pub(super) struct TranscriptChanges {
+    /// The number of messages that are kept, from the first on.
     pub(super) kept: usize,
-    /// Those of them that have changed, by position.
+    /// The kept messages that have changed, by position.
     pub(super) updated: Vec<(usize, Message)>,
     /// The messages after the kept ones.
     pub(super) new: Vec<Message>,
-    /// The state, if the run has changed it.
+    /// The state, if it has changed.
     pub(super) state: Option<Value>,
 }
 
 impl Transcript {
-    /// A conversation as it stands.
+    /// Creates a conversation with these messages and state.
     pub fn new(messages: impl Into<Messages>, state: Value) -> Self {
         let base = messages.into();
         let (kept, changed, new) = (base.len(), BTreeSet::new(), Vec::new());
         Self { base, kept, changed, new, last: 0, state, state_changed: false }
     }
 
-    /// The conversation that a run starts from.
+    /// Creates the conversation that a run starts from.
     pub fn from_input(input: &RunAgentInput) -> Self {
         Self::new(input.messages.clone(), input.state_or_empty())
     }
 
-    /// The messages, in order.
+    /// Returns the messages in order.
     pub fn messages(&self) -> Messages {
         if self.new.is_empty() && self.kept == self.base.len() {
             return self.base.clone();
@@ -85,22 +84,22 @@ impl Transcript {
         self.base[..self.kept].iter().chain(&self.new).cloned().collect()
     }
 
-    /// The shared state.
+    /// Returns the state.
     pub fn state(&self) -> &Value {
         &self.state
     }
 
-    /// Returns what the run has changed.
-    pub(super) fn into_changes(self) -> Changes {
+    /// Returns the changes since the start.
+    pub(super) fn into_changes(self) -> TranscriptChanges {
         let Self { base, kept, changed, new, state, state_changed, .. } = self;
         let updated = changed.into_iter().filter(|position| *position < kept);
         let updated = updated.map(|position| (position, base[position].clone())).collect();
-        Changes { kept, updated, new, state: state_changed.then_some(state) }
+        TranscriptChanges { kept, updated, new, state: state_changed.then_some(state) }
     }
 
     /// Applies an event. One that cannot be applied, such as a patch whose path does not exist, changes nothing.
     pub fn apply(&mut self, event: &Event) {
-        // Nearly all events are these.
+        // Handled first, because most events are of this type.
         if let Event::TextMessageContent(e) = event {
             self.append(&e.message_id, &e.delta, e.base.metadata());
         } else {
@@ -132,7 +131,7 @@ impl Transcript {
             }
             Event::StateDelta(e) => match patch::apply(&mut self.state, &e.delta) {
                 Ok(_) => self.state_changed = true,
-                Err(error) => tracing::warn!(%error, "a state delta does not apply and was skipped"),
+                Err(error) => tracing::warn!(%error, "skipped a state delta that does not apply"),
             },
             Event::MessagesSnapshot(e) => self.reconcile(e),
             Event::ActivitySnapshot(e) => self.set_activity(e, metadata),
@@ -144,7 +143,7 @@ impl Transcript {
                     }
                 }
             }
-            // The others leave nothing that lasts.
+            // The other events change neither messages nor state.
             _ => {}
         }
     }
@@ -160,11 +159,13 @@ impl Transcript {
         };
         match place {
             Some(place) => *place = Some(event.encrypted_value.clone()),
-            None => tracing::warn!(entity = ?event.entity_id, "an encrypted value belongs to nothing and was dropped"),
+            None => {
+                tracing::warn!(entity = ?event.entity_id, "skipped an encrypted value of an unknown message or call")
+            }
         }
     }
 
-    /// The number of messages.
+    /// Returns the number of messages.
     fn len(&self) -> usize {
         self.kept + self.new.len()
     }
@@ -176,7 +177,7 @@ impl Transcript {
         }
     }
 
-    /// A message, to be changed. A kept one is copied with its list.
+    /// Returns a message to change. If it is a kept one and the list is shared, the list is copied.
     fn get_mut(&mut self, position: usize) -> Option<&mut Message> {
         match position.checked_sub(self.kept) {
             None => {
@@ -187,7 +188,7 @@ impl Transcript {
         }
     }
 
-    /// Inserts a message. Kept ones behind it become new ones.
+    /// Inserts a message. Kept messages after it become new ones.
     fn insert(&mut self, position: usize, message: Message) {
         if position < self.kept {
             self.new.splice(..0, self.base[position..self.kept].iter().cloned());
@@ -216,7 +217,7 @@ impl EventSink for Transcript {
     }
 }
 
-/// Merges metadata key by key; the last value of a key stands, and no value is merged with another.
+/// Merges metadata key by key. A new value replaces the old one of its key.
 fn merge(target: &mut Option<Metadata>, metadata: Option<&JsonObject>) {
     if let Some(metadata) = metadata {
         target.get_or_insert_default().extend(metadata.iter().map(|(key, value)| (key.clone(), value.clone())));

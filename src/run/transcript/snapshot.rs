@@ -1,4 +1,4 @@
-//! Snapshots: of the conversation, which is reconciled by id, and of activities.
+//! Applies snapshots of the conversation, and the events of activities.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,21 +11,20 @@ use crate::protocol::{
     patch,
 };
 
-/// The metadata key under which the reference client lets a producer say which activities a snapshot
-/// speaks for.
+/// The metadata key with which a producer tells the reference client which activities a snapshot covers.
 const CLIENT_KEY: &str = "@ag-ui/client";
 
-/// Which activities that a snapshot leaves out are gone.
+/// The activities that are removed if a snapshot does not have them.
 enum ActivityScope<'a> {
-    /// All, if the snapshot has any activity, and else none.
+    /// All activities if the snapshot has any, otherwise none of them.
     Inferred,
     All,
     OfTypes(Vec<&'a str>),
 }
 
 impl Transcript {
-    /// Known messages are replaced where they are, new ones appended, and missing ones dropped, except
-    /// for activities and reasoning, which a server may not keep: a snapshot without any keeps them all.
+    /// Applies a snapshot: known messages are replaced in place, new ones are appended, missing ones are removed. Activities and
+    /// reasoning, which some servers do not store, are only removed if the snapshot has messages of that role.
     pub(super) fn reconcile(&mut self, event: &MessagesSnapshot) {
         let snapshot: HashMap<&MessageId, &Message> = event.messages.iter().map(|m| (m.id(), m)).collect();
         let has = |role| event.messages.iter().any(|message| message.role() == role);
@@ -78,7 +77,7 @@ impl Transcript {
             }
             Some(Message::Activity(known)) => {
                 if replace {
-                    // Metadata outlives the content it came with; attribution does not.
+                    // The old metadata is kept, the old owner is not.
                     activity.metadata = known.metadata.take();
                     *known = activity;
                 }
@@ -94,19 +93,19 @@ impl Transcript {
 
     pub(super) fn amend_activity(&mut self, event: &ActivityDelta, metadata: Option<&JsonObject>) {
         let Some(Message::Activity(activity)) = self.message_mut(&event.message_id) else { return };
-        // Metadata does not depend on the patch.
+        // Metadata is merged even if the patch fails.
         merge(&mut activity.metadata, metadata);
         let mut content = Value::Object(std::mem::take(&mut activity.content));
         let applied = patch::apply(&mut content, &event.patch).map(|changes| {
             if content.is_object() {
                 activity.activity_type.clone_from(&event.activity_type);
             } else {
-                tracing::warn!("an activity delta that leaves no object was skipped");
+                tracing::warn!("skipped an activity delta whose result is not an object");
                 changes.undo(&mut content);
             }
         });
         if let Err(error) = applied {
-            tracing::warn!(%error, "an activity delta does not apply and was skipped");
+            tracing::warn!(%error, "skipped an activity delta that does not apply");
         }
         if let Value::Object(content) = content {
             activity.content = content;

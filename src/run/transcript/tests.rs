@@ -15,7 +15,7 @@ fn started() -> Transcript {
 }
 
 #[test]
-fn what_a_run_adds_is_kept_apart_from_what_it_started_from() {
+fn new_messages_are_separate_from_the_base() {
     let mut transcript = started();
     let before = transcript.messages();
     TextMessage::with_id("a2").start();
@@ -23,22 +23,22 @@ fn what_a_run_adds_is_kept_apart_from_what_it_started_from() {
         transcript.apply(&event);
     }
     assert_eq!(ids(&before), ["u1", "a1"]);
-    let Changes { kept, updated, new, state } = transcript.into_changes();
+    let TranscriptChanges { kept, updated, new, state } = transcript.into_changes();
     assert_eq!((kept, updated, ids(&new), state), (2, vec![], vec!["a2"], None));
 }
 
 #[test]
-fn a_message_from_before_that_a_run_continues_is_changed_in_place() {
+fn a_continued_base_message_is_changed_in_place() {
     let mut transcript = started();
     for event in [TextMessage::with_id("a1").start(), TextMessage::with_id("a1").delta(" more")] {
         transcript.apply(&event);
     }
-    let Changes { kept, updated, new, .. } = transcript.into_changes();
+    let TranscriptChanges { kept, updated, new, .. } = transcript.into_changes();
     assert_eq!((kept, updated, new), (2, vec![(1, Message::assistant("a1", "two more"))], vec![]));
 }
 
 #[test]
-fn a_result_follows_its_call_and_what_was_behind_it_is_new() {
+fn a_result_follows_its_call_and_later_messages_become_new() {
     let mut transcript = started();
     for event in ToolCallEvents::with_id("c", "f").whole(&json!({})) {
         transcript.apply(&event);
@@ -48,26 +48,26 @@ fn a_result_follows_its_call_and_what_was_behind_it_is_new() {
     let mut transcript = Transcript::new(messages, json!({}));
     transcript.apply(&ToolCallResult::new("t", "c", "x").into());
     assert_eq!(ids(&transcript.messages()), ["u1", "a1", "c", "t", "u2"]);
-    let Changes { kept, new, .. } = transcript.into_changes();
+    let TranscriptChanges { kept, new, .. } = transcript.into_changes();
     assert_eq!((kept, ids(&new)), (3, vec!["t", "u2"]));
 }
 
 #[test]
-fn a_snapshot_changes_in_place_what_it_restates_in_place() {
+fn a_snapshot_in_the_same_order_changes_messages_in_place() {
     let mut transcript = started();
     let restated = vec![Message::user("u1", "ONE"), Message::assistant("a1", "two"), Message::user("new", "x")];
     transcript.apply(&MessagesSnapshot::new(restated).into());
-    let Changes { kept, updated, new, .. } = transcript.into_changes();
+    let TranscriptChanges { kept, updated, new, .. } = transcript.into_changes();
     assert_eq!((kept, updated, ids(&new)), (2, vec![(0, Message::user("u1", "ONE"))], vec!["new"]));
     let mut transcript = started();
     transcript.apply(&MessagesSnapshot::new(vec![Message::assistant("a1", "two")]).into());
     assert_eq!(ids(&transcript.messages()), ["a1"]);
-    let Changes { kept, new, .. } = transcript.into_changes();
+    let TranscriptChanges { kept, new, .. } = transcript.into_changes();
     assert_eq!((kept, ids(&new)), (0, vec!["a1"]));
 }
 
 #[test]
-fn a_state_is_changed_when_an_event_says_so() {
+fn state_events_mark_the_state_as_changed() {
     let mut transcript = Transcript::new(Vec::new(), json!({ "a": 1 }));
     assert_eq!(transcript.clone().into_changes().state, None);
     transcript.apply(&StateSnapshot::new(json!({ "a": 2 })).into());
