@@ -1,4 +1,4 @@
-//! A run that lives in a task of its own, and whose events go to a log.
+//! Drives a detached run: a task polls it and writes its events to a log.
 
 use std::{
     future::poll_fn,
@@ -8,18 +8,18 @@ use std::{
 
 use super::{
     log::{LiveLog, LogEnd, LogSink},
-    recorder::{RunRecorder, Step},
+    recorder::{RecorderStep, RunRecorder},
 };
 use crate::store::StoreError;
 
-/// After how many events other tasks get their turn.
-const EVENTS_PER_TURN: usize = 128;
+/// The number of events after which the task yields to others.
+const MAX_EVENTS_PER_POLL: usize = 128;
 
-/// Drives a run to its end, whether a client follows it or not.
+/// Drives a run to its end, whether or not a client follows it.
 pub(super) async fn drive(mut recorder: RunRecorder, log: Arc<LiveLog>) {
     let threads = recorder.threads().clone();
     poll_fn(|cx| {
-        let polled = poll_turn(&mut recorder, &log, cx);
+        let polled = poll_events(&mut recorder, &log, cx);
         if log.has_pending() {
             threads.log_writer.schedule(&log);
         }
@@ -28,27 +28,28 @@ pub(super) async fn drive(mut recorder: RunRecorder, log: Arc<LiveLog>) {
     .await;
     let is_written = poll_fn(|cx| log.poll_written(cx)).await;
     let Some(terminal) = recorder.terminal().cloned() else { return };
-    let last = log.last(&terminal);
-    // A log must not lack events before its terminal one. The process that takes the run over closes the log.
+    let last = log.terminal_batch(&terminal);
+    // The terminal event is only stored after all events before it. Otherwise the process that takes the run over closes the
+    // log.
     let result = if is_written { recorder.commit(false, Some(last.clone())).await } else { Err(StoreError::LeaseLost) };
     match result {
         Ok(()) => {
-            log.written(last);
+            log.confirm_written(last);
             log.end(LogEnd::Complete);
         }
         Err(error) => {
-            tracing::error!(?error, "a detached run ended without a record; it will be closed as lost");
+            tracing::error!(?error, "the end of a detached run could not be stored; it will be closed as lost");
             log.end(LogEnd::Lost);
         }
     }
 }
 
-fn poll_turn(recorder: &mut RunRecorder, log: &Arc<LiveLog>, cx: &mut Context<'_>) -> Poll<()> {
-    for _ in 0..EVENTS_PER_TURN {
+fn poll_events(recorder: &mut RunRecorder, log: &Arc<LiveLog>, cx: &mut Context<'_>) -> Poll<()> {
+    for _ in 0..MAX_EVENTS_PER_POLL {
         if let Some(stop) = ready!(log.poll_room(cx)) {
             recorder.stop(stop);
         }
-        if ready!(recorder.poll_step(cx, &mut LogSink(log))) == Step::Terminal {
+        if ready!(recorder.poll_step(cx, &mut LogSink(log))) == RecorderStep::Terminal {
             return Poll::Ready(());
         }
     }

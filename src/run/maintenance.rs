@@ -1,4 +1,4 @@
-//! What has to be done for threads all the time: leases renewed, cancels passed on, lost runs closed, surplus removed.
+//! Background tasks of stored threads: renew leases, forward cancel requests, close lost runs, apply retention.
 
 use std::{
     collections::HashSet,
@@ -11,19 +11,19 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use super::{Threads, active::ActiveRun, control::Stop};
 use crate::store::{HeldLease, SharedStore, StoreError, Topic, now};
 
-/// How often cancels by other processes are looked for while no signals arrive, and beside signals.
+/// The interval of polling for cancel requests of other processes: without signals, and with signals, which can be lost.
 const CANCEL_POLL: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(2)];
-/// How often surplus is removed, at least.
+/// The longest time between two sweeps.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// How many lost runs are closed at a time.
-const MAX_RECOVERED_AT_ONCE: usize = 100;
+/// The number of lost runs that are closed at a time.
+const MAX_RECOVERED_RUNS: usize = 100;
 
 impl Threads {
-    /// Starts maintenance and the writer of logs, if they are not running. They end when the threads are dropped.
+    /// Starts the background tasks and the writer of logs, unless they are running. They end when `self` is dropped.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub fn keep_running(self: &Arc<Self>) {
+    pub fn start_tasks(self: &Arc<Self>) {
         self.tasks.get_or_init(|| {
             let maintenance = tokio::spawn(maintain(Arc::downgrade(self)));
             let (writer, store) = (self.log_writer.clone(), self.store.clone());
@@ -32,11 +32,11 @@ impl Threads {
         });
     }
 
-    /// Closes runs that were lost.
+    /// Closes lost runs.
     async fn recover_lost(&self) -> Result<(), StoreError> {
-        for lost in self.store.lost_runs(&self.holder, now(), MAX_RECOVERED_AT_ONCE).await? {
+        for lost in self.store.lost_runs(&self.holder, now(), MAX_RECOVERED_RUNS).await? {
             match self.recover(&lost.key, &lost.run_id, &lost.lease).await {
-                // Another process was faster.
+                // `LeaseLost`: another process has closed it.
                 Ok(()) | Err(StoreError::LeaseLost) => {}
                 Err(error) => return Err(error),
             }
@@ -47,20 +47,19 @@ impl Threads {
 
 async fn maintain(threads: Weak<Threads>) {
     let Some(lease) = threads.upgrade().map(|threads| threads.options.lease) else { return };
-    tokio::join!(keep_leases(threads.clone(), lease), pass_cancels(threads.clone()), sweep(threads));
+    tokio::join!(maintain_leases(threads.clone(), lease), forward_cancels(threads.clone()), sweep_regularly(threads));
 }
 
-/// Removes what retention does not keep.
-async fn sweep(threads: Weak<Threads>) {
+/// Applies retention regularly, and earlier when many threads were created.
+async fn sweep_regularly(threads: Weak<Threads>) {
     while let Some(threads) = threads.upgrade() {
-        report(threads.sweep().await, "surplus threads and logs could not be removed");
-        // Earlier when many threads were made.
+        warn_on_error(threads.sweep().await, "surplus threads and logs could not be removed");
         let _ = timeout(SWEEP_INTERVAL, threads.sweep_due.notified()).await;
     }
 }
 
-/// Passes cancels by other processes on.
-async fn pass_cancels(threads: Weak<Threads>) {
+/// Cancels the runs of this process that other processes asked to cancel.
+async fn forward_cancels(threads: Weak<Threads>) {
     let Some(mut cancels) =
         threads.upgrade().and_then(|it| it.store.shared().map(|shared| shared.signals().watch(Topic::Cancels)))
     else {
@@ -74,7 +73,7 @@ async fn pass_cancels(threads: Weak<Threads>) {
                 Ok(runs) => {
                     active.iter().filter(|run| runs.contains(&run.lease.run)).for_each(|run| run.control.cancel())
                 }
-                Err(error) => report(Err(error), "cancels by other servers could not be read"),
+                Err(error) => warn_on_error(Err(error), "cancel requests of other servers could not be read"),
             }
         }
         let [often, seldom] = CANCEL_POLL;
@@ -83,38 +82,37 @@ async fn pass_cancels(threads: Weak<Threads>) {
     }
 }
 
-/// Renews leases, and closes the runs of lost servers. In a store of this process alone, runs can only have been lost
-/// before it was opened.
-async fn keep_leases(threads: Weak<Threads>, lease: Duration) {
+/// Renews leases, and closes the runs of lost servers. In a store that is not shared, these are runs of an earlier process.
+async fn maintain_leases(threads: Weak<Threads>, lease: Duration) {
     let mut ticks = interval(lease / 3);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut keeper = LeaseKeeper { renewed: Instant::now(), unknown: HashSet::new() };
+    let mut renewal = LeaseRenewal { renewed: Instant::now(), unknown: HashSet::new() };
     loop {
         ticks.tick().await;
         let Some(threads) = threads.upgrade() else { return };
         let renewed = match threads.store.shared() {
-            Some(shared) => keeper.renew(&threads, shared).await,
+            Some(shared) => renewal.renew(&threads, shared).await,
             None => Ok(()),
         };
-        report(renewed, "leases could not be renewed");
-        report(threads.recover_lost().await, "lost runs could not be closed");
+        warn_on_error(renewed, "leases could not be renewed");
+        warn_on_error(threads.recover_lost().await, "lost runs could not be closed");
     }
 }
 
-fn report(result: Result<(), StoreError>, failure: &'static str) {
+fn warn_on_error(result: Result<(), StoreError>, failure: &'static str) {
     if let Err(error) = result {
         tracing::warn!(?error, "{failure}; trying again");
     }
 }
 
-struct LeaseKeeper {
-    /// When the leases were last renewed.
+struct LeaseRenewal {
+    /// The time of the last renewal.
     renewed: Instant,
-    /// Runs whose lease this process has and which it did not know at the last renewal.
+    /// Runs whose lease this process had at the last renewal without running them.
     unknown: HashSet<i64>,
 }
 
-impl LeaseKeeper {
+impl LeaseRenewal {
     async fn renew(&mut self, threads: &Threads, shared: &dyn SharedStore) -> Result<(), StoreError> {
         let begin = Instant::now();
         let active = threads.queue.all_active();
@@ -122,10 +120,10 @@ impl LeaseKeeper {
             Ok(held) => {
                 self.renewed = begin;
                 stop_lost(&active, &held);
-                self.close_unknown(threads, &held).await
+                self.close_unlaunched(threads, &held).await
             }
             Err(error) => {
-                // By now other servers may have closed these runs: nothing of them may go on here.
+                // The leases have ended, and other servers may have closed the runs.
                 if self.renewed.elapsed() > threads.options.lease {
                     active.iter().for_each(|run| run.control.stop(Stop::LeaseLost));
                 }
@@ -134,9 +132,9 @@ impl LeaseKeeper {
         }
     }
 
-    /// Closes runs that were begun and never launched: the write succeeded, but its response was lost. A run that is just
-    /// being begun is unknown as well, so a run is closed when it is unknown twice.
-    async fn close_unknown(&mut self, threads: &Threads, held: &[HeldLease]) -> Result<(), StoreError> {
+    /// Closes runs that were begun but not launched, because the response to the write was lost. A run that is just being
+    /// begun looks the same, so a run is closed when it is found at two renewals in a row.
+    async fn close_unlaunched(&mut self, threads: &Threads, held: &[HeldLease]) -> Result<(), StoreError> {
         let known: HashSet<_> = threads.queue.all_active().iter().map(|run| run.lease.run).collect();
         let unknown: Vec<_> = held.iter().filter(|held| !known.contains(&held.run.lease.run)).collect();
         let all = unknown.iter().map(|held| held.run.lease.run).collect();
@@ -151,7 +149,7 @@ impl LeaseKeeper {
     }
 }
 
-/// Stops the runs whose lease this process does not have any more.
+/// Stops the runs whose lease this process has lost.
 fn stop_lost(active: &[Arc<ActiveRun>], held: &[HeldLease]) {
     let held: HashSet<_> = held.iter().map(|held| held.run.lease.run).collect();
     for run in active.iter().filter(|run| !held.contains(&run.lease.run)) {

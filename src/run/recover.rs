@@ -1,6 +1,6 @@
-//! Closes runs that no server drives any more.
+//! Closes lost runs: runs whose server has crashed or cannot reach the store.
 
-use super::{Threads, Transcript, branch::LoadedThread, transcript::Changes};
+use super::{Threads, Transcript, branch::LoadedThread, transcript::TranscriptChanges};
 use crate::{
     protocol::{Event, RunId, event::RunError},
     store::{
@@ -9,25 +9,24 @@ use crate::{
     },
 };
 
-/// The code of the error that ends such a run.
+/// The error code of a lost run.
 const SERVER_LOST: &str = "server_lost";
-const MESSAGE: &str = "the server that ran this was lost; please try again";
-/// How much of a log is read at a time.
+const MESSAGE: &str = "the server of this run was lost; please try again";
+/// The size of the pages in which a log is read.
 const PAGE_BYTES: usize = 1024 * 1024;
 
 impl Threads {
-    /// Takes over and ends a run whose server was lost.
+    /// Takes over the lease of a lost run and ends it.
     pub(super) async fn recover(&self, key: &ThreadKey, run: &RunId, lost: &Lease) -> Result<(), StoreError> {
         let now = now();
-        // If there is none, the run was not lost, or another process is at it.
+        // `None`: the run is not lost, or another process has taken it over.
         match self.store.take_over(lost, &self.holder, now, self.lease_until(now)).await? {
             Some(lease) => self.close_lost(key, run, &lease).await,
             None => Ok(()),
         }
     }
 
-    /// Ends a run that this process has the lease of and does not drive: with an error, after what is in its log, and
-    /// with the messages that the log amounts to.
+    /// Ends a run whose lease this process has, with an error. Stores the messages that result from the events in its log.
     pub(super) async fn close_lost(&self, key: &ThreadKey, run: &RunId, lease: &Lease) -> Result<(), StoreError> {
         let Some(view) = self.store.thread(key, ThreadParts { messages: true, runs: 0 }).await? else { return Ok(()) };
         let thread = LoadedThread::from(view);
@@ -43,7 +42,7 @@ impl Threads {
             events: vec![serde_json::to_string(&terminal).unwrap_or_default()],
         });
         let failure = RunFailure { code: Some(SERVER_LOST.to_owned()), message: MESSAGE.to_owned() };
-        let Changes { kept, updated, new, state } = &changes;
+        let TranscriptChanges { kept, updated, new, state } = &changes;
         let end = RunEnd {
             ended_at: now(),
             events: logged + u64::from(run.detached),
@@ -61,8 +60,8 @@ impl Threads {
         self.store.finish(lease, &end).await.map(drop)
     }
 
-    /// Applies a run's log to the thread as the run has begun. Returns the changes and the number of events.
-    async fn replay(&self, run: &RunRecord, thread: &LoadedThread) -> Result<(Changes, u64), StoreError> {
+    /// Applies the events of a run's log to its thread. Returns the changes and the number of events.
+    async fn replay(&self, run: &RunRecord, thread: &LoadedThread) -> Result<(TranscriptChanges, u64), StoreError> {
         let state = thread.state.as_ref().map_or_else(|| serde_json::json!({}), |(_, state)| state.clone());
         let mut transcript = Transcript::new(thread.branch.messages().clone(), state);
         let mut logged = 0;

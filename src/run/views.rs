@@ -1,4 +1,4 @@
-//! Threads and runs as their owner sees them: listed, read, followed, cancelled, deleted.
+//! The operations of an owner on stored threads: list, read, follow, cancel, delete.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,14 +14,14 @@ use crate::{
     },
 };
 
-/// How long the run of a thread that is being deleted may take to end, and a run whose client has left.
+/// The time that a run may take to end when its thread is deleted or its client has left.
 const RUN_END_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long the server may take to notice that a client has left.
+/// The time in which the server usually notices that a client has left.
 const LEAVE_NOTICE: Duration = Duration::from_millis(250);
-/// How often the end of a run is looked for.
-const POLL: Duration = Duration::from_millis(20);
+/// The interval of polling for the end of a run.
+const RUN_END_POLL: Duration = Duration::from_millis(20);
 
-/// Why something was not found.
+/// The error of looking up a thread or a run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookupError {
@@ -31,10 +31,10 @@ pub enum LookupError {
     /// The thread has no such run.
     #[error("there is no such run")]
     NoRun,
-    /// The run lives, or lived, in its response alone.
-    #[error("this run has no log: it is not one that outlives its connection")]
+    /// The run is not detached.
+    #[error("this run has no log, because it was not detached: start it with onDisconnect \"continue\"")]
     NoLog,
-    /// The log was removed because of its age.
+    /// Retention has removed the log.
     #[error("the log of this run was removed")]
     LogRemoved,
     /// The store failed.
@@ -42,20 +42,21 @@ pub enum LookupError {
     Store(#[from] StoreError),
 }
 
-/// The result of a cancel.
+/// The result of cancelling a run.
 #[derive(Debug, PartialEq)]
 pub enum CancelOutcome {
-    /// The run is going to end.
+    /// The run will end.
     Requested,
-    /// It had ended before.
+    /// The run had already ended.
     Ended(RunRecord),
 }
 
-/// What a client needs that comes back to a thread.
+/// A thread for a client that connects to it.
+#[derive(Debug)]
 pub struct ThreadConnection {
-    /// The thread with its messages: as it is, or as the running run has begun. `None` when there is no such thread.
+    /// The thread with its messages, without those of a running run. `None` if there is no such thread.
     pub view: Option<ThreadView>,
-    /// Follows the running run from its first event.
+    /// Follows a running detached run from its first event.
     pub running: Option<Follower>,
 }
 
@@ -76,7 +77,7 @@ impl Threads {
     pub async fn read(&self, owner: Option<&Principal>, id: &ThreadId, runs: usize) -> Result<ThreadView, LookupError> {
         let (key, include) = (self.key(owner, id), ThreadParts { messages: true, runs });
         if let Some(active) = self.queue.active(&key).filter(|active| active.log.is_none()) {
-            active.settled(Duration::ZERO, RUN_END_TIMEOUT).await;
+            active.wait_if_abandoned(Duration::ZERO, RUN_END_TIMEOUT).await;
         }
         self.store.thread(&key, include).await?.ok_or(LookupError::NoThread)
     }
@@ -94,7 +95,7 @@ impl Threads {
         view.map(|view| view.thread).ok_or(LookupError::NoThread)
     }
 
-    /// Follows the log of a run after the event with number `after`. `None` when no event follows any more.
+    /// Follows the log of a run after the event with number `after`. Returns `None` if the run has ended and no event follows.
     ///
     /// # Errors
     /// A [`LookupError`].
@@ -105,7 +106,7 @@ impl Threads {
         run: &RunId,
         after: u64,
     ) -> Result<Option<Follower>, LookupError> {
-        self.keep_running();
+        self.start_tasks();
         let key = self.key(owner, thread);
         let thread = self.header(&key).await?;
         let record = self.store.run(thread.number, run).await?.ok_or(LookupError::NoRun)?;
@@ -127,10 +128,10 @@ impl Threads {
     fn follower(&self, key: &ThreadKey, run: &RunRecord, after: u64) -> Follower {
         let here = self.queue.active(key).filter(|active| active.lease.run == run.number);
         let live = here.and_then(|active| active.log.clone());
-        Follower::of_stored(self.store.clone(), key.clone(), run, after).with_live(live)
+        Follower::from_stored_run(self.store.clone(), key.clone(), run, after).with_live(live)
     }
 
-    /// Returns what a client needs to show a thread, and to go on with a detached run that is running.
+    /// Returns a thread with its messages, and a follower of its running detached run.
     ///
     /// # Errors
     /// The error of the store.
@@ -139,10 +140,10 @@ impl Threads {
         owner: Option<&Principal>,
         id: &ThreadId,
     ) -> Result<ThreadConnection, StoreError> {
-        self.keep_running();
+        self.start_tasks();
         let key = self.key(owner, id);
         if let Some(active) = self.queue.active(&key).filter(|active| active.log.is_none()) {
-            active.settled(LEAVE_NOTICE, RUN_END_TIMEOUT).await;
+            active.wait_if_abandoned(LEAVE_NOTICE, RUN_END_TIMEOUT).await;
         }
         let view = self.store.thread(&key, ThreadParts { messages: true, runs: 1 }).await?;
         let running = view.as_ref().filter(|view| view.thread.is_running).and_then(|view| view.runs.first());
@@ -150,7 +151,7 @@ impl Threads {
         Ok(ThreadConnection { view, running })
     }
 
-    /// Asks for the end of a run, whether it is running or waits for its turn.
+    /// Cancels a run that is running or waiting.
     ///
     /// # Errors
     /// A [`LookupError`].
@@ -180,7 +181,7 @@ impl Threads {
             };
         }
         match self.store.run(thread.number, run).await?.ok_or(LookupError::NoRun)? {
-            // A run of a server before this one, which is about to be closed.
+            // A run of an earlier process, which is about to be closed.
             record if record.status == RunStatus::Running => Ok(CancelOutcome::Requested),
             record => Ok(CancelOutcome::Ended(record)),
         }
@@ -202,26 +203,26 @@ impl Threads {
             while Instant::now() < deadline
                 && self.store.run(thread.number, &thread.run_id).await?.is_some_and(is_running)
             {
-                sleep(POLL).await;
+                sleep(RUN_END_POLL).await;
             }
         }
         self.cache.take(&thread.key);
         if self.store.delete(thread.number).await? { Ok(()) } else { Err(LookupError::NoThread) }
     }
 
-    /// Notes that a follower was sent its run to the end.
+    /// Stores that a follower's client has received its run to the end.
     pub async fn delivered(&self, follower: &Follower) {
-        if !follower.is_delivered() {
+        if !follower.set_delivered() {
             let (thread, run) = follower.numbers();
             self.set_delivered(follower.key(), thread, run, true).await;
         }
     }
 
-    /// Corrects whether the response of an ended run reached a client to its end.
+    /// Stores whether the response of an ended run reached a client to its end.
     pub(super) async fn set_delivered(&self, key: &ThreadKey, thread: i64, run: i64, delivered: bool) {
         match self.store.set_delivered(thread, run, delivered).await {
             Ok(()) => self.cache.set_delivered(key, thread, run, delivered),
-            Err(error) => tracing::warn!(?error, "whether a run was delivered could not be stored"),
+            Err(error) => tracing::warn!(?error, "could not store whether a run was delivered"),
         }
     }
 }

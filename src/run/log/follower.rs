@@ -1,33 +1,30 @@
-//! Follows a run's log from any event to its end, wherever the run goes on.
+//! Follows the log of a run from any event to its end, in whichever process the run is.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, timeout};
 
-use super::{
-    chunk::LogChunk,
-    live::{LiveLog, LogEnd, Newest},
-};
+use super::live::{LiveLog, LogChunk, LogEnd, NextChunk};
 use crate::{
     protocol::RunId,
     store::{RunRecord, RunStatus, SharedStore, Store, StoreError, ThreadKey, Topic},
 };
 
-/// How much is read from the store at a time.
+/// The size of the pages that are read from the store.
 const PAGE_BYTES: usize = 256 * 1024;
-/// How often the store is asked about a run of another process while no signals arrive, at first and at most.
-const POLL: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(400)];
-/// The same while signals arrive, which can be missed.
-const POLL_BESIDE_SIGNALS: Duration = Duration::from_secs(2);
-/// For how long a store that does not answer is asked again.
+/// The first and the longest interval of polling for events of another process, while no signals arrive.
+const POLL_BACKOFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(400)];
+/// The interval while signals arrive. Signals can be lost.
+const SLOW_POLL: Duration = Duration::from_secs(2);
+/// The time after which a store that is unavailable is an error.
 const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a log cannot be followed to its end.
+/// An error of following a log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FollowError {
-    /// The thread was deleted, or the run replaced or its log removed.
-    #[error("the log of this run is gone")]
+    /// The thread was deleted, the run was replaced, or its log was removed.
+    #[error("the log of this run was removed")]
     Gone,
     /// The store failed.
     #[error(transparent)]
@@ -39,34 +36,50 @@ pub struct Follower {
     store: Arc<dyn Store>,
     key: ThreadKey,
     run_id: RunId,
-    /// The thread's and the run's number.
+    /// The numbers of the thread and of the run.
     numbers: (i64, i64),
     after: u64,
     live: Option<Arc<LiveLog>>,
-    /// Whether it is known that a client was sent the whole run.
+    /// True if a client is known to have received the run to its end.
     is_delivered: bool,
 }
 
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { key, run_id, after, .. } = self;
+        f.debug_struct("Follower")
+            .field("key", key)
+            .field("run_id", run_id)
+            .field("after", after)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Follower {
-    /// Follows a run of this process from its first event.
-    pub(in crate::run) fn of_live(store: Arc<dyn Store>, key: ThreadKey, run_id: RunId, live: Arc<LiveLog>) -> Self {
+    /// Creates a follower of a run of this process, from its first event.
+    pub(in crate::run) fn from_live_log(
+        store: Arc<dyn Store>,
+        key: ThreadKey,
+        run_id: RunId,
+        live: Arc<LiveLog>,
+    ) -> Self {
         let numbers = (live.lease().thread, live.lease().run);
         Self { store, key, run_id, numbers, after: 0, live: Some(live), is_delivered: false }
     }
 
-    /// Follows a stored run after the event with a number.
-    pub(in crate::run) fn of_stored(store: Arc<dyn Store>, key: ThreadKey, run: &RunRecord, after: u64) -> Self {
+    /// Creates a follower of a stored run, after the event with a number.
+    pub(in crate::run) fn from_stored_run(store: Arc<dyn Store>, key: ThreadKey, run: &RunRecord, after: u64) -> Self {
         let (numbers, is_delivered) = ((run.thread, run.number), run.delivered);
         Self { store, key, run_id: run.id.clone(), numbers, after, live: None, is_delivered }
     }
 
-    /// Reads the newest events from memory, if they are there.
+    /// Reads the newest events from this log, if there is one.
     pub(in crate::run) fn with_live(mut self, live: Option<Arc<LiveLog>>) -> Self {
         self.live = live;
         self
     }
 
-    /// The thread that the run belongs to.
+    /// Returns the key of the thread.
     pub(in crate::run) fn key(&self) -> &ThreadKey {
         &self.key
     }
@@ -75,33 +88,32 @@ impl Follower {
         self.numbers
     }
 
-    /// Returns whether it is known that a client was sent the run to its end. From now on it is.
-    pub(in crate::run) fn is_delivered(&self) -> bool {
+    /// Notes that a client has received the run to its end. Returns whether that was known before.
+    pub(in crate::run) fn set_delivered(&self) -> bool {
         self.live.as_ref().map_or(self.is_delivered, |live| live.set_delivered())
     }
 
-    /// The run.
+    /// Returns the id of the run.
     pub fn run_id(&self) -> &RunId {
         &self.run_id
     }
 
-    /// The number of the last event that was returned.
+    /// Returns the number of the last event that [`next`](Self::next) has returned.
     pub fn after(&self) -> u64 {
         self.after
     }
 
-    /// Returns the next events: those that are there, or the next ones that come. `None` after the last one. Dropping
-    /// the future loses nothing.
+    /// Waits for the next events. Returns `None` after the last one. Cancel-safe.
     ///
     /// # Errors
-    /// [`FollowError::Gone`] when the log is gone, [`FollowError::Store`] when the store fails for longer than 30 s.
+    /// [`FollowError::Gone`] if the log was removed, [`FollowError::Store`] if the store fails, or is unavailable for 30 s.
     pub async fn next(&mut self) -> Result<Option<LogChunk>, FollowError> {
         let chunk = match self.live.clone() {
             Some(live) => self.next_live(&live).await?,
             None => self.next_stored().await?,
         };
         Ok(chunk.map(|chunk| {
-            let rest = chunk.after(self.after);
+            let rest = chunk.skip_to(self.after);
             self.after = self.after.max(rest.last());
             rest
         }))
@@ -110,22 +122,22 @@ impl Follower {
     async fn next_live(&mut self, live: &LiveLog) -> Result<Option<LogChunk>, FollowError> {
         loop {
             let changed = live.changed();
-            match live.newest(self.after) {
-                Newest::LogChunk(chunk) => return Ok(Some(chunk)),
-                Newest::Older => return self.next_stored().await,
-                Newest::End(LogEnd::Complete) => return Ok(None),
-                Newest::End(LogEnd::Lost) => {
-                    // Whoever took the run over ends it.
+            match live.next_chunk(self.after) {
+                NextChunk::LogChunk(chunk) => return Ok(Some(chunk)),
+                NextChunk::Older => return self.next_stored().await,
+                NextChunk::End(LogEnd::Complete) => return Ok(None),
+                NextChunk::End(LogEnd::Lost) => {
+                    // The process that took the run over writes its end to the store.
                     self.live = None;
                     return self.next_stored().await;
                 }
-                Newest::None => changed.await,
+                NextChunk::None => changed.await,
             }
         }
     }
 
     async fn next_stored(&self) -> Result<Option<LogChunk>, FollowError> {
-        let [mut poll, slowest] = POLL;
+        let [mut poll, longest] = POLL_BACKOFF;
         let signals = self.store.shared().map(SharedStore::signals);
         let mut watch = signals.map(|signals| signals.watch(Topic::Run(self.numbers.1)));
         let mut failing_since = None;
@@ -137,7 +149,7 @@ impl Follower {
                     }
                     match page.status {
                         RunStatus::Running => {}
-                        // The log of an ended run is removed some day.
+                        // Retention removes the logs of ended runs.
                         _ if page.count > self.after => return Err(FollowError::Gone),
                         _ => return Ok(None),
                     }
@@ -153,13 +165,13 @@ impl Follower {
                 Err(error) => return Err(error.into()),
             }
             let is_live = signals.is_some_and(crate::store::Signals::is_live);
-            let patience = if is_live && failing_since.is_none() { POLL_BESIDE_SIGNALS } else { poll };
+            let interval = if is_live && failing_since.is_none() { SLOW_POLL } else { poll };
             match &mut watch {
-                // After that time the store is asked all the same.
-                Some(watch) => drop(timeout(patience, watch.changed()).await),
+                // After the timeout the store is polled.
+                Some(watch) => drop(timeout(interval, watch.changed()).await),
                 None => tokio::time::sleep(poll).await,
             }
-            poll = (poll * 2).min(slowest);
+            poll = (poll * 2).min(longest);
         }
     }
 }

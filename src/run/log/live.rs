@@ -1,4 +1,4 @@
-//! One run's log while the run goes on in this process.
+//! The log of a detached run while this process runs it: events that wait for the store, and the newest stored ones.
 
 use std::{
     collections::VecDeque,
@@ -12,62 +12,61 @@ use std::{
 use futures::task::AtomicWaker;
 use tokio::sync::Notify;
 
-use super::chunk::LogChunk;
 use crate::{
     protocol::Event,
     run::{control::Stop, drive::EventSink},
     store::{EventBatch, Lease},
 };
 
-/// How many bytes may wait to be written before the agent has to wait.
+/// The number of bytes that may wait for the store before the agent has to wait.
 const MAX_PENDING_BYTES: usize = 256 * 1024;
-/// How many bytes of the newest events are kept for followers.
+/// The number of bytes of the newest events that are kept in memory for followers.
 const MAX_RECENT_BYTES: usize = 64 * 1024;
 
-/// Events on their way to the store, and the newest that are there.
+/// The log of a running detached run.
 #[derive(Debug)]
 pub(in crate::run) struct LiveLog {
     lease: Lease,
     max_bytes: u64,
     is_delivered: AtomicBool,
-    state: Mutex<State>,
-    /// Wakes the run's task when there is room again or everything is written.
+    state: Mutex<LogState>,
+    /// Wakes the task of the run when there is room again, or all events are stored.
     producer: AtomicWaker,
     /// Wakes followers.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LogState {
     pending: Vec<String>,
     pending_bytes: usize,
-    /// How many events the writer is writing.
+    /// The number of events that the writer is appending to the store.
     in_flight: usize,
     recent: VecDeque<LogChunk>,
     recent_bytes: usize,
-    /// The number of the last event that is in the store.
+    /// The number of the last stored event.
     written: u64,
-    /// All bytes that ever came in.
-    bytes: u64,
+    /// The size of all events so far.
+    total_bytes: u64,
     end: Option<LogEnd>,
 }
 
-/// Why nothing more comes.
+/// The reason for the end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum LogEnd {
-    /// The run has ended, and all of it is in the store.
+    /// The run has ended, and all events are stored.
     Complete,
-    /// Another process writes this log now, or the store does not take it.
+    /// Another process has taken the run over, or the store rejects the events.
     Lost,
 }
 
-/// What follows an event in a live log.
+/// The next events of a live log.
 #[derive(Debug)]
-pub(super) enum Newest {
-    LogChunk(LogChunk),
-    /// It has to be read from the store.
+pub(super) enum NextChunk {
+    Available(LogChunk),
+    /// They are no longer in memory and have to be read from the store.
     Older,
-    /// There is nothing new yet.
+    /// There are no further events yet.
     None,
     End(LogEnd),
 }
@@ -83,33 +82,33 @@ impl LiveLog {
         &self.lease
     }
 
-    /// Notes that a client was sent the run to its end. Returns whether that was known.
+    /// Notes that a client has received the run to its end. Returns whether that was known before.
     pub(super) fn set_delivered(&self) -> bool {
         self.is_delivered.swap(true, Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is room for more events. Returns why there never will be, if so.
+    /// Waits until there is room for more events. Returns a reason to stop the run if the log takes no more events.
     pub(in crate::run) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Option<Stop>> {
         let state = self.lock();
         if state.end.is_some() {
             return Poll::Ready(Some(Stop::LeaseLost));
         }
-        if state.bytes > self.max_bytes {
+        if state.total_bytes > self.max_bytes {
             return Poll::Ready(Some(Stop::TooLong));
         }
         if state.pending_bytes < MAX_PENDING_BYTES {
             return Poll::Ready(None);
         }
-        // Under the lock, which the writer takes before it wakes.
+        // Under the lock, so that no wake-up of the writer is missed.
         self.producer.register(cx.waker());
         Poll::Pending
     }
 
-    /// Waits until every event is in the store. Returns `false` when that is never going to happen.
+    /// Waits until all events are stored. Returns `false` if the log was lost.
     pub(in crate::run) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<bool> {
         self.producer.register(cx.waker());
         let state = self.lock();
@@ -120,18 +119,18 @@ impl LiveLog {
         }
     }
 
-    /// Returns whether there is something to write.
+    /// Returns whether events wait for the store.
     pub(in crate::run) fn has_pending(&self) -> bool {
         !self.lock().pending.is_empty()
     }
 
-    /// The terminal event, to be written together with how the run ended.
-    pub(in crate::run) fn last(&self, terminal: &Event) -> EventBatch {
+    /// Returns the batch with the terminal event, to be stored with the end of the run.
+    pub(in crate::run) fn terminal_batch(&self, terminal: &Event) -> EventBatch {
         let first = self.lock().written + 1;
-        EventBatch { lease: self.lease.clone(), first, events: vec![line(terminal)] }
+        EventBatch { lease: self.lease.clone(), first, events: vec![to_line(terminal)] }
     }
 
-    /// Takes what has gathered, to be written.
+    /// Takes the waiting events to append them to the store.
     pub(super) fn take_pending(&self) -> Option<EventBatch> {
         let mut state = self.lock();
         if state.pending.is_empty() || state.end.is_some() {
@@ -142,8 +141,8 @@ impl LiveLog {
         Some(EventBatch { lease: self.lease.clone(), first: state.written + 1, events })
     }
 
-    /// The batch is in the store.
-    pub(in crate::run) fn written(&self, batch: EventBatch) {
+    /// Notes that a batch is stored.
+    pub(in crate::run) fn confirm_written(&self, batch: EventBatch) {
         let mut state = self.lock();
         let chunk = LogChunk::new(batch.first, batch.events);
         state.pending_bytes = state.pending_bytes.saturating_sub(chunk.bytes());
@@ -159,44 +158,86 @@ impl LiveLog {
         self.changed.notify_waiters();
     }
 
-    /// Nothing more comes.
+    /// Ends the log.
     pub(in crate::run) fn end(&self, end: LogEnd) {
         self.lock().end.get_or_insert(end);
         self.producer.wake();
         self.changed.notify_waiters();
     }
 
-    /// Returns what follows the event with number `after`.
-    pub(super) fn newest(&self, after: u64) -> Newest {
+    /// Returns the events after the one with number `after`.
+    pub(super) fn next_chunk(&self, after: u64) -> NextChunk {
         let state = self.lock();
         if after >= state.written {
-            return state.end.map_or(Newest::None, Newest::End);
+            return state.end.map_or(NextChunk::None, NextChunk::End);
         }
-        let chunk = state.recent.iter().find(|chunk| chunk.continues(after));
-        chunk.cloned().map_or(Newest::Older, Newest::LogChunk)
+        let chunk = state.recent.iter().find(|chunk| chunk.has_next(after));
+        chunk.cloned().map_or(NextChunk::Older, NextChunk::LogChunk)
     }
 
-    /// To be created before [`newest`](Self::newest) is asked, so that no change is missed.
+    /// Waits for the next change. Call it before [`next_chunk`](Self::next_chunk), so that no change is missed.
     pub(super) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
         self.changed.notified()
     }
 }
 
-/// A run's events go into its log through this.
+/// Consecutive events of a run. Clones share them.
+#[derive(Debug, Clone)]
+pub struct LogChunk {
+    first: u64,
+    events: Arc<[String]>,
+    /// The number of events at the start that are not part of this chunk.
+    skip: usize,
+}
+
+impl LogChunk {
+    /// Creates a chunk of events, each one line of JSON, with the number of the first one. Numbers start at 1.
+    pub(super) fn new(first: u64, events: Vec<String>) -> Self {
+        Self { first, events: events.into(), skip: 0 }
+    }
+
+    /// Returns the number of the last event.
+    pub fn last(&self) -> u64 {
+        (self.first + self.events.len() as u64).saturating_sub(1)
+    }
+
+    /// Returns the events with their numbers, each one line of JSON.
+    pub fn events(&self) -> impl Iterator<Item = (u64, &str)> {
+        (self.first..).zip(self.events.iter().map(String::as_str)).skip(self.skip)
+    }
+
+    /// Returns whether the chunk has the event after the one with number `after`.
+    pub(super) fn has_next(&self, after: u64) -> bool {
+        self.first <= after + 1 && self.last() > after
+    }
+
+    /// Returns the size of all events in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.events.iter().map(String::len).sum()
+    }
+
+    /// Returns the part of the chunk after the event with number `after`.
+    pub(super) fn skip_to(mut self, after: u64) -> Self {
+        self.skip = usize::try_from((after + 1).saturating_sub(self.first)).unwrap_or(usize::MAX);
+        self
+    }
+}
+
+/// Adds the events of a run to its log.
 pub(in crate::run) struct LogSink<'a>(pub(in crate::run) &'a Arc<LiveLog>);
 
 impl EventSink for LogSink<'_> {
     fn emit(&mut self, event: &Event) {
-        let line = line(event);
+        let line = to_line(event);
         let mut state = self.0.lock();
         state.pending_bytes += line.len();
-        state.bytes += line.len() as u64;
+        state.total_bytes += line.len() as u64;
         state.pending.push(line);
     }
 }
 
-/// An event as one line of JSON.
-fn line(event: &Event) -> String {
-    // Nothing in an event can fail to be written as JSON.
+/// Returns an event as one line of JSON.
+fn to_line(event: &Event) -> String {
+    // Events always have a JSON form.
     serde_json::to_string(event).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! Writes the logs of all runs of this process, many at a time.
+//! Writes the logs of all runs of this process.
 //!
-//! A transaction costs about the same for the events of one run as for those of a hundred. So events that come within
-//! [`WRITE_INTERVAL`] of the last write are written together; after a pause, at once.
+//! A transaction for the events of a hundred runs costs about as much as one for the events of a single run. Events that
+//! come within [`WRITE_INTERVAL`] of the last write are therefore written together; others are written at once.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -16,34 +16,34 @@ use tokio::{
 use super::live::{LiveLog, LogEnd};
 use crate::store::{EventBatch, Store, StoreError};
 
-/// The time between two writes.
+/// The shortest time between two writes.
 const WRITE_INTERVAL: Duration = Duration::from_millis(40);
-/// The time between two attempts to reach a store that does not answer.
+/// The pause between two attempts while the store is unavailable.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
 pub(in crate::run) struct LogWriter {
-    waiting: Mutex<Vec<Arc<LiveLog>>>,
+    scheduled: Mutex<Vec<Arc<LiveLog>>>,
     wake: Notify,
 }
 
 impl LogWriter {
-    /// Has a log written soon. Called again while the log waits, it may be listed twice, which does no harm.
+    /// Schedules a log for the next write. A log may be scheduled twice.
     pub(in crate::run) fn schedule(&self, log: &Arc<LiveLog>) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(log.clone());
+        self.scheduled.lock().unwrap_or_else(PoisonError::into_inner).push(log.clone());
         self.wake.notify_one();
     }
 
-    /// Writes until it is dropped.
+    /// Writes until the future is dropped.
     pub(in crate::run) async fn run(&self, store: Arc<dyn Store>) {
         let mut last = Instant::now();
         loop {
             self.wake.notified().await;
             sleep_until(last + WRITE_INTERVAL).await;
             last = Instant::now();
-            let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+            let scheduled = std::mem::take(&mut *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner));
             let (logs, batches): (Vec<_>, Vec<_>) =
-                waiting.into_iter().filter_map(|log| log.take_pending().map(|batch| (log, batch))).unzip();
+                scheduled.into_iter().filter_map(|log| log.take_pending().map(|batch| (log, batch))).unzip();
             if !batches.is_empty() {
                 write(&*store, logs, batches).await;
             }
@@ -56,21 +56,21 @@ async fn write(store: &dyn Store, logs: Vec<Arc<LiveLog>>, batches: Vec<EventBat
         match store.append(&batches).await {
             Ok(written) => break written,
             Err(error) if error.is_transient() => {
-                tracing::warn!(error = ?error, runs = logs.len(), "the logs of runs cannot be written; trying again");
+                tracing::warn!(error = ?error, runs = logs.len(), "the logs of runs could not be written; trying again");
                 sleep(RETRY_PAUSE).await;
             }
             Err(error) => {
-                tracing::error!(error = ?error, runs = logs.len(), "the logs of runs cannot be written");
+                tracing::error!(error = ?error, runs = logs.len(), "the logs of runs could not be written together; writing each one alone");
                 break write_one_by_one(store, &batches).await;
             }
         }
     };
     for ((log, batch), written) in logs.into_iter().zip(batches).zip(written) {
-        if written { log.written(batch) } else { log.end(LogEnd::Lost) }
+        if written { log.confirm_written(batch) } else { log.end(LogEnd::Lost) }
     }
 }
 
-/// Writes each batch alone, so that one that the store rejects costs no other run its log.
+/// Writes each batch alone, so that a batch that the store rejects does not affect other runs.
 async fn write_one_by_one(store: &dyn Store, batches: &[EventBatch]) -> Vec<bool> {
     let mut written = Vec::with_capacity(batches.len());
     for batch in batches {
