@@ -1,10 +1,16 @@
-//! A run of a stored thread that is running in this process, as others see it.
+//! A running run of this process, as other runs and requests of its thread see it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
 
-use tokio::time::timeout;
+use tokio::{sync::Notify, time::timeout};
 
-use super::{RunControl, log::LiveLog, phase::Phase};
+use super::{RunControl, log::LiveLog};
 use crate::{protocol::RunId, store::Lease};
 
 /// A running run.
@@ -18,9 +24,9 @@ pub(super) struct ActiveRun {
     phase: Phase,
 }
 
-/// The client has left, and the end is being stored.
+/// The phase after the client has left, in which the end is being stored.
 const CLIENT_LEFT: u8 = 1;
-/// The end is stored.
+/// The phase after the end is stored.
 const STORED: u8 = 2;
 
 impl ActiveRun {
@@ -38,12 +44,42 @@ impl ActiveRun {
         self.phase.enter(STORED);
     }
 
-    /// Waits up to `patience` until the end of the run is stored, if its client has left or leaves within `notice`. A
-    /// client that comes back to a thread may be quicker than the end of the run that it left.
-    pub(super) async fn settled(&self, notice: Duration, patience: Duration) {
+    /// Waits until the end of the run is stored, for at most `max`, if the client has left or leaves within `notice`. A client
+    /// that returns to a thread would otherwise read it before the run that it left has ended.
+    pub(super) async fn wait_if_abandoned(&self, notice: Duration, max: Duration) {
         if timeout(notice, self.phase.reached(CLIENT_LEFT)).await.is_ok() {
-            // After that time the caller reads what is stored by then.
-            let _ = timeout(patience, self.phase.reached(STORED)).await;
+            // After the timeout the caller reads the thread as it is.
+            let _ = timeout(max, self.phase.reached(STORED)).await;
+        }
+    }
+}
+
+/// A number that only increases, and whose values can be waited for. It starts at 0.
+#[derive(Debug, Default)]
+pub(super) struct Phase {
+    reached: AtomicU8,
+    changed: Notify,
+}
+
+impl Phase {
+    pub(super) fn get(&self) -> u8 {
+        self.reached.load(Ordering::Acquire)
+    }
+
+    /// Sets the phase, unless a later one was reached.
+    pub(super) fn enter(&self, phase: u8) {
+        self.reached.fetch_max(phase, Ordering::AcqRel);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until this phase or a later one is reached.
+    pub(super) async fn reached(&self, phase: u8) {
+        loop {
+            let changed = self.changed.notified();
+            if self.get() >= phase {
+                return;
+            }
+            changed.await;
         }
     }
 }

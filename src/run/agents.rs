@@ -9,7 +9,7 @@ use crate::{
     protocol::{AgentCapabilities, Event, RunAgentInput},
 };
 
-/// An agent and the name it is served under.
+/// An agent and its name.
 #[derive(Clone)]
 pub struct AgentEntry {
     pub(super) name: Arc<str>,
@@ -17,24 +17,30 @@ pub struct AgentEntry {
 }
 
 impl AgentEntry {
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the agent says about itself.
+    /// Returns the capabilities that the agent declares.
     pub fn capabilities(&self) -> AgentCapabilities {
         self.agent.capabilities()
     }
 
-    /// Returns an entry of the same name whose agent emits these events instead.
+    /// Returns an entry of the same name whose agent only emits these events.
     pub(super) fn with_fixed_events(self, events: Vec<Event>) -> Self {
         let agent = move |_: RunAgentInput, _: RunContext| crate::agent::events(events.clone());
         Self { agent: Arc::new(agent), ..self }
     }
 }
 
-/// All agents, in the order they were added.
+impl std::fmt::Debug for AgentEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("AgentEntry").field(&self.name).finish()
+    }
+}
+
+/// The agents in the order they were added.
 #[derive(Default)]
 pub(super) struct AgentRegistry {
     agents: IndexMap<Arc<str>, Arc<dyn Agent>>,
@@ -50,12 +56,12 @@ impl AgentRegistry {
         self.default = Some(name);
     }
 
-    /// The name of the default agent: the one that was set, or the first.
+    /// Returns the name of the default agent: the one that was set, or the first.
     pub(super) fn default_name(&self) -> Option<&str> {
         self.default.as_deref().or_else(|| self.agents.keys().next().map(|name| &**name))
     }
 
-    /// The agent of a name, or the default one.
+    /// Returns the agent with a name; the default one if `name` is `None`.
     pub(super) fn get(&self, name: Option<&str>) -> Option<AgentEntry> {
         let (name, agent) = self.agents.get_key_value(name.or(self.default_name())?)?;
         Some(AgentEntry { name: name.clone(), agent: agent.clone() })

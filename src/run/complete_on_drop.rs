@@ -1,4 +1,4 @@
-//! A future that is completed also when its caller leaves.
+//! A future that runs to completion even if its caller drops it.
 
 use std::{
     future::Future,
@@ -6,10 +6,9 @@ use std::{
     task::{Context, Poll},
 };
 
-/// A future that goes on in a task of its own when it is dropped before its end. Its output is then dropped.
+/// A future that continues in a task when it is dropped before completion. Its output is then dropped.
 ///
-/// Spawning it at the beginning would cost every caller a task, where only those need one whose client hangs up in this
-/// very moment.
+/// Spawning the task only on drop saves a task for nearly every run.
 pub(super) struct CompleteOnDrop<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
 
 impl<F: Future<Output: Send> + Send + 'static> CompleteOnDrop<F> {
@@ -22,7 +21,7 @@ impl<F: Future<Output: Send> + Send + 'static> Future for CompleteOnDrop<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // Taken out, so that a future that panics is not polled again.
+        // Taken out, so that a future that panics is not polled again on drop.
         let Some(mut future) = self.0.take() else { return Poll::Pending };
         let polled = future.as_mut().poll(cx);
         if polled.is_pending() {
@@ -35,7 +34,7 @@ impl<F: Future<Output: Send> + Send + 'static> Future for CompleteOnDrop<F> {
 impl<F: Future<Output: Send> + Send + 'static> Drop for CompleteOnDrop<F> {
     fn drop(&mut self) {
         let Some(future) = self.0.take() else { return };
-        // Without a runtime the process is about to end.
+        // Without a runtime the process is ending.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(future);
         }

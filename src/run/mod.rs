@@ -1,18 +1,18 @@
-//! Runs: from the request that asks for one to its stored end, free of HTTP.
+//! Runs of agents, from the request to the stored end. Knows nothing of HTTP.
 //!
-//! [`Runs::start`] is the one door (`start`). Behind it, in order:
-//! - `admission`: the run gets its slot, waits for its turn on the thread (`queue`), and takes the thread's lease.
-//! - `plan` and `conversation`: the stored branch and the client's list become the conversation that the agent
-//!   answers; `resume` checks the answers to open interrupts.
-//! - `launch`: the run starts, in its response (`stored_run`) or in a task of its own with a log that clients follow
+//! Every run is started by [`Runs::start`] (`start`), in these steps:
+//! - `admission`: the run waits for its turn on the thread (`queue`) and takes the thread's lease.
+//! - `plan`, `conversation`: the stored branch and the client's messages become the agent's input; `resume` checks the
+//!   answers to open interrupts.
+//! - `launch`: the run is created. Its response polls it (`stored_run`), or a task does and writes a log that clients follow
 //!   (`detached`, `log`).
-//! - `driver`: polls the agent and owns the run's frame; [`guard`] lets only a legal stream pass; `transcript` holds
-//!   messages and state as a client will hold them; `recorder` stores the end before the client is told.
+//! - `driver`: polls the agent, and sends the first and the terminal event. [`guard`] checks the events between them.
+//! - `recorder`: applies the events to the `transcript`, and stores the end before the terminal event is sent.
 //!
-//! [`Threads`] has the stored threads themselves: `views` lists, reads, follows and deletes them, `maintenance` renews
-//! leases and sweeps, `recover` closes runs whose server was lost.
+//! [`Threads`] are the stored threads: `views` lists, reads, follows and deletes them, `maintenance` renews leases and
+//! applies retention, `recover` closes runs whose server was lost.
 //!
-//! A run is polled by its consumer, a response body or a task; no channel and no queue of events is in between.
+//! There is no channel and no task between an agent and its response, so a slow client slows its agent.
 
 mod active;
 mod admission;
@@ -30,7 +30,6 @@ mod launch;
 mod log;
 mod maintenance;
 mod options;
-mod phase;
 mod plan;
 mod queue;
 mod quota;
@@ -39,7 +38,6 @@ mod recover;
 mod request;
 mod resume;
 mod runs;
-mod slot;
 mod start;
 mod start_error;
 mod stored_run;
@@ -55,11 +53,10 @@ pub use driver::Run;
 pub use guard::{Guard, Violation};
 pub use log::{FollowError, Follower, LogChunk};
 pub use options::{ConcurrentRuns, OnDisconnect, ThreadOptions};
-pub use quota::PrincipalLimits;
+pub use quota::{PrincipalLimits, Slot};
 pub use request::{DetachedRun, RunRequest, StartedRun};
 pub use resume::has_expired;
 pub use runs::{Runs, RunsBuilder};
-pub use slot::Slot;
 pub use start_error::StartError;
 pub use stored_run::StoredRun;
 pub use threads::Threads;

@@ -1,4 +1,4 @@
-//! Options of stored threads and the runs on them.
+//! Options of stored threads and of the runs on them.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -6,36 +6,42 @@ use serde::Deserialize;
 
 use crate::store::Retention;
 
-/// Options of stored threads and the runs on them.
+/// Options of stored threads and of the runs on them.
+///
+/// ```
+/// let mut options = agui_server::run::ThreadOptions::default();
+/// options.max_queued = 3;
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ThreadOptions {
-    /// What happens to a run while another one of its thread is running.
+    /// Treatment of a run whose thread has a running run.
     pub concurrent_runs: ConcurrentRuns,
-    /// How many runs may wait for their turn on a thread.
+    /// The number of runs that may wait on a thread.
     pub max_queued: usize,
-    /// The longest that a run waits.
+    /// The maximum time that a run waits.
     pub queue_timeout: Duration,
-    /// Whether clients may send system and developer messages.
+    /// Accepts system and developer messages from clients.
     pub accept_instructions: bool,
-    /// Whether a client that lacks stored messages is sent a `MESSAGES_SNAPSHOT` at the beginning of its run.
+    /// Sends a `MESSAGES_SNAPSHOT` at the start of a run to a client that lacks stored messages.
     pub sync_messages: bool,
-    /// The largest thread, in bytes of messages and states as JSON. A run that would begin on a larger one is refused.
+    /// The maximum size of a thread, in bytes of messages and states as JSON. Runs on larger threads are refused.
     pub max_bytes: u64,
-    /// The largest number of messages of a thread, on all branches.
+    /// The maximum number of messages of a thread, on all branches.
     pub max_messages: u64,
-    /// What happens to a run when its client leaves.
+    /// Treatment of a run whose client leaves.
     pub on_disconnect: OnDisconnect,
-    /// The same for single agents, by name.
+    /// The same by agent name, which takes precedence.
     pub on_disconnect_of: HashMap<String, OnDisconnect>,
-    /// How many detached runs this process drives at a time.
+    /// The maximum number of detached runs in this process.
     pub max_detached: usize,
-    /// The longest that a detached run takes.
+    /// The maximum time of a detached run.
     pub detached_max: Option<Duration>,
-    /// The most that a run adds to its messages and to its log, in bytes. A run that exceeds it fails.
+    /// The maximum number of bytes that a run adds to its messages and to its log. A run that adds more fails.
     pub max_run_bytes: u64,
-    /// How long a lease is taken for: the runs of a lost server are closed after about this time.
+    /// The duration of a lease. The runs of a lost server are closed after about this time.
     pub lease: Duration,
-    /// What is kept, and for how long.
+    /// The limits of what is kept.
     pub retention: Retention,
 }
 
@@ -60,23 +66,25 @@ impl Default for ThreadOptions {
     }
 }
 
-/// What happens to a run while another one of its thread is running.
+/// The treatment of a run whose thread has a running run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ConcurrentRuns {
     /// It waits for its turn.
     Queue,
     /// It is refused.
     Reject,
-    /// The other one is cancelled.
+    /// The running run is cancelled.
     Supersede,
 }
 
-/// What happens to a run when its client leaves.
+/// The treatment of a run whose client leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum OnDisconnect {
     /// It is cancelled.
     Cancel,
-    /// It goes on, and can be followed.
+    /// It continues, and can be followed.
     Continue,
 }

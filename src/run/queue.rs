@@ -1,23 +1,22 @@
-//! One run at a time on a thread, in the order they came.
+//! The queue of runs on each thread within this process: one run at a time, first come, first served.
 //!
-//! This is the queue within one process. Between processes the thread's lease in the store decides; the run whose turn
-//! it is here asks for it.
+//! Between processes the lease in the store decides. The run that has the turn here tries to take the lease.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{active::ActiveRun, phase::Phase};
+use super::active::{ActiveRun, Phase};
 use crate::{protocol::RunId, store::ThreadKey};
 
-/// The runs of this process by thread: one whose turn it is, and those that wait.
+/// The tickets of this process by thread. The first ticket of a thread has the turn, the others wait.
 #[derive(Debug, Default)]
-pub(super) struct ThreadQueue(Mutex<HashMap<ThreadKey, Vec<Arc<Place>>>>);
+pub(super) struct ThreadQueue(Mutex<HashMap<ThreadKey, Vec<Arc<Ticket>>>>);
 
-/// A run's place in the queue of its thread. The first one has the turn.
+/// The position of a run in the queue of its thread.
 #[derive(Debug)]
-struct Place {
+struct Ticket {
     run_id: RunId,
     phase: Phase,
     active: Mutex<Option<Arc<ActiveRun>>>,
@@ -26,25 +25,25 @@ struct Place {
 const HAS_TURN: u8 = 1;
 const CANCELLED: u8 = 2;
 
-/// Why a run gets no place.
+/// The error of entering a queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EnterError {
-    /// The same run has a place already.
-    Twice,
+    /// A run with this id is in the queue.
+    AlreadyQueued,
     /// The queue is full.
     Full,
 }
 
-/// A place, from the queue to the run's end. Dropping it gives the turn to the next run.
+/// A run's ticket, which it keeps until its end. Dropping it gives the turn to the next run.
 #[derive(Debug)]
 pub(super) struct TurnGuard {
     queue: Arc<ThreadQueue>,
     key: ThreadKey,
-    place: Arc<Place>,
+    ticket: Arc<Ticket>,
 }
 
 impl ThreadQueue {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadKey, Vec<Arc<Place>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadKey, Vec<Arc<Ticket>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -56,85 +55,85 @@ impl ThreadQueue {
         max_waiting: usize,
     ) -> Result<TurnGuard, EnterError> {
         let mut threads = self.lock();
-        let places = threads.entry(key.clone()).or_default();
-        if places.iter().any(|place| place.run_id == *run_id) {
-            return Err(EnterError::Twice);
+        let tickets = threads.entry(key.clone()).or_default();
+        if tickets.iter().any(|ticket| ticket.run_id == *run_id) {
+            return Err(EnterError::AlreadyQueued);
         }
-        if places.len() > max_waiting {
+        if tickets.len() > max_waiting {
             return Err(EnterError::Full);
         }
-        let place = Arc::new(Place { run_id: run_id.clone(), phase: Phase::default(), active: Mutex::default() });
-        if places.is_empty() {
-            place.phase.enter(HAS_TURN);
+        let ticket = Arc::new(Ticket { run_id: run_id.clone(), phase: Phase::default(), active: Mutex::default() });
+        if tickets.is_empty() {
+            ticket.phase.enter(HAS_TURN);
         }
-        places.push(place.clone());
-        Ok(TurnGuard { queue: self.clone(), key: key.clone(), place })
+        tickets.push(ticket.clone());
+        Ok(TurnGuard { queue: self.clone(), key: key.clone(), ticket })
     }
 
-    /// The run of a thread that is running.
+    /// Returns the running run of a thread.
     pub(super) fn active(&self, key: &ThreadKey) -> Option<Arc<ActiveRun>> {
         self.lock().get(key)?.first()?.active()
     }
 
-    /// All runs that are running.
+    /// Returns all running runs.
     pub(super) fn all_active(&self) -> Vec<Arc<ActiveRun>> {
-        self.lock().values().filter_map(|places| places.first()?.active()).collect()
+        self.lock().values().filter_map(|tickets| tickets.first()?.active()).collect()
     }
 
-    /// Returns whether runs wait behind the one whose turn it is.
+    /// Returns whether runs wait for their turn on a thread.
     pub(super) fn has_waiting(&self, key: &ThreadKey) -> bool {
-        self.lock().get(key).is_some_and(|places| places.len() > 1)
+        self.lock().get(key).is_some_and(|tickets| tickets.len() > 1)
     }
 
-    /// Cancels a run that has not begun. Returns whether there was one.
+    /// Cancels a run that has not begun. Returns whether the run was in the queue.
     pub(super) fn cancel_waiting(&self, key: &ThreadKey, run_id: &RunId) -> bool {
         let threads = self.lock();
-        let place = threads.get(key).and_then(|places| places.iter().find(|place| place.run_id == *run_id));
-        let Some(place) = place.filter(|place| place.active().is_none()) else { return false };
-        place.phase.enter(CANCELLED);
+        let ticket = threads.get(key).and_then(|tickets| tickets.iter().find(|ticket| ticket.run_id == *run_id));
+        let Some(ticket) = ticket.filter(|ticket| ticket.active().is_none()) else { return false };
+        ticket.phase.enter(CANCELLED);
         true
     }
 }
 
-impl Place {
+impl Ticket {
     fn active(&self) -> Option<Arc<ActiveRun>> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl TurnGuard {
-    /// Waits for the turn, or for being cancelled before it.
+    /// Waits until the run has the turn or is cancelled.
     pub(super) async fn turn(&self) {
-        self.place.phase.reached(HAS_TURN).await;
+        self.ticket.phase.reached(HAS_TURN).await;
     }
 
-    /// Waits for being cancelled.
+    /// Waits until the run is cancelled.
     pub(super) async fn cancelled(&self) {
-        self.place.phase.reached(CANCELLED).await;
+        self.ticket.phase.reached(CANCELLED).await;
     }
 
     /// Returns whether the run was cancelled before it began.
     pub(super) fn is_cancelled(&self) -> bool {
-        self.place.phase.get() == CANCELLED
+        self.ticket.phase.get() == CANCELLED
     }
 
-    /// Shows the run, which has begun, to others.
+    /// Makes the run, which has begun, visible to other requests.
     pub(super) fn activate(&self, run: Arc<ActiveRun>) {
-        // Under the queue's lock, so that a cancel meets the run either waiting or running.
+        // Under the queue's lock, so that a concurrent cancel finds the run either waiting or running.
         let _threads = self.queue.lock();
-        *self.place.active.lock().unwrap_or_else(PoisonError::into_inner) = Some(run);
+        *self.ticket.active.lock().unwrap_or_else(PoisonError::into_inner) = Some(run);
     }
 }
 
 impl Drop for TurnGuard {
     fn drop(&mut self) {
         let mut threads = self.queue.lock();
-        if let Some(active) = self.place.active() {
+        if let Some(active) = self.ticket.active() {
             active.stored();
         }
-        let Some(places) = threads.get_mut(&self.key) else { return };
-        places.retain(|place| !Arc::ptr_eq(place, &self.place));
-        match places.first() {
+        let Some(tickets) = threads.get_mut(&self.key) else { return };
+        tickets.retain(|ticket| !Arc::ptr_eq(ticket, &self.ticket));
+        match tickets.first() {
             Some(next) => next.phase.enter(HAS_TURN),
             None => drop(threads.remove(&self.key)),
         }
@@ -152,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_a_thread_take_turns_in_the_order_they_came() {
+    fn runs_of_a_thread_take_turns_in_order() {
         let queue = Arc::new(ThreadQueue::default());
         let enter = |thread: &str, run: &str| queue.enter(&key(thread), &run.into(), 2);
         let first = enter("t", "1").unwrap();
         assert!(first.turn().now_or_never().is_some());
         let second = enter("t", "2").unwrap();
         for run in ["1", "2"] {
-            assert_eq!(enter("t", run).unwrap_err(), EnterError::Twice);
+            assert_eq!(enter("t", run).unwrap_err(), EnterError::AlreadyQueued);
         }
         let third = enter("t", "3").unwrap();
         assert_eq!(enter("t", "4").unwrap_err(), EnterError::Full);
@@ -177,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_cancelled_before_it_begins() {
+    fn a_waiting_run_can_be_cancelled() {
         let queue = Arc::new(ThreadQueue::default());
         let [first, second] = ["1", "2"].map(|run| queue.enter(&key("t"), &run.into(), 2).unwrap());
         assert!(!queue.cancel_waiting(&key("t"), &"3".into()));
         assert!(queue.cancel_waiting(&key("t"), &"2".into()));
         assert!(second.turn().now_or_never().is_some() && second.is_cancelled());
         drop(first);
-        assert!(second.is_cancelled(), "the turn does not bring it back");
+        assert!(second.is_cancelled(), "a turn does not undo the cancel");
         drop(second);
         assert!(queue.lock().is_empty());
     }

@@ -1,7 +1,6 @@
-//! How much of the server one principal may take: runs at a time, and runs a minute.
+//! The right to a run ([`Slot`]), and the limits of each principal: concurrent runs, and runs a minute.
 //!
-//! What is counted is kept in memory, so each replica counts for itself. It is bounded by the runs there are and those
-//! that were asked for within the last minute; who has neither is forgotten.
+//! The counts are kept in memory, so each replica has its own. A principal without runs in the last minute is removed.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -9,46 +8,60 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use super::StartError;
 use crate::agent::Principal;
 
-/// What `per_minute` is counted over.
-const MINUTE: Duration = Duration::from_secs(60);
+/// The window of the rate limit.
+const RATE_WINDOW: Duration = Duration::from_secs(60);
 
-/// What each principal may have.
+/// The limits of each principal. `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct PrincipalLimits {
-    /// How many runs it may have at a time, waiting ones included.
+    /// The number of concurrent runs, including waiting ones.
     pub concurrent: Option<usize>,
-    /// How many runs it may ask for within any sixty seconds.
+    /// The number of runs that are admitted within any 60 seconds.
     pub per_minute: Option<usize>,
 }
 
-/// Counts the runs of every principal.
-pub(super) struct Quota {
-    limits: PrincipalLimits,
-    book: Arc<Mutex<Book>>,
+/// The right to one run. It is held until the run's last byte is sent or its end is stored, whichever comes last.
+#[must_use = "dropping a slot gives it back"]
+#[derive(Debug)]
+#[allow(dead_code, reason = "held, not read")]
+pub struct Slot {
+    /// One of the server's runs.
+    pub(super) permit: OwnedSemaphorePermit,
+    /// One of the principal's runs, if those are limited.
+    pub(super) share: Option<QuotaShare>,
+    /// One of the server's detached runs, if the run is detached.
+    pub(super) detached: Option<OwnedSemaphorePermit>,
 }
 
-struct Book {
-    accounts: HashMap<Principal, Account>,
-    /// When those who have nothing left were last looked for.
-    swept: Instant,
+/// Counts the runs of each principal.
+pub(super) struct Quota {
+    limits: PrincipalLimits,
+    ledger: Arc<Mutex<Ledger>>,
+}
+
+struct Ledger {
+    principals: HashMap<Principal, PrincipalUsage>,
+    /// The time when idle principals were last removed.
+    last_sweep: Instant,
 }
 
 #[derive(Default)]
-struct Account {
-    /// Runs that have not ended.
+struct PrincipalUsage {
+    /// The number of runs that have not ended.
     live: usize,
-    /// When runs of the last minute were asked for, the oldest first.
+    /// The times of the runs that were admitted within the window, the oldest first.
     recent: VecDeque<Instant>,
 }
 
-impl Account {
-    fn forget_before_the_last_minute(&mut self, now: Instant) {
-        while self.recent.front().is_some_and(|at| now.duration_since(*at) >= MINUTE) {
+impl PrincipalUsage {
+    fn drop_expired(&mut self, now: Instant) {
+        while self.recent.front().is_some_and(|at| now.duration_since(*at) >= RATE_WINDOW) {
             self.recent.pop_front();
         }
     }
@@ -60,78 +73,77 @@ impl Account {
 
 impl Quota {
     pub(super) fn new(limits: PrincipalLimits) -> Self {
-        let book = Book { accounts: HashMap::new(), swept: Instant::now() };
-        Self { limits, book: Arc::new(Mutex::new(book)) }
+        let ledger = Ledger { principals: HashMap::new(), last_sweep: Instant::now() };
+        Self { limits, ledger: Arc::new(Mutex::new(ledger)) }
     }
 
-    /// Takes one run of a principal's share.
-    pub(super) fn admit(&self, principal: Option<&Principal>) -> Result<Option<Share>, StartError> {
+    /// Counts a run of a principal until the share is dropped. Returns `None` if runs are not limited.
+    pub(super) fn admit(&self, principal: Option<&Principal>) -> Result<Option<QuotaShare>, StartError> {
         let Some(principal) = principal else { return Ok(None) };
         if self.limits == PrincipalLimits::default() {
             return Ok(None);
         }
         let now = Instant::now();
-        let mut book = lock(&self.book);
-        book.sweep(now);
-        let account = book.accounts.entry(principal.clone()).or_default();
-        account.forget_before_the_last_minute(now);
-        if self.limits.concurrent.is_some_and(|most| account.live >= most) {
+        let mut ledger = lock(&self.ledger);
+        ledger.sweep(now);
+        let usage = ledger.principals.entry(principal.clone()).or_default();
+        usage.drop_expired(now);
+        if self.limits.concurrent.is_some_and(|limit| usage.live >= limit) {
             return Err(StartError::TooManyRunsOfPrincipal);
         }
-        if let Some(most) = self.limits.per_minute {
-            // The place of the run that has to be a minute ago before there is room for another.
-            if let Some(oldest) = account.recent.len().checked_sub(most).and_then(|place| account.recent.get(place)) {
+        if let Some(limit) = self.limits.per_minute {
+            // The next run is admitted when this one leaves the window.
+            if let Some(oldest) = usage.recent.len().checked_sub(limit).and_then(|at| usage.recent.get(at)) {
                 return Err(StartError::TooManyRunsPerMinute {
-                    retry_after: MINUTE.saturating_sub(now.duration_since(*oldest)),
+                    retry_after: RATE_WINDOW.saturating_sub(now.duration_since(*oldest)),
                 });
             }
-            account.recent.push_back(now);
+            usage.recent.push_back(now);
         }
-        account.live += 1;
-        Ok(Some(Share { book: self.book.clone(), principal: principal.clone() }))
+        usage.live += 1;
+        Ok(Some(QuotaShare { ledger: self.ledger.clone(), principal: principal.clone() }))
     }
 }
 
-impl Book {
+impl Ledger {
     fn sweep(&mut self, now: Instant) {
-        if now.duration_since(self.swept) < MINUTE {
+        if now.duration_since(self.last_sweep) < RATE_WINDOW {
             return;
         }
-        self.swept = now;
-        self.accounts.retain(|_, account| {
-            account.forget_before_the_last_minute(now);
-            !account.is_idle()
+        self.last_sweep = now;
+        self.principals.retain(|_, usage| {
+            usage.drop_expired(now);
+            !usage.is_idle()
         });
-        // What many have left is given back, too.
-        self.accounts.shrink_to_fit();
+        self.principals.shrink_to_fit();
     }
 }
 
-/// One run of a principal's share, until it is dropped.
-pub(super) struct Share {
-    book: Arc<Mutex<Book>>,
+/// A run that is counted for a principal until the share is dropped.
+pub(super) struct QuotaShare {
+    ledger: Arc<Mutex<Ledger>>,
     principal: Principal,
 }
 
-impl std::fmt::Debug for Share {
+impl std::fmt::Debug for QuotaShare {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Share").field(&self.principal).finish()
+        f.debug_tuple("QuotaShare").field(&self.principal).finish()
     }
 }
 
-impl Drop for Share {
+impl Drop for QuotaShare {
     fn drop(&mut self) {
-        let mut book = lock(&self.book);
-        let Some(account) = book.accounts.get_mut(&self.principal) else { return };
-        account.live = account.live.saturating_sub(1);
-        if account.is_idle() {
-            book.accounts.remove(&self.principal);
+        let mut ledger = lock(&self.ledger);
+        let Some(usage) = ledger.principals.get_mut(&self.principal) else { return };
+        usage.live = usage.live.saturating_sub(1);
+        if usage.is_idle() {
+            ledger.principals.remove(&self.principal);
         }
     }
 }
 
-fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
-    book.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -141,12 +153,12 @@ mod tests {
     use super::*;
 
     fn quota(concurrent: usize, per_minute: usize) -> Quota {
-        let some = |most| (most > 0).then_some(most);
+        let some = |limit| (limit > 0).then_some(limit);
         Quota::new(PrincipalLimits { concurrent: some(concurrent), per_minute: some(per_minute) })
     }
 
-    fn known(quota: &Quota) -> usize {
-        lock(&quota.book).accounts.len()
+    fn counted_principals(quota: &Quota) -> usize {
+        lock(&quota.ledger).principals.len()
     }
 
     fn is_full(quota: &Quota, principal: &Principal) -> bool {
@@ -154,24 +166,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn runs_at_a_time_are_counted_until_they_end() {
+    async fn concurrent_runs_are_counted_until_they_end() {
         let quota = quota(2, 0);
         let (ada, bob) = (Principal::new("key", "ada"), Principal::new("key", "bob"));
         let first = quota.admit(Some(&ada)).unwrap();
         let second = quota.admit(Some(&ada)).unwrap();
         assert!(is_full(&quota, &ada));
-        let of_bob = quota.admit(Some(&bob)).unwrap();
+        let bobs = quota.admit(Some(&bob)).unwrap();
         advance(Duration::from_secs(3600)).await;
         assert!(is_full(&quota, &ada));
         drop(first);
         let third = quota.admit(Some(&ada)).unwrap();
         assert!(is_full(&quota, &ada));
-        drop((second, third, of_bob));
-        assert_eq!(known(&quota), 0);
+        drop((second, third, bobs));
+        assert_eq!(counted_principals(&quota), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_sixty_seconds_have_more_runs_than_may_be() {
+    async fn the_rate_limit_holds_in_every_window_of_60_seconds() {
         let quota = quota(0, 2);
         let ada = Principal::new("key", "ada");
         let mut begun = Vec::new();
@@ -193,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_refused_for_one_limit_does_not_use_up_the_other() {
+    async fn a_refused_run_does_not_count_for_the_other_limit() {
         let quota = quota(1, 2);
         let ada = Principal::new("key", "ada");
         let first = quota.admit(Some(&ada)).unwrap();
@@ -203,34 +215,34 @@ mod tests {
         drop(first);
         drop(quota.admit(Some(&ada)).unwrap());
         assert!(matches!(quota.admit(Some(&ada)).unwrap_err(), StartError::TooManyRunsPerMinute { .. }));
-        advance(MINUTE).await;
+        advance(RATE_WINDOW).await;
         let held = quota.admit(Some(&ada)).unwrap();
-        assert!(is_full(&quota, &ada), "a refusal held nothing");
+        assert!(is_full(&quota, &ada), "a refused run took no share");
         drop(held);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_left_is_forgotten() {
+    async fn idle_principals_are_removed() {
         let quota = quota(5, 5);
         for number in 0..1000 {
             quota.admit(Some(&Principal::new("key", &number.to_string()))).unwrap();
         }
         let ada = Principal::new("key", "ada");
         let held = quota.admit(Some(&ada)).unwrap();
-        assert_eq!(known(&quota), 1001);
-        advance(MINUTE).await;
+        assert_eq!(counted_principals(&quota), 1001);
+        advance(RATE_WINDOW).await;
         quota.admit(Some(&Principal::new("key", "bob"))).unwrap();
-        assert_eq!(known(&quota), 2);
+        assert_eq!(counted_principals(&quota), 2);
         assert!(held.is_some());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_in_particular_and_no_limits_are_not_counted() {
+    async fn runs_without_principal_or_limits_are_not_counted() {
         let limited = quota(1, 1);
         for _ in 0..3 {
             assert!(limited.admit(None).unwrap().is_none());
             assert!(quota(0, 0).admit(Some(&Principal::new("key", "ada"))).unwrap().is_none());
         }
-        assert_eq!(known(&limited), 0);
+        assert_eq!(counted_principals(&limited), 0);
     }
 }

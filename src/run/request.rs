@@ -1,4 +1,4 @@
-//! What is asked of [`Runs::start`](super::Runs::start), and what it returns.
+//! The argument and the result of [`Runs::start`](super::Runs::start).
 
 use super::{AgentEntry, OnDisconnect, Run, Slot, StoredRun, log::Follower};
 use crate::{
@@ -6,44 +6,61 @@ use crate::{
     protocol::{Event, RunAgentInput},
 };
 
-/// A run to start.
+/// A request to start a run.
+#[derive(Debug)]
 pub struct RunRequest {
-    /// The right to a run, from [`Runs::reserve`](super::Runs::reserve).
+    /// The right to start a run, from [`Runs::reserve`](super::Runs::reserve).
     pub slot: Slot,
-    /// The agent that answers.
+    /// The agent to run.
     pub agent: AgentEntry,
-    /// The client's input. Messages with an empty id count as messages without one.
+    /// The client's input. An empty message id counts as a missing one.
     pub input: RunAgentInput,
-    /// Who asks.
+    /// The principal of the request; `None` on a server without authentication.
     pub principal: Option<Principal>,
-    /// The request's headers that are meant for agents.
+    /// The headers of the request that agents may see.
     pub forwarded: Forwarded,
-    /// What happens when the client leaves, unless the request or the agent's configuration says otherwise: the
-    /// default of the endpoint. `None` leaves it to the server's.
+    /// The endpoint's default for a client that leaves. The request and the agent's configuration take precedence; `None`
+    /// uses the server's default.
     pub on_disconnect: Option<OnDisconnect>,
 }
 
 impl RunRequest {
-    /// A run without a principal.
+    /// Creates a request without a principal and headers.
     pub fn new(slot: Slot, agent: AgentEntry, input: RunAgentInput) -> Self {
         Self { slot, agent, input, principal: None, forwarded: Forwarded::default(), on_disconnect: None }
     }
+
+    /// Separates the input, which admission changes, from the rest.
+    pub(super) fn split(self) -> (Caller, RunAgentInput) {
+        let Self { slot, agent, input, principal, forwarded, .. } = self;
+        (Caller { slot, agent, principal, forwarded }, input)
+    }
+}
+
+/// A [`RunRequest`] without its input.
+pub(super) struct Caller {
+    pub(super) slot: Slot,
+    pub(super) agent: AgentEntry,
+    pub(super) principal: Option<Principal>,
+    pub(super) forwarded: Forwarded,
 }
 
 /// A run that was started.
+#[derive(Debug)]
 pub enum StartedRun {
-    /// It lives in its response, on a server without stored threads.
+    /// A run that its response polls, on a server without stored threads.
     Stateless(Box<Run>),
-    /// It lives in its response, and its end is stored.
+    /// A run that its response polls, and whose end is stored.
     Stored(Box<StoredRun>),
-    /// It lives in a task of its own; its log is the response.
+    /// A run that a task polls; the response follows its log.
     Detached(DetachedRun),
 }
 
-/// A detached run, for the client that asked for it.
+/// A detached run, as the client that started it sees it.
+#[derive(Debug)]
 pub struct DetachedRun {
     /// Follows the log from its first event.
     pub follower: Follower,
-    /// Events for this client alone, to be sent after the first event of the log.
+    /// Events to send to this client after the first event of the log.
     pub snapshots: Vec<Event>,
 }

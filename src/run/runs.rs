@@ -1,4 +1,4 @@
-//! What runs share: the agents, the limits, and the stored threads.
+//! [`Runs`]: the agents, limits and stored threads of a server. Drains runs at shutdown.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     store::Store,
 };
 
-/// For how long a stopped run's last events may take to reach its client before the server ends without it.
+/// The time that clients have to take the last events of runs that were stopped at shutdown.
 const STOPPED_RUN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Starts runs, and drains them at shutdown.
@@ -28,7 +28,7 @@ pub struct Runs {
     pub(super) threads: Option<Arc<Threads>>,
 }
 
-/// Collects what [`Runs`] is made of.
+/// Builds [`Runs`].
 #[must_use]
 pub struct RunsBuilder {
     agents: AgentRegistry,
@@ -38,25 +38,25 @@ pub struct RunsBuilder {
 }
 
 impl RunsBuilder {
-    /// Serves an agent under a name. The first one is the default until another is named.
+    /// Adds an agent. The first one is the default agent unless [`default_agent`](Self::default_agent) names another.
     pub fn agent(mut self, name: impl Into<Arc<str>>, agent: Arc<dyn Agent>) -> Self {
         self.agents.insert(name.into(), agent);
         self
     }
 
-    /// Names the agent that answers when the request names none.
+    /// Sets the agent for requests that name no agent.
     pub fn default_agent(mut self, name: impl Into<Arc<str>>) -> Self {
         self.agents.set_default(name.into());
         self
     }
 
-    /// Limits every run.
+    /// Sets the time limits of each run.
     pub fn limits(mut self, limits: RunLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Limits each principal. On a server without authentication there are no principals, and this limits nothing.
+    /// Sets the limits of each principal. They have no effect on a server without authentication.
     pub fn principal_limits(mut self, limits: PrincipalLimits) -> Self {
         self.principal_limits = limits;
         self
@@ -90,8 +90,17 @@ impl RunsBuilder {
     }
 }
 
+impl std::fmt::Debug for Runs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runs")
+            .field("limits", &self.limits)
+            .field("live_runs", &self.live_runs())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Runs {
-    /// Begins to collect agents and limits.
+    /// Returns a builder without agents and limits.
     pub fn builder() -> RunsBuilder {
         RunsBuilder {
             agents: AgentRegistry::default(),
@@ -101,22 +110,22 @@ impl Runs {
         }
     }
 
-    /// The agent of a name, or the default one.
+    /// Returns the agent with a name; the default one if `name` is `None`.
     pub fn agent(&self, name: Option<&str>) -> Option<AgentEntry> {
         self.agents.get(name)
     }
 
-    /// The name of the agent that answers when the request names none.
+    /// Returns the name of the default agent.
     pub fn default_agent(&self) -> Option<&str> {
         self.agents.default_name()
     }
 
-    /// All agents, in the order they were added.
+    /// Returns all agents in the order they were added.
     pub fn agents(&self) -> impl Iterator<Item = AgentEntry> + '_ {
         self.agents.iter()
     }
 
-    /// The stored threads; `None` on a server that stores nothing.
+    /// Returns the stored threads; `None` on a server that stores nothing.
     pub fn threads(&self) -> Option<&Arc<Threads>> {
         self.threads.as_ref()
     }
@@ -126,18 +135,18 @@ impl Runs {
         !self.slots.is_closed()
     }
 
-    /// The number of runs that have not ended.
+    /// Returns the number of runs that have not ended.
     pub fn live_runs(&self) -> usize {
         self.live.count()
     }
 
-    /// Takes the right to one run, and counts it as one of the principal's.
+    /// Takes the right to one run, which counts against the limits of the server and of the principal.
     ///
     /// # Errors
     /// [`StartError::TooManyRuns`], [`StartError::ShuttingDown`], [`StartError::TooManyRunsOfPrincipal`] or
     /// [`StartError::TooManyRunsPerMinute`].
     pub fn reserve(&self, principal: Option<&Principal>) -> Result<Slot, StartError> {
-        // The server's limit first: what it cannot do anyway is not counted against the principal.
+        // First the server's limit, so that a run which it refuses does not count for the principal.
         let permit = self.slots.clone().try_acquire_owned().map_err(|error| match error {
             TryAcquireError::NoPermits => StartError::TooManyRuns,
             TryAcquireError::Closed => StartError::ShuttingDown,
@@ -145,17 +154,16 @@ impl Runs {
         Ok(Slot { permit, share: self.quota.admit(principal)?, detached: None })
     }
 
-    /// Shuts down: admits no more runs, lets running ones end within `grace`, then stops the others, each with its
-    /// terminal event.
+    /// Shuts down: refuses new runs, waits up to `grace` for running ones, then stops the others with a terminal event.
     pub async fn drain(&self, grace: Duration) {
         self.slots.close();
-        if tokio::time::timeout(grace, self.live.ended()).await.is_ok() {
+        if tokio::time::timeout(grace, self.live.wait_all_ended()).await.is_ok() {
             return;
         }
-        tracing::warn!(runs = self.live.count(), "stopping the runs that are left");
+        tracing::warn!(runs = self.live.count(), "stopping runs that did not end in time");
         self.live.stop_all(Stop::Shutdown);
-        if tokio::time::timeout(STOPPED_RUN_TIMEOUT, self.live.ended()).await.is_err() {
-            tracing::warn!(runs = self.live.count(), "some clients did not take the end of their run");
+        if tokio::time::timeout(STOPPED_RUN_TIMEOUT, self.live.wait_all_ended()).await.is_err() {
+            tracing::warn!(runs = self.live.count(), "runs ended without their clients reading the end");
         }
     }
 }

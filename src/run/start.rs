@@ -1,4 +1,6 @@
-//! The one door for runs.
+//! Starts runs: every run of the server passes through [`Runs::start`].
+//!
+//! The order of the steps, and which setting decides what happens when a client leaves, are changed here.
 
 use std::sync::Arc;
 
@@ -12,55 +14,53 @@ use super::{
 };
 use crate::protocol::{Message, RunAgentInput};
 
-/// The longest identifier that a client may choose, in bytes.
+/// The maximum length of an identifier from a client, in bytes.
 const MAX_ID_BYTES: usize = 1024;
 
 impl Runs {
-    /// Starts a run: with a stored thread's conversation if the server stores threads, else with the client's alone.
+    /// Starts a run, on the stored conversation of its thread if the server stores threads.
     ///
-    /// On a stored thread the run waits for its turn, and what the client brought is stored before the agent is asked.
-    /// A request for a detached run that is running already follows that run.
+    /// On a stored thread the run waits for its turn, and the client's messages are stored before the agent runs. A request
+    /// with the id of a running detached run follows that run.
     ///
     /// # Errors
-    /// A [`StartError`]. Nothing has happened then.
+    /// A [`StartError`], if no run was started and nothing was stored.
     pub fn start(self: &Arc<Self>, request: RunRequest) -> BoxFuture<'_, Result<StartedRun, StartError>> {
-        // The future is large, and its caller, a request's handler, is moved from place to place before it is polled.
+        // Boxed because it is large, and part of a handler's future that is moved before it is polled.
         Box::pin(self.start_unboxed(request))
     }
 
-    async fn start_unboxed(self: &Arc<Self>, mut request: RunRequest) -> Result<StartedRun, StartError> {
+    async fn start_unboxed(self: &Arc<Self>, request: RunRequest) -> Result<StartedRun, StartError> {
         check_ids(&request.input)?;
         let on_disconnect = self.on_disconnect(&request)?;
+        let (mut caller, input) = request.split();
         let Some(threads) = &self.threads else {
-            return Ok(StartedRun::Stateless(self.launch_stateless(request)));
+            return Ok(StartedRun::Stateless(self.launch_stateless(caller, input)));
         };
-        threads.keep_running();
-        threads.check_roles(&request.input.messages)?;
+        threads.start_tasks();
+        threads.check_roles(&input.messages)?;
         if on_disconnect == OnDisconnect::Continue {
-            request.slot.detached = Some(threads.detached_permit()?);
+            caller.slot.detached = Some(threads.detached_permit()?);
         }
-        let key = threads.key(request.principal.as_ref(), &request.input.thread_id);
-        if let Some(follower) = threads.follow_running(&key, &request)? {
+        let key = threads.key(caller.principal.as_ref(), &input.thread_id);
+        if let Some(follower) = threads.follow_running(&key, &input.run_id)? {
             return Ok(StartedRun::Detached(DetachedRun { follower, snapshots: Vec::new() }));
         }
-        let turn = threads.wait_for_turn(&key, &request.input.run_id).await?;
+        let turn = threads.wait_for_turn(&key, &input.run_id).await?;
         if turn.is_cancelled() {
-            return Ok(StartedRun::Stateless(self.launch_cancelled(request)));
+            return Ok(StartedRun::Stateless(self.launch_cancelled(caller, input)));
         }
-        let RunRequest { slot, agent, input, principal, forwarded, .. } = request;
-        match threads.admit(key, turn, agent.name(), slot.detached.is_some(), ClientInput::from(input)).await? {
-            Admission::Begun(begun) => self.launch(*begun, slot, agent, principal, forwarded),
+        let is_detached = caller.slot.detached.is_some();
+        match threads.admit(key, turn, caller.agent.name(), is_detached, ClientInput::from(input)).await? {
+            Admission::Begun(begun) => self.launch(*begun, caller),
             Admission::Running(follower) => Ok(StartedRun::Detached(DetachedRun { follower, snapshots: Vec::new() })),
-            Admission::Cancelled(input) => {
-                let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None };
-                Ok(StartedRun::Stateless(self.launch_cancelled(request)))
-            }
+            Admission::Cancelled(input) => Ok(StartedRun::Stateless(self.launch_cancelled(caller, input))),
         }
     }
 
-    /// Decides what happens when the client leaves: the request, else the agent, else the endpoint, else the server.
+    /// Returns what happens when the client leaves: as the request says, else the agent, else the endpoint, else the server.
     fn on_disconnect(&self, request: &RunRequest) -> Result<OnDisconnect, StartError> {
-        let of_request = match request.input.forwarded_prop("onDisconnect") {
+        let requested = match request.input.forwarded_prop("onDisconnect") {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) if text == "cancel" => Some(OnDisconnect::Cancel),
             Some(Value::String(text)) if text == "continue" => Some(OnDisconnect::Continue),
@@ -69,10 +69,10 @@ impl Runs {
                 return Err(StartError::InvalidInput { path: path.to_owned(), problem: problem.to_owned() });
             }
         };
-        // Without a store no run outlives its connection.
+        // Without a store there are no detached runs.
         let Some(threads) = &self.threads else { return Ok(OnDisconnect::Cancel) };
         let of_agent = || threads.options.on_disconnect_of.get(request.agent.name()).copied();
-        Ok(of_request.or_else(of_agent).or(request.on_disconnect).unwrap_or(threads.options.on_disconnect))
+        Ok(requested.or_else(of_agent).or(request.on_disconnect).unwrap_or(threads.options.on_disconnect))
     }
 }
 
@@ -85,8 +85,8 @@ impl Threads {
         if self.options.accept_instructions {
             return Ok(());
         }
-        let place = messages.iter().position(|m| matches!(m, Message::System(_) | Message::Developer(_)));
-        place.map_or(Ok(()), |at| Err(StartError::RoleNotAccepted { path: format!("messages[{at}].role") }))
+        let first = messages.iter().position(|m| matches!(m, Message::System(_) | Message::Developer(_)));
+        first.map_or(Ok(()), |at| Err(StartError::RoleNotAccepted { path: format!("messages[{at}].role") }))
     }
 }
 

@@ -1,10 +1,10 @@
-//! Why a run was not started.
+//! The error of starting a run.
 
 use std::time::Duration;
 
 use crate::store::StoreError;
 
-/// Why a run was not started. Nothing has happened then.
+/// An error of starting a run. No run was started, and nothing was stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -20,15 +20,15 @@ pub enum StartError {
     /// The principal is at its limit of runs a minute.
     #[error("you are at your limit of runs a minute")]
     TooManyRunsPerMinute {
-        /// When the next one is possible.
+        /// The time after which the next run is admitted.
         retry_after: Duration,
     },
-    /// A value of the input cannot be used.
+    /// A value of the input is invalid.
     #[error("{path}: {problem}")]
     InvalidInput {
         /// The JSON path of the value.
         path: String,
-        /// What is wrong, such as `expected "cancel" or "continue"`.
+        /// The problem, such as `expected "cancel" or "continue"`.
         problem: String,
     },
     /// The client sent a system or developer message, which this server does not accept.
@@ -38,7 +38,7 @@ pub enum StartError {
         path: String,
     },
     /// A run of this id is running in another response, or waits for its turn.
-    #[error("this run is running already")]
+    #[error("a run with this id is already running or waiting")]
     RunIsRunning,
     /// Another run of the thread is running, and the server does not queue runs.
     #[error("another run of this thread is running")]
@@ -49,12 +49,14 @@ pub enum StartError {
     /// The server is at its limit of detached runs.
     #[error("the server is at its limit of detached runs")]
     TooManyDetachedRuns,
-    /// The thread would become larger than the server keeps threads.
-    #[error("the thread would have {messages} messages and {bytes} bytes, more than the server keeps of a thread")]
+    /// The thread would become larger than the limit.
+    #[error(
+        "the thread would have {messages} messages and {bytes} bytes, which is above the limit: start a new thread"
+    )]
     ThreadTooLarge {
         /// The number of messages.
         messages: u64,
-        /// The bytes of its messages and states.
+        /// The size of its messages and states, in bytes.
         bytes: u64,
     },
     /// The store failed.

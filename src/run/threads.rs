@@ -1,4 +1,4 @@
-//! The stored threads of a server, and what runs on them share.
+//! [`Threads`]: the store of a server, with the queue, cache and background tasks of the runs on its threads.
 
 use std::sync::{
     Arc, OnceLock,
@@ -22,24 +22,24 @@ use crate::{
     store::{Millis, Store, StoreError, ThreadKey, ThreadParts},
 };
 
-/// Stored threads.
+/// The stored threads of a server.
 pub struct Threads {
     pub(super) store: Arc<dyn Store>,
     pub(super) options: ThreadOptions,
-    /// Names this process to the store.
+    /// The holder of this process's leases.
     pub(super) holder: Arc<str>,
     pub(super) queue: Arc<ThreadQueue>,
     pub(super) cache: BranchCache,
     pub(super) log_writer: Arc<LogWriter>,
     pub(super) detached: Arc<Semaphore>,
-    /// The number of threads that were made since the last sweep, and who waits for the next one.
+    /// The number of threads that were created since the last sweep.
     new_threads: AtomicU64,
     pub(super) sweep_due: Notify,
     pub(super) tasks: OnceLock<[AbortHandle; 2]>,
 }
 
-/// A sweep is due when this part of the number of threads that are kept was made since the last one: 1/20.
-const SWEEP_AFTER: u64 = 20;
+/// A sweep is due when 1/20 of the maximum number of threads was created since the last one.
+const SWEEP_DIVISOR: u64 = 20;
 
 impl Threads {
     pub(super) fn new(store: Arc<dyn Store>, options: ThreadOptions) -> Arc<Self> {
@@ -65,7 +65,7 @@ impl Threads {
         self.store.check().await
     }
 
-    /// The key of a principal's thread.
+    /// Returns the key of a principal's thread.
     pub(super) fn key(&self, owner: Option<&Principal>, id: &ThreadId) -> ThreadKey {
         let owner = owner.map_or_else(|| ThreadKey::ANONYMOUS.into(), |principal| principal.shared_id().clone());
         ThreadKey { owner, id: id.clone() }
@@ -77,28 +77,34 @@ impl Threads {
         Ok(view.map(LoadedThread::from))
     }
 
-    /// Until when a lease is taken now.
+    /// Returns the end of a lease that is taken now.
     pub(super) fn lease_until(&self, now: Millis) -> Millis {
         now.saturating_add(Millis::try_from(self.options.lease.as_millis()).unwrap_or(Millis::MAX))
     }
 
-    /// Notes that a thread was made, and has the surplus swept if there may be too many now.
-    pub(super) fn made_thread(&self) {
+    /// Counts a new thread, and wakes the sweep if it is due.
+    pub(super) fn count_new_thread(&self) {
         let retention = &self.options.retention;
-        let Some(kept) = retention.owner_threads.into_iter().chain(retention.threads).min() else { return };
-        if self.new_threads.fetch_add(1, Ordering::Relaxed) + 1 >= (kept / SWEEP_AFTER).max(1) {
+        let Some(max) = retention.owner_threads.into_iter().chain(retention.threads).min() else { return };
+        if self.new_threads.fetch_add(1, Ordering::Relaxed) + 1 >= (max / SWEEP_DIVISOR).max(1) {
             self.sweep_due.notify_one();
         }
     }
 
-    /// Removes what is not kept.
+    /// Removes the threads and logs that retention does not keep.
     pub(super) async fn sweep(&self) -> Result<(), StoreError> {
         self.new_threads.store(0, Ordering::Relaxed);
         let swept = self.store.sweep(&self.options.retention, crate::store::now()).await?;
         if swept != crate::store::SweepResult::default() {
-            tracing::info!(threads = swept.threads, logs = swept.logs, "removed what retention does not keep");
+            tracing::info!(threads = swept.threads, logs = swept.logs, "removed threads and logs by retention");
         }
         Ok(())
+    }
+}
+
+impl std::fmt::Debug for Threads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Threads").field("options", &self.options).finish_non_exhaustive()
     }
 }
 

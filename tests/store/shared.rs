@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use agui_server::store::{
-    BeginOutcome, CancelRequest, HeldLease, Lease, LostRun, OpenError, PostgresStore, RunStatus, SharedStore, Topic,
-};
+use agui_server::store::{BeginOutcome, OpenError, PostgresStore, SharedStore, Topic};
 use tokio::{net::TcpListener, time::timeout};
 
 use crate::{
     postgres::{PASSWORD, Postgres},
     steps::{
-        DynStore, NOW, TestRun, UNTIL, assistant, batch, delete, end_at, events, finish, is_lost, key, lease, log, run,
+        DynStore, NOW, TestRun, UNTIL, assistant, batch, delete, end_at, events, finish, is_lost, lease, log, run,
         thread,
     },
 };
@@ -27,10 +25,6 @@ async fn two() -> Option<(DynStore, DynStore)> {
 
 fn shared(store: &DynStore) -> &dyn SharedStore {
     store.shared().unwrap()
-}
-
-async fn held_by(store: &DynStore, holder: &str, thread: &str, until: i64) -> Lease {
-    TestRun { until, ..run(thread, "r").by(holder) }.begun(store).await
 }
 
 #[tokio::test]

@@ -119,7 +119,7 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
         self.items.shift_remove(id);
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<ItemEntry = (&K, &ItemEntry<D>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &ItemEntry<D>)> {
         self.items.iter()
     }
 }
