@@ -266,7 +266,7 @@ impl Server {
     pub async fn serve_on(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
         let runs = build_runs(self.runs, self.store, self.threads);
         if let Some(threads) = runs.threads() {
-            threads.keep_running();
+            threads.start_tasks();
         }
         self.tools.start();
         let further = |app: &App| further_routes(&self.copilotkit, &self.named_events, app);

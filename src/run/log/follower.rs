@@ -123,7 +123,7 @@ impl Follower {
         loop {
             let changed = live.changed();
             match live.next_chunk(self.after) {
-                NextChunk::LogChunk(chunk) => return Ok(Some(chunk)),
+                NextChunk::Available(chunk) => return Ok(Some(chunk)),
                 NextChunk::Older => return self.next_stored().await,
                 NextChunk::End(LogEnd::Complete) => return Ok(None),
                 NextChunk::End(LogEnd::Lost) => {

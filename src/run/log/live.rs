@@ -172,7 +172,7 @@ impl LiveLog {
             return state.end.map_or(NextChunk::None, NextChunk::End);
         }
         let chunk = state.recent.iter().find(|chunk| chunk.has_next(after));
-        chunk.cloned().map_or(NextChunk::Older, NextChunk::LogChunk)
+        chunk.cloned().map_or(NextChunk::Older, NextChunk::Available)
     }
 
     /// Waits for the next change. Call it before [`next_chunk`](Self::next_chunk), so that no change is missed.
