@@ -59,8 +59,9 @@ async fn server(port: u16, store: &str) {
         path => server.store(Arc::new(SqliteStore::open(Path::new(path)).await.unwrap())),
     };
     if store != "none" {
-        let (on_disconnect, max_detached) = (OnDisconnect::Continue, 1000);
-        server = server.thread_options(ThreadOptions { on_disconnect, max_detached, ..ThreadOptions::default() });
+        let mut options = ThreadOptions::default();
+        (options.on_disconnect, options.max_detached) = (OnDisconnect::Continue, 1000);
+        server = server.thread_options(options);
     }
     server.serve((Ipv4Addr::LOCALHOST, port)).await.unwrap();
 }

@@ -122,7 +122,8 @@ async fn relay(upstream: String) {
 async fn server(upstream: &str) {
     let connection = Connection { base_url: Some(format!("{upstream}/v1")), ..Connection::default() };
     let model = OpenAi::new(OpenAiOptions { model: "m".to_owned(), connection, ..OpenAiOptions::default() }).unwrap();
-    let limits = RunLimits { heartbeat: None, ..RunLimits::default() };
+    let mut limits = RunLimits::default();
+    limits.heartbeat = None;
     let server = Server::new().agent("model", LlmAgent::new(model)).run_limits(limits).stateless();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("http://{}", listener.local_addr().unwrap());

@@ -36,8 +36,9 @@ async fn main() -> std::io::Result<()> {
         Some(path) => server.store(Arc::new(SqliteStore::open(Path::new(path)).await.map_err(std::io::Error::other)?)),
     };
     if std::env::args().nth(3).as_deref() == Some("detached") {
-        let (on_disconnect, max_detached) = (OnDisconnect::Continue, 20_000);
-        server = server.thread_options(ThreadOptions { on_disconnect, max_detached, ..ThreadOptions::default() });
+        let mut options = ThreadOptions::default();
+        (options.on_disconnect, options.max_detached) = (OnDisconnect::Continue, 20_000);
+        server = server.thread_options(options);
     }
     server.serve(("127.0.0.1", port)).await
 }

@@ -72,8 +72,9 @@ async fn on_disconnect_can_be_set() {
         two_agents().copilotkit(options)
     };
     let own = || {
-        let on_disconnect_of = [("echo".to_owned(), OnDisconnect::Cancel)].into();
-        two_agents().thread_options(agui_server::run::ThreadOptions { on_disconnect_of, ..Default::default() })
+        let mut options = agui_server::run::ThreadOptions::default();
+        options.on_disconnect_of.insert("echo".to_owned(), OnDisconnect::Cancel);
+        two_agents().thread_options(options)
     };
     assert!(detached(two_agents(), json!({})).await);
     assert!(!detached(two_agents(), json!({ "onDisconnect": "cancel" })).await);

@@ -17,7 +17,9 @@ use crate::{
 
 fn limits(concurrent: usize, per_minute: usize) -> PrincipalLimits {
     let some = |number| (number > 0).then_some(number);
-    PrincipalLimits { concurrent: some(concurrent), per_minute: some(per_minute) }
+    let mut limits = PrincipalLimits::default();
+    (limits.concurrent, limits.per_minute) = (some(concurrent), some(per_minute));
+    limits
 }
 
 fn with_tokens(server: Server) -> Server {

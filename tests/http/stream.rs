@@ -151,7 +151,8 @@ async fn events_that_are_ready_together_leave_together_and_none_waits_for_the_ne
 #[tokio::test]
 async fn silence_is_broken_by_comments() {
     let (agent, _) = silent();
-    let limits = RunLimits { heartbeat: Some(Duration::from_millis(50)), ..RunLimits::default() };
+    let mut limits = RunLimits::default();
+    limits.heartbeat = Some(Duration::from_millis(50));
     let server = Running::start(Server::new().agent("silent", agent).run_limits(limits)).await;
     let mut stream = server.raw_run(&input("hi")).await;
     let text = read_until(&mut stream, |text| text.matches(": keep-alive\n\n").count() >= 3).await;

@@ -6,13 +6,12 @@ use agui_server::{
     Server,
     agent::{self, RunContext, emit::ToolCallEvents},
     protocol::RunAgentInput,
-    run::{OnDisconnect, ThreadOptions},
-    store::Retention,
+    run::OnDisconnect,
 };
 use serde_json::{Value, json};
 
 use crate::{
-    ask, ask_and_leave, ask_detached, puppet, read_until, refusal, said,
+    ask, ask_and_leave, ask_detached, changed_options, puppet, read_until, refusal, said,
     support::{Running, endless, events, eventually},
     types,
 };
@@ -99,9 +98,9 @@ async fn the_same_request_follows_the_run_that_is_running() {
 }
 
 #[tokio::test]
-async fn whether_a_run_goes_on_is_said_by_the_request_the_agent_or_the_server() {
+async fn request_agent_and_server_decide_in_this_order_if_a_run_is_detached() {
     let (agent, _strings, dropped) = puppet();
-    let mut options = ThreadOptions { on_disconnect: OnDisconnect::Continue, ..ThreadOptions::default() };
+    let mut options = changed_options(|options| options.on_disconnect = OnDisconnect::Continue);
     options.on_disconnect_of.insert("stopping".to_owned(), OnDisconnect::Cancel);
     let agent = std::sync::Arc::new(agent);
     let other = agent.clone();
@@ -160,9 +159,9 @@ async fn a_thread_can_be_deleted_while_it_runs() {
 }
 
 #[tokio::test]
-async fn there_are_only_so_many_detached_runs() {
+async fn detached_runs_are_limited() {
     let (agent, strings, _) = puppet();
-    let options = ThreadOptions { max_detached: 1, ..ThreadOptions::default() };
+    let options = changed_options(|options| options.max_detached = 1);
     let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
     ask_and_leave(&server, &ask_detached("t", "r")).await;
     let response = server.run(&ask_detached("t2", "r")).await;
@@ -174,9 +173,9 @@ async fn there_are_only_so_many_detached_runs() {
 }
 
 #[tokio::test]
-async fn a_run_that_says_too_much_fails() {
+async fn a_run_with_too_many_bytes_fails() {
     let (agent, _, stopped) = endless();
-    let options = ThreadOptions { max_run_bytes: 100_000, ..ThreadOptions::default() };
+    let options = changed_options(|options| options.max_run_bytes = 100_000);
     let server = Running::start(Server::new().agent("endless", agent).thread_options(options)).await;
     for input in [ask_detached("t", "r"), ask("t", "r2", "m", "go")] {
         let events = server.events(&input).await;
@@ -191,7 +190,7 @@ async fn a_run_that_says_too_much_fails() {
 #[tokio::test]
 async fn a_detached_run_has_its_own_time_limit() {
     let (agent, _strings, dropped) = puppet();
-    let options = ThreadOptions { detached_max: Some(Duration::from_millis(100)), ..ThreadOptions::default() };
+    let options = changed_options(|options| options.detached_max = Some(Duration::from_millis(100)));
     let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
     let events = server.events(&ask_detached("t", "r")).await;
     assert_eq!(events.last().unwrap()["outcome"], json!({ "type": "cancelled" }));
@@ -199,9 +198,9 @@ async fn a_detached_run_has_its_own_time_limit() {
 }
 
 #[tokio::test]
-async fn a_follower_that_does_not_read_costs_the_run_nothing() {
+async fn a_follower_that_does_not_read_does_not_slow_the_run() {
     let (agent, said, stopped) = endless();
-    let options = ThreadOptions { max_run_bytes: 20_000_000, ..ThreadOptions::default() };
+    let options = changed_options(|options| options.max_run_bytes = 20_000_000);
     let server = Running::start(Server::new().agent("endless", agent).thread_options(options)).await;
     let stalled = server.raw_run(&ask_detached("t", "r")).await;
     server.until_status("t", "failed").await;
@@ -218,10 +217,9 @@ async fn a_follower_that_does_not_read_costs_the_run_nothing() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_followed_is_said() {
+async fn following_a_run_without_a_log_is_refused_with_a_reason() {
     let (agent, strings, _) = puppet();
-    let options =
-        ThreadOptions { retention: Retention { logs: Some(0), ..Retention::default() }, ..ThreadOptions::default() };
+    let options = changed_options(|options| options.retention.logs = Some(0));
     let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
     strings.send("end".to_owned()).unwrap();
     server.events(&ask("t", "r", "m", "go")).await;

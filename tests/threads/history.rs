@@ -9,11 +9,10 @@ use agui_server::{
     },
     agents::Echo,
     protocol::RunAgentInput,
-    run::ThreadOptions,
 };
 use serde_json::json;
 
-use crate::{ask, refusal, said, support::Running};
+use crate::{ask, changed_options, refusal, said, support::Running};
 
 /// An agent that says how many messages it sees, and the state.
 fn counting(input: RunAgentInput, _: RunContext) -> agui_server::agent::EventStream {
@@ -73,7 +72,7 @@ async fn an_absent_state_is_the_stored_one_and_the_client_is_told() {
 
 #[tokio::test]
 async fn a_server_can_refuse_instructions_from_clients() {
-    let options = ThreadOptions { accept_instructions: false, ..ThreadOptions::default() };
+    let options = changed_options(|options| options.accept_instructions = false);
     let server = Running::start(Server::new().agent("echo", Echo).thread_options(options)).await;
     for role in ["system", "developer"] {
         let mut input = ask("t", "r", "m", "hi");

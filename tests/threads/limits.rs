@@ -1,16 +1,14 @@
 //! How large a thread may become, and how long an identifier.
 
-use agui_server::{Server, agents::Echo, run::ThreadOptions};
+use agui_server::{Server, agents::Echo};
 use serde_json::{Value, json};
 
-use crate::{ask, said, support::Running};
+use crate::{ask, changed_options, said, support::Running};
 
 #[tokio::test]
 async fn a_run_that_would_make_its_thread_too_large_is_refused_and_nothing_is_lost() {
-    let limits = [
-        ThreadOptions { max_messages: 3, ..ThreadOptions::default() },
-        ThreadOptions { max_bytes: 200, ..ThreadOptions::default() },
-    ];
+    let limits =
+        [changed_options(|options| options.max_messages = 3), changed_options(|options| options.max_bytes = 200)];
     for options in limits {
         let server = Running::start(Server::new().agent("echo", Echo).thread_options(options)).await;
         server.events(&ask("t", "r1", "m1", "one")).await;
@@ -26,7 +24,7 @@ async fn a_run_that_would_make_its_thread_too_large_is_refused_and_nothing_is_lo
 
 #[tokio::test]
 async fn a_large_first_request_makes_no_thread() {
-    let options = ThreadOptions { max_bytes: 1000, ..ThreadOptions::default() };
+    let options = changed_options(|options| options.max_bytes = 1000);
     let server = Running::start(Server::new().agent("echo", Echo).thread_options(options)).await;
     assert_eq!(server.refused(&ask("t", "r", "m", &"x".repeat(2000))).await, (413, "thread_too_large".to_owned()));
     assert_eq!(server.get("/threads/t").await.status(), 404);

@@ -18,12 +18,20 @@ mod view;
 use agui_server::{
     agent::{EventStream, RunContext, emit::TextMessage, event_stream},
     protocol::RunAgentInput,
+    run::ThreadOptions,
 };
 use serde_json::{Value, json};
 use support::{Count, OnDrop, Running, events, read_until};
 use tokio::sync::mpsc;
 
-/// A run's input on a thread, with a user's message.
+/// The default options with a change.
+fn changed_options(change: impl FnOnce(&mut ThreadOptions)) -> ThreadOptions {
+    let mut options = ThreadOptions::default();
+    change(&mut options);
+    options
+}
+
+/// The input of a run on a thread, with a message of a user.
 fn ask(thread: &str, run: &str, message: &str, text: &str) -> Value {
     json!({ "threadId": thread, "runId": run, "messages": [{ "id": message, "role": "user", "content": text }] })
 }

@@ -15,7 +15,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    ask, ask_detached, puppet, refusal, said,
+    ask, ask_detached, changed_options, puppet, refusal, said,
     support::{PATIENCE, Running, events},
 };
 
@@ -91,7 +91,10 @@ async fn the_runs_of_one_principal_neither_delay_nor_cancel_those_of_another() {
             "slow" => slow(input, cx),
             _ => agui_server::agent::events([]),
         };
-        let options = ThreadOptions { concurrent_runs, max_queued: 0, ..ThreadOptions::default() };
+        let options = changed_options(|options| {
+            options.concurrent_runs = concurrent_runs;
+            options.max_queued = 0;
+        });
         let server = start(Server::new().agent("slow or quick", agent).thread_options(options)).await;
         let mut of_ann = server.run_by(ANN, &ask("t", "slow", "m", "go")).await;
         of_ann.chunk().await.unwrap();

@@ -7,10 +7,10 @@ use agui_server::{
     run::{ConcurrentRuns, ThreadOptions},
 };
 
-use crate::{ask, puppet, read_until, refusal, said, support::Running};
+use crate::{ask, changed_options, puppet, read_until, refusal, said, support::Running};
 
 fn options(concurrent_runs: ConcurrentRuns) -> ThreadOptions {
-    ThreadOptions { concurrent_runs, ..ThreadOptions::default() }
+    changed_options(|options| options.concurrent_runs = concurrent_runs)
 }
 
 #[tokio::test]
@@ -35,10 +35,12 @@ async fn runs_of_a_thread_wait_for_each_other_in_order() {
 }
 
 #[tokio::test]
-async fn a_queue_is_bounded_and_not_endlessly_patient() {
+async fn a_queue_has_a_maximum_length_and_a_timeout() {
     let (agent, _strings, _) = puppet();
-    let options =
-        ThreadOptions { max_queued: 1, queue_timeout: Duration::from_millis(300), ..options(ConcurrentRuns::Queue) };
+    let options = changed_options(|options| {
+        options.max_queued = 1;
+        options.queue_timeout = Duration::from_millis(300);
+    });
     let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
     let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
     read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
@@ -166,7 +168,7 @@ async fn a_run_that_is_running_in_its_response_cannot_run_again() {
 
 #[tokio::test]
 async fn many_clients_on_one_thread_lose_nothing() {
-    let options = ThreadOptions { max_queued: 100, ..options(ConcurrentRuns::Queue) };
+    let options = changed_options(|options| options.max_queued = 100);
     let server = Running::start(Server::new().agent("echo", agui_server::agents::Echo).thread_options(options)).await;
     let runs = (0..40).map(|n| {
         let (request, input) =
