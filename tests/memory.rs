@@ -1,6 +1,6 @@
-//! What clients cost in memory that ask for much and take little, measured from outside on a server of its own.
+//! The memory of a server whose clients do not read, and of idle streams. Measured on a process of its own.
 //!
-//! Linux only: elsewhere there is no `/proc` to look it up in.
+//! Linux only, because it reads `/proc`.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
@@ -56,9 +56,9 @@ impl Server {
         Self { process, _files: files }
     }
 
-    /// A connection on which a run was asked for, with its answer read up to this text.
+    /// Starts a run and reads its response up to the text `until`.
     async fn run(&self, text: &str, until: &str) -> TcpStream {
-        // Runs of one thread would wait for each other.
+        // Runs on one thread would wait for each other.
         let thread = uuid::Uuid::new_v4().to_string();
         let mut stream = TcpStream::connect(self.process.url.strip_prefix("http://").unwrap()).await.unwrap();
         let body =
@@ -79,27 +79,27 @@ impl Server {
         fs::read_to_string(format!("/proc/{}/{file}", self.process.child.id())).unwrap()
     }
 
-    /// The memory that is the server's, in bytes.
+    /// Returns the resident memory of the server, in bytes.
     fn memory(&self) -> usize {
         let status = self.look_up("status");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
     }
 
-    /// The processor time that the server has used, in ticks.
-    fn work(&self) -> u64 {
+    /// Returns the processor time of the server, in ticks.
+    fn cpu_ticks(&self) -> u64 {
         let stat = self.look_up("stat");
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
-    /// Waits until the server has nothing more that it could do.
-    async fn rest(&self) {
-        let mut before = self.work();
+    /// Waits until the server uses no processor time for 200 ms. An idle server announces no event, so this has to poll.
+    async fn wait_until_idle(&self) {
+        let mut before = self.cpu_ticks();
         timeout(PATIENCE, async {
             loop {
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                let now = self.work();
+                let now = self.cpu_ticks();
                 if now == before {
                     break;
                 }
@@ -107,12 +107,12 @@ impl Server {
             }
         })
         .await
-        .expect("the server never comes to rest");
+        .expect("the server is never idle");
     }
 }
 
 #[tokio::test]
-async fn clients_that_do_not_read_do_not_make_the_server_buffer_a_burst() {
+async fn bursts_to_clients_that_do_not_read_are_not_buffered() {
     let server = Server::start();
     for _ in 0..4 {
         server.run("hello", "RUN_FINISHED").await;
@@ -122,11 +122,11 @@ async fn clients_that_do_not_read_do_not_make_the_server_buffer_a_burst() {
     for _ in 0..4 {
         stalled.push(server.run("burst", "TEXT_MESSAGE_START").await);
     }
-    server.rest().await;
+    server.wait_until_idle().await;
     let grown = server.memory().saturating_sub(before);
     println!("4 stalled clients of a burst of 1,000,000 deltas: the server grew by {} KiB", grown / 1024);
     assert!(grown < 10 * MEGABYTE, "grew by {grown} bytes");
-    // Nor do they keep it from ending.
+    // They do not prevent a shutdown.
     server.process.signal("-TERM");
     assert_eq!(server.process.ended().0, Some(0));
 }
@@ -142,13 +142,13 @@ async fn ten_thousand_idle_streams_take_21_kilobytes_each() {
         let batch = (0..100).map(|_| server.run("idle", "TEXT_MESSAGE_CONTENT"));
         idle.extend(futures::future::join_all(batch).await);
     }
-    server.rest().await;
+    server.wait_until_idle().await;
     let memory = server.memory();
     println!("{STREAMS} idle streams: the server has {} MiB", memory / MEGABYTE);
-    // A build for debugging takes some more while a request is read, and keeps it.
-    let most = if cfg!(debug_assertions) { 250 } else { 210 };
-    assert!(memory < most * MEGABYTE, "has {memory} bytes");
-    // There is room for more, and all of them are still there to be told of the end.
+    // A debug build needs more while it reads a request, and keeps that memory.
+    let max_megabytes = if cfg!(debug_assertions) { 250 } else { 210 };
+    assert!(memory < max_megabytes * MEGABYTE, "has {memory} bytes");
+    // Further runs are served, and all streams get their terminal event at shutdown.
     server.run("hello", "RUN_FINISHED").await;
     server.process.signal("-TERM");
     let mut rest = String::new();

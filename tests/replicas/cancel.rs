@@ -24,13 +24,13 @@ async fn a_followed_run_is_cancelled_on_a_third_server() {
 }
 
 #[tokio::test]
-async fn a_run_that_lives_in_its_response_is_cancelled_on_another_server() {
+async fn a_foreground_run_is_cancelled_on_another_server() {
     let Some([a, b]) = replicas("cancel_foreground").await else { return };
     let mut started = a.run(&ask("r", "count to 10000")).await;
     started.take(5).await;
     assert_eq!(b.cancel("r").await, 202);
     let last = started.rest().await.pop().unwrap();
     assert_eq!((last.name(), &last.event["outcome"]["type"]), ("RUN_FINISHED", &"cancelled".into()));
-    // What was told is stored.
+    // All received events are stored.
     assert_eq!(b.thread().await["runs"][0]["status"], "cancelled");
 }

@@ -1,10 +1,10 @@
 //! A server and a client of it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::{PATIENCE, server::Process};
+use crate::{PATIENCE, poll::poll_until, server::Process};
 
 /// One of the servers.
 pub(crate) struct Replica {
@@ -63,30 +63,18 @@ impl Replica {
 
     /// Waits until the newest run of the thread `t` has this status.
     pub(crate) async fn until_status(&self, status: &str) -> Value {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        poll_until(status, async || {
             let thread = self.thread().await;
-            if thread["runs"][0]["status"] == status {
-                return thread;
-            }
-            assert!(Instant::now() < deadline, "never {status}: {thread}");
-            pause().await;
-        }
+            (thread["runs"][0]["status"] == status).then_some(thread)
+        })
+        .await
     }
 
     /// Waits until a path is answered with this status.
     pub(crate) async fn until_answered(&self, path: &str, status: u16) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.get(path).await.status() != status {
-            assert!(Instant::now() < deadline, "{path} is never answered with {status}");
-            pause().await;
-        }
+        let what = format!("{path} is answered with {status}");
+        poll_until(&what, async || (self.get(path).await.status() == status).then_some(())).await;
     }
-}
-
-/// Between two looks.
-pub(crate) async fn pause() {
-    tokio::time::sleep(Duration::from_millis(10)).await;
 }
 
 /// An event as it came.
@@ -175,7 +163,7 @@ pub(crate) fn numbered(events: &[Received], first: u64) -> &Received {
     last
 }
 
-/// What a run said in text.
+/// Returns the text of a run.
 pub(crate) fn spoken<'a>(events: impl IntoIterator<Item = &'a Received>) -> String {
     let texts = events.into_iter().filter(|event| event.name() == "TEXT_MESSAGE_CONTENT");
     texts.map(|event| event.event["delta"].as_str().unwrap()).collect()

@@ -1,11 +1,11 @@
-//! A page with CopilotKit whose requests come to whichever server.
+//! A CopilotKit page whose requests reach different servers.
 
 use serde_json::json;
 
 use crate::{ask, replicas};
 
 #[tokio::test]
-async fn a_page_is_reloaded_on_one_server_and_stops_its_run_on_another() {
+async fn a_page_reloads_on_one_server_and_stops_its_run_on_another() {
     let Some([a, b, c]) = replicas("copilotkit").await else { return };
     let agent = "/copilotkit/agent/demo";
     let mut started = a.stream(&format!("{agent}/run"), &ask("r", "count to 10000")).await;

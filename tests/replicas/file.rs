@@ -3,11 +3,12 @@
 use std::{
     fs,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
 use tempfile::tempdir;
+use tokio::{process::Command, time::timeout};
 
 use crate::{
     ask, ask_detached,
@@ -21,30 +22,14 @@ fn start(folder: &Path) -> Replica {
     Replica::start(&[("AGUI_SERVER__DATA_DIR", folder.to_str().unwrap())])
 }
 
-/// Ends it by its id if it does not end by itself.
-struct Ending(Child);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// What a server says that does not start, and its exit code.
-fn refusal(folder: &Path) -> (Option<i32>, String) {
+/// Starts a server that must not start. Returns its exit code and what it prints.
+async fn refusal(folder: &Path) -> (Option<i32>, String) {
     let mut command = Command::new(BINARY);
     command.env("AGUI_SERVER__DATA_DIR", folder).args(["--listen", "127.0.0.1:0"]).env_remove("RUST_LOG");
-    let mut server = Ending(command.stderr(Stdio::piped()).spawn().unwrap());
-    let deadline = Instant::now() + Duration::from_secs(20);
-    let status = loop {
-        if let Some(status) = server.0.try_wait().unwrap() {
-            break status;
-        }
-        assert!(Instant::now() < deadline, "it started");
-        std::thread::sleep(Duration::from_millis(10));
-    };
-    (status.code(), std::io::read_to_string(server.0.stderr.take().unwrap()).unwrap())
+    let server = command.stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let output =
+        timeout(Duration::from_secs(20), server.wait_with_output()).await.expect("the server started").unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
 #[tokio::test]
@@ -106,7 +91,7 @@ async fn no_finished_run_is_lost_when_the_server_is_killed_thirty_times() {
 async fn a_second_server_on_the_same_file_does_not_start() {
     let folder = tempdir().unwrap();
     let server = start(folder.path());
-    let (code, text) = refusal(folder.path());
+    let (code, text) = refusal(folder.path()).await;
     println!("{text}");
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("agui-server.sqlite") && text.contains("in use by another agui-server"), "{text}");
@@ -118,14 +103,14 @@ async fn a_second_server_on_the_same_file_does_not_start() {
 }
 
 #[tokio::test]
-async fn a_server_does_not_start_on_a_file_that_is_damaged() {
+async fn a_server_does_not_start_on_a_damaged_file() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("agui-server.sqlite");
     let garbage = "this is not a database ".repeat(1000);
     fs::write(&file, &garbage).unwrap();
-    let (code, text) = refusal(folder.path());
+    let (code, text) = refusal(folder.path()).await;
     println!("{text}");
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("agui-server.sqlite") && !text.contains("panicked"), "{text}");
-    assert_eq!(fs::read_to_string(&file).unwrap(), garbage, "it was left alone");
+    assert_eq!(fs::read_to_string(&file).unwrap(), garbage, "the file is not changed");
 }

@@ -23,7 +23,7 @@ async fn a_run_is_followed_on_another_server_from_where_its_client_left() {
     let thread = a.thread().await;
     assert_eq!(said(&thread)[1], format!("assistant: {}", spoken(&whole)));
     assert!(spoken(&whole).contains("30"));
-    // Whoever has everything is told that there is no more.
+    // A client that has all events is told that there are no more.
     let after = whole.len();
     assert_eq!(b.get(&format!("/threads/t/runs/r/events?after={after}")).await.status(), 204);
 }

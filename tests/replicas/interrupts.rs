@@ -1,4 +1,4 @@
-//! A question asked on one server, answered on others.
+//! An interrupt that is raised on one server and answered on others.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     replicas,
 };
 
-/// Has a server ask something; answers the identifier of the question and of the call that it is about.
+/// Starts a run that raises an interrupt. Returns the ids of the interrupt and of its tool call.
 async fn asked(server: &Replica) -> (Value, Value) {
     let events = server.run(&ask("ask", "approve")).await.rest().await;
     let last = events.last().unwrap();
@@ -33,7 +33,7 @@ fn stored_results(thread: &Value, call: &Value) -> usize {
 }
 
 #[tokio::test]
-async fn an_answer_on_another_server_is_good_once() {
+async fn an_answer_on_another_server_takes_effect_once() {
     let Some([a, b]) = replicas("interrupt").await else { return };
     let (question, call) = asked(&a).await;
     assert_eq!(b.thread().await["interrupts"][0]["id"], question);
@@ -47,7 +47,7 @@ async fn an_answer_on_another_server_is_good_once() {
 }
 
 #[tokio::test]
-async fn of_answers_on_all_servers_at_once_one_is_taken() {
+async fn one_of_concurrent_answers_on_all_servers_takes_effect() {
     let Some([a, b, c]) = replicas("answers").await else { return };
     let (question, call) = asked(&a).await;
     let answers = (0..9).map(|i| {

@@ -1,4 +1,4 @@
-//! A server that is gone from one moment to the next, and the others.
+//! A server that is killed, and the other servers.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn the_run_of_a_killed_server_is_closed_by_another_with_what_it_had_said() {
+async fn the_run_of_a_killed_server_is_closed_by_another_with_its_logged_messages() {
     let Some([a, b, c]) = replicas("killed").await else { return };
     let started = a.run(&ask_detached("r", "count to 10000")).await;
     let mut followed = b.follow("r", 0).await;
@@ -40,13 +40,13 @@ async fn the_run_of_a_killed_server_is_closed_by_another_with_what_it_had_said()
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_one_of_a_killed_server_gets_its_turn() {
+async fn a_run_that_waits_for_a_run_of_a_killed_server_gets_its_turn() {
     let Some([a, b]) = replicas("waiting").await else { return };
     let mut started = a.run(&ask("r", "count to 10000")).await;
     started.take(5).await;
     let waiting = ask("next", "hello");
     let (next, killed) = tokio::join!(b.run(&waiting), async {
-        // It is refused as long as it waits, so it is there to be seen by nobody: it may also come after.
+        // The run is not listed while it waits, so it may also be listed only later.
         a.kill();
         Instant::now()
     });

@@ -1,5 +1,5 @@
-//! Clients that run one request after the other while servers and databases come and go. They note each run whose end
-//! they were told, and look at the end whether it is stored.
+//! Clients that send one request after the other while servers and databases restart. At the end they check that every run
+//! whose end they received is stored.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,21 +7,18 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
+    time::Duration,
 };
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::{
-    PATIENCE,
-    client::{Replica, pause},
-};
+use crate::{client::Replica, poll::poll_until};
 
-/// A thread gets a successor after so many runs.
+/// The number of runs after which a client uses a new thread.
 const RUNS_PER_THREAD: usize = 20;
 
-/// Clients at work.
+/// The running clients.
 pub(crate) struct Load {
     shared: Arc<Shared>,
     workers: JoinSet<()>,
@@ -34,7 +31,7 @@ struct Shared {
     finished: Mutex<Vec<FinishedRun>>,
 }
 
-/// A run whose `RUN_FINISHED` a client has got.
+/// A run whose `RUN_FINISHED` a client has received.
 struct FinishedRun {
     thread: String,
     /// The ids of its question and its answer.
@@ -56,13 +53,11 @@ impl Load {
         *self.shared.urls.lock().unwrap() = servers.into_iter().map(|server| server.process.url.clone()).collect();
     }
 
-    /// Waits until clients were told the end of so many more runs.
+    /// Waits until clients have received the end of `more` further runs.
     pub(crate) async fn until_finished(&self, more: usize) {
-        let (before, deadline) = (self.finished(), Instant::now() + PATIENCE);
-        while self.finished() < before + more {
-            assert!(Instant::now() < deadline, "{} of {more} runs finished", self.finished() - before);
-            pause().await;
-        }
+        let before = self.finished();
+        let what = format!("{more} more runs than {before} finished");
+        poll_until(&what, async || (self.finished() >= before + more).then_some(())).await;
     }
 
     pub(crate) fn finished(&self) -> usize {
@@ -118,8 +113,8 @@ async fn work(shared: Arc<Shared>, client: usize) {
             Some(answer) => {
                 shared.finished.lock().unwrap().push(FinishedRun { thread, messages: [question, answer] });
             }
-            // There is no server, or it cannot reach its database.
-            None => pause().await,
+            // There is no server, or it cannot reach its database: the client tries again after a pause.
+            None => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Several servers on one store: the real command, started two and three times on one Postgres, as clients see it over
-//! HTTP. And one server that is killed and finds its file of SQLite again.
+//! Several processes of the command on one Postgres database, tested over HTTP; and one process that is killed and
+//! restarted on its SQLite file.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, missing_docs, unreachable_pub)]
 
 mod cancel;
@@ -12,6 +12,8 @@ mod interrupts;
 mod killed;
 mod load;
 mod outage;
+#[path = "../support/poll.rs"]
+mod poll;
 #[path = "../support/postgres.rs"]
 mod postgres;
 #[path = "../support/server.rs"]
@@ -23,17 +25,17 @@ use postgres::Postgres;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How long leases last here.
+/// The duration of leases in these tests.
 const LEASE: Duration = Duration::from_secs(3);
-/// Longer than anything here takes; a test that waits for it has failed.
+/// Longer than anything in these tests takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Servers on a new database of the Postgres that the tests share.
+/// Starts servers on a new database of the shared Postgres.
 async fn replicas<const N: usize>(name: &str) -> Option<[Replica; N]> {
     Some(replicas_on(&Postgres::shared()?.database(name).await, LEASE))
 }
 
-/// Servers on this database. They start at the same time, so they also make its tables at the same time.
+/// Starts servers on a database, all at once, so that they create its tables concurrently.
 fn replicas_on<const N: usize>(url: &str, lease: Duration) -> [Replica; N] {
     let lease = lease.as_secs().to_string();
     let environment =
@@ -43,19 +45,19 @@ fn replicas_on<const N: usize>(url: &str, lease: Duration) -> [Replica; N] {
     })
 }
 
-/// A run's input on the thread `t`, with a user's message.
+/// The input of a run on the thread `t`, with a message of a user.
 fn ask(run: &str, text: &str) -> Value {
     json!({ "threadId": "t", "runId": run, "messages": [{ "id": format!("m-{run}"), "role": "user", "content": text }] })
 }
 
-/// The same, to go on when its client leaves.
+/// The same for a detached run.
 fn ask_detached(run: &str, text: &str) -> Value {
     let mut input = ask(run, text);
     input["forwardedProps"] = json!({ "onDisconnect": "continue" });
     input
 }
 
-/// The texts of a thread's messages, with who said them.
+/// The texts of a thread's messages with their roles.
 fn said(thread: &Value) -> Vec<String> {
     let messages = thread["messages"].as_array().unwrap().iter();
     messages.map(|it| format!("{}: {}", it["role"].as_str().unwrap(), it["content"].as_str().unwrap())).collect()

@@ -1,4 +1,4 @@
-//! Servers behind a pooler that delivers no notifications, as PgBouncer in transaction mode.
+//! Servers behind a pooler that delivers no notifications, such as PgBouncer in transaction mode.
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, copy},
@@ -13,7 +13,7 @@ use crate::{LEASE, ask_detached, client::numbered, postgres::Postgres, replicas_
 /// The type of the message by which Postgres delivers a notification.
 const NOTIFICATION: u8 = b'A';
 
-/// Forwards connections to Postgres, and leaves out its notifications. Returns the port.
+/// Forwards connections to Postgres without its notifications. Returns the port.
 async fn without_notifications(postgres: u16) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -45,7 +45,7 @@ async fn forward(mut server: OwnedReadHalf, mut client: OwnedWriteHalf) -> std::
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_notifications_servers_poll_and_say_so() {
+async fn without_notifications_servers_poll_and_log_a_warning() {
     let Some(postgres) = Postgres::shared() else { return };
     let url = postgres.database("unheard").await;
     let proxy = without_notifications(postgres.port()).await;

@@ -1,6 +1,6 @@
-//! A process that is killed while it writes: every write that returned is there.
+//! Durability: every write that returned survives when the process is killed.
 //!
-//! The process is this test program, asked by a variable to write until it is killed.
+//! The process is this test program, which an environment variable tells to write until it is killed.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -20,7 +20,7 @@ use crate::{
 const VARIABLE: &str = "AGUI_STORE_TO_WRITE";
 const RUNS: usize = 7;
 
-/// Not a test by itself: says after each write what must be there from now on.
+/// The process that is killed. After each write it prints what must be stored from now on.
 #[tokio::test]
 #[ignore = "it is started by the test below, and killed"]
 async fn write_until_killed() {
@@ -61,7 +61,7 @@ async fn every_write_that_returned_survives_the_process() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // What it could still say before it was killed.
+        // Lines that it printed before it was killed.
         while let Some(round) = written() {
             last = round;
         }

@@ -1,4 +1,4 @@
-//! A file of SQLite: kept, kept from others, damaged, somewhere it cannot be, and on a disk that is full.
+//! The file of the SQLite store: reopened, locked, damaged, unusable, and on a full disk.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ async fn refusal(path: &Path) -> (OpenError, String) {
     (error, text)
 }
 
-/// What SQLite itself finds out about the file.
+/// Returns the result of SQLite's check of the file.
 pub(crate) fn quick_check(path: &Path) -> String {
     query(path, "PRAGMA quick_check")
 }
@@ -39,7 +39,7 @@ fn query<T: rusqlite::types::FromSql>(path: &Path, sql: &str) -> T {
 }
 
 #[tokio::test]
-async fn everything_is_there_when_the_file_is_opened_again() {
+async fn a_reopened_file_has_all_content() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("new/folders/and a ? #name%41 é.db");
     let (ended, running) = {
@@ -61,7 +61,7 @@ async fn everything_is_there_when_the_file_is_opened_again() {
 }
 
 #[tokio::test]
-async fn the_numbers_of_what_is_stored_are_not_given_again() {
+async fn numbers_are_not_reused_after_a_restart() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("threads.db");
     let (mut threads, mut runs) = (Vec::new(), Vec::new());
@@ -81,7 +81,7 @@ async fn the_numbers_of_what_is_stored_are_not_given_again() {
 }
 
 #[tokio::test]
-async fn what_is_removed_leaves_no_rows() {
+async fn removed_threads_and_logs_leave_no_rows() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("threads.db");
     let store = open(&path).await;
@@ -112,7 +112,7 @@ async fn what_is_removed_leaves_no_rows() {
     assert_eq!(rows(), [1, 2, 0, 1, 0]);
 }
 
-/// All bytes of the file, of its log and of whatever else lies beside it.
+/// Returns the bytes of all files in the folder.
 fn bytes_of_all_files(folder: &Path) -> Vec<u8> {
     fs::read_dir(folder).unwrap().flat_map(|file| fs::read(file.unwrap().path()).unwrap()).collect()
 }
@@ -122,7 +122,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn the_text_of_a_deleted_thread_is_in_no_file_any_more() {
+async fn no_file_has_the_text_of_a_deleted_thread() {
     let folder = tempdir().unwrap();
     let store = open(&folder.path().join("threads.db")).await;
     let secret = "the-launch-code-is-0000";
@@ -142,7 +142,7 @@ async fn the_text_of_a_deleted_thread_is_in_no_file_any_more() {
 }
 
 #[tokio::test]
-async fn space_is_given_back_after_a_sweep() {
+async fn a_sweep_returns_free_pages_to_the_file_system() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("threads.db");
     let store = open(&path).await;
@@ -190,7 +190,7 @@ async fn a_file_belongs_to_one_store_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_reported_and_left_as_it_is() {
+async fn a_file_that_is_not_a_database_is_reported_and_not_changed() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("notes.txt");
     fs::write(&path, "dear diary, ".repeat(1000)).unwrap();
@@ -237,7 +237,7 @@ async fn a_damaged_file_is_reported() {
 }
 
 #[tokio::test]
-async fn a_path_where_no_file_can_be_is_reported() {
+async fn an_unusable_path_is_reported() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     let (error, text) = refusal(&folder.path().join("file/threads.db")).await;
@@ -250,7 +250,7 @@ async fn a_path_where_no_file_can_be_is_reported() {
 }
 
 #[tokio::test]
-async fn a_file_of_another_version_is_left_alone() {
+async fn a_file_of_another_version_is_not_changed() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("threads.db");
     drop(open(&path).await);
@@ -259,9 +259,9 @@ async fn a_file_of_another_version_is_left_alone() {
     assert!(matches!(error, OpenError::Version { found: 4711, .. }) && text.contains("4711"), "{text}");
 }
 
-/// A backup may lock the file for a moment; a run waits for it. A lock that lasts is a transient error.
+/// A write waits for a short lock, such as that of a backup. A longer lock is a transient error.
 #[tokio::test]
-async fn a_locked_file_is_waited_for() {
+async fn a_write_waits_for_a_lock_of_another_process() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("threads.db");
     let store = open(&path).await;
@@ -280,7 +280,7 @@ async fn a_locked_file_is_waited_for() {
     assert!(store.thread(&key("t"), Default::default()).await.unwrap().is_some());
 }
 
-/// A disk of three megabytes, gone with the test.
+/// A temporary file system of 3 MB.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -300,7 +300,7 @@ impl Drop for SmallDisk {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_transient() {
+async fn a_full_disk_is_a_transient_error() {
     let Some(disk) = SmallDisk::mount() else {
         println!("skipped: only root can mount a disk that is full");
         return;

@@ -1,13 +1,11 @@
-//! A Postgres that goes away and comes back.
+//! Outages of Postgres: a restart, and a network that drops all packets.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpStream},
+    sync::watch,
 };
 
 use crate::{
@@ -16,12 +14,12 @@ use crate::{
     steps::{NOW, assistant, batch, branch, end_at, events, finish, key, lease, log, run, thread},
 };
 
-/// How long a call may take that cannot succeed.
-const SECONDS: Duration = Duration::from_secs(12);
+/// The maximum time of a call that cannot succeed.
+const FAILURE_TIMEOUT: Duration = Duration::from_secs(12);
 
 #[tokio::test]
-async fn a_server_that_stops_is_used_again_when_it_is_back() {
-    // Its own: other tests must not notice.
+async fn a_restarted_postgres_is_used_again() {
+    // A server of its own, because other tests use the shared one.
     let Some(server) = Postgres::launch() else { return };
     let store = open(&server.url()).await;
     let held = lease(&store, "t", "r").await;
@@ -37,16 +35,16 @@ async fn a_server_that_stops_is_used_again_when_it_is_back() {
             store.run(held.thread, &new.id),
             store.check(),
         );
-        let faults = [begun.err(), appended.err(), finished.err(), read.err(), checked.err()];
-        for fault in faults {
-            assert!(fault.as_ref().is_some_and(|fault| fault.is_transient()), "{fault:?}");
+        let errors = [begun.err(), appended.err(), finished.err(), read.err(), checked.err()];
+        for error in errors {
+            assert!(error.as_ref().is_some_and(|error| error.is_transient()), "{error:?}");
         }
-        assert!(begin.elapsed() < SECONDS, "{:?}", begin.elapsed());
+        assert!(begin.elapsed() < FAILURE_TIMEOUT, "{:?}", begin.elapsed());
         server.start();
-        // Connections from before may still be noticed to be gone, one at a time.
+        // Old connections of the pool may still fail, one at a time.
         let begin = Instant::now();
         while let Err(error) = store.check().await {
-            assert!(error.is_transient() && begin.elapsed() < SECONDS, "{error:?}");
+            assert!(error.is_transient() && begin.elapsed() < FAILURE_TIMEOUT, "{error:?}");
         }
         store.append(&[batch(&held, 3, 2)]).await.unwrap();
         assert_eq!(log(&store, held.run).await, events(1, 4));
@@ -57,8 +55,8 @@ async fn a_server_that_stops_is_used_again_when_it_is_back() {
 
 /// The network drops all packets without an error.
 #[tokio::test]
-async fn a_server_that_falls_silent_is_not_waited_for() {
-    static IS_SILENT: AtomicBool = AtomicBool::new(false);
+async fn an_unresponsive_postgres_is_a_transient_error() {
+    let (silence, is_silent) = watch::channel(false);
     let Some(server) = Postgres::shared() else { return };
     let url = server.database("silent").await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -67,16 +65,15 @@ async fn a_server_that_falls_silent_is_not_waited_for() {
     tokio::spawn(async move {
         loop {
             let (mut client, _) = listener.accept().await.unwrap();
+            let mut is_silent = is_silent.clone();
             tokio::spawn(async move {
                 let mut server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-                let silence = async {
-                    while !IS_SILENT.load(Ordering::Relaxed) {
-                        tokio::time::sleep(Duration::from_millis(5)).await;
-                    }
-                };
+                let silence = async { drop(is_silent.wait_for(|is_silent| *is_silent).await) };
+                // Biased, so that no byte passes after the silence has begun.
                 tokio::select! {
-                    _ = copy_bidirectional(&mut client, &mut server) => return,
+                    biased;
                     () = silence => {}
+                    _ = copy_bidirectional(&mut client, &mut server) => return,
                 }
                 // Neither end hears that the other is gone.
                 std::future::pending::<()>().await;
@@ -85,15 +82,14 @@ async fn a_server_that_falls_silent_is_not_waited_for() {
     });
     let store = open(&proxied).await;
     let held = lease(&store, "t", "r").await;
-    IS_SILENT.store(true, Ordering::Relaxed);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    silence.send_replace(true);
     let begin = Instant::now();
     let end = end_at(NOW).with([assistant("a")]);
     let key = key("t");
     let (ended, read) = tokio::join!(end.finish(&store, &held, 0), store.thread(&key, Default::default()));
     assert!(ended.unwrap_err().is_transient() && read.unwrap_err().is_transient());
-    assert!(begin.elapsed() < SECONDS, "{:?}", begin.elapsed());
-    IS_SILENT.store(false, Ordering::Relaxed);
+    assert!(begin.elapsed() < FAILURE_TIMEOUT, "{:?}", begin.elapsed());
+    silence.send_replace(false);
     end.finish(&store, &held, 0).await.unwrap();
     assert_eq!(branch(&thread(&store, "t").await), "a");
 }

@@ -1,4 +1,4 @@
-//! A Postgres that several processes share.
+//! Several processes on one Postgres database.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) async fn open(url: &str) -> DynStore {
     std::sync::Arc::new(PostgresStore::open(url).await.unwrap())
 }
 
-/// Two processes, as far as the store can tell.
+/// Two stores on one database, as two processes have them.
 async fn two() -> Option<(DynStore, DynStore)> {
     let url = Postgres::shared()?.database("shared").await;
     Some((open(&url).await, open(&url).await))
@@ -28,7 +28,7 @@ fn shared(store: &DynStore) -> &dyn SharedStore {
 }
 
 #[tokio::test]
-async fn what_one_process_writes_the_other_reads() {
+async fn a_process_reads_the_writes_of_another() {
     let Some((a, b)) = two().await else { return };
     let lease = lease(&a, "t", "r").await;
     a.append(&[batch(&lease, 1, 3)]).await.unwrap();
@@ -46,8 +46,9 @@ async fn changes_are_signalled_to_other_processes() {
     let Some((a, b)) = two().await else { return };
     let signals = shared(&b).signals().clone();
     timeout(Duration::from_secs(10), async {
+        let mut watch = signals.watch(Topic::Cancels);
         while !signals.is_live() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            watch.changed().await;
         }
     })
     .await
@@ -72,7 +73,7 @@ async fn changes_are_signalled_to_other_processes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_processes_that_begin_one_does() {
+async fn one_of_two_processes_that_begin_a_run_succeeds() {
     let Some((a, b)) = two().await else { return };
     for round in 0..20 {
         let thread = format!("t{}", round / 2);
@@ -85,7 +86,7 @@ async fn of_two_processes_that_begin_one_does() {
     }
 }
 
-/// A run that begins and a thread that is deleted at the same moment: nothing of either stays behind the other's back.
+/// A run that begins while its thread is deleted must not leave rows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thread_that_is_deleted_while_it_is_written_leaves_no_rows() {
     use sqlx::{Connection as _, PgConnection, Row as _};
@@ -97,6 +98,7 @@ async fn a_thread_that_is_deleted_while_it_is_written_leaves_no_rows() {
         end_at(NOW).with([assistant("a")]).finish(&a, &first, 0).await.unwrap();
         let next = run("t", "s").with([crate::steps::user("u")]);
         let delete = async {
+            // The delay decides which of the two comes first.
             tokio::time::sleep(Duration::from_micros(round * 30)).await;
             b.delete(first.thread).await.unwrap()
         };
@@ -110,13 +112,12 @@ async fn a_thread_that_is_deleted_while_it_is_written_leaves_no_rows() {
     }
 }
 
-/// The begin may have come after the delete, and made the thread again.
+/// Deletes the thread if the run began after the delete, and so created it again.
 async fn delete_again(store: &DynStore) {
     delete(store, "t").await;
 }
 
-/// An append and a take-over at the same moment: whichever comes first, the log that the new holder reads is the log
-/// that stays.
+/// An append at the time of a take-over must come before it or fail, so that the log which the new holder reads is final.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_event_is_appended_after_a_take_over() {
     let Some((a, b)) = two().await else { return };
@@ -135,6 +136,7 @@ async fn no_event_is_appended_after_a_take_over() {
                 0
             })
         };
+        // The delay decides how many appends come before the take-over.
         tokio::time::sleep(Duration::from_micros(round * 150)).await;
         let new = b.take_over(&old, "there", NOW + 1, UNTIL).await.unwrap().unwrap();
         let seen = log(&b, new.run).await;
@@ -144,11 +146,11 @@ async fn no_event_is_appended_after_a_take_over() {
         refused += u64::from(written > 0);
         finish(&b, &new, NOW).await;
     }
-    assert!(refused > 0, "no append came before a take-over: the test tries nothing");
+    assert!(refused > 0, "no append came before a take-over, so nothing was tested");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn processes_may_make_the_tables_at_the_same_moment() {
+async fn processes_can_create_the_tables_concurrently() {
     let Some(server) = Postgres::shared() else { return };
     let url = server.database("starting").await;
     let start = |_| {
@@ -189,7 +191,7 @@ async fn an_open_error_names_the_cause_and_no_password() {
 }
 
 #[tokio::test]
-async fn a_database_of_another_version_is_left_alone() {
+async fn a_database_of_another_version_is_not_changed() {
     use sqlx::{Connection as _, PgConnection};
     let Some(server) = Postgres::shared() else { return };
     let url = server.database("newer").await;

@@ -1,4 +1,4 @@
-//! Which conversation the agent answers: the client goes on, edits, regenerates, goes back, or repeats a request.
+//! The conversation that the agent gets when the client continues, edits, regenerates, goes back or repeats a request.
 
 use std::sync::{Arc, Mutex};
 
@@ -88,7 +88,7 @@ impl Client {
 }
 
 #[tokio::test]
-async fn a_regenerated_answer_takes_the_place_of_the_old_one() {
+async fn a_regenerated_answer_replaces_the_old_one() {
     let mut client = Client::with_two_turns().await;
     client.shows.pop();
     assert_eq!(client.send().await, "one a1 two");
@@ -100,7 +100,7 @@ async fn a_regenerated_answer_takes_the_place_of_the_old_one() {
 }
 
 #[tokio::test]
-async fn an_edited_message_takes_the_place_of_everything_after_it() {
+async fn an_edited_message_replaces_everything_after_it() {
     // A client may give the edited message its old id or a new one.
     for id in ["m2", "m2-edited"] {
         let mut client = Client::with_two_turns().await;
@@ -133,7 +133,7 @@ async fn a_client_can_go_back_two_turns() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_back_to_a_branch_it_left_continues_that_branch() {
+async fn a_client_that_returns_to_a_branch_continues_it() {
     let mut client = Client::with_two_turns().await;
     let left = client.shows.clone();
     client.shows.truncate(2);
@@ -145,7 +145,7 @@ async fn a_client_that_goes_back_to_a_branch_it_left_continues_that_branch() {
 }
 
 #[tokio::test]
-async fn the_same_request_again_gets_another_answer() {
+async fn a_repeated_request_gets_another_answer() {
     let mut client = Client::with_two_turns().await;
     client.shows.pop();
     let request = client.shows.clone();
@@ -155,7 +155,7 @@ async fn the_same_request_again_gets_another_answer() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_only_what_is_new_is_sent_the_thread() {
+async fn a_client_that_sends_only_new_messages_receives_the_thread() {
     let mut client = Client::with_two_turns().await;
     client.write("m3", "three");
     let newest = client.shows.last().cloned().unwrap();
@@ -168,7 +168,7 @@ async fn a_client_that_sends_only_what_is_new_is_sent_the_thread() {
 }
 
 #[tokio::test]
-async fn messages_that_a_client_leaves_out_at_the_beginning_stay() {
+async fn messages_that_a_client_trims_are_kept() {
     let mut client = Client::with_two_turns().await;
     client.write("m3", "three");
     let last = client.shows[2..].to_vec();
@@ -187,7 +187,7 @@ async fn a_stale_second_tab_continues_what_it_shows() {
 }
 
 #[tokio::test]
-async fn a_parent_run_gives_its_branch_and_its_state() {
+async fn a_parent_run_sets_the_branch_and_the_state() {
     let mut client = Client::with_two_turns().await;
     client.write("m3", "three");
     let newest = client.shows.last().cloned().unwrap();
@@ -205,7 +205,7 @@ async fn a_parent_run_gives_its_branch_and_its_state() {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_reached_the_client_stays_in_the_conversation() {
+async fn an_undelivered_answer_stays_in_the_conversation() {
     let (agent, strings, _) = crate::puppet();
     let server = Running::start(Server::new().agent("puppet", agent)).await;
     let mut stream = server.raw_run(&ask("t", "r1", "m1", "one")).await;
@@ -223,7 +223,7 @@ async fn an_answer_that_never_reached_the_client_stays_in_the_conversation() {
 }
 
 #[tokio::test]
-async fn an_interrupt_is_open_on_its_branch_alone() {
+async fn an_interrupt_is_open_only_on_its_branch() {
     let asking = |input: RunAgentInput, cx: RunContext| {
         let last = serde_json::to_value(input.messages.last()).unwrap();
         let mut events = TextMessage::whole("Well.");

@@ -36,7 +36,7 @@ async fn follow(server: &Running, after: u64) -> Vec<(u64, Value)> {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_without_its_client_and_can_be_followed() {
+async fn a_detached_run_continues_without_its_client_and_can_be_followed() {
     let (agent, strings, dropped) = puppet();
     let server = Running::start(Server::new().agent("puppet", agent)).await;
     ask_and_leave(&server, &ask_detached("t", "r")).await;
@@ -70,7 +70,7 @@ async fn a_run_goes_on_without_its_client_and_can_be_followed() {
 }
 
 #[tokio::test]
-async fn the_first_client_gets_the_ordinary_stream() {
+async fn the_client_that_starts_a_detached_run_gets_the_usual_stream() {
     let (agent, strings, _) = puppet();
     let server = Running::start(Server::new().agent("puppet", agent)).await;
     strings.send("a".to_owned()).unwrap();
@@ -84,7 +84,7 @@ async fn the_first_client_gets_the_ordinary_stream() {
 }
 
 #[tokio::test]
-async fn the_same_request_follows_the_run_that_is_running() {
+async fn a_repeated_request_follows_the_running_run() {
     let (agent, strings, _) = puppet();
     let server = Running::start(Server::new().agent("puppet", agent)).await;
     ask_and_leave(&server, &ask_detached("t", "r")).await;
@@ -123,7 +123,7 @@ async fn request_agent_and_server_decide_in_this_order_if_a_run_is_detached() {
 }
 
 #[tokio::test]
-async fn a_run_can_be_stopped_from_anywhere() {
+async fn a_detached_run_can_be_cancelled_by_any_client() {
     let (agent, _strings, dropped) = puppet();
     let server = Running::start(Server::new().agent("puppet", agent)).await;
     let cancel = async |run: &str| server.post(&format!("/threads/t/runs/{run}/cancel")).send().await.unwrap();
@@ -232,7 +232,7 @@ async fn following_a_run_without_a_log_is_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn what_is_kept_from_an_older_client_is_in_the_log_for_others() {
+async fn events_that_an_older_client_does_not_get_are_in_the_log() {
     let calling = |_: RunAgentInput, _: RunContext| agent::events(ToolCallEvents::new("f").whole(&json!({})));
     let server = Running::start(Server::new().agent("a", calling)).await;
     let mut input = ask_detached("older", "r");

@@ -1,4 +1,4 @@
-//! The end of a run, which is stored before the client is told.
+//! The end of a run is stored before the terminal event is sent.
 
 use std::{path::Path, sync::Arc};
 
@@ -13,9 +13,9 @@ async fn kept_at(path: &Path, server: Server) -> Running {
     Running::start(server.store(Arc::new(SqliteStore::open(path).await.unwrap()))).await
 }
 
-/// Not always, for the store may be slower than the text may wait.
+/// Not in every run, because the store may take longer than the text may wait.
 #[tokio::test]
-async fn what_a_run_says_last_leaves_together_with_its_end() {
+async fn the_last_text_is_sent_together_with_the_terminal_event() {
     let folder = tempfile::tempdir().unwrap();
     let server = kept_at(&folder.path().join("threads.db"), Server::new().agent("echo", Echo)).await;
     for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! What a thread remembers.
+//! The stored conversation and state that an agent gets.
 
 use agui_server::{
     Server,
@@ -51,7 +51,7 @@ async fn a_request_can_be_repeated() {
 }
 
 #[tokio::test]
-async fn an_absent_state_is_the_stored_one_and_the_client_is_told() {
+async fn a_missing_state_is_the_stored_one_and_is_sent_to_the_client() {
     let agent = |input: RunAgentInput, _: RunContext| {
         let seen = input.state_or_empty()["seen"].as_i64().unwrap_or(0);
         known([state::snapshot(json!({ "seen": seen + 1 }))])
@@ -90,7 +90,7 @@ async fn a_server_can_refuse_instructions_from_clients() {
 }
 
 #[tokio::test]
-async fn what_a_client_has_seen_of_an_abandoned_run_is_stored() {
+async fn the_events_that_a_client_received_of_an_abandoned_run_are_stored() {
     let (agent, strings, dropped) = crate::puppet();
     let server = Running::start(Server::new().agent("puppet", agent)).await;
     let mut stream = server.raw_run(&ask("t", "r", "m", "hi")).await;
@@ -104,7 +104,7 @@ async fn what_a_client_has_seen_of_an_abandoned_run_is_stored() {
 }
 
 #[tokio::test]
-async fn a_stateless_server_keeps_nothing_and_has_no_threads() {
+async fn a_stateless_server_stores_nothing_and_has_no_threads() {
     let server = Running::start(Server::new().agent("counting", counting).stateless()).await;
     for run in ["r1", "r2"] {
         let events = server.events(&ask("t", run, run, "hi")).await;

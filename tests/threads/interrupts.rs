@@ -1,4 +1,4 @@
-//! A run that asks for something, and the run that brings the answer.
+//! Interrupts: a run that raises one, and the run that answers it.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ fn resolved(payload: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_run_that_asks_restates_everything_and_the_question_is_stored() {
+async fn a_run_with_an_interrupt_sends_snapshots_and_the_interrupt_is_stored() {
     let (agent, _) = careful(None);
     let server = Running::start(Server::new().agent("careful", agent)).await;
     let events = server.events(&ask("t", "r1", "m", "delete it")).await;
@@ -82,7 +82,7 @@ async fn a_run_that_asks_restates_everything_and_the_question_is_stored() {
 }
 
 #[tokio::test]
-async fn an_answer_is_acted_on_once() {
+async fn an_answer_takes_effect_once() {
     let (agent, deleted) = careful(None);
     let server = Running::start(Server::new().agent("careful", agent)).await;
     server.events(&ask("t", "r1", "m", "delete it")).await;
@@ -103,7 +103,7 @@ async fn an_answer_is_acted_on_once() {
 }
 
 #[tokio::test]
-async fn without_an_answer_the_question_is_asked_again_and_nothing_is_done() {
+async fn a_run_without_an_answer_reports_the_interrupt_again_and_does_nothing() {
     let (agent, deleted) = careful(None);
     let server = Running::start(Server::new().agent("careful", agent)).await;
     let first = server.events(&ask("t", "r1", "m", "delete it")).await;
@@ -119,7 +119,7 @@ async fn without_an_answer_the_question_is_asked_again_and_nothing_is_done() {
 }
 
 #[tokio::test]
-async fn an_answer_of_another_shape_decides_nothing() {
+async fn an_answer_that_violates_the_schema_has_no_effect() {
     let (agent, deleted) = careful(None);
     let server = Running::start(Server::new().agent("careful", agent)).await;
     server.events(&ask("t", "r1", "m", "delete it")).await;
@@ -134,7 +134,7 @@ async fn an_answer_of_another_shape_decides_nothing() {
 }
 
 #[tokio::test]
-async fn what_has_expired_can_only_be_given_up() {
+async fn an_expired_interrupt_can_only_be_cancelled() {
     let (agent, deleted) = careful(Some("2020-01-01T00:00:00Z"));
     let server = Running::start(Server::new().agent("careful", agent)).await;
     server.events(&ask("t", "r1", "m", "delete it")).await;
@@ -146,7 +146,7 @@ async fn what_has_expired_can_only_be_given_up() {
 }
 
 #[tokio::test]
-async fn a_question_outlives_the_server() {
+async fn an_interrupt_survives_a_restart() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (agent, _) = careful(None);
     let server = Running::start(Server::new().agent("careful", agent).store(store.clone())).await;

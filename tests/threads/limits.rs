@@ -1,4 +1,4 @@
-//! How large a thread may become, and how long an identifier.
+//! Limits of threads and identifiers.
 
 use agui_server::{Server, agents::Echo};
 use serde_json::{Value, json};

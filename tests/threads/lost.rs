@@ -12,7 +12,7 @@ use agui_server::{
 
 use crate::{ask, said, support::Running, types};
 
-/// A store in which another server has begun a run with these events.
+/// Returns a store in which another server has begun a run with these events.
 async fn left_behind(detached: bool, events: &[Event]) -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::new());
     let message = Message::user("m", "go");
@@ -44,7 +44,7 @@ async fn append(store: &MemoryStore, lease: &Lease, events: &[Event]) {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_drives_is_closed_with_what_it_had_said() {
+async fn a_lost_run_is_closed_with_its_logged_messages() {
     let message = TextMessage::new();
     let events = [RunStarted::new("t".into(), "r".into()).into(), message.start(), message.delta("half")];
     let store = left_behind(true, &events).await;
@@ -64,7 +64,7 @@ async fn a_run_that_nobody_drives_is_closed_with_what_it_had_said() {
 }
 
 #[tokio::test]
-async fn a_thread_of_a_lost_run_can_be_used_at_once() {
+async fn the_thread_of_a_lost_run_can_be_used_at_once() {
     let store = left_behind(false, &[]).await;
     let server = Running::start(Server::new().agent("echo", Echo).store(store)).await;
     server.events(&ask("t", "r2", "m2", "again")).await;

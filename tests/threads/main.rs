@@ -1,5 +1,5 @@
-//! Stored threads over HTTP, as clients see them. The store is the one in memory; `tests/store` holds all stores against
-//! one contract, and `tests/replicas` tests several servers on one store.
+//! Stored threads over HTTP, as clients see them. The store is the one in memory; `tests/store` checks all stores
+//! against one contract, and `tests/replicas` tests several servers on one store.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod branches;
@@ -10,6 +10,8 @@ mod interrupts;
 mod limits;
 mod lost;
 mod owners;
+#[path = "../support/poll.rs"]
+mod poll;
 mod queue;
 #[path = "../support/running.rs"]
 mod support;
@@ -36,7 +38,7 @@ fn ask(thread: &str, run: &str, message: &str, text: &str) -> Value {
     json!({ "threadId": thread, "runId": run, "messages": [{ "id": message, "role": "user", "content": text }] })
 }
 
-/// The same, to go on when its client leaves.
+/// The same for a detached run.
 fn ask_detached(thread: &str, run: &str) -> Value {
     let mut input = ask(thread, run, "m", "go");
     input["forwardedProps"] = json!({ "onDisconnect": "continue" });
@@ -70,16 +72,11 @@ impl Running {
 
     /// Waits until the newest run of a thread has this status.
     async fn until_status(&self, thread: &str, status: &str) -> Value {
-        let deadline = tokio::time::Instant::now() + support::PATIENCE;
-        loop {
-            let response = self.get(&format!("/threads/{thread}")).await;
-            let found: Value = response.json().await.unwrap();
-            if found["runs"][0]["status"] == status {
-                return found;
-            }
-            assert!(tokio::time::Instant::now() < deadline, "never {status}: {found}");
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        poll::poll_until(status, async || {
+            let found: Value = self.get(&format!("/threads/{thread}")).await.json().await.unwrap();
+            (found["runs"][0]["status"] == status).then_some(found)
+        })
+        .await
     }
 }
 
@@ -89,7 +86,7 @@ async fn refusal(response: reqwest::Response) -> (u16, String) {
     (status, body["error"]["code"].as_str().unwrap().to_owned())
 }
 
-/// The texts of a thread's messages, with who said them.
+/// The texts of a thread's messages with their roles.
 fn said(thread: &Value) -> Vec<String> {
     let text =
         |message: &Value| format!("{}: {}", message["role"].as_str().unwrap(), message["content"].as_str().unwrap());
@@ -121,7 +118,7 @@ fn puppet() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync 
     (agent, strings, dropped)
 }
 
-/// What a [`puppet`] hangs on. "end" ends a run.
+/// Sends texts to a [`puppet`]. "end" ends a run.
 type Strings = mpsc::UnboundedSender<String>;
 
 /// Asks for a run, reads until the agent has begun, and leaves.

@@ -7,7 +7,7 @@ use agui_server::{
     run::{ConcurrentRuns, ThreadOptions},
 };
 
-use crate::{ask, changed_options, puppet, read_until, refusal, said, support::Running};
+use crate::{ask, changed_options, poll::poll_until, puppet, read_until, refusal, said, support::Running};
 
 fn options(concurrent_runs: ConcurrentRuns) -> ThreadOptions {
     changed_options(|options| options.concurrent_runs = concurrent_runs)
@@ -61,7 +61,7 @@ async fn a_queue_has_a_maximum_length_and_a_timeout() {
 }
 
 #[tokio::test]
-async fn who_leaves_the_queue_keeps_nobody_waiting() {
+async fn a_run_that_leaves_the_queue_does_not_block_it() {
     let (agent, strings, _) = puppet();
     let server = Running::start(Server::new().agent("puppet", agent)).await;
     let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
@@ -81,11 +81,11 @@ async fn a_run_that_waits_for_its_turn_can_be_cancelled() {
     read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
     let (request, input) = (server.post("/send-message"), ask("t", "r2", "m2", "two"));
     let second = tokio::spawn(async move { request.json(&input).send().await.unwrap().text().await.unwrap() });
-    let deadline = tokio::time::Instant::now() + crate::support::PATIENCE;
-    while server.post("/threads/t/runs/r2/cancel").send().await.unwrap().status() != 202 {
-        assert!(tokio::time::Instant::now() < deadline, "it never waited");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    poll_until("the second run waits and can be cancelled", async || {
+        let response = server.post("/threads/t/runs/r2/cancel").send().await.unwrap();
+        (response.status() == 202).then_some(())
+    })
+    .await;
     // It ends at once, although the first one goes on.
     let second = crate::support::events(&second.await.unwrap());
     assert_eq!(second[0]["type"], "RUN_STARTED");
@@ -107,7 +107,7 @@ async fn a_second_run_can_be_refused() {
     assert_eq!(server.refused(&ask("t", "r2", "m2", "two")).await, (409, "thread_is_busy".to_owned()));
     strings.send("end".to_owned()).unwrap();
     read_until(&mut first, |text| text.contains("RUN_FINISHED")).await;
-    // Whoever has seen the end can go on at once.
+    // A client that has received the end can start the next run at once.
     for n in 0..20 {
         strings.send("end".to_owned()).unwrap();
         server.events(&ask("t", &format!("again{n}"), "m2", "two")).await;
@@ -115,7 +115,7 @@ async fn a_second_run_can_be_refused() {
 }
 
 #[tokio::test]
-async fn a_second_run_can_take_the_place_of_the_first() {
+async fn a_second_run_can_supersede_the_first() {
     let (agent, strings, dropped) = puppet();
     let server =
         Running::start(Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Supersede))).await;
@@ -131,7 +131,7 @@ async fn a_second_run_can_take_the_place_of_the_first() {
 }
 
 #[tokio::test]
-async fn the_newest_of_several_runs_takes_the_place_of_all() {
+async fn the_newest_of_several_runs_supersedes_all() {
     let (agent, strings, _) = puppet();
     let server =
         Running::start(Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Supersede))).await;
@@ -142,17 +142,13 @@ async fn the_newest_of_several_runs_takes_the_place_of_all() {
         others.push(server.raw_run(&ask("t", &format!("r{n}"), &format!("m{n}"), "again")).await);
     }
     // Whichever of them came last is left, although no run ends by itself.
-    let deadline = tokio::time::Instant::now() + crate::support::PATIENCE;
-    loop {
+    poll_until("four of five runs are cancelled", async || {
         let thread = server.thread("t").await;
         let runs = thread["runs"].as_array().unwrap();
         let cancelled = runs.iter().filter(|run| run["status"] == "cancelled").count();
-        if cancelled == 4 && runs.len() == 5 {
-            break;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "{thread}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+        (cancelled == 4 && runs.len() == 5).then_some(())
+    })
+    .await;
     strings.send("end".to_owned()).unwrap();
     server.until_status("t", "finished").await;
 }
@@ -167,7 +163,7 @@ async fn a_run_that_is_running_in_its_response_cannot_run_again() {
 }
 
 #[tokio::test]
-async fn many_clients_on_one_thread_lose_nothing() {
+async fn many_clients_on_one_thread_lose_no_message() {
     let options = changed_options(|options| options.max_queued = 100);
     let server = Running::start(Server::new().agent("echo", agui_server::agents::Echo).thread_options(options)).await;
     let runs = (0..40).map(|n| {

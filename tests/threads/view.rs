@@ -1,4 +1,4 @@
-//! Threads as a client sees them that comes back.
+//! Lists of threads, and connecting to a thread.
 
 use agui_server::{Server, agents::Echo};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ async fn threads_are_listed_page_by_page_the_newest_first() {
 }
 
 #[tokio::test]
-async fn a_client_that_comes_back_gets_the_thread_and_what_still_runs() {
+async fn a_client_that_connects_gets_the_thread_and_its_running_run() {
     let (agent, strings, _) = puppet();
     let server = Running::start(Server::new().agent("puppet", agent)).await;
     strings.send("one".to_owned()).unwrap();
@@ -96,7 +96,7 @@ async fn a_page_that_connects_during_a_run_sees_the_users_message() {
 }
 
 #[tokio::test]
-async fn a_client_that_comes_back_at_once_finds_what_was_said_before_it_left() {
+async fn a_client_that_reconnects_at_once_finds_the_text_from_before_it_left() {
     let (agent, strings, _) = puppet();
     let server = Running::start(Server::new().agent("a", agent)).await;
     for number in 0..10 {
