@@ -223,16 +223,16 @@ fn messages_without_ids_are_known_by_role_and_text_in_the_same_place() {
     };
     let new = Message::user("random", "another question");
     // The whole list, without messages that such clients do not send.
-    assert_eq!(decide_branch(&[text(0), text(3), new.clone()]), (BranchCase::Continues, 5));
-    assert_eq!(decide_branch(&[text(0), text(3)]), (BranchCase::Continues, 4));
+    assert_eq!(decide(&[text(0), text(3), new.clone()]), (BranchCase::Continues, 5));
+    assert_eq!(decide(&[text(0), text(3)]), (BranchCase::Continues, 4));
     // The end of the list, after the client has trimmed it.
-    assert_eq!(decide_branch(&[text(3), new.clone()]), (BranchCase::Continues, 5));
+    assert_eq!(decide(&[text(3), new.clone()]), (BranchCase::Continues, 5));
     // Only a new message.
-    assert_eq!(decide_branch(std::slice::from_ref(&new)), (BranchCase::NothingKnown, 5));
+    assert_eq!(decide(std::slice::from_ref(&new)), (BranchCase::NothingKnown, 5));
     // The text of the first message, repeated by a client that sends only new messages.
-    assert_eq!(decide_branch(&[text(0)]), (BranchCase::NothingKnown, 5));
+    assert_eq!(decide(&[text(0)]), (BranchCase::NothingKnown, 5));
     // An answer that is not in the branch.
-    assert_eq!(decide_branch(&[text(0), Message::assistant("r", "else"), new]), (BranchCase::NothingKnown, 7));
+    assert_eq!(decide(&[text(0), Message::assistant("r", "else"), new]), (BranchCase::NothingKnown, 7));
 }
 
 // --- Texts ----------------------------------------------------
