@@ -13,13 +13,11 @@ use tokio::{sync::Notify, time::timeout};
 use super::{RunControl, log::LiveLog};
 use crate::{protocol::RunId, store::Lease};
 
-/// A running run.
 #[derive(Debug)]
 pub(super) struct ActiveRun {
     pub(super) run_id: RunId,
     pub(super) lease: Lease,
     pub(super) control: Arc<RunControl>,
-    /// The log of a detached run.
     pub(super) log: Option<Arc<LiveLog>>,
     phase: Phase,
 }
@@ -34,12 +32,10 @@ impl ActiveRun {
         Self { run_id, lease, control, log, phase: Phase::default() }
     }
 
-    /// Notes that the client has left.
     pub(super) fn client_left(&self) {
         self.phase.enter(CLIENT_LEFT);
     }
 
-    /// Notes that the end is stored.
     pub(super) fn stored(&self) {
         self.phase.enter(STORED);
     }

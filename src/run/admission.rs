@@ -28,17 +28,13 @@ const POLL_BACKOFF: [Duration; 2] = [Duration::from_millis(25), Duration::from_m
 /// The interval while signals arrive. Signals can be lost.
 const SLOW_POLL: Duration = Duration::from_secs(2);
 
-/// The result of admission.
 pub(super) enum Admission {
-    /// The run has begun.
     Begun(Box<BegunRun>),
     /// A run with this id is running in another process, and can be followed.
     Running(Follower),
-    /// The run was cancelled before it began.
     Cancelled(RunAgentInput),
 }
 
-/// A run that was begun in the store.
 pub(super) struct BegunRun {
     pub(super) guard: LeaseGuard,
     pub(super) client: ClientInput,

@@ -40,7 +40,6 @@ impl std::fmt::Debug for AgentEntry {
     }
 }
 
-/// The agents in the order they were added.
 #[derive(Default)]
 pub(super) struct AgentRegistry {
     agents: IndexMap<Arc<str>, Arc<dyn Agent>>,

@@ -38,7 +38,6 @@ impl Branch {
         position.checked_sub(1).and_then(|last| self.nodes.get(last)).map_or(0, |node| node.number)
     }
 
-    /// Returns the number of the message at a position.
     pub(super) fn number(&self, position: usize) -> i64 {
         self.number_before(position + 1)
     }
@@ -47,7 +46,6 @@ impl Branch {
         self.nodes.get(position).map_or(MessageOrigin::Client, |node| node.origin)
     }
 
-    /// Returns the origin of the message with an id.
     pub(super) fn origin_of(&self, id: &MessageId) -> Option<MessageOrigin> {
         self.messages.position(id).map(|position| self.origin(position))
     }
@@ -99,19 +97,14 @@ impl<'a> FromIterator<&'a MessageNode> for Branch {
     }
 }
 
-/// A thread with its current branch.
 #[derive(Debug, Clone)]
 pub(super) struct LoadedThread {
     pub(super) version: ThreadVersion,
-    /// The id of the newest run.
     pub(super) run_id: RunId,
     /// The number of the stored state, and the state.
     pub(super) state: Option<(i64, Value)>,
-    /// The interrupts that are open.
     pub(super) interrupts: Vec<Interrupt>,
-    /// The bytes of all messages and states.
     pub(super) bytes: u64,
-    /// The current branch.
     pub(super) branch: Branch,
 }
 
@@ -138,7 +131,6 @@ struct CachedThreads {
     bytes: u64,
 }
 
-/// The maximum size of all cached threads.
 const MAX_CACHED_BYTES: u64 = 32 * 1024 * 1024;
 /// The approximate memory of a thread and of a message beside their text.
 const THREAD_OVERHEAD_BYTES: u64 = 1024;
@@ -149,7 +141,6 @@ impl BranchCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes and returns a thread.
     pub(super) fn take(&self, key: &ThreadKey) -> Option<LoadedThread> {
         let mut cached = self.lock();
         let thread = cached.threads.remove(key)?;

@@ -23,7 +23,6 @@ pub struct RunLimits {
     pub heartbeat: Option<Duration>,
 }
 
-/// A kind of deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deadline {
     Heartbeat,
@@ -31,7 +30,6 @@ pub(super) enum Deadline {
     TimeLimit,
 }
 
-/// The deadlines of one run.
 pub(super) struct Clock {
     /// True if there were events since the time was last read.
     has_new_events: bool,
@@ -63,7 +61,6 @@ impl Clock {
         self.started.elapsed()
     }
 
-    /// Notes that the agent sent an event.
     pub(super) fn note_event(&mut self) {
         self.has_new_events = true;
     }

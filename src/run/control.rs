@@ -12,7 +12,6 @@ use std::{
 use futures::task::AtomicWaker;
 use tokio::sync::Notify;
 
-/// The reason to stop a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     /// A client cancelled it, or left.
@@ -45,7 +44,6 @@ impl RunControl {
         self.waker.wake();
     }
 
-    /// Returns the reason of a stop request.
     pub(super) fn requested(&self) -> Option<Stop> {
         match self.stop.load(Ordering::Acquire) {
             1 => Some(Stop::Cancel),
@@ -63,7 +61,6 @@ impl RunControl {
     }
 }
 
-/// The runs that have not ended.
 #[derive(Debug, Default)]
 pub(super) struct LiveRuns {
     runs: Mutex<LiveEntries>,
@@ -96,7 +93,6 @@ impl LiveRuns {
         controls.iter().for_each(|control| control.stop(stop));
     }
 
-    /// Waits until all runs have ended.
     pub(super) async fn wait_all_ended(&self) {
         loop {
             let notified = self.all_ended.notified();

@@ -40,7 +40,6 @@ pub(super) enum BranchCase {
     Branches,
 }
 
-/// The change of the stored branch.
 #[derive(Debug, PartialEq)]
 pub(super) struct BranchDecision {
     pub(super) case: BranchCase,
@@ -48,11 +47,9 @@ pub(super) struct BranchDecision {
     pub(super) kept: usize,
     /// New texts of kept messages, by position in the branch.
     pub(super) updated: Vec<(usize, Message)>,
-    /// The messages that follow the kept ones.
     pub(super) appended: Vec<AppendedMessage>,
 }
 
-/// A message that follows the kept ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AppendedMessage {
     /// The client's message at this position.
@@ -61,7 +58,6 @@ pub(super) enum AppendedMessage {
     Stored(usize),
 }
 
-/// The messages of the client.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ClientList<'a> {
     pub(super) messages: &'a [Message],
@@ -72,7 +68,6 @@ pub(super) struct ClientList<'a> {
     pub(super) answers_interrupt: bool,
 }
 
-/// Decides how the conversation continues.
 pub(super) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDecision {
     let ClientList { messages: client, anonymous, answers_interrupt } = list;
     let shown = shown(stored, client, anonymous);

@@ -33,7 +33,6 @@ use crate::{
 const EVENTS_PER_TIME_CHECK: u32 = 64;
 /// The error code of a run that ends because the server shuts down.
 pub(super) const SHUTDOWN_CODE: &str = "server_shutdown";
-/// The maximum length of a logged identifier.
 const MAX_LOGGED_CHARS: usize = 80;
 
 /// One run. Poll it with [`poll_progress`](Drive::poll_progress), or read it as a stream with
@@ -70,7 +69,6 @@ enum RunStage {
     Ended,
 }
 
-/// The reason for the end of a run.
 enum RunEnding {
     /// The agent's stream ended, or the agent sent this event.
     Finished(RunFinished),
@@ -164,7 +162,6 @@ impl Run {
         self.counted.take()
     }
 
-    /// Returns the number of events that were sent.
     pub(super) fn events(&self) -> u64 {
         self.events
     }

@@ -32,7 +32,6 @@ impl Threads {
         });
     }
 
-    /// Closes lost runs.
     async fn recover_lost(&self) -> Result<(), StoreError> {
         for lost in self.store.lost_runs(&self.holder, now(), MAX_RECOVERED_RUNS).await? {
             match self.recover(&lost.key, &lost.run_id, &lost.lease).await {
@@ -106,7 +105,6 @@ fn warn_on_error(result: Result<(), StoreError>, failure: &'static str) {
 }
 
 struct LeaseRenewal {
-    /// The time of the last renewal.
     renewed: Instant,
     /// Runs whose lease this process had at the last renewal without running them.
     unknown: HashSet<i64>,

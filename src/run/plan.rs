@@ -46,14 +46,12 @@ impl From<RunAgentInput> for ClientInput {
     }
 }
 
-/// The plan of a run.
 pub(super) struct Plan {
     /// The branch that `decision` refers to; `None` is the thread's current branch.
     pub(super) branch: Option<Branch>,
     pub(super) decision: BranchDecision,
     /// Stored messages of another branch that the client returns to. They follow the kept messages.
     pub(super) rejoined: Vec<MessageNode>,
-    /// The state that the run starts from.
     pub(super) state: Option<Value>,
     /// The number of the state in the store; `None` if it has to be stored.
     pub(super) state_number: Option<i64>,
@@ -62,7 +60,6 @@ pub(super) struct Plan {
     pub(super) resume: ResumeDecision,
 }
 
-/// The error of planning a run.
 pub(super) enum PlanError {
     /// The thread has changed since it was loaded.
     Changed,

@@ -14,7 +14,6 @@ use crate::{protocol::RunId, store::ThreadKey};
 #[derive(Debug, Default)]
 pub(super) struct ThreadQueue(Mutex<HashMap<ThreadKey, Vec<Arc<Ticket>>>>);
 
-/// The position of a run in the queue of its thread.
 #[derive(Debug)]
 struct Ticket {
     run_id: RunId,
@@ -25,12 +24,9 @@ struct Ticket {
 const HAS_TURN: u8 = 1;
 const CANCELLED: u8 = 2;
 
-/// The error of entering a queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EnterError {
-    /// A run with this id is in the queue.
     AlreadyQueued,
-    /// The queue is full.
     Full,
 }
 
@@ -70,12 +66,10 @@ impl ThreadQueue {
         Ok(TurnGuard { queue: self.clone(), key: key.clone(), ticket })
     }
 
-    /// Returns the running run of a thread.
     pub(super) fn active(&self, key: &ThreadKey) -> Option<Arc<ActiveRun>> {
         self.lock().get(key)?.first()?.active()
     }
 
-    /// Returns all running runs.
     pub(super) fn all_active(&self) -> Vec<Arc<ActiveRun>> {
         self.lock().values().filter_map(|tickets| tickets.first()?.active()).collect()
     }
@@ -107,12 +101,10 @@ impl TurnGuard {
         self.ticket.phase.reached(HAS_TURN).await;
     }
 
-    /// Waits until the run is cancelled.
     pub(super) async fn cancelled(&self) {
         self.ticket.phase.reached(CANCELLED).await;
     }
 
-    /// Returns whether the run was cancelled before it began.
     pub(super) fn is_cancelled(&self) -> bool {
         self.ticket.phase.get() == CANCELLED
     }

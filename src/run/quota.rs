@@ -39,7 +39,6 @@ pub struct Slot {
     pub(super) detached: Option<OwnedSemaphorePermit>,
 }
 
-/// Counts the runs of each principal.
 pub(super) struct Quota {
     limits: PrincipalLimits,
     ledger: Arc<Mutex<Ledger>>,
@@ -53,7 +52,6 @@ struct Ledger {
 
 #[derive(Default)]
 struct PrincipalUsage {
-    /// The number of runs that have not ended.
     live: usize,
     /// The times of the runs that were admitted within the window, the oldest first.
     recent: VecDeque<Instant>,

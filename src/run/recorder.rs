@@ -39,7 +39,6 @@ const STORE_RETRY_BACKOFF: [Duration; 2] = [Duration::from_millis(50), Duration:
 /// The bytes that an event other than a delta counts for `max_run_bytes`: about the smallest message or call.
 const EVENT_OVERHEAD_BYTES: usize = 100;
 
-/// The result of polling a recorded run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecorderStep {
     Moved,
@@ -118,12 +117,10 @@ impl RunRecorder {
         &self.guards
     }
 
-    /// Stops the run.
     pub(super) fn stop(&self, stop: Stop) {
         self.run.control().stop(stop);
     }
 
-    /// Polls the run for about one event.
     pub(super) fn poll_step(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<RecorderStep> {
         let mut sink = RecordingSink { recording: &mut self.recording, sink, is_terminal: false };
         let progress = ready!(self.run.poll_progress(cx, &mut sink));
@@ -138,7 +135,6 @@ impl RunRecorder {
         })
     }
 
-    /// Returns the terminal event, if the run has ended.
     pub(super) fn terminal(&self) -> Option<&Event> {
         self.recording.terminal.as_deref()
     }
@@ -225,7 +221,6 @@ impl RunGuards {
         }
     }
 
-    /// Caches the thread for the next run.
     fn cache(
         &self,
         mut thread: LoadedThread,
@@ -281,7 +276,6 @@ impl RunSummary {
     }
 }
 
-/// Returns the interrupts of a terminal event.
 fn interrupts(terminal: &Event) -> &[Interrupt] {
     match terminal {
         Event::RunFinished(finished) => match &finished.outcome {

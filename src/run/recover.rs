@@ -9,7 +9,6 @@ use crate::{
     },
 };
 
-/// The error code of a lost run.
 const SERVER_LOST: &str = "server_lost";
 const MESSAGE: &str = "the server of this run was lost; please try again";
 /// The size of the pages in which a log is read.

@@ -24,7 +24,6 @@ pub struct MemoryStore(Mutex<Tables>);
 
 #[derive(Debug, Default)]
 struct Tables {
-    /// Threads by number.
     threads: HashMap<i64, ThreadEntry>,
     numbers: HashMap<ThreadKey, i64>,
     /// The thread of each run, both by number.
@@ -38,11 +37,8 @@ struct ThreadEntry {
     thread: Thread,
     nodes: Vec<MessageNode>,
     states: HashMap<i64, Value>,
-    /// The runs in the order they began.
     runs: Vec<RunEntry>,
-    /// The number of the current state.
     state: Option<i64>,
-    /// The lease of the running run.
     lease: Option<Lease>,
 }
 

@@ -7,7 +7,6 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{BranchWrite, EventPage, StoreError};
 use crate::protocol::{Interrupt, InterruptId};
 
-/// The columns of a [`BranchWrite`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct BranchColumns {
     pub(super) base: i64,
@@ -61,12 +60,10 @@ pub(super) fn from_json<T: DeserializeOwned>(json: &str) -> Result<T, StoreError
     value.map_err(|error| StoreError::Failed(error.into()))
 }
 
-/// Parses the output of [`list_to_json`].
 pub(super) fn list_from_json<T: DeserializeOwned>(json: Option<&str>) -> Result<Vec<T>, StoreError> {
     json.map_or_else(|| Ok(Vec::new()), from_json)
 }
 
-/// Returns the length of a value as JSON, in bytes.
 pub(super) fn json_len(value: &impl Serialize) -> u64 {
     struct Counter(u64);
     impl io::Write for Counter {
@@ -90,7 +87,6 @@ pub(super) fn name_to_text(name: &str) -> Cow<'_, str> {
     if name.contains('\0') || name.starts_with('"') { to_json(&name).into() } else { name.into() }
 }
 
-/// Decodes the output of [`name_to_text`].
 pub(super) fn name_from_text(text: String) -> Result<String, StoreError> {
     if text.starts_with('"') { from_json(&text) } else { Ok(text) }
 }

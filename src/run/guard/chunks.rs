@@ -20,11 +20,8 @@ use crate::{
     run::drive::EventSink,
 };
 
-/// The item that a chunk belongs to.
 enum ChunkTarget {
-    /// An open item and its owner.
     Continues(ChunkedItem, Owner),
-    /// A new item.
     Opens,
 }
 

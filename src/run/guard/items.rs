@@ -109,12 +109,10 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
         closed
     }
 
-    /// Returns whether an item is open.
     pub(super) fn is_open(&self, id: &str) -> bool {
         self.items.get(id).is_some_and(|item| item.open)
     }
 
-    /// Removes an item.
     pub(super) fn remove(&mut self, id: &str) {
         self.items.shift_remove(id);
     }

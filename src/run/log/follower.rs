@@ -79,7 +79,6 @@ impl Follower {
         self
     }
 
-    /// Returns the key of the thread.
     pub(in crate::run) fn key(&self) -> &ThreadKey {
         &self.key
     }

@@ -23,7 +23,6 @@ const MAX_PENDING_BYTES: usize = 256 * 1024;
 /// The number of bytes of the newest events that are kept in memory for followers.
 const MAX_RECENT_BYTES: usize = 64 * 1024;
 
-/// The log of a running detached run.
 #[derive(Debug)]
 pub(in crate::run) struct LiveLog {
     lease: Lease,
@@ -119,7 +118,6 @@ impl LiveLog {
         }
     }
 
-    /// Returns whether events wait for the store.
     pub(in crate::run) fn has_pending(&self) -> bool {
         !self.lock().pending.is_empty()
     }
@@ -141,7 +139,6 @@ impl LiveLog {
         Some(EventBatch { lease: self.lease.clone(), first: state.written + 1, events })
     }
 
-    /// Notes that a batch is stored.
     pub(in crate::run) fn confirm_written(&self, batch: EventBatch) {
         let mut state = self.lock();
         let chunk = LogChunk::new(batch.first, batch.events);
@@ -158,14 +155,12 @@ impl LiveLog {
         self.changed.notify_waiters();
     }
 
-    /// Ends the log.
     pub(in crate::run) fn end(&self, end: LogEnd) {
         self.lock().end.get_or_insert(end);
         self.producer.wake();
         self.changed.notify_waiters();
     }
 
-    /// Returns the events after the one with number `after`.
     pub(super) fn next_chunk(&self, after: u64) -> NextChunk {
         let state = self.lock();
         if after >= state.written {
@@ -236,7 +231,6 @@ impl EventSink for LogSink<'_> {
     }
 }
 
-/// Returns an event as one line of JSON.
 fn to_line(event: &Event) -> String {
     // Events always have a JSON form.
     serde_json::to_string(event).unwrap_or_default()

@@ -165,7 +165,6 @@ impl Transcript {
         }
     }
 
-    /// Returns the number of messages.
     fn len(&self) -> usize {
         self.kept + self.new.len()
     }

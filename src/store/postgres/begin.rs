@@ -11,7 +11,6 @@ use crate::store::{
 const BEGIN_NEW: &str = include_str!("sql/begin_new.sql");
 const BEGIN: &str = include_str!("sql/begin.sql");
 
-/// Reads the thread and its newest run.
 const FIND: &str = "
     SELECT r.*, t.version, t.messages, t.bytes, t.holder, t.lease_until,
         COALESCE((SELECT MAX(last) FROM agui_events WHERE run = r.number), 0) AS logged

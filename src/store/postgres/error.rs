@@ -39,7 +39,6 @@ fn is_refusal(state: &str) -> bool {
     matches!(state.get(..2), Some("28" | "3D" | "42"))
 }
 
-/// Converts an error of the first connection.
 pub(super) fn open_error(place: &str, error: &Error) -> OpenError {
     let (place, why) = (place.to_owned(), message(error));
     match error {

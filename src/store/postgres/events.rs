@@ -12,7 +12,6 @@ use crate::store::{
 const APPEND: &str = include_str!("sql/append.sql");
 const EVENTS: &str = include_str!("sql/events.sql");
 
-/// Returns the number of the last event of a batch.
 pub(super) fn last_of(batch: &EventBatch) -> i64 {
     (batch.first + batch.events.len() as u64).saturating_sub(1).cast_signed()
 }

@@ -13,9 +13,7 @@ use crate::store::{Signals, StoreError};
 
 /// The time between two probes: notifications that this process sends to itself to check that they arrive.
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
-/// The time after which a probe is lost.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
-/// The pause between two attempts to listen.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
 /// Listens until the task is aborted. While notifications do not arrive, the signals are not live, and their receivers

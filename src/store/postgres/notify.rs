@@ -15,17 +15,14 @@ use tokio::{sync::Notify, time::sleep};
 use super::pool::Pool;
 use crate::store::Topic;
 
-/// The channel of all processes.
 pub(super) const CHANNEL: &str = "agui_changes";
 
-/// The time that changes are collected.
 const COLLECT_TIME: Duration = Duration::from_millis(10);
 /// The limit of Postgres is 7,999 bytes.
 const MAX_PAYLOAD_BYTES: usize = 7_900;
 
 const NOTIFY: &str = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload";
 
-/// Collects the changes of this process.
 #[derive(Debug)]
 pub(super) struct Notifier {
     /// The first word of each payload, which identifies this process.

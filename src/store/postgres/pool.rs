@@ -40,7 +40,6 @@ const SETTINGS: &str = "
 pub(super) struct Pool(PgPool);
 
 impl Pool {
-    /// Creates a pool without connecting.
     pub(super) fn new(options: PgConnectOptions) -> Self {
         let pool = PgPoolOptions::new()
             .max_connections(MAX_CONNECTIONS)
@@ -62,7 +61,6 @@ impl Pool {
         &self.0
     }
 
-    /// Takes a connection for an operation.
     pub(super) async fn operation(&self) -> Result<Operation, StoreError> {
         let conn = self.0.acquire().await?;
         Ok(Operation { conn, deadline: Instant::now() + OPERATION_TIMEOUT, is_idle: true, in_transaction: false })
@@ -79,7 +77,6 @@ impl Pool {
     }
 }
 
-/// A statement with its arguments.
 pub(super) type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
 /// A connection during an operation. If it is dropped during a statement, after a failed one or within a transaction, the

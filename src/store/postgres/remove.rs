@@ -5,9 +5,7 @@ use sqlx::{Row as _, postgres::PgRow};
 use super::{Database, pool::Statement};
 use crate::store::{Millis, Retention, StoreError, SweepResult, retention::surplus};
 
-/// The number of threads that one transaction deletes.
 const MAX_DELETED_THREADS: u64 = 200;
-/// The number of logs that one statement deletes.
 const MAX_DELETED_LOGS: usize = 50;
 
 /// Locks threads in the order of their numbers. With `$2`, threads with a running run are skipped.

@@ -40,7 +40,6 @@ struct ThreadHeader {
     size: ThreadSize,
 }
 
-/// The columns of a [`NewRun`].
 pub(super) struct BeginColumns {
     owner: Arc<str>,
     id: String,

@@ -12,7 +12,6 @@ const SETTINGS: &str = "
     PRAGMA temp_store = MEMORY;
     PRAGMA cache_size = -4000;";
 
-/// Opens a connection.
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let conn = Connection::open(path)?;
     conn.set_prepared_statement_cache_capacity(64);

@@ -34,7 +34,6 @@ impl From<FromSqlError> for StoreError {
     }
 }
 
-/// Converts an error of opening a file.
 pub(super) fn open_error(path: &Path, error: &Error) -> OpenError {
     let (path, why) = (path.to_owned(), error.to_string());
     match error.sqlite_error_code() {

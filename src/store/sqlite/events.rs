@@ -14,7 +14,6 @@ const RUN: &str =
     "SELECT status, events, (SELECT MAX(last) FROM agui_events WHERE run = ?1) FROM agui_runs WHERE number = ?1";
 const READ: &str = "SELECT first, body FROM agui_events WHERE run = ?1 AND last > ?2 ORDER BY last";
 
-/// The columns of an [`EventBatch`].
 pub(super) struct BatchColumns {
     lease: Lease,
     first: u64,

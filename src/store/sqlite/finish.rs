@@ -42,7 +42,6 @@ const SET_DELIVERED: &str = "UPDATE agui_runs SET delivered = ?2 WHERE number = 
 const RAISE_VERSION: &str = "UPDATE agui_threads SET version = version + 1 WHERE number = ?1";
 const TAKE_OVER: &str = "UPDATE agui_threads SET holder = ?4 WHERE number = ?1 AND run = ?2 AND holder = ?3";
 
-/// The columns of a [`RunEnd`].
 pub(super) struct FinishColumns {
     lease: Lease,
     status: &'static str,

@@ -14,7 +14,6 @@ use super::{
 };
 use crate::store::OpenError;
 
-/// The version of the tables in `schema.sql`.
 const SCHEMA_VERSION: i64 = 1;
 
 const SCHEMA: &str = include_str!("schema.sql");

@@ -118,7 +118,6 @@ impl DbRow for Row<'_> {
     }
 }
 
-/// Reads the first row.
 fn one<T>(
     conn: &Connection,
     sql: &str,
@@ -130,7 +129,6 @@ fn one<T>(
     rows.next()?.map(read).transpose()
 }
 
-/// Reads all rows.
 fn all<T>(
     conn: &Connection,
     sql: &str,

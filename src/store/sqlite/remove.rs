@@ -19,11 +19,8 @@ use crate::store::{Millis, Retention, StoreError, SweepResult, retention::surplu
 
 /// The time that one step of a purge occupies the writer.
 const PURGE_STEP: Duration = Duration::from_millis(4);
-/// The number of threads that one transaction unlinks.
 const MAX_UNLINKED: u64 = 200;
-/// The number of rows that one statement of a purge deletes.
 const MAX_PURGED_ROWS: i64 = 20;
-/// The number of logs that one transaction deletes.
 const MAX_DELETED_LOGS: usize = 20;
 
 const UNLINK: &str = "UPDATE agui_threads SET owner = '', id = number, holder = NULL WHERE number = ?1 AND owner <> ''";

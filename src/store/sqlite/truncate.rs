@@ -14,7 +14,6 @@ const TRUNCATE_INTERVAL: Duration = Duration::from_secs(60);
 /// The time that a truncation waits for readers. If they take longer, the next truncation empties the log.
 const READERS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Empties the write-ahead log.
 #[derive(Debug)]
 pub(super) struct WalTruncation {
     path: PathBuf,

@@ -12,7 +12,6 @@ use tokio::sync::oneshot;
 
 use crate::store::StoreError;
 
-/// The maximum number of operations in one transaction.
 const MAX_GROUP: usize = 128;
 
 /// Sends operations to the writing thread. Dropping it waits until all of them are done.
@@ -138,11 +137,9 @@ fn run_jobs(conn: &Connection, mut numbers: Numbers, waiting: &Receiver<Box<dyn 
     }
 }
 
-/// The error of a transaction.
 enum TransactionError {
     /// The transaction did not begin, because another process has locked the file.
     Begin(StoreError),
-    /// An operation or the commit failed.
     Work(StoreError),
 }
 
