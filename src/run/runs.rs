@@ -37,6 +37,12 @@ pub struct RunsBuilder {
     max_concurrent: usize,
 }
 
+impl std::fmt::Debug for RunsBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunsBuilder").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
 impl RunsBuilder {
     /// Adds an agent. The first one is the default agent unless [`default_agent`](Self::default_agent) names another.
     pub fn agent(mut self, name: impl Into<Arc<str>>, agent: Arc<dyn Agent>) -> Self {

@@ -66,6 +66,12 @@ pub struct Guard {
     history: History,
 }
 
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard").field("steps", &self.steps).field("subagents", &self.subagents).finish_non_exhaustive()
+    }
+}
+
 impl Guard {
     /// Creates the guard of a run that starts from an input.
     pub fn new(input: &RunAgentInput) -> Self {
