@@ -338,7 +338,7 @@ async fn a_dropped_run_stops_its_agent_and_releases_its_slot() {
     drop(events);
     assert!(stopped.load(Ordering::SeqCst));
     assert_eq!(runs.live_runs(), 1);
-    runs.reserve(None).unwrap();
+    drop(runs.reserve(None).unwrap());
     drop(second);
 }
 
