@@ -1,4 +1,7 @@
-//! Agents with a language model behind them: the [`Model`] trait and what speaks to a provider.
+//! Agents with a language model: [`LlmAgent`], the [`Model`] trait, and the providers' APIs.
+//!
+//! `history` turns a conversation into the turns that a model gets, `agent` is the loop of model and tools, `openai`
+//! and `anthropic` implement [`Model`] on `transport`.
 
 mod agent;
 mod anthropic;

@@ -1,9 +1,8 @@
-//! What a provider of models has to do: turn a conversation into a stream of blocks.
+//! The [`Model`] trait, and the types of its requests and answers.
 //!
-//! The types stand between AG-UI's conversation and the wire of a provider. A conversation has been put in order
-//! before a model sees it: turns alternate as providers want them, every call has its result right after the turn
-//! that made it, nothing is in it that no model may see. An answer is a sequence of blocks (text, reasoning, tool
-//! calls), which may interleave.
+//! They stand between AG-UI's conversation and a provider's API. A request is in order: turns alternate as providers
+//! require, and each call has its result right after the turn that made it. An answer is a sequence of blocks
+//! (text, reasoning, tool calls), which may interleave.
 
 use std::{borrow::Cow, error::Error as StdError, sync::Arc};
 
@@ -15,18 +14,49 @@ use crate::{
     tools::ToolSpec,
 };
 
-/// The answer of a model, as it is made. Dropping it ends the request to the provider.
+/// The events of a model's answer. Dropping the stream ends the request to the provider.
 pub type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
 
 /// A language model at a provider.
+///
+/// ```
+/// use agui_server::llm::{BlockStart, LlmAgent, Model, ModelEvent, ModelRequest, ModelStream, StopReason};
+/// use futures::{StreamExt as _, stream};
+///
+/// /// Answers with the number of turns.
+/// struct Counter;
+///
+/// impl Model for Counter {
+///     fn provider(&self) -> &str {
+///         "counter"
+///     }
+///
+///     fn name(&self) -> &str {
+///         "counter-1"
+///     }
+///
+///     fn stream(&self, request: ModelRequest) -> ModelStream {
+///         let text = format!("This is turn {}.", request.turns.len());
+///         let events = [
+///             ModelEvent::Start { index: 0, block: BlockStart::Text },
+///             ModelEvent::Delta { index: 0, text },
+///             ModelEvent::End { index: 0, artefact: None },
+///             ModelEvent::Stop(StopReason::Done),
+///         ];
+///         stream::iter(events.map(Ok)).boxed()
+///     }
+/// }
+///
+/// let agent = LlmAgent::new(Counter).system_prompt("Count.");
+/// ```
 pub trait Model: Send + Sync + 'static {
-    /// The provider, in lower case: `openai`, `anthropic`. What it issues (artefacts, file handles) is known by this.
+    /// Returns the provider's name in lower case, such as `openai`. It marks the provider's artefacts and file handles.
     fn provider(&self) -> &str;
 
-    /// The model's name, as the provider has it.
+    /// Returns the model's name at the provider.
     fn name(&self) -> &str;
 
-    /// Asks the model. Nothing is sent before the stream is polled.
+    /// Sends a request to the model. Nothing is sent before the stream is polled.
     fn stream(&self, request: ModelRequest) -> ModelStream;
 }
 
@@ -44,141 +74,145 @@ impl<M: Model + ?Sized> Model for Arc<M> {
     }
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, Default)]
 pub struct ModelRequest {
-    /// Instructions that stand before the conversation, in order; none is empty.
+    /// Instructions before the conversation, in order. None of them is empty.
     pub system: Vec<String>,
     /// The conversation.
     pub turns: Vec<Turn>,
-    /// What the model can call.
+    /// The tools that the model can call.
     pub tools: Arc<[ToolSpec]>,
-    /// Whether the model should think before it answers; `None` leaves it to the configuration.
+    /// `true` asks the model to think before it answers, `false` not to; `None` leaves it to the configuration.
     pub thinking: Option<bool>,
 }
 
-/// A part of a conversation.
+/// A turn of a conversation.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Turn {
     /// Instructions in the middle of the conversation.
     Instructions(String),
-    /// What a person said; at least one part.
+    /// A user's message, of at least one part.
     User(Vec<ContentPart>),
-    /// What the model said and called.
+    /// The model's own turn.
     Assistant(AssistantTurn),
-    /// One result for each call of the turn before, in the calls' order.
+    /// One result for each call of the turn before, in the order of the calls.
     ToolResults(Vec<ToolResult>),
 }
 
-/// What the model said and called, in order; at least one block that is no reasoning.
+/// A model's turn. At least one block is not reasoning.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AssistantTurn {
-    /// The blocks.
+    /// The blocks, in order.
     pub blocks: Vec<Block>,
 }
 
 /// A part of a model's turn.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Block {
-    /// What it thought.
+    /// Reasoning.
     Reasoning(ReasoningBlock),
-    /// What it said.
+    /// Text.
     Text(String),
-    /// What it called. The arguments are JSON as the model wrote it, and may not parse. `encrypted_value` is what
-    /// came with the [end](ModelEvent::End) of the block.
+    /// A tool call. The arguments are the model's text, which may be invalid JSON. `encrypted_value` is the artefact
+    /// of the block's [end](ModelEvent::End).
     Call(ToolCall),
 }
 
-/// What a model thought.
+/// A block of reasoning.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReasoningBlock {
-    /// The text; empty when the provider keeps it to itself.
+    /// The text; empty if the provider hides it.
     pub text: String,
-    /// The provider's opaque artefact, as it came.
+    /// The provider's opaque artefact.
     pub artefact: Option<String>,
-    /// Whether the artefact stands for reasoning that the provider has hidden, and is no signature of the text.
+    /// `true` if the artefact is hidden reasoning, and not a signature of the text.
     pub redacted: bool,
-    /// Who issued the artefact, if that is known.
+    /// The provider that issued the artefact, if it is known.
     pub provider: Option<String>,
 }
 
-/// The answer to a call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolResult {
-    /// Which call.
+    /// The call's id.
     pub call_id: ToolCallId,
     /// The tool's name.
     pub name: String,
-    /// What it returned; the text of the error is part of it when it failed.
+    /// The tool's result, or the text of its error.
     pub content: MessageContent,
-    /// Whether it failed.
+    /// `true` if the call failed.
     pub failed: bool,
 }
 
-/// A piece of an answer. Blocks are told apart by `index`, and each is opened once, then continued, then ended.
+/// An event of an answer. Each block has its own `index`, and is started once, then continued, then ended.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum ModelEvent {
-    /// Opens a block.
+    /// Starts a block.
     Start {
-        /// Which.
+        /// The block's index.
         index: usize,
-        /// What it is.
+        /// The kind of the block.
         block: BlockStart,
     },
-    /// Continues it: text, or JSON of a call's arguments. Never empty.
+    /// Continues a block, by text or by JSON of a call's arguments. Never empty.
     Delta {
-        /// Which.
+        /// The block's index.
         index: usize,
-        /// What comes next.
+        /// The next part of the text.
         text: String,
     },
-    /// Ends it.
+    /// Ends a block.
     End {
-        /// Which.
+        /// The block's index.
         index: usize,
-        /// An opaque artefact of the provider's that belongs to it.
+        /// The provider's opaque artefact of the block.
         artefact: Option<String>,
     },
-    /// What the call has cost so far; a later one replaces it.
+    /// The usage of the request so far. A later one replaces it.
     Usage(TokenUsage),
-    /// The answer is complete: nothing comes after it. A stream that ends without it was cut.
+    /// The answer is complete. A stream that ends without this event was cut off.
     Stop(StopReason),
 }
 
-/// What kind of block begins.
+/// The kind of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BlockStart {
     /// Text.
     Text,
     /// Reasoning.
     Reasoning {
-        /// Whether it is hidden, and only its artefact will come.
+        /// `true` if the provider hides the text and sends the artefact alone.
         redacted: bool,
     },
-    /// A tool call. Its id is the provider's, or a new one where the provider gave none.
+    /// A tool call. The id is the provider's, or a new one if the provider sends none.
     Call {
-        /// Identifies it.
+        /// The call's id.
         id: ToolCallId,
-        /// What is called.
+        /// The tool's name.
         name: String,
     },
 }
 
-/// Why an answer ended.
+/// The reason of an answer's end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// The model has said what it had to say.
+    /// The model has finished.
     Done,
-    /// It waits for the results of its calls.
+    /// The model waits for the results of its calls.
     Calls,
-    /// It has reached a limit of tokens.
+    /// The answer reached the limit of tokens.
     Length,
-    /// The provider, or the model, does not answer this.
+    /// The provider or the model refused to answer.
     Refused,
 }
 
-/// How asking a model failed: what the client may know, and the cause for the log.
+/// A failed request to a model: a code and a message for the client, and a cause for the log.
 pub struct ModelError {
     code: &'static str,
     message: Cow<'static, str>,
@@ -186,23 +220,24 @@ pub struct ModelError {
 }
 
 impl ModelError {
-    /// A failure with a stable code and a message for people, in which there is nothing secret.
+    /// An error with a stable code and a message. Clients see both, so they contain no secrets.
     pub fn new(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, message: message.into(), source: None }
     }
 
     /// Adds a cause, for the log alone.
+    #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// What went wrong, for programs.
+    /// Returns the code, for programs.
     pub fn code(&self) -> &'static str {
         self.code
     }
 
-    /// What went wrong, for people.
+    /// Returns the message, for people.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -1,4 +1,4 @@
-//! What the JSON of all providers has in common.
+//! Parts of the request JSON that all providers have in common.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,10 +7,9 @@ use serde_json::{Map, Value, json};
 use super::{AssistantTurn, Block, Turn};
 use crate::protocol::{ContentPart, MediaPart, ToolCallId};
 
-/// What stands where a message would be empty because the model can read nothing of it.
-pub(super) const LEFT_OUT: &str = "(There was an attachment here that this model cannot read.)";
+/// The text in place of a message of which the model can read no part: providers refuse empty messages.
+pub(super) const UNREADABLE_TEXT: &str = "(There was an attachment here that this model cannot read.)";
 
-/// Said to the log when a part is left out.
 pub(super) fn warn_left_out(provider: &str, part: &ContentPart) {
     let (kind, media) = match part {
         ContentPart::Text(_) => return,
@@ -25,44 +24,41 @@ pub(super) fn warn_left_out(provider: &str, part: &ContentPart) {
         Url { mime_type, .. } => ("url", mime_type.as_ref()),
         File { mime_type, .. } => ("file", mime_type.as_ref()),
     };
-    tracing::warn!(provider, kind, source, mime_type, "a part of a message was left out that the model cannot read");
+    tracing::warn!(provider, kind, source, mime_type, "left out a part of a message, because the model cannot read it");
 }
 
-/// The MIME type without its parameters, in lower case.
+/// Returns a MIME type without its parameters, in lower case.
 pub(super) fn essence(mime_type: &str) -> String {
     mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The name of the file that a part is, as AG-UI clients write it.
+/// Returns the file name of a part, under any of the keys that AG-UI clients use.
 pub(super) fn file_name(media: &MediaPart) -> Option<&str> {
     let metadata = media.metadata.as_ref()?;
     ["filename", "fileName", "name"].iter().find_map(|key| metadata.get(key)?.as_str()).filter(|name| !name.is_empty())
 }
 
-/// The schema of a tool's arguments. Providers want an object, and clients send `{}` for a tool without arguments.
+/// Returns the schema of a tool's arguments as that of an object with properties: providers require both members, and
+/// clients send `{}` for a tool without arguments.
 pub(super) fn schema(parameters: &Value) -> Value {
-    match parameters {
-        Value::Object(schema) if schema.contains_key("type") => parameters.clone(),
-        Value::Object(schema) => {
-            let mut object = Map::from_iter([("type".to_owned(), json!("object"))]);
-            object.extend(schema.clone());
-            object.entry("properties").or_insert_with(|| json!({}));
-            object.into()
-        }
-        _ => json!({"type": "object", "properties": {}}),
+    let mut schema = parameters.as_object().cloned().unwrap_or_default();
+    schema.entry("type").or_insert_with(|| "object".into());
+    if schema.get("type").is_some_and(|kind| kind == "object") {
+        schema.entry("properties").or_insert_with(|| json!({}));
     }
+    schema.into()
 }
 
-/// The arguments of a call as an object: a model may have written anything, and a provider refuses what is none.
+/// Returns the arguments of a call as an object; an empty one for invalid JSON, which providers refuse.
 pub(super) fn arguments(text: &str) -> Map<String, Value> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// An id that every provider takes. One that has other characters or is longer comes from another provider, and is
-/// replaced by one that is made from it, so that a call and its result still agree.
+/// Returns an id that every provider accepts. Another provider's id may be too long or have other characters; it is
+/// replaced by its hash, so that a call and its result still match.
 pub(super) fn call_id(id: &ToolCallId) -> String {
-    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if (1..=40).contains(&id.len()) && id.chars().all(fine) {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if (1..=40).contains(&id.len()) && id.chars().all(is_allowed) {
         return id.as_str().to_owned();
     }
     let mut hasher = DefaultHasher::new();
@@ -70,7 +66,6 @@ pub(super) fn call_id(id: &ToolCallId) -> String {
     format!("call_{:016x}", hasher.finish())
 }
 
-/// The calls that the conversation has in it.
 pub(super) fn calls(turns: &[Turn]) -> impl Iterator<Item = &crate::protocol::ToolCall> {
     let blocks = turns.iter().flat_map(|turn| match turn {
         Turn::Assistant(AssistantTurn { blocks }) => blocks.as_slice(),
@@ -92,12 +87,12 @@ mod tests {
         assert_eq!(schema(&Value::Null), empty);
         assert_eq!(schema(&json!({})), empty);
         assert_eq!(schema(&json!({"properties": {"a": {}}})), json!({"type": "object", "properties": {"a": {}}}));
-        let whole = json!({"type": "object", "required": ["a"]});
-        assert_eq!(schema(&whole), whole);
+        let without_properties = json!({"type": "object", "required": ["a"]});
+        assert_eq!(schema(&without_properties)["properties"], json!({}));
     }
 
     #[test]
-    fn arguments_that_are_no_object_are_empty() {
+    fn arguments_that_are_not_an_object_become_an_empty_one() {
         for text in ["", "{", "[]", "null", "\"a\"", "{\"a\":1} x"] {
             assert_eq!(arguments(text), Map::new(), "{text}");
         }
@@ -105,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_a_provider_would_refuse_is_replaced_by_always_the_same() {
+    fn an_id_that_a_provider_would_refuse_is_replaced_by_its_hash() {
         assert_eq!(call_id(&"call_aB-1".into()), "call_aB-1");
         for id in ["", "a:b", "é", &"x".repeat(41)] {
             let replaced = call_id(&id.into());

@@ -44,8 +44,8 @@ struct Questions {
 }
 
 impl ToolContext {
-    /// The surroundings of a call that an agent makes itself. Emitted events wait for [`take_events`](Self::take_events),
-    /// and so do changes of the state.
+    /// The surroundings of a call that an agent makes itself. Emitted events wait for
+    /// [`take_events`](Self::take_events), and so do changes of the state.
     pub fn new(run: RunContext, state: Value, call_id: impl Into<ToolCallId>, tool: impl Into<String>) -> Self {
         Self::of_call(ToolSession::new(run, state), call_id.into(), tool.into(), CallAnswers::default())
     }
@@ -108,8 +108,8 @@ impl ToolContext {
     /// `RUN_ERROR`.
     ///
     /// # Errors
-    /// If the event belongs to the server (`RUN_*`, `MESSAGES_SNAPSHOT`, the result of this call), if a state delta does not
-    /// apply, or if the call is over.
+    /// If the event belongs to the server (`RUN_*`, `MESSAGES_SNAPSHOT`, the result of this call), if a state delta
+    /// does not apply, or if the call is over.
     pub async fn emit(&self, event: impl Into<Event>) -> Result<(), ToolError> {
         self.emit_all([event.into()]).await
     }
@@ -135,8 +135,8 @@ impl ToolContext {
         Ok(())
     }
 
-    /// Reports progress as an activity of the type `tool_progress`, whose content is `toolCallId`, `toolName`, `message`
-    /// and, if given, `fraction`, from 0 to 1. Each report of a call replaces the one before.
+    /// Reports progress as an activity of the type `tool_progress`, whose content is `toolCallId`, `toolName`,
+    /// `message` and, if given, `fraction`, from 0 to 1. Each report of a call replaces the one before.
     ///
     /// # Errors
     /// If the call is over.
@@ -159,10 +159,10 @@ impl ToolContext {
 
     /// Asks a person, and returns the answer.
     ///
-    /// Without an answer yet this is an error that the tool passes on with `?`. The run then ends with an interrupt. When the
-    /// next run brings the answer, the tool is called again with the same arguments, and `ask` returns the answer.
-    /// **What stands before `ask` runs again**, so work with side effects belongs after it. Questions are told apart by
-    /// their [key](Question::key), or else by their order.
+    /// Without an answer yet this is an error that the tool passes on with `?`. The run then ends with an interrupt.
+    /// When the next run brings the answer, the tool is called again with the same arguments, and `ask` returns the
+    /// answer. **What stands before `ask` runs again**, so work with side effects belongs after it. Questions are
+    /// told apart by their [key](Question::key), or else by their order.
     ///
     /// ```
     /// use agui_server::tools::{Question, ToolContext, ToolError};
@@ -218,8 +218,8 @@ impl ToolContext {
         self.0.session.take_events()
     }
 
-    /// Takes the questions that have no answer yet: the interrupts to end the run with when the call fails with an error
-    /// for which [`ToolError::is_question`] is true.
+    /// Takes the questions that have no answer yet: the interrupts to end the run with when the call fails with an
+    /// error for which [`ToolError::is_question`] is true.
     pub fn take_questions(&self) -> Vec<Interrupt> {
         std::mem::take(&mut self.0.questions.lock().unwrap_or_else(PoisonError::into_inner).open)
     }

@@ -60,7 +60,7 @@ where
     R: IntoToolResult,
 {
     let spec = ToolSpec { name: name.into(), description: description.into(), parameters: schema_of::<A>() };
-    let call = move |arguments: JsonObject, cx: ToolContext| -> BoxFuture<'static, Result<MessageContent, ToolError>> {
+    let call = move |arguments: JsonObject, cx: ToolContext| -> ToolFuture {
         match decode(arguments) {
             Ok(arguments) => {
                 let future = function(arguments, cx);
@@ -72,12 +72,14 @@ where
     FnTool { spec, approval: ApprovalRule::Never, call: Box::new(call) }
 }
 
+type ToolFuture = BoxFuture<'static, Result<MessageContent, ToolError>>;
+
 /// A tool made of a closure by [`tool_fn`].
 #[must_use]
 pub struct FnTool {
     spec: ToolSpec,
     approval: ApprovalRule,
-    call: Box<dyn Fn(JsonObject, ToolContext) -> BoxFuture<'static, Result<MessageContent, ToolError>> + Send + Sync>,
+    call: Box<dyn Fn(JsonObject, ToolContext) -> ToolFuture + Send + Sync>,
 }
 
 impl FnTool {

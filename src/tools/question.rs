@@ -1,8 +1,8 @@
 //! Questions that a tool asks a person, and the answers.
 //!
 //! A question is an interrupt: it ends the run, and the next run calls the tool again with the same arguments. A call
-//! that asks several questions one after another needs the earlier answers each time. They are carried by the id of the later
-//! interrupt, which every client returns, so that it makes no difference whether the server stores threads.
+//! that asks several questions one after another needs the earlier answers each time. They are carried by the id of
+//! the later interrupt, which every client returns, so that it makes no difference whether the server stores threads.
 //! An id is `question:KEY:CALL`, or `question:KEY~CARRIED:CALL` with the base64 of a [`CallAnswers`].
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -55,8 +55,8 @@ impl Question {
         self
     }
 
-    /// Sets a JSON Schema that the answer has to fit; front ends can build a form from it. A schema that is not an object
-    /// is ignored.
+    /// Sets a JSON Schema that the answer has to fit; front ends can build a form from it. A schema that is not an
+    /// object is ignored.
     pub fn response_schema(mut self, schema: Value) -> Self {
         if let Value::Object(schema) = schema {
             self.interrupt.response_schema = Some(schema);
@@ -97,7 +97,8 @@ pub(super) fn schema_of<T: JsonSchema>() -> Value {
     schema.to_value()
 }
 
-/// The answers to a call's questions so far, and the arguments that the call was approved with, if a person edited them.
+/// The answers to a call's questions so far, and the arguments that the call was approved with, if a person edited
+/// them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CallAnswers {
     #[serde(default, skip_serializing_if = "Option::is_none")]

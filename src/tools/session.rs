@@ -1,9 +1,9 @@
 //! The part of a run that its tool calls share: the state, and the events that wait for the run's stream.
 //!
 //! Calls emit events from within their futures, several calls at a time. The agent takes the events out between two
-//! polls of the calls and yields them in the order of emission. A change of the state is applied when it is emitted, under
-//! the lock of the queue, so that the client applies the changes in the same order. A call that emits nothing costs no
-//! allocation here.
+//! polls of the calls and yields them in the order of emission. A change of the state is applied when it is emitted,
+//! under the lock of the queue, so that the client applies the changes in the same order. A call that emits nothing
+//! costs no allocation here.
 
 use std::{
     collections::VecDeque,

@@ -1,8 +1,8 @@
-//! Server-Sent Events of another server, within limits on silence and on memory.
+//! Reads Server-Sent Events of another server, within limits on silence and on memory.
 //!
-//! `sse-stream` reads the format; what it does not do is to stop. A server that never ends a line would fill the
-//! memory, and one that hangs would hold a run for ever. Both are watched for on the raw bytes, before anything is
-//! buffered: a comment is a sign of life, too, and so is half an event.
+//! `sse-stream` parses the format but has no limits: a server that never ends a line would fill the memory, and one
+//! that hangs would hold a run for ever. [`StreamLimits`] are checked on the raw bytes, before anything is buffered,
+//! so a comment or half an event also counts as activity.
 
 use std::{
     error::Error as StdError,
@@ -17,90 +17,90 @@ use reqwest::Response;
 use sse_stream::SseByteStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// One event.
+/// An event of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerEvent {
-    /// Its name, if it has one.
+    /// The event's name, if it has one.
     pub name: Option<String>,
-    /// Its data.
+    /// The event's data.
     pub data: String,
-    /// Whether the stream ended before the event did: it may be a part of one.
-    pub last: bool,
+    /// `true` if the stream ended before the event did. The data may be incomplete.
+    pub is_cut_off: bool,
 }
 
-/// What is watched.
+/// Limits on the stream of another server.
 #[derive(Debug, Clone, Copy)]
-pub struct Watch {
-    /// The most bytes of one event, with everything that the format adds to it.
+pub struct StreamLimits {
+    /// The largest event, in bytes, including field names and line ends.
     pub max_event_bytes: usize,
-    /// How long nothing may come, while somebody waits for it.
-    pub idle: Duration,
+    /// The longest silence while the reader waits.
+    pub idle_timeout: Duration,
 }
 
-/// Why a stream cannot be read on.
+/// An error after which a stream cannot be read any further.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum StreamFault {
-    /// An event is longer than it may be.
+pub enum StreamError {
+    /// An event is larger than [`StreamLimits::max_event_bytes`].
     #[error("one event has more than {0} bytes")]
     TooLong(usize),
-    /// Nothing came for too long.
+    /// The server sent nothing for [`StreamLimits::idle_timeout`].
     #[error("nothing came for {0:?}")]
     Silent(Duration),
     /// The connection broke.
     #[error("the connection broke")]
     Broken(#[source] Box<dyn StdError + Send + Sync>),
-    /// An event is no text.
+    /// An event is not UTF-8.
     #[error("the text is not UTF-8")]
-    NoText,
+    NotUtf8,
 }
 
-/// The events of an answer.
-pub type ServerEvents = BoxStream<'static, Result<ServerEvent, StreamFault>>;
+/// The events of a response.
+pub type ServerEvents = BoxStream<'static, Result<ServerEvent, StreamError>>;
 
-/// Reads the events of an answer. Those without data are left out.
-pub fn events(response: Response, watch: Watch) -> ServerEvents {
-    // The address may have a secret in it.
-    parse(response.bytes_stream().map(|piece| piece.map_err(|error| error.without_url().into())).boxed(), watch)
+/// Reads the events of a response. Events without data are left out.
+pub fn events(response: Response, limits: StreamLimits) -> ServerEvents {
+    // The URL may contain a secret.
+    parse(response.bytes_stream().map(|piece| piece.map_err(|error| error.without_url().into())).boxed(), limits)
 }
 
-type Fault = Box<dyn StdError + Send + Sync>;
+type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// The id that an event is given which the end of the stream ends. No server's is like it.
-const LAST: &str = "agui-server: the stream ended here";
+/// The id that marks an event which the end of the stream cut off. Servers do not use it.
+const CUT_OFF_ID: &str = "agui-server: the stream ended here";
 
-fn parse(bytes: BoxStream<'static, Result<Bytes, Fault>>, watch: Watch) -> ServerEvents {
-    let silence = Box::pin(sleep(watch.idle));
-    let watched = Watched { bytes, meter: Meter::default(), watch, silence, waiting: false, ended: false };
-    let events = SseByteStream::new(watched).filter_map(|event| {
+fn parse(bytes: BoxStream<'static, Result<Bytes, BoxError>>, limits: StreamLimits) -> ServerEvents {
+    let silence = Box::pin(sleep(limits.idle_timeout));
+    let limited = LimitedBytes { bytes, length: EventLength::default(), limits, silence, waiting: false, ended: false };
+    let events = SseByteStream::new(limited).filter_map(|event| {
         future::ready(match event {
-            Ok(event) => event
-                .data
-                .map(|data| Ok(ServerEvent { name: event.event, data, last: event.id.as_deref() == Some(LAST) })),
-            Err(sse_stream::Error::Body(fault)) => Some(Err(match fault.downcast::<StreamFault>() {
+            Ok(event) => event.data.map(|data| {
+                Ok(ServerEvent { name: event.event, data, is_cut_off: event.id.as_deref() == Some(CUT_OFF_ID) })
+            }),
+            Err(sse_stream::Error::Body(fault)) => Some(Err(match fault.downcast::<StreamError>() {
                 Ok(fault) => *fault,
-                Err(other) => StreamFault::Broken(other),
+                Err(other) => StreamError::Broken(other),
             })),
-            Err(_) => Some(Err(StreamFault::NoText)),
+            Err(_) => Some(Err(StreamError::NotUtf8)),
         })
     });
     events.boxed()
 }
 
-/// Bytes that come in time, and in events that are not too long. An event that the end of the stream cut off is
-/// ended: some servers leave out the last empty line.
-struct Watched {
-    bytes: BoxStream<'static, Result<Bytes, Fault>>,
-    meter: Meter,
-    watch: Watch,
+/// The bytes of a stream, within the limits. An event that the end of the stream cuts off gets an end, because some
+/// servers leave out the last empty line.
+struct LimitedBytes {
+    bytes: BoxStream<'static, Result<Bytes, BoxError>>,
+    length: EventLength,
+    limits: StreamLimits,
     silence: Pin<Box<Sleep>>,
-    /// Whether the silence is being timed: from when somebody waits, for nobody may have asked before.
+    /// `true` if `silence` runs. It starts when the reader begins to wait: a slow reader is not the server's silence.
     waiting: bool,
     ended: bool,
 }
 
-impl Stream for Watched {
-    type Item = Result<Bytes, StreamFault>;
+impl Stream for LimitedBytes {
+    type Item = Result<Bytes, StreamError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
@@ -110,24 +110,24 @@ impl Stream for Watched {
         let fault = match this.bytes.poll_next_unpin(cx) {
             Poll::Ready(Some(Ok(piece))) => {
                 this.waiting = false;
-                let limit = this.watch.max_event_bytes;
-                if this.meter.longest_after(&piece) <= limit {
+                let limit = this.limits.max_event_bytes;
+                if this.length.longest_after(&piece) <= limit {
                     return Poll::Ready(Some(Ok(piece)));
                 }
-                StreamFault::TooLong(limit)
+                StreamError::TooLong(limit)
             }
-            Poll::Ready(Some(Err(error))) => StreamFault::Broken(error),
+            Poll::Ready(Some(Err(error))) => StreamError::Broken(error),
             Poll::Ready(None) => {
                 this.ended = true;
-                return Poll::Ready(this.meter.ending().map(Ok));
+                return Poll::Ready(this.length.ending().map(Ok));
             }
             Poll::Pending => {
                 if !this.waiting {
                     this.waiting = true;
-                    this.silence.as_mut().reset(Instant::now() + this.watch.idle);
+                    this.silence.as_mut().reset(Instant::now() + this.limits.idle_timeout);
                 }
                 ready!(this.silence.as_mut().poll(cx));
-                StreamFault::Silent(this.watch.idle)
+                StreamError::Silent(this.limits.idle_timeout)
             }
         };
         this.ended = true;
@@ -135,16 +135,16 @@ impl Stream for Watched {
     }
 }
 
-/// Counts the bytes since the last empty line, which is where events end.
+/// Counts the bytes since the last empty line, which ends an event.
 #[derive(Default)]
-struct Meter {
-    since: usize,
+struct EventLength {
+    bytes: usize,
     in_line: bool,
     after_cr: bool,
 }
 
-impl Meter {
-    /// Takes the next bytes, and answers how long the longest event within them has become.
+impl EventLength {
+    /// Takes the next bytes, and returns the length of the longest event in them.
     fn longest_after(&mut self, piece: &[u8]) -> usize {
         let mut longest = 0;
         for &byte in piece {
@@ -152,22 +152,22 @@ impl Meter {
                 continue;
             }
             self.after_cr = byte == b'\r';
-            self.since += 1;
-            longest = longest.max(self.since);
+            self.bytes += 1;
+            longest = longest.max(self.bytes);
             if byte != b'\n' && byte != b'\r' {
                 self.in_line = true;
             } else if !std::mem::take(&mut self.in_line) {
-                self.since = 0;
+                self.bytes = 0;
             }
         }
         longest
     }
 
-    /// What ends the event that is open.
+    /// Returns the bytes that end the open event, if there is one.
     fn ending(&self) -> Option<Bytes> {
-        // A line end more would end the event before it has the id.
+        // Without an open line, another line end would end the event before its id.
         let end_of_line = if self.in_line { "\n" } else { "" };
-        (self.since > 0).then(|| format!("{end_of_line}id: {LAST}\n\n").into())
+        (self.bytes > 0).then(|| format!("{end_of_line}id: {CUT_OFF_ID}\n\n").into())
     }
 }
 

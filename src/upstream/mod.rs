@@ -1,9 +1,8 @@
-//! How this server speaks to other servers: the one place that makes HTTP clients, and reads the [`events`] that stream
-//! back.
+//! HTTP clients for other servers, and the reader of their [`events`].
 //!
-//! Every client has a limit on connecting and none on the whole: an answer may stream for as long as it has something
-//! to say, and whoever reads it sets the limit on silence. Redirects are not followed: a key that is meant
-//! for one host must not travel to another.
+//! All clients of this crate are made here. They have a limit on connecting and none on the whole response: a
+//! response may stream for long, and its reader limits the silence. Redirects are not followed, because a key for one
+//! host must not reach another.
 
 pub mod events;
 
@@ -11,13 +10,13 @@ use std::time::Duration;
 
 use reqwest::{Certificate, Client, ClientBuilder, redirect::Policy};
 
-/// How long connecting may take, if nothing else was said.
+/// The default time limit on connecting.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a client connects.
+/// Options of a client.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
-    /// How long connecting may take, the handshake of TLS included.
+    /// The time limit on connecting, TLS handshake included.
     pub connect_timeout: Duration,
 }
 
@@ -27,26 +26,25 @@ impl Default for ClientOptions {
     }
 }
 
-/// A client. Certificates are trusted that the system trusts, and Mozilla's list beside them, for images that have
-/// none.
+/// Returns a client. It trusts the system's certificates and Mozilla's list, because some images have no certificates.
 ///
 /// # Errors
-/// When TLS cannot be set up.
+/// If TLS cannot be set up.
 pub fn client(options: &ClientOptions) -> reqwest::Result<Client> {
     builder(options).build()
 }
 
-/// A client that goes straight to the host it is given: no proxy that the environment names is used. For hosts that a
-/// model has a say in, which may be inside of one's own network.
+/// Returns a client that uses no proxy from the environment, for tools whose URLs contain a model's text: it connects
+/// to the URL's host and to no other.
 ///
 /// # Errors
-/// When TLS cannot be set up.
+/// If TLS cannot be set up.
 pub fn direct_client(options: &ClientOptions) -> reqwest::Result<Client> {
     builder(options).no_proxy().build()
 }
 
 fn builder(options: &ClientOptions) -> ClientBuilder {
-    // Fails when there is one already, which is as good.
+    // An error means that a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().filter_map(|der| Certificate::from_der(der).ok());
     Client::builder()

@@ -1,12 +1,13 @@
-//! Providers that break off, stall, talk nonsense, refuse, or are not there.
+//! Providers that break off, stall, send invalid data, refuse, or cannot be reached.
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::{
-    KEY, Models, chunk, data, heard, input,
+    KEY, Models, chunk, data, input,
     provider::{Answer, Provider, Step},
+    text_and_error,
 };
 
 fn word(text: &str) -> String {
@@ -14,21 +15,21 @@ fn word(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn whatever_a_provider_does_ends_in_an_error_that_the_client_can_tell_apart() {
+async fn each_failure_of_a_provider_ends_the_run_with_its_own_code() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, "");
-    let nonsense = |text: &str| Answer::stream([word("a"), text.to_owned(), "data: [DONE]\n\n".to_owned()]);
+    let invalid = |text: &str| Answer::stream([word("a"), text.to_owned(), "data: [DONE]\n\n".to_owned()]);
     let long = format!("data: {}", "x".repeat(1 << 22));
-    for (answer, said, code) in [
-        // Cut in the middle of a token, between two, and as if it were the end.
+    for (answer, text, code) in [
+        // Cut off in the middle of a token, between two, and with a regular end of the body.
         (Answer::stream([word("a"), word("b")[..12].to_owned()]).then(Step::Abort), "a", "model_interrupted"),
         (Answer::stream([word("a")]).then(Step::Abort), "a", "model_interrupted"),
         (Answer::stream([word("a")]), "a", "model_interrupted"),
         (Answer::stream([word("a")]).then(Step::Stall), "a", "model_timeout"),
-        (nonsense("data: {\"choices\":\n\n"), "a", "model_protocol"),
-        (nonsense("data: hello\n\n"), "a", "model_protocol"),
-        (nonsense(&long), "a", "model_protocol"),
-        (nonsense("data: {\"error\":{\"message\":\"overloaded\"}}\n\n"), "a", "model_failed"),
+        (invalid("data: {\"choices\":\n\n"), "a", "model_protocol"),
+        (invalid("data: hello\n\n"), "a", "model_protocol"),
+        (invalid(&long), "a", "model_protocol"),
+        (invalid("data: {\"error\":{\"message\":\"overloaded\"}}\n\n"), "a", "model_failed"),
         (Answer::new(200, ["{}"]).header("content-type", "application/json"), "", "model_protocol"),
         (Answer::new(401, [format!("{{\"error\":{{\"message\":\"bad key {KEY}\"}}}}")]), "", "model_unauthorized"),
         (Answer::new(400, ["{\"error\":{\"message\":\"no such model\"}}"]), "", "model_rejected"),
@@ -36,46 +37,46 @@ async fn whatever_a_provider_does_ends_in_an_error_that_the_client_can_tell_apar
         let shown = format!("{answer:.300?}");
         provider.answer(answer);
         let events = models.ask("?").await;
-        assert_eq!(heard(&events), (said.to_owned(), Some(code.to_owned())), "{shown}");
+        assert_eq!(text_and_error(&events), (text.to_owned(), Some(code.to_owned())), "{shown}");
         assert!(!json!(events).to_string().contains(KEY), "{shown}");
     }
-    assert_eq!(provider.requests().len(), 11, "what has begun, or was refused, is not tried again");
+    assert_eq!(provider.requests().len(), 11, "there were retries");
     let Models { process, .. } = models;
     process.signal("-TERM");
     assert!(!process.ended().1.contains(KEY), "the key is in the log");
 }
 
 #[tokio::test]
-async fn what_fails_before_the_first_token_is_tried_again_when_the_provider_says() {
+async fn a_failure_before_the_first_token_is_retried_after_the_wait_that_the_provider_asks_for() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, "");
-    let fine = || Answer::openai(&[chunk(json!({ "content": "fine" }))]);
+    let success = || Answer::openai(&[chunk(json!({ "content": "fine" }))]);
     provider.answer(Answer::new(429, ["{}"]).header("retry-after", "1"));
-    provider.answer(fine());
+    provider.answer(success());
     let begun = Instant::now();
-    assert_eq!(heard(&models.ask("?").await), ("fine".to_owned(), None));
+    assert_eq!(text_and_error(&models.ask("?").await), ("fine".to_owned(), None));
     assert!(begun.elapsed() >= Duration::from_millis(900), "{:?}", begun.elapsed());
     provider.answer(Answer::new(500, ["{}"]));
-    provider.answer(fine());
-    assert_eq!(heard(&models.ask("?").await).0, "fine");
+    provider.answer(success());
+    assert_eq!(text_and_error(&models.ask("?").await).0, "fine");
     for (status, code) in [(429, "model_rate_limited"), (503, "model_unavailable")] {
         provider.answer(Answer::new(status, ["{}"]).header("retry-after", "0"));
         provider.answer(Answer::new(status, ["{}"]).header("retry-after", "0"));
-        assert_eq!(heard(&models.ask("?").await).1.as_deref(), Some(code));
+        assert_eq!(text_and_error(&models.ask("?").await).1.as_deref(), Some(code));
     }
     assert_eq!(provider.requests().len(), 8);
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_there_is_an_error_too() {
+async fn a_provider_that_cannot_be_reached_is_an_error() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, "");
     drop(provider);
-    assert_eq!(heard(&models.ask("?").await).1.as_deref(), Some("model_unreachable"));
+    assert_eq!(text_and_error(&models.ask("?").await).1.as_deref(), Some("model_unreachable"));
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_and_a_cancel_end_the_request_to_the_provider_within_a_tenth_of_a_second() {
+async fn a_client_that_leaves_and_a_cancel_end_the_request_to_the_provider_within_100_ms() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, "");
     let url = &models.process.url;
@@ -100,11 +101,7 @@ async fn a_client_that_leaves_and_a_cancel_end_the_request_to_the_provider_withi
         } else {
             drop(response);
         }
-        while provider.hang_ups() == before {
-            assert!(stopped.elapsed() < Duration::from_secs(5), "the request goes on");
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let took = stopped.elapsed();
+        let took = provider.until_hang_ups(before + 1).await.duration_since(stopped);
         assert!(took < Duration::from_millis(100), "{took:?}, detached: {detached}");
     }
 }

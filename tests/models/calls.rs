@@ -1,10 +1,11 @@
-//! Tool calls, in all the ways in which providers write them, and what becomes of them.
+//! Tool calls in all forms that providers send, and their results.
 
 use serde_json::{Value, json};
 
 use crate::{
-    Models, chunk, data, heard,
+    Models, chunk, data,
     provider::{Answer, Provider},
+    text_and_error,
 };
 
 const TOOLS: &str = "tools = [\"calculator\"]\n";
@@ -35,13 +36,13 @@ fn results(events: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn calls_come_in_many_ways_and_are_carried_out_in_the_same() {
+async fn calls_in_all_forms_are_run() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, TOOLS);
     let (name, one, two) = (Some("calculator"), r#"{"expression":"1+1"}"#, r#"{"expression":"2*3"}"#);
     let half = |text: &str| (Value::from(&text[..9]), Value::from(&text[9..]));
     let ((a, b), (c, d)) = (half(one), half(two));
-    for (what, chunks, expected) in [
+    for (form, chunks, expected) in [
         ("whole", vec![piece(Some(0), Some("x"), name, one.into())], vec!["2"]),
         (
             "without an id",
@@ -69,42 +70,42 @@ async fn calls_come_in_many_ways_and_are_carried_out_in_the_same() {
     ] {
         provider.answer(Answer::openai(&chunks));
         provider.answer(Answer::openai(&[chunk(json!({ "content": "So." }))]));
-        let events = models.ask(what).await;
-        assert_eq!(heard(&events), ("So.".to_owned(), None), "{what}");
+        let events = models.ask(form).await;
+        assert_eq!(text_and_error(&events), ("So.".to_owned(), None), "{form}");
         let results = results(&events);
-        let told: Vec<_> =
+        let results: Vec<_> =
             results.iter().map(|result| if result.starts_with("Error") { "Error" } else { result }).collect();
-        assert_eq!(told, expected, "{what}");
-        // The provider gets each result beside its call.
+        assert_eq!(results, expected, "{form}");
+        // The provider gets each result with its call's id.
         let requests = provider.requests();
         let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
         let calls = messages.iter().filter_map(|message| message["tool_calls"].as_array()).flatten();
         let calls: Vec<_> = calls.map(|call| call["id"].as_str().unwrap()).collect();
         let answered: Vec<_> = messages.iter().filter_map(|message| message["tool_call_id"].as_str()).collect();
-        assert_eq!(calls, answered, "{what}");
-        assert!(!calls.contains(&""), "{what}");
+        assert_eq!(calls, answered, "{form}");
+        assert!(!calls.contains(&""), "{form}");
     }
 }
 
 #[tokio::test]
-async fn where_the_bytes_are_split_makes_no_difference() {
+async fn the_split_of_the_bytes_makes_no_difference() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, TOOLS);
     let call = data(&piece(Some(0), Some("x"), Some("calculator"), r#"{"expression":"1+1"}"#.into()));
     let text = format!("{}{}\r\n\r\n{call}", data(&chunk(json!({ "content": "né\"\\" }))), "data: {\"choices\":[]}");
-    // A character of two bytes, escapes, a line end and a name are split in some of them.
+    // Some sizes split a character of two bytes, escapes, a line end and a name.
     for size in [1, 2, 3, 7] {
         let pieces = text.as_bytes().chunks(size).map(<[u8]>::to_vec);
         provider.answer(Answer::stream(pieces).then("data: [DONE]\n\n"));
         provider.answer(Answer::openai(&[chunk(json!({ "content": "!" }))]));
         let events = models.ask("?").await;
-        assert_eq!(heard(&events), ("né\"\\!".to_owned(), None), "{size}");
+        assert_eq!(text_and_error(&events), ("né\"\\!".to_owned(), None), "{size}");
         assert_eq!(results(&events), ["2"], "{size}");
     }
 }
 
 #[tokio::test]
-async fn an_agent_that_never_stops_calling_is_stopped() {
+async fn an_agent_that_always_calls_is_stopped_at_its_limit_of_steps() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, "tools = [\"calculator\"]\nmax_steps = 3\n");
     for _ in 0..3 {
@@ -112,6 +113,6 @@ async fn an_agent_that_never_stops_calling_is_stopped() {
         provider.answer(Answer::openai(&[call]));
     }
     let events = models.ask("?").await;
-    assert_eq!(heard(&events).1.as_deref(), Some("max_steps"));
+    assert_eq!(text_and_error(&events).1.as_deref(), Some("max_steps"));
     assert_eq!(results(&events), ["1", "1", "1"]);
 }

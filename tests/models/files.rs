@@ -1,13 +1,14 @@
-//! The configurations that come with the server: each starts and answers, and says what it lacks.
+//! The configurations that come with the server: each starts and answers, and reports a missing key.
 
 use std::process::Command;
 
 use serde_json::json;
 
 use crate::{
-    ask, chunk, heard, input,
+    ask, chunk, input,
     provider::{Answer, Provider},
     server::{BINARY, Process},
+    text_and_error,
 };
 
 fn path(name: &str) -> String {
@@ -41,12 +42,12 @@ async fn each_configuration_starts_and_answers() {
         ("approval", &["get_weather", "book_trip", "writer"]),
         ("named_events", &["current_time", "calculator"]),
     ] {
-        // Where commands cannot be isolated, as tests/run.sh then says, it is right not to start.
+        // Where commands cannot be isolated, this configuration refuses to start. tests/run.sh reports that.
         if name == "named_events" && std::env::var_os("AGUI_SKIP_SANDBOX").is_some() {
             continue;
         }
         let provider = Provider::start().await;
-        // The provider is ours, and what npx would download is here already. Nothing else of the file is changed.
+        // Only the provider's URL and the command of the MCP server are replaced, which npx would download.
         let base = if name == "anthropic" { provider.url() } else { format!("{}/v1", provider.url()) };
         let mut environment = vec![
             ("AGUI_AGENTS__ASSISTANT__BASE_URL", &*base),
@@ -59,7 +60,7 @@ async fn each_configuration_starts_and_answers() {
         let server = Process::start(&["--config", &path(name)], &environment);
         let hello = chunk(json!({ "content": "Hello." }));
         provider.answer(if name == "anthropic" { message("Hello.") } else { Answer::openai(&[hello]) });
-        assert_eq!(heard(&ask(&server.url, input("Hi")).await), ("Hello.".to_owned(), None), "{name}");
+        assert_eq!(text_and_error(&ask(&server.url, input("Hi")).await), ("Hello.".to_owned(), None), "{name}");
         let offered = provider.requests()[0].body["tools"].to_string();
         for tool in tools {
             assert!(offered.contains(&format!("\"{tool}\"")), "{name}: {tool} of {offered}");
@@ -68,7 +69,7 @@ async fn each_configuration_starts_and_answers() {
 }
 
 #[test]
-fn a_key_that_is_missing_is_said_with_its_place() {
+fn a_missing_key_is_reported_with_its_place_in_the_file() {
     for (name, variable, place) in [
         ("openai", "OPENAI_API_KEY", "openai.toml:17:1"),
         ("anthropic", "ANTHROPIC_API_KEY", "anthropic.toml:10:1"),
@@ -77,8 +78,8 @@ fn a_key_that_is_missing_is_said_with_its_place() {
     ] {
         let mut command = Command::new(BINARY);
         let output = command.args(["check", "--config", &path(name)]).env_remove(variable).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{name}: {told}");
-        assert!(told.contains(place) && told.contains(&format!("{variable} is not set")), "{name}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {stderr}");
+        assert!(stderr.contains(place) && stderr.contains(&format!("{variable} is not set")), "{name}: {stderr}");
     }
 }

@@ -1,5 +1,5 @@
-//! The command with a configuration of models, tools and agents: against a provider that misbehaves in every way, and
-//! as each of the configurations that come with it. Whatever the provider does, clients get a legal stream.
+//! Agents with a model over HTTP, against a fake provider: as the command with a configuration, with each configuration
+//! that comes with it, and with tools written in Rust. Clients always get a legal stream.
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
@@ -23,17 +23,17 @@ use serde_json::{Value, json};
 use server::Process;
 use support::checker;
 
-/// What the server is given as the provider's key.
+/// The provider's key.
 const KEY: &str = "sk-test-2b80d53a9c6f41e7";
 
-/// The command, with this configuration.
+/// The command with a configuration.
 struct Models {
     process: Process,
     _file: tempfile::NamedTempFile,
 }
 
 impl Models {
-    /// An agent on the provider, which is given up soon when it is silent; `more` is more of the configuration.
+    /// Starts an agent on the provider, with a limit of 1 s on silence. `more` is added to its configuration.
     fn start(provider: &provider::Provider, more: &str) -> Self {
         let text = format!(
             "[agents.assistant]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}/v1\"\n\
@@ -56,14 +56,14 @@ fn input(text: &str) -> Value {
     json!({ "threadId": thread, "runId": "r", "messages": [{ "id": "m", "role": "user", "content": text }] })
 }
 
-/// The events of a run, which are a legal stream.
+/// Returns the events of a run. Panics unless they are a legal stream.
 async fn ask(url: &str, input: Value) -> Vec<Value> {
     let client = agui_server::upstream::client(&Default::default()).unwrap();
     let response = client.post(format!("{url}/send-message")).json(&input).send().await.unwrap();
     read_events(input, &response.text().await.unwrap())
 }
 
-/// The events of a response body, which are a legal stream.
+/// Returns the events of a response's body. Panics unless they are a legal stream.
 fn read_events(input: Value, body: &str) -> Vec<Value> {
     assert!(body.ends_with("\n\n"), "{body:?}");
     let frames = body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));
@@ -75,12 +75,12 @@ fn read_events(input: Value, body: &str) -> Vec<Value> {
     events
 }
 
-/// What was said, and the code of the error that ended it, if one did.
-fn heard(events: &[Value]) -> (String, Option<String>) {
+/// Returns the text of a run, and the code of the error that ended it.
+fn text_and_error(events: &[Value]) -> (String, Option<String>) {
     let deltas = events.iter().filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT");
-    let said = deltas.map(|event| event["delta"].as_str().unwrap()).collect();
+    let text = deltas.map(|event| event["delta"].as_str().unwrap()).collect();
     let last = events.last().unwrap();
-    (said, last["code"].as_str().map(str::to_owned))
+    (text, last["code"].as_str().map(str::to_owned))
 }
 
 /// A chunk of chat completions.

@@ -216,7 +216,7 @@ async fn events_that_belong_to_the_server_and_changes_that_do_not_apply_are_refu
     let running = serve(&provider, order, |server| server).await;
     answer_with_call(&provider, &json!({ "colour": "red" }));
     answer_with_text(&provider, "Sorry.");
-    let told = events(&running, first_request()).await;
-    assert_eq!(result(&told), "Error: out of shirts");
-    assert_eq!(told.last().unwrap()["outcome"]["type"], "success");
+    let events = events(&running, first_request()).await;
+    assert_eq!(result(&events), "Error: out of shirts");
+    assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
 }

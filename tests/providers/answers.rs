@@ -1,4 +1,4 @@
-//! Answers as they should be, however they are cut; and requests as they arrive.
+//! Complete answers, split in any way, and the requests that the provider gets.
 
 use agui_server::{
     llm::{Anthropic, AnthropicOptions, Connection, Model, ModelEvent, ModelRequest, OpenAi, OpenAiOptions, Turn},
@@ -8,9 +8,9 @@ use futures::StreamExt;
 use serde_json::json;
 
 use crate::{
-    KEY, anthropic, ask, chunk, connection, events, hi, openai,
+    KEY, anthropic, ask, chunk, connection, deltas, events, hi, openai,
     provider::{Answer, Provider, Step},
-    said, text,
+    text,
 };
 
 /// The same bytes, one at a time.
@@ -42,20 +42,20 @@ async fn an_answer_is_the_same_in_single_bytes_with_any_line_end_and_a_bom() {
 }
 
 #[tokio::test]
-async fn an_answer_is_whole_without_a_mark_or_without_a_reason() {
+async fn an_answer_is_complete_with_a_stop_reason_or_an_end_mark() {
     let provider = Provider::start().await;
     let chat = openai(connection(provider.url()));
     let reason = json!({"choices": [{"delta": {}, "finish_reason": "stop"}]});
-    let said = chunk("a");
+    let word = chunk("a");
     let data = |text: &dyn std::fmt::Display| format!("data: {text}\n\n");
-    provider.answer(Answer::stream([data(&said), data(&reason)]));
-    provider.answer(Answer::stream([data(&said), data(&"[DONE]")]));
-    provider.answer(Answer::stream([data(&said), "data: [DONE]\n".to_owned()]));
-    provider.answer(Answer::stream([data(&said), "data: [DONE]".to_owned()]));
-    // Whatever becomes of the connection after that.
-    provider.answer(Answer::stream([data(&said), data(&reason)]).then(Step::Abort));
-    provider.answer(Answer::stream([data(&said), data(&reason)]).then(Step::Stall));
-    provider.answer(Answer::stream([data(&said), data(&"[DONE]")]).then(Step::Stall));
+    provider.answer(Answer::stream([data(&word), data(&reason)]));
+    provider.answer(Answer::stream([data(&word), data(&"[DONE]")]));
+    provider.answer(Answer::stream([data(&word), "data: [DONE]\n".to_owned()]));
+    provider.answer(Answer::stream([data(&word), "data: [DONE]".to_owned()]));
+    // The connection may break or stall after that.
+    provider.answer(Answer::stream([data(&word), data(&reason)]).then(Step::Abort));
+    provider.answer(Answer::stream([data(&word), data(&reason)]).then(Step::Stall));
+    provider.answer(Answer::stream([data(&word), data(&"[DONE]")]).then(Step::Stall));
     for _ in 0..7 {
         assert_eq!(text(&chat).await, "a");
     }
@@ -65,7 +65,7 @@ async fn an_answer_is_whole_without_a_mark_or_without_a_reason() {
 }
 
 #[tokio::test]
-async fn tokens_pass_as_they_come() {
+async fn tokens_are_passed_on_at_once() {
     let provider = Provider::start().await;
     provider.answer(Answer::stream([format!("data: {}\n\n", chunk("a"))]).then(Step::Stall));
     let mut stream = openai(connection(provider.url())).stream(hi());
@@ -77,36 +77,37 @@ async fn tokens_pass_as_they_come() {
 #[tokio::test]
 async fn nothing_is_sent_before_the_stream_is_polled() {
     let provider = Provider::start().await;
-    let stream = openai(connection(provider.url())).stream(hi());
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    let chat = openai(connection(provider.url()));
+    let stream = chat.stream(hi());
+    provider.answer(Answer::openai(&[chunk("a")]));
+    assert_eq!(text(&chat).await, "a");
     drop(stream);
-    assert!(provider.requests().is_empty());
+    assert_eq!(provider.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn a_connection_serves_one_answer_after_the_other() {
+async fn a_connection_is_used_for_several_requests() {
     let provider = Provider::start().await;
     let models: [Box<dyn Model>; 2] =
         [Box::new(openai(connection(provider.url()))), Box::new(anthropic(connection(provider.url())))];
     let answers = [Answer::openai(&[chunk("a")]), Answer::anthropic(&events("a"))];
     for (model, answer) in models.iter().zip(answers) {
-        // The end of the body is seldom in the packet of the last event.
+        // The end of the body usually comes after the last event.
         let answer = answer.then(Step::Pause(std::time::Duration::from_millis(10)));
-        let before = provider.requests().len();
-        for _ in 0..3 {
+        let mut connections = Vec::new();
+        // A connection can be used again a moment after its answer, so the next request may come too early.
+        while !connections.windows(2).any(|pair| pair[0] == pair[1]) {
+            assert!(connections.len() < 20, "no connection was used twice: {connections:?}");
             provider.answer(answer.clone());
             text(&**model).await;
-            // A connection is free again a moment after its answer.
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            connections.push(provider.requests().last().unwrap().from);
         }
-        let from: Vec<_> = provider.requests()[before..].iter().map(|request| request.from).collect();
-        assert_eq!(from, [from[0]; 3]);
     }
-    assert_eq!(provider.hang_ups(), 0, "an answer was left before its end");
+    assert_eq!(provider.hang_ups(), 0, "an answer was not read to its end");
 }
 
 #[tokio::test]
-async fn openai_is_asked_at_its_address_with_its_headers() {
+async fn openai_gets_requests_at_its_path_with_its_headers() {
     let provider = Provider::start().await;
     for (base, path) in [
         ("", "/chat/completions"),
@@ -139,7 +140,7 @@ async fn openai_is_asked_at_its_address_with_its_headers() {
 }
 
 #[tokio::test]
-async fn anthropic_is_asked_at_its_address_with_its_headers() {
+async fn anthropic_gets_requests_at_its_path_with_its_headers() {
     let provider = Provider::start().await;
     for (base, path) in [
         ("", "/v1/messages"),
@@ -157,7 +158,7 @@ async fn anthropic_is_asked_at_its_address_with_its_headers() {
         assert_eq!(request.headers["anthropic-version"], "2023-06-01");
         assert!(!request.headers.contains_key("anthropic-beta") && !request.headers.contains_key("authorization"));
     }
-    // A handle of a file needs a header, beside those that the configuration has.
+    // A file at the provider needs a beta feature, in addition to the configured ones.
     let headers = vec![("anthropic-beta".to_owned(), "other".into())];
     let model = anthropic(Connection { headers, ..connection(provider.url()) });
     let source = PartSource::File { value: "f".to_owned(), provider: Some("anthropic".to_owned()), mime_type: None };
@@ -171,7 +172,7 @@ async fn anthropic_is_asked_at_its_address_with_its_headers() {
 }
 
 #[tokio::test]
-async fn costs_are_reported() {
+async fn usage_is_reported() {
     let provider = Provider::start().await;
     provider.answer(Answer::anthropic(&events("a")));
     let (events, error) = ask(&anthropic(connection(provider.url()))).await;
@@ -184,11 +185,11 @@ async fn costs_are_reported() {
         })
         .collect();
     assert_eq!(usages, [(Some(3), Some(1), Some(4)), (Some(3), Some(5), Some(8))]);
-    assert_eq!(said(&events), "a");
+    assert_eq!(deltas(&events), "a");
 }
 
 #[test]
-fn what_cannot_be_used_is_said_when_a_model_is_set_up() {
+fn invalid_options_are_errors_when_the_model_is_made() {
     for url in ["", "no url", "ftp://host", "file:///etc", "data:,"] {
         let connection = connection(url);
         assert!(

@@ -1,4 +1,4 @@
-//! Answers that break off, stall, or are none.
+//! Answers that break off, stall, or are invalid.
 
 use std::time::{Duration, Instant};
 
@@ -7,29 +7,28 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::{
-    anthropic, ask, chunk, code, connection, events, openai,
+    anthropic, ask, chunk, code, connection, deltas, events, openai,
     provider::{Answer, Provider, Step},
-    said,
 };
 
-/// A chunk as it is on the wire.
+/// The bytes of a chunk.
 fn data(text: &str) -> String {
     format!("data: {}\n\n", chunk(text))
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_is_no_answer() {
+async fn an_answer_that_is_cut_off_is_an_error() {
     let provider = Provider::start().await;
     let chat = openai(connection(provider.url()));
     let whole = data("lost");
     for answer in [
-        // In the middle of a token, between two, and within a character.
+        // In the middle of a token, between two tokens, and within a character.
         Answer::stream([data("a"), whole[..whole.len() - 9].to_owned()]).then(Step::Abort),
         Answer::stream([data("a")]).then(Step::Abort),
         Answer::stream([data("a")])
             .then(b"data: {\"choices\":[{\"delta\":{\"content\":\"\xf0\x9f".to_vec())
             .then(Step::Abort),
-        // The same, but as if it were the end.
+        // The same, with a regular end of the body.
         Answer::stream([data("a"), whole[..whole.len() - 9].to_owned()]),
         Answer::stream([data("a")]),
         Answer::stream([data("a"), ": bye".to_owned()]),
@@ -38,10 +37,10 @@ async fn an_answer_that_is_cut_is_no_answer() {
         provider.answer(answer);
         let (events, error) = ask(&chat).await;
         assert_eq!(error.expect("an error").code(), "model_interrupted", "{shown}");
-        assert_eq!(said(&events), "a");
+        assert_eq!(deltas(&events), "a");
         assert!(!events.iter().any(|event| matches!(event, ModelEvent::End { .. })), "{shown}");
     }
-    assert_eq!(provider.requests().len(), 6, "an answer that has begun is not asked for again");
+    assert_eq!(provider.requests().len(), 6, "a request is not repeated after its answer has begun");
     let messages = anthropic(connection(provider.url()));
     for count in 0..5 {
         provider.answer(Answer::anthropic(&events("a")[..count]));
@@ -50,7 +49,7 @@ async fn an_answer_that_is_cut_is_no_answer() {
 }
 
 #[tokio::test]
-async fn silence_ends_the_wait_and_hangs_up() {
+async fn silence_is_an_error_and_closes_the_connection() {
     let provider = Provider::start().await;
     let chat = openai(connection(provider.url()));
     for answer in [
@@ -65,14 +64,13 @@ async fn silence_ends_the_wait_and_hangs_up() {
         assert_eq!(code(&chat).await, "model_timeout", "{shown}");
         let waited = begun.elapsed();
         assert!(waited >= Duration::from_millis(300) && waited < Duration::from_secs(2), "{waited:?} {shown}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(provider.hang_ups(), hang_ups + 1, "{shown}");
+        provider.until_hang_ups(hang_ups + 1).await;
     }
     assert_eq!(provider.requests().len(), 4);
 }
 
 #[tokio::test]
-async fn an_answer_may_take_much_longer_than_the_longest_silence() {
+async fn an_answer_may_take_longer_than_the_limit_on_silence() {
     let provider = Provider::start().await;
     let pieces = (0..8).flat_map(|_| [Step::Pause(Duration::from_millis(100)), data("a").into()]);
     provider.answer(Answer::stream(pieces).then("data: [DONE]\n\n"));
@@ -80,7 +78,7 @@ async fn an_answer_may_take_much_longer_than_the_longest_silence() {
 }
 
 #[tokio::test]
-async fn what_is_no_stream_of_chunks_is_an_error() {
+async fn a_response_that_is_not_a_stream_of_chunks_is_an_error() {
     let provider = Provider::start().await;
     let chat = openai(connection(provider.url()));
     let messages = anthropic(connection(provider.url()));
@@ -101,13 +99,13 @@ async fn what_is_no_stream_of_chunks_is_an_error() {
         assert_eq!(code(&chat).await, "model_protocol", "{shown}");
         provider.answer(answer.clone());
         let code = code(&messages).await;
-        let fine = shown.contains("charset") || code == "model_protocol";
-        assert!(fine, "{code} {shown}");
+        let is_expected = shown.contains("charset") || code == "model_protocol";
+        assert!(is_expected, "{code} {shown}");
     }
-    // The type may be written in any way.
+    // The content type is compared without case and parameters.
     provider.answer(Answer::new(200, [whole]).header("content-type", "Text/Event-Stream; charset=utf-8"));
     assert_eq!(crate::text(&chat).await, "a");
-    // Garbage that is no event at all says nothing, and then ends.
+    // Bytes without an event are ignored; then the stream ends too early.
     provider.answer(Answer::stream([vec![0_u8, 1, 2, b'\n', 0xff, b'\n', b'\n']]));
     assert_eq!(code(&chat).await, "model_interrupted");
 }
@@ -117,7 +115,7 @@ async fn an_endless_event_is_not_read_to_its_end() {
     let provider = Provider::start().await;
     let chat = openai(connection(provider.url()));
     for piece in ["x", "data: x\n", ": x\n"] {
-        // Five times what is allowed, and then nothing: who reads all of it runs into a timeout.
+        // Five times the limit, and then silence: a client that reads all of it gets a timeout.
         let start = Step::from("data: {\"choices\":[{\"delta\":{\"content\":\"");
         let pieces = std::iter::repeat_n(Step::from(piece.repeat((8 << 10) / piece.len())), 40);
         provider.answer(Answer::stream([start].into_iter().chain(pieces)).then(Step::Stall));
@@ -130,7 +128,7 @@ async fn an_endless_event_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_an_error() {
+async fn a_provider_that_cannot_be_reached_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -140,7 +138,7 @@ async fn nobody_at_the_address_is_an_error() {
     let error = error.unwrap();
     assert_eq!(error.code(), "model_unreachable");
     assert!(error.message().contains(&address.to_string()), "{error:?}");
-    assert!(begun.elapsed() >= Duration::from_millis(250), "it was tried again, after a while");
+    assert!(begun.elapsed() >= Duration::from_millis(250), "there was no retry after a wait");
     assert_eq!(code(&anthropic(connection)).await, "model_unreachable");
     let nowhere =
         Connection { base_url: Some("http://host.invalid".to_owned()), max_retries: 0, ..crate::connection("") };
@@ -148,17 +146,17 @@ async fn nobody_at_the_address_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_failure_in_the_middle_is_told_as_the_provider_tells_it() {
+async fn an_error_in_the_stream_has_the_providers_message() {
     let provider = Provider::start().await;
     let error = json!({"error": {"message": "the GPU is on fire", "code": 500}});
     provider.answer(Answer::openai(&[chunk("a"), error]));
     let (events, error) = ask(&openai(connection(provider.url()))).await;
     let error = error.unwrap();
-    assert_eq!((said(&events).as_str(), error.code()), ("a", "model_failed"));
+    assert_eq!((deltas(&events).as_str(), error.code()), ("a", "model_failed"));
     assert!(error.message().contains("the GPU is on fire"), "{error:?}");
-    let mut said = crate::events("a")[..3].to_vec();
-    said.push(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}));
-    provider.answer(Answer::anthropic(&said));
+    let mut broken = crate::events("a")[..3].to_vec();
+    broken.push(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}));
+    provider.answer(Answer::anthropic(&broken));
     assert_eq!(code(&anthropic(connection(provider.url()))).await, "model_failed");
-    assert_eq!(provider.requests().len(), 2, "an answer that has begun is not asked for again");
+    assert_eq!(provider.requests().len(), 2, "a request is not repeated after its answer has begun");
 }

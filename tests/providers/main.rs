@@ -1,4 +1,4 @@
-//! The providers over real sockets, against a fake one that misbehaves.
+//! The clients of the providers' APIs, against a fake provider over sockets.
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
@@ -22,10 +22,10 @@ use agui_server::{
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-/// The key of all tests. It has none of the looks of a key, so that only who knows it can take it out.
+/// The key of all tests. It has no form of a key, so only its exact text can be found and removed.
 pub const KEY: &str = "plainwordsfortests";
 
-/// Impatient, so that tests of silence are short.
+/// A connection with a short limit on silence, so that its tests are short.
 pub fn connection(base_url: impl Into<String>) -> Connection {
     Connection {
         base_url: Some(base_url.into()),
@@ -48,7 +48,7 @@ pub fn hi() -> ModelRequest {
     ModelRequest { turns: vec![Turn::User(vec![ContentPart::text("hi")])], ..ModelRequest::default() }
 }
 
-/// Everything a model says, and how it fails if it does.
+/// Returns all events of an answer, and the error if it ends with one.
 pub async fn ask(model: &dyn Model) -> (Vec<ModelEvent>, Option<ModelError>) {
     let mut stream = model.stream(hi());
     let mut events = Vec::new();
@@ -57,7 +57,7 @@ pub async fn ask(model: &dyn Model) -> (Vec<ModelEvent>, Option<ModelError>) {
             match event {
                 Ok(event) => events.push(event),
                 Err(error) => {
-                    assert!(stream.next().await.is_none(), "nothing comes after an error");
+                    assert!(stream.next().await.is_none(), "an event after the error");
                     return Some(error);
                 }
             }
@@ -68,22 +68,22 @@ pub async fn ask(model: &dyn Model) -> (Vec<ModelEvent>, Option<ModelError>) {
     (events, error)
 }
 
-/// The code of the error that a model fails with.
+/// Returns the code of the error that a request fails with.
 pub async fn code(model: &dyn Model) -> &'static str {
     let (events, error) = ask(model).await;
     assert!(!events.iter().any(|event| matches!(event, ModelEvent::Stop(_))), "{events:?}");
     error.expect("an error").code()
 }
 
-/// The text of an answer that came whole.
+/// Returns the text of a complete answer.
 pub async fn text(model: &dyn Model) -> String {
     let (events, error) = ask(model).await;
     assert!(error.is_none(), "{error:?}");
     assert_eq!(events.last(), Some(&ModelEvent::Stop(StopReason::Done)));
-    said(&events)
+    deltas(&events)
 }
 
-pub fn said(events: &[ModelEvent]) -> String {
+pub fn deltas(events: &[ModelEvent]) -> String {
     let deltas = events.iter().filter_map(|event| match event {
         ModelEvent::Delta { text, .. } => Some(text.as_str()),
         ModelEvent::Start { block, .. } => {
@@ -95,12 +95,12 @@ pub fn said(events: &[ModelEvent]) -> String {
     deltas.collect()
 }
 
-/// A chunk of chat completions that says something.
+/// A chunk of chat completions with text.
 pub fn chunk(text: &str) -> Value {
     json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": null}]})
 }
 
-/// The events of the Messages API that say something and end.
+/// A complete answer of the Messages API with text.
 pub fn events(text: &str) -> Vec<Value> {
     vec![
         json!({"type": "message_start", "message": {"usage": {"input_tokens": 3, "output_tokens": 1}}}),

@@ -1,4 +1,4 @@
-//! What is tried again, when, and what is not.
+//! Retries: the failures that lead to one, and the waits.
 
 use std::time::{Duration, Instant};
 
@@ -12,49 +12,49 @@ use crate::{
     text,
 };
 
-/// A failure that asks to be tried again at once.
-fn soon(status: u16) -> Answer {
+/// A failure that asks for a retry after 10 ms.
+fn failure(status: u16) -> Answer {
     Answer::new(status, [json!({"error": {"message": "no"}}).to_string()]).header("retry-after-ms", "10")
 }
 
-fn fine() -> Answer {
+fn success() -> Answer {
     Answer::openai(&[chunk("a")])
 }
 
 #[tokio::test]
-async fn a_failure_that_may_pass_is_tried_again() {
+async fn a_temporary_failure_is_retried() {
     let provider = Provider::start().await;
     let chat = openai(connection(provider.url()));
     for status in [408, 409, 429, 500, 502, 503, 529] {
         let before = provider.requests().len();
-        provider.answer(soon(status));
-        provider.answer(soon(status));
-        provider.answer(fine());
+        provider.answer(failure(status));
+        provider.answer(failure(status));
+        provider.answer(success());
         assert_eq!(text(&chat).await, "a", "{status}");
         let requests = provider.requests();
         assert_eq!(requests.len(), before + 3, "{status}");
-        assert_eq!(requests[before].body, requests[before + 2].body, "the question is the same");
+        assert_eq!(requests[before].body, requests[before + 2].body, "the request is the same");
     }
 }
 
 #[tokio::test]
-async fn a_provider_that_goes_on_failing_is_given_up() {
+async fn retries_have_a_limit() {
     let provider = Provider::start().await;
     let chat = openai(connection(provider.url()));
     for (status, expected) in [(429, "model_rate_limited"), (503, "model_unavailable"), (408, "model_unavailable")] {
         let before = provider.requests().len();
-        (0..3).for_each(|_| provider.answer(soon(status)));
+        (0..3).for_each(|_| provider.answer(failure(status)));
         assert_eq!(code(&chat).await, expected);
         assert_eq!(provider.requests().len(), before + 3);
     }
     let once = openai(Connection { max_retries: 0, ..connection(provider.url()) });
-    provider.answer(soon(500));
+    provider.answer(failure(500));
     assert_eq!(code(&once).await, "model_unavailable");
     assert_eq!(provider.requests().len(), 10);
 }
 
 #[tokio::test]
-async fn a_failure_that_would_come_again_is_not_tried_again() {
+async fn a_permanent_failure_is_not_retried() {
     let provider = Provider::start().await;
     let chat = openai(connection(provider.url()));
     for (status, expected) in [
@@ -66,7 +66,7 @@ async fn a_failure_that_would_come_again_is_not_tried_again() {
         (301, "model_rejected"),
     ] {
         let before = provider.requests().len();
-        provider.answer(soon(status));
+        provider.answer(failure(status));
         assert_eq!(code(&chat).await, expected, "{status}");
         assert_eq!(provider.requests().len(), before + 1, "{status}");
     }
@@ -77,18 +77,18 @@ async fn the_wait_is_as_long_as_the_provider_asks_for() {
     let provider = Provider::start().await;
     let chat = openai(connection(provider.url()));
     provider.answer(Answer::new(429, [""]).header("retry-after", "1"));
-    provider.answer(fine());
+    provider.answer(success());
     assert_eq!(text(&chat).await, "a");
     let requests = provider.requests();
     let waited = requests[1].at - requests[0].at;
     assert!(waited >= Duration::from_secs(1) && waited < Duration::from_secs(3), "{waited:?}");
-    // A date that has passed is now.
+    // A date in the past means now.
     provider.answer(Answer::new(503, [""]).header("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"));
-    provider.answer(fine());
+    provider.answer(success());
     let begun = Instant::now();
     assert_eq!(text(&chat).await, "a");
     assert!(begun.elapsed() < Duration::from_millis(200));
-    // Nobody waits for an hour.
+    // A wait of an hour is too long: the client gets the error.
     provider.answer(Answer::new(429, [""]).header("retry-after", "3600"));
     let begun = Instant::now();
     assert_eq!(code(&chat).await, "model_rate_limited");
@@ -97,11 +97,11 @@ async fn the_wait_is_as_long_as_the_provider_asks_for() {
 }
 
 #[tokio::test]
-async fn without_a_word_from_the_provider_waits_grow() {
+async fn waits_grow_if_the_provider_asks_for_none() {
     let provider = Provider::start().await;
     provider.answer(Answer::new(500, [""]));
     provider.answer(Answer::new(500, [""]));
-    provider.answer(fine());
+    provider.answer(success());
     assert_eq!(text(&openai(connection(provider.url()))).await, "a");
     let at: Vec<_> = provider.requests().into_iter().map(|request| request.at).collect();
     let (first, second) = (at[1] - at[0], at[2] - at[1]);
@@ -110,13 +110,13 @@ async fn without_a_word_from_the_provider_waits_grow() {
 }
 
 #[tokio::test]
-async fn an_answer_that_fails_before_it_begins_is_asked_for_again() {
+async fn an_error_in_the_stream_before_the_answer_is_retried() {
     let provider = Provider::start().await;
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     let begun = events("a")[0].clone();
     let messages = anthropic(connection(provider.url()));
     provider.answer(Answer::anthropic(std::slice::from_ref(&overloaded)));
-    // What it costs is no part of an answer.
+    // Usage is not a part of an answer.
     provider.answer(Answer::anthropic(&[begun, overloaded.clone()]));
     provider.answer(Answer::anthropic(&events("a")));
     assert_eq!(text(&messages).await, "a");
@@ -126,9 +126,9 @@ async fn an_answer_that_fails_before_it_begins_is_asked_for_again() {
     assert_eq!(code(&once).await, "model_unavailable");
     let chat = openai(connection(provider.url()));
     provider.answer(Answer::openai(&[json!({"error": {"code": 429, "message": "slow down"}})]));
-    provider.answer(fine());
+    provider.answer(success());
     assert_eq!(text(&chat).await, "a");
-    // One that would come again is told at once.
+    // A permanent error is not retried.
     let before = provider.requests().len();
     provider.answer(Answer::openai(&[json!({"error": {"code": 400, "message": "bad words"}})]));
     assert_eq!(code(&chat).await, "model_failed");
@@ -136,8 +136,8 @@ async fn an_answer_that_fails_before_it_begins_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_before_it_begins_is_not_asked_for_again() {
-    // The provider has taken the question: whether it answers twice would cost twice.
+async fn a_stream_that_breaks_before_the_answer_is_not_retried() {
+    // The provider has accepted the request, so a second one could be paid for twice.
     let provider = Provider::start().await;
     provider.answer(Answer::stream([": thinking\n\n"]).then(Step::Abort));
     assert_eq!(code(&openai(connection(provider.url()))).await, "model_interrupted");
@@ -145,7 +145,7 @@ async fn a_stream_that_breaks_before_it_begins_is_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_connection_that_closes_without_an_answer_is_tried_again() {
+async fn a_connection_that_closes_without_a_response_is_retried() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let closing = tokio::spawn(async move {

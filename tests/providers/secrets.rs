@@ -1,4 +1,4 @@
-//! What must not be said is not said: not to the client, not to the log, and not by `Debug`.
+//! Secrets appear neither in errors for the client, nor in the log, nor in `Debug`.
 
 use agui_server::{
     agent::AgentError,
@@ -11,8 +11,8 @@ use crate::{
     provider::{Answer, Provider},
 };
 
-/// Everything that anybody is told about a failure.
-fn told(error: ModelError) -> String {
+/// Returns all texts of an error.
+fn all_texts(error: ModelError) -> String {
     let (message, debug) = (error.message().to_owned(), format!("{error:?} {error:#?}"));
     let error = AgentError::from(error);
     let source = error.source().map(ToString::to_string).unwrap_or_default();
@@ -20,14 +20,14 @@ fn told(error: ModelError) -> String {
 }
 
 #[track_caller]
-fn nothing_leaks(told: &str) {
+fn assert_no_secret(text: &str) {
     for secret in [KEY, &KEY[..10], "hidden-header", "sk-ant", "passw0rd", "query-secret", "other-token"] {
-        assert!(!told.contains(secret), "{secret} is in {told}");
+        assert!(!text.contains(secret), "{secret} is in {text}");
     }
 }
 
 #[tokio::test]
-async fn a_provider_that_repeats_the_key_does_not_make_it_known() {
+async fn a_provider_that_repeats_the_key_does_not_reveal_it() {
     let provider = Provider::start().await;
     let message = format!(
         "Incorrect API key provided: {KEY}, in short {}***; also sk-ant-api03-abcdef and Authorization: Bearer \
@@ -44,20 +44,20 @@ async fn a_provider_that_repeats_the_key_does_not_make_it_known() {
         for status in [400, 401, 403, 404, 429, 500] {
             provider.answer(Answer::new(status, [json!({"error": {"message": message}}).to_string()]));
             let error = ask(&**model).await.1.unwrap();
-            let told = told(error);
-            nothing_leaks(&told);
-            assert!(told.contains("Incorrect API key provided"), "the log is told the rest: {told}");
+            let texts = all_texts(error);
+            assert_no_secret(&texts);
+            assert!(texts.contains("Incorrect API key provided"), "the log lacks the rest: {texts}");
         }
         let stream_error = json!({"type": "error", "error": {"type": "x", "message": message}});
         provider.answer(Answer::anthropic(&[stream_error]));
-        nothing_leaks(&told(ask(&**model).await.1.unwrap()));
+        assert_no_secret(&all_texts(ask(&**model).await.1.unwrap()));
         provider.answer(Answer::new(200, [message.clone()]).header("content-type", "text/plain"));
-        nothing_leaks(&told(ask(&**model).await.1.unwrap()));
+        assert_no_secret(&all_texts(ask(&**model).await.1.unwrap()));
     }
 }
 
 #[tokio::test]
-async fn messages_say_what_can_be_done_and_a_refusal_says_why() {
+async fn messages_say_what_to_do_and_a_rejection_has_the_providers_reason() {
     let provider = Provider::start().await;
     let chat = openai(connection(provider.url()));
     provider.answer(Answer::new(401, ["{}"]));
@@ -73,26 +73,28 @@ async fn messages_say_what_can_be_done_and_a_refusal_says_why() {
 }
 
 #[tokio::test]
-async fn what_is_in_a_base_url_is_not_said_either() {
+async fn secrets_in_a_base_url_are_not_shown() {
     let url = "http://user:passw0rd@127.0.0.1:1/v1?key=query-secret";
     let connection = Connection { max_retries: 0, ..connection(url) };
-    nothing_leaks(&format!("{connection:?} {connection:#?}"));
+    assert_no_secret(&format!("{connection:?} {connection:#?}"));
     let options = OpenAiOptions { connection: connection.clone(), ..OpenAiOptions::default() };
-    nothing_leaks(&format!("{options:?}"));
-    nothing_leaks(&format!("{:?}", AnthropicOptions { connection: connection.clone(), ..AnthropicOptions::default() }));
+    assert_no_secret(&format!("{options:?}"));
+    assert_no_secret(&format!(
+        "{:?}",
+        AnthropicOptions { connection: connection.clone(), ..AnthropicOptions::default() }
+    ));
     let error = ask(&openai(connection)).await.1.unwrap();
     assert!(error.message().contains("127.0.0.1:1"), "{error:?}");
-    nothing_leaks(&told(error));
+    assert_no_secret(&all_texts(error));
 }
 
 #[tokio::test]
-async fn a_long_error_is_not_read_to_its_end() {
+async fn the_end_of_a_long_error_is_not_read() {
     let provider = Provider::start().await;
     let endless = std::iter::repeat_n("x ".repeat(1024), 20_000);
     provider.answer(Answer::new(400, endless));
     let error = ask(&openai(connection(provider.url()))).await.1.unwrap();
     assert_eq!(error.code(), "model_rejected");
-    assert!(told(error).len() < 16 << 10);
-    let left = tokio::time::timeout(std::time::Duration::from_secs(2), provider.hung_up()).await;
-    left.expect("the rest is not waited for");
+    assert!(all_texts(error).len() < 16 << 10);
+    provider.until_hang_ups(1).await;
 }

@@ -1,7 +1,7 @@
-//! A provider of models that does what a script tells it: answers, stalls, breaks off, lies.
+//! A fake provider of models with scripted answers, which also stalls and breaks off.
 //!
-//! Answers are given in the order in which they were scripted, one a request; a request that nothing was scripted for
-//! is answered by 418, which no client takes for an answer or tries again.
+//! Each request gets the next answer of the script. A request without one gets 418, which no client takes for an
+//! answer or retries.
 #![allow(dead_code, reason = "every test crate compiles this module for itself and uses a part of it")]
 
 use std::{
@@ -21,43 +21,45 @@ use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use tokio::{net::TcpListener, sync::watch, task::AbortHandle};
 
-/// A provider that runs until it is dropped.
+/// A fake provider that runs until it is dropped.
 pub struct Provider {
     address: SocketAddr,
     shared: Arc<Shared>,
     server: AbortHandle,
 }
 
-/// A request as it came.
+/// A request that came.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// Path and query.
     pub path: String,
     pub headers: HeaderMap,
-    /// `null` if it was no JSON.
+    /// The body, or `null` if it was not JSON.
     pub body: Value,
     pub at: Instant,
-    /// The client's end of the connection, which is the same as long as the connection is.
+    /// The client's address, which is the same for all requests of a connection.
     pub from: SocketAddr,
 }
 
+/// A step of an answer's body.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Bytes, sent at once.
+    /// Sends bytes at once.
     Send(Bytes),
+    /// Waits.
     Pause(Duration),
-    /// Silence for ever.
+    /// Sends nothing more and stays open.
     Stall,
-    /// The connection is closed in the middle of the body.
+    /// Closes the connection in the middle of the body.
     Abort,
 }
 
-/// What one request is answered with.
+/// The answer to one request.
 #[derive(Debug, Clone)]
 pub struct Answer {
     status: StatusCode,
     headers: Vec<(&'static str, String)>,
-    /// Before the head is sent.
+    /// The wait before the head is sent.
     delay: Duration,
     steps: Vec<Step>,
 }
@@ -66,12 +68,12 @@ pub struct Answer {
 struct Shared {
     answers: Mutex<VecDeque<Answer>>,
     requests: Mutex<Vec<Recorded>>,
-    /// When each client that did not wait for the end hung up.
+    /// The times at which clients closed their connections before the end of the answer.
     hung_up: watch::Sender<Vec<Instant>>,
 }
 
 impl Answer {
-    /// A stream of events, as these bytes.
+    /// A stream of events with these bytes.
     pub fn stream(steps: impl IntoIterator<Item = impl Into<Step>>) -> Self {
         Self::new(200, steps).header("content-type", "text/event-stream")
     }
@@ -82,13 +84,13 @@ impl Answer {
         Self { status: StatusCode::from_u16(status).unwrap(), headers: Vec::new(), delay: Duration::ZERO, steps }
     }
 
-    /// The chunks of chat completions, and `[DONE]`.
+    /// A stream of chat completion chunks, with `[DONE]` at the end.
     pub fn openai(chunks: &[Value]) -> Self {
         let chunks = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
         Self::stream(chunks.chain(["data: [DONE]\n\n".to_owned()]))
     }
 
-    /// The events of the Messages API; each must have a type.
+    /// A stream of events of the Messages API. Each must have a type.
     pub fn anthropic(events: &[Value]) -> Self {
         Self::stream(
             events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())),
@@ -106,7 +108,7 @@ impl Answer {
         self
     }
 
-    /// What follows.
+    /// Adds a step.
     pub fn then(mut self, step: impl Into<Step>) -> Self {
         self.steps.push(step.into());
         self
@@ -130,7 +132,7 @@ impl Provider {
         Self { address, shared, server }
     }
 
-    /// Where it is; what comes after that is up to the client.
+    /// Returns the base URL, without a path.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -140,19 +142,21 @@ impl Provider {
         self.shared.answers.lock().unwrap().push_back(answer);
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<Recorded> {
         self.shared.requests.lock().unwrap().clone()
     }
 
-    /// When the first client hung up that did not wait for the end of its answer.
-    pub async fn hung_up(&self) -> Instant {
+    /// Waits until `count` clients have closed their connections before the end of the answer, and returns the time
+    /// of the last of them.
+    pub async fn until_hang_ups(&self, count: usize) -> Instant {
         let mut hung_up = self.shared.hung_up.subscribe();
-        let instants = hung_up.wait_for(|instants| !instants.is_empty()).await.unwrap();
-        instants[0]
+        let waiting = hung_up.wait_for(|instants| instants.len() >= count);
+        let instants = tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("too few hang-ups").unwrap();
+        instants[count - 1]
     }
 
-    /// How many clients have hung up.
+    /// Returns the number of clients that have closed their connections before the end of the answer.
     pub fn hang_ups(&self) -> usize {
         self.shared.hung_up.borrow().len()
     }
@@ -181,8 +185,8 @@ async fn answer(
     shared.requests.lock().unwrap().push(recorded);
     let scripted = shared.answers.lock().unwrap().pop_front();
     let answer = scripted.unwrap_or_else(|| Answer::new(418, ["nothing was scripted for this request"]));
-    // From here on somebody who leaves is seen, also while the head is waited for.
-    let mut watcher = Watcher { shared, ended: false };
+    // From here on a client that leaves is noticed, also before the head is sent.
+    let mut recorder = HangUpRecorder { shared, ended: false };
     tokio::time::sleep(answer.delay).await;
     let body = async_stream::stream! {
         for step in answer.steps {
@@ -191,16 +195,16 @@ async fn answer(
                 Step::Pause(time) => tokio::time::sleep(time).await,
                 Step::Stall => std::future::pending().await,
                 Step::Abort => {
-                    // What was sent before is to arrive.
+                    // The bytes before the abort have to arrive.
                     tokio::time::sleep(Duration::from_millis(20)).await;
-                    watcher.end();
+                    recorder.end();
                     yield Err(std::io::Error::other("scripted"));
                 }
             }
-            // Each step is to be a piece of its own on the wire.
+            // Each step becomes a chunk of its own.
             tokio::task::yield_now().await;
         }
-        watcher.end();
+        recorder.end();
     };
     let mut response = Response::new(Body::from_stream(body));
     *response.status_mut() = answer.status;
@@ -210,19 +214,19 @@ async fn answer(
     response
 }
 
-/// Says when an answer was dropped before it had ended.
-struct Watcher {
+/// Records the time when an answer is dropped before its end.
+struct HangUpRecorder {
     shared: Arc<Shared>,
     ended: bool,
 }
 
-impl Watcher {
+impl HangUpRecorder {
     fn end(&mut self) {
         self.ended = true;
     }
 }
 
-impl Drop for Watcher {
+impl Drop for HangUpRecorder {
     fn drop(&mut self) {
         if !self.ended {
             self.shared.hung_up.send_modify(|instants| instants.push(Instant::now()));

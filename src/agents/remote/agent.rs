@@ -70,7 +70,7 @@ impl Agent for Remote {
                 let Some(frame) = frames.next().await else { break RunEnding::Missing };
                 let frame = frame.map_err(|fault| broken_stream(fault, reader.next_number()))?;
                 // An event without its empty line at the end of the stream is incomplete and ignored (HTML, 9.2.6).
-                if frame.last || frame.data.is_empty() {
+                if frame.is_cut_off || frame.data.is_empty() {
                     continue;
                 }
                 match reader.read(&frame.data).map_err(malformed_event)? {

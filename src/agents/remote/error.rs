@@ -1,7 +1,7 @@
 //! Errors of remote agents: of their options, and of their runs.
 
 use super::reader::Malformed;
-use crate::{agent::AgentError, upstream::events::StreamFault};
+use crate::{agent::AgentError, upstream::events::StreamError};
 
 /// The error of an endpoint that cannot be an agent.
 #[derive(Debug, thiserror::Error)]
@@ -42,10 +42,10 @@ pub(super) fn malformed_event(error: Malformed) -> AgentError {
 }
 
 /// The stream cannot be read further than to this event, counted from 1.
-pub(super) fn broken_stream(fault: StreamFault, number: u64) -> AgentError {
+pub(super) fn broken_stream(fault: StreamError, number: u64) -> AgentError {
     match fault {
-        StreamFault::Broken(_) => incomplete().caused_by(fault),
-        StreamFault::Silent(_) => timed_out().caused_by(fault),
+        StreamError::Broken(_) => incomplete().caused_by(fault),
+        StreamError::Silent(_) => timed_out().caused_by(fault),
         _ => {
             AgentError::new("remote_protocol", format!("the remote agent broke the protocol: event {number}: {fault}"))
         }

@@ -20,7 +20,7 @@ use crate::{
     protocol::{PROTOCOL_VERSION, RunAgentInput, is_absent},
     upstream::{
         self, ClientOptions,
-        events::{ServerEvents, Watch, events},
+        events::{ServerEvents, StreamLimits, events},
     },
 };
 
@@ -36,7 +36,7 @@ pub(super) struct Endpoint {
     url: Url,
     headers: HeaderMap,
     pass: Vec<HeaderName>,
-    watch: Watch,
+    watch: StreamLimits,
     /// The time limit until the head of the response, connecting included.
     head_timeout: Duration,
 }
@@ -62,7 +62,7 @@ impl Endpoint {
             url: options.parsed_url()?,
             headers,
             pass: options.pass_headers.iter().map(header_name).collect::<Result<_, _>>()?,
-            watch: Watch { max_event_bytes: options.max_event_bytes, idle: options.idle_timeout },
+            watch: StreamLimits { max_event_bytes: options.max_event_bytes, idle_timeout: options.idle_timeout },
             head_timeout: options.connect_timeout.saturating_add(options.idle_timeout),
         })
     }

@@ -1,8 +1,7 @@
-//! What a model says, as it says it: events for the client, and messages for the conversation.
+//! Turns the stream of a model's answer into events for the client and messages of the conversation.
 //!
-//! Both are made from the same pieces, so that the next question to the model is what it would be had the client
-//! brought the messages back. A message, a call or reasoning is opened with its first piece: what turns out
-//! to be empty never was.
+//! Both are made of the same pieces, so the next request to the model is the same as if the client had sent the
+//! messages back. A text message or reasoning is opened by its first piece, so an empty block leaves no trace.
 
 use std::collections::HashSet;
 
@@ -20,92 +19,87 @@ use crate::{
     },
 };
 
-/// An answer that is being made.
-pub(super) struct Answer<'r> {
+pub(super) struct AnswerBuilder<'r> {
     provider: &'r str,
-    /// The ids of calls that the conversation has. Some models number theirs anew in every turn.
-    taken: &'r mut HashSet<ToolCallId>,
-    /// Blocks by the model's index, in the order in which they began.
-    parts: Vec<(usize, Part)>,
-    /// The assistant's message that calls belong to. Reasoning in between begins another one, so that the order
-    /// can be told from the conversation.
-    holder: Option<MessageId>,
+    /// The ids of the calls in the conversation. Some models use the same ids again in each turn.
+    call_ids: &'r mut HashSet<ToolCallId>,
+    /// The blocks with the model's index, in the order of their starts.
+    blocks: Vec<(usize, AnswerBlock)>,
+    /// The assistant's message that calls are added to. Reasoning ends it, so that the conversation keeps the order.
+    call_message: Option<MessageId>,
     usage: TokenUsage,
     stop: Option<StopReason>,
 }
 
-enum Part {
+enum AnswerBlock {
     Text { message: Option<TextMessage>, text: String },
     Reasoning { opened: Option<emit::ReasoningSpan>, text: String, redacted: bool, artefact: Option<String> },
-    Call { call: emit::ToolCallEvents, parent: MessageId, made: ToolCall },
+    Call { events: emit::ToolCallEvents, parent: MessageId, call: ToolCall },
 }
 
-/// An answer that is complete.
 #[derive(Debug)]
-pub(super) struct Answered {
-    /// What the conversation has gained.
+pub(super) struct CompleteAnswer {
     pub(super) messages: Vec<Message>,
-    /// What was called, in order.
     pub(super) calls: Vec<CallOfTurn>,
     pub(super) stop: StopReason,
 }
 
-/// A call, and the message that it belongs to.
 #[derive(Debug)]
 pub(super) struct CallOfTurn {
     pub(super) call: ToolCall,
     pub(super) parent: MessageId,
 }
 
-impl<'r> Answer<'r> {
-    pub(super) fn new(provider: &'r str, taken: &'r mut HashSet<ToolCallId>) -> Self {
-        Self { provider, taken, parts: Vec::new(), holder: None, usage: TokenUsage::default(), stop: None }
+impl<'r> AnswerBuilder<'r> {
+    pub(super) fn new(provider: &'r str, call_ids: &'r mut HashSet<ToolCallId>) -> Self {
+        Self { provider, call_ids, blocks: Vec::new(), call_message: None, usage: TokenUsage::default(), stop: None }
     }
 
-    /// Takes a piece. What the client is told about it is added to `out`; what it has cost more is answered.
-    pub(super) fn take(&mut self, event: ModelEvent, out: &mut Vec<Event>) -> Option<TokenUsage> {
+    /// Applies an event of the model. Adds the client's events to `out`, and returns the tokens used since the last
+    /// report.
+    pub(super) fn apply(&mut self, event: ModelEvent, out: &mut Vec<Event>) -> Option<TokenUsage> {
         match event {
             ModelEvent::Start { index, block } => self.start(index, block, out),
             ModelEvent::Delta { index, text } => self.delta(index, text, out),
             ModelEvent::End { index, artefact } => self.end(index, artefact, out),
-            ModelEvent::Usage(usage) => return Some(self.meter(usage)),
+            ModelEvent::Usage(usage) => return Some(self.usage_since_last(usage)),
             ModelEvent::Stop(reason) => self.stop = Some(reason),
         }
         None
     }
 
     fn start(&mut self, index: usize, block: BlockStart, out: &mut Vec<Event>) {
-        let part = match block {
-            BlockStart::Text => Part::Text { message: None, text: String::new() },
+        let block = match block {
+            BlockStart::Text => AnswerBlock::Text { message: None, text: String::new() },
             BlockStart::Reasoning { redacted } => {
-                self.holder = None;
-                Part::Reasoning { opened: None, text: String::new(), redacted, artefact: None }
+                self.call_message = None;
+                AnswerBlock::Reasoning { opened: None, text: String::new(), redacted, artefact: None }
             }
             BlockStart::Call { id, name } => {
-                let id = if self.taken.insert(id.clone()) { id } else { self.another_id() };
-                let parent = self.holder.get_or_insert_with(MessageId::random).clone();
-                let call =
+                let id = if self.call_ids.insert(id.clone()) { id } else { self.new_call_id() };
+                let parent = self.call_message.get_or_insert_with(MessageId::random).clone();
+                let events =
                     emit::ToolCallEvents::with_id(id.clone(), &*name).within(&TextMessage::with_id(parent.clone()));
-                out.push(call.start());
-                Part::Call { call, parent, made: ToolCall::new(id, name, "") }
+                out.push(events.start());
+                AnswerBlock::Call { events, parent, call: ToolCall::new(id, name, "") }
             }
         };
-        self.parts.push((index, part));
+        self.blocks.push((index, block));
     }
 
-    fn another_id(&mut self) -> ToolCallId {
+    fn new_call_id(&mut self) -> ToolCallId {
         let id = ToolCallId::random();
-        self.taken.insert(id.clone());
+        self.call_ids.insert(id.clone());
         id
     }
 
-    fn part(&mut self, index: usize) -> Option<&mut Part> {
-        self.parts.iter_mut().rev().find(|(of, _)| *of == index).map(|(_, part)| part)
+    fn block(&mut self, index: usize) -> Option<&mut AnswerBlock> {
+        self.blocks.iter_mut().rev().find(|(of, _)| *of == index).map(|(_, block)| block)
     }
 
     fn delta(&mut self, index: usize, delta: String, out: &mut Vec<Event>) {
-        match self.part(index) {
-            Some(Part::Text { message, text }) => {
+        match self.block(index) {
+            Some(AnswerBlock::Text { message, text }) => {
                 text.push_str(&delta);
                 if let Some(message) = message {
                     out.push(message.delta(delta));
@@ -113,30 +107,30 @@ impl<'r> Answer<'r> {
                     let opened = message.insert(TextMessage::new());
                     out.extend([opened.start(), opened.delta(delta)]);
                     let id = opened.id().clone();
-                    self.holder = Some(id);
+                    self.call_message = Some(id);
                 }
             }
-            Some(Part::Reasoning { opened, text, .. }) => {
+            Some(AnswerBlock::Reasoning { opened, text, .. }) => {
                 text.push_str(&delta);
                 if opened.is_none() {
                     out.extend(opened.insert(emit::ReasoningSpan::new()).start());
                 }
                 out.extend(opened.as_ref().map(|reasoning| reasoning.delta(delta)));
             }
-            Some(Part::Call { call, made, .. }) => {
-                made.function.arguments.push_str(&delta);
-                out.push(call.delta(delta));
+            Some(AnswerBlock::Call { events, call, .. }) => {
+                call.function.arguments.push_str(&delta);
+                out.push(events.delta(delta));
             }
             None => {}
         }
     }
 
-    fn end(&mut self, index: usize, came_with: Option<String>, out: &mut Vec<Event>) {
+    fn end(&mut self, index: usize, end_artefact: Option<String>, out: &mut Vec<Event>) {
         let provider = self.provider.to_owned();
-        match self.part(index) {
-            Some(Part::Text { message, .. }) => out.extend(message.as_ref().map(TextMessage::end)),
-            Some(Part::Reasoning { opened, redacted, artefact, .. }) => {
-                let Some(value) = came_with else {
+        match self.block(index) {
+            Some(AnswerBlock::Text { message, .. }) => out.extend(message.as_ref().map(TextMessage::end)),
+            Some(AnswerBlock::Reasoning { opened, redacted, artefact, .. }) => {
+                let Some(value) = end_artefact else {
                     out.extend(opened.iter().flat_map(emit::ReasoningSpan::end));
                     return;
                 };
@@ -145,26 +139,25 @@ impl<'r> Answer<'r> {
                 }
                 let Some(reasoning) = opened else { return };
                 let [mut message_end, span_end] = reasoning.end();
-                message_end.base_mut().set_metadata(Some(about(provider, *redacted)));
+                message_end.base_mut().set_metadata(Some(artefact_metadata(provider, *redacted)));
                 let subtype = EncryptedValueSubtype::Message;
                 let encrypted = ReasoningEncryptedValue::new(subtype, reasoning.message_id().as_str(), value.clone());
                 out.extend([message_end, encrypted.into(), span_end]);
                 *artefact = Some(value);
             }
-            Some(Part::Call { call, made, .. }) => {
-                out.push(call.end());
-                if let Some(value) = came_with {
+            Some(AnswerBlock::Call { events, call, .. }) => {
+                out.push(events.end());
+                if let Some(value) = end_artefact {
                     let subtype = EncryptedValueSubtype::ToolCall;
-                    out.push(ReasoningEncryptedValue::new(subtype, call.id().as_str(), value.clone()).into());
-                    made.encrypted_value = Some(value);
+                    out.push(ReasoningEncryptedValue::new(subtype, events.id().as_str(), value.clone()).into());
+                    call.encrypted_value = Some(value);
                 }
             }
             None => {}
         }
     }
 
-    /// What the call has cost since the last report.
-    fn meter(&mut self, usage: TokenUsage) -> TokenUsage {
+    fn usage_since_last(&mut self, usage: TokenUsage) -> TokenUsage {
         let before = std::mem::replace(&mut self.usage, usage.clone());
         let more = |now: Option<u64>, before: Option<u64>| now.map(|now| now.saturating_sub(before.unwrap_or(0)));
         TokenUsage {
@@ -179,25 +172,26 @@ impl<'r> Answer<'r> {
         }
     }
 
-    /// The whole answer.
+    /// Returns the complete answer.
     ///
     /// # Errors
-    /// When the stream ended before the answer did.
-    pub(super) fn finish(self) -> Result<Answered, ModelError> {
+    /// If the stream ended before the answer was complete.
+    pub(super) fn finish(self) -> Result<CompleteAnswer, ModelError> {
         let Some(stop) = self.stop else {
             return Err(ModelError::new("model_interrupted", "the model's answer broke off"));
         };
         let provider = self.provider;
-        let mut answered = Answered { messages: Vec::new(), calls: Vec::new(), stop };
-        for (_, part) in self.parts {
-            match part {
-                Part::Text { message: Some(message), text } => {
-                    let said = AssistantMessage { content: Some(text), ..AssistantMessage::new(message.id().clone()) };
-                    answered.messages.push(Message::Assistant(said));
+        let mut answer = CompleteAnswer { messages: Vec::new(), calls: Vec::new(), stop };
+        for (_, block) in self.blocks {
+            match block {
+                AnswerBlock::Text { message: Some(message), text } => {
+                    let message =
+                        AssistantMessage { content: Some(text), ..AssistantMessage::new(message.id().clone()) };
+                    answer.messages.push(Message::Assistant(message));
                 }
-                Part::Reasoning { opened: Some(reasoning), text, redacted, artefact } => {
-                    let metadata = artefact.is_some().then(|| about(provider.to_owned(), redacted));
-                    answered.messages.push(Message::Reasoning(ReasoningMessage {
+                AnswerBlock::Reasoning { opened: Some(reasoning), text, redacted, artefact } => {
+                    let metadata = artefact.is_some().then(|| artefact_metadata(provider.to_owned(), redacted));
+                    answer.messages.push(Message::Reasoning(ReasoningMessage {
                         id: reasoning.message_id().clone(),
                         content: text,
                         encrypted_value: artefact,
@@ -205,20 +199,19 @@ impl<'r> Answer<'r> {
                         subagent_run_id: None,
                     }));
                 }
-                Part::Call { parent, made, .. } => {
-                    answered.hold(&parent, made.clone());
-                    answered.calls.push(CallOfTurn { call: made, parent });
+                AnswerBlock::Call { parent, call, .. } => {
+                    answer.add_call(&parent, call.clone());
+                    answer.calls.push(CallOfTurn { call, parent });
                 }
-                Part::Text { message: None, .. } | Part::Reasoning { opened: None, .. } => {}
+                AnswerBlock::Text { message: None, .. } | AnswerBlock::Reasoning { opened: None, .. } => {}
             }
         }
-        Ok(answered)
+        Ok(answer)
     }
 }
 
-impl Answered {
-    /// Puts a call into its message, which is made if there is none yet.
-    fn hold(&mut self, parent: &MessageId, call: ToolCall) {
+impl CompleteAnswer {
+    fn add_call(&mut self, parent: &MessageId, call: ToolCall) {
         let known = self.messages.iter_mut().rev().find_map(|message| match message {
             Message::Assistant(message) if message.id == *parent => Some(message),
             _ => None,
@@ -232,8 +225,8 @@ impl Answered {
     }
 }
 
-/// What has to be known about an artefact to return it: whose it is, and what it stands for.
-fn about(provider: String, redacted: bool) -> Metadata {
+/// Returns the metadata that `history` needs to send an artefact back: its provider, and whether the text is hidden.
+fn artefact_metadata(provider: String, redacted: bool) -> Metadata {
     let mut members = vec![(PROVIDER.to_owned(), Value::from(provider))];
     if redacted {
         members.push((REDACTED.to_owned(), true.into()));

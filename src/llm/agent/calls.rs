@@ -30,7 +30,6 @@ use crate::{
     tools::{ToolContext, ToolError, ToolEvents, ToolSession},
 };
 
-/// The run that calls belong to.
 pub(super) struct CallContext<'r> {
     pub(super) settings: &'r Settings,
     pub(super) input: &'r RunAgentInput,
@@ -38,17 +37,12 @@ pub(super) struct CallContext<'r> {
     pub(super) session: &'r ToolSession,
 }
 
-/// What a running call yields.
 pub(super) enum CallOutcome {
-    /// An event by a tool or a subagent.
     Event(Event),
-    /// The call is answered.
     Result(CallResult),
-    /// The call waits for a person's answers.
     Questions(Vec<Interrupt>),
 }
 
-/// The result of a call.
 pub(super) struct CallResult {
     call: ToolCallId,
     content: MessageContent,
@@ -66,8 +60,8 @@ pub(super) struct RunningCalls<'r> {
 }
 
 impl<'r> RunningCalls<'r> {
-    /// Starts calls, as many at a time as the settings allow. Changes of the state by `update_state` are made at once, in the
-    /// order of the calls.
+    /// Starts calls, as many at a time as the settings allow. Changes of the state by `update_state` are made at
+    /// once, in the order of the calls.
     pub(super) fn start(calls: Vec<PendingCall>, context: &CallContext<'r>) -> Self {
         let session = context.session;
         // The reader comes first: without one, nothing can be emitted.

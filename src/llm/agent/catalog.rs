@@ -6,7 +6,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     settings::Settings,
@@ -14,19 +14,17 @@ use super::{
     subagent::{self, Subagent},
 };
 use crate::{
+    llm::wire,
     protocol::{RunAgentInput, Tool as ProtocolTool},
     tools::{OfferedTool, ToolSpec},
 };
 
 /// The one who answers the calls of a tool.
 pub(super) enum ToolOwner {
-    /// The application, in its next request.
     Application,
-    /// This server.
     Server(OfferedTool),
     /// The agent itself, by changing the state.
     State,
-    /// Another agent.
     Subagent(Arc<Subagent>),
 }
 
@@ -62,7 +60,6 @@ impl ToolCatalog {
         Self { specs: specs.into(), owners }
     }
 
-    /// Returns the descriptions that the model gets.
     pub(super) fn specs(&self) -> Arc<[ToolSpec]> {
         self.specs.clone()
     }
@@ -77,19 +74,6 @@ fn spec_of_application(tool: &ProtocolTool) -> ToolSpec {
     ToolSpec {
         name: tool.name.clone(),
         description: tool.description.clone(),
-        parameters: object_schema(tool.parameters.as_ref()),
+        parameters: wire::schema(tool.parameters.as_ref().unwrap_or(&Value::Null)),
     }
-}
-
-/// Returns a schema of an object: providers require one, also for tools without arguments.
-fn object_schema(schema: Option<&Value>) -> Value {
-    let Some(Value::Object(schema)) = schema else { return json!({ "type": "object", "properties": {} }) };
-    let mut schema = schema.clone();
-    if !schema.contains_key("type") {
-        schema.insert("type".to_owned(), "object".into());
-    }
-    if schema.get("type").is_some_and(|kind| kind == "object") && !schema.contains_key("properties") {
-        schema.insert("properties".to_owned(), json!({}));
-    }
-    Value::Object(schema)
 }

@@ -1,4 +1,4 @@
-//! The steps of a run: what people decided, then the model and what it called, again and again.
+//! The loop of a run: first the calls that people decided about, then model and tools in turn.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use futures::{Stream, StreamExt as _};
 use serde_json::Value;
 
 use super::{
-    answer::Answer,
+    answer::AnswerBuilder,
     approval,
     calls::{CallContext, CallOutcome, RunningCalls},
     catalog::{ToolCatalog, ToolOwner},
@@ -28,10 +28,9 @@ use crate::{
     tools::ToolSession,
 };
 
-/// The member of `forwardedProps` by which a client asks a model to think, or not to.
+/// The member of `forwardedProps` by which a client switches the model's thinking on or off.
 const DEEP_THINKING: &str = "enableDeepThinking";
 
-/// Returns the events of a run.
 pub(super) fn drive(
     settings: Arc<Settings>,
     mut input: RunAgentInput,
@@ -102,9 +101,9 @@ pub(super) fn drive(
                 tools: catalog.specs(),
                 thinking: input.forwarded_prop(DEEP_THINKING).and_then(Value::as_bool),
             });
-            let mut answer = Answer::new(settings.model.provider(), &mut call_ids);
+            let mut answer = AnswerBuilder::new(settings.model.provider(), &mut call_ids);
             while let Some(event) = stream.next().await {
-                if let Some(usage) = answer.take(event?, &mut events) {
+                if let Some(usage) = answer.apply(event?, &mut events) {
                     cx.add_usage(usage);
                 }
                 for event in events.drain(..) {
@@ -112,24 +111,24 @@ pub(super) fn drive(
                 }
             }
             drop(stream);
-            let answered = answer.finish()?;
-            match answered.stop {
+            let answer = answer.finish()?;
+            match answer.stop {
                 StopReason::Refused => {
-                    Err(AgentError::new("model_refused", "the model, or its provider, refuses to answer this"))?;
+                    Err(AgentError::new("model_refused", "the model or its provider refused to answer"))?;
                 }
                 StopReason::Length => {
-                    tracing::warn!(model = settings.model.name(), "the answer reached the limit of tokens");
+                    tracing::warn!(model = settings.model.name(), "the model's answer reached its limit of tokens");
                 }
                 StopReason::Done | StopReason::Calls => {}
             }
-            messages.extend(answered.messages);
-            has_calls = !answered.calls.is_empty();
-            plan = TurnPlan::of_turn(&answered.calls, &catalog);
+            messages.extend(answer.messages);
+            has_calls = !answer.calls.is_empty();
+            plan = TurnPlan::of_turn(&answer.calls, &catalog);
         }
     }
 }
 
-/// Whether the last turn has calls that only the application can answer.
+/// Returns whether the last turn has calls that only the application can answer.
 fn has_open_calls_of_application(messages: &[Message], catalog: &ToolCatalog) -> bool {
     let last = messages.iter().rposition(|message| matches!(message, Message::User(_))).map_or(0, |last| last + 1);
     let open = history::unanswered(&messages[last..]);

@@ -1,10 +1,10 @@
 //! The agent with a language model: it asks the model, runs the tools that the model calls, and asks again.
 //!
-//! A run ends when the model calls nothing more, when a person or the application has to answer something, or at the limit of
-//! steps. In the order in which a run uses the files: [`catalog`] lists the tools, [`approval`] reads the answers to
-//! interrupts, [`drive`] is the loop of steps, [`answer`] turns the model's answer into events, [`plan`] decides what
-//! happens to each call, [`calls`] runs the calls, with [`state`] and [`subagent`] for the tools that are
-//! the agent's own.
+//! A run ends when the model calls nothing more, when a person or the application has to answer something, or at the
+//! limit of steps. In the order in which a run uses the files: [`catalog`] lists the tools, [`approval`] reads the
+//! answers to interrupts, [`drive`] is the loop of steps, [`answer`] turns the model's answer into events, [`plan`]
+//! decides what happens to each call, [`calls`] runs the calls, with [`state`] and [`subagent`] for the tools that
+//! are the agent's own.
 
 mod answer;
 mod approval;
@@ -113,8 +113,8 @@ impl LlmAgent {
         self.set(|settings| settings.updates_state = yes)
     }
 
-    /// Offers another agent as a tool: the model gives it a task, and gets the text of its last message. It cannot ask a
-    /// person: a call that needs an approval fails the task.
+    /// Offers another agent as a tool: the model gives it a task, and gets the text of its last message. It cannot
+    /// ask a person: a call that needs an approval fails the task.
     pub fn subagent(self, name: impl Into<String>, description: impl Into<String>, agent: Arc<dyn Agent>) -> Self {
         let subagent = Subagent { name: name.into(), description: description.into(), agent };
         self.set(|settings| settings.subagents.push(Arc::new(subagent)))

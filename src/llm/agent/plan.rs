@@ -14,14 +14,10 @@ use crate::{
 /// The longest part of an unknown tool's name that the model is told, in characters.
 const MAX_NAME_CHARS: usize = 80;
 
-/// The plan for the calls of a turn.
 #[derive(Default)]
 pub(super) struct TurnPlan {
-    /// The calls that run now.
     pub(super) calls: Vec<PendingCall>,
-    /// The approvals to ask for.
     pub(super) approvals: Vec<Interrupt>,
-    /// Whether the application has calls to answer.
     pub(super) awaits_application: bool,
 }
 
@@ -33,7 +29,6 @@ pub(super) struct PendingCall {
     pub(super) action: CallAction,
 }
 
-/// The way to answer a call.
 pub(super) enum CallAction {
     /// The call fails with this text.
     Immediate(String),
@@ -52,7 +47,6 @@ pub(super) struct ToolAction {
 }
 
 impl TurnPlan {
-    /// Plans the calls of a model's turn.
     pub(super) fn of_turn(calls: &[CallOfTurn], catalog: &ToolCatalog) -> Self {
         let mut plan = Self::default();
         for CallOfTurn { call, parent } in calls {
@@ -61,7 +55,6 @@ impl TurnPlan {
         plan
     }
 
-    /// Plans the calls that earlier runs asked a person about.
     pub(super) fn of_decisions(decided: Vec<(ToolCall, CallDecision)>, catalog: &ToolCatalog) -> Self {
         let calls = decided.into_iter().map(|(call, decision)| {
             let (answers, edited) = match decision {

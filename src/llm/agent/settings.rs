@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use super::subagent::Subagent;
 use crate::{agent::RunContext, llm::model::Model, protocol::RunAgentInput, tools::Toolbox};
 
-/// Makes instructions for one run.
 pub(super) type PromptHook = dyn Fn(&RunAgentInput, &RunContext) -> String + Send + Sync;
 
 /// Everything that [`LlmAgent`](super::LlmAgent) can be set to.

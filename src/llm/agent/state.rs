@@ -1,4 +1,4 @@
-//! The state that a run shares with the application, and the tool by which a model changes it.
+//! The tool `update_state`, by which a model changes the state that it shares with the application.
 
 use serde_json::{Value, json};
 
@@ -11,13 +11,11 @@ use crate::{
     tools::ToolSpec,
 };
 
-/// The tool's name.
-pub(super) const UPDATE_STATE: &str = "update_state";
+const UPDATE_STATE: &str = "update_state";
 
-/// The most operations of one patch.
+/// The most operations of one patch. It bounds the work of a call.
 const MAX_OPERATIONS: usize = 1000;
 
-/// What a model is told about the tool.
 pub(super) fn spec() -> ToolSpec {
     ToolSpec {
         name: UPDATE_STATE.to_owned(),
@@ -46,28 +44,27 @@ pub(super) fn spec() -> ToolSpec {
     }
 }
 
-/// What a model is told about the state.
 pub(super) fn describe(state: &Value) -> String {
     format!("The state that is shared with the application, as JSON:\n{state}")
 }
 
-/// Changes the state as a call says. Answers what the application is told.
+/// Changes the state by the arguments of a call, and returns the event of the change.
 ///
 /// # Errors
-/// What is wrong with the call, for the model.
+/// The problem of the arguments, for the model. The state is unchanged.
 pub(super) fn update(state: &mut Value, arguments: &str) -> Result<Event, String> {
     let mut arguments: JsonObject =
-        serde_json::from_str(arguments).map_err(|error| format!("the arguments are no JSON object: {error}"))?;
+        serde_json::from_str(arguments).map_err(|error| format!("the arguments are not a JSON object: {error}"))?;
     match (arguments.remove("patch"), arguments.remove("state")) {
         (Some(operations), None) => {
-            // Some models write it as text.
+            // Some models write the patch as a string of JSON.
             let operations = match operations {
                 Value::String(text) => serde_json::from_str(&text).map_err(|error| format!("patch: {error}"))?,
                 other => other,
             };
             let operations: JsonPatch =
                 serde_json::from_value(operations).map_err(|error| format!("patch: {error}"))?;
-            amend(state, operations)
+            apply_patch(state, operations)
         }
         (None, Some(new)) if new.is_object() => {
             state.clone_from(&new);
@@ -78,7 +75,7 @@ pub(super) fn update(state: &mut Value, arguments: &str) -> Result<Event, String
     }
 }
 
-fn amend(state: &mut Value, operations: JsonPatch) -> Result<Event, String> {
+fn apply_patch(state: &mut Value, operations: JsonPatch) -> Result<Event, String> {
     if operations.len() > MAX_OPERATIONS {
         return Err(format!("the patch has more than {MAX_OPERATIONS} operations"));
     }
@@ -97,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_patched_or_replaced_and_the_application_told_the_same() {
+    fn a_patch_or_a_new_state_is_applied_and_becomes_an_event() {
         let mut state = json!({ "n": 1 });
         let event = update(&mut state, r#"{"patch":[{"op":"replace","path":"/n","value":2}]}"#).unwrap();
         assert_eq!(state, json!({ "n": 2 }));
@@ -110,10 +107,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_said_and_changes_nothing() {
+    fn invalid_arguments_are_explained_and_change_nothing() {
         let before = json!({ "n": 1 });
         for (arguments, problem) in [
-            ("{", "no JSON object"),
+            ("{", "not a JSON object"),
             ("{}", "either `patch` or `state`"),
             (r#"{"state":1}"#, "`state` has to be an object"),
             (r#"{"state":{},"patch":[]}"#, "either"),

@@ -1,8 +1,8 @@
 //! Another agent as a tool: it gets a task, and the text of its last message is the result.
 //!
-//! Its events are sent with the id of its invocation. It has a conversation of its own, which is the task as one message; it
-//! shares the state. It cannot ask a person, because answers go to the run and not to the task: a subagent that raises an
-//! interrupt fails its task.
+//! Its events are sent with the id of its invocation. It has a conversation of its own, which is the task as one
+//! message; it shares the state. It cannot ask a person, because answers go to the run and not to the task: a
+//! subagent that raises an interrupt fails its task.
 
 use std::sync::Arc;
 
@@ -21,14 +21,12 @@ use crate::{
 
 const CANNOT_ASK: &str = "a subagent cannot ask a person, and this needs an approval or an answer";
 
-/// An agent that is offered as a tool.
 pub(super) struct Subagent {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) agent: Arc<dyn Agent>,
 }
 
-/// A task for a subagent.
 pub(super) struct SubagentTask {
     subagent: Arc<Subagent>,
     text: String,
@@ -42,7 +40,6 @@ pub(super) enum TaskItem {
     Result { content: MessageContent, failed: bool },
 }
 
-/// Returns the description of a subagent as a tool.
 pub(super) fn spec(subagent: &Subagent) -> ToolSpec {
     ToolSpec {
         name: subagent.name.clone(),

@@ -16,20 +16,20 @@ use crate::{
     tools::{Approval, Tool, ToolContext, ToolError, ToolSpec},
 };
 
-/// A model that says what it is told to, and remembers what it was asked.
+/// A model with scripted answers, which records its requests.
 #[derive(Clone)]
 struct Scripted {
     answers: Arc<Mutex<Vec<Vec<ModelEvent>>>>,
-    asked: Arc<Mutex<Vec<ModelRequest>>>,
+    requests: Arc<Mutex<Vec<ModelRequest>>>,
 }
 
 impl Scripted {
     fn new(answers: impl IntoIterator<Item = Vec<ModelEvent>>) -> Self {
-        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), asked: Arc::default() }
+        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), requests: Arc::default() }
     }
 
-    fn asked(&self) -> Vec<ModelRequest> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<ModelRequest> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -43,9 +43,9 @@ impl Model for Scripted {
     }
 
     fn stream(&self, request: ModelRequest) -> ModelStream {
-        self.asked.lock().unwrap().push(request);
+        self.requests.lock().unwrap().push(request);
         let mut answers = self.answers.lock().unwrap();
-        assert!(!answers.is_empty(), "the model was asked too often");
+        assert!(!answers.is_empty(), "the model got more requests than answers are scripted");
         stream::iter(answers.remove(0).into_iter().map(Ok)).boxed()
     }
 }
@@ -73,7 +73,7 @@ fn done(blocks: impl IntoIterator<Item = Vec<ModelEvent>>) -> Vec<ModelEvent> {
     events
 }
 
-/// Adds one to `n`. `approval` says whether somebody has to agree.
+/// A tool that adds one to `n`, with or without an approval.
 struct Increment(ToolSpec, Approval);
 
 fn increment(approval: Approval) -> Toolbox {
@@ -104,17 +104,17 @@ impl Tool for Increment {
     }
 }
 
-struct Played {
-    /// The events but for the run's frame and its steps, each as short as it can be told.
-    told: Vec<String>,
-    /// How the run ended.
+struct PlayedRun {
+    /// The events without the run's frame and its steps, each as a short text.
+    events: Vec<String>,
+    /// The terminal event.
     end: Value,
-    /// What the client holds.
+    /// The client's messages after the run.
     messages: Vec<Message>,
     state: Value,
 }
 
-fn play(agent: LlmAgent, input: RunAgentInput) -> Played {
+fn play(agent: LlmAgent, input: RunAgentInput) -> PlayedRun {
     let mut transcript = Transcript::new(input.messages.clone(), input.state_or_empty());
     let run = Run::alone(Arc::new(agent), input);
     let events: Vec<Event> = tokio::runtime::Builder::new_current_thread()
@@ -124,14 +124,14 @@ fn play(agent: LlmAgent, input: RunAgentInput) -> Played {
         .unwrap()
         .block_on(run.into_events().collect());
     events.iter().for_each(|event| transcript.apply(event));
-    let mut told: Vec<_> = events.iter().map(tell).filter(|line| !line.contains("STEP_")).collect();
-    told.remove(0);
-    told.pop();
+    let mut shown: Vec<_> = events.iter().map(short).filter(|line| !line.contains("STEP_")).collect();
+    shown.remove(0);
+    shown.pop();
     let end = serde_json::to_value(events.last().unwrap()).unwrap();
-    Played { told, end, messages: transcript.messages().to_vec(), state: transcript.state().clone() }
+    PlayedRun { events: shown, end, messages: transcript.messages().to_vec(), state: transcript.state().clone() }
 }
 
-fn tell(event: &Event) -> String {
+fn short(event: &Event) -> String {
     let json = serde_json::to_value(event).unwrap();
     let what =
         ["toolCallName", "delta", "content", "snapshot", "name", "message", "encryptedValue"].map(|key| json.get(key));
@@ -157,7 +157,7 @@ fn ask(text: &str) -> RunAgentInput {
 }
 
 /// The run that follows, with everything that the client holds.
-fn next(played: &Played, resume: Value) -> RunAgentInput {
+fn next(played: &PlayedRun, resume: Value) -> RunAgentInput {
     let mut input = RunAgentInput::new("t", "r2", played.messages.clone());
     input.resume = serde_json::from_value(resume).unwrap();
     input
@@ -172,34 +172,34 @@ fn results(request: &ModelRequest) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn a_model_is_asked_and_what_it_says_is_told() {
+fn a_model_gets_prompt_context_and_conversation_and_its_text_is_streamed() {
     let model = Scripted::new([done([text(0, "Hello!")])]);
     let mut input = ask("Hi");
     input.context = vec![crate::protocol::Context { description: "page".into(), value: "42".into() }];
     input.forwarded_props = Some(json!({ "enableDeepThinking": true }));
     let played = play(LlmAgent::new(model.clone()).system_prompt("Be kind."), input);
-    assert_eq!(played.told, says("Hello!"));
+    assert_eq!(played.events, says("Hello!"));
     assert_eq!(played.end["outcome"], json!({ "type": "success" }));
-    let [request] = &model.asked()[..] else { panic!() };
+    let [request] = &model.requests()[..] else { panic!() };
     assert_eq!(request.system, ["Be kind.", "What the application says about the situation:\n- page: 42"]);
     assert_eq!(request.turns, [Turn::User(vec![ContentPart::text("Hi")])]);
     assert_eq!(request.thinking, Some(true));
 }
 
 #[test]
-fn a_tool_of_the_server_is_called_and_the_model_asked_again() {
+fn after_a_tools_result_the_model_is_asked_again() {
     let model = Scripted::new([
         done([text(0, "Let me see."), call(1, "c", "increment", r#"{"n":1}"#)]),
         done([text(0, "It is 2.")]),
     ]);
     let played = play(LlmAgent::new(model.clone()).tools(increment(Approval::NotNeeded)), ask("1+1?"));
     let expected = [says("Let me see."), calls("increment", r#"{"n":1}"#), result("2"), says("It is 2.")];
-    assert_eq!(played.told, expected.concat());
+    assert_eq!(played.events, expected.concat());
     assert_eq!(played.end["outcome"], json!({ "type": "success" }));
-    let asked = model.asked();
+    let asked = model.requests();
     assert_eq!(asked[0].tools[0].name, "increment");
     assert_eq!(results(&asked[1]), [("2".to_owned(), false)]);
-    // The text and the call are one message, and what the model is asked is what the client holds.
+    // The text and the call are one message, and the model's next request has the client's messages.
     assert_eq!(played.messages.len(), 4);
     assert_eq!(asked[1].turns, history(&played.messages[..3]));
 }
@@ -209,27 +209,27 @@ fn history(messages: &[Message]) -> Vec<Turn> {
 }
 
 #[test]
-fn a_tool_of_the_application_is_left_to_it() {
+fn calls_of_an_applications_tool_are_left_to_the_application() {
     let model = Scripted::new([done([call(0, "c", "pick", "{}"), call(1, "d", "increment", r#"{"n":1}"#)])]);
     let mut input = ask("pick");
     input.tools = serde_json::from_value(json!([{ "name": "pick", "description": "" }])).unwrap();
     let played = play(LlmAgent::new(model).tools(increment(Approval::NotNeeded)), input);
-    assert_eq!(played.told, [calls("pick", "{}"), calls("increment", r#"{"n":1}"#), result("2")].concat());
+    assert_eq!(played.events, [calls("pick", "{}"), calls("increment", r#"{"n":1}"#), result("2")].concat());
     assert_eq!(played.end["outcome"], json!({ "type": "success", "pendingToolCallIds": ["c"] }));
 }
 
 #[test]
-fn of_two_tools_of_a_name_the_applications_is_called() {
+fn an_applications_tool_goes_before_the_servers_of_the_same_name() {
     let model = Scripted::new([done([call(0, "c", "increment", r#"{"n":1}"#)])]);
     let mut input = ask("1+1?");
     input.tools = serde_json::from_value(json!([{ "name": "increment", "description": "mine" }])).unwrap();
     let played = play(LlmAgent::new(model.clone()).tools(increment(Approval::Needed)), input);
     assert_eq!(played.end["outcome"]["pendingToolCallIds"], json!(["c"]));
-    assert_eq!(model.asked()[0].tools.iter().map(|tool| &*tool.description).collect::<Vec<_>>(), ["mine"]);
+    assert_eq!(model.requests()[0].tools.iter().map(|tool| &*tool.description).collect::<Vec<_>>(), ["mine"]);
 }
 
 #[test]
-fn what_is_wrong_with_a_call_goes_back_to_the_model() {
+fn the_model_is_told_the_problem_of_a_call() {
     for (name, arguments, problem) in [
         ("increment", "{", "Error: "),
         ("increment", r#"{"n":"one"}"#, "Error: "),
@@ -240,23 +240,23 @@ fn what_is_wrong_with_a_call_goes_back_to_the_model() {
         let model = Scripted::new([done([call(0, "c", name, arguments)]), done([text(0, "Sorry.")])]);
         let played = play(LlmAgent::new(model.clone()).tools(increment(Approval::NotNeeded)), ask("?"));
         assert_eq!(played.end["outcome"], json!({ "type": "success" }));
-        let [(told, failed)] = &results(&model.asked()[1])[..] else { panic!() };
-        assert!(told.starts_with(problem) && *failed, "{name} {arguments}: {told}");
+        let [(text, failed)] = &results(&model.requests()[1])[..] else { panic!() };
+        assert!(text.starts_with(problem) && *failed, "{name} {arguments}: {text}");
     }
 }
 
 #[test]
-fn an_agent_takes_no_more_steps_than_it_may() {
+fn a_run_ends_at_the_limit_of_steps() {
     let again = || done([call(0, "same id", "increment", r#"{"n":1}"#)]);
     let agent = LlmAgent::new(Scripted::new([again(), again()])).tools(increment(Approval::NotNeeded)).max_steps(2);
     let played = play(agent, ask("?"));
     assert_eq!((&played.end["type"], &played.end["code"]), (&json!("RUN_ERROR"), &json!("max_steps")));
-    // Models that number their calls anew get away with it.
-    assert_eq!(played.told.iter().filter(|line| line.starts_with("TOOL_CALL_RESULT")).count(), 2);
+    // A model may use the id of an earlier call again.
+    assert_eq!(played.events.iter().filter(|line| line.starts_with("TOOL_CALL_RESULT")).count(), 2);
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_an_error_and_so_is_a_refusal() {
+fn a_broken_answer_and_a_refusal_are_errors() {
     let mut cut = text(0, "I think");
     cut.pop();
     for (answer, code) in [(cut, "model_interrupted"), (vec![ModelEvent::Stop(StopReason::Refused)], "model_refused")] {
@@ -266,7 +266,7 @@ fn an_answer_that_breaks_off_is_an_error_and_so_is_a_refusal() {
 }
 
 #[test]
-fn a_models_failure_is_the_runs() {
+fn an_error_of_the_model_ends_the_run() {
     struct Failing;
     impl Model for Failing {
         fn provider(&self) -> &str {
@@ -288,7 +288,7 @@ fn a_models_failure_is_the_runs() {
 }
 
 #[test]
-fn reasoning_is_told_and_its_artefact_returns() {
+fn reasoning_is_streamed_and_its_artefact_is_sent_back() {
     let thought = vec![
         ModelEvent::Start { index: 0, block: BlockStart::Reasoning { redacted: false } },
         ModelEvent::Delta { index: 0, text: "hm".into() },
@@ -318,14 +318,14 @@ fn reasoning_is_told_and_its_artefact_returns() {
         "REASONING_ENCRYPTED_VALUE \"hidden\"",
         "REASONING_END",
     ];
-    assert_eq!(played.told[..reasoned.len()], reasoned);
+    assert_eq!(played.events[..reasoned.len()], reasoned);
     let block = |text: &str, artefact: &str, redacted| {
         let (artefact, provider) = (Some(artefact.to_owned()), Some("scripted".to_owned()));
         Block::Reasoning(ReasoningBlock { text: text.to_owned(), artefact, redacted, provider })
     };
-    // In the same run, and in the next one.
+    // It is sent back in the same run and in the next one.
     play(agent, next(&played, json!([])));
-    for request in &model.asked()[1..] {
+    for request in &model.requests()[1..] {
         let Turn::Assistant(AssistantTurn { blocks }) = &request.turns[1] else { panic!("{request:?}") };
         assert_eq!(blocks[..2], [block("hm", "sig", false), block("", "hidden", true)]);
         assert!(matches!(&blocks[2], Block::Call(call) if call.id == "c"));
@@ -333,7 +333,7 @@ fn reasoning_is_told_and_its_artefact_returns() {
 }
 
 #[test]
-fn what_it_costs_is_counted_once_and_also_when_it_fails() {
+fn usage_is_counted_once_also_when_the_run_fails() {
     let cost = |output| {
         ModelEvent::Usage(TokenUsage {
             model: Some("m".into()),
@@ -352,20 +352,20 @@ fn what_it_costs_is_counted_once_and_also_when_it_fails() {
 }
 
 #[test]
-fn a_state_is_changed_and_known() {
+fn the_model_changes_the_state_and_sees_the_change() {
     let model = Scripted::new([
         done([call(0, "c", "update_state", r#"{"patch":[{"op":"add","path":"/n","value":1}]}"#)]),
         done([text(0, "Done.")]),
     ]);
     let played = play(LlmAgent::new(model.clone()).updates_state(true), ask("?"));
-    assert!(played.told.iter().any(|line| line.starts_with("STATE_DELTA")), "{:?}", played.told);
+    assert!(played.events.iter().any(|line| line.starts_with("STATE_DELTA")), "{:?}", played.events);
     assert_eq!(played.state, json!({ "n": 1 }));
-    assert!(model.asked()[0].system[0].ends_with("{}"));
-    assert!(model.asked()[1].system[0].ends_with(r#"{"n":1}"#));
+    assert!(model.requests()[0].system[0].ends_with("{}"));
+    assert!(model.requests()[1].system[0].ends_with(r#"{"n":1}"#));
 }
 
 #[test]
-fn a_call_waits_for_an_approval_and_is_carried_out_as_decided() {
+fn a_call_waits_for_an_approval_and_runs_as_decided() {
     for (answer, expected, failed) in [
         (json!({ "approved": true }), "2", false),
         (json!({ "approved": true, "editedArgs": { "n": 41 } }), "42", false),
@@ -377,26 +377,26 @@ fn a_call_waits_for_an_approval_and_is_carried_out_as_decided() {
         let model = Scripted::new([done([call(0, "c", "increment", r#"{"n":1}"#)]), done([text(0, "So.")])]);
         let agent = LlmAgent::new(model.clone()).tools(increment(Approval::Needed));
         let asked = play(agent.clone(), ask("1+1?"));
-        assert_eq!(asked.told.last().unwrap(), "TOOL_CALL_END", "nothing is carried out yet");
+        assert_eq!(asked.events.last().unwrap(), "TOOL_CALL_END", "the call ran without approval");
         let interrupt = &asked.end["outcome"]["interrupts"][0];
         assert_eq!((&interrupt["reason"], &interrupt["toolCallId"]), (&json!("tool_call"), &json!("c")));
-        // Asking again without an answer is answered the same.
+        // A request without an answer gets the same interrupt again.
         let again = play(agent.clone(), next(&asked, json!([])));
-        assert_eq!((again.told.len(), &again.end["outcome"]), (0, &asked.end["outcome"]));
+        assert_eq!((again.events.len(), &again.end["outcome"]), (0, &asked.end["outcome"]));
         let entry = json!([{ "interruptId": interrupt["id"], "status": "resolved", "payload": answer }]);
         let played = play(agent, next(&asked, entry));
-        assert!(played.told[0].starts_with(&format!("TOOL_CALL_RESULT \"{expected}")), "{:?}", played.told);
-        assert_eq!(played.told[1..], says("So."));
-        assert_eq!(results(&model.asked()[1])[0].1, failed);
+        assert!(played.events[0].starts_with(&format!("TOOL_CALL_RESULT \"{expected}")), "{:?}", played.events);
+        assert_eq!(played.events[1..], says("So."));
+        assert_eq!(results(&model.requests()[1])[0].1, failed);
         if expected == "42" {
-            let Turn::Assistant(said) = &model.asked()[1].turns[1] else { panic!() };
+            let Turn::Assistant(said) = &model.requests()[1].turns[1] else { panic!() };
             assert!(matches!(&said.blocks[0], Block::Call(call) if call.function.arguments == r#"{"n":41}"#));
         }
     }
 }
 
 #[test]
-fn an_answer_that_stands_in_the_conversation_too_is_carried_out_once() {
+fn an_approval_that_is_also_in_the_conversation_runs_the_call_once() {
     let model = Scripted::new([
         done([call(0, "c", "increment", r#"{"n":1}"#)]),
         done([text(0, "So.")]),
@@ -404,20 +404,20 @@ fn an_answer_that_stands_in_the_conversation_too_is_carried_out_once() {
     ]);
     let agent = LlmAgent::new(model.clone()).tools(increment(Approval::Needed));
     let mut asked = play(agent.clone(), ask("1+1?"));
-    // As CopilotKit does.
+    // CopilotKit sends the answer like this.
     let echo = json!({ "id": "echo", "role": "tool", "toolCallId": "c", "content": r#"{"approved":true}"# });
     asked.messages.push(serde_json::from_value(echo).unwrap());
     let entry = json!([{ "interruptId": "approval-c", "status": "resolved", "payload": { "approved": true } }]);
     let played = play(agent.clone(), next(&asked, entry.clone()));
-    assert_eq!(played.told, [result("2"), says("So.")].concat());
-    assert_eq!(results(&model.asked()[1]), [("2".to_owned(), false)]);
-    // The same answer once more changes nothing.
+    assert_eq!(played.events, [result("2"), says("So.")].concat());
+    assert_eq!(results(&model.requests()[1]), [("2".to_owned(), false)]);
+    // A repeated answer changes nothing.
     let again = play(agent, next(&played, entry));
-    assert_eq!(again.told, says("Again."));
+    assert_eq!(again.events, says("Again."));
 }
 
 #[test]
-fn what_needs_no_approval_is_done_at_once_and_an_abandoned_call_never() {
+fn a_call_without_approval_runs_at_once_and_a_cancelled_one_never() {
     let model = Scripted::new([
         done([call(0, "c", "increment", r#"{"n":1}"#), call(1, "d", "add_state", "{}")]),
         done([text(0, "So.")]),
@@ -425,16 +425,16 @@ fn what_needs_no_approval_is_done_at_once_and_an_abandoned_call_never() {
     let agent = LlmAgent::new(model.clone()).tools(increment(Approval::Needed));
     let asked = play(agent.clone(), ask("?"));
     assert_eq!(
-        asked.told.last().unwrap(),
+        asked.events.last().unwrap(),
         &result("Error: there is no tool \\\"add_state\\\"")[0].replace("\\\\\\", "\\")
     );
     let entry = json!([{ "interruptId": "approval-c", "status": "cancelled" }, { "interruptId": "other", "status": "cancelled" }]);
     let played = play(agent, next(&asked, entry));
-    assert_eq!(played.told[0], result("The call was not run: the user did not approve it.")[0]);
+    assert_eq!(played.events[0], result("The call was not run: the user did not approve it.")[0]);
 }
 
 #[test]
-fn a_subagent_works_in_sight_and_its_last_words_are_the_result() {
+fn a_subagents_events_are_streamed_and_its_last_message_is_the_result() {
     let inner = Scripted::new([done([call(0, "x", "increment", r#"{"n":1}"#)]), done([text(0, "It is 2.")])]);
     let helper = LlmAgent::new(inner.clone()).tools(increment(Approval::NotNeeded));
     let model = Scripted::new([done([call(0, "c", "adder", r#"{"task":"1+1"}"#)]), done([text(0, "2!")])]);
@@ -452,13 +452,13 @@ fn a_subagent_works_in_sight_and_its_last_words_are_the_result() {
         result("It is 2."),
         says("2!"),
     ];
-    assert_eq!(played.told, expected.concat());
-    assert_eq!(inner.asked()[0].turns, [Turn::User(vec![ContentPart::text("1+1")])]);
-    assert_eq!(results(&model.asked()[1]), [("It is 2.".to_owned(), false)]);
+    assert_eq!(played.events, expected.concat());
+    assert_eq!(inner.requests()[0].turns, [Turn::User(vec![ContentPart::text("1+1")])]);
+    assert_eq!(results(&model.requests()[1]), [("It is 2.".to_owned(), false)]);
 }
 
 #[test]
-fn a_subagent_that_fails_or_asks_people_fails_its_task_alone() {
+fn a_subagent_that_fails_or_asks_a_person_fails_only_its_task() {
     let asking = LlmAgent::new(Scripted::new([done([call(0, "x", "increment", r#"{"n":1}"#)])]));
     let asking: Arc<dyn Agent> = Arc::new(asking.tools(increment(Approval::Needed)));
     let failing: Arc<dyn Agent> = Arc::new(|_: RunAgentInput, _: RunContext| {
@@ -471,8 +471,8 @@ fn a_subagent_that_fails_or_asks_people_fails_its_task_alone() {
         let model = Scripted::new([done([call(0, "c", "helper", r#"{"task":"?"}"#)]), done([text(0, "Sorry.")])]);
         let agent = LlmAgent::new(model.clone()).subagent("helper", "Helps.", helper);
         let played = play(agent, ask("?"));
-        assert_eq!(played.end["outcome"], json!({ "type": "success" }), "{:?}", played.told);
-        let [(told, true)] = &results(&model.asked()[1])[..] else { panic!() };
-        assert!(told.contains(problem), "{told}");
+        assert_eq!(played.end["outcome"], json!({ "type": "success" }), "{:?}", played.events);
+        let [(text, true)] = &results(&model.requests()[1])[..] else { panic!() };
+        assert!(text.contains(problem), "{text}");
     }
 }

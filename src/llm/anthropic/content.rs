@@ -1,30 +1,31 @@
-//! Parts of messages and results of tools as content blocks.
+//! Content blocks of messages and tool results.
 
 use serde_json::{Value, json};
 
-use super::{PROVIDER, request::text};
+use super::options::PROVIDER;
 use crate::{
     llm::{
         ToolResult,
-        wire::{LEFT_OUT, call_id, essence, file_name, warn_left_out},
+        wire::{UNREADABLE_TEXT, call_id, essence, file_name, warn_left_out},
     },
     protocol::{ContentPart, MediaPart, MessageContent, PartSource},
 };
 
-/// Content blocks.
 #[derive(Default)]
 pub(super) struct Content {
     pub(super) blocks: Vec<Value>,
-    /// Whether a file is among them that is at the provider.
     pub(super) has_files: bool,
 }
 
-/// The parts that the model can read.
+pub(super) fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
 pub(super) fn parts(parts: &[ContentPart]) -> Content {
     let mut content = Content::default();
     for part in parts {
         let block = match part {
-            // Blank text is refused.
+            // The API refuses blank text.
             ContentPart::Text(part) if part.text.trim().is_empty() => continue,
             ContentPart::Text(part) => Some(text(&part.text)),
             ContentPart::Image(media) => source(media, false).map(|source| json!({"type": "image", "source": source})),
@@ -48,12 +49,12 @@ pub(super) fn parts(parts: &[ContentPart]) -> Content {
     content
 }
 
-/// Where the bytes are, if the provider reads such bytes from there.
+/// Returns the source of a part, if the provider reads this type from this kind of source.
 fn source(media: &MediaPart, document: bool) -> Option<Value> {
     match &media.source {
         PartSource::Data { value, mime_type } => {
             let mime_type = match essence(mime_type).as_str() {
-                // What everybody calls it who does not know its name.
+                // A common name for the registered `image/jpeg`.
                 "image/jpg" => "image/jpeg".to_owned(),
                 other => other.to_owned(),
             };
@@ -73,21 +74,21 @@ fn source(media: &MediaPart, document: bool) -> Option<Value> {
     }
 }
 
-/// What a tool returned, and whether a file at the provider is in it.
+/// Returns the block of a tool's result, and whether it refers to a file at the provider.
 pub(super) fn tool_result(result: &ToolResult) -> (Value, bool) {
     let mut block = json!({"type": "tool_result", "tool_use_id": call_id(&result.call_id)});
     let mut has_files = false;
     match &result.content {
-        // A result may be empty, but its text may not.
-        MessageContent::Text(said) if said.trim().is_empty() => {}
-        MessageContent::Text(said) => block["content"] = said.as_str().into(),
-        MessageContent::Parts(said) => {
-            let content = parts(said);
+        // A result may have no content, but not an empty text.
+        MessageContent::Text(text) if text.trim().is_empty() => {}
+        MessageContent::Text(text) => block["content"] = text.as_str().into(),
+        MessageContent::Parts(all) => {
+            let content = parts(all);
             has_files = content.has_files;
             if !content.blocks.is_empty() {
                 block["content"] = content.blocks.into();
-            } else if said.iter().any(|part| !matches!(part, ContentPart::Text(_))) {
-                block["content"] = LEFT_OUT.into();
+            } else if all.iter().any(|part| !matches!(part, ContentPart::Text(_))) {
+                block["content"] = UNREADABLE_TEXT.into();
             }
         }
     }

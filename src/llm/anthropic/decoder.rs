@@ -1,55 +1,52 @@
-//! The stream of the Messages API.
+//! Decodes the stream of the Messages API.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::usage::Counts;
+use super::usage::TokenCounts;
 use crate::{
     llm::{
         BlockStart, StopReason,
-        transport::{Decoder, Fault, Kind, Output, Step},
+        transport::{AnswerEvents, DecodeError, DecodeStep, Decoder, FailureKind},
     },
     protocol::ToolCallId,
 };
 
-/// The most that is held back of an answer until its blocks end: signatures, and arguments that came whole.
-const MOST_HELD: usize = 4 << 20;
-/// More blocks than are ever open at once.
-const MOST_OPEN: usize = 1024;
+/// The most bytes that are kept until the end of their blocks: signatures, and arguments sent at the start of a call.
+const MAX_HELD_BYTES: usize = 4 << 20;
+/// The most open blocks. It bounds the memory; answers have far fewer.
+const MAX_OPEN_BLOCKS: usize = 1024;
 
-/// Reads one answer.
 pub(super) struct MessageDecoder {
     model: String,
-    /// The open blocks by the provider's index; of those that say nothing to us, `None`.
-    open: BTreeMap<u64, Option<Open>>,
-    /// How many bytes are held back, or have been.
+    /// The open blocks by the provider's index; `None` for blocks of types that are ignored.
+    open: BTreeMap<u64, Option<ContentBlock>>,
+    /// The number of bytes kept so far.
     held: usize,
-    counts: Counts,
+    counts: TokenCounts,
     reason: Option<StopReason>,
-    /// Whether the answer is over.
     stopped: bool,
     finished: bool,
 }
 
-/// An open block.
-struct Open {
+struct ContentBlock {
     block: usize,
     artefact: String,
-    /// What a call is ended with, if no arguments came.
+    /// The arguments of a call, unless they come in deltas.
     input: Option<String>,
 }
 
 impl MessageDecoder {
     pub(super) fn new(model: &str) -> Self {
-        let (open, counts) = (BTreeMap::new(), Counts::default());
+        let (open, counts) = (BTreeMap::new(), TokenCounts::default());
         Self { model: model.to_owned(), open, held: 0, counts, reason: None, stopped: false, finished: false }
     }
 
-    fn start(&mut self, event: &Value, output: &mut Output) -> Result<(), Fault> {
+    fn start(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeError> {
         let index = index(event)?;
         let block = event.get("content_block").unwrap_or(&Value::Null);
-        let (start, said, artefact, input) = match text(block, "type") {
+        let (start, beginning, artefact, input) = match text(block, "type") {
             "text" => (BlockStart::Text, text(block, "text"), "", None),
             "thinking" => {
                 let start = BlockStart::Reasoning { redacted: false };
@@ -63,42 +60,43 @@ impl MessageDecoder {
                 };
                 let name = text(block, "name");
                 if name.is_empty() {
-                    return Err(Fault::Malformed("a call has no name".to_owned()));
+                    return Err(DecodeError::Malformed("a tool call has no name".to_owned()));
                 }
-                // Whole already at servers that do not stream it.
+                // Some servers send the arguments here and not in deltas.
                 let input = block.get("input").filter(|input| input.is_object());
                 let input = input.map_or_else(|| "{}".to_owned(), Value::to_string);
                 (BlockStart::Call { id, name: name.to_owned() }, "", "", Some(input))
             }
-            // What the provider's own tools do, and what will be invented.
-            _ if self.open.len() < MOST_OPEN => {
+            // Blocks of the provider's own tools and of future types.
+            _ if self.open.len() < MAX_OPEN_BLOCKS => {
                 self.open.insert(index, None);
                 return Ok(());
             }
-            _ => return Err(Fault::Malformed(format!("the answer has more than {MOST_OPEN} open blocks"))),
+            _ => return Err(DecodeError::Malformed(format!("the answer has more than {MAX_OPEN_BLOCKS} open blocks"))),
         };
         self.hold(artefact.len() + input.as_ref().map_or(0, String::len))?;
         let block = output.start(start)?;
-        output.delta(block, said);
-        let open = Open { block, artefact: artefact.to_owned(), input };
-        if let Some(Some(forgotten)) = self.open.insert(index, Some(open)) {
-            forgotten.end(output);
+        output.delta(block, beginning);
+        let open = ContentBlock { block, artefact: artefact.to_owned(), input };
+        if let Some(Some(unfinished)) = self.open.insert(index, Some(open)) {
+            unfinished.end(output);
         }
         Ok(())
     }
 
-    fn hold(&mut self, bytes: usize) -> Result<(), Fault> {
+    fn hold(&mut self, bytes: usize) -> Result<(), DecodeError> {
         self.held += bytes;
-        if self.held > MOST_HELD {
-            return Err(Fault::Malformed("the blocks hold back too much".to_owned()));
+        if self.held > MAX_HELD_BYTES {
+            return Err(DecodeError::Malformed("the answer has too many bytes in signatures and arguments".to_owned()));
         }
         Ok(())
     }
 
-    fn delta(&mut self, event: &Value, output: &mut Output) -> Result<(), Fault> {
+    fn delta(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeError> {
         let delta = event.get("delta").unwrap_or(&Value::Null);
         let open = self.open.get_mut(&index(event)?);
-        let Some(open) = open.ok_or_else(|| Fault::Malformed("a block goes on that was not begun".to_owned()))? else {
+        let Some(open) = open.ok_or_else(|| DecodeError::Malformed("a delta belongs to no open block".to_owned()))?
+        else {
             return Ok(());
         };
         match text(delta, "type") {
@@ -122,22 +120,22 @@ impl MessageDecoder {
     }
 }
 
-impl Open {
-    fn end(self, output: &mut Output) {
+impl ContentBlock {
+    fn end(self, output: &mut AnswerEvents) {
         output.delta(self.block, self.input.unwrap_or_default());
         output.end(self.block, Some(self.artefact).filter(|artefact| !artefact.is_empty()));
     }
 }
 
 impl Decoder for MessageDecoder {
-    fn event(&mut self, name: Option<&str>, data: &str, output: &mut Output) -> Result<Step, Fault> {
+    fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeError> {
         if data.trim().is_empty() {
-            return Ok(Step::More);
+            return Ok(DecodeStep::More);
         }
         let event: Value =
-            serde_json::from_str(data).map_err(|error| Fault::Malformed(format!("an event: {error}")))?;
+            serde_json::from_str(data).map_err(|error| DecodeError::Malformed(format!("an event: {error}")))?;
         if !event.is_object() {
-            return Err(Fault::Malformed("an event is no object".to_owned()));
+            return Err(DecodeError::Malformed("an event is not an object".to_owned()));
         }
         let mut usage = None;
         match event.get("type").and_then(Value::as_str).or(name).unwrap_or_default() {
@@ -167,10 +165,10 @@ impl Decoder for MessageDecoder {
         if usage.is_some_and(|usage| self.counts.read(usage)) {
             output.usage(self.counts.usage(&self.model));
         }
-        Ok(if self.stopped { Step::Complete } else { Step::More })
+        Ok(if self.stopped { DecodeStep::Complete } else { DecodeStep::More })
     }
 
-    fn finish(&mut self, output: &mut Output) -> bool {
+    fn finish(&mut self, output: &mut AnswerEvents) -> bool {
         if self.finished {
             return true;
         }
@@ -183,21 +181,21 @@ impl Decoder for MessageDecoder {
     }
 }
 
-fn index(event: &Value) -> Result<u64, Fault> {
-    event.get("index").and_then(Value::as_u64).ok_or_else(|| Fault::Malformed("a block has no index".to_owned()))
+fn index(event: &Value) -> Result<u64, DecodeError> {
+    event.get("index").and_then(Value::as_u64).ok_or_else(|| DecodeError::Malformed("a block has no index".to_owned()))
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn failed(error: &Value) -> Fault {
+fn failed(error: &Value) -> DecodeError {
     let kind = match text(error, "type") {
-        "overloaded_error" | "api_error" | "timeout_error" => Kind::Unavailable,
-        "rate_limit_error" => Kind::RateLimited,
-        _ => Kind::Other,
+        "overloaded_error" | "api_error" | "timeout_error" => FailureKind::Unavailable,
+        "rate_limit_error" => FailureKind::RateLimited,
+        _ => FailureKind::Other,
     };
-    Fault::Failed { kind, message: text(error, "message").to_owned() }
+    DecodeError::Failed { kind, message: text(error, "message").to_owned() }
 }
 
 #[cfg(test)]

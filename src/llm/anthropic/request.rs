@@ -1,50 +1,48 @@
-//! A conversation as the Messages API wants it.
+//! Requests of the Messages API.
 //!
-//! Messages alternate between `user` and `assistant`, and `user` is first. Results of tools are the user's, and come
-//! before what else the user says. Instructions have a place of their own, before everything: those that come later
-//! in a conversation stay where they are, in a `<system-instructions>` element within the user's message, as moving
-//! them to the front would change what they are about (and spoil the cache).
+//! The API requires messages that alternate between `user` and `assistant`, `user` first. Tool results are content of
+//! the user's message, before its other content. Instructions at the front of the conversation become `system`. Later
+//! ones stay in their place, as a `<system-instructions>` element in the user's message: at the front they would
+//! apply to other messages, and change the cached part of the request.
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    AnthropicOptions, PROVIDER, Thinking,
-    content::{Content, parts, tool_result},
+    content::{Content, parts, text, tool_result},
+    options::{AnthropicOptions, PROVIDER, Thinking},
 };
 use crate::llm::{
     AssistantTurn, Block, ModelRequest, ReasoningBlock, Turn,
-    wire::{LEFT_OUT, arguments, call_id, calls, schema},
+    wire::{UNREADABLE_TEXT, arguments, call_id, calls, schema},
 };
 
-/// What a conversation begins with that the user has not begun.
-const BEGINNING: &str = "(The conversation begins.)";
-/// The least budget that the API accepts.
-const LEAST_BUDGET: u32 = 1024;
+/// The first message of a conversation that does not begin with the user's.
+const FIRST_USER_TEXT: &str = "(The conversation begins.)";
+const MIN_BUDGET_TOKENS: u32 = 1024;
 
-/// The body of a request.
-pub(super) struct Body {
+pub(super) struct RequestBody {
     pub(super) json: Value,
-    /// Whether a file is in it that is at the provider.
+    /// `true` if it refers to a file at the provider.
     pub(super) has_files: bool,
 }
 
-pub(super) fn body(options: &AnthropicOptions, request: &ModelRequest) -> Body {
+pub(super) fn body(options: &AnthropicOptions, request: &ModelRequest) -> RequestBody {
     let (leading, turns) = leading_instructions(&request.turns);
     let system = request.system.iter().map(String::as_str).chain(leading);
     let mut system: Vec<_> = system.filter(|text| !text.trim().is_empty()).map(text).collect();
-    let mut messages = Messages::default();
+    let mut messages = MessageList::default();
     let thinking = thinking(options, request);
     for turn in turns {
-        messages.turn(turn);
+        messages.add_turn(turn);
     }
-    let Messages { mut list, has_files } = messages;
+    let MessageList { mut list, has_files } = messages;
     if list.first().is_none_or(|first| first.role != "user") {
-        list.insert(0, Message { role: "user", content: vec![text(BEGINNING)] });
+        list.insert(0, RoleMessage { role: "user", content: vec![text(FIRST_USER_TEXT)] });
     }
     let mut tools = tools(request);
     if options.cache {
-        // The front of a request changes least: tools, then the system's instructions. What has come so far is the front of
-        // the next request.
+        // The API caches the request up to a marked block. Tools and instructions change least, and the whole
+        // conversation is the beginning of the next request.
         let front = system.last_mut().or(tools.last_mut());
         let last = list.last_mut().and_then(|message| message.content.last_mut());
         for block in front.into_iter().chain(last) {
@@ -69,34 +67,29 @@ pub(super) fn body(options: &AnthropicOptions, request: &ModelRequest) -> Body {
     }
     match thinking {
         Some(Thinking::Budget(budget)) => {
-            let budget = (*budget).max(LEAST_BUDGET);
+            let budget = (*budget).max(MIN_BUDGET_TOKENS);
             json["thinking"] = json!({"type": "enabled", "budget_tokens": budget});
             if options.max_tokens <= budget {
                 json["max_tokens"] = budget.saturating_add(options.max_tokens).into();
             }
         }
         Some(Thinking::Adaptive { effort }) => {
-            // Newer models keep their thoughts to themselves unless they are asked.
+            // Newer models hide their thinking unless `display` is set.
             json["thinking"] = json!({"type": "adaptive", "display": "summarized"});
             if let Some(effort) = effort {
                 json["output_config"] = json!({"effort": effort});
             }
         }
-        // Nothing is said to switch it off: nothing is what every model understands.
+        // Leaving `thinking` out switches it off for every model.
         None => {
             if let Some(temperature) = options.temperature {
                 json["temperature"] = temperature.into();
             }
         }
     }
-    Body { json, has_files }
+    RequestBody { json, has_files }
 }
 
-pub(super) fn text(text: &str) -> Value {
-    json!({"type": "text", "text": text})
-}
-
-/// Instructions at the front of the conversation, and what comes after them.
 fn leading_instructions(turns: &[Turn]) -> (impl Iterator<Item = &str>, &[Turn]) {
     let count = turns.iter().take_while(|turn| matches!(turn, Turn::Instructions(_))).count();
     let (leading, rest) = turns.split_at(count);
@@ -107,39 +100,40 @@ fn leading_instructions(turns: &[Turn]) -> (impl Iterator<Item = &str>, &[Turn])
     (texts, rest)
 }
 
-/// How the model thinks about this request.
+/// Returns the way in which the model thinks about this request; `None` if it does not think.
 fn thinking<'a>(options: &'a AnthropicOptions, request: &ModelRequest) -> Option<&'a Thinking> {
     if !request.thinking.unwrap_or(options.think) {
         return None;
     }
-    if matches!(options.thinking, Thinking::Budget(_)) && thoughts_are_missing(&request.turns) {
-        tracing::debug!("the model does not think about this request: its thoughts from before the calls are gone");
+    if matches!(options.thinking, Thinking::Budget(_)) && lacks_thinking(&request.turns) {
+        tracing::debug!("the model does not think about this request: the thinking before its tool calls is lost");
         return None;
     }
     Some(&options.thinking)
 }
 
-/// Whether the model is in the middle of using tools, and nothing of what it thought since a person last spoke is
-/// there. With a budget, the API insists on it. One thought is enough: after the first calls, many models think no
-/// more.
-fn thoughts_are_missing(turns: &[Turn]) -> bool {
+/// Returns whether the model has called tools since the last user's message, and no turn since then begins with
+/// thinking. With a budget, the API refuses such a request. One block of thinking is enough, because many models do
+/// not think again after their first calls.
+fn lacks_thinking(turns: &[Turn]) -> bool {
     let since = turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).map_or(0, |at| at + 1);
-    let mut made = turns[since..].iter().filter_map(|turn| match turn {
+    let mut own_turns = turns[since..].iter().filter_map(|turn| match turn {
         Turn::Assistant(turn) => Some(&turn.blocks),
         _ => None,
     });
-    let begins_with_thought = |blocks: &Vec<Block>| {
-        let sent = blocks.iter().find_map(|block| match block {
-            Block::Reasoning(block) => thought(block).map(|_| true),
+    let begins_with_thinking = |blocks: &Vec<Block>| {
+        let first = blocks.iter().find_map(|block| match block {
+            Block::Reasoning(block) => thinking_block(block).map(|_| true),
             Block::Text(_) | Block::Call(_) => Some(false),
         });
-        sent == Some(true)
+        first == Some(true)
     };
-    made.clone().next().is_some() && !made.any(begins_with_thought)
+    own_turns.clone().next().is_some() && !own_turns.any(begins_with_thinking)
 }
 
-/// Reasoning goes back exactly as it came, or not at all: the provider checks its signature.
-fn thought(block: &ReasoningBlock) -> Option<Value> {
+/// Returns reasoning as the provider sent it; `None` for reasoning without a signature of this provider, which it
+/// refuses.
+fn thinking_block(block: &ReasoningBlock) -> Option<Value> {
     let artefact = block.artefact.as_ref().filter(|artefact| !artefact.is_empty())?;
     if block.provider.as_deref().is_some_and(|provider| provider != PROVIDER) {
         return None;
@@ -166,66 +160,67 @@ fn tools(request: &ModelRequest) -> Vec<Value> {
             .map(|spec| tool(&spec.name, &spec.description, schema(&spec.parameters)))
             .collect();
     }
-    // A conversation that has calls in it is refused without tools. They are named, and may not be called.
+    // The API refuses a conversation with calls but without tools. So the called ones are declared, and `tool_choice`
+    // forbids calls.
     let mut names: Vec<_> = calls(&request.turns).map(|call| call.function.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     names.into_iter().map(|name| tool(name, "", schema(&Value::Null))).collect()
 }
 
-struct Message {
+struct RoleMessage {
     role: &'static str,
     content: Vec<Value>,
 }
 
 #[derive(Default)]
-struct Messages {
-    list: Vec<Message>,
+struct MessageList {
+    list: Vec<RoleMessage>,
     has_files: bool,
 }
 
-impl Messages {
-    fn turn(&mut self, turn: &Turn) {
+impl MessageList {
+    fn add_turn(&mut self, turn: &Turn) {
         match turn {
             Turn::Instructions(instructions) => {
                 let marked = format!("<system-instructions>\n{instructions}\n</system-instructions>");
-                self.say("user", vec![text(&marked)]);
+                self.push("user", vec![text(&marked)]);
             }
-            Turn::User(said) => {
-                let Content { mut blocks, has_files } = parts(said);
+            Turn::User(all) => {
+                let Content { mut blocks, has_files } = parts(all);
                 self.has_files |= has_files;
                 if blocks.is_empty() {
-                    blocks.push(text(LEFT_OUT));
+                    blocks.push(text(UNREADABLE_TEXT));
                 }
-                self.say("user", blocks);
+                self.push("user", blocks);
             }
-            Turn::Assistant(turn) => self.say("assistant", assistant(turn)),
+            Turn::Assistant(turn) => self.push("assistant", assistant(turn)),
             Turn::ToolResults(results) => {
                 for result in results {
                     let (block, has_files) = tool_result(result);
                     self.has_files |= has_files;
-                    self.say("user", vec![block]);
+                    self.push("user", vec![block]);
                 }
             }
         }
     }
 
-    /// Adds to the last message if it is of the same role.
-    fn say(&mut self, role: &'static str, content: Vec<Value>) {
+    /// Adds content to the last message if it has the same role, or else as a new message.
+    fn push(&mut self, role: &'static str, content: Vec<Value>) {
         if content.is_empty() {
             return;
         }
         match self.list.last_mut().filter(|last| last.role == role) {
             Some(last) => last.content.extend(content),
-            None => self.list.push(Message { role, content }),
+            None => self.list.push(RoleMessage { role, content }),
         }
     }
 }
 
 fn assistant(turn: &AssistantTurn) -> Vec<Value> {
     let blocks = turn.blocks.iter().filter_map(|block| match block {
-        Block::Reasoning(block) => thought(block),
-        Block::Text(said) => (!said.trim().is_empty()).then(|| text(said)),
+        Block::Reasoning(block) => thinking_block(block),
+        Block::Text(words) => (!words.trim().is_empty()).then(|| text(words)),
         Block::Call(call) => Some(json!({
             "type": "tool_use",
             "id": call_id(&call.id),
@@ -234,9 +229,9 @@ fn assistant(turn: &AssistantTurn) -> Vec<Value> {
         })),
     });
     let blocks: Vec<_> = blocks.collect();
-    // Thoughts alone are no message.
-    let thoughts_alone = blocks.iter().all(|block| block.get("text").is_none() && block.get("input").is_none());
-    if thoughts_alone { Vec::new() } else { blocks }
+    // The API refuses a message of thinking alone.
+    let is_thinking_alone = blocks.iter().all(|block| block.get("text").is_none() && block.get("input").is_none());
+    if is_thinking_alone { Vec::new() } else { blocks }
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! Token counts of the Messages API, in the protocol's accounting.
+//! Token counts of the Messages API, as the protocol counts them.
 
 use serde_json::Value;
 
-use super::PROVIDER;
+use super::options::PROVIDER;
 use crate::protocol::TokenUsage;
 
-/// The counts so far. They come in pieces, of which a later one replaces an earlier.
+/// The counts so far. Each event has some of them, and replaces earlier values.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct TokenCounts {
     input: Option<u64>,
     cache_read: Option<u64>,
     cache_write: Option<u64>,
@@ -15,8 +15,8 @@ pub(super) struct Counts {
     reasoning: Option<u64>,
 }
 
-impl Counts {
-    /// Takes in a `usage` and says whether anything is new.
+impl TokenCounts {
+    /// Reads a `usage`, and returns whether a count has changed.
     pub(super) fn read(&mut self, usage: &Value) -> bool {
         let before = self.clone();
         let count = |path: &str, old: Option<u64>| usage.pointer(path).and_then(Value::as_u64).or(old);
@@ -28,7 +28,8 @@ impl Counts {
         *self != before
     }
 
-    /// The provider counts what it has cached beside the input; to the protocol it is a part of it.
+    /// Returns the usage. The provider counts cached tokens apart from the input; in the protocol they are a part of
+    /// it.
     pub(super) fn usage(&self, model: &str) -> TokenUsage {
         let cached = self.cache_read.unwrap_or(0).saturating_add(self.cache_write.unwrap_or(0));
         let input_tokens = self.input.map(|input| input.saturating_add(cached));

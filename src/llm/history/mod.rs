@@ -1,9 +1,9 @@
-//! From AG-UI's conversation to what a model is asked.
+//! Turns an AG-UI conversation into the turns of a request to a model.
 //!
-//! A conversation is written for people: calls may be in messages of their own, results come when they come, some
-//! never do, and subagents and activities stand in between. Providers want turns: an assistant's with all
-//! its blocks, and right after it a result for each of its calls. Nothing that a client sends can make
-//! this fail; what no model can take is left out, with a word in the log.
+//! In a conversation, calls may be in messages of their own, results may be late or missing, and messages of
+//! subagents and activities may come in between. Providers require an assistant's turn with all its blocks, and right
+//! after it a result for each of its calls. No conversation makes this fail; what a model cannot take is left out and
+//! logged.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,21 +15,19 @@ use crate::protocol::{
     ToolMessage,
 };
 
-/// Metadata of a reasoning message: who issued its artefact.
+/// Metadata of a reasoning message: the provider that issued its artefact.
 pub(super) const PROVIDER: &str = "provider";
-/// Metadata of a reasoning message: whether the artefact is all there is of it.
+/// Metadata of a reasoning message: whether the provider hides the text.
 pub(super) const REDACTED: &str = "redacted";
-/// Metadata of a tool message: whether the tool failed.
 pub(super) const FAILED: &str = "failed";
-/// Metadata of a tool message: the arguments that a person put in place of the model's.
+/// Metadata of a tool message: the arguments with which a person replaced the model's.
 pub(super) const EDITED: &str = "editedArgs";
 
-/// What a model is told about a call that nothing answered.
+/// The result of a call that has none in the conversation.
 const UNANSWERED: &str = "There is no result: the call was not answered.";
 
-/// The conversation as turns.
 pub(super) fn turns(messages: &[Message]) -> Vec<Turn> {
-    let mut results = Results::collect(messages);
+    let mut results = ToolResults::collect(messages);
     let mut turns = Turns::default();
     for message in messages.iter().filter(|message| message.subagent_run_id().is_none()) {
         match message {
@@ -38,7 +36,7 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Turn> {
             Message::User(m) => turns.user(&m.content, &mut results),
             Message::Reasoning(m) => turns.current.push(Block::Reasoning(reasoning(m))),
             Message::Assistant(m) => turns.assistant(m, &results),
-            // The results of a turn follow it, wherever they stand here.
+            // The results come right after the turn, wherever they are in the conversation.
             Message::Tool(_) => turns.flush(&mut results),
             Message::Activity(_) => {}
         }
@@ -48,7 +46,7 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Turn> {
     turns.done
 }
 
-/// The calls of the conversation, in order, each with the tool message that answers it; of several, the last.
+/// Returns the calls of the conversation in order, each with the tool message that answers it; of several, the last.
 pub(super) fn calls(messages: &[Message]) -> impl Iterator<Item = (&ToolCall, Option<&ToolMessage>)> {
     let answers: HashMap<&ToolCallId, &ToolMessage> = messages
         .iter()
@@ -64,12 +62,11 @@ pub(super) fn calls(messages: &[Message]) -> impl Iterator<Item = (&ToolCall, Op
     own.flatten().map(move |call| (call, answers.get(&call.id).copied()))
 }
 
-/// The calls of the conversation that have no result, in order.
 pub(super) fn unanswered(messages: &[Message]) -> Vec<&ToolCall> {
     calls(messages).filter(|(_, answer)| answer.is_none()).map(|(call, _)| call).collect()
 }
 
-/// Every id of a call in the conversation, subagents' included.
+/// Returns the ids of all calls in the conversation, subagents' included.
 pub(super) fn call_ids(messages: &[Message]) -> HashSet<ToolCallId> {
     let calls = messages.iter().filter_map(|message| match message {
         Message::Assistant(assistant) => Some(assistant.tool_calls()),
@@ -79,13 +76,13 @@ pub(super) fn call_ids(messages: &[Message]) -> HashSet<ToolCallId> {
 }
 
 fn reasoning(message: &ReasoningMessage) -> ReasoningBlock {
-    let said = |key: &str| message.metadata.as_ref().and_then(|metadata| metadata.get(key));
+    let value = |key: &str| message.metadata.as_ref().and_then(|metadata| metadata.get(key));
     ReasoningBlock {
         text: message.content.clone(),
         artefact: message.encrypted_value.clone(),
-        // Clients may have lost the metadata; an artefact without a text to sign is mostly hidden reasoning.
-        redacted: said(REDACTED).and_then(Value::as_bool).unwrap_or(message.content.is_empty()),
-        provider: said(PROVIDER).and_then(Value::as_str).map(str::to_owned),
+        // A client may have dropped the metadata. An artefact without text is nearly always hidden reasoning.
+        redacted: value(REDACTED).and_then(Value::as_bool).unwrap_or(message.content.is_empty()),
+        provider: value(PROVIDER).and_then(Value::as_str).map(str::to_owned),
     }
 }
 
@@ -93,10 +90,10 @@ fn is_set(metadata: Option<&Metadata>, key: &str) -> bool {
     metadata.and_then(|metadata| metadata.get(key)).is_some_and(|value| *value == Value::Bool(true))
 }
 
-/// The tool messages by the call that they answer; of several, the last.
-struct Results<'m>(HashMap<&'m ToolCallId, (&'m ToolMessage, bool)>);
+/// The tool messages by their call, and whether each was used; of several for a call, the last.
+struct ToolResults<'m>(HashMap<&'m ToolCallId, (&'m ToolMessage, bool)>);
 
-impl<'m> Results<'m> {
+impl<'m> ToolResults<'m> {
     fn collect(messages: &'m [Message]) -> Self {
         let tools = messages.iter().filter_map(|message| match message {
             Message::Tool(tool) if tool.subagent_run_id.is_none() => Some((&tool.tool_call_id, (tool, false))),
@@ -105,7 +102,7 @@ impl<'m> Results<'m> {
         Self(tools.collect())
     }
 
-    /// The call as it was carried out: a person may have changed its arguments.
+    /// Returns the call with the arguments that it was run with: a person may have edited them.
     fn amended(&self, call: &ToolCall) -> ToolCall {
         let mut call = call.clone();
         let edited = self.0.get(&call.id).and_then(|(tool, _)| tool.metadata.as_ref()?.get(EDITED));
@@ -129,12 +126,12 @@ impl<'m> Results<'m> {
     fn warn_about_orphans(&self) {
         let orphans = self.0.values().filter(|(_, used)| !used).count();
         if orphans > 0 {
-            tracing::warn!(results = orphans, "left out tool results whose call is not in the conversation");
+            tracing::warn!(results = orphans, "left out tool results whose calls are not in the conversation");
         }
     }
 }
 
-/// What a tool returned, and whether it failed. The reason of a failure is for the model as well.
+/// Returns the content of a tool's result, with the reason of a failure, and whether it failed.
 fn content(tool: &ToolMessage) -> (MessageContent, bool) {
     let Some(error) = &tool.error else {
         return (tool.content.clone(), is_set(tool.metadata.as_ref(), FAILED));
@@ -150,7 +147,7 @@ fn content(tool: &ToolMessage) -> (MessageContent, bool) {
     (content, true)
 }
 
-/// The turns so far, and the assistant's turn that more may come to.
+/// The turns so far, and the blocks of the assistant's turn that is not complete yet.
 #[derive(Default)]
 struct Turns {
     done: Vec<Turn>,
@@ -159,27 +156,27 @@ struct Turns {
 }
 
 impl Turns {
-    fn instructions(&mut self, text: &str, results: &mut Results<'_>) {
+    fn instructions(&mut self, text: &str, results: &mut ToolResults<'_>) {
         self.flush(results);
         if !text.trim().is_empty() {
             self.done.push(Turn::Instructions(text.to_owned()));
         }
     }
 
-    fn user(&mut self, content: &MessageContent, results: &mut Results<'_>) {
+    fn user(&mut self, content: &MessageContent, results: &mut ToolResults<'_>) {
         self.flush(results);
         let parts: Vec<ContentPart> = match content {
             MessageContent::Text(text) => vec![ContentPart::text(text.as_str())],
             MessageContent::Parts(parts) => parts.clone(),
         };
-        let says_something = |part: &ContentPart| !matches!(part, ContentPart::Text(text) if text.text.is_empty());
-        let parts: Vec<_> = parts.into_iter().filter(says_something).collect();
+        let is_not_empty = |part: &ContentPart| !matches!(part, ContentPart::Text(text) if text.text.is_empty());
+        let parts: Vec<_> = parts.into_iter().filter(is_not_empty).collect();
         if !parts.is_empty() {
             self.done.push(Turn::User(parts));
         }
     }
 
-    fn assistant(&mut self, message: &AssistantMessage, results: &Results<'_>) {
+    fn assistant(&mut self, message: &AssistantMessage, results: &ToolResults<'_>) {
         if let Some(text) = message.content.as_ref().filter(|text| !text.is_empty()) {
             self.current.push(Block::Text(text.clone()));
         }
@@ -187,13 +184,12 @@ impl Turns {
             if self.seen.insert(call.id.clone()) {
                 self.current.push(Block::Call(results.amended(call)));
             } else {
-                tracing::warn!(call = ?call.id, "left out a tool call whose id the conversation has already");
+                tracing::warn!(call = ?call.id, "left out a tool call whose id is already used in the conversation");
             }
         }
     }
 
-    /// Ends the assistant's turn, with the results of its calls.
-    fn flush(&mut self, results: &mut Results<'_>) {
+    fn flush(&mut self, results: &mut ToolResults<'_>) {
         let blocks = std::mem::take(&mut self.current);
         if blocks.iter().all(|block| matches!(block, Block::Reasoning(_))) {
             return;

@@ -57,7 +57,7 @@ fn a_conversation_becomes_turns() {
 }
 
 #[test]
-fn calls_in_messages_of_their_own_are_one_turn_and_its_results_follow_in_order() {
+fn calls_in_separate_messages_become_one_turn_followed_by_its_results() {
     let turns = turns(&messages(json!([
         { "id": "a", "role": "assistant", "toolCalls": [tool_call("1")] },
         { "id": "b", "role": "assistant", "toolCalls": [tool_call("2")] },
@@ -73,11 +73,11 @@ fn calls_in_messages_of_their_own_are_one_turn_and_its_results_follow_in_order()
 }
 
 #[test]
-fn what_no_model_may_or_can_see_is_left_out() {
+fn messages_of_subagents_and_activities_and_orphaned_results_are_left_out() {
     let turns = turns(&messages(json!([
         { "id": "a", "role": "activity", "activityType": "PLAN", "content": { "x": 1 } },
         { "id": "b", "role": "assistant", "content": "by a subagent", "subagentRunId": "s" },
-        { "id": "c", "role": "tool", "toolCallId": "nobody", "content": "orphan" },
+        { "id": "c", "role": "tool", "toolCallId": "unknown", "content": "orphan" },
         { "id": "d", "role": "assistant" },
         { "id": "e", "role": "reasoning", "content": "for nothing" },
         { "id": "f", "role": "user", "content": "" },
@@ -88,7 +88,7 @@ fn what_no_model_may_or_can_see_is_left_out() {
 }
 
 #[test]
-fn a_call_that_nothing_answered_is_answered_for_the_model() {
+fn a_call_without_a_result_gets_one() {
     let history = messages(json!([
         { "id": "a", "role": "assistant", "toolCalls": [tool_call("1"), tool_call("2")] },
         { "id": "r", "role": "tool", "toolCallId": "2", "content": "two" },
@@ -100,7 +100,7 @@ fn a_call_that_nothing_answered_is_answered_for_the_model() {
 }
 
 #[test]
-fn a_failure_is_said_and_an_edit_is_what_was_called() {
+fn failed_results_are_marked_and_edited_arguments_replace_the_models() {
     let turns = turns(&messages(json!([
         { "id": "a", "role": "assistant", "toolCalls": [tool_call("1"), tool_call("2"), tool_call("3")] },
         { "id": "r1", "role": "tool", "toolCallId": "1", "content": "", "error": "too far" },
@@ -115,7 +115,7 @@ fn a_failure_is_said_and_an_edit_is_what_was_called() {
 }
 
 #[test]
-fn a_repeated_call_id_is_one_call() {
+fn a_repeated_call_id_is_left_out() {
     let turns = turns(&messages(json!([
         { "id": "a", "role": "assistant", "toolCalls": [tool_call("1")] },
         { "id": "r", "role": "tool", "toolCallId": "1", "content": "one" },
@@ -126,7 +126,7 @@ fn a_repeated_call_id_is_one_call() {
 }
 
 #[test]
-fn hidden_reasoning_is_known_by_its_metadata_or_else_by_having_no_text() {
+fn hidden_reasoning_is_recognised_by_metadata_or_by_missing_text() {
     for (message, redacted) in [
         (json!({ "content": "", "encryptedValue": "x" }), true),
         (json!({ "content": "", "encryptedValue": "x", "metadata": { "redacted": false } }), false),

@@ -1,55 +1,50 @@
-//! The calls of an answer, put together from pieces that every server cuts in its own way.
+//! Assembles the tool calls of an answer from their pieces.
 //!
-//! By the book a piece names its call by `index`, and the first one has the id and the name. Servers also leave out
-//! the index, or the id, or give each call the index 0, or repeat the name in every piece. So a piece that has a
-//! name begins a new call only where it cannot go on with an old one, which is known by whether the arguments so far are
-//! complete.
+//! In OpenAI's own stream, a piece names its call by `index`, and the first piece has the id and the name. Other
+//! servers leave out the index or the id, give each call the index 0, or repeat the name in each piece. So a piece
+//! with a name begins a new call only if it cannot continue an open one. Whether it can depends on whether the
+//! arguments so far are complete JSON.
 
 use serde_json::Value;
 
 use crate::{
     llm::{
         BlockStart,
-        transport::{Fault, Output},
+        transport::{AnswerEvents, DecodeError},
     },
     protocol::ToolCallId,
 };
 
-/// The most that is held back of all calls: arguments until there is a name, and what belongs to the ends.
-const MOST_HELD: usize = 4 << 20;
-/// More calls than any answer has.
-const MOST_CALLS: usize = 512;
+/// The most bytes that are kept of all calls: arguments before the name, and artefacts until the end.
+const MAX_HELD_BYTES: usize = 4 << 20;
+/// The most calls of an answer. It bounds the memory.
+const MAX_CALLS: usize = 512;
 
-/// The calls so far.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
-    calls: Vec<Call>,
-    /// How many bytes are held back, or have been.
+pub(super) struct ChatCalls {
+    calls: Vec<ChatCall>,
+    /// The number of bytes kept so far.
     held: usize,
 }
 
 #[derive(Debug, Default)]
-struct Call {
-    /// What the server counts it by.
+struct ChatCall {
     index: Option<u64>,
     id: String,
     name: String,
-    /// The block, once it was opened.
     block: Option<usize>,
-    /// Arguments that came before the name.
+    /// The arguments that came before the name.
     held: String,
-    arguments: Progress,
+    arguments: JsonProgress,
     artefact: Option<String>,
 }
 
-impl Calls {
-    /// Whether there are any.
+impl ChatCalls {
     pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Takes in a piece of `delta.tool_calls`.
-    pub(super) fn piece(&mut self, piece: &Value, output: &mut Output) -> Result<(), Fault> {
+    pub(super) fn add_piece(&mut self, piece: &Value, output: &mut AnswerEvents) -> Result<(), DecodeError> {
         let function = piece.get("function").unwrap_or(&Value::Null);
         let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (id, name) = (text(piece, "id"), text(function, "name"));
@@ -61,13 +56,13 @@ impl Calls {
         };
         let at = match self.position(index, &id, &name, !arguments.is_empty()) {
             Some(at) => at,
-            // Some servers end a list of calls with one that is nothing.
+            // Some servers end a list of calls with an empty one.
             None if id.is_empty() && name.is_empty() && arguments.is_empty() => return Ok(()),
-            None if self.calls.len() == MOST_CALLS => {
-                return Err(Fault::Malformed(format!("the answer has more than {MOST_CALLS} calls")));
+            None if self.calls.len() == MAX_CALLS => {
+                return Err(DecodeError::Malformed(format!("the answer has more than {MAX_CALLS} calls")));
             }
             None => {
-                self.calls.push(Call { index, ..Call::default() });
+                self.calls.push(ChatCall { index, ..ChatCall::default() });
                 self.calls.len() - 1
             }
         };
@@ -89,33 +84,31 @@ impl Calls {
         }
         call.arguments.read(&arguments);
         call.held.push_str(&arguments);
-        if self.held > MOST_HELD {
-            return Err(Fault::Malformed("the calls hold back too much".to_owned()));
+        if self.held > MAX_HELD_BYTES {
+            return Err(DecodeError::Malformed("the answer has too many bytes in tool calls".to_owned()));
         }
         call.open(output)
     }
 
-    /// Ends all calls.
-    pub(super) fn end(&mut self, output: &mut Output) {
+    pub(super) fn end(&mut self, output: &mut AnswerEvents) {
         for call in &mut self.calls {
             let Some(block) = call.block.take() else { continue };
-            if call.arguments == Progress::default() {
-                // A call without arguments is written in many ways; what follows it up reads JSON.
+            if call.arguments == JsonProgress::default() {
+                // Servers write missing arguments in many ways. The agent expects JSON.
                 output.delta(block, "{}");
             }
             output.end(block, call.artefact.take());
         }
     }
 
-    /// Whether there is a call of which nobody knows what it calls.
-    pub(super) fn nameless(&self) -> bool {
+    pub(super) fn has_nameless(&self) -> bool {
         self.calls.iter().any(|call| call.name.is_empty())
     }
 
-    /// Which call the piece belongs to; `None` is a new one.
+    /// Returns the position of the call that a piece belongs to; `None` for a new call.
     fn position(&self, index: Option<u64>, id: &str, name: &str, has_arguments: bool) -> Option<usize> {
-        let find = |wanted: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(wanted);
-        let same_id = |call: &Call| !id.is_empty() && call.id == id;
+        let find = |wanted: &dyn Fn(&ChatCall) -> bool| self.calls.iter().rposition(wanted);
+        let same_id = |call: &ChatCall| !id.is_empty() && call.id == id;
         let last = self.calls.len().checked_sub(1)?;
         let candidate = match index {
             Some(_) => find(&|call| call.index == index)?,
@@ -130,17 +123,17 @@ impl Calls {
         let begun = !name.is_empty() && !call.name.is_empty();
         let over = match call.arguments.is_complete() {
             true => has_arguments || another_id,
-            // Between two ids, a call that has no arguments yet gets none any more.
-            false => another_id && call.arguments == Progress::default(),
+            // With the id of another call, a call without arguments gets no more of them.
+            false => another_id && call.arguments == JsonProgress::default(),
         };
         let new = begun && !same_id(call) && (another_name || over || (index.is_none() && another_id));
         (!new).then_some(candidate)
     }
 }
 
-impl Call {
-    /// Opens the block as soon as it is known what is called, and passes on what is held.
-    fn open(&mut self, output: &mut Output) -> Result<(), Fault> {
+impl ChatCall {
+    /// Opens the block once the name is known, and passes on the kept arguments.
+    fn open(&mut self, output: &mut AnswerEvents) -> Result<(), DecodeError> {
         if self.name.is_empty() {
             return Ok(());
         }
@@ -159,16 +152,16 @@ impl Call {
     }
 }
 
-/// How far JSON has been read, without keeping it.
+/// The state of a JSON text, to tell whether it is complete without keeping it.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Progress {
+struct JsonProgress {
     depth: usize,
     in_string: bool,
     escaped: bool,
     begun: bool,
 }
 
-impl Progress {
+impl JsonProgress {
     fn read(&mut self, text: &str) {
         for byte in text.bytes() {
             if self.in_string {

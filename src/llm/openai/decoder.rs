@@ -1,33 +1,31 @@
-//! The stream of chat completions, as it is and as servers write it.
+//! Decodes the stream of chat completions, in all variants that servers write.
 
 use serde_json::Value;
 
-use super::{calls::Calls, usage::usage};
+use super::{calls::ChatCalls, usage::usage};
 use crate::{
     llm::{
         BlockStart, StopReason,
-        transport::{Decoder, Fault, Kind, Output, Step},
+        transport::{AnswerEvents, DecodeError, DecodeStep, Decoder, FailureKind},
     },
     protocol::TokenUsage,
 };
 
-/// Reads one answer.
 pub(super) struct ChatDecoder {
     model: String,
-    /// The text or the reasoning that is open. Opening one ends the other, so that they keep their order.
-    open: Option<(usize, Said)>,
-    calls: Calls,
+    /// The open block of text or reasoning. Opening one kind ends the other, so that they keep their order.
+    open: Option<(usize, OpenBlock)>,
+    calls: ChatCalls,
     usage: Option<TokenUsage>,
-    /// Why it ends. What comes after that is only about costs.
+    /// The stop reason. Only usage comes after it.
     reason: Option<StopReason>,
     refused: bool,
-    /// Whether `[DONE]` was there.
     done: bool,
     finished: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum OpenBlock {
     Text,
     Reasoning,
 }
@@ -37,7 +35,7 @@ impl ChatDecoder {
         Self {
             model: model.to_owned(),
             open: None,
-            calls: Calls::default(),
+            calls: ChatCalls::default(),
             usage: None,
             reason: None,
             refused: false,
@@ -46,19 +44,19 @@ impl ChatDecoder {
         }
     }
 
-    fn say(&mut self, said: Said, text: &str, output: &mut Output) -> Result<(), Fault> {
+    fn add_text(&mut self, kind: OpenBlock, text: &str, output: &mut AnswerEvents) -> Result<(), DecodeError> {
         if text.is_empty() {
             return Ok(());
         }
         let block = match self.open {
-            Some((block, open)) if open == said => block,
+            Some((block, open)) if open == kind => block,
             _ => {
                 self.close(output);
-                let block = output.start(match said {
-                    Said::Text => BlockStart::Text,
-                    Said::Reasoning => BlockStart::Reasoning { redacted: false },
+                let block = output.start(match kind {
+                    OpenBlock::Text => BlockStart::Text,
+                    OpenBlock::Reasoning => BlockStart::Reasoning { redacted: false },
                 })?;
-                self.open = Some((block, said));
+                self.open = Some((block, kind));
                 block
             }
         };
@@ -66,27 +64,27 @@ impl ChatDecoder {
         Ok(())
     }
 
-    fn close(&mut self, output: &mut Output) {
+    fn close(&mut self, output: &mut AnswerEvents) {
         if let Some((block, _)) = self.open.take() {
             output.end(block, None);
         }
     }
 
-    fn choice(&mut self, choice: &Value, output: &mut Output) -> Result<(), Fault> {
+    fn choice(&mut self, choice: &Value, output: &mut AnswerEvents) -> Result<(), DecodeError> {
         if let Some(delta) = choice.get("delta") {
-            // Some servers write the same reasoning under both names.
+            // Some servers write the same reasoning under both keys.
             let reasoning = ["reasoning_content", "reasoning"].iter().map(|key| text(delta.get(key)));
             let reasoning = reasoning.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
-            self.say(Said::Reasoning, &reasoning, output)?;
-            self.say(Said::Text, &text(delta.get("content")), output)?;
+            self.add_text(OpenBlock::Reasoning, &reasoning, output)?;
+            self.add_text(OpenBlock::Text, &text(delta.get("content")), output)?;
             let refusal = text(delta.get("refusal"));
             self.refused |= !refusal.is_empty();
-            self.say(Said::Text, &refusal, output)?;
+            self.add_text(OpenBlock::Text, &refusal, output)?;
             if let Some(pieces) = delta.get("tool_calls").and_then(Value::as_array).filter(|pieces| !pieces.is_empty())
             {
                 self.close(output);
                 for piece in pieces {
-                    self.calls.piece(piece, output)?;
+                    self.calls.add_piece(piece, output)?;
                 }
             }
         }
@@ -102,24 +100,25 @@ impl ChatDecoder {
 }
 
 impl Decoder for ChatDecoder {
-    fn event(&mut self, name: Option<&str>, data: &str, output: &mut Output) -> Result<Step, Fault> {
+    fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeError> {
         let data = data.trim();
         if data == "[DONE]" {
             self.done = true;
-            return Ok(Step::Complete);
+            return Ok(DecodeStep::Complete);
         }
         if data.is_empty() {
-            return Ok(Step::More);
+            return Ok(DecodeStep::More);
         }
-        let chunk: Value = serde_json::from_str(data).map_err(|error| Fault::Malformed(format!("a chunk: {error}")))?;
+        let chunk: Value =
+            serde_json::from_str(data).map_err(|error| DecodeError::Malformed(format!("a chunk: {error}")))?;
         if !chunk.is_object() {
-            return Err(Fault::Malformed("a chunk is no object".to_owned()));
+            return Err(DecodeError::Malformed("a chunk is not an object".to_owned()));
         }
         let error = chunk.get("error").filter(|error| !error.is_null());
         if let Some(error) = error.or((name == Some("error")).then_some(&chunk)) {
             return Err(failed(error));
         }
-        // A request asks for one answer. A server that gives several has them told apart here.
+        // A request asks for one choice. If a server sends several, only the first is read.
         let choices = chunk.get("choices").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         for choice in choices.iter().filter(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0) {
             self.choice(choice, output)?;
@@ -129,21 +128,21 @@ impl Decoder for ChatDecoder {
             self.usage.clone_from(&usage);
             usage.into_iter().for_each(|usage| output.usage(usage));
         }
-        Ok(Step::More)
+        Ok(DecodeStep::More)
     }
 
-    fn finish(&mut self, output: &mut Output) -> bool {
+    fn finish(&mut self, output: &mut AnswerEvents) -> bool {
         if self.finished {
             return true;
         }
-        // A call without a name cannot be made: the answer is not whole, whatever it says.
-        self.finished = (self.done || self.reason.is_some()) && !self.calls.nameless();
+        // A call without a name cannot be run, so such an answer is incomplete.
+        self.finished = (self.done || self.reason.is_some()) && !self.calls.has_nameless();
         if !self.finished {
             return false;
         }
         self.close(output);
         self.calls.end(output);
-        // Some servers say `stop` after calls, and `tool_calls` without any: the calls themselves are to be believed.
+        // Some servers send the reason `stop` after calls, or `tool_calls` without any. So the calls decide.
         output.stop(match self.reason.take() {
             None | Some(StopReason::Done) if self.refused => StopReason::Refused,
             None | Some(StopReason::Done) if !self.calls.is_empty() => StopReason::Calls,
@@ -154,7 +153,7 @@ impl Decoder for ChatDecoder {
     }
 }
 
-/// Text, or parts of text. Anything else is none.
+/// Returns a text or the texts of its parts; an empty text for any other value.
 fn text(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),
@@ -165,33 +164,33 @@ fn text(value: Option<&Value>) -> String {
     }
 }
 
-fn failed(error: &Value) -> Fault {
+fn failed(error: &Value) -> DecodeError {
     let texts = ["code", "type", "status"].iter().filter_map(|key| error.get(key));
-    let mut kind = Kind::Other;
+    let mut kind = FailureKind::Other;
     for value in texts {
         let status = value.as_u64().or_else(|| value.as_str()?.parse().ok());
         let found = match value.as_str().unwrap_or_default() {
-            "insufficient_quota" => return Fault::Failed { kind: Kind::Other, message: message(error) },
-            "rate_limit_exceeded" | "rate_limit_error" | "RESOURCE_EXHAUSTED" => Kind::RateLimited,
+            "insufficient_quota" => return DecodeError::Failed { kind: FailureKind::Other, message: message(error) },
+            "rate_limit_exceeded" | "rate_limit_error" | "RESOURCE_EXHAUSTED" => FailureKind::RateLimited,
             "server_error"
             | "overloaded"
             | "overloaded_error"
             | "service_unavailable"
             | "internal_server_error"
             | "UNAVAILABLE"
-            | "INTERNAL" => Kind::Unavailable,
-            _ => status.map_or(Kind::Other, Kind::of_status),
+            | "INTERNAL" => FailureKind::Unavailable,
+            _ => status.map_or(FailureKind::Other, FailureKind::of_status),
         };
-        if found != Kind::Other {
+        if found != FailureKind::Other {
             kind = found;
         }
     }
-    Fault::Failed { kind, message: message(error) }
+    DecodeError::Failed { kind, message: message(error) }
 }
 
 fn message(error: &Value) -> String {
-    let said = error.as_str().or_else(|| error.get("message")?.as_str());
-    said.map_or_else(|| error.to_string(), str::to_owned)
+    let text = error.as_str().or_else(|| error.get("message")?.as_str());
+    text.map_or_else(|| error.to_string(), str::to_owned)
 }
 
 #[cfg(test)]

@@ -1,47 +1,30 @@
-//! OpenAI's chat completions, which nearly every other provider and server of models speaks too.
+//! Models with OpenAI's chat completions, which nearly all other providers also offer.
+//!
+//! `request` writes a request; `decoder`, `calls` and `usage` read the stream of its answer, in all variants that
+//! servers write.
 
 mod calls;
 mod decoder;
+mod options;
 mod request;
 mod usage;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
 
-use self::{decoder::ChatDecoder, request::Dialect};
+pub use self::options::OpenAiOptions;
+use self::{decoder::ChatDecoder, options::PROVIDER, request::Dialect};
 use super::{
     Model, ModelRequest, ModelStream,
-    transport::{Connection, SetupError, Transport},
+    transport::{SetupError, Transport},
 };
 
-/// The provider's own address.
 const BASE_URL: &str = "https://api.openai.com/v1";
-/// What this provider is called in the protocol.
-const PROVIDER: &str = "openai";
-/// The hosts of providers that want a model's reasoning back with its calls, and refuse a request without it.
-const WANT_REASONING: &[&str] = &["deepseek.com", "moonshot.ai", "moonshot.cn", "z.ai", "bigmodel.cn"];
+/// The domains of providers that refuse a request with tool calls but without the reasoning before them.
+const RETURN_REASONING_HOSTS: &[&str] = &["deepseek.com", "moonshot.ai", "moonshot.cn", "z.ai", "bigmodel.cn"];
 
-/// A model that is asked by chat completions.
-#[derive(Debug, Clone, Default)]
-pub struct OpenAiOptions {
-    /// The model's name.
-    pub model: String,
-    /// The way to the provider; the base URL is `https://api.openai.com/v1` unless another is given.
-    pub connection: Connection,
-    /// The most tokens of an answer, reasoning included.
-    pub max_tokens: Option<u32>,
-    /// How much chance is in the answer.
-    pub temperature: Option<f64>,
-    /// How much the model thinks: `low`, `medium`, `high` or what else it knows. If it is set, the model thinks
-    /// unless a request says otherwise; if not, a request that wants it to think gets `medium`.
-    pub reasoning_effort: Option<String>,
-    /// Whether the model is given back what it thought before it called tools. `None` does so for the providers that
-    /// are known to want it; others refuse what they do not know.
-    pub return_reasoning: Option<bool>,
-}
-
-/// A model that speaks chat completions.
+/// A model with chat completions, at OpenAI or at a compatible provider.
 pub struct OpenAi {
     options: OpenAiOptions,
     dialect: Dialect,
@@ -49,10 +32,10 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
-    /// A model at OpenAI, or at another provider that speaks like it.
+    /// A model with these options.
     ///
     /// # Errors
-    /// When the base URL, the key or a header cannot be used.
+    /// If the base URL, the key or a header is invalid.
     pub fn new(options: OpenAiOptions) -> Result<Self, SetupError> {
         let mut url = options.connection.url(BASE_URL)?;
         let path = url.path().trim_end_matches('/').trim_end_matches("/chat/completions");
@@ -71,10 +54,16 @@ impl OpenAi {
             completion_tokens: azure || within("openai.com"),
             return_reasoning: options
                 .return_reasoning
-                .unwrap_or_else(|| WANT_REASONING.iter().any(|domain| within(domain))),
+                .unwrap_or_else(|| RETURN_REASONING_HOSTS.iter().any(|domain| within(domain))),
         };
         let transport = Arc::new(Transport::new(options.connection.clone(), url, headers)?);
         Ok(Self { options, dialect, transport })
+    }
+}
+
+impl fmt::Debug for OpenAi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OpenAi").field(&self.options).finish()
     }
 }
 
@@ -97,6 +86,7 @@ impl Model for OpenAi {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::transport::Connection;
 
     fn at(base_url: Option<&str>, return_reasoning: Option<bool>) -> OpenAi {
         let connection = Connection {
@@ -108,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn providers_differ_in_what_they_want() {
+    fn the_provider_is_recognised_by_its_domain() {
         let azure = Some("https://mine.openai.azure.com/openai/v1?api-version=preview");
         for (url, api_key, completion_tokens, return_reasoning) in [
             (None, None, true, false),

@@ -1,28 +1,25 @@
-//! A conversation as chat completions want it.
+//! Requests of chat completions.
 
 use serde_json::{Map, Value, json};
 
-use super::{OpenAiOptions, PROVIDER};
+use super::options::{OpenAiOptions, PROVIDER};
 use crate::{
     llm::{
         AssistantTurn, Block, ModelRequest, ToolResult, Turn,
-        wire::{LEFT_OUT, arguments, call_id, essence, file_name, schema, warn_left_out},
+        wire::{UNREADABLE_TEXT, arguments, call_id, essence, file_name, schema, warn_left_out},
     },
     protocol::{ContentPart, MediaPart, MessageContent, PartSource, ToolCall},
     tools::ToolSpec,
 };
 
-/// How a provider differs from the others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dialect {
-    /// Whether the limit on tokens is `max_completion_tokens`, which OpenAI's newer models insist on and most other
-    /// servers do not know.
+    /// `true` if the limit on tokens is `max_completion_tokens`, which OpenAI's newer models require and most other
+    /// servers do not support.
     pub(super) completion_tokens: bool,
-    /// Whether reasoning goes back with the calls it led to.
     pub(super) return_reasoning: bool,
 }
 
-/// The body of a request.
 pub(super) fn body(options: &OpenAiOptions, dialect: Dialect, request: &ModelRequest) -> Value {
     let mut messages: Vec<Value> = request.system.iter().map(|text| system(text)).collect();
     for turn in &request.turns {
@@ -42,8 +39,8 @@ pub(super) fn body(options: &OpenAiOptions, dialect: Dialect, request: &ModelReq
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(tool).collect();
     }
-    if let Some(most) = options.max_tokens {
-        body[if dialect.completion_tokens { "max_completion_tokens" } else { "max_tokens" }] = most.into();
+    if let Some(max_tokens) = options.max_tokens {
+        body[if dialect.completion_tokens { "max_completion_tokens" } else { "max_tokens" }] = max_tokens.into();
     }
     if let Some(temperature) = options.temperature {
         body["temperature"] = temperature.into();
@@ -68,11 +65,11 @@ fn tool(tool: &ToolSpec) -> Value {
     json!({"type": "function", "function": function})
 }
 
-/// Text alone is sent as text: some servers know nothing else.
+/// Returns the content of a user's message. Text alone is a string, because some servers support nothing else.
 fn user(parts: &[ContentPart]) -> Value {
     let usable: Vec<_> = parts.iter().filter_map(|part| Some((part, content(part)?))).collect();
     if usable.is_empty() {
-        return LEFT_OUT.into();
+        return UNREADABLE_TEXT.into();
     }
     let texts: Option<Vec<_>> = usable
         .iter()
@@ -87,7 +84,6 @@ fn user(parts: &[ContentPart]) -> Value {
     }
 }
 
-/// A part of a user's message, if the model can read it.
 fn content(part: &ContentPart) -> Option<Value> {
     let content = match part {
         ContentPart::Text(text) if text.text.is_empty() => return None,
@@ -135,43 +131,43 @@ fn document(media: &MediaPart) -> Option<Value> {
 }
 
 fn assistant(turn: &AssistantTurn, dialect: Dialect) -> Value {
-    let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
+    let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
     for block in &turn.blocks {
         match block {
             Block::Text(more) => text.push_str(more),
             Block::Call(made) => calls.push(call(made)),
-            // What has an artefact can only be returned by who issued it, and this API has no place for it.
+            // This API has no member for artefacts.
             Block::Reasoning(block) if block.artefact.is_none() => {
                 if block.provider.as_deref().is_none_or(|provider| provider == PROVIDER) {
-                    thought.push_str(&block.text);
+                    reasoning.push_str(&block.text);
                 }
             }
             Block::Reasoning(_) => {}
         }
     }
-    // A message of calls alone has no text, which is not the same as an empty one.
+    // A message of calls alone has `null` as its content; servers refuse an empty string.
     let content = if text.is_empty() && !calls.is_empty() { Value::Null } else { text.into() };
     let mut message = json!({"role": "assistant", "content": content});
     if !calls.is_empty() {
         message["tool_calls"] = calls.into();
-        if dialect.return_reasoning && !thought.is_empty() {
-            message["reasoning_content"] = thought.into();
+        if dialect.return_reasoning && !reasoning.is_empty() {
+            message["reasoning_content"] = reasoning.into();
         }
     }
     message
 }
 
 fn call(call: &ToolCall) -> Value {
-    let written = &call.function.arguments;
-    let whole = serde_json::from_str::<Map<String, Value>>(written).is_ok();
-    // As it was written, if it can be read: the provider's cache knows it by its characters.
-    let text = if whole { written.clone() } else { Value::from(arguments("")).to_string() };
+    let original = &call.function.arguments;
+    let is_object = serde_json::from_str::<Map<String, Value>>(original).is_ok();
+    // The model's own text, if it is valid: the provider's cache compares characters.
+    let text = if is_object { original.clone() } else { Value::from(arguments("")).to_string() };
     let mut value = json!({
         "id": call_id(&call.id),
         "type": "function",
         "function": {"name": call.function.name, "arguments": text},
     });
-    // What another provider issued is no JSON object, or none that is asked for.
+    // Another provider's artefact is not a JSON object.
     let extra = call.encrypted_value.as_deref().and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
     if let Some(extra) = extra {
         value["extra_content"] = extra.into();
@@ -179,9 +175,10 @@ fn call(call: &ToolCall) -> Value {
     value
 }
 
-/// Messages of tools have text alone. Images follow in a message of the user's that says whose they are.
+/// Adds the messages of tool results. They can have text only, so images follow in a user's message that names the
+/// tool.
 fn tool_results(results: &[ToolResult], messages: &mut Vec<Value>) {
-    let mut shown = Vec::new();
+    let mut media_content = Vec::new();
     for result in results {
         let id = call_id(&result.call_id);
         let mut text = result.content.text().into_owned();
@@ -189,19 +186,19 @@ fn tool_results(results: &[ToolResult], messages: &mut Vec<Value>) {
             let media = parts.iter().filter(|part| !matches!(part, ContentPart::Text(_)));
             let readable: Vec<_> = media.filter_map(content).collect();
             if !readable.is_empty() {
-                shown.push(json!({"type": "text", "text": format!("Returned by {} ({id}):", result.name)}));
-                shown.extend(readable);
+                media_content.push(json!({"type": "text", "text": format!("Returned by {} ({id}):", result.name)}));
+                media_content.extend(readable);
                 if text.is_empty() {
                     text = "(The result follows in the next message.)".to_owned();
                 }
             } else if text.is_empty() && !parts.is_empty() {
-                text = LEFT_OUT.to_owned();
+                text = UNREADABLE_TEXT.to_owned();
             }
         }
         messages.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
     }
-    if !shown.is_empty() {
-        messages.push(json!({"role": "user", "content": shown}));
+    if !media_content.is_empty() {
+        messages.push(json!({"role": "user", "content": media_content}));
     }
 }
 

@@ -1,11 +1,11 @@
-//! Token counts of chat completions, in the protocol's accounting.
+//! Token counts of chat completions, as the protocol counts them.
 
 use serde_json::Value;
 
-use super::PROVIDER;
+use super::options::PROVIDER;
 use crate::protocol::TokenUsage;
 
-/// The counts, if there are any. What is not said stays absent.
+/// Returns the counts; `None` if all are missing. A missing count stays absent.
 pub(super) fn usage(model: &str, value: &Value) -> Option<TokenUsage> {
     let count = |path: &str| value.pointer(path).and_then(Value::as_u64);
     let input_tokens = count("/prompt_tokens");
@@ -16,7 +16,7 @@ pub(super) fn usage(model: &str, value: &Value) -> Option<TokenUsage> {
     }
     let reasoning_tokens = count("/completion_tokens_details/reasoning_tokens");
     let sum = |a: Option<u64>, b: Option<u64>| a?.checked_add(b?);
-    // Some providers count reasoning beside the output, as their total shows. To the protocol it is a part of it.
+    // Some providers count reasoning apart from the output, as their total shows. In the protocol it is a part of it.
     let with_reasoning = sum(output, reasoning_tokens);
     let beside = reasoning_tokens.is_some_and(|count| count > 0)
         && total.is_some()
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_said_is_absent_and_a_zero_that_was_is_a_zero() {
+    fn missing_counts_are_absent_and_zeros_are_kept() {
         let read = |value| {
             usage("m", &value).map(|usage| {
                 [

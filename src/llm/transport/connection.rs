@@ -1,4 +1,4 @@
-//! What an operator says about the way to a provider.
+//! Options of the connection to a provider.
 
 use std::{fmt, time::Duration};
 
@@ -8,25 +8,24 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::upstream::CONNECT_TIMEOUT;
 
-/// How a provider is reached, and how long one waits for it.
+/// Options of the connection to a provider.
 ///
-/// There is no limit on the whole of an answer: it may stream for as long as it has something to say.
+/// There is no limit on the duration of a whole answer.
 #[derive(Clone)]
 pub struct Connection {
-    /// Where the provider's API begins; `None` is the provider's own. A query, such as Azure's `?api-version=`, is
-    /// kept.
+    /// The base URL of the API; `None` is the provider's own. A query, such as Azure's `?api-version=`, is kept.
     pub base_url: Option<String>,
-    /// The key; `None`, or an empty one, for servers that want none.
+    /// The API key; `None` or an empty one for servers without authentication.
     pub api_key: Option<SecretString>,
-    /// More headers for each request. One that has the name of the provider's own replaces it.
+    /// Additional headers of each request. They replace headers of the same name.
     pub headers: Vec<(String, SecretString)>,
-    /// How long connecting may take, the handshake of TLS included.
+    /// The time limit on connecting, TLS handshake included.
     pub connect_timeout: Duration,
-    /// How long the provider may be silent: before the head of its answer, and then between any two pieces of it.
+    /// The longest silence of the provider, before the response's head and between two pieces of its body.
     pub idle_timeout: Duration,
-    /// How many times a request is sent again that was not answered.
+    /// The number of times that a failed request is sent again.
     pub max_retries: u32,
-    /// How large one event may be. What is larger is an error, and never held in memory.
+    /// The largest event of a response, in bytes. A larger one is an error and is not buffered.
     pub max_event_bytes: usize,
 }
 
@@ -44,7 +43,7 @@ impl Default for Connection {
     }
 }
 
-/// A base URL may have a password or a key in it, so that it is left out but for the host.
+/// Of the base URL, only the host is shown: the rest may contain a password or a key.
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host =
@@ -61,20 +60,20 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Why a provider cannot be set up. Nothing secret is in it.
+/// An error in the options of a provider. It contains no secrets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// The base URL is none.
+    /// The base URL is invalid.
     #[error("the base URL of the model provider is not an http or https URL")]
     Url,
-    /// The key cannot be sent.
-    #[error("the API key has characters in it that a header cannot carry; is there a line end in it?")]
+    /// The key cannot be sent as a header.
+    #[error("the API key contains characters that a header cannot carry: remove line ends from it")]
     ApiKey,
-    /// A header cannot be sent.
-    #[error("the header {name:?} is none that can be sent")]
+    /// A header is invalid.
+    #[error("the header {name:?} has an invalid name or value")]
     Header {
-        /// Its name.
+        /// The header's name.
         name: String,
     },
     /// TLS cannot be set up.
@@ -83,14 +82,14 @@ pub enum SetupError {
 }
 
 impl Connection {
-    /// The base URL, or `default`.
+    /// Returns the base URL, or `default`.
     pub(in crate::llm) fn url(&self, default: &str) -> Result<Url, SetupError> {
         let url = Url::parse(self.base_url.as_deref().unwrap_or(default)).map_err(|_| SetupError::Url)?;
-        let fine = matches!(url.scheme(), "http" | "https") && url.has_host();
-        if fine { Ok(url) } else { Err(SetupError::Url) }
+        let is_http = matches!(url.scheme(), "http" | "https") && url.has_host();
+        if is_http { Ok(url) } else { Err(SetupError::Url) }
     }
 
-    /// The key as the value of a header, after `prefix`.
+    /// Returns the key as the value of a header, after `prefix`.
     pub(in crate::llm) fn key_header(&self, prefix: &str) -> Result<Option<HeaderValue>, SetupError> {
         let Some(key) = self.api_key.as_ref().filter(|key| !key.expose_secret().is_empty()) else { return Ok(None) };
         let text = format!("{prefix}{}", key.expose_secret());
@@ -102,16 +101,16 @@ impl Connection {
     pub(super) fn header_map(&self) -> Result<HeaderMap, SetupError> {
         let mut map = HeaderMap::new();
         for (name, value) in &self.headers {
-            let refused = || SetupError::Header { name: name.clone() };
-            let header = HeaderName::try_from(name).map_err(|_| refused())?;
-            let mut value = HeaderValue::try_from(value.expose_secret()).map_err(|_| refused())?;
+            let invalid = || SetupError::Header { name: name.clone() };
+            let header = HeaderName::try_from(name).map_err(|_| invalid())?;
+            let mut value = HeaderValue::try_from(value.expose_secret()).map_err(|_| invalid())?;
             value.set_sensitive(true);
             map.append(header, value);
         }
         Ok(map)
     }
 
-    /// What no message and no log may have in it.
+    /// Returns the texts that no error message and no log may contain.
     pub(super) fn secrets(&self, url: &Url) -> Vec<String> {
         let key = self.api_key.iter().map(|key| key.expose_secret().to_owned());
         let headers = self.headers.iter().map(|(_, value)| value.expose_secret().to_owned());

@@ -1,6 +1,6 @@
-//! How asking fails: what the person at the client is told, what the log is told, and whether to try again.
+//! Errors of requests to a provider: the message for the client, the detail for the log, and the rule for retries.
 //!
-//! | code | what happened | tried again |
+//! | code | what happened | retried |
 //! |---|---|---|
 //! | `model_unreachable` | no connection, or it closed without an answer | yes |
 //! | `model_timeout` | silence, before the answer or in it | no |
@@ -8,12 +8,12 @@
 //! | `model_unavailable` | 408, 409, 5xx, overloaded | yes |
 //! | `model_unauthorized` | 401, 403 | no |
 //! | `model_rejected` | any other status | no |
-//! | `model_protocol` | the answer is not a stream of what it should be | no |
+//! | `model_protocol` | the response is not the expected stream | no |
 //! | `model_interrupted` | the stream ended before the answer did | no |
-//! | `model_failed` | the provider says so in the stream | no |
+//! | `model_failed` | the provider reports an error in the stream | no |
 //!
-//! "Tried again" ends with the first piece of an answer, which somebody may have read. What a provider says reaches
-//! the client only where it is about the request; all of it reaches the log, and nothing secret reaches either.
+//! Nothing is retried after the first piece of an answer, because the client may have shown it. A provider's message
+//! reaches the client only when it is about the request. The log gets all of it. Secrets are removed for both.
 
 use std::{error::Error as StdError, time::Duration};
 
@@ -22,165 +22,162 @@ use reqwest::Url;
 use serde_json::Value;
 
 use super::{
-    decode::{Fault, Kind},
+    decode::{DecodeError, FailureKind},
     retry::Retry,
     scrub::Scrubber,
 };
-use crate::{llm::ModelError, upstream::events::StreamFault};
+use crate::{llm::ModelError, upstream::events::StreamError};
 
-/// How much of a provider's own message a client is shown.
-const LONGEST_MESSAGE: usize = 300;
-/// How much of what a provider said a log is shown.
-const LONGEST_DETAIL: usize = 2000;
+/// The longest part of a provider's message that a client gets.
+const MAX_MESSAGE_CHARS: usize = 300;
+/// The longest part of a provider's response that a log gets.
+const MAX_DETAIL_CHARS: usize = 2000;
 
-/// A failure, and whether it is worth another attempt.
+/// The error of one attempt, and the rule for the next one.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct AttemptError {
     pub(super) error: ModelError,
     pub(super) retry: Retry,
 }
 
-/// Whom one speaks to, and what must not be said about it.
-pub(super) struct Peer {
-    /// The host and the port, if one is named. Nothing else of the URL is fit to be shown.
+pub(super) struct ProviderErrors {
+    /// The host, with the port if the URL names one. The rest of the URL may contain secrets.
     name: String,
     scrubber: Scrubber,
 }
 
-impl Peer {
+impl ProviderErrors {
     pub(super) fn new(url: &Url, secrets: Vec<String>) -> Self {
         let host = url.host_str().unwrap_or("the provider");
         let name = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
         Self { name, scrubber: Scrubber::new(secrets) }
     }
 
-    /// The request could not be sent, or there was no answer to it.
-    pub(super) fn unreachable(&self, error: reqwest::Error) -> Failure {
+    pub(super) fn unreachable(&self, error: reqwest::Error) -> AttemptError {
         let message = format!("The model provider at {} cannot be reached", self.name);
-        self.failure("model_unreachable", message, Retry::Backoff, &chain(&error.without_url()))
+        self.error("model_unreachable", message, Retry::Backoff, &chain(&error.without_url()))
     }
 
-    /// There was no head of an answer in time.
-    pub(super) fn silent(&self, waited: Duration) -> Failure {
+    pub(super) fn silent(&self, waited: Duration) -> AttemptError {
         let message = format!("The model provider at {} does not answer", self.name);
-        self.failure("model_timeout", message, Retry::Never, &format!("nothing came for {waited:?}"))
+        self.error("model_timeout", message, Retry::Never, &format!("nothing came for {waited:?}"))
     }
 
-    /// The answer is an error. `asked` is what its head says about trying again, `body` what was read of it.
-    pub(super) fn refused(&self, status: StatusCode, asked: Retry, body: &[u8]) -> Failure {
-        let said = Said::read(body);
+    /// The response is an error. `wait` is what its head says about retries, `body` the part that was read.
+    pub(super) fn refused(&self, status: StatusCode, wait: Retry, body: &[u8]) -> AttemptError {
+        let body_message = ProviderMessage::read(body);
         let name = &self.name;
         let detail = format!("{name} answered {status}: {}", String::from_utf8_lossy(body));
         let number = status.as_u16();
-        let (code, message, retry) = match Kind::of_status(number.into()) {
-            Kind::RateLimited if said.exhausted => {
+        let (code, message, retry) = match FailureKind::of_status(number.into()) {
+            FailureKind::RateLimited if body_message.quota_used_up => {
                 let message = format!("The account at the model provider {name} has used up its quota");
                 ("model_rate_limited", message, Retry::Never)
             }
-            Kind::RateLimited => {
-                let message = format!("The model provider at {name} was asked too often; try again later");
-                ("model_rate_limited", message, asked)
+            FailureKind::RateLimited => {
+                let message = format!("The model provider at {name} got too many requests; try again later");
+                ("model_rate_limited", message, wait)
             }
-            Kind::Unavailable => {
+            FailureKind::Unavailable => {
                 let message = format!("The model provider at {name} is not available now ({number}); try again later");
-                ("model_unavailable", message, asked)
+                ("model_unavailable", message, wait)
             }
-            Kind::Other if matches!(number, 401 | 403) => {
+            FailureKind::Other if matches!(number, 401 | 403) => {
                 let what = if number == 401 { "does not accept the API key" } else { "does not allow this request" };
                 let message = format!("The model provider at {name} {what}; check the key that the server is given");
                 ("model_unauthorized", message, Retry::Never)
             }
-            Kind::Other if status.is_redirection() => {
+            FailureKind::Other if status.is_redirection() => {
                 let message = format!("The model provider at {name} answered with a redirect; check its base URL");
                 ("model_rejected", message, Retry::Never)
             }
-            Kind::Other => {
+            FailureKind::Other => {
                 let message =
-                    format!("The model provider at {name} refused the request ({number}){}", self.quote(&said));
+                    format!("The model provider at {name} refused the request ({number}){}", self.quote(&body_message));
                 ("model_rejected", message, Retry::Never)
             }
         };
-        self.failure(code, message, retry, &detail)
+        self.error(code, message, retry, &detail)
     }
 
-    /// The answer is something else than a stream of events.
-    pub(super) fn no_events(&self, content_type: &str, body: &[u8]) -> Failure {
+    pub(super) fn no_events(&self, content_type: &str, body: &[u8]) -> AttemptError {
         let detail = format!("it has the type {content_type:?}: {}", String::from_utf8_lossy(body));
-        self.confused(&detail)
+        self.not_an_answer(&detail)
     }
 
-    /// The stream ended, or broke, before the answer did.
-    pub(super) fn interrupted(&self, detail: &str) -> Failure {
+    /// The stream ended or broke before the answer was complete.
+    pub(super) fn interrupted(&self, detail: &str) -> AttemptError {
         let message = format!("The model provider at {} broke off in the middle of its answer", self.name);
-        self.failure("model_interrupted", message, Retry::Never, detail)
+        self.error("model_interrupted", message, Retry::Never, detail)
     }
 
-    /// The stream cannot be read on.
-    pub(super) fn body_failed(&self, fault: StreamFault) -> Failure {
+    /// The stream cannot be read any further.
+    pub(super) fn body_failed(&self, fault: StreamError) -> AttemptError {
         let detail = chain(&fault);
         match fault {
-            StreamFault::Silent(_) => {
-                let message = format!("The model provider at {} fell silent in the middle of its answer", self.name);
-                self.failure("model_timeout", message, Retry::Never, &detail)
+            StreamError::Silent(_) => {
+                let message =
+                    format!("The model provider at {} stopped sending in the middle of its answer", self.name);
+                self.error("model_timeout", message, Retry::Never, &detail)
             }
-            StreamFault::Broken(_) => self.interrupted(&detail),
-            _ => self.confused(&detail),
+            StreamError::Broken(_) => self.interrupted(&detail),
+            _ => self.not_an_answer(&detail),
         }
     }
 
-    /// An event is no part of an answer. One that fails before it has begun is worth another attempt.
-    pub(super) fn answer_failed(&self, fault: Fault, spoken: bool) -> Failure {
+    /// An event is not a part of an answer. A failure before the answer has begun is retried.
+    pub(super) fn answer_failed(&self, fault: DecodeError, has_answer: bool) -> AttemptError {
         let name = &self.name;
         let (kind, said) = match fault {
-            Fault::Malformed(detail) => return self.confused(&detail),
-            Fault::Failed { kind, message } => (kind, message),
+            DecodeError::Malformed(detail) => return self.not_an_answer(&detail),
+            DecodeError::Failed { kind, message } => (kind, message),
         };
         let (code, message, retry) = match kind {
-            Kind::RateLimited if !spoken => {
-                let message = format!("The model provider at {name} was asked too often; try again later");
+            FailureKind::RateLimited if !has_answer => {
+                let message = format!("The model provider at {name} got too many requests; try again later");
                 ("model_rate_limited", message, Retry::Backoff)
             }
-            Kind::Unavailable if !spoken => {
+            FailureKind::Unavailable if !has_answer => {
                 let message = format!("The model provider at {name} is not available now; try again later");
                 ("model_unavailable", message, Retry::Backoff)
             }
             _ => {
-                let quote = self.quote(&Said { message: Some(said.clone()), exhausted: false });
+                let quote = self.quote(&ProviderMessage { message: Some(said.clone()), quota_used_up: false });
                 ("model_failed", format!("The model provider at {name} failed while it answered{quote}"), Retry::Never)
             }
         };
-        self.failure(code, message, retry, &format!("{name} says in the stream: {said}"))
+        self.error(code, message, retry, &format!("{name} says in the stream: {said}"))
     }
 
-    fn confused(&self, detail: &str) -> Failure {
+    fn not_an_answer(&self, detail: &str) -> AttemptError {
         let message =
-            format!("The model provider at {} sent something that is no answer; check its base URL", self.name);
-        self.failure("model_protocol", message, Retry::Never, detail)
+            format!("The model provider at {} sent a response that is not an answer; check its base URL", self.name);
+        self.error("model_protocol", message, Retry::Never, detail)
     }
 
-    fn failure(&self, code: &'static str, message: String, retry: Retry, detail: &str) -> Failure {
-        let detail = shorten(&self.scrubber.scrub(detail), LONGEST_DETAIL);
-        Failure { error: ModelError::new(code, message).caused_by(detail), retry }
+    fn error(&self, code: &'static str, message: String, retry: Retry, detail: &str) -> AttemptError {
+        let detail = shorten(&self.scrubber.scrub(detail), MAX_DETAIL_CHARS);
+        AttemptError { error: ModelError::new(code, message).caused_by(detail), retry }
     }
 
-    /// What the provider said, as the end of a sentence. It is cleaned before it is cut, as half a key has no looks.
-    fn quote(&self, said: &Said) -> String {
-        let message = said.message.as_deref().unwrap_or_default();
-        let message = shorten(self.scrubber.scrub(message).trim(), LONGEST_MESSAGE);
+    /// Returns the provider's message as the end of a sentence. Secrets are removed before it is cut, because a cut
+    /// key is not recognised.
+    fn quote(&self, provider: &ProviderMessage) -> String {
+        let message = provider.message.as_deref().unwrap_or_default();
+        let message = shorten(self.scrubber.scrub(message).trim(), MAX_MESSAGE_CHARS);
         if message.is_empty() { message } else { format!(": {message}") }
     }
 }
 
-/// What the body of an error says.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
+struct ProviderMessage {
     message: Option<String>,
-    /// Whether there is no money left, so that waiting is no use.
-    exhausted: bool,
+    /// `true` if the account's quota is used up, so that a retry is useless.
+    quota_used_up: bool,
 }
 
-impl Said {
-    /// Finds the message in any of the shapes that servers give it. A page of HTML is no message.
+impl ProviderMessage {
+    /// Finds the message in all forms that servers use. HTML has none.
     fn read(body: &[u8]) -> Self {
         let Ok(mut value) = serde_json::from_slice::<Value>(body) else { return Self::default() };
         if let Value::Array(items) = &mut value {
@@ -192,16 +189,16 @@ impl Said {
             let found = error.get(name).or_else(|| value.get(name))?;
             text(found).or_else(|| text(found.get(0)?.get("msg")?))
         });
-        let exhausted =
+        let quota_used_up =
             [error.get("code"), error.get("type")].iter().flatten().any(|code| *code == "insufficient_quota");
-        Self { message: message.or_else(|| text(error)), exhausted }
+        Self { message: message.or_else(|| text(error)), quota_used_up }
     }
 }
 
-/// The text without anything that would break a line, and not longer than `most` characters.
-fn shorten(text: &str, most: usize) -> String {
+/// Returns at most `max_chars` characters of a text, without control characters.
+fn shorten(text: &str, max_chars: usize) -> String {
     let mut chars = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut short: String = chars.by_ref().take(most).collect();
+    let mut short: String = chars.by_ref().take(max_chars).collect();
     if chars.next().is_some() {
         short.pop();
         short.push('…');
@@ -209,7 +206,6 @@ fn shorten(text: &str, most: usize) -> String {
     short
 }
 
-/// The error and all its causes.
 fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -237,19 +233,19 @@ mod tests {
             r#"{"detail":[{"loc":["body"],"msg":"no"}]}"#,
             r#"{"error":null,"message":"no"}"#,
         ] {
-            assert_eq!(Said::read(body.as_bytes()).message.as_deref(), Some("no"), "{body}");
+            assert_eq!(ProviderMessage::read(body.as_bytes()).message.as_deref(), Some("no"), "{body}");
         }
         for body in ["", "<html>", "[]", "null", "7", "{\"error\":{}}"] {
-            assert_eq!(Said::read(body.as_bytes()), Said::default(), "{body}");
+            assert_eq!(ProviderMessage::read(body.as_bytes()), ProviderMessage::default(), "{body}");
         }
-        assert!(Said::read(br#"{"error":{"message":"no","code":"insufficient_quota"}}"#).exhausted);
+        assert!(ProviderMessage::read(br#"{"error":{"message":"no","code":"insufficient_quota"}}"#).quota_used_up);
     }
 
     #[test]
-    fn a_client_is_shown_little_of_a_long_message_and_nothing_that_breaks_a_line() {
-        let peer = Peer::new(&Url::parse("https://u:p@host:8/v1?key=1").unwrap(), Vec::new());
+    fn a_long_message_is_cut_and_control_characters_are_removed_for_the_client() {
+        let errors = ProviderErrors::new(&Url::parse("https://u:p@host:8/v1?key=1").unwrap(), Vec::new());
         let body = format!(r#"{{"error":{{"message":"a\nb\u001b{}"}}}}"#, "é ".repeat(500));
-        let failure = peer.refused(StatusCode::BAD_REQUEST, Retry::Backoff, body.as_bytes());
+        let failure = errors.refused(StatusCode::BAD_REQUEST, Retry::Backoff, body.as_bytes());
         let message = failure.error.message();
         assert!(message.starts_with("The model provider at host:8 refused the request (400): a b é "), "{message}");
         assert!(message.ends_with('…') && message.chars().count() < 400, "{message}");
@@ -257,17 +253,17 @@ mod tests {
     }
 
     #[test]
-    fn a_used_up_quota_is_not_asked_again() {
-        let peer = Peer::new(&Url::parse("https://host").unwrap(), Vec::new());
-        let asked = Retry::After(Duration::ZERO);
+    fn a_used_up_quota_is_not_retried() {
+        let errors = ProviderErrors::new(&Url::parse("https://host").unwrap(), Vec::new());
+        let wait = Retry::After(Duration::ZERO);
         let quota = br#"{"error":{"type":"insufficient_quota","message":"pay"}}"#;
-        assert_eq!(peer.refused(StatusCode::TOO_MANY_REQUESTS, asked, quota).retry, Retry::Never);
-        assert_eq!(peer.refused(StatusCode::TOO_MANY_REQUESTS, asked, b"").retry, asked);
+        assert_eq!(errors.refused(StatusCode::TOO_MANY_REQUESTS, wait, quota).retry, Retry::Never);
+        assert_eq!(errors.refused(StatusCode::TOO_MANY_REQUESTS, wait, b"").retry, wait);
         for (status, retry) in
-            [(408, asked), (409, asked), (500, asked), (529, asked), (400, Retry::Never), (301, Retry::Never)]
+            [(408, wait), (409, wait), (500, wait), (529, wait), (400, Retry::Never), (301, Retry::Never)]
         {
             let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(peer.refused(status, asked, b"").retry, retry, "{status}");
+            assert_eq!(errors.refused(status, wait, b"").retry, retry, "{status}");
         }
     }
 }

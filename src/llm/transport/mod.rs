@@ -1,10 +1,9 @@
-//! How a model is asked over HTTP: what all providers have in common.
+//! Requests to a provider over HTTP: the part that all providers have in common.
 //!
-//! One POST, answered by a stream of server-sent events. [`Transport`] owns everything about it that has nothing to
-//! do with the provider's JSON: limits on silence and on memory, retries, and errors in which there is nothing
-//! secret. What the events mean is up to a [`Decoder`].
+//! A request is one POST, and its response a stream of server-sent events. [`Transport`] handles limits on silence and
+//! memory, retries, and errors without secrets. A [`Decoder`] for each provider decodes the events.
 //!
-//! Nothing runs beside the stream: whoever drops it drops the request, and with it the connection.
+//! There is no background task: dropping the stream ends the request and closes its connection.
 
 mod connection;
 mod decode;
@@ -17,52 +16,55 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use http::HeaderMap;
+use http::{
+    HeaderMap,
+    header::{ACCEPT, CONTENT_TYPE},
+};
 use reqwest::{Client, Url};
 
 pub use connection::{Connection, SetupError};
-pub(in crate::llm) use decode::{Decoder, Fault, Kind, Output, Step};
+pub(in crate::llm) use decode::{AnswerEvents, DecodeError, DecodeStep, Decoder, FailureKind};
 
 use self::{
-    failure::{Failure, Peer},
+    failure::{AttemptError, ProviderErrors},
     retry::Retry,
 };
 use crate::{
     llm::ModelStream,
     upstream::{
         ClientOptions, client,
-        events::{ServerEvent, Watch, events},
+        events::{ServerEvent, StreamLimits, events},
     },
 };
 
-/// Asks one endpoint of one provider.
+/// The requests to one endpoint of a provider.
 pub(in crate::llm) struct Transport {
     client: Client,
     url: Url,
     headers: HeaderMap,
-    peer: Peer,
+    errors: ProviderErrors,
     options: Connection,
 }
 
 impl Transport {
-    /// A transport to `url`, which was made from the connection's base URL. `headers` authenticate, and come before
-    /// those of the connection, which may replace them.
+    /// A transport to `url`, which was made from the connection's base URL. The connection's headers replace those in
+    /// `headers` that have the same name.
     ///
     /// # Errors
-    /// When a header cannot be sent or TLS cannot be set up.
+    /// If a header is invalid or TLS cannot be set up.
     pub(in crate::llm) fn new(options: Connection, url: Url, mut headers: HeaderMap) -> Result<Self, SetupError> {
         headers.extend(options.header_map()?);
         let client = client(&ClientOptions { connect_timeout: options.connect_timeout }).map_err(SetupError::Tls)?;
-        let peer = Peer::new(&url, options.secrets(&url));
-        Ok(Self { client, url, headers, peer, options })
+        let errors = ProviderErrors::new(&url, options.secrets(&url));
+        Ok(Self { client, url, headers, errors, options })
     }
 
-    /// What is sent as this header with each request.
+    /// Returns the value of a header of each request.
     pub(in crate::llm) fn header(&self, name: &http::HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Sends `body`, JSON, and has the answer decoded by what `decoder` makes: a new one for each attempt. `more`
+    /// Sends `body`, which is JSON, and decodes the response. `decoder` makes a new decoder for each attempt. `more`
     /// are headers of this request alone.
     pub(in crate::llm) fn stream<D: Decoder>(
         self: Arc<Self>,
@@ -73,37 +75,37 @@ impl Transport {
         Box::pin(async_stream::stream! {
             let mut retries = 0;
             loop {
-                let mut output = Output::default();
+                let mut output = AnswerEvents::default();
                 let mut answer = Box::pin(self.attempt(body.clone(), more.clone()));
                 let mut decoder = decoder();
                 let failure = loop {
                     let step = match answer.next().await {
                         Some(Ok(event)) => self.decode(&mut decoder, &event, &mut output),
-                        // An answer that has said how it ended is whole, whatever became of the connection.
-                        Some(Err(_)) | None if decoder.finish(&mut output) => Ok(Step::Complete),
+                        // An answer with a stop reason is complete, even if the connection broke after it.
+                        Some(Err(_)) | None if decoder.finish(&mut output) => Ok(DecodeStep::Complete),
                         Some(Err(failure)) => Err(failure),
-                        None => Err(self.peer.interrupted("the stream ended before the answer did")),
+                        None => Err(self.errors.interrupted("the stream ended before the answer did")),
                     };
-                    if matches!(step, Ok(Step::Complete)) {
-                        // The end of the body is nearly always there already. Once it was read, the connection can
-                        // serve the next request, which saves an agent the handshake at each of its turns.
-                        let _ = tokio::time::timeout(retry::LINGER, answer.next()).await;
+                    if matches!(step, Ok(DecodeStep::Complete)) {
+                        // After the end of the body is read, the connection can serve the agent's next request
+                        // without a handshake. The end is nearly always there already.
+                        let _ = tokio::time::timeout(retry::END_OF_BODY_TIMEOUT, answer.next()).await;
                     }
                     while let Some(event) = output.events.pop_front() {
                         yield Ok(event);
                     }
                     match step {
-                        Ok(Step::More) => {}
-                        Ok(Step::Complete) => return,
+                        Ok(DecodeStep::More) => {}
+                        Ok(DecodeStep::Complete) => return,
                         Err(failure) => break failure,
                     }
                 };
                 drop(answer);
                 let wait = match failure.retry {
-                    _ if output.spoken || retries >= self.options.max_retries => None,
+                    _ if output.has_answer || retries >= self.options.max_retries => None,
                     Retry::Never => None,
                     Retry::Backoff => Some(retry::backoff(retries)),
-                    Retry::After(wait) => (wait <= retry::LONGEST).then_some(wait),
+                    Retry::After(wait) => (wait <= retry::MAX_WAIT).then_some(wait),
                 };
                 let Some(wait) = wait else {
                     yield Err(failure.error);
@@ -116,22 +118,31 @@ impl Transport {
         })
     }
 
-    /// One attempt: the events of the answer, the last of which may be a failure.
+    /// Sends the request once. The last item of the stream may be an error.
     fn attempt(
         &self,
         body: Bytes,
         more: HeaderMap,
-    ) -> impl futures::Stream<Item = Result<ServerEvent, Failure>> + Send + use<'_> {
+    ) -> impl futures::Stream<Item = Result<ServerEvent, AttemptError>> + Send + use<'_> {
         async_stream::stream! {
-            match self.head(body, more).await {
+            let mut headers = self.headers.clone();
+            headers.extend(more);
+            let request = self
+                .client
+                .post(self.url.clone())
+                .header(CONTENT_TYPE, "application/json")
+                .header(ACCEPT, "text/event-stream")
+                .headers(headers)
+                .body(body);
+            match head::send(request, self.options.idle_timeout, &self.errors).await {
                 Ok(response) => {
-                    let watch = Watch {
+                    let limits = StreamLimits {
                         max_event_bytes: self.options.max_event_bytes,
-                        idle: self.options.idle_timeout,
+                        idle_timeout: self.options.idle_timeout,
                     };
-                    let mut events = events(response, watch);
+                    let mut events = events(response, limits);
                     while let Some(event) = events.next().await {
-                        yield event.map_err(|fault| self.peer.body_failed(fault));
+                        yield event.map_err(|fault| self.errors.body_failed(fault));
                     }
                 }
                 Err(failure) => yield Err(failure),
@@ -139,14 +150,23 @@ impl Transport {
         }
     }
 
-    fn decode<D: Decoder>(&self, decoder: &mut D, event: &ServerEvent, output: &mut Output) -> Result<Step, Failure> {
+    fn decode<D: Decoder>(
+        &self,
+        decoder: &mut D,
+        event: &ServerEvent,
+        output: &mut AnswerEvents,
+    ) -> Result<DecodeStep, AttemptError> {
         let step = decoder.event(event.name.as_deref(), &event.data, output);
         match step {
-            Ok(Step::Complete) if !decoder.finish(output) => Err(self.peer.interrupted("the answer ended too early")),
+            Ok(DecodeStep::Complete) if !decoder.finish(output) => {
+                Err(self.errors.interrupted("the answer ended too early"))
+            }
             Ok(step) => Ok(step),
-            // What breaks off in the middle of an event was no malformed event.
-            Err(Fault::Malformed(_)) if event.last => Err(self.peer.interrupted("the stream ended within an event")),
-            Err(fault) => Err(self.peer.answer_failed(fault, output.spoken)),
+            // The end of the stream cut the event off; the provider did not write it like this.
+            Err(DecodeError::Malformed(_)) if event.is_cut_off => {
+                Err(self.errors.interrupted("the stream ended within an event"))
+            }
+            Err(fault) => Err(self.errors.answer_failed(fault, output.has_answer)),
         }
     }
 }

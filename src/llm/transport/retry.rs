@@ -1,4 +1,4 @@
-//! How long one waits before a request is sent again.
+//! The waits before a request is sent again.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -8,52 +8,48 @@ use std::{
 use http::HeaderMap;
 use jiff::fmt::rfc2822;
 
-/// The longest wait. A provider that asks for more gets no second request: whoever waits for the answer would rather
-/// know.
-pub(super) const LONGEST: Duration = Duration::from_secs(30);
-/// How long the end of a body may take that has nothing more to say.
-pub(super) const LINGER: Duration = Duration::from_millis(50);
-/// The first wait, where the provider names none.
-const FIRST: Duration = Duration::from_millis(500);
-/// The longest of those.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(8);
+/// The longest wait. If a provider asks for a longer one, the client gets the error instead.
+pub(super) const MAX_WAIT: Duration = Duration::from_secs(30);
+/// The time limit on the end of a body after its last event.
+pub(super) const END_OF_BODY_TIMEOUT: Duration = Duration::from_millis(50);
+/// The first wait, if the provider asks for none.
+const FIRST_BACKOFF: Duration = Duration::from_millis(500);
+/// The longest wait, if the provider asks for none.
+const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
-/// Whether a failed request is worth another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retry {
     Never,
-    /// After a wait that grows.
     Backoff,
-    /// When the provider says.
     After(Duration),
 }
 
-/// The wait before retry `retries + 1`: twice the one before, and between a half and the whole of it by chance, so
-/// that runs which failed together do not return together.
+/// Returns the wait before retry `retries + 1`. It doubles each time, and a random part of up to a half is taken off,
+/// so that runs which failed together do not retry together.
 pub(super) fn backoff(retries: u32) -> Duration {
-    let whole = FIRST.saturating_mul(2_u32.saturating_pow(retries)).min(LONGEST_BACKOFF);
-    // A new hasher has new keys each time: chance enough, without a library for it.
-    let chance = (RandomState::new().hash_one(retries) % 1000) as f64 / 1000.0;
-    whole.mul_f64(0.5 + chance / 2.0)
+    let whole = FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(retries)).min(MAX_BACKOFF);
+    // Each new hasher has random keys, so no library for random numbers is needed.
+    let random = (RandomState::new().hash_one(retries) % 1000) as f64 / 1000.0;
+    whole.mul_f64(0.5 + random / 2.0)
 }
 
-/// What the provider asks for: milliseconds, seconds or a date.
-pub(super) fn asked(headers: &HeaderMap) -> Retry {
+/// Returns the wait that a response asks for, in milliseconds, in seconds or by a date.
+pub(super) fn requested_wait(headers: &HeaderMap) -> Retry {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let seconds = |text: &str, unit: f64| {
         let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0)?;
-        // A number that is no duration is longer than any.
+        // A number that no duration can hold is too long anyway.
         Some(Duration::try_from_secs_f64(number * unit).unwrap_or(Duration::MAX))
     };
-    let asked = text("retry-after-ms")
+    let wait = text("retry-after-ms")
         .and_then(|text| seconds(text, 0.001))
         .or_else(|| text("retry-after").and_then(|text| seconds(text, 1.0).or_else(|| until(text))));
-    asked.map_or(Retry::Backoff, Retry::After)
+    wait.map_or(Retry::Backoff, Retry::After)
 }
 
 fn until(date: &str) -> Option<Duration> {
     let at: SystemTime = rfc2822::parse(date).ok()?.timestamp().into();
-    // What has passed already is now.
+    // A time in the past means now.
     Some(at.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
@@ -66,8 +62,8 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_is_what_the_provider_asks_for_in_any_of_its_forms() {
-        let asked = |pairs: &[_]| asked(&headers(pairs));
+    fn the_wait_is_read_in_all_forms_of_the_header() {
+        let asked = |pairs: &[_]| requested_wait(&headers(pairs));
         assert_eq!(asked(&[]), Retry::Backoff);
         assert_eq!(asked(&[("retry-after", "2")]), Retry::After(Duration::from_secs(2)));
         assert_eq!(asked(&[("retry-after", "0.5")]), Retry::After(Duration::from_millis(500)));
@@ -79,13 +75,13 @@ mod tests {
         assert_eq!(asked(&[("retry-after", "soon")]), Retry::Backoff);
         assert_eq!(asked(&[("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")]), Retry::After(Duration::ZERO));
         let Retry::After(wait) = asked(&[("retry-after", "Fri, 06 Nov 2099 08:49:37 GMT")]) else { panic!() };
-        assert!(wait > LONGEST);
+        assert!(wait > MAX_WAIT);
     }
 
     #[test]
-    fn waits_grow_to_a_limit_and_differ() {
+    fn waits_grow_to_a_limit_and_are_random() {
         for retries in [0, 1, 2, 5, 40, u32::MAX] {
-            let whole = FIRST.saturating_mul(2_u32.saturating_pow(retries)).min(LONGEST_BACKOFF);
+            let whole = FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(retries)).min(MAX_BACKOFF);
             let wait = backoff(retries);
             assert!(wait >= whole / 2 && wait <= whole, "{retries}: {wait:?}");
         }

@@ -1,43 +1,41 @@
-//! Takes what is secret out of a text that somebody else wrote.
+//! Removes secrets from a provider's texts.
 //!
 //! Providers repeat keys in their messages, in full or shortened (`sk-ab***yz`), and proxies repeat whole headers.
-//! What is known to be secret is found by any eight characters of it, the rest by its looks.
+//! Known secrets are found by any eight consecutive bytes of them, other ones by their form.
 
 use std::{collections::HashSet, sync::LazyLock};
 
 use regex::Regex;
 
-/// What stands in the place of a secret.
-const GONE: &str = "[secret]";
-/// So many characters that a text shares with a secret are no chance.
-const WINDOW: usize = 8;
+const REPLACEMENT: &str = "[secret]";
+/// The number of consecutive bytes of a secret that count as a match. Fewer would match ordinary words.
+const MATCH_BYTES: usize = 8;
 
-/// Knows what must not be said.
 pub(super) struct Scrubber {
-    /// Short secrets, which are looked for as a whole.
+    /// Short secrets, which match as a whole.
     whole: Vec<String>,
-    /// Pieces of the long ones.
+    /// All sequences of [`MATCH_BYTES`] bytes in the long secrets.
     pieces: HashSet<Vec<u8>>,
 }
 
 impl Scrubber {
-    /// Of the secrets, one of fewer than four characters is none, and would only blot out words.
+    /// Secrets of fewer than four bytes are ignored: they would match ordinary words.
     pub(super) fn new(secrets: Vec<String>) -> Self {
-        let (long, short): (Vec<_>, Vec<_>) = secrets.into_iter().partition(|secret| secret.len() >= 2 * WINDOW);
+        let (long, short): (Vec<_>, Vec<_>) = secrets.into_iter().partition(|secret| secret.len() >= 2 * MATCH_BYTES);
         let whole = short.into_iter().filter(|secret| secret.len() >= 4).collect();
-        let pieces = long.iter().flat_map(|secret| secret.as_bytes().windows(WINDOW).map(<[u8]>::to_vec)).collect();
+        let pieces =
+            long.iter().flat_map(|secret| secret.as_bytes().windows(MATCH_BYTES).map(<[u8]>::to_vec)).collect();
         Self { whole, pieces }
     }
 
-    /// The text without secrets.
     pub(super) fn scrub(&self, text: &str) -> String {
         let mut text = self.without_pieces(text);
         for secret in &self.whole {
-            text = text.replace(secret, GONE);
+            text = text.replace(secret, REPLACEMENT);
         }
-        LOOKS_SECRET
+        SECRET_FORMS
             .replace_all(&text, |found: &regex::Captures<'_>| {
-                format!("{}{GONE}", found.name("keep").map_or("", |keep| keep.as_str()))
+                format!("{}{REPLACEMENT}", found.name("keep").map_or("", |keep| keep.as_str()))
             })
             .into_owned()
     }
@@ -45,16 +43,16 @@ impl Scrubber {
     fn without_pieces(&self, text: &str) -> String {
         let bytes = text.as_bytes();
         let mut secret = vec![false; bytes.len()];
-        for (at, window) in bytes.windows(WINDOW).enumerate() {
+        for (at, window) in bytes.windows(MATCH_BYTES).enumerate() {
             if self.pieces.contains(window) {
-                secret[at..at + WINDOW].fill(true);
+                secret[at..at + MATCH_BYTES].fill(true);
             }
         }
         let mut clean = String::with_capacity(text.len());
         let mut within = false;
         for (at, c) in text.char_indices() {
             match (secret[at], within) {
-                (true, false) => clean.push_str(GONE),
+                (true, false) => clean.push_str(REPLACEMENT),
                 (true, true) => {}
                 (false, _) => clean.push(c),
             }
@@ -64,20 +62,18 @@ impl Scrubber {
     }
 }
 
-static LOOKS_SECRET: LazyLock<Regex> = LazyLock::new(|| {
-    let looks = [
+static SECRET_FORMS: LazyLock<Regex> = LazyLock::new(|| {
+    let forms = [
         r"(?<keep>(?i:bearer|basic)\s+)[^\s,;\x22']{4,}",
-        // Keys by the prefixes that are in use, shortened ones too.
+        // Keys by their common prefixes, shortened ones too.
         r"\b(?:sk|pk|rk|xai|gsk|nvapi|hf|ghp|pplx|fw|key|api|token)[-_][\w*.\-]{6,}",
         r"\bAIza[\w*.\-]{8,}",
         r"\beyJ[\w\-]{8,}(?:\.[\w\-]+){0,2}",
-        // Anything long without a word in it.
         r"\b[A-Za-z0-9+/]{32,}={0,2}",
-        // The password of a URL.
         r"://[^/@\s]+@",
     ];
     #[expect(clippy::expect_used, reason = "the pattern is a constant that a test compiles")]
-    Regex::new(&looks.join("|")).expect("the pattern is valid")
+    Regex::new(&forms.join("|")).expect("the pattern is valid")
 });
 
 #[cfg(test)]
@@ -95,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_secret_is_taken_for_one() {
+    fn a_text_in_the_form_of_a_secret_is_removed() {
         let scrubber = Scrubber::new(Vec::new());
         for (text, clean) in [
             ("Authorization: Bearer abcd.efgh/123", "Authorization: Bearer [secret]"),

@@ -2,20 +2,20 @@ use futures::stream;
 
 use super::*;
 
-fn event(name: Option<&str>, data: &str, last: bool) -> ServerEvent {
-    ServerEvent { name: name.map(str::to_owned), data: data.to_owned(), last }
+fn event(name: Option<&str>, data: &str, is_cut_off: bool) -> ServerEvent {
+    ServerEvent { name: name.map(str::to_owned), data: data.to_owned(), is_cut_off }
 }
 
-fn watch(max_event_bytes: usize) -> Watch {
-    Watch { max_event_bytes, idle: Duration::from_secs(1) }
+fn limits(max_event_bytes: usize) -> StreamLimits {
+    StreamLimits { max_event_bytes, idle_timeout: Duration::from_secs(1) }
 }
 
-/// What `chunks` become, on a paused clock.
+/// Parses chunks, on a paused clock.
 fn read(chunks: Vec<Vec<u8>>, most: usize) -> Vec<Result<ServerEvent, String>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let bytes = stream::iter(chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk))));
-        let events = parse(bytes.boxed(), watch(most));
+        let events = parse(bytes.boxed(), limits(most));
         events.map(|event| event.map_err(|fault| fault.to_string())).collect().await
     })
 }
@@ -57,20 +57,20 @@ fn an_event_that_the_stream_cuts_off_is_read_and_marked() {
 }
 
 #[test]
-fn an_endless_event_is_an_error_before_it_is_memory() {
-    // Lines that never end, lines without a blank one, comments: all of them are kept by a parser.
+fn an_endless_event_is_an_error_and_is_not_buffered() {
+    // The parser buffers lines without end, events without an empty line, and comments.
     for piece in ["x", "data: x\n", ": x\n", "\u{feff}", "event: x\r\n"] {
         let chunks = std::iter::repeat_n(piece.as_bytes().to_vec(), 1000).collect();
         let read = read(chunks, 100);
         assert_eq!(read, [Err("one event has more than 100 bytes".to_owned())], "{piece}");
     }
-    // The limit is on one event and not on all of them.
+    // The limit is on each event, not on the stream.
     let events = read(vec![b"data: xxxxxxxx\n\n".to_vec(); 1000], 100);
     assert_eq!(events.len(), 1000);
 }
 
 #[test]
-fn the_limit_counts_an_event_and_not_its_neighbours() {
+fn the_limit_is_on_each_event() {
     let text = format!("data: {}\n\n", "x".repeat(50));
     for line_end in ["\n", "\r\n", "\r"] {
         read_in_all_ways(&text.repeat(3).replace('\n', line_end), 60, &vec![event(None, &"x".repeat(50), false); 3]);
@@ -78,12 +78,12 @@ fn the_limit_counts_an_event_and_not_its_neighbours() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_an_error() {
+fn bytes_that_are_not_utf_8_are_an_error() {
     assert_eq!(read(vec![b"data: \xff\xfe\n\n".to_vec()], 100), [Err("the text is not UTF-8".to_owned())]);
 }
 
 #[test]
-fn silence_is_an_error_and_slowness_is_none() {
+fn silence_is_an_error_and_slowness_is_not() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let events: Vec<_> = runtime.block_on(async {
         let bytes = async_stream::stream! {
@@ -93,7 +93,7 @@ fn silence_is_an_error_and_slowness_is_none() {
             }
             std::future::pending::<()>().await;
         };
-        parse(bytes.boxed(), watch(100)).map(|event| event.map_err(|fault| fault.to_string())).collect().await
+        parse(bytes.boxed(), limits(100)).map(|event| event.map_err(|fault| fault.to_string())).collect().await
     });
     assert_eq!(events, [Ok(event(None, "a", false)), Err("nothing came for 1s".to_owned())]);
 }
@@ -102,22 +102,22 @@ fn silence_is_an_error_and_slowness_is_none() {
 fn a_broken_connection_is_an_error_after_what_came_before_it() {
     let bytes = stream::iter([Ok("data: a\n\ndata: b".into()), Err("reset".into())]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let events: Vec<_> = runtime.block_on(async { parse(bytes.boxed(), watch(100)).collect().await });
+    let events: Vec<_> = runtime.block_on(async { parse(bytes.boxed(), limits(100)).collect().await });
     assert_eq!(events[0].as_ref().unwrap(), &event(None, "a", false));
-    assert!(matches!(events[1], Err(StreamFault::Broken(_))));
+    assert!(matches!(events[1], Err(StreamError::Broken(_))));
     assert_eq!(events.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_timed_only_while_somebody_waits() {
+async fn silence_is_timed_only_while_the_reader_waits() {
     let pieces = async_stream::stream! {
         yield Ok(Bytes::from_static(b"data: x\n\n"));
         std::future::pending::<()>().await;
     };
-    let mut events = parse(pieces.boxed(), watch(100));
+    let mut events = parse(pieces.boxed(), limits(100));
     assert_eq!(events.next().await.unwrap().unwrap().data, "x");
     sleep(Duration::from_secs(600)).await;
-    let asked = Instant::now();
-    assert!(matches!(events.next().await, Some(Err(StreamFault::Silent(_)))));
-    assert_eq!(asked.elapsed().as_secs(), 1);
+    let waiting_since = Instant::now();
+    assert!(matches!(events.next().await, Some(Err(StreamError::Silent(_)))));
+    assert_eq!(waiting_since.elapsed().as_secs(), 1);
 }

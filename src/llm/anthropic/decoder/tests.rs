@@ -6,8 +6,8 @@ use crate::{
     protocol::TokenUsage,
 };
 
-fn decode(events: &[Value]) -> Result<(Vec<ModelEvent>, bool), Fault> {
-    let (mut decoder, mut output) = (MessageDecoder::new("m"), Output::default());
+fn decode(events: &[Value]) -> Result<(Vec<ModelEvent>, bool), DecodeError> {
+    let (mut decoder, mut output) = (MessageDecoder::new("m"), AnswerEvents::default());
     for event in events {
         decoder.event(None, &event.to_string(), &mut output)?;
     }
@@ -129,7 +129,7 @@ fn blocks_may_interleave_and_are_closed_with_the_answer() {
 }
 
 #[test]
-fn an_answer_is_whole_with_a_reason_or_a_stop_and_not_without() {
+fn an_answer_is_complete_with_a_reason_or_a_stop_only() {
     let text = start(0, json!({"type": "text", "text": "a"}));
     let (events, whole) = decode(&[text.clone(), stop(0)]).unwrap();
     assert!(!whole && !events.iter().any(|event| matches!(event, Stop(_))));
@@ -151,7 +151,7 @@ fn an_answer_is_whole_with_a_reason_or_a_stop_and_not_without() {
 }
 
 #[test]
-fn costs_are_totals_and_what_was_not_said_is_absent() {
+fn usage_is_a_total_and_missing_counts_are_absent() {
     let started = |usage: Value| json!({"type": "message_start", "message": {"usage": usage}});
     let ended = |usage: Value| json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
     let counts = |events: &[Value]| -> Vec<TokenUsage> {
@@ -187,14 +187,14 @@ fn costs_are_totals_and_what_was_not_said_is_absent() {
 }
 
 #[test]
-fn errors_are_told_from_answers() {
+fn errors_are_recognised_in_all_forms() {
     let failed =
         |kind: &str| decode(&[json!({"type": "error", "error": {"type": kind, "message": "no"}})]).unwrap_err();
-    let is = |kind| Fault::Failed { kind, message: "no".to_owned() };
-    assert_eq!(failed("overloaded_error"), is(Kind::Unavailable));
-    assert_eq!(failed("api_error"), is(Kind::Unavailable));
-    assert_eq!(failed("rate_limit_error"), is(Kind::RateLimited));
-    assert_eq!(failed("invalid_request_error"), is(Kind::Other));
+    let is = |kind| DecodeError::Failed { kind, message: "no".to_owned() };
+    assert_eq!(failed("overloaded_error"), is(FailureKind::Unavailable));
+    assert_eq!(failed("api_error"), is(FailureKind::Unavailable));
+    assert_eq!(failed("rate_limit_error"), is(FailureKind::RateLimited));
+    assert_eq!(failed("invalid_request_error"), is(FailureKind::Other));
     let malformed = [
         json!(7),
         json!({"type": "content_block_start", "content_block": {"type": "text"}}),
@@ -202,24 +202,24 @@ fn errors_are_told_from_answers() {
         start(0, json!({"type": "tool_use", "id": "a"})),
     ];
     for event in malformed {
-        assert!(matches!(decode(std::slice::from_ref(&event)), Err(Fault::Malformed(_))), "{event}");
+        assert!(matches!(decode(std::slice::from_ref(&event)), Err(DecodeError::Malformed(_))), "{event}");
     }
     let mut decoder = MessageDecoder::new("m");
-    assert!(matches!(decoder.event(None, "{", &mut Output::default()), Err(Fault::Malformed(_))));
-    // The name of the event stands in for a missing type.
-    assert_eq!(decoder.event(Some("message_stop"), "{}", &mut Output::default()), Ok(Step::Complete));
+    assert!(matches!(decoder.event(None, "{", &mut AnswerEvents::default()), Err(DecodeError::Malformed(_))));
+    // The event's name replaces a missing type.
+    assert_eq!(decoder.event(Some("message_stop"), "{}", &mut AnswerEvents::default()), Ok(DecodeStep::Complete));
 }
 
 #[test]
-fn an_answer_that_does_not_end_does_not_fill_the_memory() {
-    let (mut decoder, mut output) = (MessageDecoder::new("m"), Output::default());
+fn an_endless_answer_is_an_error() {
+    let (mut decoder, mut output) = (MessageDecoder::new("m"), AnswerEvents::default());
     let event = |n: u64| start(n, json!({"type": "text", "text": ""})).to_string();
     assert!((0..2000).any(|n| decoder.event(None, &event(n), &mut output).is_err()));
-    let (mut decoder, mut output) = (MessageDecoder::new("m"), Output::default());
+    let (mut decoder, mut output) = (MessageDecoder::new("m"), AnswerEvents::default());
     decoder.event(None, &start(0, json!({"type": "thinking"})).to_string(), &mut output).unwrap();
     let more = delta(0, json!({"type": "signature_delta", "signature": "x".repeat(10_000)})).to_string();
     assert!((0..2000).any(|_| decoder.event(None, &more, &mut output).is_err()));
-    let (mut decoder, mut output) = (MessageDecoder::new("m"), Output::default());
+    let (mut decoder, mut output) = (MessageDecoder::new("m"), AnswerEvents::default());
     let unknown = |n: u64| start(n, json!({"type": "unknown"})).to_string();
     assert!((0..5000).any(|n| decoder.event(None, &unknown(n), &mut output).is_err()));
 }

@@ -54,7 +54,7 @@ fn file(provider: Option<&str>) -> MediaPart {
 }
 
 #[test]
-fn a_request_is_the_model_the_conversation_and_the_tools() {
+fn a_request_has_model_conversation_and_tools() {
     let parameters = json!({"type": "object", "properties": {"x": {"type": "number"}}});
     let tool = ToolSpec { name: "f".to_owned(), description: "does".to_owned(), parameters: parameters.clone() };
     let failed = ToolResult { call_id: "b".into(), name: "f".to_owned(), content: "bad".into(), failed: true };
@@ -109,7 +109,7 @@ fn a_request_is_the_model_the_conversation_and_the_tools() {
 }
 
 #[test]
-fn parts_are_sent_that_the_model_can_read_and_no_others() {
+fn only_parts_that_the_model_can_read_are_sent() {
     let url = PartSource::Url { value: "https://a/b".to_owned(), mime_type: None };
     let mut named = data("application/pdf");
     named.metadata = Some(json!({"filename": "a.pdf"}));
@@ -141,7 +141,7 @@ fn parts_are_sent_that_the_model_can_read_and_no_others() {
     assert_eq!(body.json["messages"], expected);
     assert!(body.has_files);
     let nothing = messages(vec![Turn::User(vec![ContentPart::Video(data("video/mp4"))])]);
-    assert_eq!(nothing[0]["content"], json!([{"type": "text", "text": LEFT_OUT}]));
+    assert_eq!(nothing[0]["content"], json!([{"type": "text", "text": UNREADABLE_TEXT}]));
 }
 
 #[test]
@@ -154,14 +154,14 @@ fn results_may_have_images_and_may_be_empty() {
     let sent = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}});
     let text = json!({"type": "text", "text": "see"});
     assert_eq!(content(vec![ContentPart::text("see"), image()].into()), block(json!([text, sent])));
-    assert_eq!(content(vec![ContentPart::Video(data("video/mp4"))].into()), block(LEFT_OUT.into()));
+    assert_eq!(content(vec![ContentPart::Video(data("video/mp4"))].into()), block(UNREADABLE_TEXT.into()));
     assert_eq!(content("".into()), json!([{"type": "tool_result", "tool_use_id": "a"}]));
     assert_eq!(content(Vec::new().into()), json!([{"type": "tool_result", "tool_use_id": "a"}]));
 }
 
 #[test]
 fn a_conversation_begins_with_the_user_and_has_no_blank_text() {
-    let beginning = json!({"role": "user", "content": [{"type": "text", "text": BEGINNING}]});
+    let beginning = json!({"role": "user", "content": [{"type": "text", "text": FIRST_USER_TEXT}]});
     assert_eq!(messages(Vec::new()), json!([beginning]));
     let sent = messages(vec![
         assistant(vec![Block::Text("hello".to_owned())]),
@@ -173,7 +173,7 @@ fn a_conversation_begins_with_the_user_and_has_no_blank_text() {
 }
 
 #[test]
-fn thoughts_go_back_to_whoever_signed_them() {
+fn thinking_is_sent_back_only_to_its_provider() {
     let sent = |block: Block| {
         messages(vec![user("hi"), assistant(vec![block, Block::Text("a".to_owned())])])[1]["content"][0]["type"].take()
     };
@@ -209,7 +209,7 @@ fn thinking_is_switched_on_by_the_request_or_the_configuration() {
     let json = sent(&adaptive, Some(true), &[user("hi")]);
     assert_eq!(json["thinking"], json!({"type": "adaptive", "display": "summarized"}));
     assert_eq!(json["output_config"], json!({"effort": "low"}));
-    // In the middle of using tools, a budget needs the thoughts from before.
+    // Between tool calls, a budget requires the thinking before them.
     let gone = [user("hi"), assistant(vec![reasoning(None, false, None), call("a", "{}")]), result("a", "one")];
     assert_eq!(sent(&options(), Some(true), &gone).get("thinking"), None);
     assert!(sent(&adaptive, Some(true), &gone).get("thinking").is_some());
@@ -226,7 +226,7 @@ fn thinking_is_switched_on_by_the_request_or_the_configuration() {
 }
 
 #[test]
-fn calls_without_tools_are_sent_with_tools_that_may_not_be_called() {
+fn calls_without_tools_are_sent_with_declared_tools_and_calls_forbidden() {
     let turns = vec![user("hi"), assistant(vec![call("a", "{}"), call("b", "{}")]), result("a", "one")];
     let sent = body(&options(), &ModelRequest { turns, ..ModelRequest::default() }).json;
     assert_eq!(sent["tools"], json!([{"name": "f", "input_schema": {"type": "object", "properties": {}}}]));
@@ -236,7 +236,7 @@ fn calls_without_tools_are_sent_with_tools_that_may_not_be_called() {
 }
 
 #[test]
-fn the_front_and_the_end_of_the_conversation_are_to_be_remembered() {
+fn the_front_and_the_end_of_the_conversation_are_marked_for_the_cache() {
     let options = AnthropicOptions { cache: true, ..options() };
     let tool = |name: &str| ToolSpec { name: name.to_owned(), description: String::new(), parameters: json!({}) };
     let sent = |system: &[&str]| {

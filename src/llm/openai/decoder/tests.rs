@@ -3,8 +3,8 @@ use serde_json::json;
 use super::*;
 use crate::llm::ModelEvent::{self, Delta, End, Start, Stop, Usage};
 
-fn decode(events: &[String]) -> Result<(Vec<ModelEvent>, bool), Fault> {
-    let (mut decoder, mut output) = (ChatDecoder::new("m"), Output::default());
+fn decode(events: &[String]) -> Result<(Vec<ModelEvent>, bool), DecodeError> {
+    let (mut decoder, mut output) = (ChatDecoder::new("m"), AnswerEvents::default());
     for event in events {
         decoder.event(None, event, &mut output)?;
     }
@@ -13,7 +13,7 @@ fn decode(events: &[String]) -> Result<(Vec<ModelEvent>, bool), Fault> {
     Ok((output.take(), whole))
 }
 
-/// The events of chunks that have these deltas, and then `[DONE]`. Deltas are put together.
+/// Decodes chunks with these deltas and `[DONE]`. Consecutive deltas of a block are joined.
 fn deltas(deltas: &[Value]) -> Vec<ModelEvent> {
     let chunk = |delta: &Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string();
     let events: Vec<_> = deltas.iter().map(chunk).chain(["[DONE]".to_owned()]).collect();
@@ -63,7 +63,7 @@ fn reasoning_block(index: usize, text: &str) -> [ModelEvent; 3] {
 }
 
 #[test]
-fn text_and_reasoning_become_blocks_in_their_order() {
+fn text_and_reasoning_become_blocks_in_order() {
     let events = deltas(&[
         json!({"role": "assistant", "content": "", "refusal": null, "tool_calls": null, "reasoning_content": null}),
         json!({"reasoning_content": "th", "reasoning": "th", "content": null}),
@@ -84,7 +84,7 @@ fn text_and_reasoning_become_blocks_in_their_order() {
 }
 
 #[test]
-fn calls_by_the_book_may_interleave() {
+fn calls_in_openais_form_may_interleave() {
     let made = calls(&[
         json!([{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]),
         json!([{"index": 1, "id": "b", "type": "function", "function": {"name": "g", "arguments": ""}}]),
@@ -95,7 +95,7 @@ fn calls_by_the_book_may_interleave() {
 }
 
 #[test]
-fn calls_are_told_apart_in_what_servers_write() {
+fn calls_are_told_apart_in_the_forms_of_other_servers() {
     // The name and the id in every piece.
     let made = calls(&[
         json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":\"}"}}]),
@@ -110,7 +110,7 @@ fn calls_are_told_apart_in_what_servers_write() {
         json!([{"index": 0, "id": "b", "function": {"name": "f", "arguments": "1}"}}]),
     ]);
     assert_eq!(made, [call("a", "f", "{\"x\":1}")]);
-    // Every call has the index 0, or none.
+    // All calls have the index 0, or no index.
     for index in [json!(0), json!(null)] {
         let made = calls(&[
             json!([{"index": index, "id": "a", "function": {"name": "f", "arguments": "{}"}}]),
@@ -124,14 +124,14 @@ fn calls_are_told_apart_in_what_servers_write() {
             "{index}"
         );
     }
-    // Arguments as an object, and none in any way there is; a list that ends with nothing.
+    // Arguments as an object, all forms of missing arguments, and a list with an empty piece at its end.
     let made = calls(&[
         json!([{"id": "a", "function": {"name": "f", "arguments": {"x": [1]}}}]),
         json!([{"id": "b", "function": {"name": "f", "arguments": null}}, {"id": "c", "function": {"name": "f"}}]),
         json!([{"function": {"name": null, "arguments": ""}}, {"index": 7}]),
     ]);
     assert_eq!(made, [call("a", "f", "{\"x\":[1]}"), call("b", "f", "{}"), call("c", "f", "{}")]);
-    // No index, and pieces that name their call by its id, or not at all.
+    // No index; the pieces have the call's id, or nothing.
     let made = calls(&[
         json!([{"id": "a", "function": {"name": "f", "arguments": "{"}}]),
         json!([{"id": "b", "function": {"name": "g", "arguments": "{"}}]),
@@ -148,7 +148,7 @@ fn calls_are_told_apart_in_what_servers_write() {
 }
 
 #[test]
-fn a_call_without_an_id_of_its_own_gets_one() {
+fn a_call_without_a_unique_id_gets_one() {
     let made = calls(&[
         json!([{"function": {"name": "f", "arguments": "{}"}}, {"id": "", "function": {"name": "f", "arguments": "{}"}}]),
         json!([{"index": 5, "id": "x", "function": {"name": "g", "arguments": "{}"}}]),
@@ -157,12 +157,12 @@ fn a_call_without_an_id_of_its_own_gets_one() {
     assert_eq!(made.len(), 4);
     assert!(made[0].0.starts_with("call_") && made[1].0.starts_with("call_"));
     assert_eq!(made[2].0, "x");
-    assert!(made[3].0.starts_with("call_"), "an id that is taken is none");
+    assert!(made[3].0.starts_with("call_"), "a repeated id is replaced");
     assert_ne!(made[0].0, made[1].0);
 }
 
 #[test]
-fn what_a_provider_attaches_to_a_call_comes_with_its_end() {
+fn extra_content_of_a_call_is_the_artefact_at_its_end() {
     let extra = json!({"google": {"thought_signature": "b64=="}});
     let events = deltas(&[
         json!({"content": "I call"}),
@@ -179,7 +179,7 @@ fn what_a_provider_attaches_to_a_call_comes_with_its_end() {
 }
 
 #[test]
-fn an_answer_is_whole_with_a_reason_or_a_mark_and_not_without() {
+fn an_answer_is_complete_with_a_reason_or_a_mark_only() {
     let said = json!({"choices": [{"delta": {"content": "a"}}]}).to_string();
     let reason = |reason: &str| json!({"choices": [{"delta": {}, "finish_reason": reason}]}).to_string();
     let stop = |events: &[String]| match decode(events).unwrap() {
@@ -217,7 +217,7 @@ fn an_answer_is_whole_with_a_reason_or_a_mark_and_not_without() {
 }
 
 #[test]
-fn costs_come_with_any_chunk_and_once() {
+fn usage_may_come_with_any_chunk_and_is_reported_once() {
     let usage = json!({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13,
         "prompt_tokens_details": {"cached_tokens": 5}, "completion_tokens_details": {"reasoning_tokens": 3}});
     let events = [
@@ -240,30 +240,30 @@ fn costs_come_with_any_chunk_and_once() {
 }
 
 #[test]
-fn other_answers_than_the_first_are_not_mixed_into_it() {
+fn only_the_first_choice_is_read() {
     let event = json!({"choices": [{"index": 1, "delta": {"content": "b"}}, {"index": 0, "delta": {"content": "a"}}]});
     let (events, _) = decode(&[event.to_string(), "[DONE]".to_owned()]).unwrap();
     assert_eq!(events[1], Delta { index: 0, text: "a".to_owned() });
 }
 
 #[test]
-fn errors_are_told_from_answers() {
+fn errors_are_recognised_in_all_forms() {
     let failed = |event: Value| decode(&[event.to_string()]).unwrap_err();
-    let is = |kind, message: &str| Fault::Failed { kind, message: message.to_owned() };
-    assert_eq!(failed(json!({"error": {"message": "no", "code": 400}})), is(Kind::Other, "no"));
-    assert_eq!(failed(json!({"error": {"message": "no", "code": 502}})), is(Kind::Unavailable, "no"));
-    assert_eq!(failed(json!({"error": {"message": "no", "code": "429"}})), is(Kind::RateLimited, "no"));
+    let is = |kind, message: &str| DecodeError::Failed { kind, message: message.to_owned() };
+    assert_eq!(failed(json!({"error": {"message": "no", "code": 400}})), is(FailureKind::Other, "no"));
+    assert_eq!(failed(json!({"error": {"message": "no", "code": 502}})), is(FailureKind::Unavailable, "no"));
+    assert_eq!(failed(json!({"error": {"message": "no", "code": "429"}})), is(FailureKind::RateLimited, "no"));
     assert_eq!(
         failed(json!({"error": {"message": "no", "type": "server_error", "code": null}})),
-        is(Kind::Unavailable, "no")
+        is(FailureKind::Unavailable, "no")
     );
     let quota = json!({"error": {"message": "no", "type": "rate_limit_error", "code": "insufficient_quota"}});
-    assert_eq!(failed(quota), is(Kind::Other, "no"));
-    assert_eq!(failed(json!({"error": "no"})), is(Kind::Other, "no"));
+    assert_eq!(failed(quota), is(FailureKind::Other, "no"));
+    assert_eq!(failed(json!({"error": "no"})), is(FailureKind::Other, "no"));
     for malformed in ["{", "7", "[]", "\u{0}", "{\"choices\":[}"] {
-        assert!(matches!(decode(&[malformed.to_owned()]), Err(Fault::Malformed(_))), "{malformed}");
+        assert!(matches!(decode(&[malformed.to_owned()]), Err(DecodeError::Malformed(_))), "{malformed}");
     }
-    // Nothing of an unknown shape is a panic, or an answer.
+    // Values of unknown form neither panic nor complete an answer.
     for odd in [
         "{}",
         "{\"error\":null}",
@@ -275,8 +275,8 @@ fn errors_are_told_from_answers() {
 }
 
 #[test]
-fn an_answer_that_does_not_end_does_not_fill_the_memory() {
-    let (mut decoder, mut output) = (ChatDecoder::new("m"), Output::default());
+fn an_endless_answer_is_an_error() {
+    let (mut decoder, mut output) = (ChatDecoder::new("m"), AnswerEvents::default());
     let mut failed = |piece: &dyn Fn(usize) -> Value| {
         (0..5000).find_map(|n| {
             let event = json!({"choices": [{"delta": {"tool_calls": [piece(n)]}}]}).to_string();
@@ -284,11 +284,11 @@ fn an_answer_that_does_not_end_does_not_fill_the_memory() {
         })
     };
     assert!(failed(&|n| json!({"index": n, "id": n.to_string(), "function": {"name": "f"}})).is_some());
-    let (mut decoder, mut output) = (ChatDecoder::new("m"), Output::default());
+    let (mut decoder, mut output) = (ChatDecoder::new("m"), AnswerEvents::default());
     let event =
         json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "x".repeat(10_000)}}]}}]});
     assert!((0..2000).any(|_| decoder.event(None, &event.to_string(), &mut output).is_err()));
-    let (mut decoder, mut output) = (ChatDecoder::new("m"), Output::default());
+    let (mut decoder, mut output) = (ChatDecoder::new("m"), AnswerEvents::default());
     let event = json!({"choices": [{"delta": {"content": "a", "reasoning": "b"}}]}).to_string();
     assert!((0..2000).any(|_| decoder.event(None, &event, &mut output).is_err()));
 }

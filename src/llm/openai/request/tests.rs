@@ -23,7 +23,7 @@ fn file(provider: Option<&str>) -> MediaPart {
 }
 
 #[test]
-fn a_request_is_the_model_the_conversation_and_the_tools() {
+fn a_request_has_model_conversation_and_tools() {
     let parameters = json!({"type": "object", "properties": {"x": {"type": "number"}}});
     let tool = ToolSpec { name: "f".to_owned(), description: "does".to_owned(), parameters: parameters.clone() };
     let mut call = ToolCall::new("call_1", "f", "{\"x\": 1}");
@@ -62,7 +62,7 @@ fn a_request_is_the_model_the_conversation_and_the_tools() {
 }
 
 #[test]
-fn options_are_sent_where_they_mean_something() {
+fn options_are_sent_only_if_they_are_set() {
     let set = OpenAiOptions { max_tokens: Some(9), temperature: Some(0.5), ..options() };
     let plain = body(&set, PLAIN, &ModelRequest::default());
     assert_eq!((&plain["max_tokens"], &plain["temperature"]), (&json!(9), &json!(0.5)));
@@ -85,7 +85,7 @@ fn options_are_sent_where_they_mean_something() {
 }
 
 #[test]
-fn parts_are_sent_that_the_model_can_read_and_no_others() {
+fn only_parts_that_the_model_can_read_are_sent() {
     let mut named = data("application/pdf");
     named.metadata = Some(json!({"filename": "a.pdf"}));
     let url = PartSource::Url { value: "https://a/b.png".to_owned(), mime_type: None };
@@ -119,19 +119,19 @@ fn parts_are_sent_that_the_model_can_read_and_no_others() {
     assert_eq!(messages(vec![Turn::User(parts)], PLAIN), expected);
     let nothing =
         vec![Turn::User(vec![ContentPart::Video(data("video/mp4"))]), Turn::User(vec![ContentPart::text("")])];
-    let placeholder = json!({"role": "user", "content": LEFT_OUT});
+    let placeholder = json!({"role": "user", "content": UNREADABLE_TEXT});
     assert_eq!(messages(nothing, PLAIN), json!([placeholder, placeholder]));
 }
 
 #[test]
-fn calls_are_sent_in_a_form_that_is_accepted() {
+fn invalid_ids_and_arguments_of_calls_are_replaced() {
     let calls = ["", "{", "[1]", "{\"a\": 1}"].map(|text| Block::Call(ToolCall::new("a:b", "f", text)));
     let sent = messages(vec![Turn::Assistant(AssistantTurn { blocks: calls.to_vec() })], PLAIN);
     assert_eq!(sent[0]["content"], Value::Null);
     let arguments: Vec<_> = (0..4).map(|at| sent[0]["tool_calls"][at]["function"]["arguments"].clone()).collect();
     assert_eq!(arguments, ["{}", "{}", "{}", "{\"a\": 1}"]);
     assert_eq!(sent[0]["tool_calls"][0]["id"], call_id(&"a:b".into()));
-    // What another provider issued is not sent.
+    // Another provider's artefact is not sent.
     let mut call = ToolCall::new("a", "f", "{}");
     call.encrypted_value = Some("opaque".to_owned());
     let sent = messages(vec![Turn::Assistant(AssistantTurn { blocks: vec![Block::Call(call)] })], PLAIN);
@@ -139,7 +139,7 @@ fn calls_are_sent_in_a_form_that_is_accepted() {
 }
 
 #[test]
-fn reasoning_goes_back_with_calls_to_those_who_want_it() {
+fn reasoning_is_sent_back_with_calls_if_the_provider_requires_it() {
     let thought = |artefact: Option<&str>, provider: Option<&str>| {
         Block::Reasoning(ReasoningBlock {
             text: "hm".to_owned(),
@@ -162,7 +162,7 @@ fn reasoning_goes_back_with_calls_to_those_who_want_it() {
 }
 
 #[test]
-fn images_of_a_result_follow_in_a_message_that_says_whose_they_are() {
+fn images_of_a_result_follow_in_a_message_that_names_the_tool() {
     let result = |id: &str, parts: Vec<ContentPart>| ToolResult {
         call_id: ToolCallId::from(id),
         name: "shot".to_owned(),
@@ -180,7 +180,7 @@ fn images_of_a_result_follow_in_a_message_that_says_whose_they_are() {
     let expected = json!([
         {"role": "tool", "tool_call_id": "a", "content": "one two"},
         {"role": "tool", "tool_call_id": "b", "content": "(The result follows in the next message.)"},
-        {"role": "tool", "tool_call_id": "c", "content": LEFT_OUT},
+        {"role": "tool", "tool_call_id": "c", "content": UNREADABLE_TEXT},
         {"role": "tool", "tool_call_id": "d", "content": ""},
         {"role": "user", "content": [
             {"type": "text", "text": "Returned by shot (a):"}, sent_image,
