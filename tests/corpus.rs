@@ -1,7 +1,7 @@
-//! Writes down what this server sends, for the protocol's own clients to read.
+//! Writes encoded events and whole streams to two files for `tests/js/corpus.test.mjs`.
 //!
-//! A test in JavaScript takes the two files and holds them against the reference implementation: every event
-//! as JSON, as Server-Sent Event and as protobuf frame, and whole streams with what a client has to make of them.
+//! That test compares them with the reference implementation: each event as JSON, Server-Sent Event and protobuf frame,
+//! and each stream with the conversation and the state that a client must have after it.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -26,21 +26,22 @@ use support::{
     streams::{Ending, Script, lines, play, seeded},
 };
 
-/// Where the files go; the JavaScript side finds them there.
+/// The folder of the files, known to the JavaScript test.
 const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/corpus");
-const SEEDED: usize = 300;
-/// An event of this many bytes is in the catalogue for its length, which the other clients check.
-const LONG: usize = 10_000;
+const SEEDED_STREAMS: usize = 300;
+/// Longer events, in bytes, are not in the golden file. The JavaScript test checks them.
+const MAX_GOLDEN_LINE: usize = 10_000;
 
 #[test]
-fn the_corpus_is_written_for_the_other_clients() {
+fn the_corpus_is_written_to_files() {
     fs::create_dir_all(FOLDER).unwrap();
     write("events.json", catalogue::events().iter().map(|(name, json)| event(name, json)).collect());
     let (mut recorded, mut failed) = (Vec::new(), Vec::new());
-    let by_hand = streams::by_hand().into_iter().map(|(name, script)| (name.to_owned(), script));
-    let seeded = seeded(SEEDED).into_iter().enumerate().map(|(index, script)| (format!("seeded {index}"), script));
-    for (name, script) in by_hand.chain(seeded) {
-        // A stream that cannot be recorded does not keep the others from being written.
+    let hand_written = streams::hand_written().into_iter().map(|(name, script)| (name.to_owned(), script));
+    let seeded =
+        seeded(SEEDED_STREAMS).into_iter().enumerate().map(|(index, script)| (format!("seeded {index}"), script));
+    for (name, script) in hand_written.chain(seeded) {
+        // The other streams are written even if one cannot be recorded.
         match catch_unwind(|| stream(&name, &script)) {
             Ok(entry) => recorded.push(entry),
             Err(_) => failed.push(name),
@@ -50,16 +51,15 @@ fn the_corpus_is_written_for_the_other_clients() {
     assert!(failed.is_empty(), "not recorded: {failed:?}");
 }
 
-/// A change in these bytes reaches every client: it has to be seen, and meant. (`cargo insta review`, or
-/// INSTA_UPDATE=always, accepts one.)
+/// A change of these bytes reaches every client. `cargo insta review` or `INSTA_UPDATE=always` accepts an intended one.
 #[test]
-fn every_event_is_written_byte_for_byte_as_it_was() {
+fn encoded_events_equal_the_golden_file() {
     let mut golden = String::new();
     for (name, json) in catalogue::events() {
         let written = event(&name, &json);
         let (sse, frame) = (written["sse"].as_str().unwrap(), written["frame"].as_str().unwrap());
         let line = sse.strip_suffix("\n\n").unwrap();
-        if line.len() < LONG {
+        if line.len() < MAX_GOLDEN_LINE {
             golden += &format!("# {name}\n{line}\n{frame}\n");
         }
     }
@@ -69,31 +69,41 @@ fn every_event_is_written_byte_for_byte_as_it_was() {
 }
 
 #[test]
-fn every_type_of_event_is_in_the_catalogue_with_little_and_with_much() {
+fn each_event_type_has_at_least_two_examples() {
     let events = catalogue::events();
     for kind in EventType::ALL {
         let variants = events.iter().filter(|(_, json)| json["type"] == kind.as_str());
         assert!(variants.count() >= 2, "{kind:?}");
     }
     let names: HashSet<_> = events.iter().map(|(name, _)| name).collect();
-    assert_eq!(names.len(), events.len(), "names are to tell the events apart");
+    assert_eq!(names.len(), events.len(), "names must be unique");
 }
 
 #[test]
-fn the_seeded_streams_are_the_same_every_time() {
+fn seeded_streams_are_reproducible() {
     let events = |scripts: Vec<Script>| scripts.iter().map(|script| format!("{script:?}")).collect::<Vec<_>>();
     assert_eq!(events(seeded(20)), events(seeded(20)));
+}
+
+#[test]
+fn hand_written_streams_are_legal() {
+    for (name, script) in streams::hand_written() {
+        let left = play(&script);
+        assert_eq!(check(&script.input, &left), Ok(()), "{name}");
+        assert!(matches!(left.last(), Some(Event::RunFinished(_))), "{name}:\n{}", lines(&left));
+        assert_eq!(script.ending, Ending::Quiet);
+    }
 }
 
 fn write(name: &str, entries: Vec<Value>) {
     fs::write(Path::new(FOLDER).join(name), serde_json::to_vec(&entries).unwrap()).unwrap();
 }
 
-/// An event in its three forms.
+/// Returns an event in its three encodings.
 fn event(name: &str, json: &Value) -> Value {
     let event: Event = serde_json::from_value(json.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
     let written = serde_json::to_value(&event).unwrap();
-    assert_eq!(written, *json, "{name} loses something on its way through the types");
+    assert_eq!(written, *json, "{name} changes when it is read and written");
     let (mut sse, mut frame) = (Vec::new(), Vec::new());
     Sse::default().event(&event, &mut sse);
     Proto.event(&event, &mut frame);
@@ -103,7 +113,7 @@ fn event(name: &str, json: &Value) -> Value {
     json!({ "name": name, "json": written, "sse": String::from_utf8(sse).unwrap(), "frame": hex })
 }
 
-/// A stream, and the conversation that it leaves a client with.
+/// Returns a stream with the conversation and the state after it.
 fn stream(name: &str, script: &Script) -> Value {
     assert_is_valid(name, &script.input);
     let events = play(script);
@@ -118,21 +128,10 @@ fn stream(name: &str, script: &Script) -> Value {
     })
 }
 
-/// What a client could not send must not be asked of it.
+/// Checks that the decoder reads the input unchanged.
 fn assert_is_valid(name: &str, input: &RunAgentInput) {
     let bytes = serde_json::to_vec(input).unwrap();
     let decoded = decode(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(decoded.input, *input, "{name}");
     assert!(decoded.ignored.is_empty(), "{name}");
-}
-
-/// A stream by hand is meant to arrive: nothing of it is refused, and it ends well.
-#[test]
-fn the_streams_by_hand_are_legal() {
-    for (name, script) in streams::by_hand() {
-        let left = play(&script);
-        assert_eq!(check(&script.input, &left), Ok(()), "{name}");
-        assert!(matches!(left.last(), Some(Event::RunFinished(_))), "{name}:\n{}", lines(&left));
-        assert_eq!(script.ending, Ending::Quiet);
-    }
 }

@@ -1,4 +1,4 @@
-//! What a client sends is read back whole, whatever the order of its members; and nothing it sends panics.
+//! Properties of the decoder: it reads valid input in any member order, and no input makes it panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -12,7 +12,7 @@ fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..Default::default() }
 }
 
-/// The same value with the members of every object in another order.
+/// Returns the value with the members of all objects in another order.
 fn reordered(value: Value, by: &mut impl FnMut(usize) -> usize) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(|item| reordered(item, by)).collect(),
@@ -29,8 +29,8 @@ fn reordered(value: Value, by: &mut impl FnMut(usize) -> usize) -> Value {
     }
 }
 
-/// Every place in a value, as JSON pointers, the root left out.
-fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+/// Collects the JSON pointers of all values but the root.
+fn collect_pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     let members: Vec<(String, &Value)> = match value {
         Value::Array(items) => items.iter().enumerate().map(|(i, item)| (i.to_string(), item)).collect(),
         Value::Object(members) => members.iter().map(|(name, member)| (name.clone(), member)).collect(),
@@ -38,12 +38,12 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     };
     for (name, member) in members {
         let place = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
-        places(member, &place, found);
+        collect_pointers(member, &place, found);
         found.push(place);
     }
 }
 
-/// A JSON pointer as the server writes paths: `/messages/3/toolCallId` as `messages[3].toolCallId`.
+/// Converts a JSON pointer into the decoder's form: `/messages/3/toolCallId` into `messages[3].toolCallId`.
 fn path(pointer: &str) -> String {
     pointer[1..].split('/').enumerate().fold(String::new(), |path, (i, step)| match step.parse::<usize>() {
         Ok(index) => format!("{path}[{index}]"),
@@ -52,7 +52,7 @@ fn path(pointer: &str) -> String {
     })
 }
 
-fn misfit() -> impl Strategy<Value = Value> {
+fn wrong_value() -> impl Strategy<Value = Value> {
     prop::sample::select(vec![
         json!(null),
         json!(true),
@@ -70,7 +70,7 @@ proptest! {
     #![proptest_config(config(1_000))]
 
     #[test]
-    fn what_is_written_is_read_back_whole_in_any_order(input in input(), order in vec(any::<Index>(), 1..40)) {
+    fn valid_input_is_decoded_in_any_member_order(input in input(), order in vec(any::<Index>(), 1..40)) {
         let written = serde_json::to_value(&input).unwrap();
         let mut turns = order.iter().cycle();
         let shuffled = reordered(written, &mut |len| turns.next().unwrap().index(len));
@@ -80,34 +80,34 @@ proptest! {
     }
 
     #[test]
-    fn a_value_in_the_wrong_place_is_refused_by_name_or_read(
+    fn a_wrong_value_is_refused_near_its_path_or_is_valid_there(
         input in input(),
         place in any::<Index>(),
-        value in misfit(),
+        value in wrong_value(),
     ) {
         let mut body = serde_json::to_value(&input).unwrap();
         let mut all = Vec::new();
-        places(&body, "", &mut all);
+        collect_pointers(&body, "", &mut all);
         let place = place.get(&all);
         *body.pointer_mut(place).unwrap() = value;
         match decode(body.to_string().as_bytes()) {
-            // Nothing half-read gets through: what was read is an input like any other.
+            // The result is a complete input: it can be written and decoded again.
             Ok(read) => {
                 let again = decode(serde_json::to_string(&read.input).unwrap().as_bytes()).unwrap();
                 prop_assert_eq!(again.input, read.input);
             }
             Err(DecodeError::Malformed { path: fault, problem }) => {
-                // At the place, inside of it, or beside it: another `role` wants other members.
+                // The error is at the value, inside of it or beside it: another `role` requires other members.
                 let (around, _) = place.rsplit_once('/').unwrap();
                 let near = if around.is_empty() { path(place) } else { path(around) };
-                prop_assert!(fault.starts_with(&near), "{place} changed, {fault} found at fault: {problem}");
+                prop_assert!(fault.starts_with(&near), "{place} was changed, the error is at {fault}: {problem}");
             }
             Err(other) => prop_assert!(false, "{other}"),
         }
     }
 
     #[test]
-    fn damaged_bytes_are_refused_or_read_and_never_panic(
+    fn damaged_input_never_panics_and_its_errors_are_short(
         input in input(),
         damage in vec((any::<Index>(), any::<u8>(), 0..3_u8), 1..6),
     ) {
@@ -121,13 +121,13 @@ proptest! {
             }
         }
         if let Err(error) = decode(&body) {
-            // An answer to a client, and a log line: short, whatever was sent.
+            // The text is sent to the client and written to the log.
             prop_assert!(error.to_string().len() < 500, "{error}");
         }
     }
 
     #[test]
-    fn any_bytes_at_all_never_panic(body in vec(any::<u8>(), 0..200)) {
+    fn random_bytes_never_panic(body in vec(any::<u8>(), 0..200)) {
         let _ = decode(&body);
     }
 }

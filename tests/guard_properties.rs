@@ -1,4 +1,5 @@
-//! Whatever an agent sends, what leaves its run is legal; and the checker that says so can say no.
+//! Properties of the guard: a run emits a legal stream for any events of an agent. The checker that decides what is legal
+//! is tested with illegal streams.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -23,12 +24,11 @@ use support::{
 };
 
 fn config(cases: u32) -> ProptestConfig {
-    // A failure is printed whole; a file beside the test would only be committed by accident.
+    // Failures are printed in full, so that they need no file beside the test.
     ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 4_000, ..Default::default() }
 }
 
-/// A whole stream: the events of an agent within the frame of the run, as a run frames them that nothing
-/// happens to.
+/// Returns the stream of a run without incidents: the events between `RUN_STARTED` and `RUN_FINISHED`.
 fn framed(input: &RunAgentInput, events: &[Event], outcome: RunOutcome) -> Vec<Event> {
     let mut started = RunStarted::new(input.thread_id.clone(), input.run_id.clone());
     started.parent_run_id.clone_from(&input.parent_run_id);
@@ -36,7 +36,7 @@ fn framed(input: &RunAgentInput, events: &[Event], outcome: RunOutcome) -> Vec<E
     [vec![started.into()], events.to_vec(), vec![finished.into()]].concat()
 }
 
-/// The calls that a stream leaves to the application, for streams in which every call is answered once at most.
+/// Returns the outcome with the unanswered calls, for streams in which each call has at most one result.
 fn pending(events: &[Event]) -> RunOutcome {
     let mut pending_tool_call_ids = Vec::new();
     for event in events {
@@ -53,19 +53,19 @@ fn pending(events: &[Event]) -> RunOutcome {
 
 fn assert_legal(script: &Script, left: &[Event]) -> Result<(), TestCaseError> {
     check(&script.input, left)
-        .map_err(|fault| TestCaseError::fail(format!("{fault}\nwhat left the run:\n{}", lines(left))))
+        .map_err(|fault| TestCaseError::fail(format!("{fault}\nthe run emitted:\n{}", lines(left))))
 }
 
 proptest! {
     #![proptest_config(config(400))]
 
     #[test]
-    fn what_leaves_a_run_is_legal_when_an_agent_talks_nonsense(script in nonsense()) {
+    fn a_run_emits_a_legal_stream_for_random_events(script in nonsense()) {
         assert_legal(&script, &play(&script))?;
     }
 
     #[test]
-    fn what_leaves_a_run_is_legal_when_an_agent_goes_wrong_late(script in mostly_legal()) {
+    fn a_run_emits_a_legal_stream_for_mostly_legal_events(script in mostly_legal()) {
         assert_legal(&script, &play(&script))?;
     }
 }
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn the_checker_rejects_a_legal_stream_with_a_fault(
+    fn the_checker_rejects_mutated_streams(
         script in legal(),
         mutation in mutations::any(),
         place in any::<prop::sample::Index>(),
@@ -142,14 +142,14 @@ proptest! {
 }
 
 #[test]
-fn the_checker_rejects_every_kind_of_fault() {
-    let accepted = illegal::streams().into_iter().filter(|(_, input, stream)| check(input, stream).is_ok());
+fn the_checker_rejects_each_illegal_stream() {
+    let accepted = illegal::illegal_streams().into_iter().filter(|(_, input, stream)| check(input, stream).is_ok());
     assert_eq!(accepted.map(|(fault, ..)| fault).collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]
-fn no_fault_gets_out_of_a_run() {
-    let faults = illegal::streams().into_iter().filter_map(|(name, input, events)| {
+fn a_run_emits_a_legal_stream_for_each_illegal_one() {
+    let faults = illegal::illegal_streams().into_iter().filter_map(|(name, input, events)| {
         let script = Script { input, events, ending: Ending::Quiet };
         let left = play(&script);
         let fault = check(&script.input, &left).err()?;
@@ -160,7 +160,8 @@ fn no_fault_gets_out_of_a_run() {
 }
 
 #[test]
-fn the_checker_accepts_what_only_looks_wrong() {
-    let verdicts = illegal::legal_ones().into_iter().map(|(name, input, stream)| (name, check(&input, &stream)));
+fn the_checker_accepts_unusual_legal_streams() {
+    let verdicts =
+        illegal::unusual_legal_streams().into_iter().map(|(name, input, stream)| (name, check(&input, &stream)));
     assert_eq!(verdicts.filter(|(_, verdict)| verdict.is_err()).collect::<Vec<_>>(), []);
 }

@@ -1,8 +1,8 @@
-//! Every type of event, with as little in it as may be, with everything it can have, and with what is awkward.
+//! Examples of every event type: minimal, maximal, and with values that are hard to encode.
 
 use serde_json::{Value, json};
 
-/// Events by name, as they are written.
+/// Returns the events as JSON, by name.
 pub(crate) fn events() -> Vec<(String, Value)> {
     let families = [
         lifecycle(),
@@ -24,12 +24,12 @@ pub(crate) fn events() -> Vec<(String, Value)> {
 
 type Named = Vec<(String, Value)>;
 
-/// An event in two variants: as it is given, and with more fields and all that any event may carry.
+/// Returns two examples of an event: `small`, and with `more` fields and the base fields.
 fn small_and_large(small: Value, more: Value) -> Named {
     vec![("minimal".to_owned(), small.clone()), ("maximal".to_owned(), with(&with(&small, more), base()))]
 }
 
-/// The same, for events that can be attributed.
+/// Does the same for events that can be attributed to a subagent.
 fn attributed(small: Value, more: Value) -> Named {
     small_and_large(small, with(&more, json!({ "subagentRunId": "sub-1" })))
 }
@@ -52,7 +52,7 @@ fn base() -> Value {
     })
 }
 
-/// An open object with whatever JSON has. No key looks like a number: JavaScript would move it to the front.
+/// Returns an open object with all types of JSON values. No key is a number, because JavaScript would move it to the front.
 fn rich() -> Value {
     json!({
         "zeta": "first, though its name is last",
@@ -146,7 +146,7 @@ fn full_input() -> Value {
     })
 }
 
-/// Messages of every role, with little and with everything.
+/// Returns minimal and maximal messages of every role.
 fn messages() -> Value {
     json!([
         { "role": "developer", "id": "d1", "content": "Be brief." },
@@ -172,7 +172,7 @@ fn messages() -> Value {
     ])
 }
 
-/// Content parts of every kind, from every kind of source.
+/// Returns content parts of every type, with every type of source.
 fn parts() -> Value {
     json!([
         { "type": "text", "text": "See these:" },
@@ -248,7 +248,7 @@ fn reasoning() -> Named {
     .concat()
 }
 
-/// Every operation of a patch, on paths that need escapes and on the whole document.
+/// Returns every operation of a patch, on paths with escapes and on the whole document.
 fn patch() -> Value {
     json!([
         { "op": "add", "path": "/list/-", "value": { "a": [null, 1.5] } },
@@ -324,7 +324,7 @@ fn passthrough() -> Named {
     .concat()
 }
 
-/// Lengths that need one, two and three bytes on the binary wire, in texts and in what holds them, and nothing at all.
+/// Returns texts and messages whose protobuf lengths take one, two and three bytes, and empty ones.
 fn awkward() -> Named {
     let content = |id: &str, delta: String| json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": delta });
     let mut events = vec![

@@ -1,10 +1,10 @@
-//! Streams that replace and amend: the conversation, activities and the state.
+//! Streams with snapshots and changes of the conversation, of activities and of the state.
 
 use serde_json::{Value, json};
 
 use crate::streams::{Named, after, after_hello, hello};
 
-pub(crate) fn by_hand() -> Named {
+pub(crate) fn hand_written() -> Named {
     [messages_snapshots(), activities(), state()].concat()
 }
 
@@ -56,21 +56,18 @@ fn messages_snapshots() -> Named {
                 { "role": "reasoning", "id": "r1", "content": "Hm" },
             ])),
         ),
+        case("a snapshot that lists its activity types: none", declared(json!({ "authoritativeActivityTypes": [] }))),
         case(
-            "a snapshot that says which activities it has: none",
-            declared(json!({ "authoritativeActivityTypes": [] })),
-        ),
-        case(
-            "a snapshot that says which activities it has: searches",
+            "a snapshot that lists its activity types: searches",
             declared(json!({ "authoritativeActivityTypes": ["search"] })),
         ),
+        case("a snapshot that lists its activity types: all", declared(json!({ "authoritativeActivityTypes": null }))),
         case(
-            "a snapshot that says which activities it has: all",
-            declared(json!({ "authoritativeActivityTypes": null })),
+            "a snapshot with an invalid list of activity types",
+            declared(json!({ "authoritativeActivityTypes": [1] })),
         ),
-        case("a snapshot that says nonsense of its activities", declared(json!({ "authoritativeActivityTypes": [1] }))),
-        case("a snapshot that says something else", declared(json!({ "other": true }))),
-        case("a snapshot that says nothing useful", declared(json!("text"))),
+        case("a snapshot with other metadata", declared(json!({ "other": true }))),
+        case("a snapshot with text as metadata", declared(json!("text"))),
         case(
             "a snapshot in the middle of a message",
             json!([
@@ -163,7 +160,7 @@ fn state() -> Named {
         |name, patch: Value| after(name, hello(), start.clone(), json!([{ "type": "STATE_DELTA", "delta": patch }]));
     vec![
         after_hello(
-            "a delta to the state that nobody set",
+            "a delta of a state that was not set",
             json!([{ "type": "STATE_DELTA", "delta": [{ "op": "add", "path": "/a", "value": 1 }] }]),
         ),
         after(

@@ -1,4 +1,4 @@
-//! Streams that show one thing each: what a client makes of the events.
+//! Streams that show one rule each for how a client applies events.
 
 use agui_server::protocol::RunAgentInput;
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use crate::{
     support::streams::{Ending, Script},
 };
 
-/// Scripts by name.
-pub(crate) fn by_hand() -> Named {
-    [messages(), metadata(), tool_calls(), reasoning(), subagents(), snapshots::by_hand()].concat()
+/// Returns scripts by name.
+pub(crate) fn hand_written() -> Named {
+    [messages(), metadata(), tool_calls(), reasoning(), subagents(), snapshots::hand_written()].concat()
 }
 
 pub(crate) type Named = Vec<(&'static str, Script)>;
@@ -23,7 +23,7 @@ pub(crate) fn after_hello(name: &'static str, events: Value) -> (&'static str, S
     after(name, hello(), Value::Null, events)
 }
 
-/// A run that starts from these messages and this state.
+/// Returns a run on these messages and this state.
 pub(crate) fn after(name: &'static str, messages: Value, state: Value, events: Value) -> (&'static str, Script) {
     let messages: Vec<agui_server::protocol::Message> = serde_json::from_value(messages).unwrap();
     let mut input = RunAgentInput::new("thread-1", "run-1", messages);
@@ -106,7 +106,7 @@ fn tool_calls() -> Named {
             json!({ "type": "TEXT_MESSAGE_END", "messageId": id }),
         ]
     };
-    let person = json!([
+    let history = json!([
         { "role": "user", "id": "u1", "content": "Hello" },
         { "role": "assistant", "id": "a1", "content": "Hi" },
     ]);
@@ -119,16 +119,16 @@ fn tool_calls() -> Named {
         after_hello("results of one message keep the order they arrive in", json!([
             call("c1", Some("m1")), call("c2", Some("m1")), text("m2"), vec![result("t2", "c2"), result("t1", "c1")],
         ].concat())),
-        after_hello("a result of a call that nobody knows comes last", json!([text("m1"), vec![result("t1", "nobody")], text("m2")].concat())),
+        after_hello("a result of an unknown call comes last", json!([text("m1"), vec![result("t1", "unknown")], text("m2")].concat())),
         after("a result of an earlier run's call", asked, Value::Null, json!([result("t1", "old")])),
         after_hello("a call within a message that is known", json!([text("m1"), call("c1", Some("m1"))].concat())),
-        after("a call within a message of the history", person, Value::Null, json!(call("c1", Some("a1")))),
+        after("a call within a message of the history", history, Value::Null, json!(call("c1", Some("a1")))),
         after_hello("a call within a message that comes later", json!([call("c1", Some("m1")), text("m1")].concat())),
         after_hello("a call without a message", json!([call("c1", None), call("c2", None)].concat())),
         after_hello("a call within the message that another call brought along", json!([call("c1", Some("m1")), call("c2", Some("m1"))].concat())),
-        after_hello("a parent that is the empty text is none", json!(call("c1", Some("")))),
+        after_hello("an empty parent id counts as absent", json!(call("c1", Some("")))),
         after_hello("a call that is answered before it is made", json!([vec![result("t1", "c1")], call("c1", None)].concat())),
-        after_hello("a call that names a person's message", json!(call("c1", Some("u1")))),
+        after_hello("a call whose parent is a user message", json!(call("c1", Some("u1")))),
         after_hello("a call that is reopened", json!([call("c1", None), call("c1", None)].concat())),
         after_hello("a result that is all parts", json!([call("c1", None), vec![json!({
             "type": "TOOL_CALL_RESULT", "messageId": "t1", "toolCallId": "c1", "role": "tool",
@@ -177,7 +177,7 @@ fn reasoning() -> Named {
             json!([
                 { "type": "ACTIVITY_SNAPSHOT", "messageId": "w1", "activityType": "search", "content": {} },
                 { "type": "REASONING_ENCRYPTED_VALUE", "subtype": "message", "entityId": "w1", "encryptedValue": "sealed" },
-                { "type": "REASONING_ENCRYPTED_VALUE", "subtype": "message", "entityId": "nobody", "encryptedValue": "sealed" },
+                { "type": "REASONING_ENCRYPTED_VALUE", "subtype": "message", "entityId": "unknown", "encryptedValue": "sealed" },
                 { "type": "REASONING_ENCRYPTED_VALUE", "subtype": "tool-call", "entityId": "u1", "encryptedValue": "sealed" },
                 { "type": "REASONING_START", "messageId": "span" },
                 { "type": "REASONING_ENCRYPTED_VALUE", "subtype": "message", "entityId": "span", "encryptedValue": "sealed" },
@@ -277,7 +277,7 @@ fn messages() -> Named {
 fn subagents() -> Named {
     vec![
         after_hello(
-            "what subagents say is theirs",
+            "messages of subagents are attributed to them",
             json!([
                 { "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "researcher" },
                 { "type": "SUBAGENT_STARTED", "subagentRunId": "t", "name": "writer", "parentSubagentRunId": "s" },

@@ -1,4 +1,4 @@
-//! Streams written by hand: one for each kind of fault, and some that only look faulty.
+//! Hand-written streams: one for each violation of the protocol, and legal ones that are unusual.
 
 use agui_server::protocol::{
     AssistantMessage, Event, Interrupt, JsonObject, Message, MessageContent, PatchOperation, RunAgentInput,
@@ -10,7 +10,7 @@ use super::framed;
 
 type Case = (&'static str, RunAgentInput, Vec<Event>);
 
-/// Everything these streams are made of, in the fewest letters that can still be read.
+/// The input of all these streams. The functions after it create one event each.
 fn input() -> RunAgentInput {
     let messages = vec![Message::user("u1", "Hello"), calling("a1", "earlier")];
     let mut input = RunAgentInput::new("thread", "run", messages);
@@ -32,7 +32,7 @@ fn named_user(id: &str, name: &str) -> Event {
     let role = Some(TextMessageRole::User);
     TextMessageStart { role, name: Some(name.to_owned()), ..TextMessageStart::new(id) }.into()
 }
-fn untold(id: &str) -> Event {
+fn text_without_role(id: &str) -> Event {
     TextMessageStart { role: None, ..TextMessageStart::new(id) }.into()
 }
 fn delta(id: &str) -> Event {
@@ -108,7 +108,7 @@ fn snapshot(messages: Vec<Message>) -> Event {
 fn state(operation: PatchOperation) -> Event {
     StateDelta::new(vec![operation]).into()
 }
-/// A message that makes a call.
+/// An assistant message with a call.
 fn calling(id: &str, call: &str) -> Message {
     let tool_calls = Some(vec![ToolCall::new(call, "own", "{}")]);
     Message::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::new(id.into()) })
@@ -128,7 +128,7 @@ fn object(value: Value) -> JsonObject {
     value.as_object().cloned().unwrap()
 }
 
-/// The event, attributed to a subagent.
+/// Attributes the event to a subagent.
 fn by(owner: &str, event: Event) -> Event {
     event.attributed_to(Some(SubagentRunId::from(owner)))
 }
@@ -141,7 +141,7 @@ fn pending(ids: &[&str]) -> RunOutcome {
     RunOutcome::Success { pending_tool_call_ids: ids.iter().map(|id| (*id).into()).collect() }
 }
 
-/// A run that succeeds around these events.
+/// A successful run with these events.
 fn run(name: &'static str, events: Vec<Event>) -> Case {
     ended(name, events, RunOutcome::success())
 }
@@ -149,14 +149,14 @@ fn ended(name: &'static str, events: Vec<Event>, outcome: RunOutcome) -> Case {
     let stream = framed(&input(), &events, outcome);
     (name, input(), stream)
 }
-/// A run in which something is done to the whole stream.
+/// A successful run whose whole stream is changed by `alter`.
 fn altered(name: &'static str, events: Vec<Event>, alter: impl FnOnce(&mut Vec<Event>)) -> Case {
     let (name, input, mut stream) = run(name, events);
     alter(&mut stream);
     (name, input, stream)
 }
 
-pub(crate) fn streams() -> Vec<Case> {
+pub(crate) fn illegal_streams() -> Vec<Case> {
     use EncryptedValueSubtype::{Message as OfMessage, ToolCall as OfCall};
     let message = || vec![text("m"), delta("m"), end("m")];
     let failed = || Event::from(RunError::new("code", "message"));
@@ -204,7 +204,10 @@ pub(crate) fn streams() -> Vec<Case> {
         run("a message reopened under another role", vec![text("m"), end("m"), text_as("m", user), end("m")]),
         run("a message reopened under another name", vec![text("m"), end("m"), text_by("m", "Ann"), end("m")]),
         run("a message reopened by another owner", vec![text("m"), end("m"), by("s", text("m")), end("m")]),
-        run("a message reopened without its role", vec![text_as("m", user), end("m"), untold("m"), end("m")]),
+        run(
+            "a message reopened without its role",
+            vec![text_as("m", user), end("m"), text_without_role("m"), end("m")],
+        ),
         run("the history's message under another role", vec![text("u1"), end("u1")]),
         run("the history's message under another name", vec![named_user("u1", "Ann"), end("u1")]),
         run(
@@ -271,7 +274,7 @@ pub(crate) fn streams() -> Vec<Case> {
             vec![call("c", "own"), call_end("c"), result("r", "c")],
             pending(&["c"]),
         ),
-        ended("a call nobody made that is named", vec![], pending(&["c"])),
+        ended("a pending call that was not made", vec![], pending(&["c"])),
         ended(
             "pending calls out of order",
             vec![call("c", "own"), call_end("c"), call("d", "own"), call_end("d")],
@@ -309,18 +312,18 @@ pub(crate) fn streams() -> Vec<Case> {
             "reasoning that goes on as its span's owner",
             vec![by("s", span("r")), thought("r"), by("s", thought_delta("r")), thought_end("r"), span_end("r")],
         ),
-        run("an artefact of another owner's earlier message", vec![by("s", sealed(OfMessage, "u1"))]),
-        run("an artefact of another owner's earlier call", vec![by("s", sealed(OfCall, "earlier"))]),
+        run("an encrypted value of another owner's earlier message", vec![by("s", sealed(OfMessage, "u1"))]),
+        run("an encrypted value of another owner's earlier call", vec![by("s", sealed(OfCall, "earlier"))]),
         run(
-            "an artefact of another owner's call, says a snapshot",
+            "an encrypted value of another owner's call from a snapshot",
             vec![snapshot(vec![calling("a2", "c")]), by("s", sealed(OfCall, "c"))],
         ),
         run(
-            "an artefact of another owner's message",
+            "an encrypted value of another owner's message",
             vec![thought("r"), thought_end("r"), by("s", sealed(OfMessage, "r"))],
         ),
         ended(
-            "an artefact of another owner's call",
+            "an encrypted value of another owner's call",
             vec![call("c", "own"), call_end("c"), by("s", sealed(OfCall, "c"))],
             pending(&["c"]),
         ),
@@ -356,7 +359,7 @@ pub(crate) fn streams() -> Vec<Case> {
             "an activity that becomes a list",
             vec![activity("a"), activity_delta("a", PatchOperation::replace("", json!([])))],
         ),
-        run("an activity that becomes nothing", vec![activity("a"), activity_delta("a", PatchOperation::remove(""))]),
+        run("an activity that becomes null", vec![activity("a"), activity_delta("a", PatchOperation::remove(""))]),
         // snapshots and patches
         run(
             "a snapshot with one message twice",
@@ -393,17 +396,17 @@ pub(crate) fn streams() -> Vec<Case> {
     ]
 }
 
-pub(crate) fn legal_ones() -> Vec<Case> {
+pub(crate) fn unusual_legal_streams() -> Vec<Case> {
     let message = || vec![text("m"), delta("m"), end("m")];
     let open_everywhere = || vec![text("m"), span("r"), thought("r"), subagent("s"), by("s", step("a"))];
     vec![
         run("an empty run", vec![]),
         run("a message without a delta", vec![text("m"), end("m")]),
         run("a message reopened", [message(), message()].concat()),
-        run("an absent role is the assistant's", [message(), vec![untold("m"), end("m")]].concat()),
+        run("an absent role is the assistant's", [message(), vec![text_without_role("m"), end("m")]].concat()),
         run("the history's message reopened", vec![text_as("u1", TextMessageRole::User), end("u1")]),
         run(
-            "untagged reopenings",
+            "unattributed reopenings",
             vec![by("s", text_by("m", "Ann")), end("m"), text("m"), by("s", delta("m")), end("m")],
         ),
         run(
@@ -411,12 +414,15 @@ pub(crate) fn legal_ones() -> Vec<Case> {
             vec![call_in("c", "m"), call_end("c"), call("c", "own"), call_end("c"), result("r", "c")],
         ),
         run("a call of an earlier run answered", vec![result("r", "earlier")]),
-        run("untagged continuations", vec![by("s", text("m")), delta("m"), end("m")]),
+        run("unattributed continuations", vec![by("s", text("m")), delta("m"), end("m")]),
         run("a span and a message of one id", vec![span("r"), thought("r"), span_end("r"), thought_end("r")]),
         run("a span under a text's id", [message(), vec![span("m"), span_end("m")]].concat()),
         run("one step's name, two owners", vec![step("a"), by("s", step("a")), step_end("a"), by("s", step_end("a"))]),
         run("a subagent that is never announced", vec![by("s", text("m")), by("s", end("m"))]),
-        run("a subagent's words after its end", vec![subagent("s"), subagent_end("s"), by("s", text("m")), end("m")]),
+        run(
+            "a message of a subagent after its end",
+            vec![subagent("s"), subagent_end("s"), by("s", text("m")), end("m")],
+        ),
         run(
             "a subagent of a finished parent",
             vec![subagent("s"), subagent_end("s"), subagent_of("t", "s"), subagent_end("t")],
@@ -430,7 +436,7 @@ pub(crate) fn legal_ones() -> Vec<Case> {
             "a call that inherits its owner",
             vec![by("s", text("m")), end("m"), call_in("c", "m"), by("s", args("c")), call_end("c"), result("r", "c")],
         ),
-        run("a result of an unknown call", vec![result("r", "nobody")]),
+        run("a result of an unknown call", vec![result("r", "unknown")]),
         run(
             "an answer by a tool that has the name of one of the application's",
             vec![call("c", "confirm"), call_end("c"), result("r", "c")],
@@ -444,7 +450,10 @@ pub(crate) fn legal_ones() -> Vec<Case> {
             "a snapshot that changes a role",
             vec![snapshot(vec![Message::assistant("u1", "Hello")]), text("u1"), end("u1")],
         ),
-        run("an artefact of nobody", vec![by("s", sealed(EncryptedValueSubtype::Message, "nobody"))]),
+        run(
+            "an encrypted value of an unknown message",
+            vec![by("s", sealed(EncryptedValueSubtype::Message, "unknown"))],
+        ),
         ended(
             "calls that are the application's to answer",
             vec![call("c", "confirm"), call_end("c"), call("d", "own"), call_end("d")],
@@ -453,13 +462,16 @@ pub(crate) fn legal_ones() -> Vec<Case> {
         ended("an interrupted run names no pending calls", vec![call("c", "own"), call_end("c")], interrupt(&["i"])),
         run("the application's own answer restated", vec![snapshot(vec![answer("r", "earlier")])]),
         run("an activity taken over", vec![by("s", activity("a")), activity("a"), found("a")]),
-        run("an activity kept, without a tag", vec![by("s", activity("a")), activity_kept("a"), by("s", found("a"))]),
+        run(
+            "an activity kept, without attribution",
+            vec![by("s", activity("a")), activity_kept("a"), by("s", found("a"))],
+        ),
         run(
             "a patch that does not apply",
             vec![activity("a"), activity_delta("a", PatchOperation::remove("/missing"))],
         ),
         run(
-            "a bad ending that its patch never comes to",
+            "an illegal operation after one that does not apply",
             vec![
                 activity("a"),
                 ActivityDelta::new(

@@ -1,36 +1,36 @@
-//! Ways to make a legal stream illegal.
+//! Changes that make a legal stream illegal.
 
 use agui_server::protocol::Event;
 use proptest::{prelude::*, sample::Index};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Mutation {
-    Leave,
+    Remove,
     Repeat,
     CloseBeforeOpening,
 }
 
 pub(crate) fn any() -> impl Strategy<Value = Mutation> {
-    prop_oneof![Just(Mutation::Leave), Just(Mutation::Repeat), Just(Mutation::CloseBeforeOpening)]
+    prop_oneof![Just(Mutation::Remove), Just(Mutation::Repeat), Just(Mutation::CloseBeforeOpening)]
 }
 
 impl Mutation {
-    /// Mutates the stream at one of the places where this is a fault. The run's frame always is such a place.
+    /// Changes the stream at one of the events that open or close an item. `RUN_STARTED` always is one.
     pub(crate) fn apply(self, stream: &[Event], place: Index) -> Vec<Event> {
         let mut stream = stream.to_vec();
-        let places: Vec<usize> = (0..stream.len()).filter(|&at| bracket(&stream[at]).is_some()).collect();
+        let places: Vec<usize> = (0..stream.len()).filter(|&at| boundary(&stream[at]).is_some()).collect();
         let at = *place.get(&places);
         match self {
-            Self::Leave => drop(stream.remove(at)),
+            Self::Remove => drop(stream.remove(at)),
             Self::Repeat => stream.insert(at, stream[at].clone()),
             Self::CloseBeforeOpening => {
-                let (item, _) = bracket(&stream[at]).unwrap();
-                let is = |event: &Event, side| bracket(event).is_some_and(|(of, on)| of == item && on == side);
+                let (item, _) = boundary(&stream[at]).unwrap();
+                let is = |event: &Event, side| boundary(event).is_some_and(|(of, on)| of == item && on == side);
                 let closer = (at..stream.len()).find(|&other| is(&stream[other], Side::Closes)).unwrap_or(at);
                 let opener = (0..closer).rfind(|&other| is(&stream[other], Side::Opens));
                 match opener {
                     Some(opener) => stream.swap(opener, closer),
-                    // A result opens and closes itself, so it is left out instead.
+                    // A result has no opening event, so it is removed instead.
                     None => drop(stream.remove(at)),
                 }
             }
@@ -45,8 +45,8 @@ enum Side {
     Closes,
 }
 
-/// What an event opens or closes. All events for which this has an answer are needed, once, where they are.
-fn bracket(event: &Event) -> Option<(String, Side)> {
+/// Returns the item that an event opens or closes. Each of these events is required exactly once, at its place.
+fn boundary(event: &Event) -> Option<(String, Side)> {
     use Side::{Closes, Opens};
     let owner = event.subagent_run_id();
     Some(match event {
@@ -60,7 +60,7 @@ fn bracket(event: &Event) -> Option<(String, Side)> {
         Event::ReasoningMessageEnd(e) => (format!("reasoning {}", e.message_id), Closes),
         Event::ToolCallStart(e) => (format!("call {}", e.tool_call_id), Opens),
         Event::ToolCallEnd(e) => (format!("call {}", e.tool_call_id), Closes),
-        // Without it, the call would be pending. Nobody misses the answer of an unknown call.
+        // A call without its result would be pending; the result of an unknown call is not required.
         Event::ToolCallResult(e) if e.tool_call_id != "unknown" => (format!("result {}", e.message_id), Closes),
         Event::StepStarted(e) => (format!("step {} {owner:?}", e.step_name), Opens),
         Event::StepFinished(e) => (format!("step {} {owner:?}", e.step_name), Closes),

@@ -8,7 +8,7 @@
 //! The input is read once, without an intermediate tree, so the cost is linear in its size. serde_json bounds the
 //! depth, [`MAX_OPEN_VALUES`] the memory of open payloads.
 //!
-//! A member is added to the protocol by its line in [`input`], [`message`] or [`content`]; the compiler asks for it.
+//! A new member of a protocol type needs a line in `input.rs`, `message.rs` or `content.rs`; without it, nothing compiles.
 //! serde's derive cannot do this: its errors have no path, and it cannot ignore an unknown role.
 
 mod content;

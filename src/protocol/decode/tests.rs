@@ -30,7 +30,7 @@ fn message(message: Value) -> (Message, Ignored) {
 }
 
 #[test]
-fn thread_run_and_messages_are_required_and_nothing_else_is() {
+fn only_thread_id_run_id_and_messages_are_required() {
     let whole = json!({ "threadId": "t", "runId": "r", "messages": [] });
     let input = decoded(&whole).input;
     assert_eq!((input.thread_id.as_str(), input.run_id.as_str()), ("t", "r"));
@@ -46,7 +46,7 @@ fn thread_run_and_messages_are_required_and_nothing_else_is() {
 }
 
 #[test]
-fn a_whole_input_is_read_as_serde_reads_what_it_wrote() {
+fn a_maximal_input_is_decoded_as_serde_decodes_it() {
     let read = decoded(&json!({
         "threadId": "t", "runId": "r", "protocolVersion": "1.0", "parentRunId": "p", "state": { "a": [1, null, "x"] },
         "messages": [
@@ -80,7 +80,7 @@ fn a_whole_input_is_read_as_serde_reads_what_it_wrote() {
 }
 
 #[test]
-fn a_malformed_field_is_refused_with_its_path() {
+fn a_malformed_member_is_refused_with_its_path() {
     for (message, expected) in [
         (json!({ "id": "m", "role": "tool", "content": "" }), "messages[0].toolCallId: missing"),
         (json!({ "id": 7, "role": "user", "content": "" }), "messages[0].id: expected a string, found a number"),
@@ -207,7 +207,7 @@ fn null_in_an_optional_position_reads_as_absent_and_nulls_inside_open_objects_st
 }
 
 #[test]
-fn what_is_not_described_is_dropped_and_counted() {
+fn unknown_members_roles_and_types_are_ignored_and_counted() {
     let read = decoded(&json!({
         "threadId": "t", "runId": "r", "mood": "good", "messages": [
             { "id": "1", "role": "user", "content": [{ "type": "hologram", "data": {} }, { "type": "text", "text": "a", "bold": true }], "toolCallId": 5 },
@@ -231,16 +231,16 @@ fn what_is_not_described_is_dropped_and_counted() {
 }
 
 #[test]
-fn what_a_client_wrote_reaches_the_log_escaped_and_cut_short() {
+fn client_text_in_log_lines_is_escaped_and_truncated() {
     let name = format!("\n\u{1b}[31m{}", "x".repeat(10_000));
     let line = decoded(&input_with(&name, json!(1))).ignored.to_string();
     assert!(line.len() < 200 && !line.contains('\n') && !line.contains('\u{1b}'), "{line}");
 }
 
 #[test]
-fn a_retired_binary_part_is_read_as_its_modern_kind() {
+fn a_binary_part_is_decoded_as_a_media_part() {
     let part = |part: Value| match message(json!({ "id": "m", "role": "user", "content": [part] })) {
-        (Message::User(user), dropped) if dropped.is_empty() => match user.content {
+        (Message::User(user), ignored) if ignored.is_empty() => match user.content {
             MessageContent::Parts(mut parts) => parts.remove(0),
             MessageContent::Text(_) => panic!("no parts"),
         },
@@ -265,7 +265,7 @@ fn a_retired_binary_part_is_read_as_its_modern_kind() {
 }
 
 #[test]
-fn what_is_not_json_is_refused_as_such() {
+fn invalid_json_is_refused() {
     for (body, expected) in [
         (&b""[..], "not valid JSON: EOF while parsing a value at line 1 column 0"),
         (b"{", "not valid JSON: EOF while parsing an object at line 1 column 1"),
@@ -280,7 +280,7 @@ fn what_is_not_json_is_refused_as_such() {
 }
 
 #[test]
-fn depth_is_bounded_wherever_it_is() {
+fn depth_is_bounded_in_all_places() {
     let deep = "[".repeat(100_000);
     for body in [
         format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{deep}"#),
@@ -293,11 +293,11 @@ fn depth_is_bounded_wherever_it_is() {
         decode(body.as_bytes()).unwrap_err();
     }
     // Ignored values are not built, so their depth has no limit.
-    let passed_over = format!(
+    let ignored_values = format!(
         r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m","role":"narrator","content":{deep}{0}}}],"unknown":{deep}{0}}}"#,
         "]".repeat(100_000)
     );
-    let decoded = decode(passed_over.as_bytes()).unwrap();
+    let decoded = decode(ignored_values.as_bytes()).unwrap();
     assert!(decoded.input.messages.is_empty() && !decoded.ignored.is_empty());
     let nested = |levels: usize| {
         format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{}{}}}"#, "[".repeat(levels), "]".repeat(levels))
@@ -326,7 +326,7 @@ fn open_payloads_hold_a_bounded_number_of_values() {
 }
 
 #[test]
-fn a_member_that_comes_twice_is_the_last_one() {
+fn the_last_of_two_members_with_one_name_counts() {
     let text = br#"{"threadId":"a","threadId":"b","runId":"r","messages":[{"id":"1","id":"2","role":"user","content":"x","content":"y"}]}"#;
     let input = decode(text).unwrap().input;
     assert_eq!(input.thread_id, "b");

@@ -149,7 +149,9 @@ pub(super) fn read_items<'de, T: FromJson<'de>, A: SeqAccess<'de>>(
 ) -> Result<(), A::Error> {
     let mut index = 0;
     while let Some(item) = items.next_element_seed(ValueSeed::at(path.item(index)))? {
-        item.map(&mut push);
+        if let Some(item) = item {
+            push(item);
+        }
         index += 1;
     }
     Ok(())
