@@ -12,12 +12,12 @@ const RESERVED_SEGMENTS: [&str; 7] = ["send-message", "agents", "agent", "thread
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CopilotKitOptions {
-    /// Whether the routes are served.
+    /// Serves the routes.
     pub enabled: bool,
     /// The path of the routes, such as `/copilotkit`: the page's `runtimeUrl` on this server.
     pub prefix: String,
-    /// What happens to a run when its page leaves or is reloaded, unless the agent's options or the request say
-    /// otherwise.
+    /// Cancels or continues a run when its page leaves or is reloaded, unless the agent's options or the request decide
+    /// it.
     pub on_disconnect: OnDisconnect,
 }
 

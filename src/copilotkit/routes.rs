@@ -17,7 +17,7 @@ use super::{
 };
 use crate::http::{App, error, extract::Path, send_message::run_agent};
 
-/// Returns the routes, which are none if the options disable them.
+/// Returns the routes below the prefix, or no routes if the options disable them.
 ///
 /// # Panics
 /// Panics if the prefix is invalid.

@@ -24,7 +24,7 @@ use crate::{
     run::{CancelOutcome, LookupError, Principal, Threads},
 };
 
-/// How long a stop waits for a run that has not begun.
+/// The longest time that a stop waits for a run that has not begun.
 const RUN_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
 const RUN_POLL_INTERVAL: Duration = Duration::from_millis(50);
 

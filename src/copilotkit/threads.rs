@@ -18,9 +18,9 @@ use crate::{
     store::{ThreadPage, ThreadSummary, ThreadView},
 };
 
-/// How many threads are read from the store at a time, to find those of one agent.
+/// The number of threads read from the store at a time, to find those of one agent.
 const SCAN_PAGE_SIZE: usize = 200;
-/// How many of these pages one request reads. If there are more, the response has a cursor.
+/// The largest number of these pages that one request reads. If there are more, the response has a cursor.
 const MAX_SCAN_PAGES: usize = 10;
 
 #[derive(Deserialize)]

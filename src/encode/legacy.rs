@@ -1,6 +1,6 @@
 //! `RUN_FINISHED` for clients older than AG-UI 1.0.
 //!
-//! Those clients reject an outcome that they do not know, or that has members that they do not know, and then miss the
+//! Such clients reject an outcome that they do not know, or that has members that they do not know, and then miss the
 //! end of the run. They get a cancelled run without an outcome, and a success without `pendingToolCallIds`.
 
 use std::borrow::Cow;

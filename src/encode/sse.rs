@@ -18,7 +18,7 @@ pub struct Sse {
     /// Deltas of one item mostly share one `Arc`, so that comparing pointers is enough.
     id: Option<Arc<str>>,
     event_type: Option<EventType>,
-    /// Whether the client is older than AG-UI 1.0.
+    /// True for a client older than AG-UI 1.0.
     pub(super) is_legacy: bool,
 }
 

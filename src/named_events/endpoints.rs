@@ -26,7 +26,7 @@ use crate::{
     run::{AgentEntry, LookupError, RunRequest, Threads, has_expired},
 };
 
-/// Returns the routes, which are none if the options disable them or if the server stores no threads.
+/// Returns the two routes, or no routes if the options disable them or the server stores no threads.
 pub(crate) fn routes(options: &NamedEventOptions, app: &App) -> Router<App> {
     if !options.enabled || app.threads().is_none() {
         return Router::new();

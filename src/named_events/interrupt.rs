@@ -79,7 +79,7 @@ pub struct HitlContext {
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanStep {
-    /// What is to be done.
+    /// The work of the step.
     pub description: String,
     /// `enabled`, or a word of the agent's.
     pub status: String,

@@ -7,8 +7,7 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NamedEventOptions {
-    /// Whether the endpoints are served. A server without stored threads never serves them, because their clients send
-    /// no history.
+    /// Serves the endpoints. A server without stored threads never serves them, because their clients send no history.
     pub enabled: bool,
     /// The agent of `/agent/chat/stream`; `None` is the default agent.
     pub chat: Option<String>,

@@ -17,7 +17,7 @@ pub struct ChatRequest {
     pub messages: Vec<AgentMessage>,
     /// The thread; `None` begins a new one.
     pub thread_id: Option<String>,
-    /// Whether the model reasons before it answers; `None` leaves it to the agent's options.
+    /// Makes the model reason before it answers; `None` leaves it to the agent's options.
     pub enable_deep_thinking: Option<bool>,
 }
 

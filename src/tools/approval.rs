@@ -70,7 +70,7 @@ impl ApprovalRule {
     /// value.
     ///
     /// # Errors
-    /// Returns a message if a pattern is invalid, or if there are none.
+    /// Returns a message if a pattern is invalid, or if no pattern is given.
     pub fn when<'a>(patterns: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
         compile(patterns, str::to_owned).map(Self::When)
     }
@@ -79,7 +79,7 @@ impl ApprovalRule {
     /// match the whole value.
     ///
     /// # Errors
-    /// Returns a message if a pattern is invalid, or if there are none.
+    /// Returns a message if a pattern is invalid, or if no pattern is given.
     pub fn unless<'a>(patterns: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
         compile(patterns, anchored).map(Self::Unless)
     }

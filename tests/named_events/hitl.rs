@@ -97,7 +97,7 @@ async fn a_question_for_feedback_is_answered_by_a_text() {
     });
     assert_eq!(asked, &expected);
     assert_eq!(said(&server.ask(CHAT, &on(&id, "ACCEPTED")).await), "Answer: ACCEPTED");
-    // What was answered is no longer open: the same text is something that somebody says.
+    // No interrupt is open any more, so the same text is an ordinary message.
     assert_eq!(said(&server.ask(CHAT, &on(&id, "ACCEPTED")).await), "You said: ACCEPTED");
     let id = thread(&server.ask(CHAT, &user("draft")).await);
     let feedback = "Please also include humidity data in the analysis.";

@@ -31,7 +31,7 @@ pub(super) struct Answer {
 #[derive(Debug, Clone)]
 pub(super) struct AnsweredCall {
     pub(super) id: ToolCallId,
-    /// Whether the call has a result, because the same answer was sent before.
+    /// True if the call has a result, because the same answer was sent before.
     pub(super) has_result: bool,
 }
 

@@ -10,7 +10,7 @@ pub struct ReasoningSession {
     pub id: String,
     /// The text so far.
     pub content: String,
-    /// Whether the session has ended.
+    /// True after `reasoning_end`.
     pub is_complete: bool,
 }
 

@@ -83,7 +83,7 @@ pub struct TrackedToolCall {
     pub args: String,
     /// The tool's result.
     pub result: Option<String>,
-    /// Whether the arguments are complete.
+    /// True when the arguments are complete.
     pub is_complete: bool,
 }
 
