@@ -169,7 +169,7 @@ async fn paths_and_links_do_not_leave_the_workspace() {
             ("write_file", json!({ "path": path, "content": "x" })),
             ("list_files", json!({ "path": path })),
         ] {
-            assert!(sandbox.refused(tool, arguments).await.contains("no path in the workspace"), "{tool} {path}");
+            assert!(sandbox.refused(tool, arguments).await.contains("is not a path in the workspace"), "{tool} {path}");
         }
     }
     let folder = sandbox.folder.path().display();
