@@ -93,7 +93,7 @@ mod tests {
                 "my.toml:4:1: tools.weather.url: the host is fixed: use places in the path",
             ),
             (WEATHER.replace("weather", "calculator"), "my.toml:1:8: tools.calculator: there is a built-in tool"),
-            (WEATHER.replace("weather", "\"a b\""), "my.toml:1:8: tools.a b: a tool's name is"),
+            (WEATHER.replace("weather", "\"a b\""), "my.toml:1:8: tools.a b: a tool's name has"),
             ("[mcp.files]\n".to_owned(), "my.toml:1:6: mcp.files: an MCP server needs `command`"),
             (format!("{FILES}url = \"http://h\""), "my.toml:3:1: mcp.files.url: there is a `command` already"),
             (format!("{FILES}headers = {{ A = \"b\" }}"), "my.toml:3:1: mcp.files.headers: only a `url`"),
@@ -101,7 +101,7 @@ mod tests {
                 format!("{FILES}env_from = [\"AGUI_NOT_THERE\"]"),
                 "my.toml:3:1: mcp.files.env_from: the environment variable AGUI_NOT_THERE is not set",
             ),
-            (format!("{FILES}approval_of = {{ write = {{ when = {{}} }} }}"), "my.toml:3:15: at least one argument"),
+            (format!("{FILES}approval_of = {{ write = {{ when = {{}} }} }}"), "my.toml:3:"),
             ("[mcp.a]\nurl = \"file:///x\"".to_owned(), "my.toml:2:1: mcp.a.url: expected a URL"),
             ("[mcp.a]\nurl = \"http://u:p@h/\"".to_owned(), "my.toml:2:1: mcp.a.url: expected a URL"),
             (

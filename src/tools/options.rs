@@ -1,8 +1,9 @@
-//! Parts that the options of HTTP tools, MCP servers and the sandbox share: header values, durations in seconds, and the
-//! error that names a wrong option.
+//! Parts that the options of HTTP tools, MCP servers and the sandbox share: header values, durations in seconds, and
+//! the error that names a wrong option.
 //!
-//! The option structs deserialize from the keys of `config/default.toml`. Ranges, and options that depend on each other, are
-//! checked by their `check` methods, so that an error has the option's path and the configuration can show its line.
+//! The option structs deserialize from the keys of `config/default.toml`. Ranges, and options that depend on each
+//! other, are checked by their `check` methods, so that an error has the option's path and the configuration can show
+//! its line.
 
 use std::{fmt, time::Duration};
 
@@ -65,9 +66,6 @@ impl fmt::Debug for HeaderSource {
 }
 
 /// Converts configured headers for a request. Secrets are marked as sensitive.
-///
-/// # Errors
-/// An [`InvalidOption`] of the key `headers`, if a name or a value is invalid or an environment variable is not set.
 pub(super) fn header_map(headers: &IndexMap<String, HeaderSource>) -> Result<HeaderMap, InvalidOption> {
     let invalid = |problem: String| InvalidOption::new("headers", problem);
     let mut map = HeaderMap::new();

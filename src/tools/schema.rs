@@ -1,4 +1,5 @@
-//! Checks the arguments of a call against the tool's JSON Schema, with error messages from which a model can correct them.
+//! Checks the arguments of a call against the tool's JSON Schema, with error messages from which a model can correct
+//! them.
 //!
 //! Neither side is trusted: a schema can come from an MCP server, and arguments come from a model that reads texts of
 //! strangers. So sizes, depths and the backtracking of patterns are limited, and no `$ref` is fetched.

@@ -1,7 +1,7 @@
 //! The tools of one agent, each with its compiled schema.
 //!
-//! Every run asks for the tools. A schema is compiled once for each tool, and a tool of an MCP server stays the same until the
-//! server announces a change.
+//! Every run asks for the tools. A schema is compiled once for each tool, and a tool of an MCP server stays the same
+//! until the server announces a change.
 
 use std::{
     collections::HashSet,
@@ -102,8 +102,8 @@ impl Toolbox {
         self.entries.is_empty()
     }
 
-    /// Starts all sources, and waits until each is connected or has failed, at most for [`READY_TIMEOUT`]. Returns at once if they
-    /// were connected before, even if they are not now.
+    /// Starts all sources, and waits until each is connected or has failed, at most for [`READY_TIMEOUT`]. Returns at
+    /// once if they were connected before, even if they are not now.
     pub async fn ready(&self) {
         let sources = self.entries.iter().filter_map(|entry| match entry {
             Entry::Source(source) => Some(source),

@@ -1,5 +1,5 @@
-//! Remote agents over real sockets on both sides: the events that a client gets from endpoints that behave, and from ones
-//! that do not.
+//! Remote agents over real sockets on both sides: the events that a client gets from endpoints that behave, and from
+//! ones that do not.
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 

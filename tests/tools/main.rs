@@ -1,5 +1,5 @@
-//! The server's own tools: HTTP tools against a service that records requests, and MCP tools against a real server and a
-//! fake one that misbehaves.
+//! The server's own tools: HTTP tools against a service that records requests, and MCP tools against a real server and
+//! a fake one that misbehaves.
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 

@@ -15,8 +15,8 @@
 //! | `remote_incomplete` | the stream ended before the run did |
 //! | `remote_error` | the remote agent failed without a code of its own |
 //!
-//! `options` are the options, `request` sends a run, `reader` reads events of AG-UI 1.0 and older versions, `agent` decides how
-//! the run ends, and `error` has the codes above.
+//! `options` are the options, `request` sends a run, `reader` reads events of AG-UI 1.0 and older versions, `agent`
+//! decides how the run ends, and `error` has the codes above.
 
 mod agent;
 mod error;

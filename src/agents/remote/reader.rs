@@ -1,8 +1,8 @@
 //! Decodes the events of the endpoint.
 //!
 //! - A field that AG-UI describes must have a valid value; a wrong one ends the run.
-//! - Unknown event types, message roles, content parts and outcomes are left out with a warning, because later versions of
-//!   the protocol add them.
+//! - Unknown event types, message roles, content parts and outcomes are left out with a warning, because later
+//!   versions of the protocol add them.
 //! - Events of versions before 1.0 are converted to those that replaced them.
 //!
 //! The order of events is checked by `run::guard`, for all agents.

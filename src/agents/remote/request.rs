@@ -97,8 +97,8 @@ impl Endpoint {
     }
 }
 
-/// Returns the input in a form that all versions accept: before 1.0, `state` and `forwardedProps` were required. The version
-/// is this server's and not the client's, because this server reads the response.
+/// Returns the input in a form that all versions accept: before 1.0, `state` and `forwardedProps` were required. The
+/// version is this server's and not the client's, because this server reads the response.
 fn outgoing(mut input: RunAgentInput) -> RunAgentInput {
     input.protocol_version = Some(PROTOCOL_VERSION.to_owned());
     for member in [&mut input.state, &mut input.forwarded_props] {

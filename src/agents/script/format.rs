@@ -119,9 +119,6 @@ pub(super) enum ActionKind {
 
 impl Action {
     /// Returns the kind of the action.
-    ///
-    /// # Errors
-    /// A message, if no key or more than one key is a kind.
     pub(super) fn kind(&self) -> Result<ActionKind, String> {
         let keys = [
             (self.text.is_some(), "text", ActionKind::Text),
@@ -151,9 +148,6 @@ impl Action {
     }
 
     /// Checks that compilation has taken every key that is not a kind. The rest belong to another kind.
-    ///
-    /// # Errors
-    /// A message that names the key and its kind.
     pub(super) fn check_all_used(&self) -> Result<(), String> {
         let rest = [
             (self.args.is_some(), "args", "call"),

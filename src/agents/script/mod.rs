@@ -50,10 +50,10 @@
 //!
 //! `every_ms`, with `text`, `think` and `count`, is the time between two deltas.
 //!
-//! **Placeholders** are replaced in texts and in the strings of `args`, `state`, `content` and `value`: `{name}` for a named group of `user` or
-//! `result`; `{text}` for the newest user message; `{result}`, `{error}`, `{args.name}`,
-//! `{result.count}` and `{result.list}` for the tool result that is answered; the last two
-//! need a result that is a JSON array, and `join` is the separator of its items. `{args}` is all arguments, as JSON. `{{` and `}}` are braces.
+//! **Placeholders** are replaced in texts and in the strings of `args`, `state`, `content` and `value`: `{name}` for a
+//! named group of `user` or `result`; `{text}` for the newest user message; `{result}`, `{error}`, `{args.name}`,
+//! `{result.count}` and `{result.list}` for the tool result that is answered; the last two need a result that is a
+//! JSON array, and `join` is the separator of its items. `{args}` is all arguments, as JSON. `{{` and `}}` are braces.
 //!
 //! **Interrupts** end a run with questions to a person. The next run brings the answers, and a reply with `answers`
 //! plays it:

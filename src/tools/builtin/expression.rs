@@ -16,9 +16,6 @@ pub(super) const MAX_EXPRESSION_BYTES: usize = 1000;
 const MAX_DEPTH: usize = 64;
 
 /// Returns the value of an expression.
-///
-/// # Errors
-/// A message for the model that names the place and what was expected.
 pub(super) fn evaluate(text: &str) -> Result<f64, String> {
     if text.len() > MAX_EXPRESSION_BYTES {
         return Err(format!("The expression is longer than {MAX_EXPRESSION_BYTES} characters."));

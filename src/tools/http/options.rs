@@ -124,8 +124,8 @@ impl HttpToolOptions {
         }
     }
 
-    /// Checks the options without reading the environment. [`HttpTool::new`](super::HttpTool::new) also checks `url` and
-    /// `parameters`.
+    /// Checks the options without reading the environment. [`HttpTool::new`](super::HttpTool::new) also checks `url`
+    /// and `parameters`.
     ///
     /// # Errors
     /// An [`InvalidOption`] for the first wrong option.

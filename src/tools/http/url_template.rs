@@ -1,9 +1,10 @@
 //! URLs with places for arguments. An argument cannot change anything outside its place.
 //!
-//! In `https://api.example.com/v1/cities/{city}/weather?units=metric&lang={lang}`, scheme, host and port are fixed; a place
-//! is part of a path segment or of the value of a query pair. All characters of an argument but RFC 3986's unreserved
-//! ones (letters, digits and `-_~.`) are percent-encoded, so it cannot end a segment or a pair. Because some servers
-//! decode more than once, a path argument is refused if it is empty or has a segment `.` or `..`, encoded or not.
+//! In `https://api.example.com/v1/cities/{city}/weather?units=metric&lang={lang}`, scheme, host and port are fixed; a
+//! place is part of a path segment or of the value of a query pair. All characters of an argument but RFC 3986's
+//! unreserved ones (letters, digits and `-_~.`) are percent-encoded, so it cannot end a segment or a pair. Because
+//! some servers decode more than once, a path argument is refused if it is empty or has a segment `.` or `..`, encoded
+//! or not.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
@@ -35,9 +36,6 @@ enum Piece {
 
 impl UrlTemplate {
     /// Parses a template.
-    ///
-    /// # Errors
-    /// The reason why it is invalid.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text.split_once("://").ok_or("a URL begins with http:// or https://")?;
         if !matches!(scheme, "http" | "https") {
@@ -103,9 +101,6 @@ impl UrlTemplate {
     }
 
     /// Returns the URL for these arguments, with more of them in the query.
-    ///
-    /// # Errors
-    /// A message for the model.
     pub(super) fn fill(&self, arguments: &JsonObject, more: &[(&String, &Value)]) -> Result<Url, String> {
         let segments =
             self.segments.iter().map(|pieces| fill_segment(pieces, arguments)).collect::<Result<Vec<_>, _>>()?;

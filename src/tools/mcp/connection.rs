@@ -1,7 +1,7 @@
 //! A connection to an MCP server. This is the only file that uses the protocol library, `rmcp`.
 //!
-//! Results are returned as JSON and not as the library's types, so that one tool with an invalid schema does not make the
-//! whole list unreadable.
+//! Results are returned as JSON and not as the library's types, so that one tool with an invalid schema does not make
+//! the whole list unreadable.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -72,9 +72,6 @@ pub(super) enum ConnectionEvent {
 
 impl Connection {
     /// Connects, without a time limit.
-    ///
-    /// # Errors
-    /// The reason why there is no connection.
     pub(super) async fn open(server: &str, transport: &McpTransport) -> Result<Self, String> {
         let handler = NotificationHandler::default();
         let tools_changed = handler.tools_changed.clone();

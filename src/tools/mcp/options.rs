@@ -25,7 +25,8 @@ const PROTOCOL_HEADERS: [&str; 4] = ["accept", "mcp-session-id", "mcp-protocol-v
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct McpServerOptions {
-    /// The program to start, and its arguments. It speaks MCP on its standard streams. Either this or a `url` is needed.
+    /// The program to start, and its arguments. It speaks MCP on its standard streams. Either this or a `url` is
+    /// needed.
     pub command: Option<Vec<String>>,
     /// The address of a server that speaks streamable HTTP.
     pub url: Option<String>,

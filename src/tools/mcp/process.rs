@@ -1,8 +1,8 @@
 //! The process of an MCP server.
 //!
-//! Its environment has the [`INHERITED`] variables and those of its options, so this server's keys are not in it. It leads
-//! a process group, so that its own children end with it: `npx` runs a shell that runs node. Its stderr goes to the log
-//! at level `debug`; the last lines are kept for the error when it ends.
+//! Its environment has the [`INHERITED`] variables and those of its options, so this server's keys are not in it. It
+//! leads a process group, so that its own children end with it: `npx` runs a shell that runs node. Its stderr goes to
+//! the log at level `debug`; the last lines are kept for the error when it ends.
 
 use std::{
     collections::VecDeque,
@@ -73,8 +73,8 @@ impl ServerProcess {
         lines.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
     }
 
-    /// Waits up to [`EXIT_TIMEOUT`] for the end of the process, and then kills its group. The caller must have closed the
-    /// process's stdin, which makes MCP servers end.
+    /// Waits up to [`EXIT_TIMEOUT`] for the end of the process, and then kills its group. The caller must have closed
+    /// the process's stdin, which makes MCP servers end.
     pub(super) async fn end(mut self) {
         // `inner_mut` is the process alone; the wrapper would wait for the whole group in a thread.
         if timeout(EXIT_TIMEOUT, self.process.inner_mut().wait()).await.is_err() {

@@ -1,5 +1,5 @@
-//! Converts the result of an MCP call to the content of a tool message: texts, images and audio keep their type, all else
-//! becomes text.
+//! Converts the result of an MCP call to the content of a tool message: texts, images and audio keep their type, all
+//! else becomes text.
 //!
 //! It reads JSON and not the types of the protocol library, so that a block of an unknown type costs that block only.
 
@@ -11,9 +11,6 @@ use crate::{
 };
 
 /// Converts a result. Content beyond `limit` bytes is cut or left out, with a note.
-///
-/// # Errors
-/// The content as the error, if the server has marked it so.
 pub(super) fn to_content(answer: &Value, limit: usize) -> Result<MessageContent, ToolError> {
     let blocks = answer.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut result = ContentBuilder { parts: Vec::new(), room: limit, limit };

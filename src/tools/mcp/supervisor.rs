@@ -126,8 +126,8 @@ impl Supervisor {
         }
     }
 
-    /// Requests the tools and publishes those that can be used. An unchanged tool keeps its `Arc`, and with it the schema
-    /// that toolboxes have compiled.
+    /// Requests the tools and publishes those that can be used. An unchanged tool keeps its `Arc`, and with it the
+    /// schema that toolboxes have compiled.
     async fn list_tools(&self, client: &McpClient) -> Result<(), RequestError> {
         let (server, options) = (&*self.name, &self.options);
         let descriptions = client.list_tools(MAX_TOOLS).await?;

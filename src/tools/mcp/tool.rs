@@ -30,9 +30,6 @@ pub(super) struct McpTool {
 
 impl McpTool {
     /// Reads the server's description of a tool.
-    ///
-    /// # Errors
-    /// The reason why the tool cannot be used.
     pub(super) fn new(
         description: &Value,
         server: &Arc<str>,

@@ -39,9 +39,6 @@ pub(super) struct Isolation {
 
 impl Isolation {
     /// Finds the programs that are needed.
-    ///
-    /// # Errors
-    /// The program that is missing, with its package.
     pub(super) fn find() -> Result<Self, String> {
         let bwrap = in_path("bwrap").ok_or("there is no `bwrap` in PATH: install the package bubblewrap")?;
         let is_root = is_root();

@@ -1,9 +1,9 @@
 //! Tools that run commands and access files in a sandbox, in one workspace folder for each conversation.
 //!
 //! Each call starts a process in its own [bubblewrap](https://github.com/containers/bubblewrap) sandbox: no network, a
-//! read-only system, nothing of this server's files and environment. Only the workspace is writable, and it stays for the next call of the
-//! conversation. Files are read and written by processes in the sandbox, so a link that leads out of the workspace
-//! leads nowhere. Dropping the future of a call kills its processes.
+//! read-only system, nothing of this server's files and environment. Only the workspace is writable, and it stays for
+//! the next call of the conversation. Files are read and written by processes in the sandbox, so a link that leads out
+//! of the workspace leads nowhere. Dropping the future of a call kills its processes.
 //!
 //! - `isolation` makes bubblewrap's arguments and sets the limits of the kernel.
 //! - `probe` tests the isolation before the first command. Without isolation there are no tools.

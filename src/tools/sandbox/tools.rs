@@ -183,8 +183,8 @@ impl SandboxTool {
     }
 }
 
-/// Returns a path relative to the workspace, for programs that run in it. Links need no check: in the sandbox they cannot
-/// lead out.
+/// Returns a path relative to the workspace, for programs that run in it. Links need no check: in the sandbox they
+/// cannot lead out.
 fn relative_path(path: &str) -> Result<String, ToolError> {
     let inner = match path.strip_prefix("/workspace") {
         Some(inner) if inner.is_empty() || inner.starts_with('/') => inner.trim_start_matches('/'),

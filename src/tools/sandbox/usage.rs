@@ -1,7 +1,7 @@
 //! Measures the memory and the workspace of a command while it runs.
 //!
-//! The limits of the kernel are for each process and each file; this adds them up. Because it polls, a command can exceed
-//! a limit for up to 100 ms (memory) or 500 ms (workspace).
+//! The limits of the kernel are for each process and each file; this adds them up. Because it polls, a command can
+//! exceed a limit for up to 100 ms (memory) or 500 ms (workspace).
 
 use std::{
     fs,

@@ -9,8 +9,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{agent::Principal, tools::ToolContext};
 
-/// The first of 2^24 user ids that commands run as if this server is root. No system uses them: systemd's `UIDS-GIDS.md`
-/// lists the range as unused.
+/// The first of 2^24 user ids that commands run as if this server is root. No system uses them: systemd's
+/// `UIDS-GIDS.md` lists the range as unused.
 const FIRST_USER_ID: u32 = 0x7000_0000;
 
 /// The folder of all workspaces.
