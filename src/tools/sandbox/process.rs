@@ -14,7 +14,10 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{options::SandboxOptions, usage};
+use super::{
+    options::SandboxOptions,
+    usage::{self, ExceededLimit},
+};
 
 /// The time limit of reading what is left in the pipes after the end of the command.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -34,8 +37,7 @@ pub(super) enum CommandEnd {
     /// The command exited, or was ended by a signal.
     Exited(ExitStatus),
     TimedOut,
-    TooMuchMemory,
-    WorkspaceTooLarge,
+    Exceeded(ExceededLimit),
 }
 
 /// The end and the output of a command.
@@ -75,7 +77,7 @@ pub(super) async fn run(job: Job<'_>, options: &SandboxOptions) -> io::Result<Co
             tokio::select! {
                 () = &mut pipes, if are_pipes_open => are_pipes_open = false,
                 status = child.wait() => break CommandEnd::Exited(status?),
-                end = &mut exceeded => break end,
+                limit = &mut exceeded => break CommandEnd::Exceeded(limit),
                 () = sleep_until(deadline) => break CommandEnd::TimedOut,
             }
         };

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     process::{CommandEnd, CommandOutput},
     runner::Sandbox,
+    usage::ExceededLimit,
 };
 use crate::{
     protocol::{JsonObject, MessageContent},
@@ -175,8 +176,10 @@ impl SandboxTool {
         match end {
             CommandEnd::Exited(_) => "it ended".to_owned(),
             CommandEnd::TimedOut => format!("it took longer than {} seconds", options.timeout.as_secs_f32()),
-            CommandEnd::TooMuchMemory => format!("it took more than {} MB of memory", options.memory_bytes >> 20),
-            CommandEnd::WorkspaceTooLarge => {
+            CommandEnd::Exceeded(ExceededLimit::Memory) => {
+                format!("it took more than {} MB of memory", options.memory_bytes >> 20)
+            }
+            CommandEnd::Exceeded(ExceededLimit::Workspace) => {
                 format!("the workspace had more than {} MB", options.workspace_bytes >> 20)
             }
         }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use super::{options::SandboxOptions, process::CommandEnd};
+use super::options::SandboxOptions;
 
 /// The time between two measurements of memory.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -20,20 +20,27 @@ const MAX_FILES: usize = 100_000;
 /// An empty file counts this much, in bytes.
 const MIN_FILE_BYTES: u64 = 512;
 
+/// The limit that a command has exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ExceededLimit {
+    Memory,
+    Workspace,
+}
+
 /// Completes when a command exceeds a limit. `id` is the process id of its bubblewrap.
-pub(super) async fn exceeded(id: Option<u32>, workspace: &Path, options: &SandboxOptions) -> CommandEnd {
+pub(super) async fn exceeded(id: Option<u32>, workspace: &Path, options: &SandboxOptions) -> ExceededLimit {
     let mut round = 0_u32;
     loop {
         tokio::time::sleep(POLL_INTERVAL).await;
         round = round.wrapping_add(1);
         let memory = tokio::task::spawn_blocking(move || id.map_or(0, memory_of_tree)).await;
         if memory.is_ok_and(|bytes| bytes > options.memory_bytes) {
-            return CommandEnd::TooMuchMemory;
+            return ExceededLimit::Memory;
         }
         if round.is_multiple_of(INTERVALS_PER_WORKSPACE_CHECK)
             && is_larger_than(workspace.to_owned(), options.workspace_bytes).await
         {
-            return CommandEnd::WorkspaceTooLarge;
+            return ExceededLimit::Workspace;
         }
     }
 }
