@@ -11,6 +11,7 @@
 //! To change what is stored, change the types in `model` and `write`, the tables in `sqlite/schema.sql` and
 //! `postgres/schema.sql`, and the contract.
 
+mod arc;
 #[cfg(feature = "testing")]
 pub mod contract;
 mod memory;

@@ -1,0 +1,81 @@
+//! [`Store`] for a shared store: an `Arc` of one can be given to a server, and another one kept.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{
+    EndState, EndedRun, EventPage, Lease, LostRun, Millis, Retention, RunRecord, SharedStore, Store, StoreError,
+    SweepResult, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadView,
+    write::{BeginOutcome, EventBatch, FinishedRun, NewRun, RunEnd},
+};
+use crate::protocol::RunId;
+
+#[async_trait]
+impl<S: Store + ?Sized> Store for Arc<S> {
+    async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
+        (**self).begin(run).await
+    }
+
+    async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
+        (**self).append(batches).await
+    }
+
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
+        (**self).finish(lease, end).await
+    }
+
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
+        (**self).set_delivered(thread, run, delivered).await
+    }
+
+    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {
+        (**self).thread(key, include).await
+    }
+
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
+        (**self).threads(owner, page).await
+    }
+
+    async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        (**self).run(thread, id).await
+    }
+
+    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
+        (**self).end_state(thread, by).await
+    }
+
+    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
+        (**self).events(run, after, max_bytes).await
+    }
+
+    async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
+        (**self).delete(thread).await
+    }
+
+    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
+        (**self).sweep(retention, now).await
+    }
+
+    async fn lost_runs(&self, holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+        (**self).lost_runs(holder, now, limit).await
+    }
+
+    async fn take_over(
+        &self,
+        lost: &Lease,
+        holder: &str,
+        now: Millis,
+        until: Millis,
+    ) -> Result<Option<Lease>, StoreError> {
+        (**self).take_over(lost, holder, now, until).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        (**self).check().await
+    }
+
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        (**self).shared()
+    }
+}
