@@ -127,7 +127,7 @@ async fn server(upstream: &str) {
     let server = Server::new().agent("model", LlmAgent::new(model)).run_limits(limits).stateless();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("http://{}", listener.local_addr().unwrap());
-    server.serve_on(listener, std::future::pending()).await;
+    server.serve_on(listener, std::future::pending()).await.unwrap();
 }
 
 // --- The measurement ------------------------------------------------------------------------------

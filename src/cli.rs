@@ -18,18 +18,18 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serves until it is told to stop; what happens without a command, too
+    /// Serves until SIGTERM or Ctrl-C; the default command
     Serve(Options),
-    /// Checks the configuration and ends
+    /// Checks the configuration and exits
     Check(Options),
-    /// Asks a running server whether it is alive: ends with 0 if it is
+    /// Asks a running server for its health; the exit code is 0 if it is alive
     Health(Options),
 }
 
-/// What overrides the configuration file.
+/// Options that override the configuration file.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Options {
-    /// The configuration file; without one the demo is served
+    /// The configuration file; without one, the demo agent is served
     #[arg(long, short, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The address and port to listen on, such as 127.0.0.1:8080
@@ -44,7 +44,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Where options come from: this command line, the environment, and the file that is named here.
+    /// Returns the sources of options: this command line, the environment, and the file.
     pub(crate) fn sources(self) -> Sources {
         let flags = [
             ("--listen", "server.listen", self.listen.map(|address| address.to_string())),

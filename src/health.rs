@@ -1,4 +1,4 @@
-//! `agui-server health`: a health check for containers, whose image has no `curl`.
+//! `agui-server health`: a health check for containers, because the image has no `curl`.
 
 use std::{
     error::Error,
@@ -11,10 +11,10 @@ use crate::cli::Options;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Asks the server that the options describe, on this machine, for `/healthz`.
-pub(crate) fn ask(options: Options) -> Result<(), Box<dyn Error>> {
+/// Requests `/healthz` of the server on this machine that the options describe.
+pub(crate) fn check_health(options: Options) -> Result<(), Box<dyn Error>> {
     let mut address = options.sources().load()?.config.server.listen;
-    // A server that listens on all addresses listens on the loopback, too.
+    // A server that listens on all addresses also listens on loopback.
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -30,7 +30,7 @@ fn status_line(address: SocketAddr) -> std::io::Result<String> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-    let mut answer = Vec::new();
-    stream.take(4096).read_to_end(&mut answer)?;
-    Ok(String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned())
+    let mut response = Vec::new();
+    stream.take(4096).read_to_end(&mut response)?;
+    Ok(String::from_utf8_lossy(&response).lines().next().unwrap_or_default().to_owned())
 }

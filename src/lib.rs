@@ -1,31 +1,40 @@
 //! A server for AG-UI, the protocol between AI agents and the user interfaces in front of them.
 //!
-//! A front end POSTs a conversation, [`protocol::RunAgentInput`]; the server runs an [`agent::Agent`] and
-//! streams back typed [`protocol::Event`]s as Server-Sent Events. This crate is the `agui-server`
-//! command, and the library it is made of, for agents written in Rust:
+//! A front end POSTs a conversation, [`protocol::RunAgentInput`]. The server runs an [`agent::Agent`] and streams back
+//! typed [`protocol::Event`]s as Server-Sent Events. This crate is the `agui-server` command, and a library for agents
+//! written in Rust:
 //!
 //! ```no_run
-//! use agui_server::{Server, agent::{RunContext, emit::TextMessage, event_stream}, protocol::RunAgentInput};
+//! use agui_server::prelude::*;
 //!
 //! #[tokio::main]
 //! async fn main() -> std::io::Result<()> {
-//!     let hello = |input: RunAgentInput, _: RunContext| event_stream(async_stream::try_stream! {
-//!         let message = TextMessage::new();
-//!         yield message.start();
-//!         yield message.delta("You said: ");
-//!         yield message.delta(input.last_user_text().unwrap_or_default());
-//!         yield message.end();
-//!     });
-//!     Server::new().agent("hello", hello).serve("127.0.0.1:8080").await
+//!     Server::new().agent("hello", agent_fn(hello)).serve("127.0.0.1:8080").await
+//! }
+//!
+//! async fn hello(input: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
+//!     let said = input.last_user_text().unwrap_or_default();
+//!     out.text(format!("You said: {said}")).await
 //! }
 //! ```
 //!
-//! # The way of a request
-//! [`http`] reads it and [`protocol`] decodes it; [`run`] drives the [`agent`] and guards what it sends;
-//! [`encode`] writes each event into the response's own buffer, and the [`store`] keeps what outlives it. [`agents`] are
-//! the built-in ones, [`llm`] those with a model behind them, [`tools`] what a model can do, [`upstream`] the way to other
-//! servers. [`auth`] says who asks, [`config`] what was set, [`telemetry`] what happened, and [`app`] puts it all
-//! together.
+//! # Extension points
+//! | write | as | and give it to |
+//! |---|---|---|
+//! | an agent | an async function ([`agent::agent_fn`]), or [`agent::Agent`] | [`Server::agent`] |
+//! | a tool for a model | a closure ([`tools::tool_fn`]), or [`tools::Tool`] | [`llm::LlmAgent::tool`], [`Server::tool`] |
+//! | a model | [`llm::Model`] | [`llm::LlmAgent::new`], [`Server::model`] |
+//! | a store | [`store::Store`] | [`Server::store`] |
+//! | authentication | an async function ([`auth::Authenticator::from_fn`]), or middleware of the application ([`auth::Authenticator::from_extension`]) | [`Server::authenticator`] |
+//!
+//! [`Server::into_router`] mounts the server in an axum application. `examples/` has a program for each of these.
+//!
+//! # The path of a request
+//! [`http`] reads the request and [`protocol`] decodes it. [`run`] drives the [`agent`] and guards the order of its
+//! events, [`encode`] writes them into the response, and the [`store`] keeps threads. [`agents`] are the built-in agents,
+//! [`llm`] those with a model, [`tools`] the tools of models, [`upstream`] the HTTP clients. [`auth`] authenticates,
+//! [`config`] reads the configuration, [`telemetry`] logs, and [`app`] puts the parts together. [`named_events`] and
+//! [`copilotkit`] are further sets of routes.
 
 pub mod agent;
 pub mod agents;
@@ -45,4 +54,15 @@ pub mod telemetry;
 pub mod tools;
 pub mod upstream;
 
-pub use app::{Server, shutdown_signal};
+pub use app::{Server, ServerError, ServerHandle, shutdown_signal};
+
+/// The Rust code of the documentation, compiled by `cargo test --doc`.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+    #[doc = include_str!("../README.zh-CN.md")]
+    mod readme_chinese {}
+    #[doc = include_str!("../docs/rust.md")]
+    mod rust {}
+}

@@ -15,48 +15,47 @@ use tokio::net::TcpListener;
 
 use crate::cli::{Cli, Command, Options};
 
-/// Hundreds of streams are hundreds of small things each that live for as long as a run and are looked at with every
-/// event: this allocator lays them closer together than the system's, which costs less memory and less time.
+/// Each stream makes hundreds of small allocations that live as long as its run. jemalloc packs them more densely than
+/// the system's allocator, which saves memory and time.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// The configuration is wrong.
-const MISCONFIGURED: u8 = 2;
+/// The exit code for a fault of the configuration.
+const EXIT_MISCONFIGURED: u8 = 2;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let (result, code) = match cli.command.unwrap_or(Command::Serve(cli.options)) {
-        Command::Check(options) => (check(options), MISCONFIGURED),
-        Command::Health(options) => (health::ask(options), 1),
-        Command::Serve(options) => match prepare(options) {
+        Command::Check(options) => (check(options), EXIT_MISCONFIGURED),
+        Command::Health(options) => (health::check_health(options), 1),
+        Command::Serve(options) => match load(options) {
             Ok(loaded) => (serve(&loaded), 1),
-            Err(error) => (Err(error), MISCONFIGURED),
+            Err(error) => (Err(error), EXIT_MISCONFIGURED),
         },
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&*error);
+            print_error(&*error);
             ExitCode::from(code)
         }
     }
 }
 
-/// Reads everything that can be wrong before there is anything to serve.
-fn prepare(options: Options) -> Result<Loaded, Box<dyn Error>> {
+/// Loads the configuration and checks everything but the store.
+fn load(options: Options) -> Result<Loaded, Box<dyn Error>> {
     let loaded = options.sources().load()?;
     logs::check(&loaded.config.log.level)
         .map_err(|error| loaded.origin.error(&["log", "level"], &error.to_string()))?;
-    // Agents and keys; the store is opened by the server alone.
-    Server::from_config(&loaded)?;
+    Server::from_config(&loaded)?.check()?;
     Ok(loaded)
 }
 
 fn check(options: Options) -> Result<(), Box<dyn Error>> {
-    let loaded = prepare(options)?;
+    let loaded = load(options)?;
     let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    say(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
+    print_line(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
     Ok(())
 }
 
@@ -66,7 +65,7 @@ fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
         LogFormat::Json => logs::Format::Json,
     };
     logs::init(&loaded.config.log.level, format)?;
-    // Each stream is an open file, and the 1,024 that a process usually begins with are few.
+    // Each stream is an open file, and the usual limit is 1,024.
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
         tracing::warn!(%error, "cannot raise the limit of open files");
     }
@@ -76,17 +75,17 @@ fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
         let listener =
             TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
         let server = Server::open(loaded).await?;
-        server.serve_on(listener, agui_server::shutdown_signal()).await;
+        server.serve_on(listener, agui_server::shutdown_signal()).await?;
         Ok(())
     })
 }
 
-#[allow(clippy::print_stdout, reason = "the answer of a command")]
-fn say(text: &str) {
+#[allow(clippy::print_stdout, reason = "the result of a command")]
+fn print_line(text: &str) {
     println!("{text}");
 }
 
-#[allow(clippy::print_stderr, reason = "there is no log yet, or no longer")]
-fn complain(error: &dyn Error) {
+#[allow(clippy::print_stderr, reason = "logging has not started, or has ended")]
+fn print_error(error: &dyn Error) {
     eprintln!("agui-server: {error}");
 }

@@ -1,7 +1,10 @@
 //! The names that most agents, tools and servers need: `use agui_server::prelude::*;`
 
+pub use async_trait::async_trait;
+
 pub use crate::{
     Server,
     agent::{Agent, AgentError, Emitter, Principal, RunContext, agent_fn},
     protocol::{Event, Interrupt, Message, RunAgentInput},
+    tools::{Tool, ToolContext, ToolError, tool_fn},
 };

@@ -1,37 +1,15 @@
-//! From a configuration to the parts of a server.
+//! The options of a configuration as the options of the parts of a server.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use super::{jwt::build_jwt, remote::pass_headers};
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
-    config::{self, AuthMode, Config, ConfigError, Origin, StoreUrl},
+    config::{self, AuthMode, Config, ConfigError, Origin},
     http::{Connections, Cors, HttpOptions},
     run::{ConcurrentRuns, OnDisconnect, PrincipalLimits, RunLimits, ThreadOptions},
-    store::{self, MemoryStore, PostgresStore, Retention, SqliteStore, Store},
+    store::Retention,
 };
-
-/// Why the server of a configuration cannot be had.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The configuration is wrong.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The store cannot be opened.
-    #[error("store.url: {0}")]
-    Store(#[from] store::OpenError),
-}
-
-/// Opens the store that a configuration names.
-pub(super) async fn open_store(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
-    // It was read before, when the configuration was checked.
-    match config.store.read(&config.server.data_dir) {
-        Ok(StoreUrl::Memory) | Err(_) => Ok(Arc::new(MemoryStore::new())),
-        Ok(StoreUrl::Sqlite(path)) => Ok(Arc::new(SqliteStore::open(&path).await?)),
-        Ok(StoreUrl::Postgres(url)) => Ok(Arc::new(PostgresStore::open(url).await?)),
-    }
-}
 
 pub(super) fn thread_options(config: &Config) -> ThreadOptions {
     let (threads, runs, kept) = (&config.threads, &config.runs, &config.retention);
@@ -94,7 +72,7 @@ fn on_disconnect(setting: config::OnDisconnect) -> OnDisconnect {
     }
 }
 
-/// A number of seconds of which 0 means no limit.
+/// Returns a duration; 0 means no limit.
 fn seconds(seconds: u64) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }
@@ -114,12 +92,12 @@ pub(super) fn principal_limits(config: &Config) -> PrincipalLimits {
         per_minute: some(config.limits.runs_per_minute),
     };
     if limits != PrincipalLimits::default() && !authenticates(config) {
-        tracing::warn!("[limits] are for each key or subject; without authentication there are none, and no limits");
+        tracing::warn!("[limits] have no effect without authentication: set auth.mode");
     }
     limits
 }
 
-/// Whether callers have to say who they are.
+/// Returns whether callers must authenticate.
 fn authenticates(config: &Config) -> bool {
     matches!(config.auth.mode, Some(AuthMode::ApiKey | AuthMode::Jwt))
 }
@@ -130,7 +108,7 @@ pub(super) fn http_options(config: &Config) -> HttpOptions {
         keep_alive: seconds(config.server.keep_alive_secs),
         body_timeout: Duration::from_secs(config.server.body_timeout_secs),
         cors: Cors { allow_localhost: config.cors.allow_localhost, allow_origins: config.cors.allow_origins.clone() },
-        loopback_hosts_only: !authenticates(config) && !config.auth.allow_unauthenticated,
+        loopback_hosts_only: config.auth.allow_unauthenticated.then_some(false),
         pass_headers: pass_headers(config),
     }
 }

@@ -1,4 +1,4 @@
-//! From a configuration to what checks tokens.
+//! The checker of JWTs, by the section `[auth.jwt]` of a configuration.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) fn build_jwt(jwt: &config::Jwt, origin: &Origin) -> Result<Jwt, Confi
             .map_err(|error| fault("public_key_file", &format!("{} cannot be read: {error}", path.display())))?;
         Jwt::from_public_key(&pem, options).map_err(failed("public_key_file"))?
     } else {
-        // There is one: that was checked with the options.
+        // `Sources::load` has checked that there is a URL.
         let url = jwt.jwks_url.as_deref().unwrap_or_default();
         Jwt::from_jwks(url, &accepted, JwksOptions::default(), options).map_err(failed("jwks_url"))?
     };

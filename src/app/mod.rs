@@ -1,218 +1,296 @@
-//! The one place where the parts are put together: from a configuration, or by hand.
+//! Puts the parts together: [`Server`], by hand or from a configuration.
+//!
+//! The builder only stores what it is given. [`start`](self::start) builds agents, tools and routes from it when the
+//! server starts, so the order of the builder's calls does not matter.
 
 mod agents;
 mod build;
+mod error;
+mod handle;
 mod jwt;
+mod mcp;
+mod models;
 mod remote;
+mod shutdown;
+mod start;
+mod startup_log;
+mod store;
 mod tools;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use axum::Router;
-use tokio::net::TcpListener;
-
-pub use self::build::OpenError;
 use self::{
-    agents::build_agents,
-    build::{build_auth, connections, http_options, limits, open_store, principal_limits, thread_options},
-    tools::build_tools,
+    agents::NamedAgents,
+    build::{build_auth, connections, http_options, limits, principal_limits, thread_options},
+    models::RustModels,
 };
+pub use self::{error::ServerError, handle::ServerHandle, shutdown::shutdown_signal};
 use crate::{
     agent::Agent,
     auth::{ApiKey, ApiKeys, Authenticator, Jwt},
     config::{Config, ConfigError, Loaded},
-    copilotkit::{self, CopilotKitOptions},
-    http::{self, AgentPath, App, Connections, HttpOptions},
-    named_events::{self, NamedEventOptions},
-    run::{PrincipalLimits, RunLimits, Runs, RunsBuilder, ThreadOptions},
+    copilotkit::CopilotKitOptions,
+    http::{AgentPath, Connections, HttpOptions},
+    llm::Model,
+    named_events::NamedEventOptions,
+    run::{PrincipalLimits, RunLimits, ThreadOptions},
     store::{MemoryStore, Store},
-    tools::ToolRegistry,
+    tools::Tool,
 };
 
 /// A server: agents, and how they are served.
 ///
 /// ```no_run
-/// use agui_server::{Server, agent::{RunContext, build::TextMessage, events}, protocol::RunAgentInput};
+/// use agui_server::prelude::*;
+///
+/// async fn hello(_: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
+///     out.text("Hello!").await
+/// }
 ///
 /// # async fn run() -> std::io::Result<()> {
-/// let hello = |_: RunAgentInput, _: RunContext| events(TextMessage::whole("Hello!"));
-/// Server::new().agent("hello", hello).serve("127.0.0.1:8080").await
+/// Server::new().agent("hello", agent_fn(hello)).serve("127.0.0.1:8080").await
 /// # }
 /// ```
+#[must_use]
 pub struct Server {
-    runs: RunsBuilder,
+    /// Its agents and tools are built when the server starts.
+    loaded: Option<Loaded>,
+    agents: NamedAgents,
+    models: RustModels,
     paths: Vec<AgentPath>,
+    run_limits: RunLimits,
+    principal_limits: PrincipalLimits,
+    max_concurrent_runs: usize,
     threads: ThreadOptions,
     store: Option<Arc<dyn Store>>,
+    /// The name of the store, for the log.
+    store_name: String,
     auth: Authenticator,
     http: HttpOptions,
     copilotkit: CopilotKitOptions,
     named_events: NamedEventOptions,
     connections: Connections,
     drain: Duration,
-    tools: ToolRegistry,
-}
-
-impl Default for Server {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 impl Server {
-    /// A server without agents, with the default options and without authentication: it answers only
-    /// requests to a loopback name until it has [keys](Self::api_keys), checks [tokens](Self::jwt), or has
-    /// [other options](Self::http_options).
+    /// A server without agents, with default options, with threads in memory, and without authentication. Without
+    /// authentication it answers only requests whose `Host` is a loopback name.
     pub fn new() -> Self {
         let config = Config::default();
         Self {
-            runs: Runs::builder().limits(limits(&config)).max_concurrent(config.runs.max_concurrent),
+            loaded: None,
+            agents: NamedAgents::default(),
+            models: RustModels::default(),
             paths: Vec::new(),
+            run_limits: limits(&config),
+            principal_limits: PrincipalLimits::default(),
+            max_concurrent_runs: config.runs.max_concurrent,
             threads: ThreadOptions::default(),
             store: Some(Arc::new(MemoryStore::new())),
+            store_name: "memory".to_owned(),
             auth: Authenticator::disabled(),
             http: http_options(&config),
-            copilotkit: config.copilotkit.clone(),
-            named_events: config.named_events.clone(),
+            copilotkit: CopilotKitOptions::default(),
+            named_events: NamedEventOptions::default(),
             connections: connections(&config.server),
             drain: Duration::from_secs(config.server.drain_secs),
-            tools: ToolRegistry::new(),
         }
     }
 
     /// The server that a configuration describes, with its store.
     ///
     /// # Errors
-    /// When a script or a key cannot be read, or the store cannot be opened.
-    pub async fn open(loaded: &Loaded) -> Result<Self, OpenError> {
-        let server = Self::from_config(loaded)?;
-        Ok(server.store(open_store(&loaded.config).await?))
+    /// A key cannot be read, or the store cannot be opened.
+    pub async fn open(loaded: &Loaded) -> Result<Self, ServerError> {
+        let (store, store_name) = store::open_store(&loaded.config).await?;
+        Ok(Self { store: Some(store), store_name, ..Self::from_config(loaded)? })
     }
 
-    /// The server that a configuration describes, but for its store: threads are kept in memory.
+    /// The server that a configuration describes, with threads in memory instead of its store.
+    ///
+    /// The configuration may name agents, tools and models that are added in Rust:
+    ///
+    /// ```
+    /// use agui_server::{config::Sources, prelude::*};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let file = folder.path().join("agents.toml");
+    /// std::fs::write(&file, r#"
+    /// default_agent = "clerk"
+    ///
+    /// [agents.desk]
+    /// kind = "llm"
+    /// provider = "rust"                        # Server::model
+    /// model = "house"
+    /// tools = ["find_order", "agent:clerk"]    # Server::tool, Server::agent
+    /// "#)?;
+    /// # use agui_server::{agents::Echo, llm::{Model, ModelRequest, ModelStream}};
+    /// # async fn clerk(_: RunAgentInput, out: Emitter) -> Result<(), AgentError> { out.text("Hello!").await }
+    /// # struct House;
+    /// # impl Model for House {
+    /// #     fn provider(&self) -> &str { "house" }
+    /// #     fn name(&self) -> &str { "house-1" }
+    /// #     fn stream(&self, _: ModelRequest) -> ModelStream { Box::pin(futures::stream::empty()) }
+    /// # }
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct OrderQuery { order: u32 }
+    /// # let find_order = tool_fn("find_order", "Finds an order.", |query: OrderQuery, _| async move {
+    /// #     format!("Order {} was sent.", query.order)
+    /// # });
+    /// let loaded = Sources { file: Some(file), ..Sources::default() }.load()?;
+    /// let server = Server::from_config(&loaded)?
+    ///     .agent("clerk", agent_fn(clerk))
+    ///     .model("house", House)
+    ///     .tool(find_order);
+    /// server.check()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// A [`ConfigError`], when a script or a key cannot be read.
-    pub fn from_config(Loaded { config, origin }: &Loaded) -> Result<Self, ConfigError> {
-        let tools = build_tools(config, origin)?;
-        let mut runs = Runs::builder()
-            .limits(limits(config))
-            .principal_limits(principal_limits(config))
-            .max_concurrent(config.runs.max_concurrent);
-        for (name, agent) in build_agents(config, &tools, origin)? {
-            runs = runs.agent(name, agent);
-        }
-        if let Some(name) = config.default_agent() {
-            runs = runs.default_agent(name);
-        }
+    /// A key cannot be read.
+    pub fn from_config(loaded: &Loaded) -> Result<Self, ConfigError> {
+        let Loaded { config, origin } = loaded;
         Ok(Self {
-            runs,
-            paths: Vec::new(),
+            loaded: Some(loaded.clone()),
+            run_limits: limits(config),
+            principal_limits: principal_limits(config),
+            max_concurrent_runs: config.runs.max_concurrent,
             threads: thread_options(config),
-            store: Some(Arc::new(MemoryStore::new())),
             auth: build_auth(&config.auth, origin)?,
             http: http_options(config),
             copilotkit: config.copilotkit.clone(),
             named_events: config.named_events.clone(),
             connections: connections(&config.server),
             drain: Duration::from_secs(config.server.drain_secs),
-            tools,
+            ..Self::new()
         })
     }
 
-    /// Serves an agent under a name. The first one is also the default, behind `/send-message`.
+    /// Serves an agent under a name, in place of a configured one of that name. The first agent of a server is the
+    /// default one, behind `/send-message`, unless the configuration names another.
     pub fn agent(mut self, name: &str, agent: impl Agent) -> Self {
-        self.runs = self.runs.agent(name, Arc::new(agent));
+        // The demo is for servers that name no agents.
+        if let Some(loaded) = &mut self.loaded
+            && !loaded.origin.mentions(&["agents"])
+        {
+            loaded.config.agents.shift_remove("demo");
+        }
+        self.agents.insert(name.to_owned(), Arc::new(agent));
         self
     }
 
-    /// Serves an agent under a name, and at a path of your own choosing too, for a front end that has its
-    /// address already.
+    /// Serves an agent under a name, and also at a path, for a front end that already has a URL.
     ///
     /// ```
-    /// use agui_server::{Server, agent::{RunContext, build::TextMessage, events}, protocol::RunAgentInput};
+    /// use agui_server::prelude::*;
     ///
-    /// let sell = |_: RunAgentInput, _: RunContext| events(TextMessage::whole("We have two left."));
-    /// let router = Server::new().agent_at("/api/shop/chat", "clerk", sell).into_router();
+    /// async fn sell(_: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
+    ///     out.text("We have two left.").await
+    /// }
+    ///
     /// // POST /api/shop/chat runs the same agent as POST /agents/clerk/send-message.
-    /// # let _ = router;
+    /// let server = Server::new().agent_at("/api/shop/chat", "clerk", agent_fn(sell));
+    /// # let _ = server.into_router();
     /// ```
     ///
-    /// The path is written as axum's are. A server with one that is no path, or that is taken, panics when it
-    /// is made into a router or served: it begins with `/`, and is none of [the server's own](crate::http).
+    /// The path is written as axum's are. A server panics when it starts if the path does not begin with `/`, or is one
+    /// of [the server's own](crate::http).
     pub fn agent_at(mut self, path: &str, name: &str, agent: impl Agent) -> Self {
         self.paths.push(AgentPath { path: path.to_owned(), agent: name.into() });
         self.agent(name, agent)
     }
 
-    /// Keeps threads in a store. Until then they are kept in memory.
-    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
-        self.store = Some(store);
+    /// Adds a tool that configured agents can list in `tools`, in place of another of that name.
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.models.tools.push(Arc::new(tool));
         self
     }
 
-    /// Keeps nothing: an agent gets what the client sends, and no run outlives its connection.
+    /// Adds a model that configured agents can name: `provider = "rust"` and `model = "NAME"`.
+    pub fn model(mut self, name: &str, model: impl Model) -> Self {
+        self.models.models.insert(name.to_owned(), Arc::new(model));
+        self
+    }
+
+    /// Stores threads. The default is a store in memory.
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Arc::new(store));
+        self.store_name = "the application's own store".to_owned();
+        self
+    }
+
+    /// Stores nothing: an agent gets what the client sends, and no run outlives its connection.
     pub fn stateless(mut self) -> Self {
         self.store = None;
+        self.store_name = "nowhere".to_owned();
         self
     }
 
-    /// Sets how threads and the runs on them are treated.
+    /// Sets the options of threads and of the runs on them.
     pub fn thread_options(mut self, options: ThreadOptions) -> Self {
         self.threads = options;
         self
     }
 
-    /// Limits every run.
+    /// Limits the time of each run.
     pub fn run_limits(mut self, limits: RunLimits) -> Self {
-        self.runs = self.runs.limits(limits);
+        self.run_limits = limits;
         self
     }
 
-    /// Limits how many runs there may be at a time.
+    /// Limits the number of concurrent runs.
     pub fn max_concurrent_runs(mut self, runs: usize) -> Self {
-        self.runs = self.runs.max_concurrent(runs);
+        self.max_concurrent_runs = runs;
         self
     }
 
-    /// Lets in only who presents one of these keys, by whatever name the server is reached.
-    pub fn api_keys(mut self, keys: impl IntoIterator<Item = ApiKey>) -> Self {
-        self.auth = ApiKeys::new(keys).into();
-        self.http.loopback_hosts_only = false;
-        self
+    /// Authenticates requests by API keys. The name of a key is the principal's.
+    pub fn api_keys(self, keys: impl IntoIterator<Item = ApiKey>) -> Self {
+        self.authenticator(ApiKeys::new(keys))
     }
 
-    /// Lets in only who presents a token that this accepts, by whatever name the server is reached. The token's
-    /// subject is the principal, and owns the threads it begins.
-    pub fn jwt(mut self, jwt: Jwt) -> Self {
-        self.auth = jwt.into();
-        self.http.loopback_hosts_only = false;
-        self
+    /// Authenticates requests by tokens. The subject of a token is the principal's name.
+    pub fn jwt(self, jwt: Jwt) -> Self {
+        self.authenticator(jwt)
     }
 
-    /// Authenticates requests: with a function of your own, or with the principal that the application's middleware put
-    /// into the request's extensions. See [`Authenticator`].
+    /// Authenticates requests: by a function of your own ([`Authenticator::from_fn`]), or by the principal that the
+    /// application's middleware put into the request's extensions ([`Authenticator::from_extension`]). A thread belongs
+    /// to the principal that created it.
+    ///
+    /// ```
+    /// use agui_server::{auth::{AuthError, Authenticator}, prelude::*};
+    /// use axum::http::request::Parts;
+    ///
+    /// async fn sign_in(request: Parts) -> Result<Principal, AuthError> {
+    ///     match request.headers.get("x-user").and_then(|user| user.to_str().ok()) {
+    ///         Some(user) => Ok(Principal::new("proxy", user)),
+    ///         None => Err(AuthError::refused("sign in first")),
+    ///     }
+    /// }
+    ///
+    /// let server = Server::new().authenticator(Authenticator::from_fn(sign_in));
+    /// ```
     pub fn authenticator(mut self, authenticator: impl Into<Authenticator>) -> Self {
         self.auth = authenticator.into();
-        self.http.loopback_hosts_only = self.auth.is_disabled();
         self
     }
 
-    /// Limits how much of the server each principal may take. Without authentication there are none.
+    /// Limits the runs of each principal. Has no effect without authentication.
     pub fn principal_limits(mut self, limits: PrincipalLimits) -> Self {
-        self.runs = self.runs.principal_limits(limits);
+        self.principal_limits = limits;
         self
     }
 
-    /// Sets how requests are taken.
+    /// Sets the options of HTTP requests.
     pub fn http_options(mut self, options: HttpOptions) -> Self {
         self.http = options;
         self
     }
 
-    /// Sets the options of the routes for [pages with CopilotKit](crate::copilotkit).
-    ///
-    /// A server with an invalid prefix panics when it is made into a router or served.
+    /// Sets the options of the routes for [pages with CopilotKit](crate::copilotkit). A server with an invalid prefix
+    /// panics when it starts.
     pub fn copilotkit(mut self, options: CopilotKitOptions) -> Self {
         self.copilotkit = options;
         self
@@ -225,100 +303,38 @@ impl Server {
     }
 
     /// Names the agents of the [named-event endpoints](crate::named_events), `/agent/chat/stream` and
-    /// `/agent/agent/stream`. Without this, both have the default agent.
+    /// `/agent/agent/stream`. Without this, both run the default agent.
     pub fn named_event_agents(mut self, chat: impl Into<String>, agent: impl Into<String>) -> Self {
         (self.named_events.chat, self.named_events.agent) = (Some(chat.into()), Some(agent.into()));
         self
     }
 
-    /// Sets how connections are treated.
+    /// Sets the options of connections, for [`serve`](Self::serve) and [`serve_on`](Self::serve_on).
     pub fn connections(mut self, connections: Connections) -> Self {
         self.connections = connections;
         self
     }
 
-    /// Sets how long runs may go on at shutdown.
+    /// Sets how long runs may continue at shutdown.
     pub fn drain(mut self, time: Duration) -> Self {
         self.drain = time;
         self
     }
+}
 
-    /// The server as an axum router, to be mounted in an application of your own. Limits on slow clients
-    /// are then the application's business, as is shutting down.
-    pub fn into_router(self) -> Router {
-        let runs = build_runs(self.runs, self.store, self.threads);
-        let further = |app: &App| further_routes(&self.copilotkit, &self.named_events, app);
-        http::router(runs, self.auth, self.http, self.paths, further)
-    }
-
-    /// Listens on an address and serves until the process is told to stop (SIGTERM or Ctrl-C), then lets
-    /// runs end.
-    ///
-    /// # Errors
-    /// When the address cannot be listened on.
-    pub async fn serve(self, address: impl tokio::net::ToSocketAddrs) -> io::Result<()> {
-        let listener = TcpListener::bind(address).await?;
-        self.serve_on(listener, shutdown_signal()).await;
-        Ok(())
-    }
-
-    /// Serves connections of a listener until `shutdown` completes, then lets runs end.
-    pub async fn serve_on(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-        let runs = build_runs(self.runs, self.store, self.threads);
-        if let Some(threads) = runs.threads() {
-            threads.start_tasks();
-        }
-        self.tools.start();
-        let further = |app: &App| further_routes(&self.copilotkit, &self.named_events, app);
-        let router = http::router(runs.clone(), self.auth, self.http, self.paths, further);
-        if let Ok(address) = listener.local_addr() {
-            tracing::info!(%address, "listening on http://{address}");
-        }
-        let drained = async {
-            tracing::info!(runs = runs.live_runs(), "shutting down");
-            tokio::select! {
-                () = runs.drain(self.drain) => {}
-                // Whoever asks twice does not want to wait.
-                () = shutdown_signal() => runs.drain(Duration::ZERO).await,
-            }
-        };
-        http::serve(listener, router, self.connections, shutdown, drained).await;
-        self.tools.stop().await;
+impl Default for Server {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
-/// Completes when the process is told to stop: SIGTERM, or Ctrl-C.
-pub async fn shutdown_signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-            (Ok(mut terminate), Ok(mut interrupt)) => {
-                tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = interrupt.recv() => {}
-                }
-            }
-            (Err(error), _) | (_, Err(error)) => {
-                tracing::error!(%error, "cannot wait for signals");
-                std::future::pending::<()>().await;
-            }
-        }
-    }
-    #[cfg(not(unix))]
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
-}
-
-/// Returns the routes that stand on those of `http`.
-fn further_routes(copilotkit: &CopilotKitOptions, named_events: &NamedEventOptions, app: &App) -> Router<App> {
-    copilotkit::routes(copilotkit, app).merge(named_events::routes(named_events, app))
-}
-
-fn build_runs(runs: RunsBuilder, store: Option<Arc<dyn Store>>, options: ThreadOptions) -> Arc<Runs> {
-    match store {
-        Some(store) => runs.stored(store, options),
-        None => runs.stateless(),
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("file", &self.loaded.as_ref().and_then(|loaded| loaded.origin.file()).map(|(path, _)| path))
+            .field("agents", &self.agents.keys().collect::<Vec<_>>())
+            .field("models", &self.models)
+            .field("auth", &self.auth)
+            .finish_non_exhaustive()
     }
 }

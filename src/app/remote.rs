@@ -1,4 +1,4 @@
-//! From a configuration to agents that are other AG-UI endpoints.
+//! Agents that are other AG-UI endpoints (`kind = "remote"`), by their configuration.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use crate::{
     config::{self, Config, ConfigError, Origin},
 };
 
-/// The agent behind `kind = "remote"`.
+/// Builds the agent.
 pub(super) fn build_remote(name: &str, agent: &config::Agent, origin: &Origin) -> Result<Arc<dyn Agent>, ConfigError> {
     let mut options = RemoteOptions::new(agent.url.as_deref().unwrap_or_default());
     options.description = agent.description.clone();
@@ -27,7 +27,7 @@ pub(super) fn build_remote(name: &str, agent: &config::Agent, origin: &Origin) -
     }
 }
 
-/// The request headers that any agent may see.
+/// Returns the request headers that any agent gets, in lower case.
 pub(super) fn pass_headers(config: &Config) -> Vec<String> {
     let named = config.agents.values().flat_map(|agent| agent.pass_headers.iter().flatten());
     named.map(|name| name.to_ascii_lowercase()).collect::<BTreeSet<_>>().into_iter().collect()

@@ -1,10 +1,9 @@
 //! Builds the server's tools from a configuration. It starts no process and makes no request.
 
-use std::sync::Arc;
-
+use super::mcp::add_mcp_servers;
 use crate::{
     config::{self, Config, ConfigError, Origin, SANDBOX},
-    tools::{ToolRegistry, builtin, http::HttpTool, mcp::McpServer, sandbox::Sandbox},
+    tools::{ToolRegistry, builtin, http::HttpTool, sandbox::Sandbox},
 };
 
 /// Builds the tools and MCP servers that a configuration names, beside the built-in tools.
@@ -18,11 +17,7 @@ pub(super) fn build_tools(config: &Config, origin: &Origin) -> Result<ToolRegist
         let tool = HttpTool::new(name, options.clone()).map_err(|error| origin.option_error(&table, &error))?;
         registry = registry.tool(tool);
     }
-    for (name, options) in &config.mcp {
-        let server = McpServer::new(name.as_str(), options.clone());
-        let server = server.map_err(|error| origin.option_error(&["mcp", name], &error))?;
-        registry = registry.mcp(Arc::new(server));
-    }
+    registry = add_mcp_servers(registry, config, origin)?;
     let lists_sandbox = |agent: &config::Agent| agent.tools.iter().flatten().any(|tool| tool == SANDBOX);
     if let Some((name, _)) = config.agents.iter().find(|(_, agent)| lists_sandbox(agent)) {
         let sandbox = Sandbox::new(config.server.data_dir.join("workspaces"), config.sandbox.clone())

@@ -94,6 +94,8 @@ pub enum Provider {
     Openai,
     /// Anthropic's messages.
     Anthropic,
+    /// A model that the application added with `Server::model`.
+    Rust,
 }
 
 impl Agent {
@@ -180,15 +182,25 @@ impl Config {
                 AgentKind::Echo | AgentKind::Script => {}
             }
         }
+        Ok(())
+    }
+
+    /// Checks the names of agents in `default_agent` and `[named_events]`. Agents may be configured, or added in Rust.
+    ///
+    /// # Errors
+    /// The first name that no agent has.
+    pub fn check_agent_names(&self, origin: &Origin, rust_agents: &[&str]) -> Result<(), ConfigError> {
+        let known = || self.agents.keys().map(String::as_str).chain(rust_agents.iter().copied());
+        self.check_named_events(origin, rust_agents)?;
         match &self.default_agent {
-            None if self.agents.is_empty() => Err(origin.error(&["agents"], "at least one agent is needed")),
+            None if known().next().is_none() => Err(origin.error(&["agents"], "at least one agent is needed")),
             None if self.agents.len() > 1 => {
                 let names = self.agents.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
                 let message = format!("there are several agents; name one of {names}");
                 Err(origin.error(&["default_agent"], &message))
             }
-            Some(name) if !self.agents.contains_key(name) => {
-                let message = match nearest(name, self.agents.keys().map(String::as_str)) {
+            Some(name) if !known().any(|known| known == name) => {
+                let message = match nearest(name, known()) {
                     Some(near) => format!("there is no agent `{name}`; did you mean `{near}`?"),
                     None => format!("there is no agent `{name}`"),
                 };
@@ -205,7 +217,7 @@ fn check_llm(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigErr
         Err(origin.error(&place, message))
     };
     if agent.provider.is_none() {
-        return fault(None, "kind = \"llm\" needs `provider`, \"openai\" or \"anthropic\"");
+        return fault(None, "kind = \"llm\" needs `provider`: \"openai\", \"anthropic\" or \"rust\"");
     }
     if agent.model.as_ref().is_none_or(|model| model.trim().is_empty()) {
         return fault(None, "kind = \"llm\" needs `model`, as the provider calls it");
@@ -217,7 +229,7 @@ fn check_llm(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigErr
                 "this is no address such as \"https://api.example.com/v1\"; keys go elsewhere",
             );
         }
-    } else if agent.api_key_env.is_none() {
+    } else if agent.api_key_env.is_none() && agent.provider != Some(Provider::Rust) {
         return fault(None, "`api_key_env` is needed, the environment variable with the provider's key");
     }
     for (option, is_zero) in [
@@ -234,6 +246,26 @@ fn check_llm(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigErr
     }
     if agent.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
         return fault(Some("temperature"), "a number from 0 to 2 is needed");
+    }
+    if agent.provider == Some(Provider::Rust) {
+        for (option, is_set) in [
+            ("base_url", agent.base_url.is_some()),
+            ("api_key_env", agent.api_key_env.is_some()),
+            ("headers_env", agent.headers_env.is_some()),
+            ("max_tokens", agent.max_tokens.is_some()),
+            ("temperature", agent.temperature.is_some()),
+            ("thinking", agent.thinking.is_some()),
+            ("thinking_budget", agent.thinking_budget.is_some()),
+            ("reasoning_effort", agent.reasoning_effort.is_some()),
+            ("connect_timeout_secs", agent.connect_timeout_secs.is_some()),
+            ("idle_timeout_secs", agent.idle_timeout_secs.is_some()),
+            ("max_retries", agent.max_retries.is_some()),
+        ] {
+            if is_set {
+                return fault(Some(option), "provider = \"rust\" has no such option: set it on the model in Rust");
+            }
+        }
+        return Ok(());
     }
     let (option, is_others) = match agent.provider {
         Some(Provider::Anthropic) => ("reasoning_effort", agent.reasoning_effort.is_some()),

@@ -78,7 +78,6 @@ impl Config {
         self.check_agents(origin)?;
         self.check_auth(origin)?;
         self.check_tools(origin)?;
-        self.check_named_events(origin)?;
         if self.copilotkit.enabled
             && let Err(problem) = self.copilotkit.check_prefix()
         {
@@ -102,10 +101,11 @@ impl Config {
         Ok(())
     }
 
-    fn check_named_events(&self, origin: &Origin) -> Result<(), ConfigError> {
+    pub(super) fn check_named_events(&self, origin: &Origin, rust_agents: &[&str]) -> Result<(), ConfigError> {
+        let known = || self.agents.keys().map(String::as_str).chain(rust_agents.iter().copied());
         for (option, name) in [("chat", &self.named_events.chat), ("agent", &self.named_events.agent)] {
-            let Some(name) = name.as_ref().filter(|name| !self.agents.contains_key(*name)) else { continue };
-            let near = nearest(name, self.agents.keys().map(String::as_str));
+            let Some(name) = name.as_ref().filter(|name| !known().any(|known| known == *name)) else { continue };
+            let near = nearest(name, known());
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             return Err(origin.error(&["named_events", option], &format!("there is no agent `{name}`{near}")));
         }

@@ -19,6 +19,7 @@ fn load_with(
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Sources { file: Some(file), environment, flags }
         .load()
+        .and_then(|loaded| loaded.config.check_agent_names(&loaded.origin, &[]).map(|()| loaded))
         .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
 }
 

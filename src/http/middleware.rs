@@ -72,7 +72,8 @@ async fn authenticate(State(app): State<App>, request: Request, next: Next) -> R
 /// that would wrap every body in two more boxes. An agent's panic never comes here: it happens while
 /// the body is polled, and the run's driver turns it into an event.
 async fn check_host(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
-    if app.options().loopback_hosts_only && !names_loopback(&request) {
+    let loopback_only = app.options().loopback_hosts_only.unwrap_or(app.auth().is_disabled());
+    if loopback_only && !names_loopback(&request) {
         return Err(ApiError::foreign_host());
     }
     AssertUnwindSafe(next.run(request)).catch_unwind().await.map_err(panicked)

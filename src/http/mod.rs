@@ -90,9 +90,9 @@ pub struct HttpOptions {
     pub body_timeout: Duration,
     /// Which pages may use the server from a browser.
     pub cors: Cors,
-    /// Whether to refuse requests whose `Host` is not a loopback name: for a server that asks for no
-    /// credentials, where the name is what tells a page of this machine from one that rebinds its DNS name.
-    pub loopback_hosts_only: bool,
+    /// Whether to refuse requests whose `Host` is not a loopback name. `None` does so on a server without
+    /// authentication, where only the name tells a page of this machine from one that rebinds its DNS name.
+    pub loopback_hosts_only: Option<bool>,
     /// Names of request headers that agents may see. They see no others.
     pub pass_headers: Vec<String>,
 }
@@ -104,7 +104,7 @@ impl Default for HttpOptions {
             keep_alive: Some(Duration::from_secs(15)),
             body_timeout: Duration::from_secs(30),
             cors: Cors::default(),
-            loopback_hosts_only: true,
+            loopback_hosts_only: None,
             pass_headers: Vec::new(),
         }
     }

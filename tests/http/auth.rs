@@ -101,7 +101,7 @@ async fn without_keys_only_loopback_names_are_answered() {
 
 #[tokio::test]
 async fn with_keys_or_on_purpose_any_name_is_answered() {
-    let anybody = HttpOptions { loopback_hosts_only: false, ..HttpOptions::default() };
+    let anybody = HttpOptions { loopback_hosts_only: Some(false), ..HttpOptions::default() };
     let open = Running::start(Server::new().agent("echo", Echo).http_options(anybody)).await;
     for server in [guarded().await, open] {
         let request = server.client.get(server.url("/healthz")).header(header::HOST, "agents.example.com");
@@ -153,7 +153,7 @@ async fn a_mounted_server_takes_the_principal_of_the_applications_middleware() {
         }
         next.run(request).await
     };
-    let app = axum::Router::new().nest("/ai", greeting(Authenticator::from_extension()).into_router());
+    let app = axum::Router::new().nest("/ai", greeting(Authenticator::from_extension()).into_router().unwrap().0);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/ai/send-message", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app.layer(from_fn(sign_in))).await });

@@ -243,7 +243,7 @@ async fn an_old_sdk_gets_an_outcome_it_can_read() {
 #[tokio::test]
 async fn a_router_can_be_mounted_in_another_application() {
     let count = Count::default();
-    let agents = Server::new().agent("echo", Echo).into_router();
+    let agents = Server::new().agent("echo", Echo).into_router().unwrap().0;
     let app = axum::Router::new().nest("/ai", agents).route("/", axum::routing::get(async || "mine"));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

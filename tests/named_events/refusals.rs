@@ -48,7 +48,7 @@ async fn a_refusal_names_the_path_of_the_invalid_value() {
 async fn principals_have_separate_threads_with_the_same_id() {
     use agui_server::{Server, agents::Echo, auth::ApiKey};
     let keys = ["ada", "bob"].map(|name| ApiKey::from_secret(name, &format!("key-of-{name}")));
-    let router = Server::new().agent("echo", Echo).api_keys(keys).into_router();
+    let router = Server::new().agent("echo", Echo).api_keys(keys).into_router().unwrap().0;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}{CHAT}", listener.local_addr().unwrap());
     let server = tokio::spawn(async move { axum::serve(listener, router).await });

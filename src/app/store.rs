@@ -1,0 +1,25 @@
+//! Opens the store that a configuration names.
+
+use std::sync::Arc;
+
+use crate::{
+    config::{Config, StoreUrl},
+    store::{MemoryStore, OpenError, PostgresStore, SqliteStore, Store},
+};
+
+/// Opens the store, and names it for the log.
+pub(super) async fn open_store(config: &Config) -> Result<(Arc<dyn Store>, String), OpenError> {
+    // `Sources::load` has reported an invalid URL.
+    match config.store.read(&config.server.data_dir) {
+        Ok(StoreUrl::Memory) | Err(_) => Ok((Arc::new(MemoryStore::new()), "memory".to_owned())),
+        Ok(StoreUrl::Sqlite(path)) => Ok((Arc::new(SqliteStore::open(&path).await?), path.display().to_string())),
+        Ok(StoreUrl::Postgres(url)) => Ok((Arc::new(PostgresStore::open(url).await?), without_credentials(url))),
+    }
+}
+
+/// The server and the database of a URL.
+fn without_credentials(url: &str) -> String {
+    let parsed = reqwest::Url::parse(url).ok();
+    let named = parsed.and_then(|url| Some(format!("postgres://{}{}", url.host_str()?, url.path())));
+    named.unwrap_or_else(|| "postgres".to_owned())
+}
