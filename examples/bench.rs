@@ -1,12 +1,11 @@
-//! The agent that drives the measurements: `cargo run --release --example bench -- 8099`
+//! The agent that is used for measurements: `cargo run --release --example bench -- 8099 [STORE] [detached]`
 //!
-//! `forwardedProps` says what it does: `n` deltas, `mode` (`burst`: all at once, `yield`: giving way
-//! before each, `sleep`: waiting `delayUs` microseconds before each). The server around it is the
-//! ordinary one, with its ordinary limits; only the number of runs is higher. It keeps nothing, unless a second
-//! argument names a store (`memory`, the URL of a Postgres, or the path of a SQLite file); with a third, `detached`,
-//! runs outlive their connection.
+//! `forwardedProps` controls it: `n` text deltas, and `mode`: `burst` sends them at once, `yield` yields to the runtime
+//! before each, `sleep` waits `delayUs` microseconds before each. The server has its ordinary limits, except for the
+//! number of runs. STORE is `memory`, the URL of a Postgres, or the path of a SQLite file; without it, nothing is stored.
+//! With `detached`, runs continue when their client leaves.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, time::Duration};
 
 use agui_server::{
     Server,
@@ -16,7 +15,7 @@ use agui_server::{
     store::{PostgresStore, SqliteStore},
 };
 
-/// As in the server's own command.
+/// As in the command.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -31,9 +30,9 @@ async fn main() -> std::io::Result<()> {
         None => server.stateless(),
         Some("memory") => server,
         Some(url) if url.starts_with("postgres") => {
-            server.store(Arc::new(PostgresStore::open(url).await.map_err(std::io::Error::other)?))
+            server.store(PostgresStore::open(url).await.map_err(std::io::Error::other)?)
         }
-        Some(path) => server.store(Arc::new(SqliteStore::open(Path::new(path)).await.map_err(std::io::Error::other)?)),
+        Some(path) => server.store(SqliteStore::open(Path::new(path)).await.map_err(std::io::Error::other)?),
     };
     if std::env::args().nth(3).as_deref() == Some("detached") {
         let mut options = ThreadOptions::default();

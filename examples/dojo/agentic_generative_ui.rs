@@ -1,28 +1,21 @@
 //! `/agentic_generative_ui`: the agent works through ten steps, and the page draws them from the shared state.
 
-use agui_server::{
-    agent::{Agent, RunContext, emit::state, event_stream},
-    protocol::{PatchOperation, RunAgentInput},
-};
+use agui_server::{prelude::*, protocol::PatchOperation};
 use serde_json::{Value, json};
 
 use crate::parts::Pace;
 
 const STEPS: usize = 10;
 
-pub(crate) fn agent(pace: Pace) -> impl Agent {
-    move |_: RunAgentInput, _: RunContext| {
-        event_stream(async_stream::try_stream! {
-            yield state::snapshot(steps("pending"));
-            pace.pause(1000).await;
-            for index in 0..STEPS {
-                yield state::delta([PatchOperation::replace(format!("/steps/{index}/status"), "completed")]);
-                pace.pause(1000).await;
-            }
-            // A front end that missed a delta is right again in the end.
-            yield state::snapshot(steps("completed"));
-        })
+pub(crate) async fn run(_: RunAgentInput, out: Emitter, pace: Pace) -> Result<(), AgentError> {
+    out.set_state(steps("pending")).await?;
+    pace.pause(1000).await;
+    for index in 0..STEPS {
+        out.patch_state([PatchOperation::replace(format!("/steps/{index}/status"), "completed")]).await?;
+        pace.pause(1000).await;
     }
+    // A front end that missed a delta has the right state again.
+    out.set_state(steps("completed")).await
 }
 
 fn steps(status: &str) -> Value {

@@ -1,43 +1,30 @@
-//! `/human_in_the_loop`: the agent proposes steps, a person picks some or none, and the agent goes on.
+//! `/human_in_the_loop`: the agent proposes steps, a person picks some or none, and the agent continues.
 //!
-//! The proposal is a call of the page's tool `generate_task_steps`. Its arguments come step by step, so that the
-//! page can draw them while they come; its result is the person's decision.
+//! The proposal is a call of the page's tool `generate_task_steps`. Its arguments are streamed step by step, so that
+//! the page can draw them as they arrive. The result of the call is the person's decision.
 
-use agui_server::{
-    agent::{
-        Agent, EventStream, RunContext,
-        emit::{TextMessage, ToolCallEvents},
-        event_stream, events,
-    },
-    protocol::RunAgentInput,
-};
+use agui_server::{agent::emit::ToolCallEvents, prelude::*};
 use serde_json::{Value, json};
 
 use crate::parts::{Decision, Pace, last_result};
 
 const STEPS: usize = 10;
 
-pub(crate) fn agent(pace: Pace) -> impl Agent {
-    move |input: RunAgentInput, _: RunContext| match last_result(&input) {
-        Some(result) => events(TextMessage::whole(reply(&Decision::of(result)))),
-        None => propose(pace),
+pub(crate) async fn run(input: RunAgentInput, out: Emitter, pace: Pace) -> Result<(), AgentError> {
+    if let Some(result) = last_result(&input) {
+        return out.text(reply(&Decision::of(result))).await;
     }
-}
-
-fn propose(pace: Pace) -> EventStream {
-    event_stream(async_stream::try_stream! {
-        let call = ToolCallEvents::new("generate_task_steps");
-        yield call.start();
-        yield call.delta(r#"{"steps":["#);
-        for number in 1..=STEPS {
-            let step = json!({ "description": format!("Step {number}"), "status": "enabled" });
-            let comma = if number < STEPS { "," } else { "" };
-            yield call.delta(format!("{step}{comma}"));
-            pace.pause(200).await;
-        }
-        yield call.delta("]}");
-        yield call.end();
-    })
+    let call = ToolCallEvents::new("generate_task_steps");
+    out.event(call.start()).await?;
+    out.event(call.delta(r#"{"steps":["#)).await?;
+    for number in 1..=STEPS {
+        let step = json!({ "description": format!("Step {number}"), "status": "enabled" });
+        let comma = if number < STEPS { "," } else { "" };
+        out.event(call.delta(format!("{step}{comma}"))).await?;
+        pace.pause(200).await;
+    }
+    out.event(call.delta("]}")).await?;
+    out.event(call.end()).await
 }
 
 fn reply(decision: &Decision) -> String {

@@ -1,69 +1,67 @@
-//! `/interrupt`: the agent wants to schedule a meeting and asks a person for the time before it does.
+//! `/interrupt`: the agent wants to schedule a meeting and asks a person for the time first.
 //!
-//! The run ends with the call of `schedule_meeting` and an interrupt about it. The next run brings the answer in
-//! `resume`, gives the call its result and goes on. An answer is what the dojo's page sends (`chosen_time` and
-//! `chosen_label`, or `cancelled`), or a plain `approved`.
+//! The run ends with the call of `schedule_meeting` and an interrupt about it. The next run has the answer in `resume`,
+//! sends the call's result and continues. An answer is either what the dojo's page sends (`chosen_time` and
+//! `chosen_label`, or `cancelled`), or `approved`.
 
 use agui_server::{
-    agent::{
-        Agent, RunContext,
-        emit::{TextMessage, ToolCallEvents, interrupt},
-        events,
-    },
-    protocol::{Event, Interrupt, JsonObject, Message, ResumeEntry, ResumeStatus, RunAgentInput, ToolCallId},
+    agent::emit::{TextMessage, ToolCallEvents},
+    prelude::*,
+    protocol::{JsonObject, ResumeEntry, ResumeStatus, ToolCallId},
 };
 use serde_json::{Value, json};
 
-const TOOL: &str = "schedule_meeting";
-/// Before the call's id in the interrupt's, so that the answer leads back to the call.
-const ABOUT: &str = "meeting_";
+use crate::parts::Pace;
 
-pub(crate) fn agent() -> impl Agent {
-    |input: RunAgentInput, cx: RunContext| {
-        if input.resume.is_empty() {
-            return events(ask(&input, &cx));
-        }
-        events(input.resume.iter().flat_map(|answer| act(answer, &input)).collect::<Vec<_>>())
+const TOOL: &str = "schedule_meeting";
+/// The interrupt's id is this and the call's id, so that the answer names the call.
+const INTERRUPT_PREFIX: &str = "meeting_";
+
+pub(crate) async fn run(input: RunAgentInput, out: Emitter, _: Pace) -> Result<(), AgentError> {
+    if input.resume.is_empty() {
+        return ask(&input, &out).await;
     }
+    for answer in &input.resume {
+        act(answer, &input, &out).await?;
+    }
+    Ok(())
 }
 
-fn ask(input: &RunAgentInput, cx: &RunContext) -> Vec<Event> {
+async fn ask(input: &RunAgentInput, out: &Emitter) -> Result<(), AgentError> {
     let topic = input.last_user_text().unwrap_or_default();
     let attendee = attendee(&topic);
     let message = TextMessage::new();
     let call = ToolCallEvents::new(TOOL).within(&message);
+    out.events([message.start(), message.delta("I need a time for this."), message.end()]).await?;
+    out.events(call.whole(&json!({ "topic": topic, "attendee": attendee }))).await?;
     let question = Interrupt {
-        id: format!("{ABOUT}{}", call.id()).into(),
+        id: format!("{INTERRUPT_PREFIX}{}", call.id()).into(),
         message: Some(format!("When should I schedule the meeting with {attendee}?")),
         tool_call_id: Some(call.id().clone()),
         response_schema: schema(),
         ..Interrupt::new("tool_call")
     };
-    let mut events = vec![message.start(), message.delta("I need a time for this."), message.end()];
-    events.extend(call.whole(&json!({ "topic": topic, "attendee": attendee })));
-    events.push(interrupt(cx, vec![question]));
-    events
+    out.interrupt([question]).await
 }
 
-fn act(answer: &ResumeEntry, input: &RunAgentInput) -> Vec<Event> {
+async fn act(answer: &ResumeEntry, input: &RunAgentInput, out: &Emitter) -> Result<(), AgentError> {
     let (result, text) = match chosen_time(answer) {
         Some(time) => (format!("scheduled for {time}"), format!("Done: the meeting is scheduled for {time}.")),
         None => ("declined".to_owned(), "All right, I have not scheduled anything.".to_owned()),
     };
-    let call = answer.interrupt_id.strip_prefix(ABOUT).map(ToolCallId::from);
-    // CopilotKit puts the answer into the conversation as the call's result, too. A call has one result.
-    let unanswered = call.filter(|call| !is_answered(call, input));
-    let mut events: Vec<_> =
-        unanswered.map(|call| ToolCallEvents::with_id(call, TOOL).result(result)).into_iter().collect();
-    events.extend(TextMessage::whole(text));
-    events
+    let call = answer.interrupt_id.strip_prefix(INTERRUPT_PREFIX).map(ToolCallId::from);
+    // CopilotKit also sends the answer as the call's result, and a call has one result only.
+    if let Some(call) = call.filter(|call| !is_answered(call, input)) {
+        out.event(ToolCallEvents::with_id(call, TOOL).result(result)).await?;
+    }
+    out.text(text).await
 }
 
 fn is_answered(call: &ToolCallId, input: &RunAgentInput) -> bool {
     input.messages.iter().any(|message| matches!(message, Message::Tool(result) if result.tool_call_id == *call))
 }
 
-/// The time, if the answer is a yes.
+/// Returns the time, if the answer is a yes.
 fn chosen_time(answer: &ResumeEntry) -> Option<&str> {
     let payload = answer.payload.as_ref().filter(|_| answer.status == ResumeStatus::Resolved)?;
     let flag = |name: &str| payload.get(name).and_then(Value::as_bool);
@@ -74,7 +72,7 @@ fn chosen_time(answer: &ResumeEntry) -> Option<&str> {
     time.or_else(|| flag("approved").map(|_| "tomorrow at ten"))
 }
 
-/// Of the answer: one of these members decides. The server refuses anything else before the agent sees it.
+/// Returns the schema of the answer: one of these members decides. The server refuses other answers.
 fn schema() -> Option<JsonObject> {
     let schema = json!({
         "type": "object",
@@ -89,7 +87,7 @@ fn schema() -> Option<JsonObject> {
     schema.as_object().cloned()
 }
 
-/// Whoever the meeting is "with".
+/// Returns the name after "with" in the request.
 fn attendee(request: &str) -> &str {
     let Some((_, rest)) = request.split_once(" with ") else { return "you" };
     let ends = [" to ", " next ", " on ", " at ", ".", "?"].into_iter().filter_map(|end| rest.find(end));

@@ -11,8 +11,8 @@
 //! Then open `/server-starter-all-features/feature/agentic_chat` in the dojo. It knows the
 //! first seven features there; for the others, add their paths to that entry in the dojo's `agents.ts` and `menu.ts`.
 //!
-//! Features take their time, so that one can watch. `PACE` is a factor of it: 0.5 is twice as fast, 0 is at once.
-//! Threads are kept in memory until the server ends.
+//! Features pause between events, so that one can watch. `PACE` is the factor of the pauses: 0.5 is twice as fast, 0 is
+//! without pauses. Threads are kept in memory until the server ends.
 
 mod agentic_chat;
 mod agentic_generative_ui;
@@ -29,14 +29,13 @@ mod subagents;
 mod tool_based_generative_ui;
 
 use agui_server::{
-    Server,
-    agent::Agent,
+    prelude::*,
     telemetry::logs::{self, Format},
 };
 
 use parts::Pace;
 
-/// Where the dojo looks for it unless it is told otherwise.
+/// The port at which the dojo expects the server.
 const PORT: u16 = 8000;
 
 #[tokio::main]
@@ -47,26 +46,30 @@ async fn main() -> std::io::Result<()> {
     let pace = arguments.next().map_or(Ok(Pace::default()), |pace| pace.parse()).map_err(std::io::Error::other)?;
 
     let server = Server::new();
-    let server = feature(server, "agentic_chat", agentic_chat::agent(pace));
-    let server = feature(server, "backend_tool_rendering", backend_tool_rendering::agent());
-    let server = feature(server, "human_in_the_loop", human_in_the_loop::agent(pace));
-    let server = feature(server, "agentic_generative_ui", agentic_generative_ui::agent(pace));
-    let server = feature(server, "tool_based_generative_ui", tool_based_generative_ui::agent(pace));
-    let server = feature(server, "shared_state", shared_state::agent());
-    let server = feature(server, "predictive_state_updates", predictive_state_updates::agent(pace));
+    let server = feature(server, pace, "agentic_chat", agentic_chat::run);
+    let server = feature(server, pace, "backend_tool_rendering", backend_tool_rendering::run);
+    let server = feature(server, pace, "human_in_the_loop", human_in_the_loop::run);
+    let server = feature(server, pace, "agentic_generative_ui", agentic_generative_ui::run);
+    let server = feature(server, pace, "tool_based_generative_ui", tool_based_generative_ui::run);
+    let server = feature(server, pace, "shared_state", shared_state::run);
+    let server = feature(server, pace, "predictive_state_updates", predictive_state_updates::run);
 
-    let server = feature(server, "reasoning", reasoning::agent(pace));
-    let server = feature(server, "multimodal", multimodal::agent());
-    let server = feature(server, "interrupt", interrupt::agent());
-    let server = feature(server, "subagents", subagents::agent(pace));
-    let server = feature(server, "error_flow", error_flow::agent());
-    // What the dojo calls two of them.
-    let server = feature(server, "agentic_chat_reasoning", reasoning::agent(pace));
-    let server = feature(server, "agentic_chat_multimodal", multimodal::agent());
+    let server = feature(server, pace, "reasoning", reasoning::run);
+    let server = feature(server, pace, "multimodal", multimodal::run);
+    let server = feature(server, pace, "interrupt", interrupt::run);
+    let server = feature(server, pace, "subagents", subagents::run);
+    let server = feature(server, pace, "error_flow", error_flow::run);
+    // The dojo's names of two of them.
+    let server = feature(server, pace, "agentic_chat_reasoning", reasoning::run);
+    let server = feature(server, pace, "agentic_chat_multimodal", multimodal::run);
     server.serve(("127.0.0.1", port)).await
 }
 
 /// Serves a feature at `POST /{name}`.
-fn feature(server: Server, name: &str, agent: impl Agent) -> Server {
-    server.agent_at(&format!("/{name}"), name, agent)
+fn feature<F, R>(server: Server, pace: Pace, name: &str, run: F) -> Server
+where
+    F: Fn(RunAgentInput, Emitter, Pace) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<(), AgentError>> + Send + 'static,
+{
+    server.agent_at(&format!("/{name}"), name, agent_fn(move |input, out| run(input, out, pace)))
 }

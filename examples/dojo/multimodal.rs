@@ -1,12 +1,14 @@
-//! `/multimodal`, in the dojo `/agentic_chat_multimodal`: the agent says which files it was sent with the message.
+//! `/multimodal`, in the dojo `/agentic_chat_multimodal`: the agent lists the files of the newest message.
 
 use agui_server::{
-    agent::{Agent, RunContext, emit::TextMessage, events},
-    protocol::{ContentPart, MediaPart, Message, MessageContent, PartSource, RunAgentInput},
+    prelude::*,
+    protocol::{ContentPart, MediaPart, MessageContent, PartSource},
 };
 
-pub(crate) fn agent() -> impl Agent {
-    |input: RunAgentInput, _: RunContext| events(TextMessage::whole(describe(&input)))
+use crate::parts::Pace;
+
+pub(crate) async fn run(input: RunAgentInput, out: Emitter, _: Pace) -> Result<(), AgentError> {
+    out.text(describe(&input)).await
 }
 
 fn describe(input: &RunAgentInput) -> String {
@@ -45,7 +47,7 @@ fn details(media: &MediaPart) -> String {
     }
 }
 
-/// How many bytes a base64 text stands for.
+/// Returns the number of bytes that a base64 text encodes.
 fn decoded_length(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }

@@ -1,11 +1,11 @@
-//! What the features have in common: how the conversation ends, calls with their results, and the pace.
+//! Helpers of several features: the last tool result, messages of answered calls, and the pace.
 
 use std::{num::ParseFloatError, str::FromStr, time::Duration};
 
 use agui_server::protocol::{AssistantMessage, Message, MessageId, RunAgentInput, ToolCall, ToolCallId, ToolMessage};
 use serde_json::Value;
 
-/// How fast a feature goes: the factor of its pauses.
+/// The factor of a feature's pauses.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace(f64);
 
@@ -18,7 +18,7 @@ impl Default for Pace {
 impl FromStr for Pace {
     type Err = ParseFloatError;
 
-    /// Anything that is no sensible factor is no pause.
+    /// An infinite or invalid factor means no pauses.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let factor: f64 = text.parse()?;
         Ok(Self(if factor.is_finite() { factor.clamp(0.0, 100.0) } else { 0.0 }))
@@ -26,7 +26,7 @@ impl FromStr for Pace {
 }
 
 impl Pace {
-    /// Waits so that people see what happens.
+    /// Waits, so that a person can watch the events arrive.
     pub(crate) async fn pause(self, millis: u64) {
         let time = Duration::from_millis(millis).mul_f64(self.0);
         if !time.is_zero() {
@@ -35,7 +35,7 @@ impl Pace {
     }
 }
 
-/// The tool result that the conversation ends with: the page has answered a call, and the agent is to go on.
+/// Returns the tool result at the end of the conversation: the page has answered a call, and the agent continues.
 pub(crate) fn last_result(input: &RunAgentInput) -> Option<&ToolMessage> {
     match input.messages.last()? {
         Message::Tool(result) => Some(result),
@@ -43,14 +43,14 @@ pub(crate) fn last_result(input: &RunAgentInput) -> Option<&ToolMessage> {
     }
 }
 
-/// What the dojo's pages answer when a person has decided: `{"accepted": …}`, perhaps with more.
+/// The answer of the dojo's pages when a person has decided: `{"accepted": …}` and other members.
 pub(crate) struct Decision {
     pub(crate) accepted: bool,
     pub(crate) answer: Value,
 }
 
 impl Decision {
-    /// Reads a result. One that says nothing of acceptance is a yes, unless the tool has failed.
+    /// Reads a result. A result without `accepted` is a yes, unless the tool has failed.
     pub(crate) fn of(result: &ToolMessage) -> Self {
         let answer = serde_json::from_str(&result.content.text()).unwrap_or(Value::Null);
         let accepted = answer.get("accepted").and_then(Value::as_bool).unwrap_or(result.error.is_none());
@@ -58,7 +58,7 @@ impl Decision {
     }
 }
 
-/// The calls of a tool in the conversation, the newest first.
+/// Returns the calls of a tool in the conversation, the newest first.
 pub(crate) fn calls<'a>(input: &'a RunAgentInput, tool: &'a str) -> impl Iterator<Item = &'a ToolCall> {
     let newest_first = input.messages.iter().rev().filter_map(|message| match message {
         Message::Assistant(message) => Some(message.tool_calls().iter().rev()),
@@ -67,7 +67,7 @@ pub(crate) fn calls<'a>(input: &'a RunAgentInput, tool: &'a str) -> impl Iterato
     newest_first.flatten().filter(move |call| call.function.name == tool)
 }
 
-/// A call of a tool of the agent's own and its result, as messages.
+/// Returns a call of the agent's own tool and its result, as messages.
 pub(crate) fn answered_call(tool: &str, arguments: &Value, result: impl Into<String>) -> [Message; 2] {
     let call = ToolCallId::random();
     let mut asks = AssistantMessage::new(MessageId::random());
@@ -84,7 +84,7 @@ pub(crate) fn answered_call(tool: &str, arguments: &Value, result: impl Into<Str
     [Message::Assistant(asks), Message::Tool(answers)]
 }
 
-/// The conversation so far with what comes after it.
+/// Returns the conversation so far with more messages at its end.
 pub(crate) fn followed_by(input: &RunAgentInput, more: impl IntoIterator<Item = Message>) -> Vec<Message> {
     input.messages.iter().cloned().chain(more).collect()
 }

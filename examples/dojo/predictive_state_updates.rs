@@ -1,17 +1,10 @@
-//! `/predictive_state_updates`: a document appears while the agent writes it, and a person keeps it or not.
+//! `/predictive_state_updates`: the page shows a document while the agent writes it, and a person accepts it or not.
 //!
-//! `PredictState` tells the page that the argument `document` of the tool `write_document_local` is going to be the
-//! state's `document`, so it can draw it before it is. Then the page is asked to confirm (`confirm_changes`); only
-//! what was confirmed becomes state.
+//! `PredictState` tells the page that the argument `document` of the tool `write_document_local` will become the
+//! state's `document`, so the page can draw it early. Then the page is asked to confirm (`confirm_changes`). Only a
+//! confirmed document becomes state.
 
-use agui_server::{
-    agent::{
-        Agent, EventStream, RunContext,
-        emit::{TextMessage, ToolCallEvents, state},
-        event_stream, events,
-    },
-    protocol::{Event, RunAgentInput, event::Custom},
-};
+use agui_server::{agent::emit::ToolCallEvents, prelude::*};
 use serde_json::{Value, json};
 
 use crate::parts::{Decision, Pace, calls, last_result};
@@ -19,43 +12,34 @@ use crate::parts::{Decision, Pace, calls, last_result};
 const WRITE: &str = "write_document_local";
 const NAMES: [&str; 5] = ["Rex", "Bella", "Momo", "Lupo", "Daisy"];
 
-pub(crate) fn agent(pace: Pace) -> impl Agent {
-    move |input: RunAgentInput, _: RunContext| match last_result(&input) {
-        Some(result) => events(conclude(&input, &Decision::of(result))),
-        None => write(story(&input), pace),
+pub(crate) async fn run(input: RunAgentInput, out: Emitter, pace: Pace) -> Result<(), AgentError> {
+    if let Some(result) = last_result(&input) {
+        return conclude(&input, &Decision::of(result), &out).await;
     }
+    let predicted = json!([{ "state_key": "document", "tool": WRITE, "tool_argument": "document" }]);
+    out.custom("PredictState", predicted).await?;
+    let call = ToolCallEvents::new(WRITE);
+    out.event(call.start()).await?;
+    out.event(call.delta(r#"{"document":""#)).await?;
+    for word in story(&input).split_inclusive(' ') {
+        out.event(call.delta(inside_json_string(word))).await?;
+        pace.pause(200).await;
+    }
+    out.event(call.delta(r#""}"#)).await?;
+    out.event(call.end()).await?;
+    out.call("confirm_changes", json!({})).await?;
+    Ok(())
 }
 
-fn write(story: String, pace: Pace) -> EventStream {
-    event_stream(async_stream::try_stream! {
-        let predicted = json!([{ "state_key": "document", "tool": WRITE, "tool_argument": "document" }]);
-        yield Custom::new("PredictState", predicted).into();
-        let call = ToolCallEvents::new(WRITE);
-        yield call.start();
-        yield call.delta(r#"{"document":""#);
-        for word in story.split_inclusive(' ') {
-            yield call.delta(inside_json_string(word));
-            pace.pause(200).await;
-        }
-        yield call.delta(r#""}"#);
-        yield call.end();
-        for event in ToolCallEvents::new("confirm_changes").whole(&json!({})) {
-            yield event;
-        }
-    })
-}
-
-fn conclude(input: &RunAgentInput, decision: &Decision) -> Vec<Event> {
+async fn conclude(input: &RunAgentInput, decision: &Decision, out: &Emitter) -> Result<(), AgentError> {
     if !decision.accepted {
-        return TextMessage::whole("Ok! The document stays as it was.");
+        return out.text("Ok! The document stays as it was.").await;
     }
-    let mut events = Vec::new();
     if let (Some(document), Value::Object(mut kept)) = (written(input), input.state_or_empty()) {
         kept.insert("document".to_owned(), document);
-        events.push(state::snapshot(kept));
+        out.set_state(kept).await?;
     }
-    events.extend(TextMessage::whole("Ok! The document is changed."));
-    events
+    out.text("Ok! The document is changed.").await
 }
 
 /// The document that was proposed last.
@@ -64,15 +48,15 @@ fn written(input: &RunAgentInput) -> Option<Value> {
     serde_json::from_str::<Value>(arguments).ok()?.get("document").cloned()
 }
 
-/// A story about whoever is "named …" in the request, and otherwise about the next dog, so that there is a change to
-/// be seen every time.
+/// Returns a story about the name after "named" in the request, or else about the next dog, so that each story differs
+/// from the one before.
 fn story(input: &RunAgentInput) -> String {
     let wish = input.last_user_text().unwrap_or_default();
     let named =
         wish.split_once(" named ").map(|(_, rest)| rest.split(['.', ',', '!']).next().unwrap_or_default().trim());
     let turn = calls(input, WRITE).count() % NAMES.len();
     let (kind, name) = match named {
-        Some(name) if !name.is_empty() => ("somebody", name),
+        Some(name) if !name.is_empty() => ("someone", name),
         _ => ("a dog", NAMES[turn]),
     };
     format!(

@@ -1,49 +1,32 @@
-//! `/reasoning`, in the dojo `/agentic_chat_reasoning`: the agent thinks aloud, then answers.
+//! `/reasoning`, in the dojo `/agentic_chat_reasoning`: the agent sends its reasoning, then answers.
 
-use agui_server::{
-    agent::{
-        Agent, RunContext,
-        emit::{ReasoningSpan, TextMessage},
-        event_stream,
-    },
-    protocol::RunAgentInput,
-};
+use agui_server::prelude::*;
 use serde_json::Value;
 
 use crate::parts::Pace;
 
 const THOUGHTS: [&str; 4] = [
-    "Somebody asks me something. ",
+    "I was asked a question. ",
     "I have no model, so I can't know the answer. ",
-    "But I can show what thinking looks like on this page, ",
+    "But I can show what reasoning looks like on this page, ",
     "and then say so.",
 ];
 
-pub(crate) fn agent(pace: Pace) -> impl Agent {
-    move |input: RunAgentInput, _: RunContext| {
-        event_stream(async_stream::try_stream! {
-            let reasoning = ReasoningSpan::new();
-            for event in reasoning.start() {
-                yield event;
-            }
-            for thought in THOUGHTS {
-                yield reasoning.delta(thought);
-                pace.pause(400).await;
-            }
-            for event in reasoning.end() {
-                yield event;
-            }
-
-            let message = TextMessage::new();
-            yield message.start();
-            // The dojo's page lets people choose a model, and puts it into the state.
-            if let Some(model) = input.state.as_ref().and_then(|state| state.get("model")).and_then(Value::as_str) {
-                yield message.delta(format!("You picked {model}, but there is no model here. "));
-            }
-            yield message.delta("I thought about it in ");
-            pace.pause(200).await;
-            yield message.delta(format!("{} sentences, which you can unfold above.", THOUGHTS.len()));
-            yield message.end();
-        })
+pub(crate) async fn run(input: RunAgentInput, out: Emitter, pace: Pace) -> Result<(), AgentError> {
+    let mut reasoning = out.reasoning_span().await?;
+    for thought in THOUGHTS {
+        reasoning.push(thought).await?;
+        pace.pause(400).await;
     }
+    reasoning.end().await?;
+
+    let mut message = out.text_message().await?;
+    // The dojo's page lets people choose a model, and puts it into the state.
+    if let Some(model) = input.state.as_ref().and_then(|state| state.get("model")).and_then(Value::as_str) {
+        message.push(format!("You picked {model}, but there is no model here. ")).await?;
+    }
+    message.push("I thought about it in ").await?;
+    pace.pause(200).await;
+    message.push(format!("{} sentences, which you can unfold above.", THOUGHTS.len())).await?;
+    message.end().await
 }

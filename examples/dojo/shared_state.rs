@@ -1,15 +1,14 @@
 //! `/shared_state`: a recipe that the person edits on the page and the agent in its run.
 //!
-//! The agent writes a recipe over the page's. What it does not write, such as the title, stays as the page had it.
+//! The agent replaces some members of the page's recipe. The others, such as the title, stay as the page had them.
 
-use agui_server::{
-    agent::{Agent, RunContext, emit::state, events},
-    protocol::RunAgentInput,
-};
+use agui_server::prelude::*;
 use serde_json::{Map, Value, json};
 
-pub(crate) fn agent() -> impl Agent {
-    |input: RunAgentInput, _: RunContext| events([state::snapshot(cook(input.state_or_empty()))])
+use crate::parts::Pace;
+
+pub(crate) async fn run(input: RunAgentInput, out: Emitter, _: Pace) -> Result<(), AgentError> {
+    out.set_state(cook(input.state_or_empty())).await
 }
 
 fn cook(state: Value) -> Value {

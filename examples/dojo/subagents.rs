@@ -1,18 +1,15 @@
-//! `/subagents`: the agent has two others work for it at the same time, and sums up what they found.
+//! `/subagents`: the agent gives tasks to two subagents at the same time, and sums up their results.
 //!
-//! Each is announced, and everything it produces carries its invocation's id, so that a page can tell them apart
-//! although their words arrive interleaved. If the request says "fail", the second one does: the run goes on.
+//! Each subagent is announced, and all its events carry the id of its invocation, so that a page can tell the subagents
+//! apart although their messages interleave. If the request says "fail", the second subagent fails; the run continues.
 //!
-//! Clients older than `@ag-ui/client` 0.0.59 do not know subagents' events, and fail at them.
+//! Clients older than `@ag-ui/client` 0.0.59 do not know the events of subagents, and fail.
 
 use agui_server::{
-    agent::{
-        Agent, EventStream, RunContext,
-        emit::{TextMessage, ToolCallEvents},
-        event_stream,
-    },
+    agent::emit::{TextMessage, ToolCallEvents},
+    prelude::*,
     protocol::{
-        Event, RunAgentInput, SubagentRunId,
+        Event, SubagentRunId,
         event::{SubagentError, SubagentFinished, SubagentStarted},
     },
 };
@@ -20,14 +17,37 @@ use serde_json::json;
 
 use crate::parts::Pace;
 
-pub(crate) fn agent(pace: Pace) -> impl Agent {
-    move |input: RunAgentInput, _: RunContext| {
-        let fails = input.last_user_text().is_some_and(|text| text.to_lowercase().contains("fail"));
-        delegate(fails, pace)
+pub(crate) async fn run(input: RunAgentInput, out: Emitter, pace: Pace) -> Result<(), AgentError> {
+    let fails = input.last_user_text().is_some_and(|text| text.to_lowercase().contains("fail"));
+    let supervisor = TextMessage::new();
+    out.events([supervisor.start(), supervisor.delta("I ask two others at once."), supervisor.end()]).await?;
+
+    let flights = ["I look ", "for flights", ": there is one at nine."];
+    let hotels = ["I look ", "for hotels", ": there is one by the lake."];
+    let flights = Worker::new("ask_flights", &supervisor, flights, "a flight at nine");
+    let hotels = Worker::new("ask_hotels", &supervisor, hotels, "a hotel by the lake");
+    for worker in [&flights, &hotels] {
+        out.events(worker.call.whole(&json!({ "to": "Zürich" }))).await?;
     }
+    out.event(flights.start("flights", "Finds flights.", &supervisor)).await?;
+    out.event(hotels.start("hotels", "Finds hotels.", &supervisor)).await?;
+    for worker in [&flights, &hotels] {
+        out.event(worker.own(worker.message.start())).await?;
+    }
+    for word in 0..flights.words.len() {
+        for worker in [&flights, &hotels] {
+            out.event(worker.own(worker.message.delta(worker.words[word]))).await?;
+            pace.pause(300).await;
+        }
+    }
+    out.events(flights.finish()).await?;
+    out.events(if fails { hotels.fail() } else { hotels.finish() }).await?;
+
+    let found = if fails { "but no hotel".to_owned() } else { format!("and {}", hotels.found) };
+    out.text(format!("There is {}, {found}.", flights.found)).await
 }
 
-/// A subagent at work: its invocation, the call that it answers, and what it says.
+/// A subagent: its invocation, the call that gave it the task, its message, and its result.
 struct Worker {
     id: SubagentRunId,
     call: ToolCallEvents,
@@ -65,42 +85,4 @@ impl Worker {
         failed.code = Some("no_answer".to_owned());
         vec![self.own(self.message.end()), failed.into(), self.call.result("Error: the hotels did not answer.")]
     }
-}
-
-fn delegate(fails: bool, pace: Pace) -> EventStream {
-    event_stream(async_stream::try_stream! {
-        let supervisor = TextMessage::new();
-        yield supervisor.start();
-        yield supervisor.delta("I ask two others at once.");
-        yield supervisor.end();
-
-        let flights = ["I look ", "for flights", ": there is one at nine."];
-        let hotels = ["I look ", "for hotels", ": there is one by the lake."];
-        let flights = Worker::new("ask_flights", &supervisor, flights, "a flight at nine");
-        let hotels = Worker::new("ask_hotels", &supervisor, hotels, "a hotel by the lake");
-        for worker in [&flights, &hotels] {
-            for event in worker.call.whole(&json!({ "to": "Zürich" })) {
-                yield event;
-            }
-        }
-        yield flights.start("flights", "Finds flights.", &supervisor);
-        yield hotels.start("hotels", "Finds hotels.", &supervisor);
-        for worker in [&flights, &hotels] {
-            yield worker.own(worker.message.start());
-        }
-        for word in 0..flights.words.len() {
-            for worker in [&flights, &hotels] {
-                yield worker.own(worker.message.delta(worker.words[word]));
-                pace.pause(300).await;
-            }
-        }
-        for event in [flights.finish(), if fails { hotels.fail() } else { hotels.finish() }].concat() {
-            yield event;
-        }
-
-        let found = if fails { "but no hotel".to_owned() } else { format!("and {}", hotels.found) };
-        for event in TextMessage::whole(format!("There is {}, {found}.", flights.found)) {
-            yield event;
-        }
-    })
 }

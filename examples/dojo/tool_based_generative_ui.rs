@@ -1,14 +1,11 @@
 //! `/tool_based_generative_ui`: a haiku, which is the arguments of the tool `generate_haiku`.
 //!
-//! A page that offers the tool gets the call and answers it. For one that does not, the agent answers its call itself.
+//! A page that offers the tool gets the call and answers it. For other pages, the agent answers its call itself.
 
 use agui_server::{
-    agent::{
-        Agent, EventStream, RunContext,
-        emit::{TextMessage, ToolCallEvents},
-        event_stream, events,
-    },
-    protocol::{Event, Message, MessageId, RunAgentInput, event::MessagesSnapshot},
+    agent::emit::ToolCallEvents,
+    prelude::*,
+    protocol::{Event, MessageId, event::MessagesSnapshot},
 };
 use serde_json::{Value, json};
 
@@ -16,38 +13,30 @@ use crate::parts::{Pace, answered_call, followed_by, last_result};
 
 const TOOL: &str = "generate_haiku";
 const CREATED: &str = "Haiku created";
-/// How many characters of the arguments come at a time, for pages that draw the haiku while it comes.
-const PIECE: usize = 24;
+/// The characters of the arguments in one event, for pages that draw the haiku while it arrives.
+const CHARS_PER_EVENT: usize = 24;
 
-pub(crate) fn agent(pace: Pace) -> impl Agent {
-    move |input: RunAgentInput, _: RunContext| {
-        if last_result(&input).is_some() {
-            return events(TextMessage::whole(CREATED));
-        }
-        if input.last_user_text().is_some_and(|text| text.trim() == "thanks") {
-            return events([restated(&input, [Message::assistant(MessageId::random(), CREATED)])]);
-        }
-        if input.tool(TOOL).is_some() {
-            return call(pace);
-        }
-        events([restated(&input, answered_call(TOOL, &haiku(), CREATED))])
+pub(crate) async fn run(input: RunAgentInput, out: Emitter, pace: Pace) -> Result<(), AgentError> {
+    if last_result(&input).is_some() {
+        return out.text(CREATED).await;
     }
+    if input.last_user_text().is_some_and(|text| text.trim() == "thanks") {
+        return out.event(snapshot(&input, [Message::assistant(MessageId::random(), CREATED)])).await;
+    }
+    if input.tool(TOOL).is_none() {
+        return out.event(snapshot(&input, answered_call(TOOL, &haiku(), CREATED))).await;
+    }
+    let call = ToolCallEvents::new(TOOL);
+    let arguments: Vec<char> = haiku().to_string().chars().collect();
+    out.event(call.start()).await?;
+    for piece in arguments.chunks(CHARS_PER_EVENT) {
+        out.event(call.delta(String::from_iter(piece))).await?;
+        pace.pause(50).await;
+    }
+    out.event(call.end()).await
 }
 
-fn call(pace: Pace) -> EventStream {
-    event_stream(async_stream::try_stream! {
-        let call = ToolCallEvents::new(TOOL);
-        let arguments: Vec<char> = haiku().to_string().chars().collect();
-        yield call.start();
-        for piece in arguments.chunks(PIECE) {
-            yield call.delta(String::from_iter(piece));
-            pace.pause(50).await;
-        }
-        yield call.end();
-    })
-}
-
-fn restated(input: &RunAgentInput, more: impl IntoIterator<Item = Message>) -> Event {
+fn snapshot(input: &RunAgentInput, more: impl IntoIterator<Item = Message>) -> Event {
     MessagesSnapshot::new(followed_by(input, more)).into()
 }
 

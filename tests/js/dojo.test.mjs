@@ -260,7 +260,7 @@ for (const path of ["reasoning", "agentic_chat_reasoning"]) {
     assert.deepEqual(inner(seen), [...thinking, ...TEXT]);
     assert.deepEqual(outcome(seen), SUCCESS);
     assert.deepEqual(rolesOf(page), ["user", "reasoning", "assistant"]);
-    assert.match(page.messages[1].content, /^Somebody asks me something\. .* and then say so\.$/);
+    assert.match(page.messages[1].content, /^I was asked a question\. .* and then say so\.$/);
     assert.match(page.messages[2].content, /^You picked Gemini, /);
     await page.requireStored();
   });

@@ -1,0 +1,103 @@
+//! A store of one's own, plugged into a server: `cargo run --example custom_store`
+//!
+//! This one adds an audit log to the store in memory. A store for another database implements the same methods;
+//! the documentation of [`Store`] says what each of them promises.
+
+use agui_server::{
+    prelude::*,
+    protocol::RunId,
+    store::{
+        BeginOutcome, EndState, EndedRun, EventBatch, EventPage, FinishedRun, Lease, LostRun, MemoryStore, Millis,
+        NewRun, Retention, RunEnd, RunRecord, Store, StoreError, SweepResult, ThreadKey, ThreadPage, ThreadParts,
+        ThreadSummary, ThreadView,
+    },
+};
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    tracing_subscriber::fmt().init();
+    let store = AuditedStore { inner: MemoryStore::new() };
+    Server::new().agent("hello", agent_fn(hello)).store(store).serve("127.0.0.1:8080").await
+}
+
+async fn hello(input: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
+    out.text(format!("The conversation has {} messages.", input.messages.len())).await
+}
+
+/// Logs the writes to another store.
+struct AuditedStore<S> {
+    inner: S,
+}
+
+#[async_trait]
+impl<S: Store> Store for AuditedStore<S> {
+    async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
+        let outcome = self.inner.begin(run).await?;
+        if matches!(outcome, BeginOutcome::Begun { .. }) {
+            tracing::info!(run = &**run.run_id, agent = run.agent, messages = run.branch.new.len(), "run stored");
+        }
+        Ok(outcome)
+    }
+
+    async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
+        self.inner.append(batches).await
+    }
+
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
+        let finished = self.inner.finish(lease, end).await?;
+        tracing::info!(status = ?end.status, messages = end.branch.new.len(), "end of run stored");
+        Ok(finished)
+    }
+
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
+        self.inner.set_delivered(thread, run, delivered).await
+    }
+
+    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {
+        self.inner.thread(key, include).await
+    }
+
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
+        self.inner.threads(owner, page).await
+    }
+
+    async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.inner.run(thread, id).await
+    }
+
+    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
+        self.inner.end_state(thread, by).await
+    }
+
+    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
+        self.inner.events(run, after, max_bytes).await
+    }
+
+    async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
+        let existed = self.inner.delete(thread).await?;
+        tracing::info!(thread, existed, "thread deleted");
+        Ok(existed)
+    }
+
+    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
+        self.inner.sweep(retention, now).await
+    }
+
+    async fn lost_runs(&self, holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+        self.inner.lost_runs(holder, now, limit).await
+    }
+
+    async fn take_over(
+        &self,
+        lost: &Lease,
+        holder: &str,
+        now: Millis,
+        until: Millis,
+    ) -> Result<Option<Lease>, StoreError> {
+        self.inner.take_over(lost, holder, now, until).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.inner.check().await
+    }
+}

@@ -1,0 +1,86 @@
+//! The TOML of the documentation is a valid configuration: README.md, README.zh-CN.md and docs/*.md.
+//!
+//! Each fenced block marked `toml` is checked by `agui-server check`. Blocks marked otherwise are skipped; the Rust blocks
+//! are doctests of the library (`src/lib.rs`).
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use agui_server::agents::Script;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_agui-server");
+
+struct TomlBlock {
+    /// File and line, for messages.
+    place: String,
+    text: String,
+}
+
+fn documents() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let docs = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    [root.join("README.md"), root.join("README.zh-CN.md")].into_iter().chain(docs).collect()
+}
+
+fn toml_blocks(document: &Path) -> Vec<TomlBlock> {
+    let text = fs::read_to_string(document).unwrap();
+    let mut blocks = Vec::new();
+    let mut lines = (1..).zip(text.lines());
+    while let Some((number, line)) = lines.next() {
+        let Some(mark) = line.trim_start().strip_prefix("```") else { continue };
+        let body: Vec<_> = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```").collect();
+        if mark == "toml" {
+            blocks.push(TomlBlock { place: format!("{}:{number}", document.display()), text: body.join("\n") });
+        }
+    }
+    blocks
+}
+
+/// Returns the upper-case words of a block, which are the names of environment variables among others.
+fn upper_case_words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words
+        .filter(|word| word.len() > 3 && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'))
+}
+
+/// Runs `agui-server check` on a block, with all environment variables and scripts that it names.
+fn check(block: &TomlBlock) -> Result<(), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("document.toml");
+    fs::write(&file, &block.text).unwrap();
+    for line in block.text.lines().filter_map(|line| line.strip_prefix("script = \"")) {
+        let script = folder.path().join(line.split('"').next().unwrap());
+        fs::create_dir_all(script.parent().unwrap()).unwrap();
+        fs::write(script, "[[reply]]\nplay = [{ text = \"Hello\" }]").unwrap();
+    }
+    let secrets = upper_case_words(&block.text).map(|name| (name, "0123456789abcdef0123456789abcdef"));
+    let output = Command::new(BINARY).arg("check").arg("--config").arg(&file).envs(secrets).output().unwrap();
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+#[test]
+fn every_toml_block_of_the_documentation_is_valid() {
+    let blocks: Vec<_> = documents().iter().flat_map(|document| toml_blocks(document)).collect();
+    assert!(blocks.len() >= 4, "only {} blocks were found", blocks.len());
+    let faults: Vec<_> = blocks
+        .iter()
+        .filter_map(|block| {
+            let checked = if block.text.contains("[[reply]]") {
+                Script::parse(&block.text).map(drop).map_err(|error| error.message().to_owned())
+            } else {
+                check(block)
+            };
+            checked.err().map(|fault| format!("{}: {fault}", block.place))
+        })
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
