@@ -52,6 +52,7 @@ pub mod run;
 pub mod store;
 pub mod telemetry;
 pub mod tools;
+mod units;
 pub mod upstream;
 
 pub use app::{Server, ServerError, ServerHandle, shutdown_signal};

@@ -5,11 +5,7 @@ mod health;
 
 use std::{error::Error, process::ExitCode};
 
-use agui_server::{
-    Server,
-    config::{Loaded, LogFormat},
-    telemetry::logs,
-};
+use agui_server::{Server, config::Loaded, telemetry::logs};
 use clap::Parser as _;
 use tokio::net::TcpListener;
 
@@ -60,11 +56,7 @@ fn check(options: Options) -> Result<(), Box<dyn Error>> {
 }
 
 fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
-    let format = match loaded.config.log.format {
-        LogFormat::Text => logs::Format::Text,
-        LogFormat::Json => logs::Format::Json,
-    };
-    logs::init(&loaded.config.log.level, format)?;
+    logs::init(&loaded.config.log)?;
     // Each stream is an open file, and the usual limit is 1,024.
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
         tracing::warn!(%error, "cannot raise the limit of open files");

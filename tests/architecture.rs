@@ -20,7 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("store", &["protocol"]),
     ("run", &["agent", "store", "protocol"]),
     ("auth", &["upstream"]),
-    ("config", &["copilotkit", "named_events", "tools"]),
+    ("config", &["run", "store", "http", "auth", "tools", "llm", "agents", "copilotkit", "named_events", "telemetry"]),
     ("telemetry", &[]),
     ("http", &["run", "store", "auth", "encode", "protocol", "telemetry"]),
     ("copilotkit", &["http", "run", "store", "auth", "encode", "agent", "protocol"]),
@@ -28,7 +28,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// The modules in which no files import each other in a circle.
-const FREE_OF_CIRCLES: &[&str] = &["agents", "copilotkit", "encode", "llm", "named_events", "run", "store", "tools"];
+const FREE_OF_CIRCLES: &[&str] =
+    &["agents", "auth", "config", "copilotkit", "encode", "llm", "named_events", "run", "store", "tools"];
 
 /// From here on a file is probably two things.
 const LONGEST: usize = 500;
@@ -87,7 +88,7 @@ fn modules_import_only_whom_they_may() {
         assert!(!files.is_empty(), "{module} has moved");
         for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
             for import in imports(&fs::read_to_string(file).unwrap()) {
-                let fine = import == *module || allowed.contains(&import.as_str());
+                let fine = import == *module || import == "units" || allowed.contains(&import.as_str());
                 assert!(fine, "{} imports {import}, which {module} may not", file.display());
             }
         }

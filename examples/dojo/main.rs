@@ -30,7 +30,7 @@ mod tool_based_generative_ui;
 
 use agui_server::{
     prelude::*,
-    telemetry::logs::{self, Format},
+    telemetry::logs::{self, LogOptions},
 };
 
 use parts::Pace;
@@ -40,7 +40,7 @@ const PORT: u16 = 8000;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    logs::init("info", Format::Text).map_err(std::io::Error::other)?;
+    logs::init(&LogOptions::default()).map_err(std::io::Error::other)?;
     let mut arguments = std::env::args().skip(1);
     let port = arguments.next().map_or(Ok(PORT), |port| port.parse()).map_err(std::io::Error::other)?;
     let pace = arguments.next().map_or(Ok(Pace::default()), |pace| pace.parse()).map_err(std::io::Error::other)?;

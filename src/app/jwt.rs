@@ -1,9 +1,7 @@
 //! The checker of JWTs, by the section `[auth.jwt]` of a configuration.
 
-use std::time::Duration;
-
 use crate::{
-    auth::{JwksOptions, Jwt, JwtAlgorithm, JwtError, JwtOptions},
+    auth::{JwksOptions, Jwt, JwtError, JwtOptions},
     config::{self, ConfigError, Origin},
 };
 
@@ -12,11 +10,11 @@ pub(super) fn build_jwt(jwt: &config::Jwt, origin: &Origin) -> Result<Jwt, Confi
     let failed = |option: &'static str| move |error: JwtError| fault(option, &error.to_string());
     let options = JwtOptions {
         issuer: jwt.issuer.clone(),
-        leeway: Duration::from_secs(jwt.leeway_secs),
+        leeway: jwt.leeway,
         subject_claim: jwt.subject_claim.clone(),
-        ..JwtOptions::new(jwt.audience.iter().flat_map(|audience| audience.names()))
+        ..JwtOptions::new(jwt.audience.iter().flatten())
     };
-    let accepted: Vec<JwtAlgorithm> = jwt.algorithms.iter().map(algorithm).collect();
+    let accepted = &jwt.algorithms;
     let built = if let Some(variable) = &jwt.secret_env {
         let secret = std::env::var(variable).unwrap_or_default();
         if secret.trim().is_empty() {
@@ -31,9 +29,8 @@ pub(super) fn build_jwt(jwt: &config::Jwt, origin: &Origin) -> Result<Jwt, Confi
             .map_err(|error| fault("public_key_file", &format!("{} cannot be read: {error}", path.display())))?;
         Jwt::from_public_key(&pem, options).map_err(failed("public_key_file"))?
     } else {
-        // `Sources::load` has checked that there is a URL.
         let url = jwt.jwks_url.as_deref().unwrap_or_default();
-        Jwt::from_jwks(url, &accepted, JwksOptions::default(), options).map_err(failed("jwks_url"))?
+        Jwt::from_jwks(url, accepted, JwksOptions::default(), options).map_err(failed("jwks_url"))?
     };
     if !accepted.is_empty()
         && let Some(unexpected) = built.algorithms().find(|algorithm| !accepted.contains(algorithm))
@@ -41,12 +38,4 @@ pub(super) fn build_jwt(jwt: &config::Jwt, origin: &Origin) -> Result<Jwt, Confi
         return Err(fault("algorithms", &format!("the key is for {:?}, which is not among these", unexpected.name())));
     }
     Ok(built)
-}
-
-fn algorithm(algorithm: &config::JwtAlgorithm) -> JwtAlgorithm {
-    match algorithm {
-        config::JwtAlgorithm::Hs256 => JwtAlgorithm::Hs256,
-        config::JwtAlgorithm::Rs256 => JwtAlgorithm::Rs256,
-        config::JwtAlgorithm::Es256 => JwtAlgorithm::Es256,
-    }
 }

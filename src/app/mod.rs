@@ -94,7 +94,7 @@ impl Server {
             copilotkit: CopilotKitOptions::default(),
             named_events: NamedEventOptions::default(),
             connections: connections(&config.server),
-            drain: Duration::from_secs(config.server.drain_secs),
+            drain: config.server.drain,
         }
     }
 
@@ -162,7 +162,7 @@ impl Server {
             copilotkit: config.copilotkit.clone(),
             named_events: config.named_events.clone(),
             connections: connections(&config.server),
-            drain: Duration::from_secs(config.server.drain_secs),
+            drain: config.server.drain,
             ..Self::new()
         })
     }

@@ -1,83 +1,18 @@
-//! What a single option cannot show: that options fit together.
+//! Checks that options fit together. Each section checks itself; rules across sections are here.
 
-use std::{
-    fs,
-    ops::Range,
-    path::{Path, PathBuf},
+use super::{
+    Config, agent_checks, auth,
+    diagnose::{ConfigError, nearest},
+    origin::Origin,
+    tools,
 };
-
-use toml::de::{DeTable, DeValue};
-
-use super::{AuthMode, Config, ConfigError, Jwt, diagnose::nearest};
-
-/// Where a configuration came from: what relative paths are relative to, and what errors point at.
-#[derive(Debug, Clone)]
-pub struct Origin {
-    file: Option<(PathBuf, String)>,
-}
-
-impl Origin {
-    pub(super) fn built_in() -> Self {
-        Self { file: None }
-    }
-
-    pub(super) fn read(path: PathBuf) -> Result<Self, ConfigError> {
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(Self { file: Some((path, text)) }),
-            Err(error) => Err(ConfigError::in_file(&path, format!("cannot be read: {error}"))),
-        }
-    }
-
-    /// The file and its text; `None` when the defaults are used.
-    pub fn file(&self) -> Option<(&Path, &str)> {
-        self.file.as_ref().map(|(path, text)| (path.as_path(), text.as_str()))
-    }
-
-    /// A path that the configuration names, relative to the file that names it.
-    pub fn resolve(&self, path: &Path) -> PathBuf {
-        match self.file().and_then(|(file, _)| file.parent()) {
-            Some(directory) => directory.join(path),
-            None => path.to_owned(),
-        }
-    }
-
-    /// Whether the file sets an option, or a table of options.
-    pub fn mentions(&self, option: &[&str]) -> bool {
-        self.file().and_then(|(_, text)| locate(text, option)).is_some_and(|(_, depth)| depth == option.len())
-    }
-
-    /// An error about an option, pointing at it if it is in the file.
-    pub fn error(&self, option: &[&str], message: &str) -> ConfigError {
-        let named = format!("{}: {message}", option.join("."));
-        match self.file() {
-            Some((path, text)) => ConfigError::at(path, text, locate(text, option).map(|(span, _)| span), &named),
-            None => ConfigError::new(named),
-        }
-    }
-}
-
-/// Where an option's key stands in a text, or else the nearest table around it; and how much of the
-/// option's name that is.
-fn locate(text: &str, option: &[&str]) -> Option<(Range<usize>, usize)> {
-    let document = DeTable::parse(text).ok()?;
-    let mut table = document.get_ref();
-    let mut found = None;
-    for (depth, key) in (1..).zip(option) {
-        let Some((name, value)) = table.get_key_value(*key) else { break };
-        found = Some((name.span(), depth));
-        match value.get_ref() {
-            DeValue::Table(inner) => table = inner,
-            _ => break,
-        }
-    }
-    found
-}
 
 impl Config {
     pub(super) fn check(&self, origin: &Origin) -> Result<(), ConfigError> {
-        self.check_agents(origin)?;
-        self.check_auth(origin)?;
-        self.check_tools(origin)?;
+        agent_checks::check(&self.agents, origin)?;
+        auth::check(&self.auth, origin)?;
+        self.check_reachability(origin)?;
+        tools::check(&self.tools, &self.mcp, &self.sandbox, origin)?;
         if self.copilotkit.enabled
             && let Err(problem) = self.copilotkit.check_prefix()
         {
@@ -92,7 +27,7 @@ impl Config {
         if let Err(problem) = self.store.read(&self.server.data_dir) {
             return Err(origin.error(&["store", "url"], problem));
         }
-        if self.threads.lease_secs < 2 {
+        if self.threads.lease.as_secs() < 2 {
             return Err(origin.error(&["threads", "lease_secs"], "at least 2 are needed"));
         }
         if self.runs.max_concurrent == 0 {
@@ -101,56 +36,54 @@ impl Config {
         Ok(())
     }
 
-    pub(super) fn check_named_events(&self, origin: &Origin, rust_agents: &[&str]) -> Result<(), ConfigError> {
-        let known = || self.agents.keys().map(String::as_str).chain(rust_agents.iter().copied());
+    /// Checks the names of agents in `default_agent` and `[named_events]`. Agents may be configured, or added in Rust.
+    ///
+    /// # Errors
+    /// The first name that no agent has.
+    pub fn check_agent_names(&self, origin: &Origin, rust_agents: &[&str]) -> Result<(), ConfigError> {
+        let known: Vec<&str> = self.agents.keys().map(String::as_str).chain(rust_agents.iter().copied()).collect();
         for (option, name) in [("chat", &self.named_events.chat), ("agent", &self.named_events.agent)] {
-            let Some(name) = name.as_ref().filter(|name| !known().any(|known| known == *name)) else { continue };
-            let near = nearest(name, known());
-            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            return Err(origin.error(&["named_events", option], &format!("there is no agent `{name}`{near}")));
-        }
-        Ok(())
-    }
-
-    fn check_auth(&self, origin: &Origin) -> Result<(), ConfigError> {
-        let keys = ["auth", "api_keys"];
-        for key in &self.auth.api_keys {
-            if key.env.is_some() == key.sha256.is_some() {
-                let message = format!("the key {:?} needs either `env` or `sha256`", key.name);
-                return Err(origin.error(&keys, &message));
-            }
-            if self.auth.api_keys.iter().filter(|other| other.name == key.name).count() > 1 {
-                return Err(origin.error(&keys, &format!("there are two keys named {:?}", key.name)));
+            if let Some(name) = name.as_ref().filter(|name| !known.contains(&name.as_str())) {
+                return Err(origin.error(&["named_events", option], &unknown_agent(name, &known)));
             }
         }
-        match self.auth.mode {
-            Some(AuthMode::ApiKey) if self.auth.api_keys.is_empty() => {
-                Err(origin.error(&["auth", "mode"], "\"api_key\" needs at least one of `api_keys`"))
+        match &self.default_agent {
+            None if known.is_empty() => Err(origin.error(&["agents"], "at least one agent is needed")),
+            None if self.agents.len() > 1 => {
+                let names = self.agents.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                let message = format!("with several agents, one has to be the default: one of {names}");
+                Err(origin.error(&["default_agent"], &message))
             }
-            Some(AuthMode::ApiKey) => Ok(()),
-            Some(AuthMode::Jwt) => self.auth.jwt.check(origin),
-            None if !self.auth.api_keys.is_empty() => {
-                Err(origin.error(&keys, "there are keys, but no `mode`: \"api_key\" asks for them, \"none\" does not"))
-            }
-            None if self.auth.jwt != Jwt::default() => {
-                let message = "it is set, but no `mode`: \"jwt\" asks for tokens, \"none\" does not";
-                Err(origin.error(&["auth", "jwt"], message))
-            }
-            _ if !self.server.listen.ip().to_canonical().is_loopback() && !self.auth.allow_unauthenticated => {
-                let message = format!(
-                    "{} can be reached from other machines, and without authentication anybody there could use \
-                     the server. Configure keys or tokens ([auth] mode = \"api_key\" or \"jwt\"), listen on 127.0.0.1, or, if that is \
-                     what you want, set [auth] allow_unauthenticated = true",
-                    self.server.listen
-                );
-                Err(origin.error(&["server", "listen"], &message))
+            Some(name) if !known.contains(&name.as_str()) => {
+                Err(origin.error(&["default_agent"], &unknown_agent(name, &known)))
             }
             _ => Ok(()),
         }
     }
+
+    /// Refuses to serve other machines without authentication, unless that is asked for.
+    fn check_reachability(&self, origin: &Origin) -> Result<(), ConfigError> {
+        let listen = self.server.listen;
+        if self.auth.authenticates() || self.auth.allow_unauthenticated || listen.ip().to_canonical().is_loopback() {
+            return Ok(());
+        }
+        let message = format!(
+            "{listen} can be reached from other machines, and without authentication anybody there could use the \
+             server. Configure keys or tokens ([auth] mode = \"api_key\" or \"jwt\"), listen on 127.0.0.1, or, if that \
+             is what you want, set [auth] allow_unauthenticated = true"
+        );
+        Err(origin.error(&["server", "listen"], &message))
+    }
 }
 
-/// `scheme://host`, perhaps with a port, and nothing behind it: as browsers write an `Origin`.
+/// Returns the error text for a name that no agent has, with the nearest one that exists.
+fn unknown_agent(name: &str, known: &[&str]) -> String {
+    let near = nearest(name, known.iter().copied());
+    let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    format!("there is no agent `{name}`{near}")
+}
+
+/// True for `scheme://host`, optionally with a port: the form of the header `Origin`.
 fn is_origin(text: &str) -> bool {
     let Some((scheme, host)) = text.split_once("://") else { return false };
     let plain = |text: &str, more: &str| {

@@ -1,11 +1,11 @@
-//! Says what is wrong with a configuration: in which file, on which line, and what was probably meant.
+//! Errors in a configuration, with file, line and column, and a suggestion for misspelled names.
 
 use std::{fmt, ops::Range, path::Path};
 
-/// What is wrong with a configuration, and where.
+/// An error in a configuration, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The file, the environment variable or the flag.
+    /// The file, the environment variable, or the flag.
     place: Option<String>,
     /// The line and column in the file, both from 1, and the line's text.
     position: Option<(usize, usize, String)>,
@@ -13,7 +13,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// An error that concerns the configuration as a whole.
+    /// An error without a place.
     pub fn new(message: impl Into<String>) -> Self {
         Self { place: None, position: None, message: message.into() }
     }
@@ -23,7 +23,7 @@ impl ConfigError {
         Self { place: Some(path.display().to_string()), position: None, message: message.into() }
     }
 
-    /// An error at a place of a file's text.
+    /// An error at a span of a file's text, in bytes.
     pub fn at(path: &Path, text: &str, span: Option<Range<usize>>, message: &str) -> Self {
         let position = span.map(|span| {
             let before = &text[..span.start.min(text.len())];
@@ -42,7 +42,7 @@ impl ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// `file:line:column: message`, then the line with a mark under the place.
+/// Writes `file:line:column: message`, then the line with a mark under the column.
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(place) = &self.place {
@@ -61,7 +61,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// Turns serde's words for an unknown name into ours, with the name that is nearest.
+/// Rewrites serde's message about an unknown name, and adds the nearest known name.
 fn suggest(message: &str) -> String {
     let message = message.trim_end();
     for (theirs, ours) in [("unknown field ", "unknown key"), ("unknown variant ", "unknown value")] {
@@ -78,7 +78,7 @@ fn suggest(message: &str) -> String {
     message.to_owned()
 }
 
-/// The name that was probably meant.
+/// Returns the most similar name, if one is similar enough to be meant.
 pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_lowercase();
     known
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_name_is_answered_with_the_nearest_known_one() {
+    fn an_error_about_an_unknown_name_suggests_the_nearest_one() {
         let message = "unknown field `lisen`, expected one of `listen`, `drain_secs`";
         assert_eq!(suggest(message), "unknown key `lisen`; did you mean `listen`? (known: `listen`, `drain_secs`)");
         assert_eq!(suggest("unknown variant `x`, expected `echo`"), "unknown value `x` (known: `echo`)");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_is_shown_with_its_line() {
+    fn an_error_shows_its_line_and_marks_the_column() {
         let text = "a = 1\nbé = 2\n";
         let error = ConfigError::at(Path::new("x.toml"), text, Some(text.find('2').unwrap()..text.len() - 1), "no");
         assert_eq!(error.to_string(), "x.toml:2:6: no\n   |\n 2 | bé = 2\n   |      ^");

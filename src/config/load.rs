@@ -1,38 +1,38 @@
-//! Reads the configuration: defaults, then a file, then the environment, then flags.
+//! Reads the configuration: defaults, then a file, then environment variables, then flags.
 //!
-//! Each source is first read alone, against the same structs, so that an error can say where it is;
-//! then they are laid over each other. The `config` crate would lay them over each other, too, but it
-//! forgets positions, and takes every `AGUI_…` variable for an option, the keys among them.
+//! Each source is deserialized by itself first, so that an error can name its place, and merged afterwards. The crate
+//! `config` also merges sources, but it loses positions, and reads every variable `AGUI_…` as an option, also keys.
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize as _;
 use toml::{Table, Value};
 
-use super::{Config, ConfigError, Origin};
+use super::{Config, diagnose::ConfigError, origin::Origin};
 
-/// What environment variables for options begin with.
+/// The prefix of environment variables.
 const PREFIX: &str = "AGUI_";
-/// What stands between the parts of an option's name there.
+/// The separator between the parts of an option's name in environment variables.
 const SEPARATOR: &str = "__";
 
-/// Where options come from, weakest first.
+/// The sources of options, the weakest first.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// A file.
+    /// A TOML file.
     pub file: Option<PathBuf>,
-    /// The environment. `AGUI_SERVER__LISTEN` is `[server] listen`, `AGUI_DEFAULT_AGENT` is `default_agent`.
+    /// Environment variables. `AGUI_SERVER__LISTEN` sets `[server] listen`, `AGUI_DEFAULT_AGENT` sets `default_agent`;
+    /// variables without such a name are ignored.
     pub environment: Vec<(String, String)>,
-    /// Flags: what they are called, the option they set, and its value.
+    /// Flags: name, option, value.
     pub flags: Vec<(&'static str, &'static str, String)>,
 }
 
-/// A configuration that was read.
+/// A configuration that was read and checked.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     /// The options.
     pub config: Config,
-    /// Where they came from.
+    /// The file they came from.
     pub origin: Origin,
 }
 
@@ -40,7 +40,7 @@ impl Sources {
     /// Reads all sources and checks the result.
     ///
     /// # Errors
-    /// A [`ConfigError`] for the first thing that is wrong.
+    /// The first error that is found.
     pub fn load(self) -> Result<Loaded, ConfigError> {
         let origin = match self.file {
             Some(path) => Origin::read(path)?,
@@ -58,7 +58,7 @@ impl Sources {
                 Some((name, option, value))
             })
             .collect();
-        // In an order that does not depend on the machine, and in which an agent's kind comes first.
+        // A fixed order, in which an agent's KIND, without which it is invalid, comes before its other options.
         environment.sort();
         let flags = self
             .flags
@@ -79,15 +79,15 @@ fn read_file(path: &Path, text: &str) -> Result<Table, ConfigError> {
         .map_err(|error| ConfigError::at(path, text, error.span(), error.message()))
 }
 
-/// The option that an environment variable sets. A variable without a separator is something else, such
-/// as a key that the file refers to.
+/// Returns the option that an environment variable sets. A variable without a separator is not an option, but for
+/// example a key that the file refers to.
 fn option_of(name: &str) -> Option<Vec<String>> {
     let rest = name.strip_prefix(PREFIX)?.to_lowercase();
     (rest.contains(SEPARATOR) || rest == "default_agent").then(|| rest.split(SEPARATOR).map(str::to_owned).collect())
 }
 
-/// A configuration with one option set. Its value is TOML where that fits, and otherwise a text, or a list
-/// of texts between commas.
+/// Returns the table with one option set. The value is the first of these that is valid for the option: TOML, a text, a
+/// list of texts separated by commas.
 fn with_setting(table: &Table, name: &str, option: &[String], value: &str) -> Result<Table, ConfigError> {
     let mut readings = Vec::new();
     if let Ok(mut parsed) = toml::from_str::<Table>(&format!("value = {value}")) {
@@ -99,7 +99,7 @@ fn with_setting(table: &Table, name: &str, option: &[String], value: &str) -> Re
     for reading in readings {
         let upper = option.iter().rev().fold(reading, |inner, key| Table::from_iter([(key.clone(), inner)]).into());
         let mut merged = Value::Table(table.clone());
-        lay_over(&mut merged, upper);
+        merge(&mut merged, upper);
         match (Config::deserialize(merged.clone()), merged) {
             (Ok(_), Value::Table(merged)) => return Ok(merged),
             (Err(error), _) => drop(first_error.get_or_insert(error)),
@@ -110,13 +110,13 @@ fn with_setting(table: &Table, name: &str, option: &[String], value: &str) -> Re
     Err(ConfigError::of_setting(name, &message))
 }
 
-/// Lays one table over another; what both have is the upper one's.
-fn lay_over(lower: &mut Value, upper: Value) {
+/// Merges the upper table into the lower one. The upper one wins.
+fn merge(lower: &mut Value, upper: Value) {
     match (lower, upper) {
         (Value::Table(lower), Value::Table(upper)) => {
             for (key, value) in upper {
                 match lower.get_mut(&key) {
-                    Some(lower) => lay_over(lower, value),
+                    Some(lower) => merge(lower, value),
                     None => drop(lower.insert(key, value)),
                 }
             }

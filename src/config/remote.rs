@@ -1,13 +1,17 @@
-//! What an agent that is another AG-UI endpoint needs, and which headers may travel to it.
+//! Checks of agents of `kind = "remote"`: the URL, and the headers that may be sent to it.
 
 use std::collections::HashSet;
 
 use http::HeaderName;
 
-use super::{Agent, ConfigError, Origin, agents::is_http_address};
+use super::{
+    agents::{Agent, is_http_url},
+    diagnose::ConfigError,
+    origin::Origin,
+};
 
-/// Headers that are about one connection or one body, and so never about the next: nobody passes them on, or sets them.
-const NOT_TO_PASS: [&str; 17] = [
+/// Headers of one connection or one body. They must not be forwarded or configured.
+const HOP_BY_HOP_HEADERS: [&str; 17] = [
     "accept",
     "accept-encoding",
     "connection",
@@ -28,11 +32,14 @@ const NOT_TO_PASS: [&str; 17] = [
 ];
 
 pub(super) fn check(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigError> {
-    let fault = |option: &str, message: &str| Err(origin.error(&["agents", name, option], message));
+    let error = |option: &str, message: &str| Err(origin.error(&["agents", name, option], message));
     match &agent.url {
         None => return Err(origin.error(&["agents", name], "kind = \"remote\" needs `url`, an AG-UI endpoint")),
-        Some(url) if !is_http_address(url) => {
-            return fault("url", "this is no address such as \"https://agents.example.com/run\"; keys go elsewhere");
+        Some(url) if !is_http_url(url) => {
+            return error(
+                "url",
+                "expected a URL such as \"https://agents.example.com/run\"; keys go into `headers_env`",
+            );
         }
         Some(_) => {}
     }
@@ -41,20 +48,20 @@ pub(super) fn check(name: &str, agent: &Agent, origin: &Origin) -> Result<(), Co
     let passed = agent.pass_headers.iter().flatten().map(|header| ("pass_headers", header));
     for (option, header) in own.chain(passed) {
         let Ok(parsed) = HeaderName::try_from(header.as_str()) else {
-            return fault(option, &format!("{header:?} is no name of a header"));
+            return error(option, &format!("{header:?} is not a valid header name"));
         };
-        if NOT_TO_PASS.contains(&parsed.as_str()) {
-            return fault(option, &format!("`{header}` is about the connection or the body, not for the agent"));
+        if HOP_BY_HOP_HEADERS.contains(&parsed.as_str()) {
+            return error(option, &format!("`{header}` belongs to the connection or the body and cannot be sent on"));
         }
         if !seen.insert(parsed) {
-            return fault(option, &format!("`{header}` is there twice"));
+            return error(option, &format!("`{header}` is listed twice"));
         }
     }
     for (option, seconds) in
         [("connect_timeout_secs", agent.connect_timeout_secs), ("idle_timeout_secs", agent.idle_timeout_secs)]
     {
         if seconds == Some(0) {
-            return fault(option, "at least 1 is needed");
+            return error(option, "at least 1 is needed");
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn the_default_file_says_what_the_defaults_are() {
+fn the_default_file_sets_every_option_to_its_default() {
     let file: Config = toml::from_str(DEFAULTS).unwrap();
     let mut defaults = Config {
         default_agent: Some("demo".to_owned()),
@@ -43,7 +43,7 @@ fn the_default_file_says_what_the_defaults_are() {
 #[test]
 fn the_default_file_lists_every_option() {
     let table: toml::Table = toml::from_str(DEFAULTS).unwrap();
-    // What a section can hold is what an unknown key in it is told.
+    // The error about an unknown key lists the options of a section.
     for section in [
         "",
         "server",
@@ -65,7 +65,7 @@ fn the_default_file_lists_every_option() {
         let mut parts = section.split('.').filter(|part| !part.is_empty());
         let listed = parts.try_fold(&table, |table, part| table[part].as_table());
         for option in error.split('`').skip(3).step_by(2) {
-            // What has no default is shown as a comment.
+            // Options without a default are shown as comments.
             let shown = section == "auth.jwt" && DEFAULTS.contains(&format!("\n#   {option} = "));
             let listed = shown || listed.is_some_and(|listed| listed.contains_key(option));
             assert!(listed, "[{section}] {option} is not listed");
@@ -77,7 +77,7 @@ fn the_default_file_lists_every_option() {
 fn a_file_needs_only_what_it_changes() {
     let config = load("[server]\nlisten = \"127.0.0.1:9\"").unwrap().config;
     assert_eq!(config.server.listen.port(), 9);
-    assert_eq!(config.server.keep_alive_secs, 15);
+    assert_eq!(config.server.keep_alive, Some(Duration::from_secs(15)));
     assert_eq!(config.default_agent(), Some("demo"));
 }
 
@@ -86,7 +86,10 @@ fn a_file_that_names_agents_serves_those_instead_of_the_demo() {
     let one = load("[agents.me]\nkind = \"echo\"").unwrap().config;
     assert_eq!((one.agents.len(), one.default_agent()), (1, Some("me")));
     let several = "[agents.me]\nkind = \"echo\"\n[agents.you]\nkind = \"echo\"";
-    assert_eq!(refused(several), "my.toml: default_agent: there are several agents; name one of `me`, `you`");
+    assert_eq!(
+        refused(several),
+        "my.toml: default_agent: with several agents, one has to be the default: one of `me`, `you`"
+    );
     let named = load(&format!("default_agent = \"you\"\n{several}")).unwrap().config;
     assert_eq!(named.default_agent(), Some("you"));
 }
@@ -107,7 +110,7 @@ fn the_environment_overrides_the_file_and_flags_override_both() {
     let config =
         load_with(file, &environment, vec![("--listen", "server.listen", "127.0.0.1:3".to_owned())]).unwrap().config;
     assert_eq!(config.server.listen.port(), 3);
-    assert_eq!(config.runs.max_seconds, 2);
+    assert_eq!(config.runs.max, Some(Duration::from_secs(2)));
     assert_eq!(config.cors.allow_origins, ["https://a.example", "https://b.example"]);
     assert_eq!(config.auth.mode, Some(AuthMode::None));
     assert_eq!(config.log.level, "2");
@@ -167,23 +170,23 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ),
         ("[agents.x]\nkind = \"llm\"\nurl = \"u\"", "my.toml:3:1: agents.x.url: only kind = \"remote\" has"),
         ("[agents.x]\nkind = \"remote\"", "my.toml:1:9: agents.x: kind = \"remote\" needs `url`"),
-        ("[agents.x]\nkind = \"remote\"\nurl = \"h:80/\"", "my.toml:3:1: agents.x.url: this is no address"),
-        ("[agents.x]\nkind = \"remote\"\nurl = \"https://u:s@h/\"", "my.toml:3:1: agents.x.url: this is no address"),
+        ("[agents.x]\nkind = \"remote\"\nurl = \"h:80/\"", "my.toml:3:1: agents.x.url: expected a URL"),
+        ("[agents.x]\nkind = \"remote\"\nurl = \"https://u:s@h/\"", "my.toml:3:1: agents.x.url: expected a URL"),
         (
             "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\nidle_timeout_secs = 0",
             "my.toml:4:1: agents.x.idle_timeout_secs: at least 1",
         ),
         (
             "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\npass_headers = [\"a b\"]",
-            "my.toml:4:1: agents.x.pass_headers: \"a b\" is no name of a header",
+            "my.toml:4:1: agents.x.pass_headers: \"a b\" is not a valid header name",
         ),
         (
             "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\npass_headers = [\"Transfer-Encoding\"]",
-            "my.toml:4:1: agents.x.pass_headers: `Transfer-Encoding` is about the connection",
+            "my.toml:4:1: agents.x.pass_headers: `Transfer-Encoding` belongs to the connection",
         ),
         (
             "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\nheaders_env = { X-A = \"A\" }\npass_headers = [\"x-a\"]",
-            "my.toml:5:1: agents.x.pass_headers: `x-a` is there twice",
+            "my.toml:5:1: agents.x.pass_headers: `x-a` is listed twice",
         ),
         ("[agents.x]\nkind = \"llm\"\nmodel = \"m\"", "my.toml:1:9: agents.x: kind = \"llm\" needs `provider`"),
         ("[agents.x]\nkind = \"llm\"\nprovider = \"openai\"", "my.toml:1:9: agents.x: kind = \"llm\" needs `model`"),
@@ -193,7 +196,7 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ),
         (
             "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"https://u:secret@h/\"",
-            "my.toml:5:1: agents.x.base_url: this is no address",
+            "my.toml:5:1: agents.x.base_url: expected a URL",
         ),
         (
             "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\nmax_steps = 0",
@@ -201,9 +204,9 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ),
         (
             "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\nthinking_budget = 9",
-            "my.toml:6:1: agents.x.thinking_budget: this provider has",
+            "my.toml:6:1: agents.x.thinking_budget: this provider does not have",
         ),
-        ("[agents.\"a/b\"]\nkind = \"echo\"", "my.toml:1:9: agents.a/b: an agent's name is part of its address"),
+        ("[agents.\"a/b\"]\nkind = \"echo\"", "my.toml:1:9: agents.a/b: an agent's name is part of its URL"),
         ("default_agent = \"dmo\"", "my.toml:1:1: default_agent: there is no agent `dmo`; did you mean `demo`?"),
         ("[server\nlisten = 1", "my.toml:1:8: unclosed table"),
         ("[store]\nurl = \"mysql://u:secret@h/d\"", "my.toml:2:1: store.url: expected \"memory:\", \"sqlite:PATH\""),
@@ -225,10 +228,7 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ),
         ("[auth]\nmode = \"api_key\"", "my.toml:2:1: auth.mode: \"api_key\" needs at least one of `api_keys`"),
         ("[auth]\nmode = \"jwd\"", "my.toml:2:8: unknown value `jwd`; did you mean `jwt`?"),
-        (
-            "[auth]\napi_keys = [{ name = \"a\", env = \"X\" }]",
-            "my.toml:2:1: auth.api_keys: there are keys, but no `mode`",
-        ),
+        ("[auth]\napi_keys = [{ name = \"a\", env = \"X\" }]", "my.toml:2:1: auth.api_keys: `mode` is not set"),
         (
             "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"a\" }]",
             "my.toml:3:1: auth.api_keys: the key \"a\" needs either",
@@ -252,17 +252,18 @@ fn options_for_tokens_fit_together() {
         ("secret_env = \"S\"\naudience = \"\"", "my.toml:5:1: auth.jwt.audience: a name is empty"),
         (
             "secret_env = \"S\"\naudience = []\njwks_url = \"https://a.b\"",
-            "my.toml:6:1: auth.jwt.jwks_url: there is `secret_env`, too",
+            "my.toml:6:1: auth.jwt.jwks_url: `secret_env` is set, too",
         ),
         (
             "secret_env = \"S\"\nalgorithms = [\"RS256\"]",
-            "my.toml:5:1: auth.jwt.algorithms: a secret is for \"HS256\" alone",
+            "my.toml:5:1: auth.jwt.algorithms: a secret is for \"HS256\" only",
         ),
         (
             "public_key_file = \"k\"\nalgorithms = [\"RS256\", \"HS256\"]",
             "my.toml:5:1: auth.jwt.algorithms: public keys are for",
         ),
         ("algorithms = [\"none\"]", "my.toml:4:15: unknown value `none` (known: `HS256`, `RS256`, `ES256`)"),
+        ("audience = 7", "my.toml:4:12: expected a text or a list of texts"),
         ("secret_env = \"S\"\naudience = []\nissuer = \"\"", "my.toml:6:1: auth.jwt.issuer: it is empty"),
         ("secret_env = \"S\"\naudience = []\nleeway_secs = 601", "my.toml:6:1: auth.jwt.leeway_secs: at most 600"),
         ("secret_env = \"S\"\naudience = []\nsubject_claim = \"\"", "my.toml:6:1: auth.jwt.subject_claim: it is"),
@@ -271,11 +272,11 @@ fn options_for_tokens_fit_together() {
         assert!(error.starts_with(expected), "{options}\n{error}\n{expected}");
     }
     let without_mode = refused("[auth.jwt]\nsecret_env = \"S\"");
-    assert!(without_mode.starts_with("my.toml:1:7: auth.jwt: it is set, but no `mode`"), "{without_mode}");
+    assert!(without_mode.starts_with("my.toml:1:7: auth.jwt: `mode` is not set"), "{without_mode}");
     for (audience, names) in [("\"a\"", &["a"][..]), ("[\"a\", \"b\"]", &["a", "b"]), ("[]", &[])] {
         let listen = "[server]\nlisten = \"0.0.0.0:80\"\n";
         let config = load(&(listen.to_owned() + &jwt(&format!("secret_env = \"S\"\naudience = {audience}"))));
-        assert_eq!(config.unwrap().config.auth.jwt.audience.unwrap().names(), names);
+        assert_eq!(config.unwrap().config.auth.jwt.audience.unwrap(), names);
     }
 }
 
@@ -294,7 +295,7 @@ fn a_wrong_variable_or_flag_is_refused_by_its_name() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_refused_by_its_name() {
+fn an_error_about_a_missing_file_names_it() {
     let error = Sources { file: Some("/nowhere/x.toml".into()), ..Sources::default() }.load().unwrap_err().to_string();
     assert!(error.starts_with("/nowhere/x.toml: cannot be read: No such file"), "{error}");
 }

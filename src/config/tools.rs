@@ -1,35 +1,41 @@
 //! Checks the options of tools, MCP servers and the sandbox. The options themselves are in `crate::tools`.
 
-use super::{Config, ConfigError, Origin};
-use crate::tools::InvalidOption;
+use indexmap::IndexMap;
+
+use super::{diagnose::ConfigError, origin::Origin};
+use crate::tools::{InvalidOption, http::HttpToolOptions, mcp::McpServerOptions, sandbox::SandboxOptions};
 
 /// The name by which agents list the tools of the sandbox.
 pub const SANDBOX: &str = "sandbox";
 
-impl Config {
-    pub(super) fn check_tools(&self, origin: &Origin) -> Result<(), ConfigError> {
-        self.sandbox.check().map_err(|error| origin.option_error(&["sandbox"], &error))?;
-        for (name, tool) in &self.tools {
-            let table = ["tools", name];
-            if name == SANDBOX {
-                return Err(origin.error(&table, "there is a group of tools of this name"));
-            }
-            if !is_name(name) {
-                let message = "a tool's name has 1 to 64 letters, digits, `-` and `_`: models accept no others";
-                return Err(origin.error(&table, message));
-            }
-            tool.check().map_err(|error| origin.option_error(&table, &error))?;
+/// Checks tools, MCP servers and the sandbox.
+pub(super) fn check(
+    tools: &IndexMap<String, HttpToolOptions>,
+    servers: &IndexMap<String, McpServerOptions>,
+    sandbox: &SandboxOptions,
+    origin: &Origin,
+) -> Result<(), ConfigError> {
+    sandbox.check().map_err(|error| origin.option_error(&["sandbox"], &error))?;
+    for (name, tool) in tools {
+        let table = ["tools", name];
+        if name == SANDBOX {
+            return Err(origin.error(&table, "the name of a tool group cannot be used"));
         }
-        for (name, server) in &self.mcp {
-            let table = ["mcp", name];
-            if !is_name(name) {
-                let message = "the name of an MCP server has 1 to 64 letters, digits, `-` and `_`";
-                return Err(origin.error(&table, message));
-            }
-            server.check().map_err(|error| origin.option_error(&table, &error))?;
+        if !is_name(name) {
+            let message = "a tool's name has 1 to 64 letters, digits, `-` and `_`: models accept no others";
+            return Err(origin.error(&table, message));
         }
-        Ok(())
+        tool.check().map_err(|error| origin.option_error(&table, &error))?;
     }
+    for (name, server) in servers {
+        let table = ["mcp", name];
+        if !is_name(name) {
+            let message = "the name of an MCP server has 1 to 64 letters, digits, `-` and `_`";
+            return Err(origin.error(&table, message));
+        }
+        server.check().map_err(|error| origin.option_error(&table, &error))?;
+    }
+    Ok(())
 }
 
 impl Origin {

@@ -10,6 +10,7 @@ use axum::{
     response::Response,
 };
 use futures::FutureExt as _;
+use serde::Deserialize;
 use tower_http::cors::{AllowCredentials, AllowHeaders, AllowOrigin, CorsLayer};
 use tracing::Instrument as _;
 
@@ -19,7 +20,8 @@ use crate::auth::Principal;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Which pages may use the server from a browser.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Cors {
     /// Pages served from this machine, on any port.
     pub allow_localhost: bool,

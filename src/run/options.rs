@@ -4,15 +4,17 @@ use std::{collections::HashMap, time::Duration};
 
 use serde::Deserialize;
 
-use crate::store::Retention;
+use crate::{store::Retention, units};
 
-/// Options of stored threads and of the runs on them.
+/// Options of stored threads and of the runs on them: the configuration section `[threads]`. The fields without a key
+/// there are set from `[runs]`, `[retention]` and the agents.
 ///
 /// ```
 /// let mut options = agui_server::run::ThreadOptions::default();
 /// options.max_queued = 3;
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ThreadOptions {
     /// Treatment of a run whose thread has a running run.
@@ -20,6 +22,7 @@ pub struct ThreadOptions {
     /// The number of runs that may wait on a thread.
     pub max_queued: usize,
     /// The maximum time that a run waits.
+    #[serde(rename = "queue_timeout_secs", deserialize_with = "units::seconds")]
     pub queue_timeout: Duration,
     /// Accepts system and developer messages from clients.
     pub accept_instructions: bool,
@@ -30,18 +33,25 @@ pub struct ThreadOptions {
     /// The maximum number of messages of a thread, on all branches.
     pub max_messages: u64,
     /// Treatment of a run whose client leaves.
+    #[serde(skip)]
     pub on_disconnect: OnDisconnect,
     /// The same by agent name, which takes precedence.
+    #[serde(skip)]
     pub on_disconnect_of: HashMap<String, OnDisconnect>,
     /// The maximum number of detached runs in this process.
+    #[serde(skip)]
     pub max_detached: usize,
     /// The maximum time of a detached run.
+    #[serde(skip)]
     pub detached_max: Option<Duration>,
     /// The maximum number of bytes that a run adds to its messages and to its log. A run that adds more fails.
+    #[serde(skip)]
     pub max_run_bytes: u64,
     /// The duration of a lease. The runs of a lost server are closed after about this time.
+    #[serde(rename = "lease_secs", deserialize_with = "units::seconds")]
     pub lease: Duration,
     /// The limits of what is kept.
+    #[serde(skip)]
     pub retention: Retention,
 }
 
@@ -61,13 +71,14 @@ impl Default for ThreadOptions {
             detached_max: Some(Duration::from_secs(3600)),
             max_run_bytes: 64 * 1024 * 1024,
             lease: Duration::from_secs(15),
-            retention: Retention { owner_threads: Some(100_000), threads: Some(1_000_000), ..Retention::default() },
+            retention: Retention::of_servers(),
         }
     }
 }
 
 /// The treatment of a run whose thread has a running run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ConcurrentRuns {
     /// It waits for its turn.
@@ -79,11 +90,12 @@ pub enum ConcurrentRuns {
 }
 
 /// The treatment of a run whose client leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnDisconnect {
     /// It is cancelled.
+    #[default]
     Cancel,
     /// It continues, and can be followed.
     Continue,

@@ -8,21 +8,25 @@ use std::{
     time::Duration,
 };
 
+use serde::Deserialize;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use super::StartError;
-use crate::agent::Principal;
+use crate::{agent::Principal, units};
 
 /// The window of the rate limit.
 const RATE_WINDOW: Duration = Duration::from_secs(60);
 
 /// The limits of each principal. `None` is no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PrincipalLimits {
     /// The number of concurrent runs, including waiting ones.
+    #[serde(rename = "concurrent_runs", deserialize_with = "units::optional")]
     pub concurrent: Option<usize>,
     /// The number of runs that are admitted within any 60 seconds.
+    #[serde(rename = "runs_per_minute", deserialize_with = "units::optional")]
     pub per_minute: Option<usize>,
 }
 

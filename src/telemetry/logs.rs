@@ -1,53 +1,72 @@
-//! Log lines, on standard error: for people, or one JSON object each.
+//! Log lines on standard error, as text or as JSON objects.
 
 use std::{io::IsTerminal as _, panic};
 
+use serde::Deserialize;
 use tracing_subscriber::{
     EnvFilter, filter::LevelFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
-/// How log lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
+/// The configuration section `[log]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct LogOptions {
+    /// A level, or a filter in the form of `RUST_LOG`. That variable, if set, is used instead.
+    pub level: String,
+    /// The form of log lines.
+    pub format: LogFormat,
+}
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LogFormat {
+    /// Text for people.
+    #[default]
     Text,
     /// One JSON object a line.
     Json,
 }
 
-/// A filter that cannot be read.
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { level: "info".to_owned(), format: LogFormat::Text }
+    }
+}
+
+/// A level or filter that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
-#[error("{filter:?} is no log level or filter: {cause}")]
+#[error("{filter:?} is not a log level or filter: {cause}")]
 pub struct InvalidFilter {
     filter: String,
     cause: tracing_subscriber::filter::ParseError,
 }
 
-/// Checks a level or filter, in the form of `RUST_LOG`.
+/// Checks a level or filter in the form of `RUST_LOG`.
 ///
 /// # Errors
-/// [`InvalidFilter`], if it is none.
+/// [`InvalidFilter`] if it cannot be parsed.
 pub fn check(filter: &str) -> Result<(), InvalidFilter> {
     parse(filter).map(drop)
 }
 
-/// Starts logging. `RUST_LOG`, when it is set, takes the place of the filter.
-///
-/// Panics are logged as well, so that they are not the only lines of another form.
+/// Starts logging, for the whole process. Panics are logged, too, so that they have the form of all other lines. A
+/// second call keeps the first one's subscriber.
 ///
 /// # Errors
-/// [`InvalidFilter`], if either filter is none.
-pub fn init(filter: &str, format: Format) -> Result<(), InvalidFilter> {
+/// [`InvalidFilter`] if the level, or `RUST_LOG`, cannot be parsed.
+pub fn init(options: &LogOptions) -> Result<(), InvalidFilter> {
     let overriding = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
-    let registry = tracing_subscriber::registry().with(parse(overriding.as_deref().unwrap_or(filter))?);
-    // A second start, in a test say, leaves the first one's subscriber in place.
-    let _ = match format {
-        Format::Text => registry
+    let registry = tracing_subscriber::registry().with(parse(overriding.as_deref().unwrap_or(&options.level))?);
+    let _ = match options.format {
+        LogFormat::Text => registry
             .with(
                 fmt::layer().with_writer(std::io::stderr).with_target(false).with_ansi(std::io::stderr().is_terminal()),
             )
             .try_init(),
-        Format::Json => {
+        LogFormat::Json => {
             let json = fmt::layer().json().flatten_event(true).with_current_span(false);
             registry.with(json.with_writer(std::io::stderr)).try_init()
         }
@@ -55,7 +74,7 @@ pub fn init(filter: &str, format: Format) -> Result<(), InvalidFilter> {
     panic::set_hook(Box::new(|info| {
         let panic = info.payload_as_str().unwrap_or("not a text");
         let place = info.location().map(ToString::to_string).unwrap_or_default();
-        tracing::error!(panic, place, "something panicked");
+        tracing::error!(panic, place, "a thread panicked");
     }));
     Ok(())
 }
@@ -64,8 +83,7 @@ fn parse(filter: &str) -> Result<EnvFilter, InvalidFilter> {
     let invalid = |cause| InvalidFilter { filter: filter.to_owned(), cause };
     let parsed = EnvFilter::try_new(filter).map_err(invalid)?;
     let warns = parsed.max_level_hint().is_none_or(|most| most >= LevelFilter::WARN);
-    // The MCP library tells each message that it gets, also what tools were asked and what they have answered. Whoever
-    // wants to see that names it.
+    // rmcp logs arguments and results of tools at INFO, so it is limited to WARN unless the filter names it.
     if warns && !filter.contains("rmcp") {
         return Ok(parsed.add_directive("rmcp=warn".parse().map_err(invalid)?));
     }
@@ -77,11 +95,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_tools_are_asked_is_logged_only_for_who_names_the_library() {
-        for (filter, quiet) in
+    fn the_mcp_library_is_limited_to_warnings_unless_the_filter_names_it() {
+        for (filter, is_limited) in
             [("info", true), ("debug", true), ("off", false), ("error", false), ("info,rmcp=debug", false)]
         {
-            assert_eq!(parse(filter).unwrap().to_string().contains("rmcp=warn"), quiet, "{filter}");
+            assert_eq!(parse(filter).unwrap().to_string().contains("rmcp=warn"), is_limited, "{filter}");
         }
         assert!(parse("a=b=c").is_err());
     }

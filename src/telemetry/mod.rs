@@ -1,3 +1,3 @@
-//! What operators see.
+//! Observability: the logs of the process. The library starts nothing by itself; the command does.
 
 pub mod logs;

@@ -1,4 +1,4 @@
-//! The command itself: how it starts, what it logs, how it ends.
+//! The command: its start, its logs, and its end.
 
 use std::process::Command;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::{
     server::{BINARY, Process},
-    support::{events, input},
+    support::{events, eventually_async, input},
 };
 
 fn client() -> reqwest::Client {
     agui_server::upstream::direct_client(&Default::default()).unwrap()
 }
 
-/// Runs a command that ends by itself: its exit code and what it said.
+/// Runs a command that ends by itself. Returns its exit code, standard output and standard error.
 fn command(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let output = Command::new(BINARY).args(arguments).envs(environment.iter().copied()).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -21,7 +21,7 @@ fn command(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, St
 }
 
 #[tokio::test]
-async fn without_arguments_the_demo_is_served() {
+async fn without_arguments_the_demo_agent_is_served() {
     let process = Process::start(&[], &[]);
     let response = client().post(format!("{}/send-message", process.url)).json(&input("Hello")).send().await.unwrap();
     let events = events(&response.text().await.unwrap());
@@ -30,7 +30,7 @@ async fn without_arguments_the_demo_is_served() {
 }
 
 #[tokio::test]
-async fn being_told_to_stop_lets_runs_end_and_then_ends_them() {
+async fn a_signal_lets_runs_end_and_then_ends_them() {
     for signal in ["-TERM", "-INT"] {
         let process = Process::start(&[], &[("AGUI_SERVER__DRAIN_SECS", "1")]);
         let send = |text: &str| client().post(format!("{}/send-message", process.url)).json(&input(text)).send();
@@ -48,13 +48,15 @@ async fn being_told_to_stop_lets_runs_end_and_then_ends_them() {
 }
 
 #[tokio::test]
-async fn asking_twice_does_not_wait() {
+async fn a_second_signal_ends_runs_at_once() {
     let process = Process::start(&[], &[("AGUI_SERVER__DRAIN_SECS", "600")]);
     let response =
         client().post(format!("{}/send-message", process.url)).json(&input("count to 1000")).send().await.unwrap();
     process.signal("-TERM");
-    // The first signal has been seen once nobody is accepted any more.
-    while client().get(format!("{}/healthz", process.url)).send().await.is_ok() {}
+    eventually_async("the first signal stops new connections", async || {
+        client().get(format!("{}/healthz", process.url)).send().await.is_err()
+    })
+    .await;
     process.signal("-TERM");
     let body = response.text().await.unwrap();
     assert_eq!(events(&body).pop().unwrap()["code"], "server_shutdown");
@@ -62,7 +64,7 @@ async fn asking_twice_does_not_wait() {
 }
 
 #[tokio::test]
-async fn log_lines_name_request_thread_and_run_and_no_secret() {
+async fn log_lines_have_request_thread_and_run_but_no_secret() {
     let keys = "[{ name = \"web\", env = \"AGUI_KEY_WEB\" }]";
     let environment = [
         ("AGUI_LOG__FORMAT", "json"),
@@ -102,7 +104,7 @@ async fn log_lines_name_request_thread_and_run_and_no_secret() {
 }
 
 #[test]
-fn a_wrong_configuration_ends_the_server_with_the_place_of_the_fault() {
+fn a_wrong_configuration_ends_the_server_with_the_place_of_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("my.toml");
     let path = file.to_str().unwrap();
@@ -116,7 +118,7 @@ fn a_wrong_configuration_ends_the_server_with_the_place_of_the_fault() {
             "s.toml:2:1: unknown key `ply`; did you mean `play`?",
         ),
         ("[agents.a]\nkind = \"script\"\nscript = \"no.toml\"", "", "my.toml:3:1: agents.a.script: "),
-        ("[log]\nlevel = \"[loud\"", "", "my.toml:2:1: log.level: \"[loud\" is no log level or filter"),
+        ("[log]\nlevel = \"[loud\"", "", "my.toml:2:1: log.level: \"[loud\" is not a log level or filter"),
         (
             "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"web\", env = \"AGUI_TEST_NO_SUCH_KEY\" }]",
             "",
@@ -133,7 +135,7 @@ fn a_wrong_configuration_ends_the_server_with_the_place_of_the_fault() {
             "my.toml:5:1: auth.jwt.secret_env: the environment variable AGUI_TEST_NO_SUCH_KEY is not set",
         ),
         (
-            // A variable that there is, with something short in it.
+            // A variable that is set, with a short value.
             "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\nsecret_env = \"CARGO_PKG_NAME\"",
             "",
             "my.toml:5:1: auth.jwt.secret_env: the secret is too short: at least 32 bytes are needed",
@@ -170,7 +172,7 @@ fn a_wrong_configuration_ends_the_server_with_the_place_of_the_fault() {
 }
 
 #[test]
-fn a_fine_configuration_is_told_so() {
+fn check_accepts_a_valid_configuration() {
     let (code, said, _) = command(&["check", "--config", "config/default.toml"], &[]);
     assert_eq!(
         (code, said.as_str()),
@@ -182,7 +184,7 @@ fn a_fine_configuration_is_told_so() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_a_clear_error() {
+fn an_address_in_use_is_named_in_the_error() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let (code, _, error) = command(&["--listen", &address], &[]);
@@ -191,7 +193,7 @@ fn an_address_that_is_taken_is_a_clear_error() {
 }
 
 #[test]
-fn health_can_be_asked_for_without_another_tool() {
+fn the_health_command_reports_by_its_exit_code() {
     let process = Process::start(&[], &[]);
     let address = process.url.strip_prefix("http://").unwrap();
     assert_eq!(command(&["health", "--listen", address], &[]).0, Some(0));

@@ -1,0 +1,84 @@
+//! The section `[auth]`.
+
+use serde::Deserialize;
+
+use super::{
+    diagnose::ConfigError,
+    jwt::{self, Jwt},
+    origin::Origin,
+};
+
+/// The section `[auth]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Auth {
+    /// The way callers authenticate; `None` if it is not set, which works like [`AuthMode::None`].
+    pub mode: Option<AuthMode>,
+    /// The keys of `mode = "api_key"`.
+    pub api_keys: Vec<ApiKey>,
+    /// The rules for tokens of `mode = "jwt"`.
+    pub jwt: Jwt,
+    /// With `mode = "none"`: serves every address and host name, not only the loopback.
+    pub allow_unauthenticated: bool,
+}
+
+/// A way to authenticate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AuthMode {
+    /// No authentication; the server serves this machine only.
+    None,
+    /// `Authorization: Bearer <key>`.
+    ApiKey,
+    /// `Authorization: Bearer <token>`, with a token that an identity provider signed.
+    Jwt,
+}
+
+/// A named key: in an environment variable, or as a digest.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiKey {
+    /// The name of the key, which becomes the principal's name.
+    pub name: String,
+    /// The environment variable with the key.
+    pub env: Option<String>,
+    /// The SHA-256 of the key, in hexadecimal.
+    pub sha256: Option<String>,
+}
+
+impl Auth {
+    /// True if callers must send a credential.
+    pub fn authenticates(&self) -> bool {
+        matches!(self.mode, Some(AuthMode::ApiKey | AuthMode::Jwt))
+    }
+}
+
+/// Checks that the mode fits the keys and rules that are set.
+pub(super) fn check(auth: &Auth, origin: &Origin) -> Result<(), ConfigError> {
+    let keys = ["auth", "api_keys"];
+    for key in &auth.api_keys {
+        if key.env.is_some() == key.sha256.is_some() {
+            let message = format!("the key {:?} needs either `env` or `sha256`", key.name);
+            return Err(origin.error(&keys, &message));
+        }
+        if auth.api_keys.iter().filter(|other| other.name == key.name).count() > 1 {
+            return Err(origin.error(&keys, &format!("there are two keys named {:?}", key.name)));
+        }
+    }
+    match auth.mode {
+        Some(AuthMode::ApiKey) if auth.api_keys.is_empty() => {
+            Err(origin.error(&["auth", "mode"], "\"api_key\" needs at least one of `api_keys`"))
+        }
+        Some(AuthMode::Jwt) => jwt::check(&auth.jwt, origin),
+        None if !auth.api_keys.is_empty() => {
+            Err(origin.error(&keys, "`mode` is not set: set it to \"api_key\" to use the keys, or to \"none\""))
+        }
+        None if auth.jwt != Jwt::default() => {
+            let message = "`mode` is not set: set it to \"jwt\" to check tokens, or to \"none\"";
+            Err(origin.error(&["auth", "jwt"], message))
+        }
+        _ => Ok(()),
+    }
+}
