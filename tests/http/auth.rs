@@ -1,4 +1,4 @@
-//! Who is let in, and under which name a server without keys is reached.
+//! Authentication, and the host names under which a server without authentication answers.
 
 use agui_server::{
     Server,
@@ -30,7 +30,7 @@ async fn guarded() -> Running {
 }
 
 #[tokio::test]
-async fn a_run_needs_a_key_and_knows_whose_it_is() {
+async fn a_run_needs_a_key_whose_name_is_its_principal() {
     let server = guarded().await;
     for (authorization, expected) in [("Bearer open sesame", "web"), ("bearer secret", "ci")] {
         let request = server.post("/send-message").header(header::AUTHORIZATION, authorization);
@@ -56,7 +56,7 @@ async fn a_run_needs_a_key_and_knows_whose_it_is() {
 }
 
 #[tokio::test]
-async fn what_agents_there_are_is_not_for_everybody_but_health_is() {
+async fn agents_are_listed_for_callers_with_a_key_only() {
     let server = guarded().await;
     for (path, status) in
         [("/agents", 401), ("/agents/who/capabilities", 401), ("/healthz", 200), ("/readyz", 200), ("/nowhere", 404)]
@@ -66,7 +66,7 @@ async fn what_agents_there_are_is_not_for_everybody_but_health_is() {
 }
 
 #[tokio::test]
-async fn nobody_without_a_key_has_his_body_read() {
+async fn a_request_without_a_key_is_refused_before_its_body_is_read() {
     let server = guarded().await;
     let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let head =
@@ -77,7 +77,7 @@ async fn nobody_without_a_key_has_his_body_read() {
 }
 
 #[tokio::test]
-async fn without_keys_only_loopback_names_are_answered() {
+async fn without_authentication_only_loopback_host_names_are_accepted() {
     let server = Running::start(Server::new().agent("echo", Echo)).await;
     for (request, expected) in [
         ("GET /healthz HTTP/1.1\r\nHost: localhost:8080", "200"),
@@ -100,7 +100,7 @@ async fn without_keys_only_loopback_names_are_answered() {
 }
 
 #[tokio::test]
-async fn with_keys_or_on_purpose_any_name_is_answered() {
+async fn with_authentication_or_if_configured_any_host_name_is_accepted() {
     let anybody = HttpOptions { loopback_hosts_only: Some(false), ..HttpOptions::default() };
     let open = Running::start(Server::new().agent("echo", Echo).http_options(anybody)).await;
     for server in [guarded().await, open] {

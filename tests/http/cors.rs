@@ -1,4 +1,4 @@
-//! What pages in a browser may do.
+//! Cross-origin requests of pages in a browser.
 
 use agui_server::{
     Server,
@@ -23,7 +23,7 @@ async fn allowed_origin(server: &Running, origin: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn pages_of_this_machine_may_use_the_server_and_others_may_not() {
+async fn origins_on_this_machine_are_allowed_and_others_are_not() {
     let server = server(Cors::default()).await;
     for origin in [
         "http://localhost:3000",
@@ -40,7 +40,7 @@ async fn pages_of_this_machine_may_use_the_server_and_others_may_not() {
 }
 
 #[tokio::test]
-async fn origins_that_are_listed_may_use_the_server() {
+async fn listed_origins_are_allowed() {
     let listed =
         server(Cors { allow_localhost: false, allow_origins: vec!["https://app.example.com".to_owned()] }).await;
     assert_eq!(allowed_origin(&listed, "https://app.example.com").await.as_deref(), Some("https://app.example.com"));
@@ -69,7 +69,7 @@ async fn a_preflight_needs_no_key() {
 }
 
 #[tokio::test]
-async fn a_page_can_read_why_it_was_refused() {
+async fn refusals_have_cors_headers() {
     let server = server(Cors::default()).await;
     let refusals = [
         server.post("/send-message").json(&input("hi")),
@@ -86,7 +86,7 @@ async fn a_page_can_read_why_it_was_refused() {
 }
 
 #[tokio::test]
-async fn a_stream_can_be_read_by_a_page() {
+async fn streams_have_cors_headers() {
     let server = server(Cors::default()).await;
     let request = server.post("/send-message").bearer_auth("key").header(header::ORIGIN, "http://localhost:3000");
     let response = request.json(&input("hi")).send().await.unwrap();

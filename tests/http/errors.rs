@@ -1,4 +1,4 @@
-//! What is refused before there is a stream.
+//! Requests that are refused before a stream begins.
 
 use agui_server::{Server, agents::Echo};
 use reqwest::{StatusCode, header};
@@ -10,7 +10,7 @@ async fn server() -> Running {
     Running::start(Server::new().agent("echo", Echo)).await
 }
 
-/// The status, the error's code, message and path.
+/// Returns the status, and the error's code, message and path.
 async fn refusal(response: reqwest::Response) -> (StatusCode, String, String, Option<String>) {
     let status = response.status();
     assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
@@ -27,7 +27,7 @@ async fn refusal(response: reqwest::Response) -> (StatusCode, String, String, Op
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_input_is_refused_with_the_place_of_the_fault() {
+async fn an_invalid_body_is_refused_with_the_path_of_the_error() {
     let server = server().await;
     for (body, code, message, path) in [
         ("{", "invalid_json", "not valid JSON: EOF while parsing an object at line 1 column 1", None),
@@ -70,7 +70,7 @@ async fn a_newer_minor_version_is_served() {
 }
 
 #[tokio::test]
-async fn only_json_is_taken_as_a_body() {
+async fn a_body_that_is_not_json_is_refused() {
     let server = server().await;
     for content_type in
         [None, Some("text/plain"), Some("application/x-www-form-urlencoded"), Some("json"), Some("application/jsonx")]
@@ -110,7 +110,7 @@ async fn unknown_routes_agents_and_methods_are_answered_in_json() {
 }
 
 #[tokio::test]
-async fn the_agents_and_what_they_can_do_can_be_asked_for() {
+async fn agents_and_their_capabilities_can_be_read() {
     let server = Running::start(Server::new().agent("one", Echo).agent("two", Echo)).await;
     let get =
         async |path: &str| server.client.get(server.url(path)).send().await.unwrap().json::<Value>().await.unwrap();
@@ -125,7 +125,7 @@ async fn the_agents_and_what_they_can_do_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn a_request_keeps_a_sensible_id_and_gets_one_otherwise() {
+async fn a_request_keeps_a_short_plain_id_and_gets_a_new_one_otherwise() {
     let server = server().await;
     let id_of = |id: &'static str| {
         let request = server.client.get(server.url("/healthz")).header("x-request-id", id);

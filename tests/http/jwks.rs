@@ -1,4 +1,4 @@
-//! Tokens with keys that are published at an address, and change.
+//! Tokens with keys that a provider publishes and rotates.
 
 use std::{
     sync::{
@@ -17,7 +17,7 @@ use tokio::time::sleep;
 
 use crate::{
     jwt::{ask, assert_refused, options, who},
-    support::{Running, eventually, input},
+    support::{Running, eventually_async, input},
     tokens::{by_rsa, by_secret, claims, es256, fixture, jwk, rs256, sign},
 };
 
@@ -55,7 +55,7 @@ impl Provider {
         Self { url, asked, answer }
     }
 
-    /// How often it was asked.
+    /// The number of fetches.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
@@ -68,7 +68,7 @@ impl Provider {
         self.answer.lock().unwrap().status = status;
     }
 
-    fn take(&self, time: Duration) {
+    fn respond_after(&self, time: Duration) {
         self.answer.lock().unwrap().after = time;
     }
 
@@ -93,7 +93,7 @@ fn ada(key: &str, kid: &str) -> String {
 }
 
 #[tokio::test]
-async fn keys_are_fetched_once_and_kept() {
+async fn keys_are_fetched_once_and_cached() {
     let provider = Provider::start(vec![jwk("rsa", "a"), jwk("ec", "b"), json!({ "kty": "oct", "k": "AAAA" })]).await;
     let server = provider.server(JwksOptions::default()).await;
     assert_eq!(provider.asked(), 0);
@@ -118,7 +118,7 @@ async fn keys_are_fetched_once_and_kept() {
 }
 
 #[tokio::test]
-async fn algorithms_that_are_not_named_are_not_accepted() {
+async fn only_the_configured_algorithms_are_accepted() {
     let provider = Provider::start(vec![jwk("rsa", "a"), jwk("ec", "b")]).await;
     let jwt = Jwt::from_jwks(&provider.url, &[JwtAlgorithm::Es256], at_once(), options()).unwrap();
     let server = Running::start(who(jwt)).await;
@@ -127,7 +127,7 @@ async fn algorithms_that_are_not_named_are_not_accepted() {
 }
 
 #[tokio::test]
-async fn a_new_key_is_found_and_an_old_one_forgotten() {
+async fn a_rotated_key_replaces_the_old_one() {
     let provider = Provider::start(vec![jwk("rsa", "a")]).await;
     let server = provider.server(at_once()).await;
     assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
@@ -138,25 +138,28 @@ async fn a_new_key_is_found_and_an_old_one_forgotten() {
 }
 
 #[tokio::test]
-async fn old_keys_are_fetched_again_while_they_serve() {
+async fn old_keys_stay_in_use_while_new_ones_are_fetched() {
     let provider = Provider::start(vec![jwk("rsa", "a")]).await;
     let refresh = Duration::from_millis(200);
     let server =
         provider.server(fetching(|options| (options.refresh, options.retry) = (refresh, Duration::ZERO))).await;
     assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
     provider.publish(vec![jwk("rsa2", "b")]);
-    provider.take(Duration::from_secs(1));
-    sleep(refresh).await;
-    let begun = std::time::Instant::now();
-    assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
-    assert!(begun.elapsed() < Duration::from_secs(1), "nobody waits for keys to be refreshed");
-    eventually("the keys are asked for again", || provider.asked() == 2).await;
-    sleep(Duration::from_millis(1200)).await;
+    let fetch = Duration::from_secs(1);
+    provider.respond_after(fetch);
+    eventually_async("the keys are fetched again", async || {
+        let asked_at = std::time::Instant::now();
+        assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
+        assert!(asked_at.elapsed() < fetch, "the request waited for the fetch");
+        provider.asked() == 2
+    })
+    .await;
+    eventually_async("the old key is forgotten", async || ask(&server, &ada("rsa", "a")).await.is_err()).await;
     assert_refused(&server, &ada("rsa", "a"), UNKNOWN).await;
 }
 
 #[tokio::test]
-async fn known_keys_outlast_an_outage() {
+async fn known_keys_stay_in_use_when_fetching_fails() {
     let provider = Provider::start(vec![jwk("rsa", "a")]).await;
     let server = provider
         .server(fetching(|options| (options.timeout, options.retry) = (Duration::from_millis(500), Duration::ZERO)))
@@ -173,7 +176,7 @@ async fn known_keys_outlast_an_outage() {
     for (status, keys, after) in outages {
         provider.fail(status);
         provider.publish(keys);
-        provider.take(Duration::from_millis(after));
+        provider.respond_after(Duration::from_millis(after));
         let before = provider.asked();
         assert_refused(&server, &ada("rsa2", "b"), UNKNOWN).await;
         assert_eq!(provider.asked(), before + 1, "{status} {after}");
@@ -182,7 +185,7 @@ async fn known_keys_outlast_an_outage() {
 }
 
 #[tokio::test]
-async fn without_any_keys_nobody_is_told_that_his_token_is_wrong() {
+async fn without_any_key_tokens_are_answered_with_503_and_not_refused() {
     let provider = Provider::start(vec![jwk("rsa", "a")]).await;
     provider.fail(503);
     let pause = Duration::from_secs(3);
@@ -198,12 +201,11 @@ async fn without_any_keys_nobody_is_told_that_his_token_is_wrong() {
     }
     assert_eq!(provider.asked(), 1);
     provider.fail(200);
-    sleep(pause).await;
-    assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
+    eventually_async("the keys are fetched again", async || ask(&server, &ada("rsa", "a")).await.is_ok()).await;
 }
 
 #[tokio::test]
-async fn a_flood_of_unknown_keys_is_one_fetch() {
+async fn many_tokens_with_unknown_keys_cause_one_fetch() {
     let provider = Provider::start(vec![jwk("rsa", "a")]).await;
     let retry = Duration::from_secs(3);
     let server = provider.server(fetching(|options| options.retry = retry)).await;
@@ -213,26 +215,29 @@ async fn a_flood_of_unknown_keys_is_one_fetch() {
             async move { assert_refused(server, &token, UNKNOWN).await }
         }))
     };
-    // The first fetch is for everybody, too.
-    provider.take(Duration::from_millis(300));
+    // Requests that come during the first fetch wait for it.
+    provider.respond_after(Duration::from_millis(300));
     let crowd = join_all((0..60).map(|_| async { ask(&server, &ada("rsa", "a")).await })).await;
     assert!(crowd.into_iter().all(|answer| answer == Ok("ada".to_owned())));
     assert_eq!(provider.asked(), 1);
     flood().await;
     assert_eq!(provider.asked(), 1, "too soon for another fetch");
-    sleep(retry).await;
-    flood().await;
+    eventually_async("the pause after the fetch ends", async || {
+        flood().await;
+        provider.asked() > 1
+    })
+    .await;
     assert_eq!(provider.asked(), 2);
 }
 
 #[tokio::test]
-async fn who_leaves_while_keys_are_fetched_does_not_begin_it_anew() {
+async fn a_client_that_disconnects_during_a_fetch_does_not_cause_another_one() {
     let provider = Provider::start(vec![jwk("rsa", "a")]).await;
-    provider.take(Duration::from_secs(2));
+    provider.respond_after(Duration::from_secs(2));
     let server = provider.server(at_once()).await;
     for _ in 0..5 {
         let request = server.post("/send-message").bearer_auth(ada("rsa", "a")).json(&input("hi"));
-        assert!(request.timeout(Duration::from_millis(40)).send().await.is_err(), "it has left");
+        assert!(request.timeout(Duration::from_millis(40)).send().await.is_err(), "it has not disconnected");
     }
     assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
     assert_eq!(provider.asked(), 1);

@@ -1,4 +1,4 @@
-//! Tokens with a key that does not change: who is let in, and as whom.
+//! Tokens that are checked with a fixed key.
 
 use agui_server::{
     Server,
@@ -21,7 +21,7 @@ pub(crate) fn options() -> JwtOptions {
     options
 }
 
-/// A server whose agent says who asks.
+/// A server whose agent answers with the principal's name.
 pub(crate) fn who(jwt: Jwt) -> Server {
     let who = |_: RunAgentInput, cx: RunContext| {
         events(TextMessage::whole(cx.principal().map_or("nobody", |principal| principal.name())))
@@ -33,7 +33,7 @@ fn by_hs256() -> Jwt {
     Jwt::from_secret(tokens::SECRET.as_bytes(), options()).unwrap()
 }
 
-/// Whom a token is for, or what the refusal says: the status, the error's code, and the challenge.
+/// Returns the principal of a token, or the refusal: the status, the error's code, and the challenge.
 pub(crate) async fn ask(server: &Running, token: &str) -> Result<String, (u16, String, String)> {
     let response = server.post("/send-message").bearer_auth(token).json(&input("hi")).send().await.unwrap();
     let status = response.status().as_u16();
@@ -55,7 +55,7 @@ pub(crate) async fn assert_refused(server: &Running, token: &str, reason: &str) 
 }
 
 #[tokio::test]
-async fn a_token_lets_its_subject_in() {
+async fn a_valid_token_authenticates_its_subject() {
     let public = |name| Jwt::from_public_key(&fixture(name), options()).unwrap();
     for (jwt, token) in [
         (by_hs256(), hs256(&claims("ada"))),
@@ -64,7 +64,7 @@ async fn a_token_lets_its_subject_in() {
     ] {
         let server = Running::start(who(jwt)).await;
         assert_eq!(ask(&server, &token).await, Ok("ada".to_owned()));
-        // By any name, for there are credentials.
+        // With authentication, any host name is accepted.
         let request = server.client.get(server.url("/agents")).bearer_auth(&token);
         assert_eq!(request.header(header::HOST, "agents.example.com").send().await.unwrap().status(), 200);
         // The same claims under another key or another algorithm.
@@ -78,7 +78,7 @@ async fn a_token_lets_its_subject_in() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_what_is_wrong_and_repeats_nothing() {
+async fn a_refused_token_gets_the_reason_and_no_part_of_the_token_back() {
     let server = Running::start(who(by_hs256())).await;
     let ada = || claims("ada-the-secret");
     for (token, reason) in [
@@ -115,7 +115,7 @@ async fn a_refusal_says_what_is_wrong_and_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn a_thread_is_its_subjects_alone() {
+async fn a_thread_belongs_to_its_subject_only() {
     let server = Running::start(who(by_hs256())).await;
     let input = input("hi");
     let thread = input["threadId"].as_str().unwrap();
@@ -142,10 +142,10 @@ async fn a_thread_is_its_subjects_alone() {
 }
 
 #[tokio::test]
-async fn the_example_is_served_with_keys_from_an_address() {
+async fn the_example_configuration_accepts_tokens_of_a_provider() {
     let provider = crate::jwks::Provider::start(vec![tokens::jwk("rsa", "a")]).await;
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/config/jwt.toml");
-    // As it is, it starts: keys are not needed before somebody comes.
+    // The server starts without keys: they are fetched when the first token comes.
     drop(Process::start(&["--config", file], &[]));
     let environment = [
         ("AGUI_AUTH__JWT__JWKS_URL", provider.url.as_str()),
@@ -159,7 +159,7 @@ async fn the_example_is_served_with_keys_from_an_address() {
     };
     let body = run(rs256("rsa", "a", &claims("ada"))).await.unwrap().text().await.unwrap();
     assert!(body.contains("How can I help you?"), "{body}");
-    // By any name, for there are credentials.
+    // With authentication, any host name is accepted.
     let by_name = client.get(format!("{}/healthz", process.url)).header(header::HOST, "agents.example.com");
     assert_eq!(by_name.send().await.unwrap().status(), 200);
     let expired = rs256("rsa", "a", &with(claims("ada"), "exp", from_now(-60)));

@@ -26,7 +26,7 @@ async fn send(server: &Running, text: &str) -> TcpStream {
 const HEAD: &str = "POST /send-message HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_refused_and_the_refusal_arrives() {
+async fn a_body_over_the_limit_is_refused_also_while_it_is_being_sent() {
     let server = with(HttpOptions { max_body_bytes: 1000, ..HttpOptions::default() }).await;
     let padded = |bytes: usize| {
         let whole = input("").to_string();
@@ -55,7 +55,7 @@ async fn a_body_over_the_limit_is_refused_and_the_refusal_arrives() {
 }
 
 #[tokio::test]
-async fn a_client_that_waits_to_be_asked_is_refused_before_it_sends() {
+async fn a_client_that_expects_100_continue_is_refused_before_it_sends() {
     let server = with(HttpOptions { max_body_bytes: 1000, ..HttpOptions::default() }).await;
     let mut stream = send(&server, &format!("{HEAD}Expect: 100-continue\r\nContent-Length: 100000000\r\n\r\n")).await;
     let answer = read_until(&mut stream, |text| text.contains("body_too_large")).await;
@@ -71,7 +71,7 @@ async fn a_body_that_takes_too_long_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_harms_nobody() {
+async fn an_incomplete_body_does_not_affect_other_requests() {
     let server = with(HttpOptions::default()).await;
     let mut stream = send(&server, &format!("{HEAD}Content-Length: 100\r\n\r\n{{\"threadId\":")).await;
     stream.shutdown().await.unwrap();
@@ -80,7 +80,7 @@ async fn a_body_that_breaks_off_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_head_that_never_ends_is_not_waited_for() {
+async fn a_head_that_never_ends_closes_the_connection() {
     let connections = Connections { head_timeout: Duration::from_millis(200), ..Connections::default() };
     let server = Running::start(Server::new().agent("echo", Echo).connections(connections)).await;
     for beginning in ["", "POST /send-", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "] {
@@ -122,7 +122,7 @@ async fn runs_over_the_limit_are_refused_until_one_has_ended() {
 }
 
 #[tokio::test]
-async fn a_refused_input_gives_its_right_to_run_back() {
+async fn a_refused_input_frees_its_slot() {
     let server = Running::start(Server::new().agent("echo", Echo).max_concurrent_runs(1)).await;
     for _ in 0..5 {
         assert_eq!(server.post("/send-message").json("no input").send().await.unwrap().status(), 400);

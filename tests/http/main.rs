@@ -1,4 +1,4 @@
-//! The server over real sockets: what a client sees, also one that means no good.
+//! The server over real sockets, with well-behaved and hostile clients.
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 

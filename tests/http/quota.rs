@@ -1,4 +1,4 @@
-//! What one principal may have of the server.
+//! Limits of each principal: concurrent runs, and runs per minute.
 
 use agui_server::{
     Server,
@@ -8,10 +8,11 @@ use agui_server::{
 };
 use reqwest::header;
 use serde_json::{Value, json};
+use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 use crate::{
     jwt::options,
-    support::{Running, eventually, input, silent},
+    support::{Running, eventually, eventually_async, input, read_until, silent},
     tokens::{self, claims, hs256},
 };
 
@@ -26,7 +27,7 @@ fn with_tokens(server: Server) -> Server {
     server.jwt(Jwt::from_secret(tokens::SECRET.as_bytes(), options()).unwrap())
 }
 
-/// Asks for a run, and answers once it has begun or was refused.
+/// Starts a run, and returns when it has begun or was refused.
 async fn run(server: &Running, who: &str, input: &Value) -> reqwest::Response {
     let token = hs256(&claims(who));
     let mut response = server.post("/send-message").bearer_auth(token).json(input).send().await.unwrap();
@@ -45,14 +46,14 @@ async fn assert_refused(response: reqwest::Response, code: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn runs_at_a_time_are_limited_for_each_principal() {
+async fn concurrent_runs_are_limited_for_each_principal() {
     let (agent, stopped) = silent();
     let server = with_tokens(Server::new().agent("silent", agent)).principal_limits(limits(2, 0));
     let server = Running::start(server).await;
     let first = run(&server, "ada", &input("hi")).await;
     let _second = run(&server, "ada", &input("hi")).await;
     assert_eq!(assert_refused(run(&server, "ada", &input("hi")).await, "too_many_concurrent_runs").await, 1);
-    // Others, and what is no run, are not concerned.
+    // Other principals, and requests that start no run, are not limited.
     assert_eq!(run(&server, "bob", &input("hi")).await.status(), 200);
     let request = server.client.get(server.url("/threads")).bearer_auth(hs256(&claims("ada")));
     assert_eq!(request.send().await.unwrap().status(), 200);
@@ -62,15 +63,25 @@ async fn runs_at_a_time_are_limited_for_each_principal() {
     eventually_admitted(&server, "ada").await;
 }
 
-/// Waits until a run is admitted, and holds it for no longer.
+/// Waits until a run is admitted, and ends it.
 async fn eventually_admitted(server: &Running, who: &str) {
-    for _ in 0..200 {
-        if run(server, who, &input("hi")).await.status() == 200 {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    panic!("{who} was never admitted again");
+    eventually_async("a run is admitted", async || run(server, who, &input("hi")).await.status() == 200).await;
+}
+
+/// Sends a request for a run up to the point at which the server has counted it, which is when it asks for the body.
+async fn send_counted(server: &Running, who: &str, input: &Value) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let (token, body) = (hs256(&claims(who)), input.to_string());
+    let head = format!(
+        "POST /send-message HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nExpect: 100-continue\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let answer = read_until(&mut stream, |text| text.contains("\r\n\r\n")).await;
+    assert!(answer.starts_with("HTTP/1.1 100 "), "{answer}");
+    stream.write_all(body.as_bytes()).await.unwrap();
+    stream
 }
 
 #[tokio::test]
@@ -80,10 +91,13 @@ async fn a_detached_run_counts_until_it_ends() {
     let server = Running::start(server).await;
     let mut detached = input("hi");
     detached["forwardedProps"] = json!({ "onDisconnect": "continue" });
-    drop(run(&server, "ada", &detached).await);
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    let mut client = send_counted(&server, "ada", &detached).await;
+    read_until(&mut client, |text| text.contains("TEXT_MESSAGE_START")).await;
+    client.shutdown().await.unwrap();
+    // The server closes the connection once it has seen that the client left.
+    read_until(&mut client, |_| false).await;
     assert_refused(run(&server, "ada", &input("hi")).await, "too_many_concurrent_runs").await;
-    // To follow it is no run.
+    // Following a run does not count.
     let thread = detached["threadId"].as_str().unwrap();
     let token = hs256(&claims("ada"));
     let follow = server.client.get(server.url(&format!("/threads/{thread}/runs/r/events"))).bearer_auth(&token);
@@ -104,17 +118,12 @@ async fn a_run_that_waits_for_its_thread_counts() {
     let mut second = first.clone();
     second["runId"] = "second".into();
     let _first = run(&server, "ada", &first).await;
-    let waiting = run(&server, "ada", &second);
-    tokio::pin!(waiting);
-    tokio::select! {
-        _ = &mut waiting => panic!("it has to wait"),
-        () = tokio::time::sleep(std::time::Duration::from_millis(300)) => {}
-    }
+    let _waiting = send_counted(&server, "ada", &second).await;
     assert_refused(run(&server, "ada", &input("hi")).await, "too_many_concurrent_runs").await;
 }
 
 #[tokio::test]
-async fn runs_a_minute_are_limited_for_each_principal() {
+async fn runs_per_minute_are_limited_for_each_principal() {
     let keys = [ApiKey::from_secret("web", "open sesame"), ApiKey::from_secret("ci", "open barley")];
     let server = Server::new().agent("echo", Echo).api_keys(keys).principal_limits(limits(0, 3));
     let server = Running::start(server).await;
@@ -122,12 +131,12 @@ async fn runs_a_minute_are_limited_for_each_principal() {
     for _ in 0..2 {
         assert!(run("open sesame", input("hi")).await.unwrap().text().await.unwrap().contains("RUN_FINISHED"));
     }
-    // What comes of it makes no difference, or mistakes would cost nothing.
+    // Invalid requests count, too.
     assert_eq!(run("open sesame", json!({})).await.unwrap().status(), 400);
     let wait = assert_refused(run("open sesame", input("hi")).await.unwrap(), "too_many_runs_per_minute").await;
     assert!((30..=60).contains(&wait), "{wait}");
     assert_eq!(run("open barley", input("hi")).await.unwrap().status(), 200);
-    // A credential that is refused is nobody's run.
+    // Requests with a refused credential do not count.
     for _ in 0..5 {
         assert_eq!(run("guessed", input("hi")).await.unwrap().status(), 401);
     }
@@ -135,7 +144,7 @@ async fn runs_a_minute_are_limited_for_each_principal() {
 }
 
 #[tokio::test]
-async fn a_refused_input_gives_its_share_back() {
+async fn a_refused_input_does_not_count_as_a_concurrent_run() {
     let server = with_tokens(Server::new().agent("echo", Echo)).principal_limits(limits(1, 0));
     let server = Running::start(server).await;
     for _ in 0..5 {
@@ -152,7 +161,7 @@ async fn run_body(server: &Running, body: Value) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn without_authentication_nobody_is_counted() {
+async fn without_authentication_the_limits_of_principals_have_no_effect() {
     let server = Running::start(Server::new().agent("echo", Echo).principal_limits(limits(1, 1))).await;
     for _ in 0..3 {
         assert_eq!(server.run(&input("hi")).await.status(), 200);

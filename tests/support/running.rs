@@ -115,6 +115,15 @@ pub async fn eventually(what: &str, mut test: impl FnMut() -> bool) {
     }
 }
 
+/// Polls until an async test succeeds.
+pub async fn eventually_async(what: &str, mut test: impl AsyncFnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !test().await {
+        assert!(tokio::time::Instant::now() < deadline, "never so: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// Counts what agents do.
 #[derive(Clone, Default)]
 pub struct Count(Arc<AtomicUsize>);
