@@ -1,6 +1,6 @@
-//! A server in this process on a port of its own, and ways to talk to it.
+//! A server in this process on its own port, a client for it, and agents with a known behaviour.
 //!
-//! Every test crate compiles this for itself and uses a part of it.
+//! Every test crate compiles this file, and uses a part of it.
 #![allow(dead_code, unreachable_pub)]
 
 use std::{
@@ -24,7 +24,7 @@ use tokio::{
     sync::oneshot,
 };
 
-/// Longer than anything here takes; a test that waits for it has failed.
+/// The time after which a test that waits has failed.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server that runs until it is dropped.
@@ -40,7 +40,7 @@ impl Running {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async move {
-            // The sender never sends; it is dropped with the test.
+            // Resolves when the test drops the sender.
             let _ = stopped.await;
         };
         tokio::spawn(server.serve_on(listener, shutdown));
@@ -60,7 +60,7 @@ impl Running {
         self.post("/send-message").json(input).send().await.unwrap()
     }
 
-    /// A connection on which a run was asked for by hand.
+    /// Sends a request for a run on a socket. Returns the socket, from which nothing has been read.
     pub async fn raw_run(&self, input: &Value) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let body = input.to_string();
@@ -74,22 +74,22 @@ impl Running {
     }
 }
 
-/// An input with nothing but a user's text.
+/// An input with one user message, on a thread of its own.
 pub fn input(text: &str) -> Value {
     static THREADS: AtomicU64 = AtomicU64::new(1);
-    // Runs of one thread would wait for each other.
+    // Runs on one thread would wait for each other.
     let thread = format!("t{}", THREADS.fetch_add(1, Ordering::Relaxed));
     json!({ "threadId": thread, "runId": "r", "messages": [{ "id": "m", "role": "user", "content": text }] })
 }
 
-/// The events of a whole body.
+/// Parses the events of a whole body.
 pub fn events(body: &str) -> Vec<Value> {
     assert!(body.ends_with("\n\n"), "{body:?}");
     let frames = body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));
     frames.map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap()).collect()
 }
 
-/// The status line and head, and what came of the body, until the connection closes or `enough` says so.
+/// Reads a response, head and body, until `enough` is true or the connection closes.
 pub async fn read_until(stream: &mut TcpStream, enough: impl Fn(&str) -> bool) -> String {
     let mut all = Vec::new();
     let mut piece = [0; 4096];
@@ -106,7 +106,7 @@ pub async fn read_until(stream: &mut TcpStream, enough: impl Fn(&str) -> bool) -
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// Waits until something is so.
+/// Polls until a test succeeds.
 pub async fn eventually(what: &str, mut test: impl FnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while !test() {
@@ -124,7 +124,7 @@ pub async fn eventually_async(what: &str, mut test: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Counts what agents do.
+/// A counter that clones share.
 #[derive(Clone, Default)]
 pub struct Count(Arc<AtomicUsize>);
 
@@ -138,7 +138,7 @@ impl Count {
     }
 }
 
-/// Counts when it is dropped.
+/// Increments a counter when it is dropped.
 pub struct OnDrop(pub Count);
 
 impl Drop for OnDrop {
@@ -147,7 +147,7 @@ impl Drop for OnDrop {
     }
 }
 
-/// An agent that opens a message and is then silent, and how many of its runs were stopped.
+/// An agent that starts a message and then waits for ever, and the number of its runs that were dropped.
 pub fn silent() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Count) {
     let stopped = Count::default();
     let count = stopped.clone();
@@ -162,7 +162,7 @@ pub fn silent() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + S
     (agent, stopped)
 }
 
-/// An agent that never stops talking, and how much it has said.
+/// An agent whose message never ends, the number of its deltas, and the number of its runs that were dropped.
 pub fn endless() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Count, Count) {
     let (said, stopped) = (Count::default(), Count::default());
     let counts = (said.clone(), stopped.clone());

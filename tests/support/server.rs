@@ -1,4 +1,4 @@
-//! The command, started as its users start it.
+//! The command as a child process.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},
@@ -9,14 +9,14 @@ use std::{
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_agui-server");
 
-/// Longer than it takes to end.
+/// The time after which a process that does not end has failed the test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The command, running; killed by its own id when the test is over.
+/// A running command. It is killed by its id when this is dropped.
 pub(crate) struct Process {
     pub(crate) child: Child,
     pub(crate) url: String,
-    /// Reads what is logged, for a pipe that nobody reads would stop the server.
+    /// Reads the log: a full pipe would block the server.
     log: Option<JoinHandle<String>>,
     _data: tempfile::TempDir,
 }
@@ -26,7 +26,7 @@ impl Process {
         Self::launch(Command::new(BINARY), tempfile::tempdir().unwrap(), arguments, environment)
     }
 
-    /// The same by another command, which takes the arguments at its end.
+    /// Starts another command, to which the arguments are appended.
     pub(crate) fn launch(
         mut command: Command,
         data: tempfile::TempDir,
@@ -59,7 +59,7 @@ impl Process {
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
     }
 
-    /// Waits for the end, and answers the exit code and what was logged since the start.
+    /// Waits for the end. Returns the exit code, and the log since the server listened.
     pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         let deadline = Instant::now() + PATIENCE;
         let status = loop {

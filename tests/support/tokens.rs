@@ -1,6 +1,6 @@
-//! Makes tokens, with ring alone: so that what is tested is not asked what is right.
+//! Makes tokens with ring only, so that the library under test does not check itself.
 //!
-//! Keys in `tests/fixtures/jwt` were made for these tests, and are used for nothing else.
+//! The keys in `tests/fixtures/jwt` were made for these tests, and are used for nothing else.
 #![allow(dead_code, unreachable_pub)]
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 pub const SECRET: &str = "a secret of more than 32 bytes, for tests";
 
-/// A file of `tests/fixtures/jwt`.
+/// Reads a file of `tests/fixtures/jwt`.
 pub fn fixture(name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/jwt");
     std::fs::read_to_string(format!("{folder}/{name}.pem")).unwrap()
@@ -25,24 +25,24 @@ pub fn base64url(bytes: impl AsRef<[u8]>) -> String {
     general_purpose::URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// What is between the first and the last line of a PEM file.
+/// Decodes a PEM file.
 pub fn der(pem: &str) -> Vec<u8> {
     let base64: String = pem.lines().filter(|line| !line.contains("-----")).collect();
     general_purpose::STANDARD.decode(base64).unwrap()
 }
 
-/// Seconds since 1970, so many from now.
+/// A time in seconds since 1970, relative to now.
 pub fn from_now(seconds: i64) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     i64::try_from(now).unwrap() + seconds
 }
 
-/// What a token for `subject` says when nothing is wrong with it.
+/// The claims of a valid token.
 pub fn claims(subject: &str) -> Value {
     json!({ "sub": subject, "aud": "agui", "iss": "https://id.test", "exp": from_now(300) })
 }
 
-/// The same with one claim changed, or removed by `null`.
+/// Changes a claim, or removes it if the value is `null`.
 pub fn with(mut claims: Value, name: &str, value: impl Into<Value>) -> Value {
     let value = value.into();
     if value.is_null() {
@@ -53,7 +53,7 @@ pub fn with(mut claims: Value, name: &str, value: impl Into<Value>) -> Value {
     claims
 }
 
-/// A token with a signature by the function.
+/// Makes a token that the function signs.
 pub fn sign(header: &Value, claims: &Value, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> String {
     let message = format!("{}.{}", base64url(header.to_string()), base64url(claims.to_string()));
     let signature = base64url(sign(message.as_bytes()));
@@ -89,15 +89,15 @@ pub fn es256(key: &str, kid: &str, claims: &Value) -> String {
     sign(&json!({ "alg": "ES256", "kid": kid }), claims, |message| by_ec(&fixture(key), message))
 }
 
-/// How a key of the fixtures is published in a set.
+/// A key of the fixtures as JWK.
 pub fn jwk(key: &str, kid: &str) -> Value {
     let der = der(&fixture(&format!("{key}.pub")));
     if key.starts_with("ec") {
-        // The point is at the end: both coordinates.
+        // The two coordinates are at the end.
         let (x, y) = der[der.len() - 64..].split_at(32);
         return json!({ "kty": "EC", "crv": "P-256", "kid": kid, "use": "sig", "x": base64url(x), "y": base64url(y) });
     }
-    // The modulus of 256 bytes, then five bytes for the exponent 65537.
+    // A modulus of 256 bytes, and five bytes for the exponent 65537.
     let modulus = &der[der.len() - 261..der.len() - 5];
     json!({ "kty": "RSA", "kid": kid, "use": "sig", "alg": "RS256", "n": base64url(modulus), "e": "AQAB" })
 }
