@@ -8,9 +8,9 @@ use tokio::net::TcpListener;
 use super::{Server, ServerHandle, agents::build_agents, shutdown_signal, startup_log::log_start};
 use crate::{
     config::ConfigError,
-    copilotkit,
-    http::{self, App, Connections},
-    named_events,
+    copilotkit::{self, CopilotKitOptions},
+    http::{self, App, Connections, FurtherRoutes, Route},
+    named_events::{self, NamedEventOptions},
     run::Runs,
     tools::ToolRegistry,
 };
@@ -77,9 +77,8 @@ impl Server {
 
     fn start(self) -> Result<(Router, ServerHandle, Connections), ConfigError> {
         let (runs, tools) = self.build_runs()?;
-        let mount =
-            |app: &App| copilotkit::routes(&self.copilotkit, app).merge(named_events::routes(&self.named_events, app));
-        let router = http::router(runs.clone(), self.auth, self.http, self.paths, mount);
+        let further = further_routes(self.copilotkit, self.named_events, self.store.is_some());
+        let router = http::router(runs.clone(), self.auth, self.http, self.paths, further);
         let handle = ServerHandle { runs, tools, drain: self.drain };
         handle.start();
         Ok((router, handle, self.connections))
@@ -103,4 +102,24 @@ impl Server {
         };
         Ok((runs, tools))
     }
+}
+
+/// Returns the routes of other modules than `http`, and their list for `GET /`.
+fn further_routes(
+    copilotkit: CopilotKitOptions,
+    named_events: NamedEventOptions,
+    stores_threads: bool,
+) -> FurtherRoutes<impl FnOnce(&App) -> Router<App>> {
+    let mut list = Vec::new();
+    if copilotkit.enabled {
+        let path = copilotkit.prefix.clone().into();
+        list.push(Route { methods: "POST", path, purpose: "is the runtime for pages with CopilotKit".into() });
+    }
+    if named_events.enabled && stores_threads {
+        for path in ["/agent/chat/stream", "/agent/agent/stream"] {
+            list.push(Route { methods: "POST", path: path.into(), purpose: "runs an agent with named events".into() });
+        }
+    }
+    let build = move |app: &App| copilotkit::routes(&copilotkit, app).merge(named_events::routes(&named_events, app));
+    FurtherRoutes { list, build }
 }

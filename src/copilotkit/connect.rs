@@ -18,7 +18,7 @@ use crate::{
     encode::Encoder,
     http::{
         App,
-        connect::restate,
+        connect::respond_with_thread,
         error::ApiError,
         extract::Path,
         middleware::Caller,
@@ -63,5 +63,5 @@ pub(super) async fn connect(
     if connection.view.is_none() {
         return Ok(sse_response::respond(encoder.media_type(), Body::empty()));
     }
-    Ok(restate(&app, thread_id, connection, run_id, encoder))
+    Ok(respond_with_thread(&app, thread_id, connection, run_id, encoder))
 }

@@ -15,7 +15,7 @@ use super::{
     stop::stop,
     threads::{delete_thread, list_threads, thread_events, thread_messages, thread_state},
 };
-use crate::http::{App, error, extract::Path, send_message::run_agent};
+use crate::http::{App, extract::Path, fallback, send_message::run_agent};
 
 /// Returns the routes below the prefix, or no routes if the options disable them.
 ///
@@ -47,8 +47,8 @@ pub(crate) fn routes(options: &CopilotKitOptions, app: &App) -> Router<App> {
     }
     let in_envelopes = routes
         .clone()
-        .fallback(error::no_such_route)
-        .method_not_allowed_fallback(error::method_not_allowed)
+        .fallback(fallback::no_such_route)
+        .method_not_allowed_fallback(fallback::method_not_allowed)
         .with_state(app.clone());
     let envelope =
         post(async move |State(app): State<App>, request: Request| envelope::open(app, in_envelopes, request).await);

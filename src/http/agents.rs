@@ -1,49 +1,54 @@
-//! Which agents there are, and what they say about themselves.
+//! `GET /agents` and `GET /agents/{agent}/capabilities`.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
 
-use super::{App, error::ApiError, extract::Path};
+use super::{error::ApiError, extract::Path, state::App};
 use crate::{
     protocol::{AgentCapabilities, capabilities::TransportCapabilities},
     run::AgentEntry,
 };
 
 #[derive(Serialize)]
-pub(super) struct List {
-    agents: Vec<Summary>,
+pub(super) struct AgentList {
+    agents: Vec<AgentSummary>,
 }
 
 #[derive(Serialize)]
-struct Summary {
-    name: String,
-    /// Whether `/send-message` runs it.
-    default: bool,
+pub(super) struct AgentSummary {
+    pub(super) name: String,
+    /// True for the agent that `/send-message` runs.
+    pub(super) default: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
+    pub(super) description: Option<String>,
 }
 
 /// `GET /agents`
-pub(super) async fn list(State(app): State<App>) -> Json<List> {
+pub(super) async fn list(State(app): State<App>) -> Json<AgentList> {
+    Json(AgentList { agents: summaries(&app) })
+}
+
+/// Returns the agents, in the order in which they were added.
+pub(super) fn summaries(app: &App) -> Vec<AgentSummary> {
     let default = app.runs().default_agent();
-    let agents = app.runs().agents().map(|agent| Summary {
+    let agents = app.runs().agents().map(|agent| AgentSummary {
         name: agent.name().to_owned(),
         default: Some(agent.name()) == default,
         description: agent.capabilities().identity.and_then(|identity| identity.description),
     });
-    Json(List { agents: agents.collect() })
+    agents.collect()
 }
 
-/// `GET /agents/{agent}/capabilities`: what the agent declares, and how this server carries it.
+/// `GET /agents/{agent}/capabilities`
 pub(super) async fn capabilities(
     State(app): State<App>,
     Path(agent): Path<String>,
 ) -> Result<Json<AgentCapabilities>, ApiError> {
-    let entry = app.runs().agent(Some(&agent)).ok_or_else(|| ApiError::unknown_agent(&agent))?;
+    let entry = app.runs().agent(Some(&agent)).ok_or_else(|| ApiError::unknown_agent(&agent, app.runs()))?;
     Ok(Json(declared(&app, &entry)))
 }
 
-/// What an agent declares, and how this server carries it.
+/// Returns the capabilities that an agent declares, and those of this server's transport.
 pub(crate) fn declared(app: &App, entry: &AgentEntry) -> AgentCapabilities {
     let mut capabilities = entry.capabilities();
     capabilities.transport = Some(TransportCapabilities {

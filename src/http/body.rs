@@ -1,12 +1,11 @@
-//! A run as a response body.
+//! The response body of a run that ends with its connection.
 //!
-//! hyper polls the body, the body polls the run, the run polls the agent: there is no task and no
-//! channel in between, so a client that does not read stops the agent, and one that leaves drops it.
+//! hyper polls the body, the body polls the run, the run polls the agent, without a task or channel in between. So a
+//! client that does not read pauses its agent, and a client that disconnects drops it.
 //!
-//! Events are encoded straight into the buffer that hyper sends. Whatever the agent has ready leaves in
-//! one piece of up to [`PIECE`] bytes; an event that nothing follows leaves at once. What is there when the run is
-//! about to end leaves together with the end, and the first piece together with the response's head: a write to a
-//! socket costs as much as dozens of events.
+//! Events are encoded into the buffer that hyper sends. All events that are ready are sent as one chunk of up to
+//! [`CHUNK_BYTES`], the last ones together with the end of the run, and the first ones together with the response's
+//! head: a write to a socket costs as much as dozens of events.
 
 use std::{
     convert::Infallible,
@@ -24,72 +23,73 @@ use crate::{
     run::{Drive, EventSink, Progress},
 };
 
-/// How many bytes are gathered into a piece, as long as the agent has more.
-const PIECE: u16 = 8 * 1024;
-/// The same for the first piece, which the client waits for.
-const FIRST_PIECE: u16 = 4 * 1024;
-/// How many bytes may leave before other connections get their turn. hyper takes pieces for as long as
-/// there are any; an agent that always has more would keep it, and the thread, to itself.
-const TURN: u32 = 32 * 1024;
-/// The least and the most room that is made for a piece.
-const ROOM: std::ops::RangeInclusive<u16> = 256..=PIECE + 512;
+/// The size at which a chunk is sent although the agent has more events ready, in bytes.
+const CHUNK_BYTES: u16 = 8 * 1024;
+/// The same for the first chunk, for which the client waits.
+const FIRST_CHUNK_BYTES: u16 = 4 * 1024;
+/// The number of bytes after which the body yields to other connections. hyper takes chunks as long as some are ready,
+/// so an agent that always has events would occupy the thread.
+const BYTES_PER_TURN: u32 = 32 * 1024;
+/// The smallest and the largest capacity of a new buffer, in bytes.
+const BUFFER_BYTES: std::ops::RangeInclusive<u16> = 256..=CHUNK_BYTES + 512;
 
 /// A response body that polls a run.
 pub(super) struct RunBody<R> {
-    /// How many bytes are left of this turn.
-    turn: u32,
-    /// How many bytes the next piece may have.
-    piece: u16,
-    /// How much room the next piece is expected to need: as much as the last one.
-    room: u16,
+    /// The bytes that are left of this turn.
+    turn_bytes: u32,
+    /// The largest size of the next chunk.
+    chunk_bytes: u16,
+    /// The capacity for the next chunk: the size of the last one and an eighth more.
+    capacity: u16,
     buffer: Vec<u8>,
     encoder: Encoder,
-    /// The first piece, until it is taken.
+    /// The first chunk, until it is taken.
     first: Option<Bytes>,
     run: R,
 }
 
 impl<R: Drive + Unpin> RunBody<R> {
     pub(super) fn new(run: R, encoder: Encoder) -> Self {
-        // The first piece ends its turn: hyper writes when nothing more is ready, and so the client sees
-        // it before a fast agent has filled hyper's buffer.
+        // The first chunk ends its turn: hyper writes to the socket when the body has nothing ready, and so the client
+        // gets it before a fast agent has filled hyper's buffer.
         Self {
             run,
             encoder,
             first: None,
             buffer: Vec::new(),
-            room: *ROOM.start(),
-            piece: FIRST_PIECE,
-            turn: FIRST_PIECE.into(),
+            capacity: *BUFFER_BYTES.start(),
+            chunk_bytes: FIRST_CHUNK_BYTES,
+            turn_bytes: FIRST_CHUNK_BYTES.into(),
         }
     }
 
-    /// Waits for the first piece. A run has its first event at once, so this only ever waits for a run that is about
-    /// to end, while [`is_ending`](Drive::is_ending) says so.
-    pub(super) async fn with_first_piece(mut self) -> Self {
-        self.first = poll_fn(|cx| self.poll_piece(cx)).await;
+    /// Waits for the first chunk. A run has its first event at once, so this waits only for a run that is about to end
+    /// ([`is_ending`](Drive::is_ending)).
+    pub(super) async fn with_first_chunk(mut self) -> Self {
+        self.first = poll_fn(|cx| self.poll_chunk(cx)).await;
         self
     }
 
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if self.turn == 0 {
-            self.turn = TURN;
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.turn_bytes == 0 {
+            self.turn_bytes = BYTES_PER_TURN;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         let span = self.run.span().clone();
         let _entered = span.enter();
         loop {
-            let mut sink = Encoding { encoder: &mut self.encoder, buffer: &mut self.buffer, room: self.room.into() };
+            let mut sink =
+                EncodingSink { encoder: &mut self.encoder, buffer: &mut self.buffer, capacity: self.capacity.into() };
             match self.run.poll_progress(cx, &mut sink) {
-                Poll::Ready(Progress::Moved) if self.buffer.len() < usize::from(self.piece) => {}
+                Poll::Ready(Progress::Moved) if self.buffer.len() < usize::from(self.chunk_bytes) => {}
                 Poll::Ready(Progress::Heartbeat) => self.encoder.heartbeat(&mut self.buffer),
                 Poll::Ready(Progress::Ended) if self.buffer.is_empty() => {
                     self.run.delivered();
                     return Poll::Ready(None);
                 }
                 Poll::Pending if self.buffer.is_empty() || self.run.is_ending() => {
-                    self.turn = TURN;
+                    self.turn_bytes = BYTES_PER_TURN;
                     return Poll::Pending;
                 }
                 Poll::Ready(Progress::Moved | Progress::Ended) | Poll::Pending => {
@@ -100,12 +100,12 @@ impl<R: Drive + Unpin> RunBody<R> {
     }
 
     fn take(&mut self) -> Bytes {
-        let piece = std::mem::take(&mut self.buffer);
-        let (room, sent) = (piece.len() + piece.len() / 8, u32::try_from(piece.len()).unwrap_or(u32::MAX));
-        self.room = u16::try_from(room).unwrap_or(u16::MAX).clamp(*ROOM.start(), *ROOM.end());
-        self.piece = PIECE;
-        self.turn = self.turn.saturating_sub(sent);
-        piece.into()
+        let chunk = std::mem::take(&mut self.buffer);
+        let (capacity, sent) = (chunk.len() + chunk.len() / 8, u32::try_from(chunk.len()).unwrap_or(u32::MAX));
+        self.capacity = u16::try_from(capacity).unwrap_or(u16::MAX).clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end());
+        self.chunk_bytes = CHUNK_BYTES;
+        self.turn_bytes = self.turn_bytes.saturating_sub(sent);
+        chunk.into()
     }
 }
 
@@ -115,25 +115,26 @@ impl<R: Drive + Unpin> Body for RunBody<R> {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = self.get_mut();
-        let piece = match this.first.take() {
+        let chunk = match this.first.take() {
             Some(first) => Some(first),
-            None => ready!(this.poll_piece(cx)),
+            None => ready!(this.poll_chunk(cx)),
         };
-        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+        Poll::Ready(chunk.map(|chunk| Ok(Frame::data(chunk))))
     }
 }
 
-struct Encoding<'a> {
+/// Encodes events into the buffer of the next chunk.
+struct EncodingSink<'a> {
     encoder: &'a mut Encoder,
     buffer: &'a mut Vec<u8>,
-    room: usize,
+    capacity: usize,
 }
 
-impl EventSink for Encoding<'_> {
+impl EventSink for EncodingSink<'_> {
     fn emit(&mut self, event: &Event) {
-        // Room is made for events only: a silent stream has no buffer.
+        // Allocated with the first event, so that a silent stream has no buffer.
         if self.buffer.capacity() == 0 {
-            self.buffer.reserve(self.room);
+            self.buffer.reserve(self.capacity);
         }
         self.encoder.event(event, self.buffer);
     }

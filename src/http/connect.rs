@@ -1,7 +1,7 @@
-//! `POST /threads/{thread}/connect`: a thread, for a client that comes back to it.
+//! `POST /threads/{thread}/connect`: a thread and its running run, for a client that comes back.
 //!
-//! A stream that any AG-UI client understands: the thread restated as snapshots, then the running run from its first
-//! event to its last. Without a running run it ends as the thread stands: with its open interrupts, or successfully.
+//! The response is a stream that any AG-UI client understands: snapshots of the thread, then the running run from its
+//! first event to its last. Without a running run, it ends with the thread's open interrupts, or successfully.
 
 use axum::{
     Extension,
@@ -14,12 +14,12 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    App,
     error::ApiError,
     extract::Path,
-    follow::{Cursors, Followed},
+    follow::{EventIds, FollowedRun},
     middleware::Caller,
     read_body, sse_response,
+    state::App,
 };
 use crate::{
     encode::Encoder,
@@ -31,18 +31,17 @@ use crate::{
     store::ThreadView,
 };
 
-/// The part of a `RunAgentInput` that is used.
+/// The part of a `RunAgentInput` that this route uses.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ConnectInput {
     run_id: Option<RunId>,
 }
 
-/// The number of a run's first event, which this stream begins with itself.
-const RUN_STARTED: u64 = 1;
+/// The number of a run's first event. This stream skips it, because it has sent its own.
+const RUN_STARTED_NUMBER: u64 = 1;
 
-/// Restates a thread and follows its running run. The body is a `RunAgentInput`, of which only the run's id is used, or
-/// empty.
+/// Streams a thread and its running run. The body is empty, or a `RunAgentInput` with a run id to use.
 pub(super) async fn connect(
     State(app): State<App>,
     Path(thread): Path<String>,
@@ -60,12 +59,12 @@ pub(super) async fn connect(
     let thread = thread.into();
     let connection = threads.connect(caller.principal().as_ref(), &thread).await?;
     let accept = head.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    Ok(restate(&app, thread, connection, run_id, Encoder::negotiate(accept)))
+    Ok(respond_with_thread(&app, thread, connection, run_id, Encoder::negotiate(accept)))
 }
 
-/// The stream for a client that comes back: the thread as snapshots, then the running run, or else the end of one with
-/// this id. A thread that does not exist yet is an empty one.
-pub(crate) fn restate(
+/// Returns the stream: snapshots of the thread, then the running run, or the end of a run with this id. An unknown
+/// thread is treated as an empty one.
+pub(crate) fn respond_with_thread(
     app: &App,
     thread_id: ThreadId,
     connection: ThreadConnection,
@@ -77,8 +76,15 @@ pub(crate) fn restate(
     let mut events = snapshots(&thread_id, &run_id, view.as_ref());
     if let Some(follower) = running {
         let (threads, after_first) = (app.threads().cloned(), Vec::new());
-        return Followed { threads, before: events, skip: RUN_STARTED, after_first, follower, cursors: Cursors::No }
-            .respond(encoder, app.options().keep_alive);
+        return FollowedRun {
+            threads,
+            before: events,
+            skip: RUN_STARTED_NUMBER,
+            after_first,
+            follower,
+            event_ids: EventIds::No,
+        }
+        .respond(encoder, app.options().keep_alive);
     }
     let interrupts = view.map(|view| view.thread.interrupts).unwrap_or_default();
     let outcome = match interrupts.is_empty() {
@@ -91,7 +97,7 @@ pub(crate) fn restate(
     sse_response::respond(encoder.media_type(), Body::from(out))
 }
 
-/// The messages and the state of a thread, as a run begins that restates them.
+/// Returns the beginning of a run that sends the messages and the state of a thread.
 pub(crate) fn snapshots(thread_id: &ThreadId, run_id: &RunId, view: Option<&ThreadView>) -> Vec<Event> {
     let messages = view.map(ThreadView::current_branch).unwrap_or_default();
     let state =

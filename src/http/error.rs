@@ -1,14 +1,13 @@
-//! Every refusal a client can get instead of a run: the one place that knows status codes.
+//! All refusals, with their status codes, error codes and texts.
 //!
-//! Use the constructor that says what happened; add one here when there is none. What a client sees is
-//! safe to show: the cause of a failure within the server goes to the log, and the client gets a 500
-//! that says nothing about it.
+//! Each has a constructor, or a conversion from a domain error. A client never sees the cause of a failure within the
+//! server: it goes to the log, and the client gets a 500 or 503 without it.
 
 use std::time::Duration;
 
 use axum::{
     Json,
-    http::{HeaderValue, StatusCode, Uri, header},
+    http::{HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -16,18 +15,23 @@ use serde::Serialize;
 use crate::{
     auth::AuthError,
     protocol::decode::DecodeError,
-    run::{LookupError, StartError},
+    run::{LookupError, Runs, StartError},
     store::StoreError,
 };
 
-/// A refusal: a status, and what the body says.
+/// The largest number of agents that an error lists.
+const MAX_LISTED_AGENTS: usize = 20;
+/// The longest text of a request that an error repeats, in characters.
+const MAX_QUOTED_CHARS: usize = 80;
+
+/// A refusal: its status, and the content of its body.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
     code: &'static str,
     message: String,
     path: Option<String>,
-    /// What a client that is turned away for now is told to wait.
+    /// The value of `Retry-After` with 429 and 503.
     retry_after: Duration,
 }
 
@@ -49,11 +53,11 @@ impl ApiError {
         Self { status, code, message: message.into(), path: None, retry_after: Duration::from_secs(1) }
     }
 
-    /// The body is not JSON by its `Content-Type`.
+    /// The `Content-Type` is not JSON.
     pub(super) fn not_json(found: Option<&HeaderValue>) -> Self {
         let found = match found.map(|value| String::from_utf8_lossy(value.as_bytes())) {
-            Some(value) => format!("this is {:?}", value.chars().take(80).collect::<String>()),
-            None => "there is none".to_owned(),
+            Some(value) => format!("it has {:?}", shortened(&value)),
+            None => "it has no Content-Type".to_owned(),
         };
         let message = format!("the request needs `Content-Type: application/json`; {found}");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
@@ -61,7 +65,7 @@ impl ApiError {
 
     /// The body is compressed.
     pub(super) fn encoded_body() -> Self {
-        let message = "compressed request bodies are not supported; send the JSON as it is";
+        let message = "compressed request bodies are not supported; send the JSON uncompressed";
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_content_encoding", message)
     }
 
@@ -76,18 +80,26 @@ impl ApiError {
         Self::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the request body took too long to arrive")
     }
 
-    /// The body broke off.
+    /// The body ended before its declared length.
     pub(super) fn body_incomplete() -> Self {
         Self::new(StatusCode::BAD_REQUEST, "body_incomplete", "the request body ended too early")
     }
 
-    /// Nobody is served under this name.
-    pub(crate) fn unknown_agent(name: &str) -> Self {
-        let message = format!("there is no agent {:?}", name.chars().take(80).collect::<String>());
+    /// No agent has this name. The text lists the agents, so it is for callers that are authenticated.
+    pub(crate) fn unknown_agent(name: &str, runs: &Runs) -> Self {
+        let mut known: Vec<_> =
+            runs.agents().take(MAX_LISTED_AGENTS + 1).map(|agent| agent.name().to_owned()).collect();
+        if known.len() > MAX_LISTED_AGENTS {
+            known[MAX_LISTED_AGENTS] = "…".to_owned();
+        }
+        let message = match known.is_empty() {
+            true => format!("there is no agent {:?}: this server has no agents", shortened(name)),
+            false => format!("there is no agent {:?}; the agents are: {}", shortened(name), known.join(", ")),
+        };
         Self::new(StatusCode::NOT_FOUND, "unknown_agent", message)
     }
 
-    /// No agent is the default one.
+    /// The server has no default agent.
     pub(crate) fn no_default_agent() -> Self {
         let message = "this server has no default agent; use /agents/{agent}/send-message";
         Self::new(StatusCode::NOT_FOUND, "unknown_agent", message)
@@ -102,47 +114,62 @@ impl ApiError {
         error
     }
 
-    /// The request names a host that this server does not answer for.
+    /// The `Host` is not a loopback name, and the server has no authentication.
     pub(super) fn foreign_host() -> Self {
-        let message = "without authentication this server answers only for localhost; \
-                       configure [auth], or auth.allow_unauthenticated, to serve other names";
+        let message = "without authentication, this server accepts only loopback host names such as localhost; \
+                       configure [auth], or set auth.allow_unauthenticated, to accept others";
         Self::new(StatusCode::FORBIDDEN, "host_not_allowed", message)
     }
 
-    /// The body is not JSON, or not of the shape it should have.
+    /// The body is not JSON, or does not have the expected structure.
     pub(crate) fn invalid_json(error: &serde_json::Error) -> Self {
         let problem: String = error.to_string().chars().take(200).collect();
         Self::new(StatusCode::BAD_REQUEST, "invalid_json", format!("not valid JSON: {problem}"))
     }
 
-    /// The path or the query cannot be read.
+    /// The path or the query is invalid.
     pub(super) fn invalid_url(status: StatusCode, problem: &str) -> Self {
         Self::new(status, "invalid_url", problem.chars().take(200).collect::<String>())
     }
 
-    /// A parameter of the query has a value that it cannot have.
+    /// A query parameter has an invalid value.
     pub(super) fn invalid_parameter(name: &str, expected: &str) -> Self {
         let mut error = Self::new(StatusCode::BAD_REQUEST, "invalid_parameter", format!("{name}: expected {expected}"));
         error.path = Some(name.to_owned());
         error
     }
 
-    /// The input has a value that this server cannot do anything with.
+    /// The input has an invalid value.
     pub(crate) fn invalid_input(path: &str, expected: &str) -> Self {
         let mut error = Self::new(StatusCode::BAD_REQUEST, "invalid_input", format!("{path}: expected {expected}"));
         error.path = Some(path.to_owned());
         error
     }
 
-    /// This would need stored threads, and the server keeps none.
+    /// The operation needs stored threads, and the server stores nothing.
     pub(crate) fn nothing_kept() -> Self {
-        let message = "this server keeps no threads; a run ends with its connection";
+        let message = "this server stores no threads; a run ends with its connection";
         Self::new(StatusCode::NOT_IMPLEMENTED, "nothing_kept", message)
     }
 
-    /// The server failed; why is in the log.
+    /// The server failed. The cause is in the log.
     pub(crate) fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the server failed")
+    }
+
+    /// The path is not a route. `nearest` is the route that may be meant, `prefix` the path of the whole server.
+    pub(super) fn no_such_route(path: &str, nearest: Option<String>, prefix: &str) -> Self {
+        let nearest = nearest.map(|route| format!(" Did you mean {route}?")).unwrap_or_default();
+        let root = if prefix.is_empty() { "/" } else { prefix };
+        let message = format!("there is no route {:?}.{nearest} GET {root} lists all routes", shortened(path));
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    /// The route does not have this method.
+    pub(super) fn method_not_allowed(method: &Method, path: &str, allowed: Option<&str>) -> Self {
+        let allowed = allowed.map(|methods| format!("; use {methods}")).unwrap_or_default();
+        let message = format!("{method} is not allowed on {:?}{allowed}", shortened(path));
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
     }
 }
 
@@ -201,7 +228,7 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         tracing::error!(?error, "the store failed");
         if error.is_transient() {
-            let message = "the server's store is not available; please try again";
+            let message = "the server's store is not available; try again later";
             Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message)
         } else {
             Self::internal()
@@ -254,8 +281,8 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// What a client is told to do about a 401 (RFC 6750). What is wrong with a token is said in words of this server's
-/// own, so that they fit between quotation marks.
+/// Returns the `WWW-Authenticate` header of a 401 (RFC 6750, section 3). The text about a token is one of this server's
+/// own, so it can stand between quotation marks.
 fn challenge(code: &str, message: &str) -> HeaderValue {
     const REALM: &str = "Bearer realm=\"agui-server\"";
     const INVALID: HeaderValue = HeaderValue::from_static("Bearer realm=\"agui-server\", error=\"invalid_token\"");
@@ -269,19 +296,11 @@ fn challenge(code: &str, message: &str) -> HeaderValue {
     }
 }
 
-/// Rounded up, and never none: whoever comes back at once would be turned away again.
+/// Rounds up to at least 1: a client that retries at once would be refused again.
 fn whole_seconds(time: Duration) -> u64 {
     (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
 }
 
-/// The answer to a path that is no route.
-pub(crate) async fn no_such_route(uri: Uri) -> ApiError {
-    let path: String = uri.path().chars().take(80).collect();
-    ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is nothing at {path:?}"))
-}
-
-/// The answer to a method that a route does not have; axum adds the `Allow` header.
-pub(crate) async fn method_not_allowed(method: axum::http::Method) -> ApiError {
-    let message = format!("this route does not take {method}");
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_QUOTED_CHARS).collect()
 }

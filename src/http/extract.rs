@@ -1,4 +1,4 @@
-//! Parts of a request, refused in the form that all refusals have.
+//! Extractors of path and query parameters that refuse invalid requests as an [`ApiError`].
 
 use axum::extract::{
     FromRequestParts,
@@ -7,12 +7,12 @@ use axum::extract::{
 
 use super::error::ApiError;
 
-/// The parameters of the path, as axum finds them.
+/// The parameters of the path.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(ApiError))]
 pub(crate) struct Path<T>(pub(crate) T);
 
-/// The parameters of the query, as axum finds them.
+/// The parameters of the query.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(ApiError))]
 pub(crate) struct Query<T>(pub(crate) T);

@@ -1,8 +1,7 @@
 //! `GET /threads/{thread}/runs/{run}/events`: a detached run, from any of its events on.
 //!
-//! Each event has its number as `id:`, so a browser's `EventSource` comes back by itself with `Last-Event-ID` and
-//! misses nothing. A client that has everything of an ended run is answered with 204, which tells an
-//! `EventSource` to stay away.
+//! Each event has its number as `id:`, so a browser's `EventSource` reconnects with `Last-Event-ID` and gets every event
+//! once. A client that has all events of an ended run gets 204, which stops an `EventSource`.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -18,11 +17,11 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use super::{
-    App,
     error::ApiError,
     extract::{Path, Query},
     middleware::Caller,
     sse_response,
+    state::App,
 };
 use crate::{
     encode::Encoder,
@@ -30,15 +29,16 @@ use crate::{
     run::{FollowError, Follower, Threads},
 };
 
-/// Where to begin.
+/// The query.
 #[derive(Deserialize)]
-pub(super) struct From {
+pub(super) struct FollowQuery {
+    /// The number of the last event that the client has.
     after: Option<String>,
 }
 
-/// Whether events carry their numbers.
+/// The choice of sending each event's number as `id:`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cursors {
+pub(super) enum EventIds {
     Yes,
     No,
 }
@@ -47,25 +47,25 @@ pub(super) enum Cursors {
 pub(super) async fn events(
     State(app): State<App>,
     Path((thread, run)): Path<(String, String)>,
-    Query(from): Query<From>,
+    Query(query): Query<FollowQuery>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::internal)?;
-    let after = after(&headers, from.after.as_deref())?;
+    let after = after(&headers, query.after.as_deref())?;
     let principal = caller.principal();
     match threads.follow(principal.as_ref(), &thread.into(), &run.into(), after).await? {
         None => Ok(StatusCode::NO_CONTENT.into_response()),
         Some(follower) => {
             let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
             let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
-            let followed = Followed { threads, before, skip: 0, after_first, follower, cursors: Cursors::Yes };
+            let followed = FollowedRun { threads, before, skip: 0, after_first, follower, event_ids: EventIds::Yes };
             Ok(followed.respond(Encoder::negotiate(accept), app.options().keep_alive))
         }
     }
 }
 
-/// The header is what a reconnecting `EventSource` adds to a query that says where it began.
+/// Returns the number of the client's last event. The header wins: a reconnecting `EventSource` adds it to its URL.
 fn after(headers: &HeaderMap, query: Option<&str>) -> Result<u64, ApiError> {
     let expected = "the number of an event, such as 12";
     if let Some(value) = headers.get("last-event-id") {
@@ -76,56 +76,56 @@ fn after(headers: &HeaderMap, query: Option<&str>) -> Result<u64, ApiError> {
     number.map_err(|_| ApiError::invalid_parameter("after", expected))
 }
 
-/// A followed run, and what is sent beside it.
-pub(super) struct Followed {
-    /// Where it is noted that a client was sent the whole run.
+/// A followed run, and the events that are sent in addition.
+pub(super) struct FollowedRun {
+    /// Records that the run was delivered to the end.
     pub(super) threads: Option<Arc<Threads>>,
-    /// Events before the run's.
+    /// Events to send before those of the run.
     pub(super) before: Vec<Event>,
-    /// How many of the run's first events are left out.
+    /// The number of the run's first events that are not sent.
     pub(super) skip: u64,
-    /// Events behind the run's first one.
+    /// Events to send after the run's first one.
     pub(super) after_first: Vec<Event>,
     pub(super) follower: Follower,
-    pub(super) cursors: Cursors,
+    pub(super) event_ids: EventIds,
 }
 
-impl Followed {
-    /// The stream as a response.
+impl FollowedRun {
+    /// Returns the stream as a response.
     pub(super) fn respond(self, mut encoder: Encoder, keep_alive: Option<Duration>) -> Response {
-        let Self { threads, before, skip, mut after_first, mut follower, cursors } = self;
+        let Self { threads, before, skip, mut after_first, mut follower, event_ids } = self;
         let media_type = encoder.media_type();
         let events = stream! {
             let mut out = Vec::new();
             before.iter().for_each(|event| encoder.event(event, &mut out));
             if !out.is_empty() {
-                yield piece(&mut out);
+                yield chunk(&mut out);
             }
             loop {
-                match within(keep_alive, follower.next()).await {
+                match with_timeout(keep_alive, follower.next()).await {
                     None => encoder.heartbeat(&mut out),
-                    Some(Ok(Some(chunk))) => {
-                        for (number, json) in chunk.events().filter(|(number, _)| *number > skip) {
-                            encoder.line(json, (cursors == Cursors::Yes).then_some(number), &mut out);
+                    Some(Ok(Some(events))) => {
+                        for (number, json) in events.events().filter(|(number, _)| *number > skip) {
+                            encoder.line(json, (event_ids == EventIds::Yes).then_some(number), &mut out);
                             after_first.drain(..).for_each(|event| encoder.event(&event, &mut out));
                         }
                     }
                     Some(Ok(None)) => {
-                        // The connection has taken the terminal event, or it would not ask for more.
+                        // hyper polled again, so the connection has taken the terminal event.
                         if let Some(threads) = &threads {
                             threads.delivered(&follower).await;
                         }
                         break;
                     }
                     Some(Err(error)) => {
-                        tracing::warn!(?error, "a run could not be followed to its end");
+                        tracing::warn!(?error, "cannot follow a run to its end");
                         encoder.event(&error_event(&error), &mut out);
-                        yield piece(&mut out);
+                        yield chunk(&mut out);
                         break;
                     }
                 }
                 if !out.is_empty() {
-                    yield piece(&mut out);
+                    yield chunk(&mut out);
                 }
             }
         };
@@ -133,22 +133,22 @@ impl Followed {
     }
 }
 
-fn piece(out: &mut Vec<u8>) -> Result<Bytes, Infallible> {
+fn chunk(out: &mut Vec<u8>) -> Result<Bytes, Infallible> {
     Ok(std::mem::take(out).into())
 }
 
-/// Returns the future's result; `None` when it takes longer than that.
-async fn within<T>(time: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
-    match time {
-        Some(time) => tokio::time::timeout(time, future).await.ok(),
+/// Returns the future's result; `None` after the timeout.
+async fn with_timeout<T>(timeout: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
+    match timeout {
+        Some(timeout) => tokio::time::timeout(timeout, future).await.ok(),
         None => Some(future.await),
     }
 }
 
-/// The event for a client whose stream cannot go on.
+/// Returns the last event of a stream that cannot go on.
 fn error_event(error: &FollowError) -> Event {
     match error {
-        FollowError::Store(_) => RunError::new("store_unavailable", "the run cannot be followed now; please try again"),
+        FollowError::Store(_) => RunError::new("store_unavailable", "the run cannot be followed now; try again later"),
         _ => RunError::new("log_gone", "the thread of this run was deleted, or its log removed"),
     }
     .into()

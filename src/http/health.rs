@@ -1,16 +1,16 @@
-//! Whether the server is alive, and whether it takes runs: for load balancers and containers.
+//! `GET /healthz` and `GET /readyz`, for load balancers and containers.
 
 use axum::{Json, extract::State, http::StatusCode};
 use serde_json::{Value, json};
 
-use super::App;
+use super::state::App;
 
-/// The process answers.
+/// Answers 200 while the process is alive.
 pub(super) async fn alive() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
-/// New runs are taken; at shutdown, or without a store, they are not.
+/// Answers 200 if the server accepts runs, and 503 during a shutdown or while the store is not available.
 pub(super) async fn ready(State(app): State<App>) -> (StatusCode, Json<Value>) {
     let refused = |status| (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": status })));
     if !app.runs().is_ready() {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether a host, with or without a port, is this machine by a name that no DNS server can change.
+/// True if a host, with or without a port, is a loopback address, or a name under localhost, which DNS cannot change.
 pub(super) fn is_loopback(host: &str) -> bool {
     if let Some(rest) = host.strip_prefix('[') {
         let Some((address, port)) = rest.split_once(']') else { return false };
@@ -16,13 +16,13 @@ pub(super) fn is_loopback(host: &str) -> bool {
         return false;
     }
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    // Browsers resolve every name under localhost to the loopback themselves (RFC 6761).
+    // Browsers resolve all names under localhost to the loopback (RFC 6761, section 6.3).
     name == "localhost"
         || name.ends_with(".localhost")
         || name.parse::<Ipv4Addr>().is_ok_and(|address| is_loopback_address(address.into()))
 }
 
-/// Whether a page of this origin is served from this machine.
+/// True if pages of this origin are served from this machine.
 pub(super) fn is_loopback_origin(origin: &str) -> bool {
     let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     host.is_some_and(is_loopback)
@@ -32,7 +32,7 @@ fn is_loopback_address(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// Nothing, or a colon and digits.
+/// True for an empty text, and for a colon and digits.
 fn is_port(text: &str) -> bool {
     match text.strip_prefix(':') {
         Some(digits) => digits.bytes().all(|byte| byte.is_ascii_digit()),

@@ -1,4 +1,4 @@
-//! Takes in a request body, from a client that may be slow, endless or gone.
+//! Reads request bodies, with limits on size and time.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 
-use super::{HttpOptions, error::ApiError};
+use super::{error::ApiError, options::HttpOptions};
 
-/// How much of a body that is too large is read and thrown away, so that a client that is still
-/// sending gets to see the answer instead of a broken connection.
-const DISCARDED: usize = 64 * 1024 * 1024;
+/// The part of a body over the limit that is read and discarded, in bytes, so that a client that is still sending gets
+/// the answer in place of a broken connection.
+const MAX_DISCARDED_BYTES: usize = 64 * 1024 * 1024;
 
-/// How a body is to be read.
+/// The limits for reading a body.
 pub(crate) struct Limits {
     /// The largest body, in bytes.
     pub(super) bytes: usize,
-    /// How long it may take to arrive.
+    /// The time limit for receiving it.
     pub(super) timeout: Duration,
-    /// Whether the client waits for a `100 Continue`: it sends nothing that would have to be thrown away.
+    /// True if the client waits for `100 Continue`, and sends nothing that would have to be discarded.
     pub(super) client_waits: bool,
 }
 
 impl Limits {
-    /// As it is set, for a request with these headers.
+    /// The configured limits, for a request with these headers.
     pub(crate) fn of(options: &HttpOptions, headers: &HeaderMap) -> Self {
         let client_waits = headers.contains_key(header::EXPECT);
         Self { bytes: options.max_body_bytes, timeout: options.body_timeout, client_waits }
@@ -43,7 +43,7 @@ async fn collect(mut body: Body, limits: &Limits) -> Result<Bytes, ApiError> {
     if declared > limits.bytes {
         return Err(too_large(body, limits).await);
     }
-    // A small body is one frame and is not copied.
+    // A small body is one frame, and is not copied.
     let Some(first) = next(&mut body, limits.bytes).await? else { return Ok(Bytes::new()) };
     let Some(first) = first else { return Err(too_large(body, limits).await) };
     let mut whole = BytesMut::new();
@@ -64,11 +64,11 @@ async fn collect(mut body: Body, limits: &Limits) -> Result<Bytes, ApiError> {
     }
 }
 
-/// The next piece of the body: `None` at its end, `Some(None)` if it is larger than what may still come.
+/// Returns the next frame of the body: `None` at its end, `Some(None)` if it is larger than `room` bytes.
 async fn next(body: &mut Body, room: usize) -> Result<Option<Option<Bytes>>, ApiError> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| ApiError::body_incomplete())?;
-        // Trailers are of no interest.
+        // Trailers are ignored.
         if let Ok(data) = frame.into_data()
             && !data.is_empty()
         {
@@ -80,7 +80,7 @@ async fn next(body: &mut Body, room: usize) -> Result<Option<Option<Bytes>>, Api
 
 async fn too_large(mut body: Body, limits: &Limits) -> ApiError {
     let mut discarded = 0;
-    while !limits.client_waits && discarded < DISCARDED {
+    while !limits.client_waits && discarded < MAX_DISCARDED_BYTES {
         match body.frame().await {
             Some(Ok(frame)) => discarded += frame.data_ref().map_or(0, Bytes::len),
             _ => break,

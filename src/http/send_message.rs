@@ -1,5 +1,5 @@
-//! `POST /send-message`, `POST /agents/{agent}/send-message`, and the paths that agents have of their own: a request
-//! becomes a run, and the run the response.
+//! `POST /send-message`, `POST /agents/{agent}/send-message`, and the agents' own paths: a request starts a run, which is
+//! the response.
 
 use std::sync::Arc;
 
@@ -11,12 +11,13 @@ use axum::{
 };
 
 use super::{
-    App, HttpOptions,
     error::ApiError,
     extract::Path,
     middleware::Caller,
+    options::HttpOptions,
     read_body::{self, Limits},
-    sse_response::respond_run,
+    run_response::respond_run,
+    state::App,
 };
 use crate::{
     encode::{Encoder, SSE_MEDIA_TYPE},
@@ -32,7 +33,7 @@ pub(super) async fn default_agent(State(app): State<App>, request: Request) -> R
     run(&app, None, request).await
 }
 
-/// Runs an agent by name.
+/// Runs an agent.
 pub(super) async fn named_agent(
     State(app): State<App>,
     Path(agent): Path<String>,
@@ -41,20 +42,20 @@ pub(super) async fn named_agent(
     run(&app, Some(&agent), request).await
 }
 
-/// Runs this agent, at whatever path.
+/// Returns the handler of an agent's own path.
 pub(super) fn agent_of(name: Arc<str>) -> MethodRouter<App> {
     post(async move |State(app): State<App>, request: Request| run(&app, Some(&name), request).await)
 }
 
 async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response, ApiError> {
     let agent = app.runs().agent(name).ok_or_else(|| match name {
-        Some(name) => ApiError::unknown_agent(name),
+        Some(name) => ApiError::unknown_agent(name, app.runs()),
         None => ApiError::no_default_agent(),
     })?;
     run_agent(app, agent, None, request).await
 }
 
-/// Runs an agent. `on_disconnect` is the endpoint's own default for what happens when the client leaves.
+/// Runs an agent. `on_disconnect` is the endpoint's default for the effect of a client's leaving.
 pub(crate) async fn run_agent(
     app: &App,
     agent: AgentEntry,
@@ -64,14 +65,14 @@ pub(crate) async fn run_agent(
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
     let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
-    // The right to run is taken before the body is read: it also bounds how many bodies are in memory.
+    // The slot is taken before the body is read, so that it also limits the number of bodies in memory.
     let slot = app.runs().reserve(principal.as_ref())?;
     let options = app.options();
     let body = read_body::read(body, Limits::of(options, &head.headers)).await?;
     let Decoded { input, ignored } = decode(&body)?;
     drop(body);
     if !ignored.is_empty() {
-        tracing::warn!(dropped = %ignored, "left out of the input what AG-UI 1.0 does not describe");
+        tracing::warn!(dropped = %ignored, "ignored members of the input that AG-UI 1.0 does not define");
     }
     check_version(&input)?;
     let accept = head.headers.get_all(header::ACCEPT);
@@ -84,13 +85,13 @@ pub(crate) async fn run_agent(
     Ok(respond_run(app, app.runs().start(request).await?, encoder).await)
 }
 
-/// The headers that some agent's configuration asks for, and no others.
+/// Returns the headers that are passed on to agents.
 pub(crate) fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded {
     let named = options.pass_headers.iter().flat_map(|name| {
         headers.get_all(name).iter().filter_map(move |value| match std::str::from_utf8(value.as_bytes()) {
             Ok(value) => Some((name.to_ascii_lowercase(), value.to_owned())),
             Err(_) => {
-                tracing::warn!(header = name, "a header that agents may see is no UTF-8, and left out");
+                tracing::warn!(header = name, "a header for agents is not UTF-8 and was left out");
                 None
             }
         })
@@ -98,7 +99,7 @@ pub(crate) fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded
     Forwarded::new(named)
 }
 
-/// Refuses what is not declared to be JSON, as it is.
+/// Refuses requests whose `Content-Type` is not JSON, or whose body is compressed.
 pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let essence = content_type.and_then(|value| value.to_str().ok()).map(|value| match value.split_once(';') {
@@ -124,19 +125,18 @@ fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
         VersionSupport::Supported => Ok(()),
         VersionSupport::Unrecognized => {
             let declared: String = declared.chars().take(16).collect();
-            tracing::warn!(?declared, "the client speaks a version of AG-UI that this server does not know");
+            tracing::warn!(?declared, "the client uses an unknown version of AG-UI");
             Ok(())
         }
         VersionSupport::Unsupported => Err(ApiError::unsupported_version(declared)),
     }
 }
 
-/// Whether the request comes from an AG-UI SDK older than 1.0.
+/// True if the request comes from an AG-UI SDK older than 1.0.
 ///
-/// Those refuse an outcome that they do not know, or one with members they do not know, so both are kept from them.
-/// They declare no version, but neither does a request written by hand, which should get the whole of
-/// AG-UI 1.0. What tells them apart is what these SDKs have always sent: `state` and `forwardedProps`,
-/// also when they are empty, and an `Accept` that is exactly the stream's type.
+/// These SDKs refuse outcomes, and members of outcomes, that they do not know, so they get none. They declare no version,
+/// but a request written by hand declares none either, and should get all of AG-UI 1.0. The SDKs always send `state` and
+/// `forwardedProps`, even if empty, and an `Accept` that is exactly the stream's type.
 fn is_legacy_client<'a>(input: &RunAgentInput, mut accept: impl Iterator<Item = &'a HeaderValue>) -> bool {
     input.protocol_version.is_none()
         && input.state.is_some()

@@ -1,7 +1,7 @@
-//! Accepts connections and serves each, until it is told to stop.
+//! Accepts connections and serves them, until the server is stopped.
 //!
-//! axum's own `serve` has no time-outs for clients that never finish their request or never read their
-//! answer, and that is most of what is here.
+//! It is used in place of axum's `serve`, which has no time limits for clients that never finish their request or never
+//! read their response.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -18,21 +18,21 @@ use tokio::{
 };
 use tower::ServiceExt as _;
 
-use super::io::StallLimit;
+use super::stall_timeout::StallTimeout;
 
-/// How long connections may take to close once their last response is sent.
-const GOODBYE: Duration = Duration::from_secs(2);
-/// How long to wait when the system has no more connections to give.
-const NO_MORE_FILES: Duration = Duration::from_millis(100);
-/// The most that is buffered of a connection in either direction, and so about the largest request head.
-const BUFFER: usize = 64 * 1024;
+/// The time that connections get to close after their last response.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The pause after a failure to accept connections, such as a lack of file descriptors.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
+/// The largest buffer of a connection in either direction, in bytes. It also limits the head of a request.
+const MAX_BUFFER_BYTES: usize = 64 * 1024;
 
-/// How connections are treated.
+/// Time limits of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Connections {
-    /// How long a request's head may take to arrive, also on a connection that is kept alive.
+    /// The time limit for receiving a request's head, also of the next request on a connection.
     pub head_timeout: Duration,
-    /// How long a client may leave what is sent to it unread.
+    /// The time after which a client that does not read is disconnected.
     pub stall_timeout: Duration,
 }
 
@@ -42,8 +42,8 @@ impl Default for Connections {
     }
 }
 
-/// Serves a router until `shutdown` completes; then accepts nothing more, lets `drained` complete, and
-/// waits for the connections to close.
+/// Serves a router until `shutdown` completes. Then accepts no more connections, waits for `drained`, and waits for the
+/// connections to close.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -59,7 +59,7 @@ pub async fn serve(
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = &mut shutdown => break,
-            // Ended connections are forgotten as they end, so that the set does not grow.
+            // Removes ended connections, so that the set does not grow.
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
         };
         match accepted {
@@ -67,15 +67,15 @@ pub async fn serve(
                 let service = TowerToHyperService::new((*service).clone());
                 connections.spawn(connection(stream, service, options, stopping.clone()));
             }
-            Err(error) => refused(&error).await,
+            Err(error) => pause_after(&error).await,
         }
     }
     drop(listener);
-    // Idle connections close at once, busy ones after the response they are sending.
+    // Idle connections close at once, others after their current response.
     let _ = stop.send(true);
     drained.await;
     let closed = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(GOODBYE, closed).await.is_err() {
+    if tokio::time::timeout(CLOSE_TIMEOUT, closed).await.is_err() {
         tracing::debug!("some connections did not close in time");
     }
 }
@@ -92,20 +92,20 @@ async fn connection<S>(
         + 'static,
     S::Future: Send,
 {
-    // Events are small and must not wait for each other.
+    // Events are small, and Nagle's algorithm would delay them.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "could not turn off Nagle's algorithm");
+        tracing::debug!(%error, "cannot turn off Nagle's algorithm");
     }
-    let io = TokioIo::new(StallLimit::new(stream, options.stall_timeout));
+    let io = TokioIo::new(StallTimeout::new(stream, options.stall_timeout));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.head_timeout)
-        .max_buf_size(BUFFER)
+        .max_buf_size(MAX_BUFFER_BYTES)
         .serve_connection(io, service);
     tokio::pin!(connection);
     let result = tokio::select! {
         result = &mut connection => result,
-        () = told(&mut stopping) => {
+        () = wait_for_stop(&mut stopping) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -115,17 +115,16 @@ async fn connection<S>(
     }
 }
 
-async fn told(stopping: &mut watch::Receiver<bool>) {
-    // A sender that is gone means the same as one that says so.
+async fn wait_for_stop(stopping: &mut watch::Receiver<bool>) {
+    // A dropped sender also means that the server has stopped.
     let _ = stopping.wait_for(|stop| *stop).await;
 }
 
-/// Some errors concern one connection that is gone already; the others mean that there is nothing to
-/// accept connections with, and trying again at once would only burn time.
-async fn refused(error: &io::Error) {
+/// Pauses after an error of `accept`, unless it concerns only one connection, which is gone already.
+async fn pause_after(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
         tracing::error!(%error, "cannot accept connections");
-        tokio::time::sleep(NO_MORE_FILES).await;
+        tokio::time::sleep(ACCEPT_BACKOFF).await;
     }
 }

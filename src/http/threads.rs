@@ -1,4 +1,4 @@
-//! A caller's threads: listed, read and deleted; and their runs, cancelled.
+//! Lists, returns and deletes a caller's threads, and cancels their runs.
 
 use axum::{Extension, Json, extract::State, http::StatusCode};
 use jiff::Timestamp;
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    App,
     error::ApiError,
     extract::{Path, Query},
     middleware::Caller,
+    state::App,
 };
 use crate::{
     protocol::{Interrupt, Messages, RunId, ThreadId, TokenUsage},
@@ -17,29 +17,30 @@ use crate::{
     store::{Millis, RunRecord, ThreadPage, ThreadSummary},
 };
 
-/// How many threads a page has, unless it is asked for otherwise, and at most.
-const PAGE: [usize; 2] = [50, 200];
-/// How many runs of a thread are shown.
-const RUNS: usize = 20;
+/// The number of threads on a page if the request does not set it, and the largest one.
+const PAGE_SIZE: usize = 50;
+const MAX_PAGE_SIZE: usize = 200;
+/// The number of a thread's newest runs that are returned with it.
+const RUNS_PER_THREAD: usize = 20;
 
 #[derive(Deserialize)]
-pub(super) struct Page {
+pub(super) struct PageQuery {
     limit: Option<String>,
     cursor: Option<String>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct List {
-    threads: Vec<Summary>,
-    /// The `cursor` of the next page, if there may be one.
+pub(super) struct ThreadListJson {
+    threads: Vec<ThreadSummaryJson>,
+    /// The `cursor` of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Summary {
+struct ThreadSummaryJson {
     thread_id: ThreadId,
     agent: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +52,7 @@ struct Summary {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Thread {
+pub(super) struct ThreadJson {
     thread_id: ThreadId,
     agent: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,17 +63,17 @@ pub(super) struct Thread {
     version: i64,
     created_at: String,
     updated_at: String,
-    /// The newest first.
-    runs: Vec<Run>,
+    /// The newest run first.
+    runs: Vec<RunJson>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Run {
+pub(super) struct RunJson {
     run_id: RunId,
     agent: String,
     status: &'static str,
-    /// Whether it outlives its connection, and can be followed.
+    /// True if the run continues without its client, and can be followed.
     detached: bool,
     started_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,11 +82,11 @@ pub(super) struct Run {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     usage: Vec<TokenUsage>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Failure>,
+    error: Option<RunFailure>,
 }
 
 #[derive(Serialize)]
-struct Failure {
+struct RunFailure {
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
     message: String,
@@ -93,7 +94,7 @@ struct Failure {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Stopped {
+pub(super) struct Cancellation {
     run_id: RunId,
     status: &'static str,
     message: &'static str,
@@ -102,15 +103,15 @@ pub(super) struct Stopped {
 /// `GET /threads?limit=…&cursor=…`
 pub(super) async fn list(
     State(app): State<App>,
-    Query(page): Query<Page>,
+    Query(page): Query<PageQuery>,
     Extension(caller): Extension<Caller>,
-) -> Result<Json<List>, ApiError> {
+) -> Result<Json<ThreadListJson>, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::internal)?;
     let limit = page_size(page.limit.as_deref())?;
     let after = page.cursor.as_deref().map(read_cursor).transpose()?;
     let found = threads.list(caller.principal().as_ref(), &ThreadPage { after, limit }).await?;
     let next = found.last().filter(|_| found.len() == limit).map(cursor);
-    Ok(Json(List { threads: found.into_iter().map(Summary::from).collect(), next }))
+    Ok(Json(ThreadListJson { threads: found.into_iter().map(ThreadSummaryJson::from).collect(), next }))
 }
 
 /// `GET /threads/{thread}`
@@ -118,12 +119,12 @@ pub(super) async fn read(
     State(app): State<App>,
     Path(thread): Path<String>,
     Extension(caller): Extension<Caller>,
-) -> Result<Json<Thread>, ApiError> {
+) -> Result<Json<ThreadJson>, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::internal)?;
-    let view = threads.read(caller.principal().as_ref(), &thread.into(), RUNS).await?;
+    let view = threads.read(caller.principal().as_ref(), &thread.into(), RUNS_PER_THREAD).await?;
     let messages = view.current_branch().into_iter().cloned().collect();
     let thread = view.thread;
-    Ok(Json(Thread {
+    Ok(Json(ThreadJson {
         thread_id: thread.key.id,
         agent: thread.agent,
         active_run_id: thread.is_running.then_some(thread.run_id),
@@ -133,11 +134,11 @@ pub(super) async fn read(
         version: thread.version,
         created_at: time(thread.created_at),
         updated_at: time(thread.updated_at),
-        runs: view.runs.into_iter().map(Run::from).collect(),
+        runs: view.runs.into_iter().map(RunJson::from).collect(),
     }))
 }
 
-/// `DELETE /threads/{thread}`: a run that goes on is cancelled first.
+/// `DELETE /threads/{thread}`. A running run is cancelled first.
 pub(super) async fn delete(
     State(app): State<App>,
     Path(thread): Path<String>,
@@ -153,32 +154,31 @@ pub(super) async fn cancel(
     State(app): State<App>,
     Path((thread, run)): Path<(String, String)>,
     Extension(caller): Extension<Caller>,
-) -> Result<(StatusCode, Json<Stopped>), ApiError> {
+) -> Result<(StatusCode, Json<Cancellation>), ApiError> {
     let threads = app.threads().ok_or_else(ApiError::internal)?;
     let run_id = RunId::from(run);
     Ok(match threads.cancel(caller.principal().as_ref(), &thread.into(), &run_id).await? {
         CancelOutcome::Requested => {
-            let message = "the run is being stopped";
-            (StatusCode::ACCEPTED, Json(Stopped { run_id, status: "cancelling", message }))
+            let message = "the run is being cancelled";
+            (StatusCode::ACCEPTED, Json(Cancellation { run_id, status: "cancelling", message }))
         }
         CancelOutcome::Ended(run) => {
-            let message = "the run had ended before; nothing was done";
-            (StatusCode::OK, Json(Stopped { run_id, status: run.status.as_str(), message }))
+            let message = "the run had already ended";
+            (StatusCode::OK, Json(Cancellation { run_id, status: run.status.as_str(), message }))
         }
     })
 }
 
-/// How many threads are asked for.
+/// Parses the query parameter `limit`.
 pub(crate) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
-    let [usual, most] = PAGE;
     match limit.map(str::parse) {
-        None => Ok(usual),
-        Some(Ok(limit)) if (1..=most).contains(&limit) => Ok(limit),
+        None => Ok(PAGE_SIZE),
+        Some(Ok(limit)) if (1..=MAX_PAGE_SIZE).contains(&limit) => Ok(limit),
         Some(_) => Err(ApiError::invalid_parameter("limit", "a number from 1 to 200")),
     }
 }
 
-/// Where the next page begins. Callers give it back as it is.
+/// Returns the cursor of the page after this thread. It is opaque to clients.
 pub(crate) fn cursor(last: &ThreadSummary) -> String {
     last.run.to_string()
 }
@@ -187,12 +187,12 @@ pub(crate) fn read_cursor(cursor: &str) -> Result<i64, ApiError> {
     cursor.parse().map_err(|_| ApiError::invalid_parameter("cursor", "the `next` of another page"))
 }
 
-/// With all three digits, also when they are zeros, so that times sort as texts.
+/// Formats a time with three digits of milliseconds, so that times sort as texts.
 pub(crate) fn time(millis: Millis) -> String {
     Timestamp::from_millisecond(millis).map_or_else(|_| millis.to_string(), |time| format!("{time:.3}"))
 }
 
-impl From<ThreadSummary> for Summary {
+impl From<ThreadSummary> for ThreadSummaryJson {
     fn from(thread: ThreadSummary) -> Self {
         Self {
             thread_id: thread.id,
@@ -205,7 +205,7 @@ impl From<ThreadSummary> for Summary {
     }
 }
 
-impl From<RunRecord> for Run {
+impl From<RunRecord> for RunJson {
     fn from(run: RunRecord) -> Self {
         Self {
             run_id: run.id,
@@ -216,7 +216,7 @@ impl From<RunRecord> for Run {
             ended_at: run.ended_at.map(time),
             events: run.events,
             usage: run.usage,
-            error: run.failure.map(|failure| Failure { code: failure.code, message: failure.message }),
+            error: run.failure.map(|failure| RunFailure { code: failure.code, message: failure.message }),
         }
     }
 }

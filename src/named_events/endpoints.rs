@@ -19,8 +19,8 @@ use crate::{
         error::ApiError,
         middleware::Caller,
         read_body::{self, Limits},
+        run_response::respond_run,
         send_message::{forwarded, require_json},
-        sse_response::respond_run,
     },
     protocol::{Interrupt, ResumeStatus, ThreadId},
     run::{AgentEntry, LookupError, RunRequest, Threads, has_expired},
@@ -45,7 +45,7 @@ fn endpoint(agent: Option<String>) -> MethodRouter<App> {
 async fn run(app: &App, agent: Option<&str>, caller: Caller, request: Request) -> Result<Response, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::internal)?;
     let agent = app.runs().agent(agent).ok_or_else(|| match agent {
-        Some(name) => ApiError::unknown_agent(name),
+        Some(name) => ApiError::unknown_agent(name, app.runs()),
         None => ApiError::no_default_agent(),
     })?;
     let (head, body) = request.into_parts();

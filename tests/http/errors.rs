@@ -92,19 +92,28 @@ async fn a_body_that_is_not_json_is_refused() {
 }
 
 #[tokio::test]
-async fn unknown_routes_agents_and_methods_are_answered_in_json() {
+async fn refusals_of_unknown_routes_agents_and_methods_name_those_that_exist() {
     let server = server().await;
     let get = |path: &str| server.client.get(server.url(path)).send();
-    assert_eq!(refusal(get("/nowhere").await.unwrap()).await.1, "not_found");
-    assert_eq!(refusal(get("/").await.unwrap()).await.0, StatusCode::NOT_FOUND);
+    for (path, expected) in [
+        ("/nowhere", "there is no route \"/nowhere\". GET / lists all routes"),
+        ("/send-mesage", "there is no route \"/send-mesage\". Did you mean POST /send-message? GET / lists all routes"),
+    ] {
+        let (status, code, message, _) = refusal(get(path).await.unwrap()).await;
+        assert_eq!((status, code.as_str(), message.as_str()), (StatusCode::NOT_FOUND, "not_found", expected));
+    }
     assert_eq!(refusal(get("/agents/nobody/capabilities").await.unwrap()).await.1, "unknown_agent");
     let (status, code, message, _) =
         refusal(server.post("/agents/no%0Abody/send-message").json(&input("")).send().await.unwrap()).await;
     assert_eq!((status, code.as_str()), (StatusCode::NOT_FOUND, "unknown_agent"));
-    assert_eq!(message, "there is no agent \"no\\nbody\"");
+    assert_eq!(message, "there is no agent \"no\\nbody\"; the agents are: echo");
     let wrong = get("/send-message").await.unwrap();
     assert_eq!(wrong.headers()[header::ALLOW], "POST");
-    assert_eq!(refusal(wrong).await.0, StatusCode::METHOD_NOT_ALLOWED);
+    let (status, code, message, _) = refusal(wrong).await;
+    assert_eq!((status, code.as_str()), (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"));
+    assert_eq!(message, "GET is not allowed on \"/send-message\"; use POST");
+    let wrong = server.client.put(server.url("/threads/a")).send().await.unwrap();
+    assert_eq!(refusal(wrong).await.2, "PUT is not allowed on \"/threads/a\"; use GET, DELETE");
     let wrong = server.post("/agents").json(&json!({})).send().await.unwrap();
     assert_eq!(refusal(wrong).await.1, "method_not_allowed");
 }

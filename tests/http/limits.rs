@@ -1,4 +1,4 @@
-//! What a client may take of the server: bytes, time, runs.
+//! Limits on request bodies, on request heads, and on concurrent runs.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn a_body_over_the_limit_is_refused_also_while_it_is_being_sent() {
     for (bytes, status) in [(1000, 200), (1001, 413), (20_000_000, 413)] {
         let request = server.post("/send-message").header(header::CONTENT_TYPE, "application/json");
         assert_eq!(request.body(padded(bytes)).send().await.unwrap().status(), status, "{bytes}");
-        // The same without saying how much is to come.
+        // The same with chunks, so that the size is not declared.
         let body = reqwest::Body::wrap_stream(futures::stream::iter(
             padded(bytes)
                 .into_bytes()
@@ -95,7 +95,7 @@ async fn a_head_that_is_too_large_is_refused() {
     let server = with(HttpOptions::default()).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let head = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Large: {}\r\n\r\n", "x".repeat(200_000));
-    // The server may hang up before it has all of it.
+    // The server may close the connection before it has received everything.
     let _ = stream.write_all(head.as_bytes()).await;
     let answer = read_until(&mut stream, |_| false).await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431 "), "{answer}");
@@ -114,7 +114,7 @@ async fn runs_over_the_limit_are_refused_until_one_has_ended() {
     assert_eq!(refused.status(), 503);
     assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
     assert_eq!(refused.json::<Value>().await.unwrap()["error"]["code"], "too_many_runs");
-    // Other requests are not runs.
+    // Requests that start no run are not limited.
     assert_eq!(server.client.get(server.url("/readyz")).send().await.unwrap().status(), 200);
     drop(first);
     eventually("the first run is stopped", || stopped.get() == 1).await;

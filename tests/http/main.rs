@@ -5,6 +5,7 @@
 mod auth;
 mod cors;
 mod errors;
+mod index;
 mod jwks;
 mod jwt;
 mod limits;

@@ -98,7 +98,7 @@ async fn log_lines_have_request_thread_and_run_but_no_secret() {
     assert_eq!(spans[1]["thread"], r"thread\u{20}x\n\u{1b}[31m");
     assert_eq!(spans[1]["run"], "x".repeat(80));
     assert_eq!(spans[1]["principal"], "web");
-    let dropped = line("left out of the input what AG-UI 1.0 does not describe");
+    let dropped = line("ignored members of the input that AG-UI 1.0 does not define");
     assert_eq!(dropped["dropped"], "1 member (\"mood\\n\")");
     assert_eq!(line("refused")["code"], "invalid_key");
 }

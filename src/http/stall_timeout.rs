@@ -1,8 +1,7 @@
-//! A connection whose client has to read.
+//! A time limit for clients that do not read.
 //!
-//! A client that stops reading stops its run as well: that is backpressure, and wanted. But one that
-//! never reads again would keep the run, and its right to run, for ever; nothing above the socket
-//! notices, because nothing above it is polled.
+//! A client that does not read pauses its run: that is backpressure, and intended. But a client that never reads again
+//! would keep the run and its slot for ever. Nothing above the socket is polled then, so the limit is at the socket.
 
 use std::{
     future::Future as _,
@@ -17,51 +16,51 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-/// Fails a write that makes no progress for too long.
-pub(super) struct StallLimit<T> {
+/// Fails writes that make no progress within a time limit.
+pub(super) struct StallTimeout<T> {
     io: T,
     limit: Duration,
-    /// Armed while a write waits for the client.
-    stalled: Option<Pin<Box<Sleep>>>,
-    waiting: bool,
+    /// The timer of a waiting write. It is kept for the next one.
+    timer: Option<Pin<Box<Sleep>>>,
+    is_waiting: bool,
 }
 
-impl<T> StallLimit<T> {
+impl<T> StallTimeout<T> {
     pub(super) fn new(io: T, limit: Duration) -> Self {
-        Self { io, limit, stalled: None, waiting: false }
+        Self { io, limit, timer: None, is_waiting: false }
     }
 
-    /// Passes a write's result on, and keeps the time while there is none.
+    /// Returns a write's result, or an error once it has been pending for too long.
     fn watch<R>(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
         if result.is_ready() {
-            self.waiting = false;
+            self.is_waiting = false;
             return result;
         }
         let deadline = || Instant::now() + self.limit;
-        let stalled = match &mut self.stalled {
-            Some(stalled) => {
-                if !self.waiting {
-                    stalled.as_mut().reset(deadline());
+        let timer = match &mut self.timer {
+            Some(timer) => {
+                if !self.is_waiting {
+                    timer.as_mut().reset(deadline());
                 }
-                stalled
+                timer
             }
             none => none.insert(Box::pin(tokio::time::sleep_until(deadline()))),
         };
-        self.waiting = true;
-        match stalled.as_mut().poll(cx) {
+        self.is_waiting = true;
+        match timer.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read"))),
             Poll::Pending => Poll::Pending,
         }
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for StallLimit<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for StallTimeout<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_read(cx, buf)
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for StallLimit<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for StallTimeout<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.io).poll_write(cx, buf);
         self.watch(cx, result)
@@ -97,9 +96,9 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_nobody_reads_fails_after_the_limit() {
+    async fn a_write_that_is_not_read_fails_after_the_limit() {
         let (writer, _reader) = tokio::io::duplex(8);
-        let mut writer = StallLimit::new(writer, Duration::from_secs(5));
+        let mut writer = StallTimeout::new(writer, Duration::from_secs(5));
         let started = Instant::now();
         let error = writer.write_all(&[0; 16]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -107,9 +106,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_reads_slowly_is_waited_for() {
+    async fn a_slow_reader_is_not_disconnected() {
         let (writer, mut reader) = tokio::io::duplex(8);
-        let mut writer = StallLimit::new(writer, Duration::from_secs(5));
+        let mut writer = StallTimeout::new(writer, Duration::from_secs(5));
         let read = tokio::spawn(async move {
             let mut byte = [0; 8];
             for _ in 0..8 {

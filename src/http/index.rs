@@ -1,0 +1,246 @@
+//! `GET /`: a description of the server, as a page for browsers, as JSON, or as text for `curl`.
+//!
+//! With authentication, only callers with a valid credential get it. The page has no scripts, and its content security
+//! policy allows none.
+
+use std::fmt::Write as _;
+
+use axum::{
+    Json,
+    extract::{OriginalUri, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header},
+    response::{IntoResponse as _, Response},
+};
+use serde::Serialize;
+
+use super::{
+    agents::{AgentSummary, summaries},
+    error::ApiError,
+    route_list::Route,
+    state::App,
+};
+use crate::protocol::PROTOCOL_VERSION;
+
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
+                     pre{overflow:auto;padding:1rem;border:1px solid #8888}td{padding-right:1.5rem}";
+
+/// Allows nothing but the style sheet above, by its hash, which a test checks.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'sha256-PPLIXR6SwKYtdoFOPBHajlCUYe3tpB4Sbj7Zs/N9vUw='; base-uri 'none'; \
+                                       form-action 'none'; frame-ancestors 'none'";
+
+/// The media types of the description.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Html,
+    Json,
+    Text,
+}
+
+/// The description, as it is sent as JSON.
+#[derive(Serialize)]
+struct Description<'a> {
+    name: &'static str,
+    version: &'static str,
+    protocol: String,
+    /// `none`, `bearer`, or `application` for one of the application's own.
+    authentication: &'static str,
+    agents: Vec<AgentSummary>,
+    routes: &'a [Route],
+    /// A shell command that starts a run.
+    example: String,
+}
+
+/// Describes the server.
+pub(super) async fn index(State(app): State<App>, OriginalUri(original): OriginalUri, request: Request) -> Response {
+    let (head, _) = request.into_parts();
+    let format = Format::negotiate(&head.headers);
+    if let Err(error) = app.auth().authenticate(&head).await {
+        let message = error.to_string();
+        return format.refuse(ApiError::from(error), &message);
+    }
+    let authentication = match (app.auth().is_disabled(), app.auth().expects_bearer()) {
+        (true, _) => "none",
+        (false, true) => "bearer",
+        (false, false) => "application",
+    };
+    let scheme = match head.headers.get("x-forwarded-proto") {
+        Some(scheme) if scheme == "https" => "https",
+        _ => "http",
+    };
+    let url = format!("{scheme}://{}{}", host(&head.headers), mount_prefix(&original, &head.uri));
+    format.respond(&Description {
+        name: "agui-server",
+        version: env!("CARGO_PKG_VERSION"),
+        protocol: format!("AG-UI {PROTOCOL_VERSION}"),
+        authentication,
+        agents: summaries(&app),
+        routes: app.routes().all(),
+        example: example(&url, app.auth().expects_bearer()),
+    })
+}
+
+/// Returns the path under which the server is mounted in an application; empty if it is not.
+pub(super) fn mount_prefix<'a>(original: &'a Uri, uri: &Uri) -> &'a str {
+    original.path().strip_suffix(uri.path()).unwrap_or(original.path()).trim_end_matches('/')
+}
+
+/// Returns a shell command that starts a run of the default agent.
+fn example(url: &str, expects_bearer: bool) -> String {
+    let credential = if expects_bearer { " -H \"Authorization: Bearer $KEY\"" } else { "" };
+    let input = r#"{"threadId":"t1","runId":"r1","messages":[{"id":"m1","role":"user","content":"Hello"}]}"#;
+    format!("curl -N {url}/send-message{credential} -H 'Content-Type: application/json' -d '{input}'")
+}
+
+/// Returns the `Host` of the request if it is safe to paste into a shell.
+fn host(headers: &HeaderMap) -> &str {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
+    if !host.is_empty() && host.chars().all(is_plain) { host } else { "localhost" }
+}
+
+impl Format {
+    fn negotiate(headers: &HeaderMap) -> Self {
+        let accepts = |media_type: &str| {
+            let mut values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+            values.any(|value| value.contains(media_type))
+        };
+        match (accepts("text/html"), accepts("application/json")) {
+            (true, _) => Self::Html,
+            (false, true) => Self::Json,
+            (false, false) => Self::Text,
+        }
+    }
+
+    fn respond(self, description: &Description<'_>) -> Response {
+        match self {
+            Self::Json => Json(description).into_response(),
+            Self::Html => page(StatusCode::OK, &html(description)),
+            Self::Text => text(StatusCode::OK, plain_text(description)),
+        }
+    }
+
+    /// Answers a caller without a valid credential.
+    fn refuse(self, error: ApiError, message: &str) -> Response {
+        let refusal = error.into_response();
+        let mut response = match self {
+            Self::Json => return refusal,
+            Self::Html => page(refusal.status(), &format!("<p>{}</p>\n", escape(message))),
+            Self::Text => text(refusal.status(), format!("{message}\n")),
+        };
+        for name in [header::WWW_AUTHENTICATE, header::RETRY_AFTER] {
+            if let Some(value) = refusal.headers().get(&name) {
+                response.headers_mut().insert(name, value.clone());
+            }
+        }
+        response
+    }
+}
+
+fn plain_text(description: &Description<'_>) -> String {
+    let mut out = format!("{} {}, {}\n\n", description.name, description.version, description.protocol);
+    out.push_str(authentication(description));
+    out.push_str("\n\nAgents:\n");
+    for agent in &description.agents {
+        let _ = writeln!(out, "  {}", line(agent));
+    }
+    out.push_str("\nRoutes:\n");
+    for route in description.routes {
+        let _ = writeln!(out, "  {:<12} {:<46} {}", route.methods, route.path, route.purpose);
+    }
+    let _ = write!(out, "\nTry it:\n  {}\n", description.example);
+    out
+}
+
+fn html(description: &Description<'_>) -> String {
+    let mut out = format!("<h1>{} {}</h1>\n", description.name, description.version);
+    let _ = write!(out, "<p>{}. {}</p>\n<h2>Agents</h2>\n<ul>\n", description.protocol, authentication(description));
+    for agent in &description.agents {
+        let _ = writeln!(out, "<li>{}</li>", escape(&line(agent)));
+    }
+    let _ =
+        write!(out, "</ul>\n<h2>Try it</h2>\n<pre>{}</pre>\n<h2>Routes</h2>\n<table>\n", escape(&description.example));
+    for Route { methods, path, purpose } in description.routes {
+        let (path, purpose) = (escape(path), escape(purpose));
+        let _ = writeln!(out, "<tr><td>{methods}</td><td><code>{path}</code></td><td>{purpose}</td></tr>");
+    }
+    out.push_str("</table>\n");
+    out
+}
+
+fn line(agent: &AgentSummary) -> String {
+    let default = if agent.default { " (default)" } else { "" };
+    let description = agent.description.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+    format!("{}{default}{description}", agent.name)
+}
+
+fn authentication(description: &Description<'_>) -> &'static str {
+    match description.authentication {
+        "none" => "This server has no authentication: all clients share all threads.",
+        "bearer" => "Requests need the header `Authorization: Bearer <key or token>`.",
+        _ => "The application authenticates requests.",
+    }
+}
+
+fn text(status: StatusCode, body: String) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (status, headers, body).into_response()
+}
+
+fn page(status: StatusCode, body: &str) -> Response {
+    let page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>agui-server</title>\
+         <style>{STYLE}</style></head>\n<body>\n{body}</body>\n</html>\n"
+    );
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (HeaderName::from_static("referrer-policy"), "no-referrer"),
+    ];
+    (status, headers, page).into_response()
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use sha2::Digest as _;
+
+    use super::*;
+
+    #[test]
+    fn the_content_security_policy_has_the_hash_of_the_style() {
+        let hash = base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(STYLE));
+        assert!(CONTENT_SECURITY_POLICY.contains(&format!("'sha256-{hash}'")), "the hash is {hash}");
+    }
+
+    #[test]
+    fn the_mount_prefix_is_the_part_before_the_servers_own_path() {
+        let prefix = |original: &'static str, uri: &'static str| {
+            mount_prefix(&Uri::from_static(original), &Uri::from_static(uri)).to_owned()
+        };
+        assert_eq!(prefix("/", "/"), "");
+        assert_eq!(prefix("/ai", "/"), "/ai");
+        assert_eq!(prefix("/ai/", "/"), "/ai");
+        assert_eq!(prefix("/ai/nowhere", "/nowhere"), "/ai");
+    }
+
+    #[test]
+    fn a_host_that_a_shell_would_interpret_is_not_repeated() {
+        let host_of = |value: &'static str| {
+            host(&HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(value))])).to_owned()
+        };
+        assert_eq!(host_of("agents.example.com:8080"), "agents.example.com:8080");
+        assert_eq!(host_of("[::1]:80"), "[::1]:80");
+        for value in ["", "a;rm", "$(id)", "a b", "<b>"] {
+            assert_eq!(host_of(value), "localhost", "{value}");
+        }
+    }
+}

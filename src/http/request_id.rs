@@ -1,0 +1,52 @@
+//! The id of a request, in the header `X-Request-Id` and in all its log lines.
+
+use axum::{
+    extract::Request,
+    http::{HeaderName, HeaderValue},
+    middleware::Next,
+    response::Response,
+};
+use tracing::Instrument as _;
+
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The longest id that is taken over from a client, in bytes.
+const MAX_ID_BYTES: usize = 64;
+
+/// Takes the client's id if it is short and plain, or makes one, and adds it to the response and to the log span.
+pub(super) async fn identify_request(mut request: Request, next: Next) -> Response {
+    let id = match request.headers().get(REQUEST_ID) {
+        Some(id) if is_short_and_plain(id) => id.clone(),
+        _ => {
+            let mut text = [0; uuid::fmt::Simple::LENGTH];
+            let id = uuid::Uuid::new_v4().simple().encode_lower(&mut text);
+            HeaderValue::from_str(id).unwrap_or(HeaderValue::from_static("unknown"))
+        }
+    };
+    request.headers_mut().insert(REQUEST_ID, id.clone());
+    let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
+    let mut response = next.run(request).instrument(span).await;
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+fn is_short_and_plain(id: &HeaderValue) -> bool {
+    let bytes = id.as_bytes();
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte);
+    (1..=MAX_ID_BYTES).contains(&bytes.len()) && bytes.iter().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_short_plain_ids_are_taken_over() {
+        for id in ["a", "0f8-a_b.c:d", &"x".repeat(64)] {
+            assert!(is_short_and_plain(&HeaderValue::from_str(id).unwrap()), "{id}");
+        }
+        for id in ["", "a b", "é", "a\"b", &"x".repeat(65)] {
+            assert!(!is_short_and_plain(&HeaderValue::from_bytes(id.as_bytes()).unwrap()), "{id}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The list of the server's routes, for `GET /` and for errors about unknown paths and methods.
+//!
+//! `routes.rs` builds the router. A test there checks that it serves the routes of this list.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::options::AgentPath;
+
+/// The least similarity of a route that is suggested for an unknown path, from 0 to 1.
+const MIN_SIMILARITY: f64 = 0.7;
+
+const RUN_ROUTES: &[(&str, &str, &str)] = &[
+    ("POST", "/send-message", "runs the default agent"),
+    ("POST", "/agents/{agent}/send-message", "runs an agent"),
+    ("GET", "/agents", "lists the agents"),
+    ("GET", "/agents/{agent}/capabilities", "describes an agent"),
+];
+
+const THREAD_ROUTES: &[(&str, &str, &str)] = &[
+    ("GET", "/threads", "lists the caller's threads"),
+    ("GET, DELETE", "/threads/{thread}", "returns or deletes a thread"),
+    ("POST", "/threads/{thread}/connect", "streams a thread and its running run"),
+    ("GET", "/threads/{thread}/runs/{run}/events", "follows a detached run"),
+    ("POST", "/threads/{thread}/runs/{run}/cancel", "cancels a run"),
+];
+
+const PUBLIC_ROUTES: &[(&str, &str, &str)] = &[
+    ("GET", "/", "describes this server"),
+    ("GET", "/healthz", "reports that the process is alive"),
+    ("GET", "/readyz", "reports that the server accepts runs"),
+];
+
+/// A route.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Route {
+    /// The methods, separated by commas.
+    pub(crate) methods: &'static str,
+    /// The path, with parameters in braces.
+    pub(crate) path: Cow<'static, str>,
+    /// A verb phrase.
+    pub(crate) purpose: Cow<'static, str>,
+}
+
+/// The routes of a server.
+pub(super) struct RouteList {
+    routes: Vec<Route>,
+    /// The number of routes that this file lists. The others may have paths that are not public.
+    built_in: usize,
+}
+
+impl RouteList {
+    /// The built-in routes, the paths of agents, and the routes of other modules.
+    pub(super) fn new(stores_threads: bool, paths: &[AgentPath], further: Vec<Route>) -> Self {
+        let threads = if stores_threads { THREAD_ROUTES } else { &[] };
+        let built_in = [RUN_ROUTES, threads, PUBLIC_ROUTES].concat();
+        let mut routes: Vec<Route> = built_in
+            .into_iter()
+            .map(|(methods, path, purpose)| Route { methods, path: path.into(), purpose: purpose.into() })
+            .collect();
+        let built_in = routes.len();
+        routes.extend(paths.iter().map(|AgentPath { path, agent }| Route {
+            methods: "POST",
+            path: path.clone().into(),
+            purpose: format!("runs the agent {agent}").into(),
+        }));
+        routes.extend(further);
+        Self { routes, built_in }
+    }
+
+    pub(super) fn all(&self) -> &[Route] {
+        &self.routes
+    }
+
+    /// Returns the route of a path.
+    pub(super) fn find(&self, path: &str) -> Option<&Route> {
+        self.routes.iter().find(|route| fill(&route.path, path) == path)
+    }
+
+    /// Returns methods and path of the built-in route that is most similar to an unknown path.
+    pub(super) fn nearest(&self, path: &str) -> Option<String> {
+        let similar = self.routes[..self.built_in].iter().map(|route| {
+            let filled = fill(&route.path, path);
+            (strsim::normalized_damerau_levenshtein(&filled, path), route)
+        });
+        let similar = similar.filter(|(similarity, _)| *similarity >= MIN_SIMILARITY);
+        let (_, route) = similar.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(format!("{} {}", route.methods, route.path))
+    }
+}
+
+/// Replaces the parameters of a route by the segments at their place in a path.
+fn fill(route: &str, path: &str) -> String {
+    let mut segments = path.split('/');
+    let filled = route.split('/').map(|part| {
+        let segment = segments.next().unwrap_or_default();
+        if part.starts_with('{') && !segment.is_empty() { segment } else { part }
+    });
+    filled.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list() -> RouteList {
+        let path = AgentPath { path: "/api/shop".to_owned(), agent: "clerk".into() };
+        RouteList::new(true, &[path], Vec::new())
+    }
+
+    #[test]
+    fn a_path_finds_its_route() {
+        let methods = |path: &str| list().find(path).map(|route| route.methods);
+        assert_eq!(methods("/send-message"), Some("POST"));
+        assert_eq!(methods("/threads/a"), Some("GET, DELETE"));
+        assert_eq!(methods("/threads/a/runs/b/cancel"), Some("POST"));
+        assert_eq!(methods("/api/shop"), Some("POST"));
+        for path in ["/threads/", "/threads/a/b", "/nowhere"] {
+            assert_eq!(methods(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_misspelled_path_gets_the_nearest_built_in_route() {
+        let nearest = |path: &str| list().nearest(path);
+        assert_eq!(nearest("/send-mesage").as_deref(), Some("POST /send-message"));
+        assert_eq!(nearest("/sendMessage").as_deref(), Some("POST /send-message"));
+        assert_eq!(nearest("/agents/demo/send_message").as_deref(), Some("POST /agents/{agent}/send-message"));
+        assert_eq!(nearest("/threads/a/run/b/events").as_deref(), Some("GET /threads/{thread}/runs/{run}/events"));
+        assert_eq!(nearest("/api/shpo"), None, "the paths of agents may not be public");
+        assert_eq!(nearest("/favicon.ico"), None);
+    }
+}

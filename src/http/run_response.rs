@@ -1,0 +1,29 @@
+//! A started run as a response.
+
+use axum::{body::Body, response::Response};
+
+use super::{
+    body::RunBody,
+    follow::{EventIds, FollowedRun},
+    sse_response::respond,
+    state::App,
+};
+use crate::{
+    encode::Encoder,
+    run::{DetachedRun, StartedRun},
+};
+
+/// Returns the stream of a started run.
+pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: Encoder) -> Response {
+    let media_type = encoder.media_type();
+    match started {
+        StartedRun::Stateless(run) => respond(media_type, Body::new(RunBody::new(run, encoder))),
+        StartedRun::Stored(run) => respond(media_type, Body::new(RunBody::new(run, encoder).with_first_chunk().await)),
+        StartedRun::Detached(DetachedRun { follower, snapshots }) => {
+            let threads = app.threads().cloned();
+            let (before, event_ids) = (Vec::new(), EventIds::No);
+            FollowedRun { threads, before, skip: 0, after_first: snapshots, follower, event_ids }
+                .respond(encoder, app.options().keep_alive)
+        }
+    }
+}
