@@ -13,7 +13,7 @@ use crate::{
 /// use agui_server::{prelude::*, shutdown_signal};
 ///
 /// # async fn hello(_: RunAgentInput, out: Emitter) -> Result<(), AgentError> { out.text("Hello!").await }
-/// # async fn run() -> std::io::Result<()> {
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// let (router, handle) = Server::new().agent("hello", agent_fn(hello)).into_router()?;
 /// let app = axum::Router::new().nest("/agents", router);
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
@@ -22,7 +22,8 @@ use crate::{
 ///         shutdown_signal().await;
 ///         handle.shutdown().await;
 ///     })
-///     .await
+///     .await?;
+/// # Ok(())
 /// # }
 /// ```
 ///
