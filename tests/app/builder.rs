@@ -56,8 +56,7 @@ async fn each_order_of_calls_makes_the_same_server() {
 #[tokio::test]
 async fn a_server_without_authentication_answers_loopback_names_only_unless_told_otherwise() {
     for (loopback_hosts_only, status) in [(None, 403), (Some(true), 403), (Some(false), 200)] {
-        let mut options = HttpOptions::default();
-        options.loopback_hosts_only = loopback_hosts_only;
+        let options = HttpOptions { loopback_hosts_only, ..HttpOptions::default() };
         let server = Running::start(Server::new().http_options(options).agent("echo", Echo)).await;
         let post = server.post("/send-message").header("host", "agents.example.com").json(&input("Hello"));
         assert_eq!(post.send().await.unwrap().status(), status, "{loopback_hosts_only:?}");

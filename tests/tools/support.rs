@@ -34,7 +34,7 @@ pub async fn call_until_success(tool: &OfferedTool, arguments: Value) -> Message
     loop {
         match call(tool, arguments.clone()).await {
             Ok(content) => return content,
-            Err(error) => assert!(Instant::now() < deadline, "the call never succeeds: {error}"),
+            Err(error) => assert!(Instant::now() < deadline, "the call never succeeds: {error:?}"),
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
