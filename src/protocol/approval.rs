@@ -1,9 +1,8 @@
 //! Approvals: a person's yes or no to something that an agent wants to do.
 //!
-//! An agent asks with an [`Interrupt`](super::Interrupt) whose schema is [`approval_schema`], and reads the answer with
-//! [`ApprovalDecision::of`]. That function holds the only rule for what counts as a yes: the entry is resolved, its
-//! payload is an object with `"approved": true`, and `editedArgs`, if there are any, are an object and were offered.
-//! Everything else leaves the action undone. The model loop, scripts and the named-event endpoints share this module.
+//! An agent asks with an [`Interrupt`](super::Interrupt) whose schema is [`approval_schema`]. [`ApprovalDecision::of`]
+//! holds the only rule for a yes: the entry is resolved, its payload is an object with `"approved": true`, and
+//! `editedArgs`, if there are any, are an object and were offered. Everything else leaves the action undone.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,16 +10,11 @@ use serde_json::{Value, json};
 
 use super::{InterruptId, JsonObject, ResumeEntry, ResumeStatus};
 
-/// The member of an answer that is `true` for a yes.
 const APPROVED: &str = "approved";
-/// The optional member of an answer with the arguments to use instead of those that were asked about.
 const EDITED_ARGS: &str = "editedArgs";
-/// The optional member of an answer with the reason for a no.
 const REASON: &str = "reason";
 
-/// The texts that stand for a yes, in any case.
 const YES_TEXTS: [&str; 3] = ["approve", "approved", "accepted"];
-/// The texts that stand for a no without a reason, in any case.
 const NO_TEXTS: [&str; 2] = ["reject", "rejected"];
 
 /// A person's answer to a question for approval.
@@ -43,8 +37,7 @@ pub enum ApprovalDecision {
 }
 
 impl ApprovalDecision {
-    /// Reads the answer to a question for approval. `allows_edits` says whether the question offered to edit the
-    /// arguments.
+    /// Reads an answer. `allows_edits` is `true` if the question offered to edit the arguments.
     pub fn of(entry: &ResumeEntry, allows_edits: bool) -> Self {
         if entry.status == ResumeStatus::Cancelled {
             return Self::Cancelled;
@@ -63,8 +56,8 @@ impl ApprovalDecision {
         }
     }
 
-    /// Reads an answer that is a text: `approve`, `approved` or `accepted` is a yes; any other text is a no, and the
-    /// reason for it.
+    /// Reads an answer that is a text: `approve`, `approved` or `accepted` is a yes; any other text is a no, and its
+    /// reason unless it is `reject` or `rejected`.
     pub fn of_text(text: &str) -> Self {
         let is_one_of = |words: &[&str]| words.iter().any(|word| text.trim().eq_ignore_ascii_case(word));
         if is_one_of(&YES_TEXTS) {
@@ -78,8 +71,7 @@ impl ApprovalDecision {
         matches!(self, Self::Approved { .. })
     }
 
-    /// Returns the payload that [`of`](Self::of) reads as this decision. A decision that is neither a yes nor a no becomes
-    /// a no.
+    /// Returns the payload that [`of`](Self::of) reads as this decision; a cancelled or unclear one becomes a no.
     pub fn to_payload(&self) -> JsonObject {
         let mut payload = JsonObject::from_iter([(APPROVED.to_owned(), self.is_approved().into())]);
         match self {

@@ -1,12 +1,9 @@
-//! The features that an agent declares before a run.
-//!
-//! Every group and every field is optional: absent means *not declared*, not *not supported*.
+//! The features that an agent declares before a run. An absent field means *not declared*, not *not supported*.
 
 use serde::{Deserialize, Serialize};
 
 use super::{JsonObject, Tool};
 
-/// Defines structs whose fields are all optional.
 macro_rules! declarations {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {
         $(

@@ -1,6 +1,5 @@
-//! The protocol's identifiers, one type each, so that the compiler tells them apart.
-//!
-//! An identifier is an opaque string; any text is valid, also the empty one. Cloning does not allocate.
+//! The protocol's identifiers, one type each, so that the compiler tells them apart. Any text is valid, also the empty
+//! one. Cloning does not allocate.
 
 use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
 

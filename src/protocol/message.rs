@@ -189,7 +189,6 @@ impl Message {
     }
 }
 
-/// Defines a message struct with the fields that all roles have.
 macro_rules! message {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$doc])*

@@ -1,7 +1,5 @@
-//! The messages of a conversation, as a list with copy on write.
-//!
-//! The agent, the run's recorder and the thread's branch share one list. Cloning copies a reference; a change copies the
-//! list only if it is shared.
+//! The messages of a conversation, as a list with copy on write: the agent, the run's recorder and the thread's branch
+//! share one list.
 
 use std::{
     collections::HashMap,
@@ -17,8 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Message, MessageId, ToolCallId};
 
-/// Messages in order. Dereferences to a slice; changes go through [`push`](Self::push), [`truncate`](Self::truncate)
-/// and [`to_mut`](Self::to_mut).
+/// Messages in order. Cloning copies a reference; a change copies the list only if it is shared.
 ///
 /// ```
 /// use agui_server::protocol::{Message, Messages};

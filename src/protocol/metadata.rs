@@ -9,8 +9,7 @@ use super::JsonObject;
 
 /// An open object for a provider's or an application's data. A `null` under a key is data.
 ///
-/// Dereferences to its [`JsonObject`]. It is boxed because most messages have none: `Option<Metadata>` has the size of a
-/// pointer.
+/// Boxed, because most messages have none: `Option<Metadata>` has the size of a pointer.
 ///
 /// ```
 /// use agui_server::protocol::{JsonObject, Message, Metadata};

@@ -3,12 +3,6 @@
 //! These types are data, free of tokio, HTTP and agents. Field names in JSON are camelCase. An optional field without a
 //! value is omitted, never written as `null`. Source of the rules: the AG-UI 1.0 schema and prose (`docs/spec` in
 //! `ag-ui-protocol/ag-ui`).
-//!
-//! - [`event`]: the 31 events of a run.
-//! - [`input`]: [`RunAgentInput`], the request; [`decode`] reads it from untrusted bytes.
-//! - [`message`] and [`content`]: the seven message roles and their content; [`Messages`], the list of them.
-//! - [`approval`]: the user's approval or refusal of an action.
-//! - [`interrupt`], [`patch`], [`usage`], [`capabilities`]: types that events and inputs refer to.
 
 pub mod approval;
 pub mod capabilities;
@@ -46,8 +40,7 @@ use serde_json::Value;
 /// An object that is open by key: activity content, a JSON Schema. A `null` under a key is data.
 pub type JsonObject = serde_json::Map<String, Value>;
 
-/// Returns whether an optional JSON payload is to be omitted. AG-UI forbids `null` as the whole value of an optional
-/// field, so `null` counts as absent.
+/// AG-UI forbids `null` as the whole value of an optional field, so `null` counts as absent.
 pub(crate) fn is_absent(value: &Option<Value>) -> bool {
     matches!(value, None | Some(Value::Null))
 }

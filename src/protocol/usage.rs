@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Token counts of one provider and model within a run.
-///
-/// `input_tokens` and `output_tokens` are totals that include the cached, cache-write and reasoning tokens. `None` means
-/// not reported by the provider, not zero.
+/// Token counts of one provider and model within a run. `None` means not reported by the provider, not zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TokenUsage {

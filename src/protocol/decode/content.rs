@@ -91,7 +91,6 @@ struct BinaryPart {
 }
 
 impl BinaryPart {
-    /// Returns the media part for the MIME type, with the file name in its metadata; `None` without a source.
     fn into_media(self) -> Option<ContentPart> {
         let wrap = match self.mime_type.split('/').next() {
             Some("image") => ContentPart::Image,

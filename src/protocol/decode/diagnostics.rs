@@ -7,9 +7,7 @@ use std::{
 
 use super::error::{DecodeError, MAX_OPEN_VALUES};
 
-/// Number of ignored parts that are named; the rest are counted.
 const MAX_EXAMPLES: usize = 5;
-/// Maximum length of a client's text in an example, in characters.
 const MAX_QUOTED_CHARS: usize = 48;
 
 /// The parts of an input that this version of the protocol does not describe. `Display` writes them for one log line:
@@ -57,7 +55,7 @@ impl fmt::Display for Ignored {
     }
 }
 
-/// The decoder's notes. Paths are passed as `Display`, so that they are formatted only when they are kept.
+/// Paths are passed as `Display`, so that they are formatted only when they are kept.
 #[derive(Default)]
 pub(super) struct Diagnostics {
     body_len: usize,
@@ -71,7 +69,6 @@ impl Diagnostics {
         Self { body_len, ..Self::default() }
     }
 
-    /// The length of the input, in bytes.
     pub(super) fn body_len(&self) -> usize {
         self.body_len
     }
@@ -87,7 +84,6 @@ impl Diagnostics {
         self.open_values.get() <= MAX_OPEN_VALUES
     }
 
-    /// Notes an unknown member of the object at `path`.
     pub(super) fn ignore_member(&self, path: impl fmt::Display, name: &str) {
         let mut ignored = self.ignored.borrow_mut();
         ignored.members += 1;
@@ -98,14 +94,12 @@ impl Diagnostics {
         });
     }
 
-    /// Notes a message of an unknown role.
     pub(super) fn ignore_message(&self, path: impl fmt::Display, role: &str) {
         let mut ignored = self.ignored.borrow_mut();
         ignored.messages += 1;
         ignored.add_example(|| format!("{path} of role {}", quote(role)));
     }
 
-    /// Notes a content part, or a source of one, of an unknown type.
     pub(super) fn ignore_part(&self, path: impl fmt::Display, r#type: &str) {
         let mut ignored = self.ignored.borrow_mut();
         ignored.parts += 1;
@@ -121,7 +115,6 @@ impl Diagnostics {
     }
 }
 
-/// Escapes a client's text for a log line and cuts it short.
 fn quote(text: &str) -> String {
     let mut chars = text.chars();
     let head: String = chars.by_ref().take(MAX_QUOTED_CHARS).collect();

@@ -1,15 +1,10 @@
-//! Reads a [`RunAgentInput`] from untrusted bytes.
+//! Reads a [`RunAgentInput`] from untrusted bytes, once and without an intermediate tree, so the cost is linear.
 //!
-//! AG-UI distinguishes two cases. Anything that this version does not describe (a member, a role, a type of content
-//! part) is how the protocol grows: it is ignored and counted in [`Ignored`], and the run goes on. A described member
-//! with a wrong value is an error, reported with its JSON path. `null` in place of an optional member reads as absent;
-//! inside open objects it is data.
-//!
-//! The input is read once, without an intermediate tree, so the cost is linear in its size. serde_json bounds the
-//! depth, [`MAX_OPEN_VALUES`] the memory of open payloads.
-//!
-//! A new member of a protocol type needs a line in `input.rs`, `message.rs` or `content.rs`; without it, nothing compiles.
-//! serde's derive cannot do this: its errors have no path, and it cannot ignore an unknown role.
+//! A member, a role or a type of content part that this version does not describe is ignored and counted in
+//! [`Ignored`]: the protocol grows that way. A described member with a wrong value is an error with its JSON path.
+//! `null` in place of an optional member reads as absent. serde_json bounds the depth, [`MAX_OPEN_VALUES`] the memory
+//! of open payloads. serde's derive has errors without paths and cannot ignore an unknown role. A new member of a
+//! protocol type needs a line in `input.rs`, `message.rs` or `content.rs`; without it, nothing compiles.
 
 mod content;
 mod diagnostics;

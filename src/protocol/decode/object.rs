@@ -1,6 +1,4 @@
-//! Objects whose members the protocol describes.
-//!
-//! [`read_object`] reads one from a list of its members. A member that the list does not have is ignored and noted.
+//! Objects whose members the protocol describes, read by [`read_object`]. Other members are ignored and noted.
 
 use std::{borrow::Cow, fmt, iter, option, vec};
 
@@ -12,15 +10,9 @@ use super::{
     value::{FromJson, ValueSeed},
 };
 
-/// Reads a struct, or a struct variant, from its [`Members`]. One line describes one member: its presence, the field
-/// that it is kept in, and its name in JSON. The field's type says how the value is read. A field that has no line does
-/// not compile.
-///
-/// - `required`: an error when it is absent
-/// - `optional`: an `Option`
-/// - `defaulted`: the type's default when it is absent
-/// - `recognized`: required, and of a type with [`Tagged`](super::tagged::Tagged) kinds; the whole object is ignored
-///   with a value of an unknown kind
+/// Reads a struct, or a struct variant, from its [`Members`]. One line describes one member: its presence (`required`,
+/// `optional`, `defaulted` or `recognized`), its field, and its name in JSON. A `recognized` member is required, and of
+/// a [`Tagged`](super::tagged::Tagged) type; the whole object is ignored if the member's kind is unknown.
 macro_rules! read_object {
     ($members:ident => $object:path { $($presence:ident $field:ident = $name:literal,)* }) => {{
         #[allow(non_camel_case_types)]
@@ -66,19 +58,16 @@ pub(super) use objects;
 pub(super) enum EarlyValue<'de> {
     /// JSON that is read when the object's kind is known.
     Json(&'de RawValue),
-    /// A string, read at once.
     Text(Cow<'de, str>),
     /// Anything but a string where a string is expected. It is an error if the object's kind is known.
     NoText(&'static str),
 }
 
-/// A member that comes before the tag: its name and its value.
 pub(super) type EarlyMember<'de> = (Cow<'static, str>, EarlyValue<'de>);
 
 /// The first early member, which costs no allocation, and the others.
 pub(super) type EarlyMembers<'de> = iter::Chain<option::IntoIter<EarlyMember<'de>>, vec::IntoIter<EarlyMember<'de>>>;
 
-/// The members of an object, one after another.
 pub(super) struct Members<'a, 'de, A> {
     pub(super) path: JsonPath<'a>,
     /// The member that named the object's kind. It is an error if it comes again.
@@ -93,7 +82,6 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
         Self { path, tag: None, early: None.into_iter().chain(Vec::new()), early_value: None, map }
     }
 
-    /// The members of an object whose `tag` has been read from `map`, after the `early` ones.
     pub(super) fn after_tag(path: JsonPath<'a>, tag: &'static str, early: EarlyMembers<'de>, map: A) -> Self {
         Self { path, tag: Some(tag), early, early_value: None, map }
     }
@@ -141,7 +129,6 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
     }
 }
 
-/// Reads a member's name and returns the function's result for it.
 pub(super) struct MemberName<F>(pub(super) F);
 
 impl<'de, T, F: FnOnce(&str) -> T> DeserializeSeed<'de> for MemberName<F> {

@@ -34,7 +34,6 @@ impl<'a> JsonPath<'a> {
         Self { diagnostics: self.diagnostics, parent: Some(self), step: Step::Item(index) }
     }
 
-    /// Returns the path of the object or list that contains this value.
     pub(super) fn parent(&self) -> &JsonPath<'a> {
         self.parent.unwrap_or(self)
     }
@@ -46,17 +45,14 @@ impl<'a> JsonPath<'a> {
         E::custom("malformed")
     }
 
-    /// Records that a value of the wrong JSON type is at this path.
     pub(super) fn unexpected<E: de::Error>(&self, expected: &str, found: &str) -> E {
         self.malformed(format!("expected {expected}, found {found}"))
     }
 
-    /// Returns the value of a required member of the object at this path.
     pub(super) fn required<T, E: de::Error>(&self, value: Option<T>, name: &'static str) -> Result<T, E> {
         value.ok_or_else(|| self.member(name).malformed("missing"))
     }
 
-    /// Counts a value of an open payload at this path.
     pub(super) fn count_open_value<E: de::Error>(&self) -> Result<(), E> {
         if self.diagnostics.count_open_value() {
             return Ok(());

@@ -20,16 +20,11 @@ const MAX_EARLY_MEMBERS: usize = 1000;
 
 /// A type whose kinds are told apart by a tag. It is read as `Option<Self>`: `None` is an object of an unknown kind.
 pub(super) trait Tagged: Sized {
-    /// The name of the member that names the kind.
     const TAG: &'static str;
-    /// One of the kinds.
     type Kind: Copy;
 
-    /// Returns the kind of this name, if this version of the protocol has it.
     fn kind(tag: &str) -> Option<Self::Kind>;
-    /// Reads an object of a known kind.
     fn read<'de, A: MapAccess<'de>>(kind: Self::Kind, members: Members<'_, 'de, A>) -> Result<Option<Self>, A::Error>;
-    /// Notes that an object of an unknown kind is ignored.
     fn note_ignored(path: JsonPath<'_>, tag: &str);
 }
 

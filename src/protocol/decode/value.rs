@@ -1,8 +1,5 @@
-//! Reads one JSON value into a type.
-//!
-//! [`FromJson`] says which JSON types a Rust type accepts; all others are errors at the value's path. [`ValueSeed`] is
-//! the one place where serde's visitor is implemented. The types here are text, lists and open JSON; objects that the
-//! protocol describes are in [`object`](super::object) and [`tagged`](super::tagged).
+//! Reads one JSON value into a type: [`FromJson`] says which JSON types it accepts, [`ValueSeed`] passes the value to
+//! it. Objects that the protocol describes are in [`object`](super::object) and [`tagged`](super::tagged).
 
 use std::{fmt, marker::PhantomData};
 
@@ -15,8 +12,7 @@ use crate::protocol::{
     ToolCallKind,
 };
 
-/// A type that can be read from JSON. `Ok(None)` means that the value counts as absent, as `null` does
-/// unless a type says otherwise.
+/// `Ok(None)` means that the value counts as absent, as `null` does unless a type says otherwise.
 pub(super) trait FromJson<'de>: Sized {
     /// The accepted JSON types, for the error `expected …, found …`.
     const EXPECTED: &'static str;
@@ -47,7 +43,6 @@ pub(super) trait FromJson<'de>: Sized {
     }
 }
 
-/// Reads the value at a path.
 pub(super) struct ValueSeed<'a, T>(JsonPath<'a>, PhantomData<T>);
 
 impl<'a, T> ValueSeed<'a, T> {
@@ -113,7 +108,6 @@ macro_rules! text_types {
 }
 text_types! { String InterruptId MessageId RunId SubagentRunId ThreadId ToolCallId }
 
-/// Enums of unit variants, by their texts.
 macro_rules! text_enums {
     ($($name:ident as $expected:literal { $($text:literal => $variant:ident,)* })*) => {$(
         impl<'de> FromJson<'de> for $name {
@@ -141,7 +135,6 @@ impl<'de, T: FromJson<'de>> FromJson<'de> for Vec<T> {
     }
 }
 
-/// Reads the items of a list, in order.
 pub(super) fn read_items<'de, T: FromJson<'de>, A: SeqAccess<'de>>(
     path: JsonPath<'_>,
     mut items: A,
@@ -183,7 +176,6 @@ impl<'de> FromJson<'de> for Value {
     }
 }
 
-/// An object that is open by key.
 impl<'de> FromJson<'de> for JsonObject {
     const EXPECTED: &'static str = "an object";
     fn from_object<A: MapAccess<'de>>(path: JsonPath<'_>, mut members: A) -> Result<Option<Self>, A::Error> {

@@ -5,9 +5,7 @@ use serde_json::Value;
 
 use crate::protocol::{JsonObject, Metadata, is_absent};
 
-/// The optional fields of every event: timestamp, the provider's event, metadata.
-///
-/// Boxed, because few events have any of them and events are moved often: without them it has the size of a pointer.
+/// The optional fields of every event. Boxed, because few events have any of them and events are moved often.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BaseEvent(Option<Box<BaseFields>>);
 

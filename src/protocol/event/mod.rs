@@ -1,7 +1,6 @@
-//! The 31 events of AG-UI 1.0: one struct each, and [`Event`], any one of them.
+//! The 31 events of AG-UI 1.0: one struct each, in a file for each group of the specification, and [`Event`], any one.
 //!
-//! The files are the groups of the specification. Every event has a [`BaseEvent`]. Events that a subagent can cause have
-//! a `subagent_run_id`, where `None` means the parent agent. A new event is a struct in its file and a line in `events!`.
+//! A `subagent_run_id` of `None` means the parent agent. A new event is a struct in its file and a line in `events!`.
 
 mod activity;
 mod base;

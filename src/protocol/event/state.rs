@@ -23,8 +23,7 @@ event! {
 
 event! {
     run_scoped
-    /// Replaces the conversation. Clients match by id: they replace known messages in place, append new ones and remove
-    /// missing ones.
+    /// Replaces the conversation. By id, clients replace known messages in place, append new ones, remove missing ones.
     MessagesSnapshot {
         /// All messages in order.
         messages: Messages,

@@ -42,7 +42,7 @@ enum PatchProblem {
 #[must_use]
 pub struct AppliedPatch<'p>(Vec<Change<'p>>);
 
-/// One change and the data to undo it. `pointer` and `parent` are JSON Pointers.
+/// `pointer` and `parent` are JSON Pointers.
 #[derive(Debug)]
 enum Change<'p> {
     Replaced { pointer: &'p str, before: Value },
@@ -207,7 +207,6 @@ impl<'p> Patcher<'_, 'p> {
     }
 }
 
-/// The rule by which a token becomes the index of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Indices {
     /// Decimal numbers without leading zeros.
@@ -232,7 +231,6 @@ impl Indices {
     }
 }
 
-/// Returns the value that a pointer refers to.
 fn find<'d>(document: &'d mut Value, pointer: &str, indices: Indices) -> Option<&'d mut Value> {
     let mut before = "";
     pointer.split('/').skip(1).try_fold(document, |value, token| {
