@@ -1,6 +1,4 @@
-//! A person's answers to interrupts as AG-UI resume entries.
-//!
-//! [`ApprovalDecision`] decides which texts approve. A decision approves if its type is `approve`, `edit` or `accepted`.
+//! A person's answers to interrupts as AG-UI resume entries. [`ApprovalDecision`] decides which texts approve.
 
 use serde_json::{Value, json};
 
@@ -18,15 +16,13 @@ use crate::protocol::{
 /// The text, and the payload for the agent, of an answer that accepts the agent's work.
 const ACCEPTED: &str = "ACCEPTED";
 
-/// A person's answer to one interrupt.
 #[derive(Clone, Copy)]
 enum HumanAnswer<'a> {
     Text(&'a str),
     Decision(&'a HitlDecision),
 }
 
-/// Returns the resume entries of an answer. A text answers all open interrupts. A decision answers the interrupt that it
-/// names, by the interrupt's id or by the id of its tool call.
+/// A text answers all open interrupts. A decision answers the one that it names, by its id or that of its tool call.
 ///
 /// # Errors
 /// Returns an error at or below `path` if the answer has images or other files, or takes a decision that is not allowed.
@@ -77,7 +73,6 @@ fn resume_entry(interrupt: &Interrupt, answer: HumanAnswer<'_>) -> ResumeEntry {
     entry(interrupt.id.clone(), payload)
 }
 
-/// Returns the entry with a payload; without one, the interrupt is cancelled.
 fn entry(interrupt_id: InterruptId, payload: Option<Value>) -> ResumeEntry {
     let status = if payload.is_some() { ResumeStatus::Resolved } else { ResumeStatus::Cancelled };
     ResumeEntry { interrupt_id, status, payload, metadata: None }
@@ -106,7 +101,6 @@ fn review_payload(decision: ApprovalDecision, schema: Option<&JsonObject>) -> Js
 }
 
 impl HumanAnswer<'_> {
-    /// Reads the answer to a question for approval.
     fn approval(self) -> ApprovalDecision {
         let decision = match self {
             Self::Text(text) => return ApprovalDecision::of_text(text),
@@ -123,7 +117,7 @@ impl HumanAnswer<'_> {
         }
     }
 
-    /// Reads the answer to a question for feedback; `None` cancels the interrupt.
+    /// `None` cancels the interrupt.
     fn feedback(self) -> Option<Value> {
         match self {
             Self::Text(text) if text.trim().eq_ignore_ascii_case(ACCEPTED) => Some(json!(ACCEPTED)),
@@ -137,8 +131,7 @@ impl HumanAnswer<'_> {
         }
     }
 
-    /// Reads the answer to a form: the JSON object that a text is. Other answers are read as feedback, which the form's
-    /// schema refuses.
+    /// A text that is not a JSON object is passed on, and the form's schema refuses it.
     fn form(self) -> Option<Value> {
         match self {
             Self::Text(text) => match serde_json::from_str(text) {

@@ -105,7 +105,6 @@ impl MediaBlock {
 }
 
 impl ContentBlock {
-    /// Reads a block of a request.
     pub(super) fn read(block: &Value, path: &str) -> Result<Self, InvalidRequest> {
         const TYPES: [&str; 6] = ["text", "image", "audio", "video", "file", "reasoning"];
         let block_type = block.get("type").and_then(Value::as_str).unwrap_or_default();

@@ -46,7 +46,6 @@ pub(super) const REVIEW_DECISIONS: [HitlDecisionType; 3] =
     [HitlDecisionType::Approve, HitlDecisionType::Edit, HitlDecisionType::Reject];
 
 impl HitlDecision {
-    /// Reads a decision of a request.
     pub(super) fn read(decision: &Value, path: &str) -> Result<Self, InvalidRequest> {
         let decision = Self::deserialize(decision).map_err(|error| {
             InvalidRequest::new(path, format!("a decision, {{actionId, type, args?, reason?}}: {error}"))

@@ -1,10 +1,8 @@
-//! AG-UI events as named events.
+//! AG-UI events as named events. Those that the guide does not describe, such as state and activities, are left out.
 //!
-//! A run begins with a `status` of the type `run_started`, which tells the client its thread id. It ends with a `status`
-//! of the type `run_finished` or `run_cancelled`, with an `error`, or with the `interrupt` events that wait for answers.
-//! Events that the guide does not describe, such as those of state and activities, are left out.
-//!
-//! All reasoning events of a span carry the span's id, because the guide's clients group them by `messageId`.
+//! A run begins with a `status` of the type `run_started`, which tells the client its thread id. It ends with a
+//! `status` of the type `run_finished` or `run_cancelled`, with an `error`, or with the `interrupt` events that wait
+//! for answers. Reasoning events carry the id of their span, because the guide's clients group them by `messageId`.
 
 use std::collections::HashMap;
 
@@ -26,12 +24,10 @@ pub struct NamedEventEncoder {
     agent: String,
     /// The bytes that follow the text in each event of `current_message`: the thread and the speaker.
     message_suffix: Vec<u8>,
-    /// The text message that `message_suffix` belongs to.
     current_message: Option<MessageId>,
     /// The open text messages whose speaker is not `agent`: they have a name, or a subagent wrote them.
     speakers: Vec<(MessageId, String)>,
     subagents: Vec<(SubagentRunId, String)>,
-    /// The open reasoning spans, each with the subagent that it belongs to.
     reasoning_spans: Vec<(Option<SubagentRunId>, MessageId)>,
     reasoning_messages: Vec<OpenReasoningMessage>,
     /// The calls of the last messages snapshot, which precedes every interrupt.
@@ -204,7 +200,7 @@ fn message_id(id: &MessageId) -> Value {
     json!({ "messageId": id })
 }
 
-/// Writes a tool's result. The format has only texts, so a result with other parts is written as their JSON.
+/// The format has only texts, so a result with other parts is written as their JSON.
 fn write_tool_result(result: &ToolCallResult, out: &mut Vec<u8>) {
     let content = match &result.content {
         MessageContent::Text(text) => text.clone(),

@@ -1,7 +1,5 @@
-//! The two routes: a named-event request becomes a run.
-//!
-//! If the thread has open interrupts, the newest message of the request answers them. The answer goes to the agent that
-//! raised them, on either route.
+//! The two routes: a named-event request becomes a run. If the thread has open interrupts, the newest message of the
+//! request answers them, and the answer goes to the agent that raised them, on either route.
 
 use axum::{
     Extension, Router,
@@ -26,7 +24,6 @@ use crate::{
     run::{AgentEntry, LookupError, RunRequest, Threads, has_expired},
 };
 
-/// Returns the two routes, or no routes if the options disable them or the server stores no threads.
 pub(crate) fn routes(options: &NamedEventOptions, app: &App) -> Router<App> {
     if !options.enabled || app.threads().is_none() {
         return Router::new();
@@ -85,8 +82,7 @@ async fn run(app: &App, agent: Option<&str>, caller: Caller, request: Request) -
     Ok(respond_run(app, app.runs().start(request).await?, encoder).await)
 }
 
-/// Returns the open interrupts of a thread, and the agent that answers: the one that raised them if it is still served,
-/// otherwise the route's.
+/// The returned agent is the one that raised the interrupts if it is still served, otherwise the route's.
 async fn open_interrupts(
     app: &App,
     threads: &Threads,

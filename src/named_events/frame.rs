@@ -18,7 +18,6 @@ pub fn make_event(name: &str, payload: &impl Serialize) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Appends the frame of an event, or nothing if the payload cannot be serialized.
 pub(super) fn write_event(name: &str, payload: &impl Serialize, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(b"event: ");

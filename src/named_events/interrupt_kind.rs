@@ -1,4 +1,4 @@
-//! The kind of question that an AG-UI interrupt is for a named-event client.
+//! The kind of question that an interrupt is. It decides how the question is shown and how its answer is read.
 
 use serde_json::Value;
 
@@ -11,7 +11,6 @@ use crate::protocol::{
     approval::{allows_edits, asks_for_approval},
 };
 
-/// The kind of a question. It decides how the question is shown and how its answer is read.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum InterruptKind {
     /// Approval of a tool call: the interrupt names one.
@@ -50,7 +49,6 @@ impl InterruptKind {
     }
 }
 
-/// Returns the decisions that can be taken about an interrupt.
 pub(super) fn allowed_decisions(interrupt: &Interrupt) -> Vec<HitlDecisionType> {
     let is_editable = match (InterruptKind::of(interrupt), &interrupt.response_schema) {
         (InterruptKind::Action, Some(schema)) => allows_edits(schema),
@@ -60,7 +58,7 @@ pub(super) fn allowed_decisions(interrupt: &Interrupt) -> Vec<HitlDecisionType> 
     REVIEW_DECISIONS.into_iter().filter(|decision| is_editable || *decision != HitlDecisionType::Edit).collect()
 }
 
-/// Reads steps: each is a text, or an object with a `description` and an optional `status`.
+/// Each step is a text, or an object with a `description` and an optional `status`.
 fn plan_steps(steps: &Value) -> Option<Vec<PlanStep>> {
     let step = |step: &Value| {
         let description = step.as_str().or_else(|| step.get("description")?.as_str())?.to_owned();

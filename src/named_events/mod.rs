@@ -1,14 +1,9 @@
 //! The named-event endpoints: `POST /agent/chat/stream` and `POST /agent/agent/stream`.
 //!
-//! A second format for the same agents, runs and threads, described by the "AG-UI Protocol Implementation Guide": a
-//! client sends its new messages and a `thread_id` in snake case, the server keeps the history, each event has a name on
-//! the wire, and a person answers an interrupt with a text or with decisions. Types have the names of that guide.
-//!
-//! - `endpoints`: the routes and the story of a request; [`NamedEventOptions`] says which agents answer.
-//! - [`request`], [`content`], [`decision`]: the request body, read from untrusted JSON.
-//! - `encoder`, [`interrupt`]: AG-UI events as named events; [`make_event`] writes one.
-//! - `answers`: answers to interrupts as AG-UI resume entries.
-//! - [`client`]: types for a client that is written in Rust. The server does not use them.
+//! A second format for the same agents, runs and threads. The "AG-UI Protocol Implementation Guide" describes it and
+//! names the types: a client sends its new messages and a `thread_id` in snake case, the server keeps the history, each
+//! event has a name on the wire, and a person answers an interrupt with a text or with decisions. `endpoints.rs`
+//! handles a request.
 
 mod answers;
 pub mod client;

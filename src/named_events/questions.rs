@@ -9,7 +9,7 @@ use super::{
 };
 use crate::protocol::{FunctionCall, Interrupt, ToolCallId};
 
-/// Returns the questions that a run's interrupts are: one for all actions together, and one for each other interrupt.
+/// Returns one question for all actions together, and one for each other interrupt.
 pub(super) fn questions(interrupts: &[Interrupt], calls: &HashMap<ToolCallId, FunctionCall>) -> Vec<HitlRequest> {
     let (actions, others): (Vec<_>, Vec<_>) =
         interrupts.iter().partition(|interrupt| InterruptKind::of(interrupt) == InterruptKind::Action);

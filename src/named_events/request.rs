@@ -1,6 +1,4 @@
-//! The request body: new messages, the thread that they belong to, and whether the model is to reason.
-//!
-//! Members that the guide does not describe are ignored.
+//! The request body, read from untrusted JSON. Members that the guide does not describe are ignored.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -86,8 +84,7 @@ impl ChatRequest {
         self.messages.last().filter(|message| message.role == MessageRole::User)
     }
 
-    /// Returns the input of a run on a thread. With `is_answer`, the last message is left out, because it becomes the
-    /// input's `resume`.
+    /// Returns the input of a run. With `is_answer`, the last message is left out: it becomes the input's `resume`.
     ///
     /// # Errors
     /// Returns an error if AG-UI has no form for a message.
@@ -136,7 +133,7 @@ impl AgentMessage {
         Ok(Self { id, role, content: MessageBody::read(content, &format!("{path}.content"))? })
     }
 
-    /// Returns the AG-UI message; its id is empty if the client sent none. `path` is that of the content.
+    /// The id is empty if the client sent none. `path` is that of the content.
     fn to_message(&self, path: &str) -> Result<Message, InvalidRequest> {
         let id = MessageId::from(self.id.as_deref().unwrap_or_default());
         let content = self.content.to_content(path)?;

@@ -64,8 +64,7 @@ impl HitlResponse {
         Self { interrupt_id: interrupt_id.into(), feedback: None, decisions }
     }
 
-    /// Returns the value that LangGraph's `interrupt()` returns: the text, or `{decisions}`. It is also the `content` of
-    /// the message that answers.
+    /// Returns the value of LangGraph's `interrupt()` and `content` of the answering message: text or `{decisions}`.
     #[doc(alias = "to_langraph_resume")]
     pub fn to_langgraph_resume(&self) -> Value {
         match &self.feedback {
@@ -99,8 +98,7 @@ impl HitlState {
         self.answered
     }
 
-    /// Records an answer and returns its [value](HitlResponse::to_langgraph_resume). Returns `None` for an answer to
-    /// another question; the open one then stays open.
+    /// Records an answer and returns its [value](HitlResponse::to_langgraph_resume), if its question is open.
     pub fn respond(&mut self, response: &HitlResponse) -> Option<Value> {
         self.pending.take_if(|request| response.interrupt_id == *request.id)?;
         self.answered += 1;

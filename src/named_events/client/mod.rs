@@ -1,8 +1,5 @@
-//! Types for a client of the named-event endpoints that is written in Rust. The server does not use them.
-//!
-//! They are the models and trackers of the "AG-UI Protocol Implementation Guide", and are found by its names too:
-//! [`ToolCallState`] and [`ReasoningState`] put the deltas of a stream together, [`HitlState`] keeps the open question,
-//! [`HitlResponse`] answers it.
+//! Types for a client of the named-event endpoints that is written in Rust: the models and trackers of the "AG-UI
+//! Protocol Implementation Guide", found by its names too. The server does not use them.
 
 mod hitl;
 mod reasoning;

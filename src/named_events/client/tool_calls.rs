@@ -23,8 +23,7 @@ impl LangChainToolCall {
         Self { tool_call_id: id.into(), tool_name: name.into(), tool_input: input }
     }
 
-    /// Reads `{id, name, args}`. A missing id is generated. Returns `None` if the name is missing, as it is in chunks
-    /// after the first.
+    /// Reads `{id, name, args}` and generates a missing id. `None` without a name, as in chunks after the first.
     pub fn from_langchain(call: &Value) -> Option<Self> {
         let name = call.get("name")?.as_str().filter(|name| !name.is_empty())?;
         let id = call.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
