@@ -1,7 +1,6 @@
-//! `RUN_FINISHED` for clients older than AG-UI 1.0.
-//!
-//! Such clients reject an outcome that they do not know, or that has members that they do not know, and then miss the
-//! end of the run. They get a cancelled run without an outcome, and a success without `pendingToolCallIds`.
+//! `RUN_FINISHED` for clients older than AG-UI 1.0. Such clients reject an outcome that they do not know, or that has
+//! members that they do not know, and then miss the end of the run. They get a cancelled run without an outcome, and a
+//! success without `pendingToolCallIds`.
 
 use std::borrow::Cow;
 
@@ -13,7 +12,6 @@ use crate::protocol::{
 /// The beginning of the event's JSON: the type is its first member.
 const RUN_FINISHED_PREFIX: &str = "{\"type\":\"RUN_FINISHED\"";
 
-/// Returns the event in a form that such a client can read.
 pub(super) fn event_for_legacy(event: &Event) -> Cow<'_, Event> {
     let Event::RunFinished(finished) = event else { return Cow::Borrowed(event) };
     let outcome = match &finished.outcome {
@@ -24,7 +22,7 @@ pub(super) fn event_for_legacy(event: &Event) -> Cow<'_, Event> {
     Cow::Owned(RunFinished { outcome, ..(**finished).clone() }.into())
 }
 
-/// Returns the event of a log's line if such a client may need another form of it.
+/// `None` if the line can be sent unchanged.
 pub(super) fn line_for_legacy(json: &str) -> Option<Event> {
     if !json.starts_with(RUN_FINISHED_PREFIX) {
         return None;
@@ -38,7 +36,6 @@ pub(super) fn line_for_legacy(json: &str) -> Option<Event> {
 mod tests {
     use crate::{encode::Encoder, protocol::Event};
 
-    /// Encodes an event and its line of JSON.
     fn encoded(json: &str) -> [String; 2] {
         let event: Event = serde_json::from_str(json).unwrap();
         let mut encoder = Encoder::negotiate(["text/event-stream"]).for_legacy_client();

@@ -1,7 +1,6 @@
 //! Events as bytes: Server-Sent Events, length-prefixed protobuf frames, or the events of another dialect.
 //!
 //! An encoder appends to the buffer that is sent, so an event is written once and never copied.
-//! [`Encoder::negotiate`] chooses the encoder by the client's `Accept` header.
 
 mod accept;
 mod legacy;

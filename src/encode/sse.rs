@@ -1,6 +1,5 @@
-//! Server-Sent Events in AG-UI's HTTP binding: `data: {json}` and an empty line for each event, with LF only.
-//!
-//! Most events of a stream are deltas, so these are written without serde; a test keeps their bytes equal.
+//! Server-Sent Events in AG-UI's HTTP binding: `data: {json}` and an empty line for each event, with LF only. Most
+//! events of a stream are deltas, so these are written without serde; a test keeps their bytes equal.
 
 use std::sync::Arc;
 
@@ -18,7 +17,6 @@ pub struct Sse {
     /// Deltas of one item mostly share one `Arc`, so that comparing pointers is enough.
     id: Option<Arc<str>>,
     event_type: Option<EventType>,
-    /// True for a client older than AG-UI 1.0.
     pub(super) is_legacy: bool,
 }
 
@@ -32,7 +30,6 @@ impl Sse {
         }
     }
 
-    /// Appends an event of a run's log, which is one line of JSON.
     pub(super) fn line(&mut self, json: &str, cursor: Option<u64>, out: &mut Vec<u8>) {
         if let Some(cursor) = cursor {
             out.extend_from_slice(format!("id: {cursor}\n").as_bytes());
@@ -47,7 +44,7 @@ impl Sse {
         }
     }
 
-    /// Appends a delta event. Consecutive ones are mostly of one item, so the constant part is kept.
+    /// Consecutive deltas are mostly of one item, so the constant part is kept.
     fn delta(&mut self, event: &Delta<'_>, out: &mut Vec<u8>) {
         let is_same_item = self.event_type == Some(event.event_type)
             && self.id.as_ref().is_some_and(|id| Arc::ptr_eq(id, event.id) || id == event.id);
@@ -69,7 +66,7 @@ impl Sse {
     }
 }
 
-/// A delta event with an item's id and a delta, and no other members.
+/// An event that has no members but its type, the id and the delta.
 struct Delta<'a> {
     event_type: EventType,
     id_member: &'static str,

@@ -92,7 +92,7 @@ fn base_fields(event_type: EventType, base: &BaseEvent, w: &mut Writer<'_>) {
     }
 }
 
-/// Writes the fields of an event except its base. The number of `subagentRunId` differs from event to event.
+/// The number of `subagentRunId` differs from event to event.
 fn fields(event: &Event, w: &mut Writer<'_>) {
     let subagent = event.subagent_run_id().map(AsRef::as_ref);
     match event {

@@ -6,7 +6,7 @@ use crate::protocol::{
     ToolCall,
 };
 
-/// Writes content, which is a text field or a list of parts. `between` writes the fields with numbers between those two.
+/// `between` writes the fields whose numbers lie between those of the text and of the parts.
 pub(super) fn content(
     text_field: u32,
     parts_field: u32,
@@ -74,7 +74,7 @@ fn object(field: u32, value: Option<&JsonObject>, w: &mut Writer<'_>) {
     }
 }
 
-/// Writes a message. One protobuf type has the fields of all roles.
+/// One protobuf type has the fields of all roles.
 pub(super) fn message(message: &Message, w: &mut Writer<'_>) {
     w.text(1, message.id());
     w.text(2, message.role().as_str());

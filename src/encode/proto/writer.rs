@@ -4,10 +4,7 @@ use serde_json::Value;
 
 use crate::protocol::JsonObject;
 
-/// Appends protobuf fields to a buffer.
-///
-/// Fields of implicit presence are left out if they are empty or zero. `optional_…` fields are left out if they are
-/// `None`.
+/// `number` and `text` write fields of implicit presence, which are left out if they are zero or empty.
 pub(super) struct Writer<'a> {
     out: &'a mut Vec<u8>,
 }
@@ -33,7 +30,6 @@ impl<'a> Writer<'a> {
         self.varint(u64::from(field << 3 | wire_type));
     }
 
-    /// Writes a number or enumeration of implicit presence.
     pub(super) fn number(&mut self, field: u32, value: u64) {
         if value != 0 {
             self.key(field, VARINT);
@@ -55,7 +51,6 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a text of implicit presence.
     pub(super) fn text(&mut self, field: u32, text: &str) {
         if !text.is_empty() {
             self.repeated_text(field, text);
@@ -75,8 +70,7 @@ impl<'a> Writer<'a> {
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    /// Writes an embedded message. The length precedes the message and is known only after it. One byte is reserved for
-    /// the length; a message of 128 bytes or more is moved to make room for more.
+    /// Reserves one byte for the length, which is known only at the end; a message of 128 bytes or more is then moved.
     pub(super) fn message(&mut self, field: u32, body: impl FnOnce(&mut Writer<'_>)) {
         self.key(field, LENGTH_DELIMITED);
         let start = self.out.len();
@@ -103,7 +97,6 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the body of a `google.protobuf.Value`, in which every number is a double.
     pub(super) fn value(&mut self, value: &Value) {
         match value {
             Value::Null => {
@@ -123,7 +116,6 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the body of a `google.protobuf.Struct`, with the members in their order.
     pub(super) fn object(&mut self, object: &JsonObject) {
         for (name, value) in object {
             self.message(1, |w| {
