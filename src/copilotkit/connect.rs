@@ -1,8 +1,7 @@
-//! `POST /agent/{agent}/connect`: the request of a page that is opened or reloaded.
+//! `POST /agent/{agent}/connect`: restates a thread and follows its running run, for a page that is opened or reloaded.
 //!
-//! The response restates the thread and follows its running run. The stream is empty for a thread that does not exist,
-//! because a new page asks for the thread id that it has just generated; CopilotKit's own runtime does the same. It is
-//! also empty on a server without stored threads.
+//! The stream is empty on a server without stored threads, and for a thread that does not exist: a new page asks for
+//! the thread id that it has just generated. CopilotKit's own runtime does the same.
 
 use axum::{
     Extension,

@@ -1,5 +1,4 @@
 //! `POST` at the prefix itself: a request in an envelope, `{method, params, body}`, for clients with a single endpoint.
-//!
 //! The inner request goes to its route with the headers of the envelope.
 
 use axum::{
@@ -44,7 +43,6 @@ struct EnvelopeParams {
 /// The characters that a path segment must escape: all but the unreserved ones of RFC 3986.
 const ESCAPED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Sends the request in an envelope to its route.
 pub(super) async fn open(app: App, routes: Router, request: Request) -> Result<Response, ApiError> {
     let (mut head, body) = request.into_parts();
     // Browsers send other content types across origins without a CORS preflight.
@@ -63,7 +61,6 @@ pub(super) async fn open(app: App, routes: Router, request: Request) -> Result<R
 }
 
 impl Envelope<'_> {
-    /// Returns the method and the address that the request has without an envelope.
     fn target(&self) -> Result<(Method, Uri), ApiError> {
         let params = &self.params;
         let agent = || path_segment("params.agentId", params.agent_id.as_deref());

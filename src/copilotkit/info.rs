@@ -1,7 +1,5 @@
-//! `GET /info`: the agents, and the runtime features that this server has.
-//!
-//! A CopilotKit client uses only the features named here. Those of CopilotKit's platform are reported as missing:
-//! WebSockets, names and archives of threads, transcription, generated user interfaces.
+//! `GET /info`: the agents, and the runtime features that this server has. A CopilotKit client uses only the features
+//! named here; those of CopilotKit's platform, such as WebSockets and names of threads, are reported as missing.
 
 use axum::{Json, extract::State};
 use indexmap::IndexMap;
@@ -22,7 +20,6 @@ pub(super) struct RuntimeInfo {
     /// `sse`: events come in the HTTP response, not through a WebSocket of the platform.
     mode: &'static str,
     thread_endpoints: ThreadEndpoints,
-    /// The same for clients that send envelopes.
     single_route: SingleRoute,
     suggestions: bool,
     audio_file_transcription_enabled: bool,

@@ -4,7 +4,6 @@ use serde::Deserialize;
 
 use crate::run::OnDisconnect;
 
-/// The first path segments of the server's own routes.
 const RESERVED_SEGMENTS: [&str; 7] = ["send-message", "agents", "agent", "threads", "healthz", "readyz", "metrics"];
 
 /// Options of the routes for pages with CopilotKit.
@@ -16,8 +15,7 @@ pub struct CopilotKitOptions {
     pub enabled: bool,
     /// The path of the routes, such as `/copilotkit`: the page's `runtimeUrl` on this server.
     pub prefix: String,
-    /// Cancels or continues a run when its page leaves or is reloaded, unless the agent's options or the request decide
-    /// it.
+    /// Cancels or continues a run when its page leaves or reloads, unless the agent's options or the request decide it.
     pub on_disconnect: OnDisconnect,
 }
 

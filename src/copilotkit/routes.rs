@@ -1,4 +1,4 @@
-//! The route table below the prefix, and the route that starts a run.
+//! The routes below the prefix, and the route that starts a run.
 
 use axum::{
     Router,
@@ -17,10 +17,8 @@ use super::{
 };
 use crate::http::{App, extract::Path, fallback, send_message::run_agent};
 
-/// Returns the routes below the prefix, or no routes if the options disable them.
-///
 /// # Panics
-/// Panics if the prefix is invalid.
+/// If the prefix is invalid.
 pub(crate) fn routes(options: &CopilotKitOptions, app: &App) -> Router<App> {
     if !options.enabled {
         return Router::new();

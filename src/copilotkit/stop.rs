@@ -1,6 +1,5 @@
-//! `POST /agent/{agent}/stop/{thread}`: ends the running run of a thread, on any server that shares the store.
-//!
-//! The client goes on reading the run, which then ends as cancelled. The response says whether there was a run to stop.
+//! `POST /agent/{agent}/stop/{thread}`: ends the running run of a thread, on any server that shares the store. The
+//! client goes on reading the run, which then ends as cancelled.
 
 use std::time::Duration;
 
@@ -24,7 +23,6 @@ use crate::{
     run::{CancelOutcome, LookupError, Principal, Threads},
 };
 
-/// The longest time that a stop waits for a run that has not begun.
 const RUN_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
 const RUN_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -61,8 +59,7 @@ pub(super) async fn stop(
     Ok(Json(StopResult { stopped, message }))
 }
 
-/// Stops a run. A run that the page names may be unknown as yet: its request can arrive after the stop, or wait in the
-/// thread's queue.
+/// Waits for a run that the page names: its request can arrive after the stop, or wait in the thread's queue.
 async fn stop_run(
     threads: &Threads,
     owner: Option<&Principal>,

@@ -18,9 +18,8 @@ use crate::{
     store::{ThreadPage, ThreadSummary, ThreadView},
 };
 
-/// The number of threads read from the store at a time, to find those of one agent.
 const SCAN_PAGE_SIZE: usize = 200;
-/// The largest number of these pages that one request reads. If there are more, the response has a cursor.
+/// A request reads at most this many pages. If there are more, the response has a cursor.
 const MAX_SCAN_PAGES: usize = 10;
 
 #[derive(Deserialize)]
@@ -75,7 +74,6 @@ pub(super) struct ThreadEvents {
     events: Vec<Event>,
 }
 
-/// `GET /threads?agentId=…&limit=…&cursor=…`
 pub(super) async fn list_threads(
     State(app): State<App>,
     Query(query): Query<ThreadListQuery>,
@@ -109,7 +107,6 @@ pub(super) async fn list_threads(
     Ok(Json(list))
 }
 
-/// `DELETE /threads/{thread}`
 pub(super) async fn delete_thread(
     State(app): State<App>,
     Path(thread): Path<String>,
@@ -121,7 +118,6 @@ pub(super) async fn delete_thread(
     Ok(Json(DeleteResult { thread_id, deleted: true }))
 }
 
-/// `GET /threads/{thread}/messages`
 pub(super) async fn thread_messages(
     app: State<App>,
     thread: Path<String>,
@@ -131,7 +127,6 @@ pub(super) async fn thread_messages(
     Ok(Json(ThreadMessages { messages: view.current_branch().into_iter().map(inspector_message).collect() }))
 }
 
-/// `GET /threads/{thread}/state`
 pub(super) async fn thread_state(
     app: State<App>,
     thread: Path<String>,
@@ -141,7 +136,7 @@ pub(super) async fn thread_state(
     Ok(Json(ThreadState { state: view.thread.state.map_or_else(|| json!({}), |(_, state)| state) }))
 }
 
-/// `GET /threads/{thread}/events`: the events that restate the thread. The events of its runs are not stored.
+/// Returns the events that restate the thread, because the events of its runs are not stored.
 pub(super) async fn thread_events(
     app: State<App>,
     thread: Path<String>,
