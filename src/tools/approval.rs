@@ -66,8 +66,7 @@ impl TryFrom<ConfiguredRule> for ApprovalRule {
 }
 
 impl ApprovalRule {
-    /// A call needs approval if an argument matches: `{ amount = "[0-9]{4,}" }`. The pattern is searched anywhere in the
-    /// value.
+    /// A call needs approval if an argument matches, as in `{ amount = "[0-9]{4,}" }`.
     ///
     /// # Errors
     /// Returns a message if a pattern is invalid, or if no pattern is given.
@@ -75,8 +74,7 @@ impl ApprovalRule {
         compile(patterns, str::to_owned).map(Self::When)
     }
 
-    /// A call needs approval unless all named arguments match: `{ path = "^/tmp/" }`. A pattern without `^` and `$` must
-    /// match the whole value.
+    /// A call needs approval unless all named arguments match, as in `{ path = "^/tmp/" }`.
     ///
     /// # Errors
     /// Returns a message if a pattern is invalid, or if no pattern is given.
@@ -131,7 +129,6 @@ fn anchored(pattern: &str) -> String {
     }
 }
 
-/// Returns the text that patterns are matched against: a string itself, or the JSON of a number, a boolean or null.
 fn matchable_text(value: Option<&Value>) -> Option<String> {
     match value? {
         Value::String(text) => Some(text.clone()),
@@ -140,7 +137,6 @@ fn matchable_text(value: Option<&Value>) -> Option<String> {
     }
 }
 
-/// Returns whether a text, read as a path, has a segment `..`.
 fn has_parent_segment(text: &str) -> bool {
     text.split(['/', '\\']).any(|segment| segment == "..")
 }

@@ -19,7 +19,6 @@ use crate::{
     protocol::{Event, Interrupt, JsonObject, MessageId, RunId, ThreadId, ToolCallId, event::ActivitySnapshot},
 };
 
-/// The activity type of [`ToolContext::report_progress`].
 const PROGRESS_ACTIVITY: &str = "tool_progress";
 
 /// The surroundings of one call of a tool. Cheap to clone.
@@ -34,18 +33,15 @@ struct Inner {
     questions: Mutex<Questions>,
 }
 
-/// The questions of a call.
 #[derive(Default)]
 struct Questions {
-    /// The number of questions asked without a key.
     unnamed: usize,
-    /// The questions that have no answer yet.
     open: Vec<Interrupt>,
 }
 
 impl ToolContext {
-    /// The surroundings of a call that an agent makes itself. Emitted events wait for
-    /// [`take_events`](Self::take_events), and so do changes of the state.
+    /// Makes the surroundings of a call that an agent makes itself. Emitted events wait for
+    /// [`take_events`](Self::take_events).
     pub fn new(run: RunContext, state: Value, call_id: impl Into<ToolCallId>, tool: impl Into<String>) -> Self {
         Self::of_call(ToolSession::new(run, state), call_id.into(), tool.into(), CallAnswers::default())
     }
@@ -100,11 +96,8 @@ impl ToolContext {
         self.0.session.state()
     }
 
-    /// Emits an event into the run's stream while the call goes on. A snapshot or delta of the state changes what
-    /// [`state`](Self::state) returns. Completes when the event is on its way to the client, so that a tool is not
-    /// faster than the client.
-    ///
-    /// The stream has to stay legal: a tool closes what it opens, such as a text message. A violation ends the run with
+    /// Emits an event into the run's stream, and completes when it is on its way to the client, so that a tool is not
+    /// faster than the client. A tool closes what it opens, such as a text message: an illegal stream ends the run with
     /// `RUN_ERROR`.
     ///
     /// # Errors
@@ -159,22 +152,9 @@ impl ToolContext {
 
     /// Asks a person, and returns the answer.
     ///
-    /// Without an answer yet this is an error that the tool passes on with `?`. The run then ends with an interrupt.
-    /// When the next run brings the answer, the tool is called again with the same arguments, and `ask` returns the
-    /// answer. **What stands before `ask` runs again**, so work with side effects belongs after it. Questions are
-    /// told apart by their [key](Question::key), or else by their order.
-    ///
-    /// ```
-    /// use agui_server::tools::{Question, ToolContext, ToolError};
-    ///
-    /// async fn order_shirt(cx: &ToolContext) -> Result<String, ToolError> {
-    ///     let size = cx.ask(Question::new("Which size?").key("size")).await?;
-    ///     // The order is placed once: this is not reached before the answer is there.
-    ///     Ok(format!("ordered a shirt of size {size}"))
-    /// }
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    /// # assert!(runtime.block_on(order_shirt(&ToolContext::for_test("t"))).unwrap_err().is_question());
-    /// ```
+    /// Without an answer yet this is an error, which the tool passes on with `?`: the run ends with an interrupt, and
+    /// the next run calls the tool again. **What stands before `ask` runs again**, so side effects belong after it.
+    /// Questions are told apart by their [key](Question::key), or else by their order.
     ///
     /// # Errors
     /// While there is no answer, and if the person declined to answer: then the model is told so.

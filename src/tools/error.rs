@@ -6,14 +6,6 @@ use std::{error::Error as StdError, fmt};
 ///
 /// `?` converts any error of the standard kind: the model is told `the tool failed`, because such a text may hold what
 /// a model and its user must not see. [`ToolError::new`] is for what the model may know.
-///
-/// ```
-/// use agui_server::tools::ToolError;
-///
-/// let error: ToolError = std::io::Error::other("password is 1234").into();
-/// assert_eq!(error.message(), "the tool failed");
-/// assert_eq!(ToolError::new("there is no order 7").message(), "there is no order 7");
-/// ```
 pub struct ToolError {
     message: String,
     source: Option<Box<dyn StdError + Send + Sync>>,
@@ -26,7 +18,6 @@ impl ToolError {
         Self { message: message.into(), source: None, is_question: false }
     }
 
-    /// The error of [`ToolContext::ask`](super::ToolContext::ask) that ends the call until the question is answered.
     pub(super) fn question() -> Self {
         Self { is_question: true, ..Self::new("the call waits for a person's answer") }
     }

@@ -18,10 +18,10 @@ use super::{
 };
 use crate::protocol::{JsonObject, MessageContent};
 
-/// Makes a tool of a closure. The schema comes from the arguments' type, and so does their decoding.
+/// Makes a tool of a closure. It returns an [`IntoToolResult`], such as a `Result` with a [`ToolError`], for which `?`
+/// converts any error.
 ///
-/// The closure returns text, JSON, [`MessageContent`] or nothing, or a `Result` of one of them with a [`ToolError`],
-/// in which `?` works on any error. The model reads doc comments of the argument type's fields. A tool
+/// The schema and the decoding come from the arguments' type; the model reads the doc comments of its fields. A tool
 /// without arguments takes a struct without fields.
 ///
 /// ```
@@ -162,10 +162,7 @@ impl<T: IntoToolResult> IntoToolResult for Result<T, ToolError> {
     }
 }
 
-/// Decodes arguments.
-///
-/// # Errors
-/// For the model: the JSON Pointer of the argument that does not fit, and why.
+/// The error is for the model: the JSON Pointer of the argument that does not fit, and why.
 fn decode<A: DeserializeOwned>(arguments: JsonObject) -> Result<A, ToolError> {
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let mut pointer = String::new();

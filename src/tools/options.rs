@@ -1,9 +1,7 @@
-//! Parts that the options of HTTP tools, MCP servers and the sandbox share: header values, durations in seconds, and
-//! the error that names a wrong option.
+//! Parts that the options of HTTP tools, MCP servers and the sandbox share.
 //!
-//! The option structs deserialize from the keys of `config/default.toml`. Ranges, and options that depend on each
-//! other, are checked by their `check` methods, so that an error has the option's path and the configuration can show
-//! its line.
+//! Ranges, and options that depend on each other, are checked by the `check` methods and not while deserializing, so
+//! that an error has the option's path and the configuration can show its line.
 
 use std::{fmt, time::Duration};
 
@@ -65,7 +63,7 @@ impl fmt::Debug for HeaderSource {
     }
 }
 
-/// Converts configured headers for a request. Secrets are marked as sensitive.
+/// Marks secrets as sensitive.
 pub(super) fn header_map(headers: &IndexMap<String, HeaderSource>) -> Result<HeaderMap, InvalidOption> {
     let invalid = |problem: String| InvalidOption::new("headers", problem);
     let mut map = HeaderMap::new();
@@ -87,7 +85,6 @@ pub(super) fn header_map(headers: &IndexMap<String, HeaderSource>) -> Result<Hea
     Ok(map)
 }
 
-/// Reads an environment variable that must have a value.
 pub(super) fn env_value(name: &str) -> Result<String, String> {
     match std::env::var(name) {
         Ok(value) if !value.trim().is_empty() => Ok(value.trim().to_owned()),
@@ -95,7 +92,6 @@ pub(super) fn env_value(name: &str) -> Result<String, String> {
     }
 }
 
-/// Checks that options are not zero.
 pub(super) fn check_not_zero<const N: usize>(options: [(&str, bool); N]) -> Result<(), InvalidOption> {
     match options.into_iter().find(|(_, is_zero)| *is_zero) {
         Some((key, _)) => Err(InvalidOption::new(key, "at least 1 is needed")),
@@ -103,7 +99,6 @@ pub(super) fn check_not_zero<const N: usize>(options: [(&str, bool); N]) -> Resu
     }
 }
 
-/// Deserializes a duration from seconds.
 pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     u64::deserialize(deserializer).map(Duration::from_secs)
 }
@@ -113,7 +108,6 @@ pub(super) fn megabytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u6
     u64::deserialize(deserializer).map(|megabytes| megabytes.saturating_mul(1 << 20))
 }
 
-/// Returns whether a header with this name usually holds a secret.
 fn sounds_secret(header: &HeaderName) -> bool {
     ["auth", "cookie", "key", "token", "secret"].iter().any(|part| header.as_str().contains(part))
 }

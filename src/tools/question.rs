@@ -17,17 +17,9 @@ use crate::protocol::{Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeSta
 
 const ID_PREFIX: &str = "question:";
 
-/// The longest text of earlier answers and edited arguments that an interrupt's id carries, in bytes.
 const MAX_CARRIED_BYTES: usize = 16 * 1024;
 
 /// A question for [`ToolContext::ask`](super::ToolContext::ask). A text is a question, too.
-///
-/// ```
-/// use agui_server::tools::Question;
-/// use serde_json::json;
-///
-/// let question = Question::new("Which size?").key("size").response_schema(json!({ "enum": ["S", "M", "L"] }));
-/// ```
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Question {
@@ -42,8 +34,7 @@ impl Question {
         Self { key: None, interrupt }
     }
 
-    /// Names the question within its call. Without a key, questions are told apart by the order in which the call asks
-    /// them; a call that does not always ask the same ones in the same order needs keys.
+    /// Names the question within its call, which then need not always ask the same questions in the same order.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
@@ -55,8 +46,7 @@ impl Question {
         self
     }
 
-    /// Sets a JSON Schema that the answer has to fit; front ends can build a form from it. A schema that is not an
-    /// object is ignored.
+    /// Sets a JSON Schema that the answer has to fit, and that front ends can show as a form. Ignored if not an object.
     pub fn response_schema(mut self, schema: Value) -> Self {
         if let Value::Object(schema) = schema {
             self.interrupt.response_schema = Some(schema);
@@ -70,7 +60,6 @@ impl Question {
         self
     }
 
-    /// Sets the schema of a type, unless a schema is set.
     pub(super) fn expecting<T: JsonSchema>(self) -> Self {
         if self.interrupt.response_schema.is_some() { self } else { self.response_schema(schema_of::<T>()) }
     }
@@ -97,8 +86,7 @@ pub(super) fn schema_of<T: JsonSchema>() -> Value {
     schema.to_value()
 }
 
-/// The answers to a call's questions so far, and the arguments that the call was approved with, if a person edited
-/// them.
+/// The answers to a call's questions so far, and the arguments of its approval if a person edited them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CallAnswers {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,7 +103,6 @@ pub(super) enum PersonsAnswer {
 }
 
 impl CallAnswers {
-    /// No answers yet.
     pub(crate) fn none(edited: Option<JsonObject>) -> Self {
         Self { edited, answers: IndexMap::new() }
     }
@@ -137,7 +124,6 @@ impl CallAnswers {
         read
     }
 
-    /// Returns the entries that answer questions of a call.
     pub(crate) fn entries<'e>(call: &ToolCallId, entries: &'e [ResumeEntry]) -> impl Iterator<Item = &'e ResumeEntry> {
         entries.iter().filter(|entry| parse_id(&entry.interrupt_id, call).is_some())
     }
@@ -146,10 +132,7 @@ impl CallAnswers {
         self.answers.get(key)
     }
 
-    /// Makes the interrupt that asks a question.
-    ///
-    /// # Errors
-    /// If the earlier answers are longer than [`MAX_CARRIED_BYTES`].
+    /// Fails if the earlier answers are longer than [`MAX_CARRIED_BYTES`].
     pub(super) fn interrupt(&self, key: &str, question: Question, call: &ToolCallId) -> Result<Interrupt, ToolError> {
         let key = utf8_percent_encode(key, NON_ALPHANUMERIC);
         let id: InterruptId = if *self == Self::default() {
@@ -166,7 +149,6 @@ impl CallAnswers {
     }
 }
 
-/// Reads the key and the earlier answers of the id of a call's question.
 fn parse_id(id: &InterruptId, call: &ToolCallId) -> Option<(String, CallAnswers)> {
     let (token, of_call) = id.strip_prefix(ID_PREFIX)?.split_once(':')?;
     if of_call != call.as_str() {

@@ -1,5 +1,4 @@
-//! Checks the arguments of a call against the tool's JSON Schema, with error messages from which a model can correct
-//! them.
+//! Checks the arguments of a call against the tool's JSON Schema, with messages from which a model can correct them.
 //!
 //! Neither side is trusted: a schema can come from an MCP server, and arguments come from a model that reads texts of
 //! strangers. So sizes, depths and the backtracking of patterns are limited, and no `$ref` is fetched.
@@ -9,15 +8,10 @@ use serde_json::Value;
 
 use crate::protocol::JsonObject;
 
-/// The largest schema, in bytes of JSON.
 const MAX_SCHEMA_BYTES: usize = 256 * 1024;
-/// The deepest nesting of a schema, in levels.
 const MAX_DEPTH: usize = 64;
-/// The longest arguments, in bytes of JSON.
 const MAX_ARGUMENTS_BYTES: usize = 1024 * 1024;
-/// The most problems in one error message.
 const MAX_PROBLEMS: usize = 5;
-/// Longer descriptions of a problem are cut, in characters.
 const MAX_PROBLEM_CHARS: usize = 240;
 /// The backtracking limit of a pattern; it takes some milliseconds to reach.
 const MAX_BACKTRACKS: usize = 50_000;

@@ -21,7 +21,6 @@ use crate::{
     protocol::{Event, patch},
 };
 
-/// The state and the emitted events of a run. Clones share both.
 #[derive(Clone)]
 pub(crate) struct ToolSession(Arc<Shared>);
 
@@ -55,15 +54,11 @@ impl ToolSession {
         &self.0.run
     }
 
-    /// Returns the state with all changes so far.
     pub(crate) fn state(&self) -> Arc<Value> {
         self.lock().state.clone()
     }
 
-    /// Queues an event, and applies it to the state if it changes that.
-    ///
-    /// # Errors
-    /// If the event is a state delta that does not apply: nothing is changed or queued. If the call is over.
+    /// Fails, without any change, if a state delta does not apply or the call is over.
     pub(crate) fn emit(&self, event: Event) -> Result<(), ToolError> {
         self.change_state(|state| {
             match &event {
@@ -79,10 +74,8 @@ impl ToolSession {
         })
     }
 
-    /// Changes the state by a function that returns the event of the change, and queues that event.
-    ///
-    /// # Errors
-    /// The function's error; then the function has left the state unchanged. If the call is over.
+    /// Queues the event that `change` returns; if `change` fails, it must leave the state unchanged. Fails if the call
+    /// is over.
     pub(crate) fn change_state(
         &self,
         change: impl FnOnce(&mut Arc<Value>) -> Result<Event, ToolError>,
@@ -115,7 +108,6 @@ impl ToolSession {
         }
     }
 
-    /// Takes the events that no reader has taken.
     pub(crate) fn take_events(&self) -> Vec<Event> {
         self.lock().events.drain(..).collect()
     }
@@ -141,7 +133,6 @@ impl fmt::Debug for ToolSession {
 pub(crate) struct ToolEvents(ToolSession);
 
 impl ToolEvents {
-    /// Takes the next event, or registers the task for a wake-up by the next one.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
         let mut inner = self.0.lock();
         let Some(event) = inner.events.pop_front() else {

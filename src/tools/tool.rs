@@ -67,15 +67,6 @@ pub enum Approval {
 ///         Ok(format!("{} cents were paid back.", arguments["cents"]).into())
 ///     }
 /// }
-///
-/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-/// # runtime.block_on(async {
-/// let refund = Refund::new();
-/// let cx = ToolContext::for_test("refund");
-/// let arguments = JsonObject::from_iter([("cents".to_owned(), json!(250))]);
-/// assert_eq!(refund.call(arguments, &cx).await.unwrap().text(), "250 cents were paid back.");
-/// assert_eq!(cx.take_events().len(), 1);
-/// # });
 /// ```
 #[async_trait]
 pub trait Tool: Send + Sync + 'static {

@@ -1,7 +1,4 @@
-//! The tools of one agent, each with its compiled schema.
-//!
-//! Every run asks for the tools. A schema is compiled once for each tool, and a tool of an MCP server stays the same
-//! until the server announces a change.
+//! The tools of one agent. Every run asks for them, so the schema of an unchanged tool is compiled only once.
 
 use std::{
     collections::HashSet,
@@ -54,7 +51,6 @@ enum Entry {
 struct Cache {
     /// The tools of the last call of [`Toolbox::tools`].
     tools: Vec<CachedTool>,
-    /// Names that were logged as duplicates.
     warned: HashSet<String>,
 }
 
@@ -152,7 +148,6 @@ impl Toolbox {
     }
 }
 
-/// Compiles the schema of a tool. Logs a schema that cannot be used.
 fn compile(tool: &Arc<dyn Tool>) -> Option<Arc<Validator>> {
     match Validator::new(&tool.spec().parameters) {
         Ok(validator) => Some(Arc::new(validator)),

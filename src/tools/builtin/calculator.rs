@@ -61,8 +61,7 @@ impl Tool for Calculator {
     }
 }
 
-/// Returns a number as text: integers in full, others with 15 significant digits, because the further digits of an
-/// `f64` are rounding errors.
+/// Integers in full, others with 15 significant digits: the further digits of an `f64` are rounding errors.
 fn format_number(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < MAX_EXACT_INTEGER {
         // Adding zero turns -0 into 0.

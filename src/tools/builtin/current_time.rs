@@ -59,7 +59,6 @@ impl Tool for CurrentTime {
     }
 }
 
-/// Returns a time in a zone as text, or an error for the model.
 fn format_time(now: Timestamp, zone: &str) -> Result<String, String> {
     let found = time_zone(zone.trim()).ok_or_else(|| {
         let zone: String = zone.chars().take(64).collect();

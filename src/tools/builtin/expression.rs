@@ -10,12 +10,9 @@
 //! `%` is the remainder, with the sign of its left side. Each intermediate result must be finite: otherwise
 //! `1 / (10 ^ 400)` would be 0.
 
-/// The longest expression, in bytes.
 pub(super) const MAX_EXPRESSION_BYTES: usize = 1000;
-/// The deepest nesting of parentheses, functions, signs and powers, in levels.
 const MAX_DEPTH: usize = 64;
 
-/// Returns the value of an expression.
 pub(super) fn evaluate(text: &str) -> Result<f64, String> {
     if text.len() > MAX_EXPRESSION_BYTES {
         return Err(format!("The expression is longer than {MAX_EXPRESSION_BYTES} characters."));
@@ -287,7 +284,6 @@ mod tests {
             assert!(evaluate(&text).unwrap_err().contains("nests deeper"), "{piece}");
         }
         assert!(evaluate(&"1".repeat(MAX_EXPRESSION_BYTES + 1)).unwrap_err().contains("longer than"));
-        // A long expression without nesting is valid.
         assert_eq!(evaluate(&format!("0{}", "+1".repeat(499))).unwrap(), 499.0);
     }
 

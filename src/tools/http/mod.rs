@@ -7,9 +7,6 @@
 //! **Only the configured host.** Scheme, host and port are those of the configuration for all arguments, redirects are
 //! not followed, and proxies from the environment are not used. Secrets in headers reach neither a log nor a model:
 //! they are removed from responses that repeat them.
-//!
-//! `options` are the options of a tool, `url_template` inserts arguments, `tool` makes the request, and `response`
-//! converts the response.
 
 mod options;
 mod response;

@@ -16,12 +16,9 @@ use crate::tools::{
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 /// The default size limit of a response, in bytes.
 pub const MAX_RESULT_BYTES: usize = 256 * 1024;
-/// Headers that the HTTP client sets.
 const CLIENT_HEADERS: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
 
-/// Options of an HTTP tool.
-///
-/// They deserialize from a table `[tools.NAME]` of the configuration.
+/// Options of an HTTP tool: a table `[tools.NAME]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -80,7 +77,6 @@ pub enum HttpMethod {
 }
 
 impl HttpMethod {
-    /// Returns whether requests with this method have a body.
     pub(super) fn has_body(self) -> bool {
         matches!(self, Self::Post | Self::Put | Self::Patch)
     }

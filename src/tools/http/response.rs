@@ -10,7 +10,6 @@ use crate::{
     tools::ToolError,
 };
 
-/// Longer texts of error responses are cut for the model, in characters.
 const MAX_ERROR_CHARS: usize = 500;
 /// Media types below `application/` that are text, beside those that end with `+json` and the like.
 const TEXT_SUBTYPES: [&str; 8] =
@@ -49,7 +48,6 @@ pub(super) async fn to_content(
     }
 }
 
-/// Returns the error of a response that is not a success, with the beginning of its text on one line.
 async fn refusal(response: Response, media_type: &str) -> Result<ToolError, ToolError> {
     let status = response.status();
     // A character has at most four bytes.
@@ -109,7 +107,6 @@ fn decode_text(bytes: &[u8], media_type: &str, is_cut: bool) -> Result<String, T
     }
 }
 
-/// Returns the part of a JSON text that a JSON Pointer names, a string without its quotes.
 fn select(text: &str, pointer: &str) -> Result<String, ToolError> {
     let json: Value =
         serde_json::from_str(text).map_err(|error| ToolError::new("The answer is not valid JSON.").caused_by(error))?;

@@ -28,9 +28,7 @@ pub struct HttpTool {
     options: HttpToolOptions,
     headers: HeaderMap,
     template: UrlTemplate,
-    /// The arguments that have a place in the URL.
     placed: HashSet<String>,
-    /// The words that are removed from results and errors.
     secrets: Vec<String>,
     client: Client,
 }
@@ -136,7 +134,6 @@ impl fmt::Debug for HttpTool {
     }
 }
 
-/// Returns the schema for the model, which has each place of the URL as a property.
 fn parameters(options: &HttpToolOptions, template: &UrlTemplate) -> Result<Value, String> {
     let places = template.places();
     let Some(schema) = &options.parameters else {
@@ -163,8 +160,7 @@ fn parameters(options: &HttpToolOptions, template: &UrlTemplate) -> Result<Value
     Ok(Value::Object(schema))
 }
 
-/// Returns the words of a header's value that are long enough to be secrets, the longest first: one can be part of
-/// another.
+/// The longest word comes first, because one can be part of another.
 fn secret_words(value: &str) -> Vec<String> {
     let words = value.split_whitespace().filter(|word| word.len() >= MIN_SECRET_BYTES);
     let mut words: Vec<_> = words.map(ToOwned::to_owned).collect();

@@ -12,17 +12,12 @@ use serde_json::Value;
 
 use crate::protocol::JsonObject;
 
-/// The characters that are encoded: all but RFC 3986's unreserved ones.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~').remove(b'.');
-/// The longest URL that is requested, in bytes.
 const MAX_URL_BYTES: usize = 16 * 1024;
 
-/// A URL with places for arguments.
 #[derive(Debug)]
 pub(super) struct UrlTemplate {
-    /// Scheme, host and port.
     origin: Url,
-    /// The path's segments.
     segments: Vec<Vec<Piece>>,
     /// The query's pairs; one without a value has no `=`.
     query: Vec<(String, Option<Vec<Piece>>)>,
@@ -35,7 +30,6 @@ enum Piece {
 }
 
 impl UrlTemplate {
-    /// Parses a template.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text.split_once("://").ok_or("a URL begins with http:// or https://")?;
         if !matches!(scheme, "http" | "https") {
@@ -79,7 +73,6 @@ impl UrlTemplate {
         Ok(template)
     }
 
-    /// Returns the host, for error messages.
     pub(super) fn host(&self) -> &str {
         self.origin.host_str().unwrap_or_default()
     }
@@ -95,13 +88,11 @@ impl UrlTemplate {
         places.collect()
     }
 
-    /// Returns whether the template sets a query parameter.
     pub(super) fn sets(&self, parameter: &str) -> bool {
         self.query.iter().any(|(name, _)| name == parameter)
     }
 
-    /// Returns the URL for these arguments, with more of them in the query.
-    pub(super) fn fill(&self, arguments: &JsonObject, more: &[(&String, &Value)]) -> Result<Url, String> {
+    pub(super) fn fill(&self, arguments: &JsonObject, in_query: &[(&String, &Value)]) -> Result<Url, String> {
         let segments =
             self.segments.iter().map(|pieces| fill_segment(pieces, arguments)).collect::<Result<Vec<_>, _>>()?;
         let mut pairs: Vec<String> = Vec::new();
@@ -114,7 +105,7 @@ impl UrlTemplate {
                 },
             }
         }
-        for (argument, value) in more {
+        for (argument, value) in in_query {
             push_pairs(&mut pairs, &encode(argument), argument, Some(value))?;
         }
         self.join(segments, &pairs)
@@ -137,7 +128,6 @@ impl UrlTemplate {
     }
 }
 
-/// Splits a text at its `{places}`.
 fn split_places(text: &str) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -161,7 +151,6 @@ fn split_places(text: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-/// Returns a path segment with its arguments.
 fn fill_segment(pieces: &[Piece], arguments: &JsonObject) -> Result<String, String> {
     let (mut plain, mut encoded, mut has_place) = (String::new(), String::new(), false);
     for piece in pieces {
@@ -189,7 +178,6 @@ fn fill_segment(pieces: &[Piece], arguments: &JsonObject) -> Result<String, Stri
     Ok(encoded)
 }
 
-/// Returns the value of a query pair, `None` if an argument is missing.
 fn fill_value(pieces: &[Piece], arguments: &JsonObject) -> Result<Option<String>, String> {
     let mut encoded = String::new();
     for piece in pieces {
@@ -204,7 +192,6 @@ fn fill_value(pieces: &[Piece], arguments: &JsonObject) -> Result<Option<String>
     Ok(Some(encoded))
 }
 
-/// Adds a pair for an argument: one for each item of a list, none for a missing argument.
 fn push_pairs(pairs: &mut Vec<String>, name: &str, argument: &str, value: Option<&Value>) -> Result<(), String> {
     match value {
         None | Some(Value::Null) => {}
@@ -221,7 +208,6 @@ fn push_pairs(pairs: &mut Vec<String>, name: &str, argument: &str, value: Option
     Ok(())
 }
 
-/// Returns a value as one text, the items of a list separated by commas.
 fn joined_text(argument: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::Array(items) => {

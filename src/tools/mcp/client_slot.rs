@@ -1,14 +1,12 @@
-//! The current client of an MCP server, shared by the supervisor that connects and the tools that call.
+//! The client of an MCP server's current connection, or the reason for its absence.
 
 use std::sync::{Mutex, PoisonError};
 
 use super::connection::McpClient;
 
-/// Holds the client of the current connection, or the reason for its absence.
 pub(super) struct ClientSlot(Mutex<Result<McpClient, String>>);
 
 impl ClientSlot {
-    /// A slot without a client.
     pub(super) fn empty(reason: &str) -> Self {
         Self(Mutex::new(Err(reason.to_owned())))
     }

@@ -21,21 +21,16 @@ use tokio::{runtime::Handle, sync::Notify, time::timeout};
 use super::{options::McpTransport, process::ServerProcess};
 use crate::{protocol::JsonObject, upstream};
 
-/// The most pages of tools that are requested; a server could send cursors for ever.
+/// A server could send cursors for ever.
 const MAX_TOOL_PAGES: usize = 100;
-/// The time limit of a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
-/// The time limit of sending a cancellation.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time to wait for the last lines of stderr after the end of stdout.
 const STDERR_DELAY: Duration = Duration::from_millis(20);
 
-/// The error of a request.
 #[derive(Debug)]
 pub(super) enum RequestError {
-    /// The server refused the request, with this message.
     Refused(String),
-    /// The connection is lost.
     Disconnected(Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -43,30 +38,24 @@ pub(super) enum RequestError {
 pub(super) struct Connection {
     client: McpClient,
     tools_changed: Arc<Notify>,
-    /// Completes when the connection has ended.
     ended: BoxFuture<'static, ()>,
     process: Option<ServerProcess>,
 }
 
-/// Makes requests on a connection.
 #[derive(Clone)]
 pub(super) struct McpClient {
     peer: Peer<RoleClient>,
     health: Arc<HealthSignals>,
 }
 
-/// Signals from calls to the supervisor of the connection.
 #[derive(Default)]
 struct HealthSignals {
     disconnected: Notify,
     timed_out: Notify,
 }
 
-/// An event of a connection.
 pub(super) enum ConnectionEvent {
-    /// The server has announced that its tools have changed.
     ToolsChanged,
-    /// The connection is lost, for this reason.
     Lost(String),
 }
 
@@ -103,12 +92,10 @@ impl Connection {
         Ok(Self { client, tools_changed, ended: Box::pin(run(service)), process })
     }
 
-    /// Returns the client of this connection.
     pub(super) fn client(&self) -> &McpClient {
         &self.client
     }
 
-    /// Waits for the next event.
     pub(super) async fn next_event(&mut self) -> ConnectionEvent {
         loop {
             tokio::select! {
@@ -133,7 +120,6 @@ impl Connection {
         }
     }
 
-    /// Closes the connection, and waits until the process of the server has ended.
     pub(super) async fn close(self) {
         let Self { ended, process, .. } = self;
         // This closes stdin.
@@ -145,7 +131,6 @@ impl Connection {
 }
 
 impl McpClient {
-    /// Lists the server's descriptions of its tools, at most `max` of them.
     pub(super) async fn list_tools(&self, max: usize) -> Result<Vec<Value>, RequestError> {
         let (mut tools, mut cursors) = (Vec::new(), HashSet::new());
         let mut cursor: Option<String> = None;
@@ -173,7 +158,7 @@ impl McpClient {
         answer
     }
 
-    /// Reports that a call has timed out. The server is then pinged.
+    /// Makes the supervisor ping the server.
     pub(super) fn report_timeout(&self) {
         self.health.timed_out.notify_one();
     }
@@ -204,7 +189,6 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Receives the server's notifications. This client offers the server no capabilities.
 #[derive(Default)]
 struct NotificationHandler {
     tools_changed: Arc<Notify>,
@@ -234,7 +218,6 @@ fn request_error(error: ServiceError) -> RequestError {
     }
 }
 
-/// Returns the last lines of stderr as the end of an error message.
 fn stderr_note(process: Option<&ServerProcess>) -> String {
     match process.map(ServerProcess::stderr_tail) {
         Some(tail) if !tail.is_empty() => format!("; its last lines on stderr: {tail}"),

@@ -15,18 +15,14 @@ use crate::tools::{
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// The default size limit of a result, in bytes.
 pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
-/// Headers that the protocol sets.
 const PROTOCOL_HEADERS: [&str; 4] = ["accept", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
 
-/// Options of an MCP server: how it is reached, and which of its tools are used.
-///
-/// They deserialize from a table `[mcp.NAME]` of the configuration.
+/// Options of an MCP server: a table `[mcp.NAME]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct McpServerOptions {
-    /// The program to start, and its arguments. It speaks MCP on its standard streams. Either this or a `url` is
-    /// needed.
+    /// The program that speaks MCP on its standard streams, and its arguments. Either this or `url` is needed.
     pub command: Option<Vec<String>>,
     /// The address of a server that speaks streamable HTTP.
     pub url: Option<String>,
@@ -122,7 +118,6 @@ impl McpServerOptions {
         check_not_zero([("timeout_secs", self.timeout.is_zero()), ("max_result_bytes", self.max_result_bytes == 0)])
     }
 
-    /// Checks the options and reads the environment variables that they name.
     pub(super) fn transport(&self) -> Result<McpTransport, InvalidOption> {
         self.check()?;
         if let Some(url) = &self.url {

@@ -19,17 +19,12 @@ use tokio::{
     time::timeout,
 };
 
-/// The variables that every process inherits from this server.
 const INHERITED: &[&str] =
     &["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SystemRoot", "TEMP", "TMP"];
-/// Longer lines of stderr are cut in the log, in bytes.
 const MAX_LINE_BYTES: usize = 2000;
-/// The number of stderr lines that are kept for errors, and the length of each in characters.
 const STDERR_TAIL_LINES: usize = 5;
 const STDERR_TAIL_CHARS: usize = 200;
-/// The time in which a process must end after its stdin was closed; then it is killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The time to read what is left in stderr after the process has ended.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A running process. Dropping this kills the process and its children.
@@ -40,7 +35,6 @@ pub(super) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts a process, and returns it with its stdout and stdin.
     pub(super) fn spawn(
         server: &str,
         program: &str,
@@ -67,7 +61,6 @@ impl ServerProcess {
         Ok((Self { process, log, stderr_tail }, stdout, stdin))
     }
 
-    /// Returns the last lines of stderr, separated by ` | `.
     pub(super) fn stderr_tail(&self) -> String {
         let lines = self.stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")

@@ -1,7 +1,5 @@
-//! Converts the result of an MCP call to the content of a tool message: texts, images and audio keep their type, all
-//! else becomes text.
-//!
-//! It reads JSON and not the types of the protocol library, so that a block of an unknown type costs that block only.
+//! Converts the result of an MCP call to the content of a tool message. It reads JSON and not the types of the protocol
+//! library, so that a block of an unknown type costs that block only.
 
 use serde_json::Value;
 
@@ -30,7 +28,6 @@ pub(super) fn to_content(answer: &Value, limit: usize) -> Result<MessageContent,
 
 struct ContentBuilder {
     parts: Vec<ContentPart>,
-    /// The bytes that are left of `limit`.
     room: usize,
     limit: usize,
 }
@@ -61,7 +58,6 @@ impl ContentBuilder {
         }
     }
 
-    /// Adds an image or audio. Other media are only named.
     fn push_media(&mut self, data: Option<&str>, mime_type: Option<&str>, place: &str) {
         let (data, mime_type) = (data.unwrap_or_default(), mime_type.unwrap_or("application/octet-stream"));
         let part = match mime_type.split('/').next() {
@@ -89,7 +85,6 @@ impl ContentBuilder {
         self.parts.push(ContentPart::text(text));
     }
 
-    /// Returns the content, as one text if all parts are texts.
     fn build(self) -> MessageContent {
         let texts = self.parts.iter().map(|part| match part {
             ContentPart::Text(text) => Some(text.text.as_str()),

@@ -23,9 +23,7 @@ use super::{
 };
 use crate::tools::{Tool, ToolSource, options::InvalidOption};
 
-/// The time limit of [`McpServer::stop`].
 const STOP_TIMEOUT: Duration = Duration::from_secs(6);
-/// The reason in the client slot of a server that was stopped.
 const STOPPED: &str = "it is stopped";
 
 /// An MCP server. It is connected by [`start`](Self::start) or its first use; dropping it ends its process.
@@ -131,11 +129,9 @@ impl fmt::Debug for McpServer {
     }
 }
 
-/// A single tool of a server.
 struct SingleTool {
     server: Arc<McpServer>,
     tool: String,
-    /// Set when the log has said that the server has no such tool.
     warned: AtomicBool,
 }
 

@@ -15,11 +15,9 @@ use super::{
     tool::McpTool,
 };
 
-/// The most tools of one server. A server with more is warned about.
 const MAX_TOOLS: usize = 256;
-/// The time limit of connecting and the first list of tools. `npx` and `uvx` download programs first.
+/// `npx` and `uvx` download programs before they start.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
-/// The time limit of listing changed tools.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause before the first restart; it doubles with each restart up to `MAX_RESTART_PAUSE`.
 const FIRST_RESTART_PAUSE: Duration = Duration::from_secs(1);
@@ -29,7 +27,6 @@ const STABLE_UPTIME: Duration = Duration::from_secs(60);
 /// The shortest time between two lists of tools, for servers that announce changes in a loop.
 const MIN_LIST_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The tools of a server, as far as they are known.
 #[derive(Default)]
 pub(super) struct ToolList {
     /// Set when the first attempt to connect is over, with or without success.
@@ -39,7 +36,6 @@ pub(super) struct ToolList {
     pub(super) tools: Vec<Arc<McpTool>>,
 }
 
-/// The background task of one server.
 pub(super) struct Supervisor {
     pub(super) name: Arc<str>,
     pub(super) options: Arc<McpServerOptions>,
@@ -49,7 +45,6 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Keeps the server connected until `stop` fires or its sender is dropped.
     pub(super) async fn run(self, mut stop: oneshot::Receiver<()>) {
         let mut backoff = RestartBackoff::default();
         loop {
@@ -82,7 +77,6 @@ impl Supervisor {
         }
     }
 
-    /// Connects and lists the tools.
     async fn open(&self) -> Result<Connection, String> {
         let opening = async {
             let connection = Connection::open(&self.name, &self.transport).await?;
@@ -98,7 +92,6 @@ impl Supervisor {
         }
     }
 
-    /// Lets tools use the connection until it is lost, and returns the reason.
     async fn follow(&self, connection: &mut Connection) -> String {
         let server = &*self.name;
         let client = connection.client().clone();
@@ -126,8 +119,7 @@ impl Supervisor {
         }
     }
 
-    /// Requests the tools and publishes those that can be used. An unchanged tool keeps its `Arc`, and with it the
-    /// schema that toolboxes have compiled.
+    /// An unchanged tool keeps its `Arc`, and with it the schema that toolboxes have compiled.
     async fn list_tools(&self, client: &McpClient) -> Result<(), RequestError> {
         let (server, options) = (&*self.name, &self.options);
         let descriptions = client.list_tools(MAX_TOOLS).await?;
@@ -165,7 +157,6 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Lets runs that wait for the tools go on.
     fn settle(&self) {
         self.tools.send_modify(|list| list.is_settled = true);
     }
@@ -175,7 +166,6 @@ fn tool_name(description: &Value) -> &str {
     description.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The pauses between restarts.
 struct RestartBackoff {
     next: Duration,
 }
@@ -187,7 +177,6 @@ impl Default for RestartBackoff {
 }
 
 impl RestartBackoff {
-    /// Returns the pause before the next restart, after a connection that lasted for `uptime`.
     fn next_pause(&mut self, uptime: Duration) -> Duration {
         if uptime >= STABLE_UPTIME {
             self.next = FIRST_RESTART_PAUSE;

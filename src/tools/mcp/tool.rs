@@ -13,12 +13,9 @@ use crate::{
 
 /// The longest name of a tool that all model providers accept, in characters.
 const MAX_NAME_CHARS: usize = 64;
-/// Longer descriptions are cut, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 8 * 1024;
-/// Longer error messages of a server are cut, in characters.
 const MAX_REFUSAL_CHARS: usize = 1000;
 
-/// A tool of an MCP server.
 pub(super) struct McpTool {
     /// The name that the server gives the tool.
     pub(super) name: String,
@@ -29,7 +26,6 @@ pub(super) struct McpTool {
 }
 
 impl McpTool {
-    /// Reads the server's description of a tool.
     pub(super) fn new(
         description: &Value,
         server: &Arc<str>,
@@ -59,7 +55,6 @@ impl McpTool {
     }
 }
 
-/// Returns a name that all model providers accept.
 fn portable_name(prefix: &str, name: &str) -> String {
     let all = prefix.chars().chain(name.chars());
     all.map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).take(MAX_NAME_CHARS).collect()

@@ -12,9 +12,7 @@ use std::{
 
 use super::{options::SandboxOptions, workspace::Workspace};
 
-/// The path of the workspace inside the sandbox.
 pub(super) const WORKSPACE: &str = "/workspace";
-/// The whole environment of a command.
 const ENVIRONMENT: [(&str, &str); 6] = [
     ("PATH", "/usr/local/bin:/usr/bin:/bin"),
     ("HOME", WORKSPACE),
@@ -28,17 +26,14 @@ const SYSTEM_FOLDERS: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", 
 /// The files of `/etc` that programs need. None of them is secret.
 const ETC_FILES: [&str; 3] = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime"];
 
-/// The way in which commands are isolated on this system.
 #[derive(Debug)]
 pub(super) struct Isolation {
     bwrap: PathBuf,
     is_root: bool,
-    /// Set if this version of bubblewrap has `--disable-userns`.
     can_disable_userns: bool,
 }
 
 impl Isolation {
-    /// Finds the programs that are needed.
     pub(super) fn find() -> Result<Self, String> {
         let bwrap = in_path("bwrap").ok_or("there is no `bwrap` in PATH: install the package bubblewrap")?;
         let is_root = is_root();
@@ -56,12 +51,10 @@ impl Isolation {
         &self.bwrap
     }
 
-    /// Returns whether each workspace has a user of its own.
     pub(super) fn has_own_users(&self) -> bool {
         self.is_root
     }
 
-    /// Returns bubblewrap's arguments for a command in a workspace.
     pub(super) fn arguments(&self, workspace: &Workspace, limits: &SandboxOptions, command: &[&str]) -> Vec<OsString> {
         let mut arguments = Arguments::default();
         // Own namespaces for all but the user; the sandbox ends with this server and has no access to its terminal.
@@ -115,7 +108,6 @@ impl Isolation {
     }
 }
 
-/// Returns the folder that all commands can read and a path is in, if there is one.
 pub(super) fn readable_system_folder(path: &Path) -> Option<&'static str> {
     // A path that does not exist yet will be in its nearest existing folder.
     let real = path.ancestors().find_map(|folder| std::fs::canonicalize(folder).ok())?;
@@ -127,7 +119,6 @@ pub(super) fn readable_system_folder(path: &Path) -> Option<&'static str> {
 struct Arguments(Vec<OsString>);
 
 impl Arguments {
-    /// Adds arguments that are separated by spaces.
     fn add(&mut self, words: &str) {
         self.all(words.split(' '));
     }

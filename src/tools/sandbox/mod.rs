@@ -2,14 +2,8 @@
 //!
 //! Each call starts a process in its own [bubblewrap](https://github.com/containers/bubblewrap) sandbox: no network, a
 //! read-only system, nothing of this server's files and environment. Only the workspace is writable, and it stays for
-//! the next call of the conversation. Files are read and written by processes in the sandbox, so a link that leads out
-//! of the workspace leads nowhere. Dropping the future of a call kills its processes.
-//!
-//! - `isolation` makes bubblewrap's arguments and sets the limits of the kernel.
-//! - `probe` tests the isolation before the first command. Without isolation there are no tools.
-//! - `process` runs one command and collects its output; `usage` measures its memory and workspace meanwhile.
-//! - `workspace` assigns folders and users to conversations; `runner` puts these parts together.
-//! - `tools` has the tools: `run_command`, `read_file`, `write_file`, `list_files`.
+//! the next call of the conversation. Files are read and written by processes in the sandbox, so a link out of the
+//! workspace leads nowhere. Dropping the future of a call kills its processes. Without isolation there are no tools.
 
 mod isolation;
 mod options;

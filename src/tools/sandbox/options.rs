@@ -10,16 +10,13 @@ use crate::tools::{
     options::{InvalidOption, check_not_zero, megabytes, seconds},
 };
 
-/// The names of the sandbox's tools.
 pub(super) const TOOL_NAMES: [&str; 4] = ["run_command", "read_file", "write_file", "list_files"];
 /// The shell, `prlimit` and a program need at least this much address space, in bytes.
 const MIN_MEMORY_BYTES: u64 = 16 << 20;
 /// bubblewrap, the shell and a pipeline of two programs.
 const MIN_PROCESSES: u64 = 4;
 
-/// Limits of the commands in a sandbox, and when a person has to approve one.
-///
-/// They deserialize from the table `[sandbox]` of the configuration.
+/// Limits of commands, and when a person has to approve one: the table `[sandbox]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

@@ -8,11 +8,9 @@ use std::{
 
 use super::{isolation::Isolation, options::SandboxOptions, workspace::Workspace};
 
-/// The time limit of the test.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Exits with 0 if the isolation holds, and otherwise prints the reason. The argument is the path of the workspace
-/// outside the sandbox.
+/// `$1` is the path of the workspace outside the sandbox.
 const PROBE_SCRIPT: &str = r#"
 fail() { echo "$1" >&2; exit 1; }
 echo here > /workspace/probe || fail "the workspace cannot be written"
@@ -29,7 +27,6 @@ while read -r name rest; do
 done < /proc/net/dev
 "#;
 
-/// Runs the test in a sandbox.
 pub(super) fn probe(isolation: &Isolation, options: &SandboxOptions) -> Result<(), String> {
     let workspace = Workspace::temporary(isolation.has_own_users())
         .map_err(|error| format!("a workspace cannot be created in {}: {error}", std::env::temp_dir().display()))?;

@@ -19,34 +19,27 @@ use super::{
     usage::{self, ExceededLimit},
 };
 
-/// The time limit of reading what is left in the pipes after the end of the command.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A command to run.
 pub(super) struct Job<'a> {
     pub(super) program: &'a Path,
     pub(super) arguments: Vec<OsString>,
-    /// The text for stdin; without one, stdin is empty.
     pub(super) input: Option<String>,
     pub(super) workspace: &'a Path,
 }
 
-/// The end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandEnd {
-    /// The command exited, or was ended by a signal.
     Exited(ExitStatus),
     TimedOut,
     Exceeded(ExceededLimit),
 }
 
-/// The end and the output of a command.
 #[derive(Debug)]
 pub(super) struct CommandOutput {
     pub(super) end: CommandEnd,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
-    /// Set if stdout or stderr was cut.
     pub(super) truncated: bool,
 }
 

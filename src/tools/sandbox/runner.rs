@@ -45,7 +45,6 @@ impl Sandbox {
         Ok(Arc::new(Self { options, isolation, workspaces }))
     }
 
-    /// Runs a program in the workspace of a conversation, with this text as its stdin.
     pub(super) async fn run(
         &self,
         command: &[&str],
@@ -58,7 +57,6 @@ impl Sandbox {
         process::run(job, &self.options).await.map_err(sandbox_error)
     }
 
-    /// Returns whether the workspace of a conversation has reached its size limit.
     pub(super) async fn is_full(&self, cx: &ToolContext) -> Result<bool, ToolError> {
         let workspace = self.workspace(cx).await?;
         Ok(usage::is_larger_than(workspace.path().to_owned(), self.options.workspace_bytes).await)

@@ -15,7 +15,6 @@ use crate::{
     tools::{Approval, ApprovalRule, Tool, ToolContext, ToolError, ToolSpec},
 };
 
-/// The most files in one list.
 const MAX_LISTED_FILES: usize = 500;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,8 +139,7 @@ impl Tool for SandboxTool {
 }
 
 impl SandboxTool {
-    /// Returns the exit code and the output of a command. A failed command is a result as well, so that the model can
-    /// correct it.
+    /// A failed command is a result as well, so that the model can correct it.
     fn result_json(&self, output: &CommandOutput) -> String {
         let mut result = json!({});
         match output.end {
@@ -156,7 +154,6 @@ impl SandboxTool {
         result.to_string()
     }
 
-    /// Returns the output of a command that succeeded, and the first line of stderr as the error of one that failed.
     fn require_success(&self, output: CommandOutput) -> Result<CommandOutput, ToolError> {
         match output.end {
             CommandEnd::Exited(status) if status.success() => Ok(output),
@@ -186,8 +183,7 @@ impl SandboxTool {
     }
 }
 
-/// Returns a path relative to the workspace, for programs that run in it. Links need no check: in the sandbox they
-/// cannot lead out.
+/// Makes a path relative to the workspace. Links need no check: in the sandbox they cannot lead out.
 fn relative_path(path: &str) -> Result<String, ToolError> {
     let inner = match path.strip_prefix("/workspace") {
         Some(inner) if inner.is_empty() || inner.starts_with('/') => inner.trim_start_matches('/'),
@@ -201,7 +197,6 @@ fn relative_path(path: &str) -> Result<String, ToolError> {
     Ok(format!("./{inner}"))
 }
 
-/// Converts the output of `find`.
 fn listed_files(output: &CommandOutput) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
     // The last record is incomplete if the output was cut.

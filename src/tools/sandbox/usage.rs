@@ -11,16 +11,13 @@ use std::{
 
 use super::options::SandboxOptions;
 
-/// The time between two measurements of memory.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// The workspace is measured once in this number of intervals.
 const INTERVALS_PER_WORKSPACE_CHECK: u32 = 5;
 /// A workspace with more files is too large, whatever their size.
 const MAX_FILES: usize = 100_000;
 /// An empty file counts this much, in bytes.
 const MIN_FILE_BYTES: u64 = 512;
 
-/// The limit that a command has exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExceededLimit {
     Memory,
@@ -45,7 +42,6 @@ pub(super) async fn exceeded(id: Option<u32>, workspace: &Path, options: &Sandbo
     }
 }
 
-/// Returns whether a workspace has more than `limit` bytes or too many files.
 pub(super) async fn is_larger_than(workspace: PathBuf, limit: u64) -> bool {
     tokio::task::spawn_blocking(move || exceeds(workspace, limit)).await.unwrap_or(true)
 }
@@ -106,7 +102,6 @@ fn parent_of(id: u32) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Reads the resident memory of a process, in bytes.
 fn resident_memory(id: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

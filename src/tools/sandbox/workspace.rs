@@ -13,13 +13,11 @@ use crate::{agent::Principal, tools::ToolContext};
 /// `UIDS-GIDS.md` lists the range as unused.
 const FIRST_USER_ID: u32 = 0x7000_0000;
 
-/// The folder of all workspaces.
 #[derive(Debug)]
 pub(super) struct Workspaces {
     folder: PathBuf,
 }
 
-/// The folder of one conversation.
 #[derive(Debug)]
 pub(super) struct Workspace {
     path: PathBuf,
@@ -35,8 +33,7 @@ impl Workspaces {
         &self.folder
     }
 
-    /// Returns the workspace of a conversation, and creates its folder if it does not exist. With `own_user` the folder
-    /// belongs to the workspace's user.
+    /// Creates the folder if it does not exist. With `own_user` it belongs to the workspace's user.
     pub(super) async fn open(&self, cx: &ToolContext, own_user: bool) -> io::Result<Workspace> {
         let workspace = Workspace::at(self.folder.join(folder_name(cx)));
         let created = tokio::task::spawn_blocking(move || workspace.create(own_user).map(|()| workspace));
@@ -45,7 +42,6 @@ impl Workspaces {
 }
 
 impl Workspace {
-    /// Creates a workspace in the folder for temporary files.
     pub(super) fn temporary(own_user: bool) -> io::Result<Self> {
         let name = uuid::Uuid::new_v4().simple().to_string();
         let path = std::env::temp_dir().join(format!("agui-sandbox-{name}"));
@@ -62,7 +58,6 @@ impl Workspace {
         &self.path
     }
 
-    /// Returns the user that commands run as if this server is root.
     pub(super) fn user_id(&self) -> u32 {
         self.user_id
     }
