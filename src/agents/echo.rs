@@ -1,4 +1,4 @@
-//! An agent that repeats the newest user message.
+//! The simplest agent to try a front end with: it repeats the newest user message.
 
 use crate::{
     agent::{Agent, EventStream, RunContext, emit::TextMessage, events},

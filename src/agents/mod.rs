@@ -1,10 +1,4 @@
-//! The built-in agents without a model.
-//!
-//! - [`Echo`] repeats the newest user message: the simplest agent to try a front end with.
-//! - [`Script`] plays a file: for demos, and for front ends that need the same events every time.
-//! - [`Remote`] forwards runs to another AG-UI endpoint, in whatever language.
-//!
-//! Agents with a model are in [`llm`](crate::llm).
+//! The built-in agents without a model. Agents with a model are in [`llm`](crate::llm).
 
 mod echo;
 pub mod remote;

@@ -22,11 +22,8 @@ use crate::{
     upstream::events::ServerEvents,
 };
 
-/// The time in which an endpoint must close its response after the run has ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// The most events that are read after the end of the run.
 const MAX_LATE_EVENTS: usize = 100;
-/// Longer texts of the endpoint are cut in the log, in characters.
 const MAX_LOGGED_CHARS: usize = 80;
 
 /// An agent that forwards runs to another AG-UI endpoint. See the [module](super).
@@ -102,7 +99,6 @@ impl Agent for Remote {
     }
 }
 
-/// The end of the remote run.
 enum RunEnding {
     Finished(Event),
     Failed(AgentError),
@@ -128,7 +124,6 @@ fn for_log(text: &str) -> String {
     text.chars().take(MAX_LOGGED_CHARS).collect()
 }
 
-/// Converts the error of the remote run, and counts its usage.
 fn run_error(error: RunError, cx: &RunContext) -> AgentError {
     error.usage.into_iter().for_each(|usage| cx.add_usage(usage));
     AgentError::new(error.code.unwrap_or("remote_error".into()), error.message)

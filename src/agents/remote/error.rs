@@ -26,17 +26,14 @@ impl RemoteError {
     }
 }
 
-/// The stream ended before the run did.
 pub(super) fn incomplete() -> AgentError {
     AgentError::new("remote_incomplete", "the remote agent's stream stopped before its run ended")
 }
 
-/// The endpoint was silent for too long.
 pub(super) fn timed_out() -> AgentError {
     AgentError::new("remote_timeout", "the remote agent did not answer in time")
 }
 
-/// An event is not AG-UI.
 pub(super) fn malformed_event(error: Malformed) -> AgentError {
     AgentError::new("remote_protocol", format!("the remote agent broke the protocol: {error}"))
 }

@@ -31,9 +31,7 @@ const CONNECTION_HEADERS: [&str; 17] = [
     "upgrade",
 ];
 
-/// Options of a remote agent.
-///
-/// They deserialize from the keys of an agent of `kind = "remote"` in the configuration.
+/// Options of a remote agent: the keys of an agent of `kind = "remote"` in the configuration.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -126,7 +124,6 @@ impl RemoteOptions {
         Ok(())
     }
 
-    /// Returns the endpoint's URL.
     pub(super) fn parsed_url(&self) -> Result<Url, RemoteError> {
         let url = Url::parse(&self.url).ok().filter(|url| {
             matches!(url.scheme(), "http" | "https")
@@ -138,7 +135,6 @@ impl RemoteOptions {
         url.ok_or_else(|| RemoteError::option("url", problem))
     }
 
-    /// Returns all headers of a request, with the values of environment variables.
     pub(super) fn resolved_headers(&self) -> Result<Vec<(String, SecretString)>, RemoteError> {
         let mut headers = self.headers.clone();
         for (name, variable) in &self.headers_env {

@@ -1,11 +1,8 @@
-//! Decodes the events of the endpoint.
+//! Decodes the events of the endpoint; `run::guard` checks their order, for all agents.
 //!
-//! - A field that AG-UI describes must have a valid value; a wrong one ends the run.
-//! - Unknown event types, message roles, content parts and outcomes are left out with a warning, because later
-//!   versions of the protocol add them.
-//! - Events of versions before 1.0 are converted to those that replaced them.
-//!
-//! The order of events is checked by `run::guard`, for all agents.
+//! A field that AG-UI describes must have a valid value; a wrong one ends the run. Unknown event types, message roles,
+//! content parts and outcomes are left out with a warning, because later versions of the protocol add them. Events of
+//! versions before 1.0 are converted to those that replaced them.
 
 use std::collections::HashSet;
 
@@ -18,25 +15,18 @@ use crate::protocol::{
     event::{MessagesSnapshot, RunError, RunFinished, RunStarted, ToolCallResult},
 };
 
-/// Longer texts of the endpoint are cut in errors and log lines, in characters.
 const MAX_QUOTED_CHARS: usize = 200;
 
-/// A decoded event.
 #[derive(Debug, PartialEq)]
 pub(super) enum Decoded {
     /// An unknown event, which is left out.
     Nothing,
-    /// The start of the remote run.
     Started(RunStarted),
-    /// An event to pass on.
     Event(Event),
-    /// The end of the remote run.
     Finished(Box<RunFinished>),
-    /// The failure of the remote run.
     Failed(RunError),
 }
 
-/// The error of an event that is not valid AG-UI.
 #[derive(Debug, thiserror::Error)]
 #[error("event {number}{}: {problem}", .kind.map(|kind| format!(" ({kind})")).unwrap_or_default())]
 pub(super) struct Malformed {
@@ -45,10 +35,8 @@ pub(super) struct Malformed {
     problem: String,
 }
 
-/// Decodes the events of one stream in their order.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// The number of events so far.
     number: u64,
     /// The ids given to the open `THINKING_START` and `THINKING_TEXT_MESSAGE_START`, which had none.
     reasoning_id: Option<MessageId>,
@@ -86,7 +74,6 @@ impl Reader {
         self.number + 1
     }
 
-    /// Decodes the next event.
     pub(super) fn read(&mut self, data: &str) -> Result<Decoded, Malformed> {
         self.number += 1;
         let mut object = match serde_json::from_str(data) {
@@ -110,7 +97,6 @@ impl Reader {
         self.decode_event(kind, object).map_err(|problem| self.malformed(Some(kind.as_str()), problem))
     }
 
-    /// Decodes an event of a known type.
     fn decode_event(&mut self, kind: EventType, mut object: JsonObject) -> Result<Decoded, String> {
         whole_timestamp(&mut object);
         match kind {
@@ -158,7 +144,6 @@ impl Reader {
         Ok(Decoded::Event(MessagesSnapshot { messages: messages.into(), ..snapshot }.into()))
     }
 
-    /// Decodes a tool result whose content is a list of parts, like the content of a tool message.
     fn result_of_parts(&mut self, mut object: JsonObject) -> Result<Decoded, String> {
         let content = object.insert("content".to_owned(), json!("")).unwrap_or_default();
         let message = json!([{ "id": "m", "role": "tool", "toolCallId": "c", "content": content }]);

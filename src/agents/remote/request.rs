@@ -24,13 +24,10 @@ use crate::{
     },
 };
 
-/// The media type of a stream.
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// The beginning of a refusal that is logged, in bytes, and the time limit of reading it.
 const MAX_EXCERPT_BYTES: usize = 1024;
 const EXCERPT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// An endpoint with its client and headers.
 pub(super) struct Endpoint {
     client: Client,
     url: Url,
@@ -71,7 +68,6 @@ impl Endpoint {
         &self.url
     }
 
-    /// Sends a run and returns the events of the response.
     pub(super) async fn send(&self, input: RunAgentInput, forwarded: &Forwarded) -> Result<ServerEvents, AgentError> {
         let body = serde_json::to_vec(&outgoing(input))?;
         let mut headers = self.headers.clone();
@@ -109,7 +105,6 @@ fn outgoing(mut input: RunAgentInput) -> RunAgentInput {
     input
 }
 
-/// Returns the response if it is an event stream.
 async fn require_event_stream(response: Response) -> Result<Response, AgentError> {
     let status = response.status();
     if status != StatusCode::OK {

@@ -16,18 +16,15 @@ use crate::protocol::{
     approval::{ApprovalDecision, contradictory_answers},
 };
 
-/// The answer to one question.
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
     /// The question's name; for a question about a call, the tool.
     pub(super) name: String,
     pub(super) approved: bool,
     pub(super) call: Option<AnsweredCall>,
-    /// The placeholders of the answer.
     pub(super) values: Values,
 }
 
-/// The call that a question was about.
 #[derive(Debug, Clone)]
 pub(super) struct AnsweredCall {
     pub(super) id: ToolCallId,
@@ -35,7 +32,6 @@ pub(super) struct AnsweredCall {
     pub(super) has_result: bool,
 }
 
-/// A call of the conversation.
 struct ConversationCall<'a> {
     id: &'a ToolCallId,
     function: &'a FunctionCall,
@@ -114,7 +110,6 @@ impl Answer {
     }
 }
 
-/// Adds the placeholders for a call's arguments.
 pub(super) fn add_args(args: &JsonObject, values: &mut Values) {
     values.insert("args".to_owned(), serde_json::to_string(args).unwrap_or_default());
     add_members("args", args, values);

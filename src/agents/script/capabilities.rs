@@ -1,4 +1,4 @@
-//! The capabilities of a script, derived from its replies.
+//! The capabilities of a script, derived from its replies: a feature is supported if a reply uses it.
 
 use super::{
     questions::Questions,
@@ -11,7 +11,6 @@ use crate::protocol::{
     },
 };
 
-/// Returns the capabilities: a feature is supported if a reply uses it.
 pub(super) fn declare(description: Option<String>, replies: &[Reply], questions: &Questions) -> AgentCapabilities {
     let has = |test: fn(&Op) -> bool| Some(replies.iter().flat_map(|reply| &reply.play).any(test));
     AgentCapabilities {

@@ -1,7 +1,5 @@
-//! Checks a script and compiles it to [`Reply`]s.
-//!
-//! Everything that can be wrong with a script is found here, with its place in the text; playing a compiled script
-//! cannot fail.
+//! Checks a script and compiles it to [`Reply`]s. Every error is found here, with its place in the text, so playing a
+//! compiled script cannot fail.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -17,7 +15,6 @@ use super::{
 };
 use crate::protocol::{JsonPatch, patch::is_pointer};
 
-/// Compiles all replies.
 pub(super) fn compile(script: format::Script) -> Result<(Vec<Reply>, Questions), ScriptError> {
     if script.reply.is_empty() {
         return Err(ScriptError { message: "a script needs at least one [[reply]]".to_owned(), span: None });
@@ -52,7 +49,6 @@ fn compile_reply(reply: Spanned<format::Reply>, questions: &Questions) -> Result
         .map(str::to_owned)
         .collect();
     let (has_result, has_answers) = (when.tool.is_some(), !answers.is_empty());
-    // The placeholders that have a meaning in this reply.
     let known = |name: &str| {
         let of_result = ["result", "error", "result.count", "result.list"].contains(&name);
         let of_answers = ["answer", "results"].contains(&name) || is_member(name, "answer.");
@@ -80,7 +76,6 @@ fn compile_reply(reply: Spanned<format::Reply>, questions: &Questions) -> Result
     Ok(Reply { when, play })
 }
 
-/// Returns whether a placeholder is the prefix with a name behind it.
 fn is_member(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix).is_some_and(|member| !member.is_empty())
 }
@@ -99,7 +94,6 @@ fn regex(text: &Spanned<String>) -> Result<Regex, ScriptError> {
 struct Compiler<'a> {
     known: &'a dyn Fn(&str) -> bool,
     questions: &'a Questions,
-    /// The `when.answers` of the reply.
     answers: &'a [String],
     ops: Vec<Op>,
     open_steps: Vec<String>,
@@ -198,7 +192,6 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Returns whether the action's calls belong to the message before them.
     fn within(&self, action: &mut Action) -> Result<bool, ActionError> {
         let within = action.within.take().unwrap_or(false);
         if within && !self.ops.iter().any(|op| matches!(op, Op::Text { .. } | Op::Count { .. })) {

@@ -12,17 +12,14 @@ use super::{
 };
 use crate::protocol::{Message, RunAgentInput, ToolMessage};
 
-/// The end of a conversation, which conditions are about.
 pub(super) struct Conversation<'a> {
     input: &'a RunAgentInput,
     user: Cow<'a, str>,
     /// The tool result that the conversation ends with.
     answered: Option<AnsweredTool<'a>>,
-    /// The answers to the script's interrupts.
     answers: Vec<Answer>,
 }
 
-/// A tool result, with the name and the JSON arguments of the call that it answers.
 #[derive(Clone, Copy)]
 struct AnsweredTool<'a> {
     result: &'a ToolMessage,
@@ -30,7 +27,6 @@ struct AnsweredTool<'a> {
     args: &'a str,
 }
 
-/// The values that a reply is played with.
 #[derive(Debug)]
 pub(super) struct Match {
     /// The values of all placeholders. Those of answers are of the first answer that has them.
@@ -60,7 +56,6 @@ impl<'a> Conversation<'a> {
         Self { input, user: input.last_user_text().unwrap_or_default(), answered, answers }
     }
 
-    /// Returns the values for the placeholders if all conditions hold.
     pub(super) fn matches(&self, when: &When) -> Option<Match> {
         if !self.answers_match(when) {
             return None;

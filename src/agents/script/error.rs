@@ -16,8 +16,7 @@ impl ScriptError {
         &self.message
     }
 
-    /// Returns the range in the script's text that the error is about, in bytes; `None` if it is about the whole
-    /// script.
+    /// Returns the range in the script's text, in bytes; `None` if the error is about the whole script.
     pub fn span(&self) -> Option<Range<usize>> {
         self.span.clone()
     }

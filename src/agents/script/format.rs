@@ -20,7 +20,6 @@ pub(super) struct Script {
 pub(super) struct Reply {
     #[serde(default)]
     pub(super) when: When,
-    /// The separator between the items of `{result.list}` and `{results}`.
     #[serde(default = "comma")]
     pub(super) join: String,
     pub(super) play: Vec<Spanned<Action>>,
@@ -46,7 +45,6 @@ pub(super) struct When {
     pub(super) answer: BTreeMap<String, Spanned<String>>,
 }
 
-/// A text, or a list of texts.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(untagged)]
 pub(super) enum OneOrMore {
@@ -98,7 +96,6 @@ pub(super) struct Action {
     pub(super) declined: Option<String>,
 }
 
-/// The kind of an action, by the key that says so.
 #[derive(Clone, Copy)]
 pub(super) enum ActionKind {
     Text,
@@ -118,7 +115,6 @@ pub(super) enum ActionKind {
 }
 
 impl Action {
-    /// Returns the kind of the action.
     pub(super) fn kind(&self) -> Result<ActionKind, String> {
         let keys = [
             (self.text.is_some(), "text", ActionKind::Text),

@@ -22,10 +22,8 @@ use crate::{
     },
 };
 
-/// The number of deltas that the arguments of a parallel call are split into.
 const PARALLEL_ARGS_DELTAS: usize = 3;
 
-/// Returns the events of a reply.
 pub(super) fn play(
     replies: Arc<[Reply]>,
     index: usize,
@@ -151,7 +149,6 @@ fn play_calls(calls: &[Call], parent: Option<&TextMessage>, values: &Values, ope
     events
 }
 
-/// Returns the results of calls that were approved or declined. Adds their texts to `results`.
 fn play_results(
     answers: Vec<Answer>,
     approved: &Template,
@@ -174,7 +171,6 @@ fn play_results(
     events
 }
 
-/// Splits a text into at most `pieces` pieces of about the same length.
 fn split(text: &str, pieces: usize) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let size = chars.len().div_ceil(pieces).max(1);

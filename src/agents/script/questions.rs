@@ -19,10 +19,8 @@ use crate::protocol::{
 
 const ID_PREFIX: &str = "int_";
 
-/// Stands for any name in `answers` and `result_of`.
 const ANY: &str = "*";
 
-/// All questions of a script.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     /// By name, which is the tool for a question about a call.
@@ -37,7 +35,6 @@ pub(super) enum QuestionKind {
     Call { is_editable: bool },
     /// Any other approval: the schema has the property `approved`.
     Review { is_editable: bool },
-    /// Any other question.
     Form,
 }
 
@@ -59,7 +56,6 @@ impl QuestionKind {
 /// The calls that a `result_of` answers.
 #[derive(Debug)]
 pub(super) enum AnyCall {
-    /// The calls of this tool.
     Of(String),
     /// All calls without a result.
     Rest,
@@ -74,7 +70,6 @@ impl AnyCall {
     }
 }
 
-/// A question, which is an interrupt that ends a run.
 #[derive(Debug)]
 pub(super) struct Question {
     /// The question's name, or the tool of the call.
@@ -87,18 +82,15 @@ pub(super) struct Question {
     metadata: Option<Metadata>,
 }
 
-/// A call that was played without a result.
 #[derive(Debug)]
 pub(super) struct OpenCall {
     pub(super) tool: String,
     pub(super) id: ToolCallId,
-    /// The arguments, as placeholders.
     pub(super) args: Values,
 }
 
 impl Questions {
-    /// Collects the questions. This comes before the replies are checked, because a reply can precede the one whose
-    /// question it answers.
+    /// Comes before the checks of the replies, because a reply can precede the one whose question it answers.
     pub(super) fn of(script: &format::Script) -> Result<Self, ScriptError> {
         let mut questions = Self::default();
         for reply in &script.reply {
@@ -150,7 +142,7 @@ impl Questions {
         self.kinds.values().any(|kind| *kind == QuestionKind::Call { is_editable: true })
     }
 
-    /// Checks the interrupts that a reply ends with. `open` are the tools of the reply's calls without a result.
+    /// `open` are the tools of the reply's calls without a result.
     pub(super) fn check_asked(&self, asked: &[InterruptFormat], mut open: Vec<&str>) -> Result<(), String> {
         if asked.is_empty() {
             return Err("`interrupts` needs at least one".to_owned());
@@ -174,7 +166,6 @@ impl Questions {
         Err(format!("no reply has `when.answers` for {}", names.join(" and ")))
     }
 
-    /// Checks `when.answers` of a reply: each name has a question, and each answered call gets a result.
     /// `has_result` returns whether the reply has a `result_of` for the calls of a tool.
     pub(super) fn check_answers(&self, answers: &[String], has_result: impl Fn(&str) -> bool) -> Result<(), String> {
         if let Some(unknown) = answers.iter().find(|name| *name != ANY && self.kind(name).is_none()) {
@@ -188,7 +179,6 @@ impl Questions {
         }
     }
 
-    /// Returns the calls that a `result_of` answers in a reply to `answers`.
     pub(super) fn answered_call(&self, of: String, answers: &[String]) -> Result<AnyCall, String> {
         if answers.is_empty() {
             return Err("`result_of` needs `when.answers`".to_owned());
@@ -229,7 +219,7 @@ impl Question {
         })
     }
 
-    /// Returns the interrupt. A question about a call takes the first open call of its tool.
+    /// A question about a call takes the first open call of its tool.
     pub(super) fn ask(&self, open: &mut Vec<OpenCall>, values: &Values) -> Option<Interrupt> {
         let call = if self.is_about_call {
             let position = open.iter().position(|call| call.tool == self.name)?;
@@ -255,13 +245,12 @@ impl Question {
     }
 }
 
-/// The question that an interrupt's id names.
 pub(super) enum InterruptSubject<'a> {
     Call(&'a str),
     Named(&'a str),
 }
 
-/// Reads an interrupt's id. `is_call` returns whether the conversation has a call of an id.
+/// `is_call` returns whether the conversation has a call of an id.
 pub(super) fn interrupt_subject<'a>(
     id: &'a InterruptId,
     is_call: impl Fn(&str) -> bool,

@@ -10,14 +10,12 @@ use super::{
 };
 use crate::protocol::JsonPatch;
 
-/// A reply: conditions on the conversation, and what to play if they hold.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) when: When,
     pub(super) play: Vec<Op>,
 }
 
-/// The conditions of a reply. All of them must hold.
 #[derive(Debug)]
 pub(super) struct When {
     pub(super) user: Option<Regex>,
@@ -28,9 +26,7 @@ pub(super) struct When {
     /// The names of the interrupts that the run must answer, and no others. Empty: the run answers no interrupt.
     pub(super) answers: Vec<String>,
     pub(super) approved: Option<bool>,
-    /// Expressions for members of the answer, by member.
     pub(super) answer: Vec<(String, Regex)>,
-    /// The separator between the items of `{result.list}` and `{results}`.
     pub(super) join: String,
 }
 

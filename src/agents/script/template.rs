@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::protocol::JsonObject;
 
-/// The values of placeholders, by name.
 pub(super) type Values = HashMap<String, String>;
 
 /// Adds the members of an object, each as `{name.member}`.
@@ -14,7 +13,6 @@ pub(super) fn add_members(name: &str, members: &JsonObject, values: &mut Values)
     values.extend(members.iter().map(|(member, value)| (format!("{name}.{member}"), plain(value))));
 }
 
-/// Returns a JSON value as text, a string without quotes.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -22,7 +20,6 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// A parsed text with placeholders.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Template(Vec<Piece>);
 
@@ -33,7 +30,7 @@ enum Piece {
 }
 
 impl Template {
-    /// Parses a text. `known` returns whether a placeholder of a name has a meaning here.
+    /// `known` returns whether a placeholder of a name has a meaning here.
     pub(super) fn parse(text: &str, known: &dyn Fn(&str) -> bool) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
@@ -66,7 +63,6 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// Returns the text with all placeholders replaced, those without a value by nothing.
     pub(super) fn fill(&self, values: &Values) -> String {
         self.0
             .iter()
@@ -78,7 +74,6 @@ impl Template {
     }
 }
 
-/// A JSON value whose strings are templates.
 #[derive(Debug, Clone)]
 pub(super) enum JsonTemplate {
     Text(Template),

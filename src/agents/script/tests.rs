@@ -54,7 +54,6 @@ async fn answer(text: &str, tools: &[&str]) -> Vec<Value> {
     demo(json!([user(text)]), tools).await
 }
 
-/// A conversation that ends with the result of a tool.
 fn answered(question: &str, tool: &str, arguments: &str, result: Value) -> Value {
     let call = json!({ "id": "c", "type": "function", "function": { "name": tool, "arguments": arguments } });
     let mut message = json!({ "id": "m", "role": "tool", "toolCallId": "c", "content": "" });

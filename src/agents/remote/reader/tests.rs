@@ -2,7 +2,6 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Decodes events and returns those that are passed on, or the error.
 fn read(events: &[Value]) -> Result<Vec<Value>, String> {
     let mut reader = Reader::default();
     let mut all = Vec::new();

@@ -112,7 +112,6 @@ impl Talk {
         plain
     }
 
-    /// Returns the ids of the conversation's calls, in order.
     fn calls(&self) -> Vec<String> {
         let assistants = self.messages.iter().filter_map(|message| match message {
             Message::Assistant(assistant) => Some(assistant.tool_calls()),
@@ -122,7 +121,6 @@ impl Talk {
     }
 }
 
-/// Returns the answered calls with their results, and the text.
 fn results_and_text(events: &[Value]) -> (Vec<(&str, &str)>, String) {
     let is_result = |event: &&Value| event["type"] == "TOOL_CALL_RESULT";
     let results = events.iter().filter(is_result);
@@ -313,14 +311,12 @@ async fn entries_that_a_stateless_server_passes_on_are_checked() {
             "{id:?}"
         );
     }
-    // One of three interrupts is answered.
     talk.messages.clone_from(&before);
     let partly = talk.run(json!([entry(&pay(&calls[1]), yes.clone()), entry("junk", yes.clone())])).await;
     assert_eq!(results_and_text(&partly).0, [(&*calls[1], "some")]);
     // The same entry again, after the call has its result.
     let again = talk.run(json!([entry(&pay(&calls[1]), yes.clone())])).await;
     assert!(again.is_empty(), "{again:?}");
-    // Two entries for one interrupt.
     for (second, expected) in [(&yes, "some"), (&json!({ "approved": false }), "none")] {
         talk.messages.clone_from(&before);
         let id = pay(&calls[0]);
@@ -331,7 +327,6 @@ async fn entries_that_a_stateless_server_passes_on_are_checked() {
     talk.messages.clone_from(&before);
     let cancelled = json!([{ "interruptId": pay(&calls[0]), "status": "cancelled", "payload": yes }]);
     assert_eq!(results_and_text(&talk.run(cancelled).await).0, [(&*calls[0], "none")]);
-    // The call's arguments are not a JSON object.
     let call = json!({ "id": "c", "type": "function", "function": { "name": "pay", "arguments": "{\"to\":" } });
     let message = json!({ "id": "a", "role": "assistant", "toolCalls": [call] });
     talk.messages = vec![serde_json::from_value(message).unwrap()];
