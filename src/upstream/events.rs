@@ -144,7 +144,6 @@ struct EventLength {
 }
 
 impl EventLength {
-    /// Takes the next bytes, and returns the length of the longest event in them.
     fn longest_after(&mut self, piece: &[u8]) -> usize {
         let mut longest = 0;
         for &byte in piece {
@@ -163,7 +162,6 @@ impl EventLength {
         longest
     }
 
-    /// Returns the bytes that end the open event, if there is one.
     fn ending(&self) -> Option<Bytes> {
         // Without an open line, another line end would end the event before its id.
         let end_of_line = if self.in_line { "\n" } else { "" };

@@ -10,7 +10,6 @@ fn limits(max_event_bytes: usize) -> StreamLimits {
     StreamLimits { max_event_bytes, idle_timeout: Duration::from_secs(1) }
 }
 
-/// Parses chunks, on a paused clock.
 fn read(chunks: Vec<Vec<u8>>, most: usize) -> Vec<Result<ServerEvent, String>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
@@ -64,7 +63,6 @@ fn an_endless_event_is_an_error_and_is_not_buffered() {
         let read = read(chunks, 100);
         assert_eq!(read, [Err("one event has more than 100 bytes".to_owned())], "{piece}");
     }
-    // The limit is on each event, not on the stream.
     let events = read(vec![b"data: xxxxxxxx\n\n".to_vec(); 1000], 100);
     assert_eq!(events.len(), 1000);
 }
