@@ -24,7 +24,6 @@ pub(super) struct ActiveRun {
 
 /// The phase after the client has left, in which the end is being stored.
 const CLIENT_LEFT: u8 = 1;
-/// The phase after the end is stored.
 const STORED: u8 = 2;
 
 impl ActiveRun {
@@ -62,13 +61,11 @@ impl Phase {
         self.reached.load(Ordering::Acquire)
     }
 
-    /// Sets the phase, unless a later one was reached.
     pub(super) fn enter(&self, phase: u8) {
         self.reached.fetch_max(phase, Ordering::AcqRel);
         self.changed.notify_waiters();
     }
 
-    /// Waits until this phase or a later one is reached.
     pub(super) async fn reached(&self, phase: u8) {
         loop {
             let changed = self.changed.notified();

@@ -1,7 +1,4 @@
 //! Admits a run to its thread: waits for its turn in this process, then takes the lease in the store.
-//!
-//! A run is planned on the cached thread. If the store says that the thread has changed, the thread is read and the run is
-//! planned again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -55,7 +52,6 @@ pub(super) struct LeaseGuard {
     /// The head after the begin, and the interrupts that were open before it.
     head: i64,
     open_interrupts: Vec<Interrupt>,
-    /// `None` after the launch.
     turn: Option<TurnGuard>,
 }
 
@@ -84,7 +80,6 @@ impl Drop for LeaseGuard {
 }
 
 impl Threads {
-    /// Follows the running detached run of this process with this id, if there is one.
     pub(super) fn follow_running(&self, key: &ThreadKey, run_id: &RunId) -> Result<Option<Follower>, StartError> {
         let active = self.queue.active(key).filter(|active| active.run_id == *run_id);
         let Some(active) = active else { return Ok(None) };
@@ -93,7 +88,6 @@ impl Threads {
         Ok(Some(Follower::from_live_log(self.store.clone(), key.clone(), active.run_id.clone(), log)))
     }
 
-    /// Waits for the turn among the runs of this process, or until the run is cancelled.
     pub(super) async fn wait_for_turn(&self, key: &ThreadKey, run_id: &RunId) -> Result<TurnGuard, StartError> {
         let max_waiting = match self.options.concurrent_runs {
             ConcurrentRuns::Reject => 0,
@@ -113,7 +107,6 @@ impl Threads {
         Ok(turn)
     }
 
-    /// Begins the run in the store. While another process has a run on the thread, waits, or applies `concurrent_runs`.
     pub(super) async fn admit(
         self: &Arc<Self>,
         key: ThreadKey,
@@ -173,12 +166,10 @@ impl Threads {
         }
     }
 
-    /// Waits for a signal that the thread's run has ended, or for the polling interval.
     async fn wait_for_free_thread(&self, thread: i64, poll: Duration) {
         match self.store.shared().map(SharedStore::signals).filter(|signals| signals.is_live()) {
             Some(signals) => {
                 let mut watch = signals.watch(Topic::Thread(thread));
-                // After the timeout the store is polled.
                 let _ = timeout(SLOW_POLL, watch.changed()).await;
             }
             None => sleep(poll).await,
@@ -186,7 +177,6 @@ impl Threads {
     }
 }
 
-/// An attempt to begin a run, which owns everything that the run needs.
 struct BeginAttempt {
     threads: Arc<Threads>,
     key: ThreadKey,

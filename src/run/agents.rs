@@ -27,7 +27,6 @@ impl AgentEntry {
         self.agent.capabilities()
     }
 
-    /// Returns an entry of the same name whose agent only emits these events.
     pub(super) fn with_fixed_events(self, events: Vec<Event>) -> Self {
         let agent = move |_: RunAgentInput, _: RunContext| crate::agent::events(events.clone());
         Self { agent: Arc::new(agent), ..self }
@@ -55,12 +54,10 @@ impl AgentRegistry {
         self.default = Some(name);
     }
 
-    /// Returns the name of the default agent: the one that was set, or the first.
     pub(super) fn default_name(&self) -> Option<&str> {
         self.default.as_deref().or_else(|| self.agents.keys().next().map(|name| &**name))
     }
 
-    /// Returns the agent with a name; the default one if `name` is `None`.
     pub(super) fn get(&self, name: Option<&str>) -> Option<AgentEntry> {
         let (name, agent) = self.agents.get_key_value(name.or(self.default_name())?)?;
         Some(AgentEntry { name: name.clone(), agent: agent.clone() })

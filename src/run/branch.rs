@@ -17,7 +17,6 @@ pub(super) struct Branch {
     nodes: Vec<NodeInfo>,
 }
 
-/// The number and origin of a stored message.
 #[derive(Debug, Clone, Copy)]
 struct NodeInfo {
     number: i64,
@@ -50,12 +49,10 @@ impl Branch {
         self.messages.position(id).map(|position| self.origin(position))
     }
 
-    /// Returns the number of the last message; 0 if the branch is empty.
     pub(super) fn head(&self) -> i64 {
         self.number_before(self.len())
     }
 
-    /// Sets whether the response of a run reached a client.
     pub(super) fn set_delivered(&mut self, number: i64, is_delivered: bool) {
         for node in &mut self.nodes {
             if let MessageOrigin::Run { run, delivered } = &mut node.origin
@@ -119,7 +116,6 @@ impl From<ThreadView> for LoadedThread {
 
 /// Threads as they were when the last run of this process on them ended. They may be outdated: the store checks the version
 /// when the next run begins.
-///
 /// On a thread of 5,000 messages a run that finds the thread here takes 0.7 ms of CPU, and reading it takes 13 ms more.
 #[derive(Debug, Default)]
 pub(super) struct BranchCache(Mutex<CachedThreads>);
@@ -157,7 +153,6 @@ impl BranchCache {
         }
     }
 
-    /// Adds a thread, and removes those with the oldest last runs above the maximum size.
     pub(super) fn put(&self, key: ThreadKey, thread: LoadedThread) {
         let mut cached = self.lock();
         cached.bytes += cached_size(&thread);

@@ -31,12 +31,10 @@ pub(super) enum Deadline {
 }
 
 pub(super) struct Clock {
-    /// True if there were events since the time was last read.
     has_new_events: bool,
     /// The time at which the timer wakes the task that polled last.
     armed: Option<Instant>,
     last_event: Instant,
-    /// The time of the last event or heartbeat.
     last_output: Instant,
     timer: Option<Pin<Box<Sleep>>>,
     limits: RunLimits,

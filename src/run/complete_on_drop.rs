@@ -6,9 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// A future that continues in a task when it is dropped before completion. Its output is then dropped.
-///
-/// Spawning the task only on drop saves a task for nearly every run.
+/// Spawning the task only on drop saves a task for nearly every run. The output is then dropped.
 pub(super) struct CompleteOnDrop<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
 
 impl<F: Future<Output: Send> + Send + 'static> CompleteOnDrop<F> {

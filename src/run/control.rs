@@ -14,9 +14,7 @@ use tokio::sync::Notify;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// A client cancelled it, or left.
     Cancel = 1,
-    /// The server shuts down, and the time to drain is over.
     Shutdown = 2,
     /// Another process has taken over the lease, or the thread was deleted.
     LeaseLost = 3,
@@ -32,8 +30,7 @@ pub struct RunControl {
 }
 
 impl RunControl {
-    /// Cancels the run: the agent is dropped, open items are closed, and the run ends with the outcome `cancelled`. Has no
-    /// effect on a run that has ended.
+    /// Cancels the run, which then ends with the outcome `cancelled`. Has no effect on a run that has ended.
     pub fn cancel(&self) {
         self.stop(Stop::Cancel);
     }
@@ -54,7 +51,6 @@ impl RunControl {
         }
     }
 
-    /// Returns the reason of a stop request, or wakes the task when one comes.
     pub(super) fn poll_requested(&self, cx: &mut Context<'_>) -> Option<Stop> {
         self.waker.register(cx.waker());
         self.requested()
@@ -104,7 +100,6 @@ impl LiveRuns {
     }
 }
 
-/// The entry of a run that has not ended. Dropping it removes the entry.
 #[derive(Debug)]
 pub(super) struct LiveGuard {
     live: Arc<LiveRuns>,

@@ -1,23 +1,10 @@
 //! Decides which conversation the agent gets, from the stored branch and the client's messages. Reads no store.
 //!
-//! The client decides how the conversation continues. With S the stored branch, C the client's messages, p the place in S of the last message of S that
-//! C shows, and N what follows that message in C:
-//!
-//! | case | | the agent gets |
-//! |---|---|---|
-//! | [`BranchCase::New`] | the thread is new | C |
-//! | [`BranchCase::NothingKnown`] | C shows no message of S | S + C |
-//! | [`BranchCase::Continues`] | p is the end of S | S + N |
-//! | [`BranchCase::Unseen`] | S goes on after p, but only with messages that never reached a client whole | S + N |
-//! | [`BranchCase::Branches`] | S goes on after p: an edit, a regeneration, a step back, or a repeated request | S up to p, + N |
-//!
-//! C *shows* a message of S if C has a message with its id; an assistant message whose tool calls are all in S; a result of
-//! a tool call that has a result in S; or, for clients that send no ids, a message with its role and text in the same
-//! place.
-//!
-//! Messages of S before p that C does not show are kept, because clients trim their lists. New messages of C before p are
-//! inserted where C has them. User, system and developer messages take the client's text, and so does every message that
-//! a client stored. Other messages keep the text that the run made.
+//! The cases, and when a client's list shows a stored message, are defined in `docs/architecture.md` ("The conversation
+//! is a tree"). Stored messages before the last shown one that the client does not show are kept, because clients trim
+//! their lists. The client's new messages before it are inserted where its list has them. User, system and developer
+//! messages take the client's text, and so does every message that a client stored. Other messages keep the text that
+//! the run made.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -30,7 +17,6 @@ use crate::{
     store::{MessageNode, MessageOrigin},
 };
 
-/// The relation of the client's list to the stored branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BranchCase {
     New,
@@ -52,7 +38,6 @@ pub(super) struct BranchDecision {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AppendedMessage {
-    /// The client's message at this position.
     Client(usize),
     /// A copy of the branch's message at this position, whose parent is new or changed.
     Stored(usize),
@@ -63,8 +48,7 @@ pub(super) struct ClientList<'a> {
     pub(super) messages: &'a [Message],
     /// The positions of the messages that came without an id, ascending.
     pub(super) anonymous: &'a [usize],
-    /// True if the request answers an open interrupt of the branch. It then continues the branch, even if it leaves out
-    /// messages at the end.
+    /// True if the request answers an open interrupt. It then continues the branch, even if it leaves out the end.
     pub(super) answers_interrupt: bool,
 }
 
@@ -108,9 +92,8 @@ pub(super) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
     BranchDecision { case, kept, updated, appended }
 }
 
-/// Finds stored messages that are equal to the client's next messages: a path from the message with number `parent` down.
-///
-/// A client that returns to a branch therefore continues it, and no copy is stored.
+/// Finds the path below the message `parent` that is equal to the client's next messages, so that a client that returns
+/// to a branch continues it, and no copy is stored.
 pub(super) fn find_existing_branch<'n>(
     nodes: &'n [MessageNode],
     parent: i64,
@@ -132,17 +115,15 @@ pub(super) fn find_existing_branch<'n>(
     found
 }
 
-/// Returns whether all messages after a position were made by runs whose response did not reach a client to its end.
-///
-/// If the client adds nothing and the branch ends with an answer, the client requests another answer. The answer then
-/// counts as seen, so that an agent never continues its own answer.
+/// Returns whether the messages after a position were all made by runs whose response did not reach a client to its
+/// end. If the client adds nothing and the branch ends with an answer, the client requests another answer. The answer
+/// then counts as seen, so that an agent never continues its own answer.
 fn is_unseen(stored: &Branch, end: usize, asks_something_new: bool) -> bool {
     let unseen = |position| matches!(stored.origin(position), MessageOrigin::Run { delivered: false, .. });
     let ends_with_answer = stored.messages().last().is_some_and(|last| last.role() == Role::Assistant);
     (asks_something_new || !ends_with_answer) && (end + 1..stored.len()).all(unseen)
 }
 
-/// The differences between the client's list and the branch, up to the last message that both have.
 struct Differences {
     /// Pairs of a position in the branch and the client's message that changes its text, ascending.
     changed: Vec<(usize, usize)>,
@@ -150,7 +131,7 @@ struct Differences {
     inserted: Vec<(usize, usize)>,
 }
 
-/// Compares the client's list with the branch. The last message of the list must be shown.
+/// The last message of `shown` must be shown.
 fn differences(stored: &Branch, client: &[Message], shown: &[Option<usize>]) -> Differences {
     let (mut changed, mut inserted) = (Vec::new(), Vec::new());
     let (mut new, mut left_out_from) = (Vec::new(), 0);
@@ -179,7 +160,6 @@ fn differences(stored: &Branch, client: &[Message], shown: &[Option<usize>]) -> 
     Differences { changed, inserted }
 }
 
-/// The positions of instructions that the client left out, ascending.
 #[derive(Default)]
 struct Instructions {
     system: VecDeque<usize>,
@@ -216,7 +196,6 @@ fn takes_client_text(message: &Message, origin: MessageOrigin) -> bool {
     origin == MessageOrigin::Client || matches!(message.role(), Role::User | Role::System | Role::Developer)
 }
 
-/// Returns the stored message with the client's text, if it takes the client's text and the text differs.
 fn new_text(stored: &Branch, position: usize, client: &Message) -> Option<Message> {
     let known = &stored.messages()[position];
     let takes_text = takes_client_text(known, stored.origin(position)) && known.role() == client.role();
@@ -244,7 +223,6 @@ fn shown(stored: &Branch, client: &[Message], anonymous: &[usize]) -> Vec<Option
     shown
 }
 
-/// Returns the position of a message that has an id. `expected` is looked at first.
 fn position_of(stored: &Branch, message: &Message, expected: usize) -> Option<usize> {
     let messages = stored.messages();
     if messages.get(expected).is_some_and(|known| known.id().is(message.id())) {
@@ -265,12 +243,11 @@ fn position_of(stored: &Branch, message: &Message, expected: usize) -> Option<us
     })
 }
 
-/// Returns the positions of messages without ids: those at the start of the client's list whose role and text agree with
-/// consecutive messages of the branch. Messages of the branch that such clients never send are skipped.
-///
-/// The list agrees from the start of the branch, or from a later message if the client has trimmed it. If only user
-/// messages agree, and the branch continues, the list shows nothing: it is more likely a new message with the text of an
-/// earlier one, from a client that sends only new messages.
+/// Returns the positions of messages without ids: those at the start of the client's list whose role and text agree
+/// with consecutive messages of the branch, from its start, or from a later message if the client has trimmed the list.
+/// Messages of the branch that such clients never send are skipped. If only user messages agree, and the branch
+/// continues, the list shows nothing: it is more likely a new message with the text of an earlier one, from a client
+/// that sends only new messages.
 fn shown_without_ids(stored: &Branch, client: &[Message], anonymous: &[usize]) -> Vec<Option<usize>> {
     let mut shown = vec![None; client.len()];
     let without_ids = anonymous.iter().enumerate().take_while(|(n, at)| n == *at).count();

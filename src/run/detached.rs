@@ -12,10 +12,8 @@ use super::{
 };
 use crate::store::StoreError;
 
-/// The number of events after which the task yields to others.
 const MAX_EVENTS_PER_POLL: usize = 128;
 
-/// Drives a run to its end, whether or not a client follows it.
 pub(super) async fn drive(mut recorder: RunRecorder, log: Arc<LiveLog>) {
     let threads = recorder.threads().clone();
     poll_fn(|cx| {
@@ -29,8 +27,7 @@ pub(super) async fn drive(mut recorder: RunRecorder, log: Arc<LiveLog>) {
     let is_written = poll_fn(|cx| log.poll_written(cx)).await;
     let Some(terminal) = recorder.terminal().cloned() else { return };
     let last = log.terminal_batch(&terminal);
-    // The terminal event is only stored after all events before it. Otherwise the process that takes the run over closes the
-    // log.
+    // Stored after all events before it: otherwise the process that takes the run over closes the log.
     let result = if is_written { recorder.commit(false, Some(last.clone())).await } else { Err(StoreError::LeaseLost) };
     match result {
         Ok(()) => {

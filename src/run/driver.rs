@@ -29,19 +29,15 @@ use crate::{
     },
 };
 
-/// The number of events between two checks of the time limit while the agent never pauses.
 const EVENTS_PER_TIME_CHECK: u32 = 64;
-/// The error code of a run that ends because the server shuts down.
 pub(super) const SHUTDOWN_CODE: &str = "server_shutdown";
 const MAX_LOGGED_CHARS: usize = 80;
 
-/// One run. Poll it with [`poll_progress`](Drive::poll_progress), or read it as a stream with
-/// [`into_events`](Self::into_events). Dropping it stops the agent.
+/// One run, which is polled or read as a stream ([`into_events`](Self::into_events)). Dropping it stops the agent.
 pub struct Run {
     span: tracing::Span,
     stage: RunStage,
     control: Arc<RunControl>,
-    /// The waker of the task that the control and the clock wake.
     waker: Option<Waker>,
     events: u64,
     events_until_time_check: u32,
@@ -52,7 +48,6 @@ pub struct Run {
     counted: Option<CountedRun>,
 }
 
-/// The guards of a run that counts as running.
 #[derive(Debug)]
 #[allow(dead_code, reason = "held, not read")]
 pub(super) struct CountedRun {
@@ -61,7 +56,6 @@ pub(super) struct CountedRun {
 }
 
 enum RunStage {
-    /// `RUN_STARTED` was not sent yet.
     Opening(Arc<dyn Agent>, Box<RunAgentInput>),
     /// `RUN_STARTED` was sent; the agent was not called yet.
     Opened(Arc<dyn Agent>, Box<RunAgentInput>),
@@ -70,7 +64,6 @@ enum RunStage {
 }
 
 enum RunEnding {
-    /// The agent's stream ended, or the agent sent this event.
     Finished(RunFinished),
     /// The run was stopped, for this reason in the log.
     Cancelled(&'static str),
@@ -172,8 +165,7 @@ impl Run {
         self
     }
 
-    /// Polls the run for about one event. The first call sends `RUN_STARTED` and returns before the agent is called, so that
-    /// a slow agent does not delay the event.
+    /// Sends `RUN_STARTED` and returns before the agent is called, so that a slow agent does not delay the event.
     fn progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         loop {
             let RunStage::Running(stream) = &mut self.stage else {
@@ -221,7 +213,7 @@ impl Run {
         })
     }
 
-    /// Enters the next stage, before and after the agent runs. Returns `None` if the agent is to be polled.
+    /// Returns `None` if the agent is to be polled.
     fn advance_stage(&mut self, sink: &mut impl EventSink) -> Option<Progress> {
         match std::mem::replace(&mut self.stage, RunStage::Ended) {
             RunStage::Opening(agent, input) => {
@@ -255,7 +247,6 @@ impl Run {
         }
     }
 
-    /// Checks an event of the agent and sends it.
     fn forward(&mut self, event: Event, sink: &mut impl EventSink) -> Poll<Progress> {
         self.clock.note_event();
         let ending = if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
@@ -277,7 +268,6 @@ impl Run {
         Poll::Ready(Progress::Moved)
     }
 
-    /// Waits for a stop request or a deadline while the agent is pending.
     fn on_pending(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         // The control keeps the waker, so it is registered again only when the task has changed.
         let same_task = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
@@ -301,7 +291,6 @@ impl Run {
         Poll::Ready(Progress::Moved)
     }
 
-    /// Stops the agent, closes what it left open, and sends the terminal event.
     fn close(&mut self, ending: RunEnding, sink: &mut impl EventSink) {
         // The agent is dropped first, so that nothing of it runs after the terminal event. The client gets that event even
         // if a destructor panics.
@@ -383,13 +372,11 @@ impl From<Stop> for RunEnding {
     }
 }
 
-/// The error of a run that may no longer write to its thread.
 pub(super) fn lease_lost() -> RunError {
     RunError::new("lease_lost", "the run was taken over by another server, or its thread was deleted")
 }
 
-// The functions below are marked cold, so that the code of a run's end does not displace the code of its events from the
-// instruction cache.
+// The functions below are cold, so that a run's end does not displace the code of its events from the instruction cache.
 
 /// Returns the end for a lifecycle event of the agent; `None` ignores the event.
 #[cold]
@@ -433,7 +420,6 @@ fn agent_panicked(panic: Box<dyn Any + Send>) -> RunEnding {
     RunEnding::Failed(RunError::new("agent_panic", "the agent failed unexpectedly"))
 }
 
-/// Returns the usage of the agent's terminal event together with the usage that it reported before.
 fn total_usage(own: Vec<TokenUsage>, cx: &RunContext) -> Vec<TokenUsage> {
     own.into_iter().for_each(|usage| cx.add_usage(usage));
     cx.usage()

@@ -1,5 +1,4 @@
-//! Starts a run that was admitted: computes the agent's input and the first snapshots, and creates the run with its
-//! recorder or its task.
+//! Starts a run that was admitted: computes the agent's input and the first snapshots, and creates the run.
 
 use std::sync::Arc;
 
@@ -27,19 +26,16 @@ use crate::{
 };
 
 impl Runs {
-    /// Launches a run of a server without stored threads.
     pub(super) fn launch_stateless(&self, caller: Caller, input: RunAgentInput) -> Box<Run> {
         self.create_run(caller, input, self.limits)
     }
 
-    /// Launches a run that was cancelled before it began. It ends as cancelled, without the agent.
     pub(super) fn launch_cancelled(&self, caller: Caller, input: RunAgentInput) -> Box<Run> {
         let run = self.launch_stateless(caller, input);
         run.control().cancel();
         run
     }
 
-    /// Launches a run that was begun in the store.
     pub(super) fn launch(&self, begun: BegunRun, mut caller: Caller) -> Result<StartedRun, StartError> {
         let is_detached = caller.slot.detached.is_some();
         let BegunRun { guard, client, loaded, mut plan, version, last_message, state_number } = begun;
@@ -115,7 +111,6 @@ impl Runs {
     }
 }
 
-/// Returns the snapshots for a client that lacks stored messages.
 fn message_snapshots(messages: &Messages, client_has_messages: bool) -> Vec<Event> {
     let mut snapshots = Vec::new();
     // A client keeps the messages that it has in their places and appends the others of a snapshot. After an empty snapshot
@@ -127,8 +122,7 @@ fn message_snapshots(messages: &Messages, client_has_messages: bool) -> Vec<Even
     snapshots
 }
 
-/// Gives the answers to open interrupts to the agent. If the agent must not run, returns one that only emits the reason. Also
-/// returns the interrupts that stay open.
+/// If the agent must not run, returns one that only emits the reason, and the interrupts that stay open.
 fn apply_resume(
     agent: AgentEntry,
     input: &mut RunAgentInput,

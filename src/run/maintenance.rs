@@ -13,9 +13,7 @@ use crate::store::{HeldLease, SharedStore, StoreError, Topic, now};
 
 /// The interval of polling for cancel requests of other processes: without signals, and with signals, which can be lost.
 const CANCEL_POLL: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(2)];
-/// The longest time between two sweeps.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// The number of lost runs that are closed at a time.
 const MAX_RECOVERED_RUNS: usize = 100;
 
 impl Threads {
@@ -49,7 +47,6 @@ async fn maintain(threads: Weak<Threads>) {
     tokio::join!(maintain_leases(threads.clone(), lease), forward_cancels(threads.clone()), sweep_regularly(threads));
 }
 
-/// Applies retention regularly, and earlier when many threads were created.
 async fn sweep_regularly(threads: Weak<Threads>) {
     while let Some(threads) = threads.upgrade() {
         warn_on_error(threads.sweep().await, "surplus threads and logs could not be removed");
@@ -57,7 +54,6 @@ async fn sweep_regularly(threads: Weak<Threads>) {
     }
 }
 
-/// Cancels the runs of this process that other processes asked to cancel.
 async fn forward_cancels(threads: Weak<Threads>) {
     let Some(mut cancels) =
         threads.upgrade().and_then(|it| it.store.shared().map(|shared| shared.signals().watch(Topic::Cancels)))
@@ -81,7 +77,7 @@ async fn forward_cancels(threads: Weak<Threads>) {
     }
 }
 
-/// Renews leases, and closes the runs of lost servers. In a store that is not shared, these are runs of an earlier process.
+/// In a store that is not shared, lost runs are runs of an earlier process.
 async fn maintain_leases(threads: Weak<Threads>, lease: Duration) {
     let mut ticks = interval(lease / 3);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -147,7 +143,6 @@ impl LeaseRenewal {
     }
 }
 
-/// Stops the runs whose lease this process has lost.
 fn stop_lost(active: &[Arc<ActiveRun>], held: &[HeldLease]) {
     let held: HashSet<_> = held.iter().map(|held| held.run.lease.run).collect();
     for run in active.iter().filter(|run| !held.contains(&run.lease.run)) {

@@ -1,16 +1,8 @@
 //! Runs of agents, from the request to the stored end. Knows nothing of HTTP.
 //!
-//! Every run is started by [`Runs::start`] (`start`), in these steps:
-//! - `admission`: the run waits for its turn on the thread (`queue`) and takes the thread's lease.
-//! - `plan`, `conversation`: the stored branch and the client's messages become the agent's input; `resume` checks the
-//!   answers to open interrupts.
-//! - `launch`: the run is created. Its response polls it (`stored_run`), or a task does and writes a log that clients follow
-//!   (`detached`, `log`).
-//! - `driver`: polls the agent, and sends the first and the terminal event. [`guard`] checks the events between them.
-//! - `recorder`: applies the events to the `transcript`, and stores the end before the terminal event is sent.
-//!
-//! [`Threads`] are the stored threads: `views` lists, reads, follows and deletes them, `maintenance` renews leases and
-//! applies retention, `recover` closes runs whose server was lost.
+//! [`Runs::start`] leads every run through `admission` (turn and lease), `plan` (the agent's input) and `launch`.
+//! `driver` polls the agent, [`guard`] checks its events, and `recorder` stores the end before the terminal event is
+//! sent. [`Threads`] are the stored threads.
 //!
 //! There is no channel and no task between an agent and its response, so a slow client slows its agent.
 

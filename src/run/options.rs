@@ -6,13 +6,7 @@ use serde::Deserialize;
 
 use crate::{store::Retention, units};
 
-/// Options of stored threads and of the runs on them: the configuration section `[threads]`. The fields without a key
-/// there are set from `[runs]`, `[retention]` and the agents.
-///
-/// ```
-/// let mut options = agui_server::run::ThreadOptions::default();
-/// options.max_queued = 3;
-/// ```
+/// The section `[threads]`. Fields without a key there are set from `[runs]`, `[retention]` and the agents.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

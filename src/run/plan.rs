@@ -1,5 +1,5 @@
-//! Plans a run on a stored thread: the branch it continues (see [`conversation`](super::conversation)), its state, and its
-//! open interrupts. Reads more than the current branch from the store only if the request needs it.
+//! Plans a run on a stored thread: its branch, its state, and its open interrupts. Reads more than the current branch
+//! only if the request needs it.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,6 @@ use crate::{
     },
 };
 
-/// The input of a client, with its messages separated from the rest.
 pub(super) struct ClientInput {
     pub(super) messages: Vec<Message>,
     /// The positions of the messages that came without an id, ascending. They have been given random ids.
@@ -55,13 +54,11 @@ pub(super) struct Plan {
     pub(super) state: Option<Value>,
     /// The number of the state in the store; `None` if it has to be stored.
     pub(super) state_number: Option<i64>,
-    /// The interrupts that are open before the run, and the check of the answers to them.
     pub(super) open_interrupts: Vec<Interrupt>,
     pub(super) resume: ResumeDecision,
 }
 
 pub(super) enum PlanError {
-    /// The thread has changed since it was loaded.
     Changed,
     Store(StoreError),
 }
@@ -73,7 +70,6 @@ impl From<StoreError> for PlanError {
 }
 
 impl Plan {
-    /// Returns whether the request adds messages to the thread.
     pub(super) fn adds_messages(&self) -> bool {
         self.decision.appended.len() > self.rejoined.len()
     }
@@ -86,7 +82,6 @@ impl Plan {
             .map_or_else(|| stored.map_or(0, |it| it.number_before(self.decision.kept)), |node| node.number)
     }
 
-    /// Returns the messages to write when the run begins.
     pub(super) fn branch_write<'a>(
         &'a self,
         loaded: Option<&'a LoadedThread>,
@@ -134,7 +129,6 @@ impl Plan {
 }
 
 impl Threads {
-    /// Plans a run on a thread; `None` is a new thread.
     pub(super) async fn plan(
         &self,
         key: &ThreadKey,
@@ -165,7 +159,6 @@ impl Threads {
     }
 }
 
-/// The branch, state and interrupts before the client's new messages.
 #[derive(Default)]
 struct StartingPoint {
     branch: Option<Branch>,
@@ -225,7 +218,6 @@ impl PlanReader<'_> {
         Ok(StartingPoint { branch, rejoined: Vec::new(), state, open_interrupts: interrupts })
     }
 
-    /// Returns the stored messages of another branch that the client returns to.
     async fn rejoined(
         &mut self,
         stored: &Branch,

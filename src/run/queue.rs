@@ -43,7 +43,6 @@ impl ThreadQueue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters a run into the queue of a thread, where up to `max_waiting` runs may wait.
     pub(super) fn enter(
         self: &Arc<Self>,
         key: &ThreadKey,
@@ -74,7 +73,6 @@ impl ThreadQueue {
         self.lock().values().filter_map(|tickets| tickets.first()?.active()).collect()
     }
 
-    /// Returns whether runs wait for their turn on a thread.
     pub(super) fn has_waiting(&self, key: &ThreadKey) -> bool {
         self.lock().get(key).is_some_and(|tickets| tickets.len() > 1)
     }
@@ -109,7 +107,6 @@ impl TurnGuard {
         self.ticket.phase.get() == CANCELLED
     }
 
-    /// Makes the run, which has begun, visible to other requests.
     pub(super) fn activate(&self, run: Arc<ActiveRun>) {
         // Under the queue's lock, so that a concurrent cancel finds the run either waiting or running.
         let _threads = self.queue.lock();

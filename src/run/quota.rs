@@ -14,7 +14,6 @@ use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 use super::StartError;
 use crate::{agent::Principal, units};
 
-/// The window of the rate limit.
 const RATE_WINDOW: Duration = Duration::from_secs(60);
 
 /// The limits of each principal. `None` is no limit.
@@ -35,11 +34,8 @@ pub struct PrincipalLimits {
 #[derive(Debug)]
 #[allow(dead_code, reason = "held, not read")]
 pub struct Slot {
-    /// One of the server's runs.
     pub(super) permit: OwnedSemaphorePermit,
-    /// One of the principal's runs, if those are limited.
     pub(super) share: Option<QuotaShare>,
-    /// One of the server's detached runs, if the run is detached.
     pub(super) detached: Option<OwnedSemaphorePermit>,
 }
 
@@ -50,7 +46,6 @@ pub(super) struct Quota {
 
 struct Ledger {
     principals: HashMap<Principal, PrincipalUsage>,
-    /// The time when idle principals were last removed.
     last_sweep: Instant,
 }
 
@@ -121,7 +116,6 @@ impl Ledger {
     }
 }
 
-/// A run that is counted for a principal until the share is dropped.
 pub(super) struct QuotaShare {
     ledger: Arc<Mutex<Ledger>>,
     principal: Principal,

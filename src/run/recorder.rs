@@ -34,7 +34,6 @@ use crate::{
 
 /// The time that an end is tried again while the store is unavailable. Then the client gets an error.
 const STORE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The first and the longest pause between two attempts.
 const STORE_RETRY_BACKOFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 /// The bytes that an event other than a delta counts for `max_run_bytes`: about the smallest message or call.
 const EVENT_OVERHEAD_BYTES: usize = 100;
@@ -43,11 +42,9 @@ const EVENT_OVERHEAD_BYTES: usize = 100;
 pub(super) enum RecorderStep {
     Moved,
     Heartbeat,
-    /// The run has ended. The terminal event is held back.
     Terminal,
 }
 
-/// A run with its recording.
 pub(super) struct RunRecorder {
     recording: RecordingState,
     run: Box<Run>,
@@ -56,9 +53,8 @@ pub(super) struct RunRecorder {
     guards: RunGuards,
 }
 
-/// The recording of the run so far. Separate from the run, so that the run can be polled with a sink that borrows it.
+/// Separate from the run, so that the run can be polled with a sink that borrows it.
 struct RecordingState {
-    /// The number of bytes that the run may still add.
     bytes_left: usize,
     is_too_long: bool,
     transcript: Transcript,
@@ -69,7 +65,6 @@ struct RecordingState {
     snapshots: Vec<Event>,
 }
 
-/// The guards that a run has until its end is stored.
 pub(super) struct RunGuards {
     pub(super) threads: Arc<Threads>,
     pub(super) key: ThreadKey,
@@ -93,7 +88,6 @@ impl RunRecorder {
         Self { recording, run, thread, guards }
     }
 
-    /// Sends the state that the run starts from after `RUN_STARTED`.
     pub(super) fn with_state_snapshot(mut self) -> Self {
         self.recording.sends_state = true;
         self
@@ -139,8 +133,7 @@ impl RunRecorder {
         self.recording.terminal.as_deref()
     }
 
-    /// Stores the end of the run, with the last events of its log. Keeps all guards until then. `delivered` says that the
-    /// response is being sent to a client.
+    /// Keeps all guards until the end is stored. `delivered` says that the response is being sent to a client.
     pub(super) fn commit(
         self,
         delivered: bool,
@@ -205,7 +198,6 @@ impl RunGuards {
         Ok(())
     }
 
-    /// Stores the end. Tries again while the store is unavailable.
     async fn finish(&self, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
         let begin = Instant::now();
         let [mut pause, longest] = STORE_RETRY_BACKOFF;
@@ -244,7 +236,6 @@ impl RunGuards {
     }
 }
 
-/// The parts of a [`RunEnd`] that the terminal event decides.
 struct RunSummary {
     status: RunStatus,
     events: u64,
@@ -286,7 +277,6 @@ fn interrupts(terminal: &Event) -> &[Interrupt] {
     }
 }
 
-/// Returns the approximate number of bytes that an event adds to the thread.
 fn added_bytes(event: &Event) -> usize {
     match event {
         Event::TextMessageContent(e) => e.delta.len(),
@@ -296,7 +286,6 @@ fn added_bytes(event: &Event) -> usize {
     }
 }
 
-/// Applies events to the transcript and passes them on. Holds the terminal event back.
 struct RecordingSink<'a, S> {
     recording: &'a mut RecordingState,
     sink: &'a mut S,

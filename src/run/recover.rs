@@ -11,11 +11,9 @@ use crate::{
 
 const SERVER_LOST: &str = "server_lost";
 const MESSAGE: &str = "the server of this run was lost; please try again";
-/// The size of the pages in which a log is read.
 const PAGE_BYTES: usize = 1024 * 1024;
 
 impl Threads {
-    /// Takes over the lease of a lost run and ends it.
     pub(super) async fn recover(&self, key: &ThreadKey, run: &RunId, lost: &Lease) -> Result<(), StoreError> {
         let now = now();
         // `None`: the run is not lost, or another process has taken it over.
@@ -25,7 +23,7 @@ impl Threads {
         }
     }
 
-    /// Ends a run whose lease this process has, with an error. Stores the messages that result from the events in its log.
+    /// The caller has the lease. Stores the messages that result from the events in the run's log.
     pub(super) async fn close_lost(&self, key: &ThreadKey, run: &RunId, lease: &Lease) -> Result<(), StoreError> {
         let Some(view) = self.store.thread(key, ThreadParts { messages: true, runs: 0 }).await? else { return Ok(()) };
         let thread = LoadedThread::from(view);
@@ -59,7 +57,6 @@ impl Threads {
         self.store.finish(lease, &end).await.map(drop)
     }
 
-    /// Applies the events of a run's log to its thread. Returns the changes and the number of events.
     async fn replay(&self, run: &RunRecord, thread: &LoadedThread) -> Result<(TranscriptChanges, u64), StoreError> {
         let state = thread.state.as_ref().map_or_else(|| serde_json::json!({}), |(_, state)| state.clone());
         let mut transcript = Transcript::new(thread.branch.messages().clone(), state);

@@ -19,8 +19,7 @@ pub struct RunRequest {
     pub principal: Option<Principal>,
     /// The headers of the request that agents may see.
     pub forwarded: Forwarded,
-    /// The endpoint's default for a client that leaves. The request and the agent's configuration take precedence; `None`
-    /// uses the server's default.
+    /// The endpoint's default for a client that leaves, below request and agent; `None` uses the server's default.
     pub on_disconnect: Option<OnDisconnect>,
 }
 
@@ -37,7 +36,6 @@ impl RunRequest {
     }
 }
 
-/// A [`RunRequest`] without its input.
 pub(super) struct Caller {
     pub(super) slot: Slot,
     pub(super) agent: AgentEntry,

@@ -9,17 +9,15 @@ use jiff::{Timestamp, civil, tz::TimeZone};
 
 use crate::protocol::{Interrupt, ResumeEntry, ResumeStatus};
 
-/// The effect of a request on the open interrupts.
 #[derive(Debug, PartialEq)]
 pub(super) enum ResumeDecision {
     /// The agent runs with these answers, one for each open interrupt.
     Proceed(Vec<ResumeEntry>),
-    /// The request only has answers to interrupts that are no longer open: it is repeated because its response was lost. The
-    /// client is sent the state and the messages, and the agent does not run.
+    /// All answers are for interrupts that are no longer open: the request is repeated because its response was lost.
     Repeated,
-    /// An open interrupt has no entry. The interrupts are reported again, and the agent does not run.
+    /// An open interrupt has no entry. The interrupts are reported again.
     StillOpen,
-    /// An entry breaks a rule. The run fails with this code and message, and the agent does not run.
+    /// An entry breaks a rule. The run fails with this code and message.
     Refused(&'static str, String),
 }
 

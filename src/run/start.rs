@@ -1,6 +1,4 @@
-//! Starts runs: every run of the server passes through [`Runs::start`].
-//!
-//! The order of the steps, and which setting decides what happens when a client leaves, are changed here.
+//! Starts runs. Change the order of the steps, and which setting decides what happens when a client leaves, here.
 
 use std::sync::Arc;
 
@@ -14,7 +12,6 @@ use super::{
 };
 use crate::protocol::{Message, RunAgentInput};
 
-/// The maximum length of an identifier from a client, in bytes.
 const MAX_ID_BYTES: usize = 1024;
 
 impl Runs {
@@ -58,7 +55,6 @@ impl Runs {
         }
     }
 
-    /// Returns what happens when the client leaves: as the request says, else the agent, else the endpoint, else the server.
     fn on_disconnect(&self, request: &RunRequest) -> Result<OnDisconnect, StartError> {
         let requested = match request.input.forwarded_prop("onDisconnect") {
             None | Some(Value::Null) => None,

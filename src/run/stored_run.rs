@@ -34,7 +34,6 @@ pub struct StoredRun {
     run: Arc<RunRef>,
 }
 
-/// The names of a run in the store.
 struct RunRef {
     threads: Arc<Threads>,
     key: ThreadKey,
@@ -75,7 +74,6 @@ impl StoredRun {
         Self { stage: StoredStage::Running(recorder), run: Arc::new(RunRef { threads, key, lease }) }
     }
 
-    /// Stores the end, then sends the terminal event.
     fn poll_end(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         if let StoredStage::Running(recorder) = &self.stage {
             let span = recorder.run().span().clone();
@@ -165,7 +163,6 @@ impl Drop for StoredRun {
     }
 }
 
-/// Ends a run whose client has left, and stores that its response was not delivered.
 async fn abandon(stage: StoredStage, run: Arc<RunRef>) {
     // The recorder has logged an end that could not be stored.
     let is_undelivered = match stage {
@@ -195,7 +192,6 @@ fn is_shutdown(terminal: &Event) -> bool {
     matches!(terminal, Event::RunError(error) if error.code.as_deref() == Some(SHUTDOWN_CODE))
 }
 
-/// Returns the terminal event to send: an error if the end could not be stored.
 fn with_store_result(terminal: Event, stored: Result<(), StoreError>) -> Event {
     match stored {
         Ok(()) => terminal,

@@ -26,13 +26,11 @@ use crate::{
 pub struct Threads {
     pub(super) store: Arc<dyn Store>,
     pub(super) options: ThreadOptions,
-    /// The holder of this process's leases.
     pub(super) holder: Arc<str>,
     pub(super) queue: Arc<ThreadQueue>,
     pub(super) cache: BranchCache,
     pub(super) log_writer: Arc<LogWriter>,
     pub(super) detached: Arc<Semaphore>,
-    /// The number of threads that were created since the last sweep.
     new_threads: AtomicU64,
     pub(super) sweep_due: Notify,
     pub(super) tasks: OnceLock<[AbortHandle; 2]>,
@@ -65,24 +63,20 @@ impl Threads {
         self.store.check().await
     }
 
-    /// Returns the key of a principal's thread.
     pub(super) fn key(&self, owner: Option<&Principal>, id: &ThreadId) -> ThreadKey {
         let owner = owner.map_or_else(|| ThreadKey::ANONYMOUS.into(), |principal| principal.shared_id().clone());
         ThreadKey { owner, id: id.clone() }
     }
 
-    /// Reads a thread with its current branch.
     pub(super) async fn load(&self, key: &ThreadKey) -> Result<Option<LoadedThread>, StoreError> {
         let view = self.store.thread(key, ThreadParts { messages: true, runs: 0 }).await?;
         Ok(view.map(LoadedThread::from))
     }
 
-    /// Returns the end of a lease that is taken now.
     pub(super) fn lease_until(&self, now: Millis) -> Millis {
         now.saturating_add(Millis::try_from(self.options.lease.as_millis()).unwrap_or(Millis::MAX))
     }
 
-    /// Counts a new thread, and wakes the sweep if it is due.
     pub(super) fn count_new_thread(&self) {
         let retention = &self.options.retention;
         let Some(max) = retention.owner_threads.into_iter().chain(retention.threads).min() else { return };
@@ -91,7 +85,6 @@ impl Threads {
         }
     }
 
-    /// Removes the threads and logs that retention does not keep.
     pub(super) async fn sweep(&self) -> Result<(), StoreError> {
         self.new_threads.store(0, Ordering::Relaxed);
         let swept = self.store.sweep(&self.options.retention, crate::store::now()).await?;

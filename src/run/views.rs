@@ -18,7 +18,6 @@ use crate::{
 const RUN_END_TIMEOUT: Duration = Duration::from_secs(3);
 /// The time in which the server usually notices that a client has left.
 const LEAVE_NOTICE: Duration = Duration::from_millis(250);
-/// The interval of polling for the end of a run.
 const RUN_END_POLL: Duration = Duration::from_millis(20);
 
 /// The error of looking up a thread or a run.
@@ -218,7 +217,6 @@ impl Threads {
         }
     }
 
-    /// Stores whether the response of an ended run reached a client to its end.
     pub(super) async fn set_delivered(&self, key: &ThreadKey, thread: i64, run: i64, delivered: bool) {
         match self.store.set_delivered(thread, run, delivered).await {
             Ok(()) => self.cache.set_delivered(key, thread, run, delivered),

@@ -42,7 +42,6 @@ fn system(id: &str, text: &str) -> Message {
     })
 }
 
-/// A branch whose assistant messages were made by a delivered run, and all others stored by a client.
 fn stored(messages: &[Message]) -> Branch {
     let origin = |message: &Message| if message.role() == Role::Assistant { DELIVERED } else { MessageOrigin::Client };
     branch(messages.iter().map(|message| (message.clone(), origin(message))))
@@ -52,7 +51,6 @@ fn branch(messages: impl IntoIterator<Item = (Message, MessageOrigin)>) -> Branc
     (1..).zip(messages).map(|(number, (message, origin))| (message, number, origin)).collect()
 }
 
-/// Two turns of a conversation.
 fn two_turns() -> Branch {
     stored(&[user("u1"), answer("a1"), user("u2"), answer("a2")])
 }
@@ -72,7 +70,6 @@ fn ids(messages: &[Message]) -> Vec<&str> {
     messages.iter().map(|message| message.id().as_str()).collect()
 }
 
-/// Asserts the case and the ids of the messages that the agent gets; returns these messages.
 #[track_caller]
 fn decides(stored: &Branch, client: &[Message], case: BranchCase, expected: &[&str]) -> Vec<Message> {
     let decision = decide_branch(stored, of(client));
@@ -80,8 +77,6 @@ fn decides(stored: &Branch, client: &[Message], case: BranchCase, expected: &[&s
     assert_eq!((decision.case, ids(&list)), (case, expected.to_vec()), "{decision:?}");
     list
 }
-
-// --- The five cases -------------------------------------------------------------------------------
 
 fn of(messages: &[Message]) -> ClientList<'_> {
     ClientList { messages, anonymous: &[], answers_interrupt: false }
@@ -144,7 +139,6 @@ fn a_regenerated_answer_starts_a_branch() {
 
 #[test]
 fn an_edit_starts_a_branch() {
-    // Under a new id.
     decides(&two_turns(), &[user("u1"), answer("a1"), user("u3")], BranchCase::Branches, &["u1", "a1", "u3"]);
     // Under the same id: the old text stays on its branch.
     let edited = Message::user("u2", "another text");
@@ -181,8 +175,6 @@ fn changed_texts_under_known_ids_start_a_branch() {
     assert_eq!((decision.case, decision.kept, &decision.updated), (BranchCase::Branches, 0, &vec![]));
     assert_eq!(list(&stored, &chinese, &decision), chinese);
 }
-
-// --- Known messages --------------------------------------------------------------------------------
 
 #[test]
 fn an_assistant_message_is_known_by_its_tool_calls() {
@@ -227,15 +219,11 @@ fn messages_without_ids_are_known_by_role_and_text_in_the_same_place() {
     assert_eq!(decide(&[text(0), text(3)]), (BranchCase::Continues, 4));
     // The end of the list, after the client has trimmed it.
     assert_eq!(decide(&[text(3), new.clone()]), (BranchCase::Continues, 5));
-    // Only a new message.
     assert_eq!(decide(std::slice::from_ref(&new)), (BranchCase::NothingKnown, 5));
     // The text of the first message, repeated by a client that sends only new messages.
     assert_eq!(decide(&[text(0)]), (BranchCase::NothingKnown, 5));
-    // An answer that is not in the branch.
     assert_eq!(decide(&[text(0), Message::assistant("r", "else"), new]), (BranchCase::NothingKnown, 7));
 }
-
-// --- Texts ----------------------------------------------------
 
 #[test]
 fn messages_of_the_client_take_its_text_and_messages_of_runs_do_not() {
@@ -295,8 +283,6 @@ fn the_first_of_several_messages_with_one_id_is_used() {
     assert_eq!(decides(&two_turns(), &known, BranchCase::Continues, &["u1", "a1", "u2", "a2"])[2], known[0]);
 }
 
-// --- Branches that were left -----------------------------------------------------------------------
-
 #[test]
 fn a_client_that_returns_to_a_branch_continues_it() {
     let node = |number, parent, message: Message, origin| MessageNode { number, parent, message, origin };
@@ -316,8 +302,6 @@ fn a_client_that_returns_to_a_branch_continues_it() {
     assert_eq!(find(2, &[Message::user("u2", "edited")]), [0; 0], "a client's with another text is another one");
 }
 
-// --- Properties --------------------------------------------------------------------------------------
-
 fn any_branch() -> impl Strategy<Value = Branch> {
     let origin = prop_oneof![Just(MessageOrigin::Client), Just(DELIVERED), Just(UNDELIVERED)];
     vec((0..3u8, origin), 0..8).prop_map(|kinds| {
@@ -329,7 +313,6 @@ fn any_branch() -> impl Strategy<Value = Branch> {
     })
 }
 
-/// A client's list: messages of the branch, some with another text, and new messages.
 fn any_client(stored: &Branch) -> impl Strategy<Value = Vec<Message>> + use<> {
     let messages = stored.messages().to_vec();
     let count = messages.len();

@@ -42,7 +42,6 @@ async fn play(run: Run) -> Vec<Value> {
     run.into_events().map(|event| serde_json::to_value(event).unwrap()).collect().await
 }
 
-/// Returns the events of a run without `RUN_STARTED`.
 async fn after_the_start(agent: impl Agent) -> Vec<Value> {
     let mut events = play(start(&runs(agent))).await;
     let started = json!({ "type": "RUN_STARTED", "threadId": "t", "runId": "r", "protocolVersion": "1.0" });
@@ -60,7 +59,6 @@ fn types(events: &[Value]) -> Vec<&str> {
     events.iter().filter_map(|event| event["type"].as_str()).collect()
 }
 
-/// Sets a flag when it is dropped.
 struct Dropped(Arc<AtomicBool>);
 
 impl Drop for Dropped {
@@ -69,7 +67,6 @@ impl Drop for Dropped {
     }
 }
 
-/// Returns an agent that starts a message and then stays silent, and the flag that it was dropped.
 fn silent() -> (impl Agent, Arc<AtomicBool>) {
     let stopped = Arc::new(AtomicBool::new(false));
     let flag = stopped.clone();

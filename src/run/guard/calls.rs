@@ -55,8 +55,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Returns the assistant message that a call belongs to. A call that names a message of another role is sent without a
-    /// parent, because clients ignore such a parent.
+    /// A call that names a message of another role is sent without a parent, because clients ignore such a parent.
     fn call_parent(&self, event: &ToolCallStart) -> (Option<MessageId>, Option<KnownMessage<'_>>) {
         // Clients ignore an empty parent.
         let Some(parent) = event.parent_message_id.as_ref().filter(|id| !id.is_empty()) else { return (None, None) };
@@ -111,7 +110,6 @@ impl Guard {
         Ok(true)
     }
 
-    /// Returns the calls of this run without a result, in order.
     pub(super) fn pending_calls(&self) -> Vec<ToolCallId> {
         self.calls.iter().filter(|(_, call)| !call.details.answered).map(|(id, _)| id.clone()).collect()
     }

@@ -26,7 +26,6 @@ enum ChunkTarget {
 }
 
 impl Guard {
-    /// Closes the chunked items that an event ends.
     pub(super) fn close_chunks_before(&mut self, event: &Event, out: &mut impl EventSink) -> Result<(), Violation> {
         match event {
             // These do not affect open items; chunks are handled by `find_chunk_target`.
@@ -67,7 +66,6 @@ impl Guard {
         Ok(())
     }
 
-    /// Finds the item that a chunk belongs to. If the chunk opens a new item, the open item of its owner is closed.
     fn find_chunk_target(
         &mut self,
         event: EventType,
@@ -77,7 +75,6 @@ impl Guard {
         out: &mut impl EventSink,
     ) -> Result<ChunkTarget, Violation> {
         let owner = match id {
-            // The chunk continues the item of this id, of any owner.
             Some(id) => match self.open_chunks.iter().find(|open| open.item.kind() == kind && open.item.id() == id) {
                 Some(open) => {
                     check_owner(event, "item", &id, &open.owner, subagent)?;
@@ -235,7 +232,7 @@ fn start_base(base: &BaseEvent) -> BaseEvent {
     base
 }
 
-/// Returns whether a chunk needs a content event. Metadata alone needs one unless the start event carries it.
+/// Metadata alone needs a content event unless the start event carries it.
 fn needs_content(delta: Option<&str>, base: &BaseEvent, is_new: bool) -> bool {
     delta.is_some_and(|delta| !delta.is_empty()) || base.raw_event().is_some() || (!is_new && !base.is_empty())
 }

@@ -17,7 +17,6 @@ use crate::{
     run::drive::EventSink,
 };
 
-/// The way a run ends, which decides how active subagents end.
 pub(in crate::run) enum RunClosing<'a> {
     Finished(&'a RunOutcome),
     Cancelled,
@@ -25,7 +24,6 @@ pub(in crate::run) enum RunClosing<'a> {
 }
 
 impl Guard {
-    /// Checks the terminal event of the agent.
     pub(in crate::run) fn check_ending(&self, finished: &RunFinished) -> Result<(), Violation> {
         let Some(RunOutcome::Interrupt { interrupts }) = &finished.outcome else { return Ok(()) };
         if interrupts.is_empty() {
@@ -41,7 +39,6 @@ impl Guard {
         }
     }
 
-    /// Closes what is open and completes the outcome. Returns the name of the outcome.
     pub(in crate::run) fn finish(&mut self, finished: &mut RunFinished, out: &mut impl EventSink) -> &'static str {
         let outcome = finished.outcome.get_or_insert_with(RunOutcome::success);
         self.close_all(&RunClosing::Finished(outcome), out);
@@ -86,7 +83,6 @@ impl Guard {
         }
     }
 
-    /// Closes all open items, or those of one owner.
     pub(super) fn close_items(&mut self, of: Option<&Owner>, out: &mut impl EventSink) {
         self.open_chunks.retain(|chunk| of.is_some_and(|owner| *owner != chunk.owner));
         let mut emit = |event: Event, owner: Owner| out.emit(&event.attributed_to(owner));

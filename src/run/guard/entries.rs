@@ -19,7 +19,6 @@ pub(super) struct CallDetails {
     pub(super) answered: bool,
 }
 
-/// A message that no start event opened.
 pub(super) struct ImplicitMessage {
     pub(super) role: Role,
     pub(super) owner: Owner,
@@ -28,7 +27,6 @@ pub(super) struct ImplicitMessage {
     pub(super) made_by_call: bool,
 }
 
-/// The item that an owner streams in chunks.
 pub(super) struct OwnedChunk {
     pub(super) owner: Owner,
     pub(super) item: ChunkedItem,

@@ -1,12 +1,10 @@
-//! Messages and tool calls from before the run. Ids are unique within a thread, so an event must not use one of their ids
-//! for something else.
+//! Messages and tool calls from before the run. Ids are unique within a thread: an event must not reuse one of theirs.
 
 use std::collections::HashMap;
 
 use super::violation::Owner;
 use crate::protocol::{Message, Messages, ToolCallId};
 
-/// The conversation that a run starts from, and the tool calls of snapshots.
 #[derive(Default)]
 pub(super) struct History {
     messages: Messages,

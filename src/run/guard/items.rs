@@ -7,8 +7,7 @@ use indexmap::IndexMap;
 use super::violation::{Owner, Violation};
 use crate::protocol::EventType;
 
-/// All items of one kind by id, in the order they were first opened. Closed items are kept, because an item may be reopened
-/// by its owner.
+/// Items in the order they were first opened. Closed items are kept, because an item may be reopened by its owner.
 pub(super) struct ItemTable<K, D> {
     items: IndexMap<K, ItemEntry<D>>,
     /// The index of the item that was used last. Most events continue the item of the event before them.
@@ -51,8 +50,7 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
         }
     }
 
-    /// Checks that an event may open an item: the item must not be open, nor belong to another owner. Returns the closed
-    /// item, if there is one.
+    /// Fails if the item is open or belongs to another owner. Returns the closed item, if there is one.
     pub(super) fn check_start(
         &self,
         event: EventType,
@@ -68,7 +66,6 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
         Ok(Some(item))
     }
 
-    /// Checks that an event may continue an item: the item must be open and belong to the event's owner.
     pub(super) fn check_continues(
         &mut self,
         event: EventType,
@@ -82,7 +79,6 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
         }
     }
 
-    /// Closes an item. Returns whether it was open.
     pub(super) fn close(&mut self, event: EventType, kind: &str, id: &K, subagent: &Owner) -> Result<bool, Violation> {
         match self.get_mut(id) {
             Some(item) if item.open => {

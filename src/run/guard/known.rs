@@ -8,7 +8,6 @@ use super::{
 };
 use crate::protocol::{EventType, MessageId, Role};
 
-/// The properties of a message that decide which events may follow.
 pub(super) struct KnownMessage<'g> {
     pub(super) role: Role,
     pub(super) owner: Owner,
@@ -45,7 +44,6 @@ impl Guard {
         }
     }
 
-    /// Checks that a message of `role` may be opened under an id: no message of another role or owner has the id.
     pub(super) fn check_message_id(
         &self,
         event: EventType,

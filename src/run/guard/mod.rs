@@ -1,17 +1,9 @@
-//! Checks that the events of a run are a legal AG-UI 1.0 stream.
+//! Checks that the events of a run are a legal AG-UI 1.0 stream, by the rules of the specification's event pages.
 //!
-//! Every event of an agent passes through the [`Guard`] before it is sent or stored. The guard tracks open items and their
-//! owners. It passes legal events on, repairs what it can without guessing, and rejects all others with a
-//! [`Violation`], which fails the run.
-//!
-//! Repairs:
-//! - `*_CHUNK` events become start, content and end events (`chunks`);
-//! - an end event for an item that is not open is skipped, and so is an empty delta without metadata;
-//! - a tool call whose result arrives while its arguments are open is closed first;
-//! - a subagent's open items are closed before the subagent ends;
-//! - everything that is open at the end of the run is closed (`closing`).
-//!
-//! The rules are those of the specification's event pages. Each family of events has a file.
+//! Every event of an agent passes through the [`Guard`] before it is sent or stored. Legal events pass, and what can be
+//! repaired without guessing is repaired: chunk events become start, content and end events, ends of items that are not
+//! open and empty deltas without metadata are skipped, and items are closed before the result of their call, the end of
+//! their subagent or the end of the run. Every other event is a [`Violation`], which fails the run.
 
 mod calls;
 mod chunks;
@@ -78,8 +70,7 @@ impl Guard {
         Self { history: History::of(&input.messages), ..Self::default() }
     }
 
-    /// Checks the agent's next event, and emits the events to send for it. Lifecycle events are rejected: only the driver
-    /// sends them.
+    /// Checks the agent's next event, and emits the events to send for it. Lifecycle events are rejected.
     ///
     /// # Errors
     /// A [`Violation`] if the event is illegal and cannot be repaired.
@@ -137,7 +128,6 @@ impl Guard {
         Ok(())
     }
 
-    /// Closes a step. Returns whether the step was open.
     fn step_finished(&mut self, event: &StepFinished) -> bool {
         self.steps.shift_remove(&(event.subagent_run_id.clone(), event.step_name.clone()))
     }

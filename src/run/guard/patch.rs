@@ -1,10 +1,9 @@
-//! Checks the form of JSON patches.
+//! Checks that JSON patches are valid. Does not check that they apply.
 
 use super::violation::Violation;
 use crate::protocol::{EventType, JsonPatch, PatchOperation, patch::is_pointer};
 
-/// Checks that all pointers of a patch are valid, and that no value is moved into itself, which makes an endless value in
-/// clients. Does not check that the patch applies. Always returns `true`.
+/// Also rejects moving a value into itself, which makes an endless value in clients. Always returns `true`.
 pub(super) fn check_patch(event: EventType, patch: &JsonPatch) -> Result<bool, Violation> {
     for operation in patch {
         let (path, from) = operation.pointers();

@@ -55,7 +55,6 @@ impl Guard {
         Ok(true)
     }
 
-    /// Takes role, name and owner of each message from the snapshot.
     pub(super) fn messages_snapshot(&mut self, event: &MessagesSnapshot) -> Result<bool, Violation> {
         self.check_snapshot(event)?;
         for message in &event.messages {

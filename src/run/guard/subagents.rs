@@ -27,7 +27,6 @@ impl Guard {
         Ok(true)
     }
 
-    /// Closes the open items of a subagent and ends it. Returns whether it was active.
     pub(super) fn end_subagent(&mut self, id: &SubagentRunId, out: &mut impl EventSink) -> bool {
         if self.subagents.get(id) != Some(&true) {
             tracing::debug!(subagent = ?id, "skipped the end of a subagent that is not active");

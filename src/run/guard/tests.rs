@@ -3,7 +3,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::protocol::{Interrupt, Message, event::RunFinished, event::RunOutcome};
 
-/// Passes the events of an agent through a guard. Returns the result and the events that it emits.
 fn guard(events: Value) -> (Result<(), String>, Vec<Value>) {
     guard_after(&RunAgentInput::new("t", "r", vec![]), events)
 }

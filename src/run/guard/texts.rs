@@ -1,4 +1,4 @@
-//! Text messages: opened by a start event, continued by their owner while open.
+//! Text messages.
 
 use super::{Guard, entries::TextDetails, violation::Violation};
 use crate::protocol::{

@@ -10,13 +10,11 @@ use crate::{
     store::{RunRecord, RunStatus, SharedStore, Store, StoreError, ThreadKey, Topic},
 };
 
-/// The size of the pages that are read from the store.
 const PAGE_BYTES: usize = 256 * 1024;
 /// The first and the longest interval of polling for events of another process, while no signals arrive.
 const POLL_BACKOFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(400)];
 /// The interval while signals arrive. Signals can be lost.
 const SLOW_POLL: Duration = Duration::from_secs(2);
-/// The time after which a store that is unavailable is an error.
 const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An error of following a log.
@@ -40,7 +38,6 @@ pub struct Follower {
     numbers: (i64, i64),
     after: u64,
     live: Option<Arc<LiveLog>>,
-    /// True if a client is known to have received the run to its end.
     is_delivered: bool,
 }
 
@@ -56,7 +53,6 @@ impl std::fmt::Debug for Follower {
 }
 
 impl Follower {
-    /// Creates a follower of a run of this process, from its first event.
     pub(in crate::run) fn from_live_log(
         store: Arc<dyn Store>,
         key: ThreadKey,
@@ -67,13 +63,11 @@ impl Follower {
         Self { store, key, run_id, numbers, after: 0, live: Some(live), is_delivered: false }
     }
 
-    /// Creates a follower of a stored run, after the event with a number.
     pub(in crate::run) fn from_stored_run(store: Arc<dyn Store>, key: ThreadKey, run: &RunRecord, after: u64) -> Self {
         let (numbers, is_delivered) = ((run.thread, run.number), run.delivered);
         Self { store, key, run_id: run.id.clone(), numbers, after, live: None, is_delivered }
     }
 
-    /// Reads the newest events from this log, if there is one.
     pub(in crate::run) fn with_live(mut self, live: Option<Arc<LiveLog>>) -> Self {
         self.live = live;
         self
@@ -87,7 +81,6 @@ impl Follower {
         self.numbers
     }
 
-    /// Notes that a client has received the run to its end. Returns whether that was known before.
     pub(in crate::run) fn set_delivered(&self) -> bool {
         self.live.as_ref().map_or(self.is_delivered, |live| live.set_delivered())
     }
@@ -166,7 +159,6 @@ impl Follower {
             let is_live = signals.is_some_and(crate::store::Signals::is_live);
             let interval = if is_live && failing_since.is_none() { SLOW_POLL } else { poll };
             match &mut watch {
-                // After the timeout the store is polled.
                 Some(watch) => drop(timeout(interval, watch.changed()).await),
                 None => tokio::time::sleep(poll).await,
             }

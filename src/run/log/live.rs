@@ -31,7 +31,6 @@ pub(in crate::run) struct LiveLog {
     state: Mutex<LogState>,
     /// Wakes the task of the run when there is room again, or all events are stored.
     producer: AtomicWaker,
-    /// Wakes followers.
     changed: Notify,
 }
 
@@ -39,33 +38,27 @@ pub(in crate::run) struct LiveLog {
 struct LogState {
     pending: Vec<String>,
     pending_bytes: usize,
-    /// The number of events that the writer is appending to the store.
     in_flight: usize,
     recent: VecDeque<LogChunk>,
     recent_bytes: usize,
     /// The number of the last stored event.
     written: u64,
-    /// The size of all events so far.
     total_bytes: u64,
     end: Option<LogEnd>,
 }
 
-/// The reason for the end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum LogEnd {
-    /// The run has ended, and all events are stored.
     Complete,
     /// Another process has taken the run over, or the store rejects the events.
     Lost,
 }
 
-/// The next events of a live log.
 #[derive(Debug)]
 pub(super) enum NextChunk {
     Available(LogChunk),
     /// They are no longer in memory and have to be read from the store.
     Older,
-    /// There are no further events yet.
     None,
     End(LogEnd),
 }
@@ -90,7 +83,7 @@ impl LiveLog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is room for more events. Returns a reason to stop the run if the log takes no more events.
+    /// Returns a reason to stop the run if the log takes no more events.
     pub(in crate::run) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Option<Stop>> {
         let state = self.lock();
         if state.end.is_some() {
@@ -107,7 +100,7 @@ impl LiveLog {
         Poll::Pending
     }
 
-    /// Waits until all events are stored. Returns `false` if the log was lost.
+    /// Returns `false` if the log was lost.
     pub(in crate::run) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<bool> {
         self.producer.register(cx.waker());
         let state = self.lock();
@@ -128,7 +121,6 @@ impl LiveLog {
         EventBatch { lease: self.lease.clone(), first, events: vec![to_line(terminal)] }
     }
 
-    /// Takes the waiting events to append them to the store.
     pub(super) fn take_pending(&self) -> Option<EventBatch> {
         let mut state = self.lock();
         if state.pending.is_empty() || state.end.is_some() {
@@ -181,12 +173,10 @@ impl LiveLog {
 pub struct LogChunk {
     first: u64,
     events: Arc<[String]>,
-    /// The number of events at the start that are not part of this chunk.
     skip: usize,
 }
 
 impl LogChunk {
-    /// Creates a chunk of events, each one line of JSON, with the number of the first one. Numbers start at 1.
     pub(super) fn new(first: u64, events: Vec<String>) -> Self {
         Self { first, events: events.into(), skip: 0 }
     }
@@ -201,12 +191,10 @@ impl LogChunk {
         (self.first..).zip(self.events.iter().map(String::as_str)).skip(self.skip)
     }
 
-    /// Returns whether the chunk has the event after the one with number `after`.
     pub(super) fn has_next(&self, after: u64) -> bool {
         self.first <= after + 1 && self.last() > after
     }
 
-    /// Returns the size of all events in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.events.iter().map(String::len).sum()
     }
@@ -218,7 +206,6 @@ impl LogChunk {
     }
 }
 
-/// Adds the events of a run to its log.
 pub(in crate::run) struct LogSink<'a>(pub(in crate::run) &'a Arc<LiveLog>);
 
 impl EventSink for LogSink<'_> {

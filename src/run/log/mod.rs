@@ -1,9 +1,8 @@
-//! The logs of detached runs.
+//! The logs of detached runs: a [`LiveLog`] for each run, one [`writer`] for all runs of the process, and
+//! [`Follower`]s.
 //!
-//! The task of a run adds its events to a [`LiveLog`]. One writer for all runs of the process appends the pending events of
-//! many runs to the store with one write ([`writer`]). A [`Follower`] only gets stored events, so it finds them again on any
-//! replica and after a crash. Followers read at their own pace, the newest events from memory and older ones from the
-//! store. A slow follower does not slow the run.
+//! A follower only gets stored events, so it finds them again on any replica and after a crash. It reads at its own
+//! pace, the newest events from memory and older ones from the store, so a slow follower does not slow the run.
 
 mod follower;
 mod live;

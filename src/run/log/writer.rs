@@ -16,9 +16,7 @@ use tokio::{
 use super::live::{LiveLog, LogEnd};
 use crate::store::{EventBatch, Store, StoreError};
 
-/// The shortest time between two writes.
 const WRITE_INTERVAL: Duration = Duration::from_millis(40);
-/// The pause between two attempts while the store is unavailable.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
@@ -34,7 +32,6 @@ impl LogWriter {
         self.wake.notify_one();
     }
 
-    /// Writes until the future is dropped.
     pub(in crate::run) async fn run(&self, store: Arc<dyn Store>) {
         let mut last = Instant::now();
         loop {

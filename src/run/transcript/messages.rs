@@ -16,7 +16,7 @@ impl Transcript {
         self.annotate(&event.message_id, metadata);
     }
 
-    /// Appends to the text of a message. Content that is a list of parts is replaced by the text.
+    /// Content that is a list of parts is replaced by the text.
     pub(super) fn append(&mut self, id: &MessageId, delta: &str, metadata: Option<&JsonObject>) {
         let Some(message) = self.message_mut(id) else { return };
         if let Message::User(UserMessage { content, .. }) | Message::Tool(ToolMessage { content, .. }) = message
@@ -75,8 +75,7 @@ impl Transcript {
         }
     }
 
-    /// Returns the position of the assistant message that a call belongs to. If it does not exist, it is created with the
-    /// parent's id, or with the call's id if there is no parent or the parent is not an assistant message.
+    /// A missing message is created under the parent's id, or the call's id if the parent is no assistant message.
     fn call_holder(&mut self, event: &ToolCallStart) -> usize {
         let own = || MessageId::from(event.tool_call_id.as_str());
         let id = match event.parent_message_id.as_ref().filter(|id| !id.is_empty()) {
@@ -95,7 +94,6 @@ impl Transcript {
         self.len() - 1
     }
 
-    /// Returns the position of the first message with a call.
     fn call_position(&self, id: &ToolCallId) -> Option<usize> {
         let makes = |message: &Message| message.tool_calls().iter().any(|call| call.id == *id);
         let new = || self.new.iter().position(makes).map(|position| self.kept + position);
@@ -152,7 +150,6 @@ fn empty_text(event: &TextMessageStart) -> Message {
     }
 }
 
-/// Returns the text of a message; an activity has none.
 fn text_mut(message: &mut Message) -> Option<&mut String> {
     match message {
         Message::Developer(m) => Some(&mut m.content),

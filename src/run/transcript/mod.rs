@@ -36,13 +36,10 @@ use crate::protocol::{
 /// ```
 #[derive(Debug, Clone)]
 pub struct Transcript {
-    /// The messages that the run starts from.
     base: Messages,
     /// The number of those messages that are kept, from the first on.
     kept: usize,
-    /// The positions of kept messages that have changed.
     changed: BTreeSet<usize>,
-    /// The messages after the kept ones.
     new: Vec<Message>,
     /// The position of the message that was looked up last. Most events continue the message of the event before them.
     last: usize,
@@ -50,16 +47,11 @@ pub struct Transcript {
     state_changed: bool,
 }
 
-/// The changes of a run to the conversation that it started from.
 #[derive(Debug)]
 pub(super) struct TranscriptChanges {
-    /// The number of messages that are kept, from the first on.
     pub(super) kept: usize,
-    /// The kept messages that have changed, by position.
     pub(super) updated: Vec<(usize, Message)>,
-    /// The messages after the kept ones.
     pub(super) new: Vec<Message>,
-    /// The state, if it has changed.
     pub(super) state: Option<Value>,
 }
 
@@ -89,7 +81,6 @@ impl Transcript {
         &self.state
     }
 
-    /// Returns the changes since the start.
     pub(super) fn into_changes(self) -> TranscriptChanges {
         let Self { base, kept, changed, new, state, state_changed, .. } = self;
         let updated = changed.into_iter().filter(|position| *position < kept);
@@ -143,7 +134,6 @@ impl Transcript {
                     }
                 }
             }
-            // The other events change neither messages nor state.
             _ => {}
         }
     }
@@ -187,7 +177,7 @@ impl Transcript {
         }
     }
 
-    /// Inserts a message. Kept messages after it become new ones.
+    /// Kept messages after the position become new ones.
     fn insert(&mut self, position: usize, message: Message) {
         if position < self.kept {
             self.new.splice(..0, self.base[position..self.kept].iter().cloned());
@@ -216,7 +206,6 @@ impl EventSink for Transcript {
     }
 }
 
-/// Merges metadata key by key. A new value replaces the old one of its key.
 fn merge(target: &mut Option<Metadata>, metadata: Option<&JsonObject>) {
     if let Some(metadata) = metadata {
         target.get_or_insert_default().extend(metadata.iter().map(|(key, value)| (key.clone(), value.clone())));
