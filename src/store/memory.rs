@@ -83,7 +83,6 @@ impl Tables {
         entry.runs.iter_mut().find(|entry| entry.record.number == run)
     }
 
-    /// Returns the entry of the lease's thread, if the lease is valid.
     fn leased(&mut self, lease: &Lease) -> Option<&mut ThreadEntry> {
         self.threads.get_mut(&lease.thread).filter(|entry| entry.lease.as_ref() == Some(lease))
     }
@@ -156,7 +155,6 @@ impl ThreadEntry {
 }
 
 impl RunEntry {
-    /// Appends the events of a batch that are not in the log yet.
     fn append(&mut self, batch: &EventBatch) {
         let next = self.log.len() as u64 + 1;
         let known = usize::try_from(next.saturating_sub(batch.first)).unwrap_or(usize::MAX);
@@ -425,7 +423,6 @@ impl RunEntry {
 }
 
 impl Tables {
-    /// Returns the numbers of the threads that retention does not keep.
     fn surplus_threads(&self, retention: &Retention, now: Millis) -> Vec<i64> {
         let oldest = oldest(retention.thread_age, now);
         let (outdated, kept): (Vec<_>, Vec<_>) = self

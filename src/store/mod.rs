@@ -1,12 +1,7 @@
 //! Stored threads: the [`Store`] trait, and its implementations in memory, SQLite and Postgres.
 //!
-//! A store keeps threads, their messages and runs, and the logs of detached runs, and it decides which process may
-//! write to a thread. It knows nothing of agents and HTTP. [`Store`] states the promises; the tests in
-//! `store::contract` (feature `testing`) check them on every implementation.
-//!
-//! - [`MemoryStore`]: everything in this process, lost when it ends.
-//! - [`SqliteStore`]: a file that belongs to one process.
-//! - [`PostgresStore`]: a database that several processes share.
+//! A store also decides which process may write to a thread. It knows nothing of agents and HTTP. The tests in
+//! `store::contract` (feature `testing`) check the promises of [`Store`] on every implementation.
 //!
 //! To change what is stored, change the types in `model` and `write`, the tables in `sqlite/schema.sql` and
 //! `postgres/schema.sql`, and the contract.
@@ -66,9 +61,6 @@ impl StoreError {
 /// Keeps threads, their messages and runs, and the logs of detached runs.
 ///
 /// # Promises
-/// Every implementation keeps these promises. `store::contract::check` (feature `testing`) tests all that can be tested
-/// from one process.
-///
 /// 1. **Isolation of owners.** A thread's key is the pair of owner and thread id. The same id of two owners is two
 ///    threads, and no operation on one reads, locks or changes the other. Every string is a valid owner and a valid id.
 /// 2. **Threads are trees.** Each message has a parent, and the thread's *head* names the last message of the current
@@ -103,8 +95,8 @@ pub trait Store: Send + Sync + 'static {
     /// the log; `false` means that its lease was lost.
     async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError>;
 
-    /// Ends a run and releases its lease: stores the run's messages, moves the head, appends the last events of the log,
-    /// and records how the run ended.
+    /// Ends a run and releases its lease: stores the run's messages, moves the head, appends the last events of the
+    /// log, and records how the run ended.
     ///
     /// Returns `None` and changes nothing when the run has already ended with the same status at the same time.
     ///
@@ -143,8 +135,7 @@ pub trait Store: Send + Sync + 'static {
     /// lease ended before `now`, otherwise all runs of other holders.
     async fn lost_runs(&self, holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError>;
 
-    /// Takes over the lease of a lost run for `holder`, until the time `until`. Returns `None` if the run is no longer
-    /// lost.
+    /// Takes over the lease of a lost run for `holder` until `until`. Returns `None` if the run is no longer lost.
     async fn take_over(
         &self,
         lost: &Lease,

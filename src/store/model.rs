@@ -67,7 +67,6 @@ pub struct ThreadSize {
 }
 
 impl ThreadSize {
-    /// Returns whether this size is above the maximum.
     pub(super) fn exceeds(self, max: Self) -> bool {
         self.messages > max.messages || self.bytes > max.bytes
     }
@@ -93,8 +92,7 @@ pub struct ThreadView {
     pub runs: Vec<RunRecord>,
 }
 
-/// Returns the messages from the root of a tree to the message with the number `head`. `nodes` must be in the order of
-/// their numbers.
+/// Returns the messages from the root to the one with number `head`. `nodes` must be in the order of their numbers.
 pub fn branch_of(nodes: &[MessageNode], head: i64) -> Vec<&MessageNode> {
     let (mut branch, mut next) = (Vec::new(), head);
     // A parent has a smaller number than its child, so one pass from the end finds the whole branch.
@@ -348,11 +346,6 @@ pub enum CancelRequest {
 }
 
 /// Limits of what is kept: the configuration section `[retention]`. `None` is no limit, and the default.
-///
-/// ```
-/// let mut retention = agui_server::store::Retention::default();
-/// retention.threads = Some(10_000);
-/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default = "Retention::of_servers", deny_unknown_fields)]
 #[non_exhaustive]
@@ -375,8 +368,7 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// The limits of servers that set none: 100,000 threads of each owner, 1,000,000 in all, and 10,000 logs, each for
-    /// 24 hours.
+    /// The limits of servers that set none.
     pub fn of_servers() -> Self {
         Self {
             thread_age: None,

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// An error of opening a database. The messages are for the operator: they name the database and the cause, and never
-/// contain a password.
+/// An error of opening a database. The messages name the database and the cause, and never contain a password.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {

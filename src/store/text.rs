@@ -17,7 +17,6 @@ pub(super) struct BranchColumns {
     pub(super) bodies: Vec<String>,
     pub(super) updated_numbers: Vec<i64>,
     pub(super) updated_bodies: Vec<String>,
-    /// The length of all new bodies, in bytes.
     pub(super) bytes: u64,
     /// The length of all updated bodies, in bytes: the most that they can add to the thread.
     pub(super) updated_bytes: u64,
@@ -51,8 +50,8 @@ pub(super) fn list_to_json<T: Serialize>(list: &[T]) -> Option<String> {
     (!list.is_empty()).then(|| to_json(&list))
 }
 
-/// Parses the output of [`to_json`]. The parser has no limit of depth: the depth of a value was limited when it was received
-/// or patched, and a message may add some levels.
+/// Has no limit of depth: the depth of a value was limited when it was received or patched, and a message may
+/// add some levels.
 pub(super) fn from_json<T: DeserializeOwned>(json: &str) -> Result<T, StoreError> {
     let mut parser = serde_json::Deserializer::from_str(json);
     parser.disable_recursion_limit();
@@ -81,8 +80,8 @@ pub(super) fn json_len(value: &impl Serialize) -> u64 {
     counter.0
 }
 
-/// Encodes an identifier for a text column. Postgres does not store NUL, so an identifier with one becomes JSON, and so does
-/// one that starts as that JSON does.
+/// Postgres does not store NUL, so an identifier with one becomes JSON, and so does one that starts as that JSON
+/// does.
 pub(super) fn name_to_text(name: &str) -> Cow<'_, str> {
     if name.contains('\0') || name.starts_with('"') { to_json(&name).into() } else { name.into() }
 }
@@ -117,7 +116,6 @@ impl EventPage {
     }
 }
 
-/// Returns the interrupts whose ids are not among the answered ones.
 pub(super) fn unanswered<'a>(
     interrupts: Vec<Interrupt>,
     answered: impl Iterator<Item = &'a InterruptId>,

@@ -10,8 +10,7 @@ use crate::protocol::{Interrupt, InterruptId, Message, RunId, TokenUsage};
 /// Messages to write: new ones, each below the one before it, and new bodies of stored ones.
 #[derive(Debug, Clone, Default)]
 pub struct BranchWrite<'a> {
-    /// The number of the message that the first new one follows; 0 is the root. If there are no new messages, it becomes
-    /// the head.
+    /// The number of the message before the first new one; 0 is the root. Without new messages it becomes the head.
     pub base: i64,
     /// The new messages, each with the number of the run that made it; `None` for a message of a client.
     pub new: Vec<(&'a Message, Option<i64>)>,

@@ -48,7 +48,6 @@ pub(super) async fn a_thread_has_at_most_one_running_run(store: DynStore) {
         assert_eq!(lost, None);
     }
     assert_eq!(thread(&store, "t").await.runs.len(), 1, "a refused run is not stored");
-    // For another process, before and after the end of the lease.
     for now in [NOW, UNTIL + 1] {
         let BeginOutcome::Busy { lost, .. } = run("t", "s").at(now).by("there").begin(&store).await else { panic!() };
         let is_lost = store.shared().is_none() || now > UNTIL;
@@ -166,7 +165,6 @@ pub(super) async fn every_string_is_a_valid_identifier(store: DynStore) {
         assert_eq!(&*record(&store, text, text).await.id, text);
         let listed = store.threads(ThreadKey::ANONYMOUS, &ThreadPage { after: None, limit: 1 }).await.unwrap();
         assert_eq!(&*listed[0].id, text);
-        // A lost run.
         let next = run(text, text).by("dead").begun(&store).await;
         let lost = store.lost_runs("here", UNTIL + 1, 99).await.unwrap();
         assert_eq!((&lost[0].key, &*lost[0].run_id, &lost[0].lease), (&key(text), text, &next));

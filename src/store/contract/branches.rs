@@ -41,7 +41,6 @@ pub(super) async fn messages_and_states_are_read_back_unchanged(store: DynStore)
     ];
     for (number, state) in states.into_iter().enumerate() {
         let id = number.to_string();
-        // Stored with the begin of a run, and with its end.
         let begin = TestRun { state: Some(state.clone()), interrupts: vec![interrupt.clone(); 2], ..run(&id, "r") };
         let lease = begin.with(messages()).begun(&store).await;
         let view = thread(&store, &id).await;
@@ -63,15 +62,12 @@ pub(super) async fn messages_and_states_are_read_back_unchanged(store: DynStore)
 pub(super) async fn a_branch_that_was_left_can_still_be_read(store: DynStore) {
     let first = run("t", "1").with([user("u1")]).begun(&store).await;
     end_at(NOW).with([assistant("a1"), assistant("a2")]).finish(&store, &first, 1).await.unwrap();
-    // A branch below a message in the middle.
     let edited = TestRun { base: Some(1), ..run("t", "2").with([user("u2")]) }.begun(&store).await;
     assert_eq!(branch(&thread(&store, "t").await), "u1 u2");
     end_at(NOW).with([assistant("a3")]).finish(&store, &edited, 4).await.unwrap();
-    // A branch from the root.
     let restarted = TestRun { base: Some(0), ..run("t", "3").with([user("u3")]) }.begun(&store).await;
     finish_at(&store, &restarted, 6).await;
     assert_eq!(branch(&thread(&store, "t").await), "u3");
-    // Back to the first branch, without a new message.
     let back = TestRun { base: Some(3), ..run("t", "4") }.begun(&store).await;
     let view = thread(&store, "t").await;
     assert_eq!((&*branch(&view), view.thread.head), ("u1 a1 a2", 3));

@@ -107,7 +107,6 @@ pub(super) async fn concurrent_operations_on_many_threads_do_not_interfere(store
     let leases = join_all((0..200).map(begin)).await;
     assert_eq!(leases.iter().map(|lease| lease.run).collect::<HashSet<_>>().len(), leases.len());
     assert_eq!(leases.iter().map(|lease| lease.thread).collect::<HashSet<_>>().len(), leases.len());
-    // Some finish, some finish with a wrong lease, some append, and some try to begin another run.
     let at_once = leases.iter().enumerate().map(|(task, lease)| {
         let (store, wrong) = (store.clone(), wrong_leases(lease)[task % 3].clone());
         async move {

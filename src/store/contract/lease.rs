@@ -37,7 +37,6 @@ pub(super) async fn a_lost_run_is_taken_over_once(store: DynStore) {
         store.lost_runs(&new.holder, NOW + 1, 9).await.unwrap().contains(&lost("u", &other)),
         "the other run stays lost"
     );
-    // The new holder can end the run.
     finish(&store, new, NOW).await;
     assert_eq!(store.take_over(new, "here", UNTIL + 1, UNTIL + 2).await.unwrap(), None);
     assert!(lease(&store, "t", "s").await.run > new.run);

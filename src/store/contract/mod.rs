@@ -10,9 +10,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! In a test of your own: `#[tokio::test(flavor = "multi_thread")]`, because several promises are about operations that
-//! happen at the same time. [`check`] cannot see whether a write survives the end of the process (promise 6), and what
-//! happens when the database is unreachable; test these yourself.
+//! Use `#[tokio::test(flavor = "multi_thread")]`, because several promises are about concurrent operations. Test
+//! yourself what [`check`] cannot: that a write survives the end of the process (promise 6), and an unreachable
+//! database.
 //!
 //! A new promise is a function of a new, empty store in one of the files beside this one, and a line in `promises!`.
 #![allow(clippy::unwrap_used, reason = "tests")]

@@ -37,7 +37,6 @@ pub(super) async fn threads_are_listed_newest_first(store: DynStore) {
 pub(super) async fn paging_skips_and_repeats_no_thread(store: DynStore) {
     let expected: HashSet<_> = (0..40).map(|thread| format!("t{}", (thread * 17) % 40)).collect();
     for thread in &expected {
-        // All with the same time.
         ended_run(&store, run(thread, "r").of("key:ann")).await;
     }
     for limit in [1, 3, 7, 100] {

@@ -1,7 +1,6 @@
-//! Short ways to write to a store and to read it, for tests.
+//! Short ways to write to a store and to read it, for tests. A failed step panics.
 //!
-//! The time is always [`NOW`], and leases last until [`UNTIL`], so that a test does not depend on the clock. A failed
-//! step panics.
+//! The time is always [`NOW`], and leases last until [`UNTIL`], so that a test does not depend on the clock.
 
 use std::sync::Arc;
 
@@ -15,12 +14,9 @@ use crate::{
     },
 };
 
-/// A store under test.
 pub type DynStore = Arc<dyn Store>;
 
-/// The time in the tests.
 pub const NOW: Millis = 1_000_000;
-/// The end of leases in the tests.
 pub const UNTIL: Millis = NOW + 30_000;
 
 /// A run to begin on the current version of a thread, with its messages after the head.
@@ -80,7 +76,6 @@ impl TestRun {
         Self { holder: holder.into(), ..self }
     }
 
-    /// Sets the client's messages.
     pub fn with(self, messages: impl IntoIterator<Item = Message>) -> Self {
         Self { messages: messages.into_iter().collect(), ..self }
     }
@@ -123,7 +118,6 @@ impl TestRun {
         store.begin(&run).await
     }
 
-    /// Begins the run and returns its lease. Panics if it does not begin.
     pub async fn begun(&self, store: &DynStore) -> Lease {
         match self.begin(store).await {
             BeginOutcome::Begun { lease, .. } => lease,
@@ -136,7 +130,6 @@ pub async fn lease(store: &DynStore, thread: &str, id: &str) -> Lease {
     run(thread, id).begun(store).await
 }
 
-/// The end of a run.
 pub struct TestEnd {
     pub end: RunEnd<'static>,
     pub messages: Vec<Message>,
@@ -151,7 +144,6 @@ pub fn end_at(at: Millis) -> TestEnd {
 }
 
 impl TestEnd {
-    /// Sets the messages that the run made.
     pub fn with(self, messages: impl IntoIterator<Item = Message>) -> Self {
         Self { messages: messages.into_iter().collect(), ..self }
     }
@@ -195,7 +187,6 @@ pub async fn view(store: &DynStore, key: &ThreadKey) -> Option<ThreadView> {
     store.thread(key, ALL).await.unwrap()
 }
 
-/// Reads a thread. Panics if it does not exist.
 pub async fn thread(store: &DynStore, thread: &str) -> ThreadView {
     view(store, &key(thread)).await.unwrap()
 }
@@ -204,7 +195,6 @@ pub async fn exists(store: &DynStore, thread: &str) -> bool {
     view(store, &key(thread)).await.is_some()
 }
 
-/// Reads a run. Panics if it does not exist.
 pub async fn record(store: &DynStore, thread: &str, id: &str) -> RunRecord {
     let number = self::thread(store, thread).await.thread.number;
     store.run(number, &id.into()).await.unwrap().unwrap()
@@ -217,13 +207,11 @@ pub async fn delete(store: &DynStore, thread: &str) -> bool {
     }
 }
 
-/// Returns the ids of messages in order, separated by spaces.
 pub fn ids<'a>(messages: impl IntoIterator<Item = &'a Message>) -> String {
     let ids: Vec<_> = messages.into_iter().map(|message| message.id().to_string()).collect();
     ids.join(" ")
 }
 
-/// Returns the ids of the current branch.
 pub fn branch(view: &ThreadView) -> String {
     ids(view.current_branch())
 }
@@ -241,7 +229,6 @@ pub fn assistant(text: &str) -> Message {
     serde_json::from_value(serde_json::json!({ "id": text, "role": "assistant", "content": text })).unwrap()
 }
 
-/// Returns the event with a number.
 pub fn event(number: u64) -> String {
     format!(r#"{{"type":"CUSTOM","name":"number","value":{number}}}"#)
 }
@@ -254,7 +241,6 @@ pub fn batch(lease: &Lease, first: u64, count: u64) -> EventBatch {
     EventBatch { lease: lease.clone(), first, events: events(first, count) }
 }
 
-/// Reads the whole log of a run, page by page.
 pub async fn log(store: &DynStore, run: i64) -> Vec<String> {
     let mut log = Vec::new();
     loop {
@@ -266,7 +252,6 @@ pub async fn log(store: &DynStore, run: i64) -> Vec<String> {
     }
 }
 
-/// Returns whether a write failed because its lease was lost. Panics on any other error.
 pub fn is_lost<T: std::fmt::Debug>(result: Result<T, StoreError>) -> bool {
     match result {
         Err(StoreError::LeaseLost) => true,

@@ -10,7 +10,6 @@ impl From<Error> for StoreError {
     }
 }
 
-/// Returns whether the database is unreachable, busy, full or shutting down.
 fn is_transient(error: &Error) -> bool {
     match error {
         // `Protocol` means that a response was cut off.

@@ -16,8 +16,7 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
-/// Listens until the task is aborted. While notifications do not arrive, the signals are not live, and their receivers
-/// poll.
+/// While notifications do not arrive, the signals are not live, and their receivers poll.
 pub(super) async fn listen(pool: Pool, notifier: Arc<Notifier>, signals: Signals) {
     let mut is_reported = false;
     loop {

@@ -1,10 +1,8 @@
 //! The store in Postgres, which several processes can share.
 //!
-//! A run takes two statements, one for its begin and one for its end, each in a transaction of its own (`sql`). After a
-//! commit, processes notify each other with `NOTIFY`, at most once in 10 ms ([`notify`]); one connection listens
-//! ([`listen`]).
-//!
-//! Every wait has a timeout: for a connection, a lock, or a response. The pool reconnects when the server is back.
+//! A run takes two statements, one for its begin and one for its end, each in a transaction of its own (`sql`).
+//! Processes notify each other after commits ([`notify`], [`listen`]). Every wait has a timeout. The pool reconnects
+//! when the server is back.
 //!
 //! The tables are in `schema.sql`. To change them, raise `SCHEMA_VERSION` in `open`.
 
@@ -38,11 +36,9 @@ use crate::protocol::RunId;
 pub struct PostgresStore {
     db: Database,
     signals: Signals,
-    /// The tasks that listen and notify.
     _tasks: [AbortOnDrop; 2],
 }
 
-/// The pool, and the notifier that is told of committed changes. Clones share both.
 #[derive(Debug, Clone)]
 struct Database {
     pool: Pool,

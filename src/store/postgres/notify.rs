@@ -37,13 +37,11 @@ impl Notifier {
         Self { sender, changed: Mutex::default(), wake: Notify::new() }
     }
 
-    /// Adds changes to the next notification.
     pub(super) fn notify(&self, topics: impl IntoIterator<Item = Topic>) {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner).extend(topics);
         self.wake.notify_one();
     }
 
-    /// Sends notifications until the task is aborted.
     pub(super) async fn run(self: Arc<Self>, pool: Pool) {
         loop {
             self.wake.notified().await;
@@ -61,7 +59,6 @@ impl Notifier {
         pool.all(sqlx::query(NOTIFY).bind(CHANNEL).bind([&*self.sender].as_slice())).await.map(drop)
     }
 
-    /// Returns whether this process has sent a payload.
     pub(super) fn has_sent(&self, payload: &str) -> bool {
         payload.starts_with(&self.sender)
     }

@@ -13,17 +13,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::store::StoreError;
 
-/// The time that an operation waits for a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum time of an operation. It is longer than `statement_timeout`, so that it only ends operations on a server
-/// that does not respond.
+/// Longer than `statement_timeout`, so that it only ends operations on a server that does not respond.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(8);
 /// The number of connections: ten for operations and one that listens.
 const MAX_CONNECTIONS: u32 = 11;
-/// A connection that was idle for longer than this is tested before it is used.
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
-/// The maximum time of such a test. It is much shorter than [`CONNECT_TIMEOUT`], so that an operation can try several
-/// connections.
+/// Much shorter than [`CONNECT_TIMEOUT`], so that an operation can try several connections.
 const TEST_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Settings of all connections. The statements rely on READ COMMITTED, and the database may have another default. A generic
@@ -35,7 +31,6 @@ const SETTINGS: &str = "
     SET plan_cache_mode = force_generic_plan;
     SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
-/// Connections to one database. Clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct Pool(PgPool);
 
@@ -66,12 +61,10 @@ impl Pool {
         Ok(Operation { conn, deadline: Instant::now() + OPERATION_TIMEOUT, is_idle: true, in_transaction: false })
     }
 
-    /// Runs one statement in a transaction of its own and returns its first row.
     pub(super) async fn first(&self, query: Statement<'_>) -> Result<Option<PgRow>, StoreError> {
         self.operation().await?.first(query).await
     }
 
-    /// Runs one statement in a transaction of its own and returns all rows.
     pub(super) async fn all(&self, query: Statement<'_>) -> Result<Vec<PgRow>, StoreError> {
         self.operation().await?.all(query).await
     }

@@ -58,7 +58,6 @@ impl Database {
         Ok(swept)
     }
 
-    /// Deletes up to `count` of the threads that a query finds, in small transactions.
     async fn delete_found(&self, count: u64, find: impl Fn(i64) -> Statement<'static>) -> Result<u64, StoreError> {
         let mut deleted = 0;
         while deleted < count {
@@ -73,7 +72,6 @@ impl Database {
         Ok(deleted)
     }
 
-    /// Deletes threads in one transaction; with `only_idle` those without a running run.
     async fn delete_threads(&self, threads: &[i64], only_idle: bool) -> Result<u64, StoreError> {
         if threads.is_empty() {
             return Ok(0);

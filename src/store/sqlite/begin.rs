@@ -32,7 +32,6 @@ const INSERT_RUN: &str = "
         events, has_log)
     VALUES (?1, ?2, ?3, ?4, ?5, 'running', 0, ?6, ?7, ?8, ?9, 0, 0)";
 
-/// The columns of a thread that decide whether a run may begin.
 struct ThreadHeader {
     version: ThreadVersion,
     run: i64,
@@ -161,7 +160,6 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> Result<BeginOutcome,
     })
 }
 
-/// Deletes the ended run of the same id, with its log. Returns whether there was one.
 fn delete_same_id(tx: &mut Tx<'_>, thread: i64, id: &str) -> Result<bool, StoreError> {
     let same: Option<i64> =
         tx.conn.prepare_cached(FIND_SAME_ID)?.query_row(params![thread, id], |row| row.get(0)).optional()?;

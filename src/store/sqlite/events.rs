@@ -5,7 +5,6 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::writer::Tx;
 use crate::store::{EventBatch, EventPage, Lease, RunStatus, StoreError, rows::status, text::lines};
 
-/// Inserts a batch unless the log has all its events.
 const INSERT: &str = "
     INSERT INTO agui_events (run, last, first, body) SELECT ?1, ?2, ?3, ?4
     WHERE NOT EXISTS (SELECT 1 FROM agui_events WHERE run = ?1 AND last >= ?2)";

@@ -125,7 +125,6 @@ pub(super) fn finish(tx: &mut Tx<'_>, end: &FinishColumns) -> Result<Option<Fini
     Ok(Some(done))
 }
 
-/// Writes messages, the new ones numbered from `first`.
 pub(super) fn write_branch(tx: &mut Tx<'_>, thread: i64, first: i64, branch: &BranchColumns) -> Result<(), StoreError> {
     let mut parent = branch.base;
     let mut insert = tx.conn.prepare_cached(INSERT_MESSAGE)?;

@@ -1,11 +1,9 @@
 //! The store in an SQLite file, which belongs to one process.
 //!
-//! One thread owns the connection that writes ([`writer`]). It runs all waiting operations in one transaction, commits, and
-//! then completes them, so an operation is durable when it returns and concurrent runs share a transaction. Reads have
-//! a few connections of their own ([`reader`]) and do not wait for the writer.
-//!
-//! With write-ahead logging and `synchronous = NORMAL` a commit survives the end of the process. A power failure may lose
-//! the last commits, but does not damage the file.
+//! One thread runs all waiting writes in one transaction ([`writer`]). An operation returns after the commit. Reads
+//! have a few connections of their own ([`reader`]) and do not wait for the writer. A commit survives the end of the
+//! process (write-ahead log, `synchronous = NORMAL`). A power failure may lose the last commits, but does not damage
+//! the file.
 //!
 //! The tables are in `schema.sql`. To change them, raise `SCHEMA_VERSION` in `open`.
 

@@ -32,7 +32,6 @@ const VERSION: &str = "SELECT MAX(version) FROM agui_schema";
 const NUMBERS: &str = "
     SELECT 1 + COALESCE((SELECT MAX(number) FROM agui_threads), 0), 1 + COALESCE((SELECT MAX(number) FROM agui_runs), 0)";
 
-/// Opens a file for writing. Returns its canonical path.
 pub(super) fn open(path: &Path) -> Result<(Writer, PathBuf), OpenError> {
     let path = create_file(path)?;
     let lock = lock(&path)?;
@@ -85,7 +84,6 @@ fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Returns options that create a file which only this user can read.
 fn private_file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true);

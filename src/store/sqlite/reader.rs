@@ -18,7 +18,6 @@ use crate::{
     },
 };
 
-/// The number of connections, and so of concurrent reads.
 const MAX_READERS: usize = 4;
 
 const THREAD: &str = "
@@ -60,7 +59,6 @@ const LOST: &str = "
 
 const CHECK: &str = "SELECT version FROM agui_schema";
 
-/// A pool of connections that only read. They are opened when needed.
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
@@ -73,7 +71,6 @@ impl Readers {
         Self { path, idle: Arc::default(), permits: Arc::new(Semaphore::new(MAX_READERS)) }
     }
 
-    /// Runs a read on a blocking thread.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,

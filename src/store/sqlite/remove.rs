@@ -84,7 +84,6 @@ impl SqliteStore {
         Ok(swept)
     }
 
-    /// Unlinks up to `count` threads, in small transactions.
     async fn unlink<P>(&self, sql: &'static str, filter: P, count: u64) -> Result<u64, StoreError>
     where
         P: rusqlite::ToSql + Clone + Send + 'static,
@@ -104,7 +103,6 @@ impl SqliteStore {
         Ok(unlinked)
     }
 
-    /// Returns by owner how many threads to remove.
     async fn surplus_of_owners(&self, retention: &Retention) -> Result<HashMap<String, u64>, StoreError> {
         let (each, total) = (retention.owner_threads, retention.threads);
         if each.is_none() && total.is_none() {
@@ -138,7 +136,6 @@ impl SqliteStore {
             .await
     }
 
-    /// Deletes the rows of all unlinked threads, then returns free pages to the file system.
     async fn purge(&self) -> Result<(), StoreError> {
         while self.writer.write(purge_step).await? {}
         while self.writer.write(vacuum_step).await? {}

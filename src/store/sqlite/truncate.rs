@@ -9,7 +9,6 @@ use std::{
 use super::connection::connect;
 use crate::store::StoreError;
 
-/// The shortest time between two truncations by sweeps.
 const TRUNCATE_INTERVAL: Duration = Duration::from_secs(60);
 /// The time that a truncation waits for readers. If they take longer, the next truncation empties the log.
 const READERS_TIMEOUT: Duration = Duration::from_secs(1);
@@ -25,7 +24,6 @@ impl WalTruncation {
         Self { path, last: Mutex::default() }
     }
 
-    /// Copies the log into the file and empties it, unless a reader uses it for too long.
     pub(super) async fn run(&self) -> Result<(), StoreError> {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let path = self.path.clone();
@@ -41,7 +39,6 @@ impl WalTruncation {
         truncated.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
     }
 
-    /// Returns whether a sweep should empty the log.
     pub(super) fn is_due(&self) -> bool {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.is_none_or(|last| last.elapsed() >= TRUNCATE_INTERVAL)

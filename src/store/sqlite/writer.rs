@@ -21,14 +21,12 @@ pub(super) struct Writer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A write transaction, which an operation may share with others.
 pub(super) struct Tx<'c> {
     pub(super) conn: &'c Connection,
     pub(super) numbers: &'c mut Numbers,
 }
 
-/// The numbers of the next thread and the next run. No number is reused while the process lives, so a lease of a deleted
-/// thread is never valid for another one.
+/// No number is reused while the process lives, so a lease of a deleted thread is never valid for another one.
 #[derive(Debug)]
 pub(super) struct Numbers {
     pub(super) next_thread: i64,
@@ -118,7 +116,6 @@ fn run_jobs(conn: &Connection, mut numbers: Numbers, waiting: &Receiver<Box<dyn 
         let mut tx = Tx { conn, numbers: &mut numbers };
         match transact(&mut tx, &mut group) {
             Ok(()) => group.drain(..).for_each(|job| job.complete(Ok(()))),
-            // One operation failed the shared transaction, so each runs in a transaction of its own.
             Err(TransactionError::Work(_)) if group.len() > 1 => {
                 for mut job in group.drain(..) {
                     let result = transact(&mut tx, std::slice::from_mut(&mut job));
