@@ -1,6 +1,5 @@
-//! Reads an `Accept` header.
+//! Finds a media type in an `Accept` header. Wildcards and media types of quality zero do not count.
 
-/// Returns whether the header names a media type with a quality above zero. Wildcards do not count.
 pub(super) fn names_media_type(header: &str, media_type: &str) -> bool {
     header.split(',').any(|range| {
         let mut parts = range.split(';').map(str::trim);
