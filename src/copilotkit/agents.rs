@@ -1,4 +1,4 @@
-//! Finds the agent that a CopilotKit request names.
+//! Finds the agent that a request names. `default` is the server's default agent, unless an agent has that name.
 
 use crate::{
     http::{App, error::ApiError},
@@ -8,7 +8,6 @@ use crate::{
 /// The name that CopilotKit sends for a page that names no agent.
 pub(super) const DEFAULT_AGENT: &str = "default";
 
-/// Returns the agent of this name. `default` is the server's default agent, unless an agent has that name.
 pub(super) fn find_agent(app: &App, name: &str) -> Result<AgentEntry, ApiError> {
     let named = app.runs().agent(Some(name));
     let found = named.or_else(|| app.runs().agent(None).filter(|_| name == DEFAULT_AGENT));

@@ -1,5 +1,4 @@
 //! `POST /agent/{agent}/connect`: restates a thread and follows its running run, for a page that is opened or reloaded.
-//!
 //! The stream is empty on a server without stored threads, and for a thread that does not exist: a new page asks for
 //! the thread id that it has just generated. CopilotKit's own runtime does the same.
 
