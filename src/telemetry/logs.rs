@@ -47,13 +47,12 @@ pub struct InvalidFilter {
 /// Checks a level or filter in the form of `RUST_LOG`.
 ///
 /// # Errors
-/// [`InvalidFilter`] if it cannot be parsed.
+/// [`InvalidFilter`] if the text cannot be parsed.
 pub fn check(filter: &str) -> Result<(), InvalidFilter> {
     parse(filter).map(drop)
 }
 
-/// Starts logging, for the whole process. Panics are logged, too, so that they have the form of all other lines. A
-/// second call keeps the first one's subscriber.
+/// Starts logging for the whole process, panics included. A second call keeps the first one's subscriber.
 ///
 /// # Errors
 /// [`InvalidFilter`] if the level, or `RUST_LOG`, cannot be parsed.
