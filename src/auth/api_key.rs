@@ -12,10 +12,9 @@ use super::{
     authenticator::{Authenticate, bearer_token},
 };
 
-/// The source of principals that have an API key.
 const SOURCE: &str = "key";
 
-/// An API key and its name. Only the SHA-256 of the key is kept.
+/// An API key and its name, kept as a SHA-256.
 #[derive(Clone)]
 pub struct ApiKey {
     principal: Principal,
@@ -31,7 +30,7 @@ impl ApiKey {
     /// A key, given as the SHA-256 of its plain text in hexadecimal.
     ///
     /// # Errors
-    /// [`InvalidDigest`] if the text is not 64 hexadecimal digits.
+    /// If the text is not 64 hexadecimal digits.
     pub fn from_sha256(name: impl AsRef<str>, hex: &str) -> Result<Self, InvalidDigest> {
         let digits: Vec<u8> = hex
             .chars()
@@ -70,8 +69,7 @@ impl ApiKeys {
         Self(keys.into_iter().collect())
     }
 
-    /// Returns the principal of a key. The digests of all keys are compared in constant time, so that the response
-    /// time reveals nothing about any key.
+    /// Compares the digests of all keys in constant time, so that the response time reveals nothing about any key.
     fn principal(&self, secret: &[u8]) -> Option<&Principal> {
         let digest: [u8; 32] = Sha256::digest(secret).into();
         let mut found = None;

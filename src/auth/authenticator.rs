@@ -7,10 +7,8 @@ use http::{HeaderMap, header::AUTHORIZATION, request::Parts};
 
 use super::{AuthError, Principal, principal::is_valid_name};
 
-/// Finds the [`Principal`] of a request. Cheap to clone.
-///
-/// [`ApiKeys`](super::ApiKeys) and [`Jwt`](super::Jwt) convert into one. For everything else, there is
-/// [`from_fn`](Self::from_fn) and [`from_extension`](Self::from_extension).
+/// Finds the [`Principal`] of a request. Cheap to clone. [`ApiKeys`](super::ApiKeys) and [`Jwt`](super::Jwt) convert
+/// into one.
 #[derive(Clone, Default)]
 pub struct Authenticator(Option<Arc<dyn Authenticate>>);
 
@@ -20,10 +18,7 @@ impl Authenticator {
         Self(None)
     }
 
-    /// Asks an async function, which gets a copy of the request's method, URI, headers and extensions.
-    ///
-    /// [`AuthError::refused`] is answered with 401 and the reason, [`AuthError::failed`] with 503, its cause being
-    /// logged only. The function runs before the request's body is read, also for requests that start no run.
+    /// Asks an async function, before the request's body is read, also for requests that start no run.
     ///
     /// ```
     /// use agui_server::auth::{AuthError, Authenticator, Principal};
@@ -48,8 +43,7 @@ impl Authenticator {
         Self::new(FromFn(function))
     }
 
-    /// Takes the [`Principal`] that the application's own middleware put into the request's extensions. A request
-    /// without one is answered with 401.
+    /// Takes the [`Principal`] from the request's extensions. Requests without one are answered with 401.
     pub fn from_extension() -> Self {
         Self::new(FromExtension)
     }
@@ -67,7 +61,7 @@ impl Authenticator {
     /// Returns the principal of a request; `None` if authentication is disabled.
     ///
     /// # Errors
-    /// The reason why the request was refused, or could not be checked.
+    /// If the request was refused, or could not be checked.
     pub async fn authenticate(&self, request: &Parts) -> Result<Option<Principal>, AuthError> {
         match &self.0 {
             None => Ok(None),
@@ -86,7 +80,6 @@ impl fmt::Debug for Authenticator {
     }
 }
 
-/// One way to authenticate requests.
 pub(super) trait Authenticate: Send + Sync {
     fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>>;
 
@@ -95,7 +88,7 @@ pub(super) trait Authenticate: Send + Sync {
     }
 }
 
-/// Returns the token of the `Authorization: Bearer` header (RFC 6750). The scheme's name is case-insensitive.
+/// Returns the token of the `Authorization: Bearer` header (RFC 6750).
 pub(super) fn bearer_token(headers: &HeaderMap) -> Result<&[u8], AuthError> {
     let header = headers.get(AUTHORIZATION).ok_or(AuthError::Missing)?;
     let (scheme, token) = header.as_bytes().split_at_checked(7).ok_or(AuthError::NotBearer)?;

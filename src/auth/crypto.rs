@@ -1,7 +1,7 @@
 //! Verifies signatures of tokens with ring, for the crate `jsonwebtoken`.
 //!
-//! That crate leaves cryptography to a provider. Its own ones would add a second cryptographic library; TLS uses ring
-//! already. This provider cannot sign, and verifies the algorithms of `JwtAlgorithm` only.
+//! The crate's own providers would add a second cryptographic library; TLS uses ring already. This provider cannot
+//! sign.
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, DecodingKeyKind, EncodingKey,
@@ -18,7 +18,6 @@ use ring::{
 static PROVIDER: CryptoProvider =
     CryptoProvider { signer_factory: no_signer, verifier_factory: verifier, key_utils: KeyUtils::new_unimplemented() };
 
-/// Installs the provider, unless the application has installed another one.
 pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }

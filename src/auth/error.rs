@@ -2,9 +2,7 @@
 
 use std::{borrow::Cow, error::Error, time::Duration};
 
-/// The reason why a request has no principal.
-///
-/// All but [`NoKeys`](Self::NoKeys) and [`Failed`](Self::Failed) are answered with 401 and their text.
+/// The reason why a request has no principal. Answered with 401 and its text, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {

@@ -1,8 +1,7 @@
 //! Public keys that an identity provider publishes at a URL (JWKS, RFC 7517), fetched and cached.
 //!
-//! Keys are fetched when the first token comes, again in the background when they are older than
-//! [`JwksOptions::refresh`], and again when a token names an unknown key, because providers rotate keys. Callers can make
-//! up such tokens, so there is one fetch at a time, and a pause after it. If a fetch fails, the known keys stay in use.
+//! Keys are also fetched when a token names an unknown key, because providers rotate keys. Callers can make up such
+//! tokens, so there is one fetch at a time, and a pause after it. If a fetch fails, the known keys stay in use.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -64,7 +63,6 @@ struct Inner {
 #[derive(Default)]
 struct State {
     keys: Arc<[CachedKey]>,
-    /// The time at which these keys were fetched.
     fetched_at: Option<Instant>,
     /// The time at which the last fetch began or ended.
     tried_at: Option<Instant>,
@@ -101,7 +99,6 @@ impl Jwks {
         Ok(Self(Arc::new(Inner { client, url: url.to_owned(), algorithms, options, state })))
     }
 
-    /// Returns the key that a token names, for the algorithm that it claims. Fetches keys if it is unknown.
     pub(super) async fn find(
         &self,
         kid: Option<&str>,
@@ -128,8 +125,8 @@ impl Jwks {
         Ok(choose(&state.keys, kid, algorithm)?)
     }
 
-    /// Starts a fetch, unless one is running or the pause after the last one is not over. The fetch is a task: if it
-    /// ended with the request that caused it, clients that leave could cause one after the other.
+    /// Starts a fetch. It is a task: if it ended with the request that caused it, clients that leave could cause one
+    /// after the other.
     fn fetch(&self) {
         let begun = self.0.state.send_if_modified(|state| {
             let start = !state.is_fetching && state.wait(&self.0.options).is_zero();
@@ -147,7 +144,7 @@ impl Jwks {
 }
 
 impl State {
-    /// The time until keys may be fetched again.
+    /// Returns the time until keys may be fetched again.
     fn wait(&self, options: &JwksOptions) -> Duration {
         let pause = if self.keys.is_empty() { options.retry_without_keys } else { options.retry };
         self.tried_at.map_or(Duration::ZERO, |tried| pause.saturating_sub(tried.elapsed()))
@@ -204,7 +201,6 @@ impl Inner {
     }
 }
 
-/// Returns the keys of a set that can verify tokens.
 fn read(body: &[u8], algorithms: &[JwtAlgorithm]) -> Result<Vec<CachedKey>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Set {
@@ -216,7 +212,7 @@ fn read(body: &[u8], algorithms: &[JwtAlgorithm]) -> Result<Vec<CachedKey>, serd
     Ok(accepted.map(|named| CachedKey { kid: named.kid, key: Arc::new(named.key) }).collect())
 }
 
-/// True if keys from this URL cannot be changed on the way: `https`, or `http` on this machine; without credentials.
+/// True for `https`, or `http` on this machine: keys from other URLs could be changed on the way.
 pub(super) fn is_tamper_proof(url: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(url) else { return false };
     let is_loopback = match url.host_str() {
@@ -228,8 +224,7 @@ pub(super) fn is_tamper_proof(url: &str) -> bool {
     is_bare && (url.scheme() == "https" || url.scheme() == "http" && is_loopback)
 }
 
-/// Returns the key with this id for this algorithm, or without an id, the only key for the algorithm. Keys for
-/// different algorithms may share an id.
+/// Without an id, returns the only key for the algorithm. Keys for different algorithms may share an id.
 fn choose(keys: &[CachedKey], kid: Option<&str>, algorithm: JwtAlgorithm) -> Result<Arc<VerifyingKey>, TokenError> {
     let named = || keys.iter().filter(|named| kid.is_none() || named.kid.as_deref() == kid);
     let mut fitting = named().filter(|named| named.key.algorithm == algorithm);

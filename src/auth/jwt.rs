@@ -1,8 +1,5 @@
-//! Signed tokens (JWT, RFC 7519) of an identity provider.
-//!
-//! A token is accepted if its signature fits a configured key, it has not expired, it was made for this server (`aud`),
-//! and, where an issuer is configured, by that issuer (`iss`). The principal is the token's subject, in the name space of
-//! its issuer.
+//! Signed tokens (JWT, RFC 7519) of an identity provider. The principal is a token's subject, in the name space of its
+//! issuer.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -21,7 +18,6 @@ use super::{
     principal::is_valid_name,
 };
 
-/// The longest token, in bytes.
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
 /// The characters that are escaped in an issuer, so that `jwt:ISSUER:SUBJECT` has one reading.
@@ -73,16 +69,14 @@ pub enum JwtError {
 
 /// Checks tokens. Cheap to clone.
 ///
-/// The first one installs ring as the process's cryptography for the crate `jsonwebtoken`, which then verifies only, and
-/// only with the algorithms of [`JwtAlgorithm`]. An application that uses that crate itself installs its own provider
-/// before.
+/// The first one installs ring for the crate `jsonwebtoken` in the whole process, which then verifies only, and only
+/// with [`JwtAlgorithm`]s. An application that uses that crate itself installs its own provider before.
 #[derive(Clone)]
 pub struct Jwt(Arc<Inner>);
 
 struct Inner {
     keys: Keys,
     subject_claim: String,
-    /// The rules for each accepted algorithm.
     checks: Vec<(JwtAlgorithm, Validation)>,
 }
 
@@ -108,8 +102,7 @@ impl Jwt {
         Ok(Self::with_key(VerifyingKey::from_pem(pem)?, options))
     }
 
-    /// Checks tokens with the public keys that are published at a URL (JWKS, RFC 7517). `algorithms` are some of RS256
-    /// and ES256; if empty, both. The keys are fetched when the first token comes.
+    /// Checks tokens with the public keys at a URL (JWKS). `algorithms` are some of RS256 and ES256; if empty, both.
     ///
     /// # Errors
     /// If the URL is neither `https` nor on this machine, HS256 is named, or TLS cannot be set up.
@@ -147,7 +140,6 @@ impl Jwt {
         Self(Arc::new(Inner { keys, subject_claim: options.subject_claim, checks }))
     }
 
-    /// Returns the principal of a token: its subject, with its issuer as the source.
     async fn principal(&self, token: &[u8]) -> Result<Principal, AuthError> {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(TokenError::TooLong.into());
@@ -162,7 +154,7 @@ impl Jwt {
             Keys::One(key) => key.clone(),
             Keys::Set(set) => set.find(header.kid.as_deref(), claimed).await?,
         };
-        // The key decides on the algorithm. The library compares it with the token's.
+        // The library compares the key's algorithm with the token's.
         let mut checks = self.0.checks.iter().filter(|(algorithm, _)| *algorithm == key.algorithm);
         let (_, validation) = checks.next().ok_or(TokenError::Algorithm)?;
         let claims: Map<String, Value> =

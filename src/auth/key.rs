@@ -1,7 +1,7 @@
 //! Keys that tokens are verified with, each for one algorithm.
 //!
-//! The key decides on the algorithm, never the token: otherwise an attacker could sign a token by HMAC with the public
-//! key as the secret.
+//! The key decides on the algorithm, never the token: otherwise an attacker could sign with HMAC and the public key as
+//! the secret.
 
 use jsonwebtoken::{Algorithm, DecodingKey, errors::ErrorKind};
 use serde::Deserialize;
@@ -33,7 +33,6 @@ pub enum KeyError {
     ShortRsa,
 }
 
-/// Returns the algorithm of a token; `None` if it is not supported.
 pub(super) fn algorithm_of(algorithm: Algorithm) -> Option<JwtAlgorithm> {
     match algorithm {
         Algorithm::HS256 => Some(JwtAlgorithm::Hs256),
@@ -53,14 +52,12 @@ impl From<JwtAlgorithm> for Algorithm {
     }
 }
 
-/// A key, and the algorithm that it verifies.
 pub(super) struct VerifyingKey {
     pub(super) algorithm: JwtAlgorithm,
     pub(super) decoding: DecodingKey,
 }
 
 impl VerifyingKey {
-    /// A secret, for HS256.
     pub(super) fn from_secret(secret: &[u8]) -> Result<Self, KeyError> {
         if secret.len() < MIN_SECRET_BYTES {
             return Err(KeyError::ShortSecret);
@@ -68,7 +65,6 @@ impl VerifyingKey {
         Ok(Self { algorithm: JwtAlgorithm::Hs256, decoding: DecodingKey::from_secret(secret) })
     }
 
-    /// A public key in PEM, for RS256 or ES256.
     pub(super) fn from_pem(pem: &str) -> Result<Self, KeyError> {
         if pem.contains("PRIVATE KEY") {
             return Err(KeyError::Private);
@@ -105,15 +101,13 @@ struct Jwk {
     y: Option<String>,
 }
 
-/// A key of a set, and its id there.
 pub(super) struct NamedKey {
     pub(super) kid: Option<String>,
     pub(super) key: VerifyingKey,
 }
 
 impl NamedKey {
-    /// Reads a published key. Returns `None` for keys that cannot verify tokens: keys for encryption, for unknown
-    /// algorithms, and symmetric ones, which must not be published.
+    /// Returns `None` for keys that cannot verify tokens, also for symmetric ones, which must not be published.
     pub(super) fn from_jwk(jwk: &serde_json::Value) -> Option<Self> {
         let jwk = Jwk::deserialize(jwk).ok()?;
         if jwk.usage.as_deref().is_some_and(|usage| usage != "sig") {

@@ -1,10 +1,8 @@
 //! Authentication: from a request's head to its [`Principal`].
 //!
-//! An [`Authenticator`] checks [`ApiKeys`] (`api_key.rs`) or tokens ([`Jwt`], `jwt.rs`), asks a function of the
-//! application, or takes the principal that the application's middleware found (`authenticator.rs`). It sees the head of
-//! a request only, and knows nothing of runs. Secrets are compared in constant time, and are never logged or sent back.
-//!
-//! To add another built-in way: implement `Authenticate`, and `From` for [`Authenticator`].
+//! Authentication sees the head of a request only, and knows nothing of runs. Secrets are compared in constant time,
+//! and are never logged or sent back. To add a built-in way: implement `Authenticate`, and `From` for
+//! [`Authenticator`].
 
 mod algorithm;
 mod api_key;

@@ -6,14 +6,6 @@ use std::sync::Arc;
 const MAX_NAME_BYTES: usize = 256;
 
 /// The identity that a request was authenticated as. It owns the threads that its runs create.
-///
-/// ```
-/// use agui_server::auth::Principal;
-///
-/// let ada = Principal::new("key", "ada");
-/// assert_eq!((ada.name(), ada.id()), ("ada", "key:ada"));
-/// assert_ne!(ada, Principal::new("jwt:https%3A//id.example.com", "ada"));
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Principal {
     id: Arc<str>,
@@ -21,10 +13,9 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// A principal by name. The `source` says where the name comes from, such as `key` or `jwt:ISSUER`: it keeps equal
-    /// names of different origin apart. The server chooses it, never the caller; escape `:` in a part that varies.
-    ///
-    /// A server refuses requests of principals whose name is empty, longer than 256 bytes, or has control characters.
+    /// `source` says where the name comes from, such as `key` or `jwt:ISSUER`, and keeps equal names of different
+    /// origin apart. The server chooses it, never the caller; escape `:` in a part that varies. Principals whose name
+    /// is empty, longer than 256 bytes, or has control characters are refused.
     pub fn new(source: &str, name: &str) -> Self {
         Self { id: format!("{source}:{name}").into(), name_at: source.len() + 1 }
     }
@@ -45,7 +36,6 @@ impl Principal {
     }
 }
 
-/// True if a text can be the name of a principal, or the issuer in its source.
 pub(super) fn is_valid_name(name: &str) -> bool {
     name.len() <= MAX_NAME_BYTES && !name.trim().is_empty() && !name.chars().any(char::is_control)
 }
