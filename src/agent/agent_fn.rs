@@ -11,11 +11,11 @@ use futures::{FutureExt as _, future::BoxFuture, stream::Stream};
 use super::{Agent, AgentError, Emitter, EventStream, RunContext, event_stream};
 use crate::protocol::{Event, RunAgentInput};
 
-/// Makes an agent of an async function, which sends its events with an [`Emitter`].
+/// Makes an agent of an async function. The run succeeds when it returns `Ok`; `?` ends the run as [`AgentError`]
+/// describes.
 ///
-/// The future is polled in the run's own stream, without a task of its own: it waits while the client does not read,
-/// and is dropped when the client leaves, the run is cancelled or its time is over. The run succeeds when it returns
-/// `Ok`. With `?`, any error ends the run as [`AgentError`] describes.
+/// The future has no task of its own: it waits while the client does not read, and is dropped when the client leaves,
+/// the run is cancelled or its time is over.
 ///
 /// ```
 /// use agui_server::prelude::*;
@@ -26,11 +26,6 @@ use crate::protocol::{Event, RunAgentInput};
 /// }
 ///
 /// let server = Server::new().agent("hello", agent_fn(hello));
-/// # let _ = server.agent("inline", agent_fn(|_, out| async move {
-/// #     let file = std::fs::read_to_string("stock.txt")?;
-/// #     out.step("search", async { Ok(file.parse::<u32>()?) }).await?;
-/// #     Ok(())
-/// # }));
 /// ```
 pub fn agent_fn<F, R>(run: F) -> AgentFn<F>
 where
@@ -61,7 +56,6 @@ impl<F> fmt::Debug for AgentFn<F> {
     }
 }
 
-/// The events of one run of an [`AgentFn`].
 struct Emitted {
     /// `None` once the future has returned.
     run: Option<BoxFuture<'static, Result<(), AgentError>>>,
@@ -119,7 +113,6 @@ mod tests {
         agent_fn(agent).run(RunAgentInput::new("t", "r", vec![]), RunContext::new(identity))
     }
 
-    /// The types of all events, and the code of the failure.
     async fn outcome(stream: EventStream) -> (Vec<&'static str>, Option<String>) {
         let (mut types, mut code) = (Vec::new(), None);
         for item in stream.collect::<Vec<_>>().await {

@@ -10,16 +10,7 @@ use crate::{
     protocol::{RunId, ThreadId, TokenUsage},
 };
 
-/// The request headers that the configuration passes to agents (`pass_headers`), in the order of the request. `Debug`
-/// shows the names only.
-///
-/// ```
-/// use agui_server::agent::Forwarded;
-///
-/// let forwarded = Forwarded::new([("x-tenant".to_owned(), "acme".to_owned())]);
-/// assert_eq!(forwarded.values("x-tenant").collect::<Vec<_>>(), ["acme"]);
-/// assert_eq!(format!("{forwarded:?}"), r#"{"x-tenant"}"#);
-/// ```
+/// The request headers passed to agents (`pass_headers`), in the order of the request. `Debug` shows the names only.
 #[derive(Clone, Default)]
 pub struct Forwarded(Option<Arc<[(String, String)]>>);
 
@@ -68,7 +59,7 @@ struct ContextParts {
 }
 
 impl RunContext {
-    /// A context without forwarded headers, as for tests of an agent.
+    /// A context without forwarded headers.
     pub fn new(identity: RunIdentity) -> Self {
         Self::with_forwarded(identity, Forwarded::default())
     }
@@ -108,8 +99,7 @@ impl RunContext {
         &self.0.identity
     }
 
-    /// Adds the tokens of a model call. The terminal event has the sums for each provider and model, also when the run
-    /// fails or is cancelled.
+    /// Adds the tokens of a model call. The terminal event has the sums, also when the run fails or is cancelled.
     pub fn add_usage(&self, usage: TokenUsage) {
         let mut entries = self.0.usage.lock().unwrap_or_else(PoisonError::into_inner);
         match entries.iter_mut().find(|e| e.provider == usage.provider && e.model == usage.model) {
@@ -121,5 +111,17 @@ impl RunContext {
     /// The tokens so far, summed for each provider and model.
     pub fn usage(&self) -> Vec<TokenUsage> {
         self.0.usage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_of_forwarded_headers_shows_no_values() {
+        let forwarded = Forwarded::new([("x-tenant".to_owned(), "acme".to_owned())]);
+        assert_eq!(forwarded.values("x-tenant").collect::<Vec<_>>(), ["acme"]);
+        assert_eq!(format!("{forwarded:?}"), r#"{"x-tenant"}"#);
     }
 }

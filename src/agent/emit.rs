@@ -1,23 +1,5 @@
-//! Constructors for the events of messages, tool calls, reasoning, steps and state.
-//!
-//! A value has the id of one item and makes its events, for agents that yield events themselves.
-//! [`Emitter`](super::Emitter) sends the same events with less code.
-//!
-//! ```
-//! use agui_server::agent::emit::{ReasoningSpan, Step, TextMessage, ToolCallEvents, state};
-//! use serde_json::json;
-//!
-//! let step = Step::new("search");
-//! let call = ToolCallEvents::new("get_weather");
-//! let events = [
-//!     vec![step.start()],
-//!     ReasoningSpan::whole("Beijing, so I need the weather there."),
-//!     call.whole(&json!({ "city": "Beijing" })),
-//!     vec![call.result("Sunny, 25°C"), state::snapshot(json!({ "city": "Beijing" })), step.finish()],
-//!     TextMessage::whole("It is sunny in Beijing."),
-//! ];
-//! assert_eq!(events.concat().len(), 5 + 3 + 4 + 3);
-//! ```
+//! Constructors for the events of messages, tool calls, reasoning, steps and state, for agents that yield events
+//! themselves. [`Emitter`](super::Emitter) sends the same events with less code.
 
 use serde::Serialize;
 
@@ -221,7 +203,7 @@ pub mod state {
     }
 }
 
-/// Ends the run successfully with a return value. A stream that just ends is a success without a value.
+/// Ends the run successfully with a return value. A stream that just ends is a success without one.
 pub fn finish(cx: &super::RunContext, result: impl Into<serde_json::Value>) -> Event {
     let outcome = RunOutcome::success();
     let mut finished = RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), outcome);
@@ -232,4 +214,24 @@ pub fn finish(cx: &super::RunContext, result: impl Into<serde_json::Value>) -> E
 /// Ends the run to ask for something from outside. The next run has the answers in `resume`.
 pub fn interrupt(cx: &super::RunContext, interrupts: Vec<Interrupt>) -> Event {
     RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), RunOutcome::Interrupt { interrupts }).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_whole_item_has_all_its_events() {
+        let (step, call) = (Step::new("search"), ToolCallEvents::new("get_weather"));
+        let events = [
+            vec![step.start()],
+            ReasoningSpan::whole("Beijing, so I need the weather there."),
+            call.whole(&json!({ "city": "Beijing" })),
+            vec![call.result("Sunny, 25°C"), state::snapshot(json!({ "city": "Beijing" })), step.finish()],
+            TextMessage::whole("It is sunny in Beijing."),
+        ];
+        assert_eq!(events.map(|events| events.len()), [1, 5, 3, 3, 3]);
+    }
 }

@@ -15,10 +15,10 @@ use crate::protocol::{
     event::{ActivityDelta, ActivitySnapshot, Custom},
 };
 
-/// Sends the events of one run. Cheap to clone; clones send into the same run.
+/// Sends the events of one run. Cheap to clone.
 ///
-/// Each call completes when the server has taken the events, so an agent is as slow as its client reads. What is left
-/// open is closed: a message when its writer is dropped, everything else when the run ends.
+/// Each call completes when the server has taken the events, so an agent is as slow as its client reads. A message is
+/// closed when its writer is dropped, everything else when the run ends.
 ///
 /// ```
 /// use agui_server::prelude::*;
@@ -44,8 +44,7 @@ use crate::protocol::{
 /// ```
 ///
 /// # Errors
-/// Each call fails if the run has ended, which only a task of its own can see: the agent's future is dropped with the
-/// run.
+/// If the run has ended, which only a task of its own can see: the agent's future is dropped with the run.
 #[derive(Clone)]
 pub struct Emitter(Arc<EmitterParts>);
 
@@ -63,7 +62,7 @@ impl Emitter {
         &self.0.queue
     }
 
-    /// The run's ids, its principal and the forwarded headers. [`RunContext::add_usage`] reports tokens.
+    /// The run's ids, its principal and the forwarded headers.
     pub fn context(&self) -> &RunContext {
         &self.0.context
     }
@@ -92,9 +91,8 @@ impl Emitter {
         Ok(ReasoningWriter { end: self.close_with(span.end()), span })
     }
 
-    /// Sends a whole tool call. Give an own tool's call its [result](ToolCallHandle::result). A call of one of the
-    /// client's tools ([`RunAgentInput::tools`](crate::protocol::RunAgentInput)) is answered by the client's next run:
-    /// return after it.
+    /// Sends a whole tool call. Send the [result](ToolCallHandle::result) of an own tool; the client's tools are
+    /// answered by the client's next run: return after the call.
     pub async fn call(&self, tool: impl Into<String>, arguments: impl Serialize) -> Result<ToolCallHandle, AgentError> {
         let call = ToolCallEvents::new(tool);
         let arguments = serde_json::to_string(&arguments)?;
@@ -112,7 +110,7 @@ impl Emitter {
         self.event(state::delta(patch)).await
     }
 
-    /// Runs a future as a step, a label over a part of the run. The step is closed also if the future fails.
+    /// Runs a future as a step, which is closed also if the future fails.
     pub async fn step<T>(
         &self,
         name: impl Into<String>,
@@ -144,14 +142,12 @@ impl Emitter {
     }
 
     /// Ends the run to ask for something from outside, such as an approval. The next run has the answers in
-    /// [`RunAgentInput::resume`](crate::protocol::RunAgentInput). The agent's future is dropped here: code after this
-    /// call does not run.
+    /// [`RunAgentInput::resume`](crate::protocol::RunAgentInput). Code after this call does not run.
     pub async fn interrupt(&self, interrupts: impl IntoIterator<Item = Interrupt>) -> Result<(), AgentError> {
         self.event(emit::interrupt(self.context(), interrupts.into_iter().collect())).await
     }
 
-    /// Ends the run successfully with a return value. Code after this call does not run. An agent that just returns
-    /// ends its run successfully without one.
+    /// Ends the run successfully with a return value. Code after this call does not run.
     pub async fn finish(&self, result: impl Into<Value>) -> Result<(), AgentError> {
         self.event(emit::finish(self.context(), result)).await
     }
@@ -267,7 +263,6 @@ impl ActivityHandle {
     }
 }
 
-/// Events that close something, sent at the latest when this is dropped.
 #[derive(Debug)]
 struct CloseOnDrop {
     out: Emitter,

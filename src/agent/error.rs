@@ -2,19 +2,8 @@
 
 use std::{borrow::Cow, error::Error as StdError, fmt};
 
-/// A failure that ends a run with `RUN_ERROR`.
-///
-/// An error converted by `?` reaches the client as `the agent failed` with the code `agent_error`; only the log has its
-/// text and causes. Use [`AgentError::new`] for a code and message that the client sees.
-///
-/// ```
-/// use agui_server::agent::AgentError;
-///
-/// let mut error: AgentError = std::io::Error::other("password is 1234").into();
-/// assert_eq!(error.message(), "the agent failed");
-/// error = AgentError::new("out_of_stock", "There are no more of these");
-/// assert_eq!((error.code(), error.message()), ("out_of_stock", "There are no more of these"));
-/// ```
+/// A failure that ends a run with `RUN_ERROR`. An error converted by `?` reaches the client as `the agent failed`, with
+/// the code `agent_error`; only the log has its text and causes.
 pub struct AgentError {
     code: Cow<'static, str>,
     message: Cow<'static, str>,
@@ -27,8 +16,8 @@ impl AgentError {
         Self { code: code.into(), message: message.into(), source: None }
     }
 
-    /// A failure that the client sees as `the agent failed`. For errors that `?` cannot convert, such as texts and
-    /// `anyhow::Error`: `.map_err(AgentError::internal)?`.
+    /// A failure that the client sees as `the agent failed`, for errors that `?` cannot convert, such as texts and
+    /// `anyhow::Error`.
     pub fn internal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::new("agent_error", "the agent failed").caused_by(source)
     }
@@ -65,7 +54,6 @@ impl<E: StdError + Send + Sync + 'static> From<E> for AgentError {
     }
 }
 
-/// Code, message and the chain of causes, for the log.
 impl fmt::Debug for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.code, self.message)?;

@@ -1,7 +1,6 @@
-//! The queue between an agent's future and the stream of its events.
-//!
+//! The queue between an agent's future and the stream of its events, which may run in different tasks.
 //! [`EventQueue::send`] completes when the stream has taken the events, so an agent is never more than one call ahead
-//! of its client. Future and stream usually run in one task; they may also run in several.
+//! of its client.
 
 use std::{
     collections::VecDeque,
@@ -12,18 +11,15 @@ use std::{
 
 use crate::protocol::Event;
 
-/// The stream is gone: the run has ended.
 #[derive(Debug)]
 pub(super) struct Closed;
 
-/// Events that the stream has not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct EventQueue(Mutex<QueueState>);
 
 #[derive(Debug, Default)]
 struct QueueState {
     events: VecDeque<Event>,
-    /// The number of events pushed and taken so far.
     pushed: u64,
     taken: u64,
     is_closed: bool,
@@ -38,7 +34,7 @@ impl EventQueue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends events without waiting. A closed queue drops them.
+    /// A closed queue drops the events.
     pub(super) fn push(&self, events: impl IntoIterator<Item = Event>) {
         let stream = self.state().push(events);
         if let Some(waker) = stream {
@@ -46,8 +42,7 @@ impl EventQueue {
         }
     }
 
-    /// Appends events and waits until the stream has taken them. They are sent even if the future is dropped after
-    /// its first poll.
+    /// Waits until the stream has taken the events. They are sent even if the future is dropped after its first poll.
     pub(super) async fn send(&self, events: impl IntoIterator<Item = Event>) -> Result<(), Closed> {
         let last = {
             let mut state = self.state();
@@ -62,7 +57,6 @@ impl EventQueue {
         poll_fn(|cx| self.state().poll_taken(last, cx)).await
     }
 
-    /// Takes the next event.
     pub(super) fn take(&self, cx: &Context<'_>) -> Option<Event> {
         let mut state = self.state();
         let event = state.events.pop_front()?;
@@ -76,7 +70,7 @@ impl EventQueue {
         Some(event)
     }
 
-    /// Wakes the stream's task at the next event. Returns false if there is an event already.
+    /// Returns false if there is an event already.
     pub(super) fn wake_at_next(&self, cx: &Context<'_>) -> bool {
         let mut state = self.state();
         state.stream = Some(cx.waker().clone());

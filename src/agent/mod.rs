@@ -1,12 +1,8 @@
 //! Agents: the [`Agent`] trait, [`agent_fn`] for agents written as an async function, and what both are given.
 //!
 //! An agent turns one [`RunAgentInput`] into a stream of events. It does not write the run's frame: the driver in
-//! [`run`](crate::run) sends `RUN_STARTED` before it polls the agent, and the terminal event after the agent's last one.
-//!
-//! - [`agent_fn`] and [`Emitter`]: the usual way to write an agent.
-//! - [`Agent`] and [`emit`]: an agent as a stream of events, and constructors for them.
-//! - [`RunContext`]: ids, principal, forwarded headers and token usage of a run.
-//! - [`AgentError`]: a failure, with what the client may see apart from what the log keeps.
+//! [`run`](crate::run) sends `RUN_STARTED` before it polls the agent, and the terminal event after the agent's last
+//! one.
 
 mod agent_fn;
 mod context;
@@ -30,10 +26,8 @@ use crate::protocol::{AgentCapabilities, Event, RunAgentInput};
 /// The events of a run, as an agent yields them. Dropping the stream stops the work behind it.
 pub type EventStream = BoxStream<'static, Result<Event, AgentError>>;
 
-/// Answers a run with a stream of events. [`agent_fn`] makes an agent of an async function; this trait is for agents
-/// that are streams already, or that keep data of their own.
-///
-/// Any `Fn(RunAgentInput, RunContext) -> EventStream` is an agent:
+/// Answers a run with a stream of events, for agents that are streams already or keep data of their own; others use
+/// [`agent_fn`]. Any `Fn(RunAgentInput, RunContext) -> EventStream` is an agent:
 ///
 /// ```
 /// use agui_server::agent::{Agent, RunContext, emit::TextMessage, events};
