@@ -9,7 +9,6 @@ use super::{
     remote,
 };
 
-/// Checks all agents.
 pub(super) fn check(agents: &IndexMap<String, Agent>, origin: &Origin) -> Result<(), ConfigError> {
     agents.iter().try_for_each(|(name, agent)| check_agent(name, agent, origin))
 }
@@ -84,7 +83,7 @@ fn check_llm(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigErr
     Ok(())
 }
 
-/// Refuses the options of a provider's connection for a model in Rust, which has its own.
+/// A model in Rust has a connection of its own.
 fn check_rust_model(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigError> {
     let options = [
         ("base_url", agent.base_url.is_some()),

@@ -129,7 +129,7 @@ impl Agent {
         }
     }
 
-    /// Returns the options that are set and that only some kinds have, with these kinds.
+    /// Returns the options that are set, with the kinds that have them.
     pub(super) fn options_of_kinds(&self) -> impl Iterator<Item = (&'static str, &'static [AgentKind])> {
         macro_rules! set {
             ($kinds:expr; $($field:ident)*) => { [$((stringify!($field), self.$field.is_some(), $kinds),)*] };
@@ -151,7 +151,7 @@ const LLM: &[AgentKind] = &[AgentKind::Llm];
 const REMOTE: &[AgentKind] = &[AgentKind::Remote];
 const UPSTREAM: &[AgentKind] = &[AgentKind::Llm, AgentKind::Remote];
 
-/// True for `http` and `https` URLs without credentials, which belong into environment variables.
+/// Credentials in URLs are refused: they belong into environment variables.
 pub(super) fn is_http_url(url: &str) -> bool {
     reqwest::Url::parse(url).is_ok_and(|url| {
         matches!(url.scheme(), "http" | "https")

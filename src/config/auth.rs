@@ -55,7 +55,6 @@ impl Auth {
     }
 }
 
-/// Checks that the mode fits the keys and rules that are set.
 pub(super) fn check(auth: &Auth, origin: &Origin) -> Result<(), ConfigError> {
     let keys = ["auth", "api_keys"];
     for key in &auth.api_keys {

@@ -61,7 +61,6 @@ impl Config {
         }
     }
 
-    /// Refuses to serve other machines without authentication, unless that is asked for.
     fn check_reachability(&self, origin: &Origin) -> Result<(), ConfigError> {
         let listen = self.server.listen;
         if self.auth.authenticates() || self.auth.allow_unauthenticated || listen.ip().to_canonical().is_loopback() {
@@ -76,14 +75,13 @@ impl Config {
     }
 }
 
-/// Returns the error text for a name that no agent has, with the nearest one that exists.
 fn unknown_agent(name: &str, known: &[&str]) -> String {
     let near = nearest(name, known.iter().copied());
     let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     format!("there is no agent `{name}`{near}")
 }
 
-/// True for `scheme://host`, optionally with a port: the form of the header `Origin`.
+/// The form of the header `Origin`: `scheme://host`, optionally with a port.
 fn is_origin(text: &str) -> bool {
     let Some((scheme, host)) = text.split_once("://") else { return false };
     let plain = |text: &str, more: &str| {

@@ -5,9 +5,8 @@ use std::{fmt, ops::Range, path::Path};
 /// An error in a configuration, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The file, the environment variable, or the flag.
     place: Option<String>,
-    /// The line and column in the file, both from 1, and the line's text.
+    /// The line and column, both from 1, and the line's text.
     position: Option<(usize, usize, String)>,
     message: String,
 }
@@ -34,7 +33,6 @@ impl ConfigError {
         Self { place: Some(path.display().to_string()), position, message: suggest(message) }
     }
 
-    /// An error in an environment variable or a flag.
     pub(super) fn of_setting(name: &str, message: &str) -> Self {
         Self { place: Some(name.to_owned()), position: None, message: suggest(message) }
     }
@@ -78,7 +76,6 @@ fn suggest(message: &str) -> String {
     message.to_owned()
 }
 
-/// Returns the most similar name, if one is similar enough to be meant.
 pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_lowercase();
     known

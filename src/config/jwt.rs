@@ -7,7 +7,6 @@ use serde::{Deserialize, Deserializer};
 use super::{diagnose::ConfigError, origin::Origin};
 use crate::{auth::JwtAlgorithm, units};
 
-/// The longest `leeway_secs`.
 const MAX_LEEWAY_SECS: u64 = 600;
 
 /// The section `[auth.jwt]`: the rules for tokens.
@@ -53,7 +52,6 @@ impl Default for Jwt {
     }
 }
 
-/// Checks that the options fit together. The key itself is checked when it is read.
 pub(super) fn check(jwt: &Jwt, origin: &Origin) -> Result<(), ConfigError> {
     let error = |option: &str, message: &str| Err(origin.error(&["auth", "jwt", option], message));
     let sources = [
@@ -102,7 +100,6 @@ pub(super) fn check(jwt: &Jwt, origin: &Origin) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Reads a text or a list of texts.
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected a text or a list of texts")]

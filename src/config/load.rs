@@ -1,7 +1,7 @@
 //! Reads the configuration: defaults, then a file, then environment variables, then flags.
 //!
-//! Each source is deserialized by itself first, so that an error can name its place, and merged afterwards. The crate
-//! `config` also merges sources, but it loses positions, and reads every variable `AGUI_…` as an option, also keys.
+//! Each source is deserialized by itself first, so that an error can name its place. The crate `config` loses
+//! positions, and reads every variable `AGUI_…` as an option, also keys.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,7 @@ use toml::{Table, Value};
 
 use super::{Config, diagnose::ConfigError, origin::Origin};
 
-/// The prefix of environment variables.
 const PREFIX: &str = "AGUI_";
-/// The separator between the parts of an option's name in environment variables.
 const SEPARATOR: &str = "__";
 
 /// The sources of options, the weakest first.
@@ -79,15 +77,13 @@ fn read_file(path: &Path, text: &str) -> Result<Table, ConfigError> {
         .map_err(|error| ConfigError::at(path, text, error.span(), error.message()))
 }
 
-/// Returns the option that an environment variable sets. A variable without a separator is not an option, but for
-/// example a key that the file refers to.
+/// A variable without a separator is not an option, but for example a key that the file refers to.
 fn option_of(name: &str) -> Option<Vec<String>> {
     let rest = name.strip_prefix(PREFIX)?.to_lowercase();
     (rest.contains(SEPARATOR) || rest == "default_agent").then(|| rest.split(SEPARATOR).map(str::to_owned).collect())
 }
 
-/// Returns the table with one option set. The value is the first of these that is valid for the option: TOML, a text, a
-/// list of texts separated by commas.
+/// Takes the first of these that is valid for the option: TOML, a text, a list of texts separated by commas.
 fn with_setting(table: &Table, name: &str, option: &[String], value: &str) -> Result<Table, ConfigError> {
     let mut readings = Vec::new();
     if let Ok(mut parsed) = toml::from_str::<Table>(&format!("value = {value}")) {
@@ -110,7 +106,7 @@ fn with_setting(table: &Table, name: &str, option: &[String], value: &str) -> Re
     Err(ConfigError::of_setting(name, &message))
 }
 
-/// Merges the upper table into the lower one. The upper one wins.
+/// The upper table wins.
 fn merge(lower: &mut Value, upper: Value) {
     match (lower, upper) {
         (Value::Table(lower), Value::Table(upper)) => {

@@ -1,12 +1,10 @@
 //! The configuration: plain data, one struct for each section of the TOML file.
 //!
 //! `config/default.toml` lists every option with its default; a test compares the two. A file overrides the defaults,
-//! environment variables override the file, and flags override both ([`Sources`]). Errors name the file, the line, the
-//! key, and the nearest valid key ([`ConfigError`]).
+//! environment variables override the file, and flags override both ([`Sources`]).
 //!
-//! Where a section holds the options of one part of the server, it is that part's own struct, such as
-//! [`ThreadOptions`](crate::run::ThreadOptions). To add an option, add a field there, and to `config/default.toml`. Rules
-//! between options are in the section's file, or in `check.rs`.
+//! A section is the option struct of the part of the server that it belongs to. To add an option, add a field there,
+//! and to `config/default.toml`. Rules between options are in the section's file, or in `check.rs`.
 
 mod agent_checks;
 mod agents;
@@ -60,7 +58,7 @@ pub struct Config {
     pub limits: PrincipalLimits,
     /// The place where threads are stored.
     pub store: Store,
-    /// Threads, and the runs that share one. Its `retention` and the options of `runs` are in sections of their own.
+    /// Threads. Its `retention` and the options of `runs` are in sections of their own.
     pub threads: ThreadOptions,
     /// The time for which threads and logs are kept.
     pub retention: Retention,

@@ -10,7 +10,7 @@ use super::{
     origin::Origin,
 };
 
-/// Headers of one connection or one body. They must not be forwarded or configured.
+/// Headers of one connection or one body.
 const HOP_BY_HOP_HEADERS: [&str; 17] = [
     "accept",
     "accept-encoding",

@@ -8,7 +8,6 @@ use crate::tools::{InvalidOption, http::HttpToolOptions, mcp::McpServerOptions, 
 /// The name by which agents list the tools of the sandbox.
 pub const SANDBOX: &str = "sandbox";
 
-/// Checks tools, MCP servers and the sandbox.
 pub(super) fn check(
     tools: &IndexMap<String, HttpToolOptions>,
     servers: &IndexMap<String, McpServerOptions>,
@@ -39,7 +38,6 @@ pub(super) fn check(
 }
 
 impl Origin {
-    /// Returns the error of an option in a table.
     pub(crate) fn option_error(&self, table: &[&str], error: &InvalidOption) -> ConfigError {
         let path: Vec<&str> = table.iter().copied().chain(error.path.iter().map(String::as_str)).collect();
         self.error(&path, &error.problem)
