@@ -1,7 +1,6 @@
 //! Agents with a language model: [`LlmAgent`], the [`Model`] trait, and the providers' APIs.
 //!
-//! `history` turns a conversation into the turns that a model gets, `agent` is the loop of model and tools, `openai`
-//! and `anthropic` implement [`Model`] on `transport`.
+//! To add a provider, implement [`Model`] on `transport`, as `openai` and `anthropic` do.
 
 mod agent;
 mod anthropic;

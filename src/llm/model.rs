@@ -1,8 +1,7 @@
 //! The [`Model`] trait, and the types of its requests and answers.
 //!
-//! They stand between AG-UI's conversation and a provider's API. A request is in order: turns alternate as providers
-//! require, and each call has its result right after the turn that made it. An answer is a sequence of blocks
-//! (text, reasoning, tool calls), which may interleave.
+//! A request is in order: turns alternate as providers require, and each call has its result right after the turn that
+//! made it. The blocks of an answer may interleave.
 
 use std::{borrow::Cow, error::Error as StdError, sync::Arc};
 
@@ -23,7 +22,6 @@ pub type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
 /// use agui_server::llm::{BlockStart, LlmAgent, Model, ModelEvent, ModelRequest, ModelStream, StopReason};
 /// use futures::{StreamExt as _, stream};
 ///
-/// /// Answers with the number of turns.
 /// struct Counter;
 ///
 /// impl Model for Counter {
@@ -116,8 +114,7 @@ pub enum Block {
     Reasoning(ReasoningBlock),
     /// Text.
     Text(String),
-    /// A tool call. The arguments are the model's text, which may be invalid JSON. `encrypted_value` is the artefact
-    /// of the block's [end](ModelEvent::End).
+    /// A tool call. The arguments may be invalid JSON. `encrypted_value` is the artefact of the [end](ModelEvent::End).
     Call(ToolCall),
 }
 

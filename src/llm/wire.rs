@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{AssistantTurn, Block, Turn};
 use crate::protocol::{ContentPart, MediaPart, ToolCallId};
 
-/// The text in place of a message of which the model can read no part: providers refuse empty messages.
+/// Providers refuse empty messages.
 pub(super) const UNREADABLE_TEXT: &str = "(There was an attachment here that this model cannot read.)";
 
 pub(super) fn warn_left_out(provider: &str, part: &ContentPart) {
@@ -32,14 +32,13 @@ pub(super) fn essence(mime_type: &str) -> String {
     mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Returns the file name of a part, under any of the keys that AG-UI clients use.
+/// Looks under all keys that AG-UI clients use.
 pub(super) fn file_name(media: &MediaPart) -> Option<&str> {
     let metadata = media.metadata.as_ref()?;
     ["filename", "fileName", "name"].iter().find_map(|key| metadata.get(key)?.as_str()).filter(|name| !name.is_empty())
 }
 
-/// Returns the schema of a tool's arguments as that of an object with properties: providers require both members, and
-/// clients send `{}` for a tool without arguments.
+/// Providers require an object with properties, and clients send `{}` for a tool without arguments.
 pub(super) fn schema(parameters: &Value) -> Value {
     let mut schema = parameters.as_object().cloned().unwrap_or_default();
     schema.entry("type").or_insert_with(|| "object".into());
@@ -49,13 +48,12 @@ pub(super) fn schema(parameters: &Value) -> Value {
     schema.into()
 }
 
-/// Returns the arguments of a call as an object; an empty one for invalid JSON, which providers refuse.
+/// Providers refuse invalid JSON, so it becomes an empty object.
 pub(super) fn arguments(text: &str) -> Map<String, Value> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// Returns an id that every provider accepts. Another provider's id may be too long or have other characters; it is
-/// replaced by its hash, so that a call and its result still match.
+/// Another provider's id may be too long or have other characters. Its hash keeps a call and its result together.
 pub(super) fn call_id(id: &ToolCallId) -> String {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if (1..=40).contains(&id.len()) && id.chars().all(is_allowed) {

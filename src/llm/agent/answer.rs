@@ -1,7 +1,5 @@
-//! Turns the stream of a model's answer into events for the client and messages of the conversation.
-//!
-//! Both are made of the same pieces, so the next request to the model is the same as if the client had sent the
-//! messages back. A text message or reasoning is opened by its first piece, so an empty block leaves no trace.
+//! Turns the stream of a model's answer into events for the client and messages of the conversation. Both are made of
+//! the same pieces, so the next request to the model is the same as if the client had sent the messages back.
 
 use std::collections::HashSet;
 
@@ -21,9 +19,9 @@ use crate::{
 
 pub(super) struct AnswerBuilder<'r> {
     provider: &'r str,
-    /// The ids of the calls in the conversation. Some models use the same ids again in each turn.
+    /// Some models use the ids of earlier calls again.
     call_ids: &'r mut HashSet<ToolCallId>,
-    /// The blocks with the model's index, in the order of their starts.
+    /// With the model's index, in the order of their starts.
     blocks: Vec<(usize, AnswerBlock)>,
     /// The assistant's message that calls are added to. Reasoning ends it, so that the conversation keeps the order.
     call_message: Option<MessageId>,
@@ -55,8 +53,7 @@ impl<'r> AnswerBuilder<'r> {
         Self { provider, call_ids, blocks: Vec::new(), call_message: None, usage: TokenUsage::default(), stop: None }
     }
 
-    /// Applies an event of the model. Adds the client's events to `out`, and returns the tokens used since the last
-    /// report.
+    /// Adds the client's events to `out`, and returns the tokens used since the last report.
     pub(super) fn apply(&mut self, event: ModelEvent, out: &mut Vec<Event>) -> Option<TokenUsage> {
         match event {
             ModelEvent::Start { index, block } => self.start(index, block, out),
@@ -172,10 +169,7 @@ impl<'r> AnswerBuilder<'r> {
         }
     }
 
-    /// Returns the complete answer.
-    ///
-    /// # Errors
-    /// If the stream ended before the answer was complete.
+    /// Fails if the stream ended before the answer was complete.
     pub(super) fn finish(self) -> Result<CompleteAnswer, ModelError> {
         let Some(stop) = self.stop else {
             return Err(ModelError::new("model_interrupted", "the model's answer broke off"));
@@ -225,7 +219,7 @@ impl CompleteAnswer {
     }
 }
 
-/// Returns the metadata that `history` needs to send an artefact back: its provider, and whether the text is hidden.
+/// Returns the metadata that `history` needs to send an artefact back.
 fn artefact_metadata(provider: String, redacted: bool) -> Metadata {
     let mut members = vec![(PROVIDER.to_owned(), Value::from(provider))];
     if redacted {

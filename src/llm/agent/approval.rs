@@ -1,7 +1,6 @@
 //! Tool calls that wait for a person: their interrupts, and the answers in the next run's `resume`.
-//!
-//! A call that needs approval ends the run with an interrupt whose id contains the call's id, and the next run finds the
-//! call in the conversation by that id. [`ApprovalDecision`] decides which answers are a yes.
+//! A call that needs approval ends the run with an interrupt whose id contains the call's id, and the next run finds
+//! the call in the conversation by that id.
 
 use serde_json::{Value, json};
 
@@ -16,30 +15,26 @@ use crate::{
     tools::{Approval, CallAnswers, OfferedTool, ToolSpec},
 };
 
-/// The beginning of an interrupt's id; the call's id follows.
 const ID_PREFIX: &str = "approval-";
 
-/// The way a call goes on after a person's answer.
 #[derive(Debug, PartialEq)]
 pub(super) enum CallDecision {
-    /// The call runs, with the edited arguments if there are any.
+    /// With the edited arguments, if there are any.
     Approved { edited: Option<JsonObject> },
-    /// The call does not run. The text is its result for the model.
+    /// The text is the call's result for the model.
     Declined(String),
     /// The call runs again with the answers to its tool's questions.
     Answered(CallAnswers),
 }
 
-/// The calls of earlier runs that waited for a person.
 #[derive(Debug, Default)]
 pub(super) struct PriorApprovals {
-    /// The calls with an answer.
     pub(super) decided: Vec<(ToolCall, CallDecision)>,
-    /// The interrupts of the calls that need approval and have no answer.
+    /// Calls that need approval and have no answer.
     pub(super) open: Vec<Interrupt>,
 }
 
-/// Reads the answers to the calls of earlier runs. A call without an answer gets its interrupt again.
+/// A call without an answer gets its interrupt again.
 pub(super) fn prior_approvals(messages: &[Message], entries: &[ResumeEntry], catalog: &ToolCatalog) -> PriorApprovals {
     let mut prior = PriorApprovals::default();
     let contradictory = contradictory_answers(entries);
@@ -85,8 +80,7 @@ pub(super) fn prior_approvals(messages: &[Message], entries: &[ResumeEntry], cat
     prior
 }
 
-/// Returns whether a tool message is a copy of the person's answer, and not the call's result. CopilotKit adds such a
-/// message to the conversation beside the `resume` entry.
+/// CopilotKit adds such a message to the conversation beside the `resume` entry.
 fn is_copy_of_answer(message: &ToolMessage, entry: &ResumeEntry) -> bool {
     let MessageContent::Text(text) = &message.content else { return false };
     let answer = match (entry.status, &entry.payload) {
@@ -97,7 +91,6 @@ fn is_copy_of_answer(message: &ToolMessage, entry: &ResumeEntry) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|value| value == answer)
 }
 
-/// Returns the interrupt for a call if the call needs approval.
 fn interrupt_if_needed(tool: &OfferedTool, call: &ToolCall, arguments: &JsonObject) -> Option<Interrupt> {
     (tool.tool.approval(arguments) == Approval::Needed).then(|| approval_interrupt(call, tool.tool.spec()))
 }
@@ -106,7 +99,6 @@ fn interrupt_id(call: &ToolCall) -> InterruptId {
     format!("{ID_PREFIX}{}", call.id).into()
 }
 
-/// Returns the interrupt that asks for approval of a call.
 pub(super) fn approval_interrupt(call: &ToolCall, spec: &ToolSpec) -> Interrupt {
     let mut interrupt = Interrupt::new("tool_call");
     interrupt.id = interrupt_id(call);
@@ -118,7 +110,6 @@ pub(super) fn approval_interrupt(call: &ToolCall, spec: &ToolSpec) -> Interrupt 
     interrupt
 }
 
-/// Returns the schema of an answer, which lets the person edit the arguments.
 fn answer_schema(parameters: &Value) -> JsonObject {
     // A `$ref` points from the root of the tool's schema, so it would not resolve here. Edited arguments are checked
     // against the tool's schema before the call in any case.

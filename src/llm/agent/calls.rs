@@ -50,7 +50,7 @@ pub(super) struct CallResult {
     edited: Option<JsonObject>,
 }
 
-/// The calls of a turn. Dropping them stops them.
+/// Dropping it stops the calls.
 pub(super) struct RunningCalls<'r> {
     calls: BoxStream<'r, CallOutcome>,
     session: &'r ToolSession,
@@ -60,8 +60,7 @@ pub(super) struct RunningCalls<'r> {
 }
 
 impl<'r> RunningCalls<'r> {
-    /// Starts calls, as many at a time as the settings allow. Changes of the state by `update_state` are made at
-    /// once, in the order of the calls.
+    /// Changes of the state by `update_state` are made at once, in the order of the calls.
     pub(super) fn start(calls: Vec<PendingCall>, context: &CallContext<'r>) -> Self {
         let session = context.session;
         // The reader comes first: without one, nothing can be emitted.
@@ -71,7 +70,7 @@ impl<'r> RunningCalls<'r> {
         Self { calls, session, events, held: None }
     }
 
-    /// Returns the next outcome. Events come in the order of their emission, and before the result of their call.
+    /// Events come in the order of their emission, and before the result of their call.
     pub(super) async fn next(&mut self) -> Option<CallOutcome> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
@@ -98,7 +97,6 @@ impl<'r> RunningCalls<'r> {
 }
 
 impl CallResult {
-    /// Returns the result as an event, and as the message that the event becomes.
     pub(super) fn into_event_and_message(self) -> (Event, Message) {
         let mut entries = Vec::new();
         if self.failed {

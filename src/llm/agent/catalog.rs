@@ -1,8 +1,6 @@
-//! The tools that the model can call in a run, and who answers a call of each.
-//!
-//! A name belongs to one tool. If several tools have it, a tool of the request goes first: the protocol leaves
-//! it to the application to answer, and a front end that brings a tool expects the calls. `update_state` comes
-//! next, then subagents, then the server's tools in the order in which they were added.
+//! The tools that the model can call in a run. If several tools have one name, a tool of the request goes first: a
+//! front end that brings a tool expects the calls. `update_state` comes next, then subagents, then the server's tools
+//! in the order in which they were added.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -19,7 +17,6 @@ use crate::{
     tools::{OfferedTool, ToolSpec},
 };
 
-/// The one who answers the calls of a tool.
 pub(super) enum ToolOwner {
     Application,
     Server(OfferedTool),
@@ -28,7 +25,6 @@ pub(super) enum ToolOwner {
     Subagent(Arc<Subagent>),
 }
 
-/// The tools that can be called in a run.
 pub(super) struct ToolCatalog {
     specs: Arc<[ToolSpec]>,
     owners: HashMap<String, ToolOwner>,
@@ -64,7 +60,6 @@ impl ToolCatalog {
         self.specs.clone()
     }
 
-    /// Returns the owner of the tool of this name; `None` if there is no such tool.
     pub(super) fn owner(&self, name: &str) -> Option<&ToolOwner> {
         self.owners.get(name)
     }

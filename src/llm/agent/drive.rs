@@ -28,7 +28,6 @@ use crate::{
     tools::ToolSession,
 };
 
-/// The member of `forwardedProps` by which a client switches the model's thinking on or off.
 const DEEP_THINKING: &str = "enableDeepThinking";
 
 pub(super) fn drive(
@@ -128,14 +127,12 @@ pub(super) fn drive(
     }
 }
 
-/// Returns whether the last turn has calls that only the application can answer.
 fn has_open_calls_of_application(messages: &[Message], catalog: &ToolCatalog) -> bool {
     let last = messages.iter().rposition(|message| matches!(message, Message::User(_))).map_or(0, |last| last + 1);
     let open = history::unanswered(&messages[last..]);
     open.iter().any(|call| matches!(catalog.owner(&call.function.name), Some(ToolOwner::Application)))
 }
 
-/// Returns what stands before the conversation: the agent's instructions, and the context that the application sent.
 fn instructions(settings: &Settings, input: &RunAgentInput, cx: &RunContext) -> Vec<String> {
     let of_run = settings.prompt.as_ref().map(|prompt| prompt(input, cx));
     let mut instructions: Vec<String> = settings.system_prompt.iter().cloned().chain(of_run).collect();

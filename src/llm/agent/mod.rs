@@ -1,10 +1,8 @@
 //! The agent with a language model: it asks the model, runs the tools that the model calls, and asks again.
 //!
 //! A run ends when the model calls nothing more, when a person or the application has to answer something, or at the
-//! limit of steps. In the order in which a run uses the files: [`catalog`] lists the tools, [`approval`] reads the
-//! answers to interrupts, [`drive`] is the loop of steps, [`answer`] turns the model's answer into events, [`plan`]
-//! decides what happens to each call, [`calls`] runs the calls, with [`state`] and [`subagent`] for the tools that
-//! are the agent's own.
+//! limit of steps. A run uses the files in this order: `catalog`, `approval`, `drive` (the loop of steps), `answer`,
+//! `plan`, `calls`.
 
 mod answer;
 mod approval;
@@ -82,17 +80,6 @@ impl LlmAgent {
     }
 
     /// Puts instructions that depend on the run after the system prompt. Empty ones are left out.
-    ///
-    /// ```
-    /// use agui_server::llm::{LlmAgent, Model};
-    ///
-    /// fn assistant(model: impl Model) -> LlmAgent {
-    ///     LlmAgent::new(model).prompt(|input, cx| {
-    ///         let name = cx.principal().map_or("a guest", |principal| principal.name());
-    ///         format!("You talk to {name}. The conversation has {} messages.", input.messages.len())
-    ///     })
-    /// }
-    /// ```
     pub fn prompt(self, prompt: impl Fn(&RunAgentInput, &RunContext) -> String + Send + Sync + 'static) -> Self {
         self.set(|settings| settings.prompt = Some(Arc::new(prompt)))
     }
@@ -102,13 +89,12 @@ impl LlmAgent {
         self.set(|settings| settings.tools = std::mem::take(&mut settings.tools).tool(tool))
     }
 
-    /// Adds the tools of a toolbox, after those added so far.
+    /// Adds the tools of a toolbox.
     pub fn tools(self, tools: Toolbox) -> Self {
         self.set(|settings| settings.tools = std::mem::take(&mut settings.tools).merge(tools))
     }
 
-    /// Lets the model change the state that it shares with the application, by the tool `update_state`, and tells it
-    /// the state.
+    /// Lets the model change the state that it shares with the application, by the tool `update_state`.
     pub fn updates_state(self, yes: bool) -> Self {
         self.set(|settings| settings.updates_state = yes)
     }
@@ -204,7 +190,6 @@ impl fmt::Debug for LlmAgent {
     }
 }
 
-/// Returns the description of a server's tool that clients get.
 fn as_protocol_tool(tool: &OfferedTool) -> ProtocolTool {
     let spec = tool.tool.spec();
     ProtocolTool {

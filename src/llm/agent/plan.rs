@@ -21,7 +21,6 @@ pub(super) struct TurnPlan {
     pub(super) awaits_application: bool,
 }
 
-/// A call that is answered in this run.
 pub(super) struct PendingCall {
     pub(super) call: ToolCallId,
     /// The arguments that a person put in the place of the model's.
@@ -33,12 +32,11 @@ pub(super) enum CallAction {
     /// The call fails with this text.
     Immediate(String),
     Tool(ToolAction),
-    /// The arguments of `update_state`.
     State(String),
     Task(SubagentTask),
 }
 
-/// A call of a tool whose arguments fit the schema.
+/// The arguments fit the tool's schema.
 pub(super) struct ToolAction {
     pub(super) tool: OfferedTool,
     pub(super) name: String,

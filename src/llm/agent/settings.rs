@@ -7,7 +7,6 @@ use crate::{agent::RunContext, llm::model::Model, protocol::RunAgentInput, tools
 
 pub(super) type PromptHook = dyn Fn(&RunAgentInput, &RunContext) -> String + Send + Sync;
 
-/// Everything that [`LlmAgent`](super::LlmAgent) can be set to.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) model: Arc<dyn Model>,

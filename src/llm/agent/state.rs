@@ -13,7 +13,7 @@ use crate::{
 
 const UPDATE_STATE: &str = "update_state";
 
-/// The most operations of one patch. It bounds the work of a call.
+/// Bounds the work of a call.
 const MAX_OPERATIONS: usize = 1000;
 
 pub(super) fn spec() -> ToolSpec {
@@ -48,10 +48,7 @@ pub(super) fn describe(state: &Value) -> String {
     format!("The state that is shared with the application, as JSON:\n{state}")
 }
 
-/// Changes the state by the arguments of a call, and returns the event of the change.
-///
-/// # Errors
-/// The problem of the arguments, for the model. The state is unchanged.
+/// Returns the event of the change, or the problem of the arguments, for the model; then the state is unchanged.
 pub(super) fn update(state: &mut Value, arguments: &str) -> Result<Event, String> {
     let mut arguments: JsonObject =
         serde_json::from_str(arguments).map_err(|error| format!("the arguments are not a JSON object: {error}"))?;

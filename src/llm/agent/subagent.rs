@@ -1,8 +1,6 @@
 //! Another agent as a tool: it gets a task, and the text of its last message is the result.
-//!
-//! Its events are sent with the id of its invocation. It has a conversation of its own, which is the task as one
-//! message; it shares the state. It cannot ask a person, because answers go to the run and not to the task: a
-//! subagent that raises an interrupt fails its task.
+//! It has a conversation of its own, and shares the state. It cannot ask a person, because answers go to the run and
+//! not to the task: a subagent that raises an interrupt fails its task.
 
 use std::sync::Arc;
 
@@ -34,7 +32,6 @@ pub(super) struct SubagentTask {
     parent: Option<MessageId>,
 }
 
-/// An item of a task's stream: events, then one result.
 pub(super) enum TaskItem {
     Event(Event),
     Result { content: MessageContent, failed: bool },
@@ -55,10 +52,7 @@ pub(super) fn spec(subagent: &Subagent) -> ToolSpec {
 }
 
 impl SubagentTask {
-    /// Reads the task of a call.
-    ///
-    /// # Errors
-    /// The problem of the arguments, for the model.
+    /// The error is the problem of the arguments, for the model.
     pub(super) fn parse(
         subagent: &Arc<Subagent>,
         arguments: &str,
@@ -75,7 +69,7 @@ impl SubagentTask {
         }
     }
 
-    /// Runs the subagent. `input` is the subagent's input without messages.
+    /// `input` has no messages.
     pub(super) fn run(self, input: RunAgentInput, cx: RunContext) -> impl Stream<Item = TaskItem> + Send {
         let id = SubagentRunId::random();
         let mut started = SubagentStarted::new(id.clone(), self.subagent.name.clone());
@@ -160,7 +154,7 @@ impl TaskFailure {
     }
 }
 
-/// Attributes an event to an invocation, unless it belongs to a subagent of the subagent.
+/// Events of a subagent of the subagent keep their own id.
 fn attributed(event: Event, id: &SubagentRunId) -> Event {
     match event {
         Event::SubagentStarted(mut started) => {
@@ -172,7 +166,6 @@ fn attributed(event: Event, id: &SubagentRunId) -> Event {
     }
 }
 
-/// The text of the last message that the subagent itself wrote.
 #[derive(Default)]
 struct LastMessage(String);
 

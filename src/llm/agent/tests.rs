@@ -16,7 +16,6 @@ use crate::{
     tools::{Approval, Tool, ToolContext, ToolError, ToolSpec},
 };
 
-/// A model with scripted answers, which records its requests.
 #[derive(Clone)]
 struct Scripted {
     answers: Arc<Mutex<Vec<Vec<ModelEvent>>>>,
@@ -73,7 +72,6 @@ fn done(blocks: impl IntoIterator<Item = Vec<ModelEvent>>) -> Vec<ModelEvent> {
     events
 }
 
-/// A tool that adds one to `n`, with or without an approval.
 struct Increment(ToolSpec, Approval);
 
 fn increment(approval: Approval) -> Toolbox {
@@ -105,11 +103,9 @@ impl Tool for Increment {
 }
 
 struct PlayedRun {
-    /// The events without the run's frame and its steps, each as a short text.
+    /// Without the run's frame and its steps, each as a short text.
     events: Vec<String>,
-    /// The terminal event.
     end: Value,
-    /// The client's messages after the run.
     messages: Vec<Message>,
     state: Value,
 }
@@ -156,7 +152,6 @@ fn ask(text: &str) -> RunAgentInput {
     RunAgentInput::new("t", "r", vec![Message::user("u", text)])
 }
 
-/// The run that follows, with everything that the client holds.
 fn next(played: &PlayedRun, resume: Value) -> RunAgentInput {
     let mut input = RunAgentInput::new("t", "r2", played.messages.clone());
     input.resume = serde_json::from_value(resume).unwrap();
@@ -199,7 +194,6 @@ fn after_a_tools_result_the_model_is_asked_again() {
     let asked = model.requests();
     assert_eq!(asked[0].tools[0].name, "increment");
     assert_eq!(results(&asked[1]), [("2".to_owned(), false)]);
-    // The text and the call are one message, and the model's next request has the client's messages.
     assert_eq!(played.messages.len(), 4);
     assert_eq!(asked[1].turns, history(&played.messages[..3]));
 }
@@ -323,7 +317,6 @@ fn reasoning_is_streamed_and_its_artefact_is_sent_back() {
         let (artefact, provider) = (Some(artefact.to_owned()), Some("scripted".to_owned()));
         Block::Reasoning(ReasoningBlock { text: text.to_owned(), artefact, redacted, provider })
     };
-    // It is sent back in the same run and in the next one.
     play(agent, next(&played, json!([])));
     for request in &model.requests()[1..] {
         let Turn::Assistant(AssistantTurn { blocks }) = &request.turns[1] else { panic!("{request:?}") };
@@ -380,7 +373,6 @@ fn a_call_waits_for_an_approval_and_runs_as_decided() {
         assert_eq!(asked.events.last().unwrap(), "TOOL_CALL_END", "the call ran without approval");
         let interrupt = &asked.end["outcome"]["interrupts"][0];
         assert_eq!((&interrupt["reason"], &interrupt["toolCallId"]), (&json!("tool_call"), &json!("c")));
-        // A request without an answer gets the same interrupt again.
         let again = play(agent.clone(), next(&asked, json!([])));
         assert_eq!((again.events.len(), &again.end["outcome"]), (0, &asked.end["outcome"]));
         let entry = json!([{ "interruptId": interrupt["id"], "status": "resolved", "payload": answer }]);
@@ -411,7 +403,6 @@ fn an_approval_that_is_also_in_the_conversation_runs_the_call_once() {
     let played = play(agent.clone(), next(&asked, entry.clone()));
     assert_eq!(played.events, [result("2"), says("So.")].concat());
     assert_eq!(results(&model.requests()[1]), [("2".to_owned(), false)]);
-    // A repeated answer changes nothing.
     let again = play(agent, next(&played, entry));
     assert_eq!(again.events, says("Again."));
 }

@@ -49,7 +49,7 @@ pub(super) fn parts(parts: &[ContentPart]) -> Content {
     content
 }
 
-/// Returns the source of a part, if the provider reads this type from this kind of source.
+/// `None` if the provider does not read this type from this kind of source.
 fn source(media: &MediaPart, document: bool) -> Option<Value> {
     match &media.source {
         PartSource::Data { value, mime_type } => {
@@ -74,7 +74,7 @@ fn source(media: &MediaPart, document: bool) -> Option<Value> {
     }
 }
 
-/// Returns the block of a tool's result, and whether it refers to a file at the provider.
+/// The second value is true if the block refers to a file at the provider.
 pub(super) fn tool_result(result: &ToolResult) -> (Value, bool) {
     let mut block = json!({"type": "tool_result", "tool_use_id": call_id(&result.call_id)});
     let mut has_files = false;

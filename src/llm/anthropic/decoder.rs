@@ -13,16 +13,15 @@ use crate::{
     protocol::ToolCallId,
 };
 
-/// The most bytes that are kept until the end of their blocks: signatures, and arguments sent at the start of a call.
+/// Signatures, and arguments sent at the start of a call, are kept until the end of their blocks.
 const MAX_HELD_BYTES: usize = 4 << 20;
-/// The most open blocks. It bounds the memory; answers have far fewer.
+/// Bounds the memory; answers have far fewer.
 const MAX_OPEN_BLOCKS: usize = 1024;
 
 pub(super) struct MessageDecoder {
     model: String,
-    /// The open blocks by the provider's index; `None` for blocks of types that are ignored.
+    /// By the provider's index; `None` for blocks of types that are ignored.
     open: BTreeMap<u64, Option<ContentBlock>>,
-    /// The number of bytes kept so far.
     held: usize,
     counts: TokenCounts,
     reason: Option<StopReason>,
@@ -33,7 +32,7 @@ pub(super) struct MessageDecoder {
 struct ContentBlock {
     block: usize,
     artefact: String,
-    /// The arguments of a call, unless they come in deltas.
+    /// Unless they come in deltas.
     input: Option<String>,
 }
 

@@ -1,6 +1,4 @@
 //! Models with Anthropic's Messages API.
-//!
-//! `request` and `content` write a request, `decoder` and `usage` read the stream of its answer.
 
 mod content;
 mod decoder;
@@ -26,7 +24,7 @@ const FILES_BETA: &str = "files-api-2025-04-14";
 /// A model with the Messages API, at Anthropic or at a compatible provider.
 pub struct Anthropic {
     options: AnthropicOptions,
-    /// The beta features that the connection's headers enable.
+    /// Beta features that the connection's headers enable.
     betas: Option<String>,
     transport: Arc<Transport>,
 }

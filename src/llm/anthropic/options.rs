@@ -2,7 +2,6 @@
 
 use crate::llm::transport::Connection;
 
-/// The provider's name in the protocol.
 pub(super) const PROVIDER: &str = "anthropic";
 
 /// The way in which a model thinks.
@@ -40,8 +39,7 @@ pub struct AnthropicOptions {
     pub think: bool,
     /// The way in which it thinks.
     pub thinking: Thinking,
-    /// `true` if the provider caches the request, which makes the next turn cheaper and this one slightly more
-    /// expensive.
+    /// `true` if the provider caches the request: the next turn gets cheaper, this one slightly more expensive.
     pub cache: bool,
 }
 

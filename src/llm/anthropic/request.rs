@@ -1,9 +1,8 @@
 //! Requests of the Messages API.
 //!
-//! The API requires messages that alternate between `user` and `assistant`, `user` first. Tool results are content of
-//! the user's message, before its other content. Instructions at the front of the conversation become `system`. Later
-//! ones stay in their place, as a `<system-instructions>` element in the user's message: at the front they would
-//! apply to other messages, and change the cached part of the request.
+//! Messages alternate between `user` and `assistant`, `user` first. Tool results come before the other content of the
+//! user's message. Later instructions stay in their place, as a `<system-instructions>` element: at the front they
+//! would apply to other messages, and change the cached part of the request.
 
 use serde_json::{Map, Value, json};
 
@@ -16,13 +15,11 @@ use crate::llm::{
     wire::{UNREADABLE_TEXT, arguments, call_id, calls, schema},
 };
 
-/// The first message of a conversation that does not begin with the user's.
 const FIRST_USER_TEXT: &str = "(The conversation begins.)";
 const MIN_BUDGET_TOKENS: u32 = 1024;
 
 pub(super) struct RequestBody {
     pub(super) json: Value,
-    /// `true` if it refers to a file at the provider.
     pub(super) has_files: bool,
 }
 
@@ -100,7 +97,7 @@ fn leading_instructions(turns: &[Turn]) -> (impl Iterator<Item = &str>, &[Turn])
     (texts, rest)
 }
 
-/// Returns the way in which the model thinks about this request; `None` if it does not think.
+/// `None` if the model does not think.
 fn thinking<'a>(options: &'a AnthropicOptions, request: &ModelRequest) -> Option<&'a Thinking> {
     if !request.thinking.unwrap_or(options.think) {
         return None;
@@ -112,9 +109,8 @@ fn thinking<'a>(options: &'a AnthropicOptions, request: &ModelRequest) -> Option
     Some(&options.thinking)
 }
 
-/// Returns whether the model has called tools since the last user's message, and no turn since then begins with
-/// thinking. With a budget, the API refuses such a request. One block of thinking is enough, because many models do
-/// not think again after their first calls.
+/// With a budget, the API refuses a request whose calls since the last user's message have no thinking before them. One
+/// block of thinking is enough, because many models do not think again after their first calls.
 fn lacks_thinking(turns: &[Turn]) -> bool {
     let since = turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).map_or(0, |at| at + 1);
     let mut own_turns = turns[since..].iter().filter_map(|turn| match turn {
@@ -131,8 +127,7 @@ fn lacks_thinking(turns: &[Turn]) -> bool {
     own_turns.clone().next().is_some() && !own_turns.any(begins_with_thinking)
 }
 
-/// Returns reasoning as the provider sent it; `None` for reasoning without a signature of this provider, which it
-/// refuses.
+/// The provider refuses reasoning without a signature of its own.
 fn thinking_block(block: &ReasoningBlock) -> Option<Value> {
     let artefact = block.artefact.as_ref().filter(|artefact| !artefact.is_empty())?;
     if block.provider.as_deref().is_some_and(|provider| provider != PROVIDER) {
@@ -205,7 +200,7 @@ impl MessageList {
         }
     }
 
-    /// Adds content to the last message if it has the same role, or else as a new message.
+    /// Adds to the last message if it has the same role.
     fn push(&mut self, role: &'static str, content: Vec<Value>) {
         if content.is_empty() {
             return;

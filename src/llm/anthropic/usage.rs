@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::options::PROVIDER;
 use crate::protocol::TokenUsage;
 
-/// The counts so far. Each event has some of them, and replaces earlier values.
+/// Each event has some of the counts, and replaces earlier values.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct TokenCounts {
     input: Option<u64>,
@@ -16,7 +16,7 @@ pub(super) struct TokenCounts {
 }
 
 impl TokenCounts {
-    /// Reads a `usage`, and returns whether a count has changed.
+    /// Returns true if a count has changed.
     pub(super) fn read(&mut self, usage: &Value) -> bool {
         let before = self.clone();
         let count = |path: &str, old: Option<u64>| usage.pointer(path).and_then(Value::as_u64).or(old);
@@ -28,8 +28,7 @@ impl TokenCounts {
         *self != before
     }
 
-    /// Returns the usage. The provider counts cached tokens apart from the input; in the protocol they are a part of
-    /// it.
+    /// The provider counts cached tokens apart from the input; in the protocol they are a part of it.
     pub(super) fn usage(&self, model: &str) -> TokenUsage {
         let cached = self.cache_read.unwrap_or(0).saturating_add(self.cache_write.unwrap_or(0));
         let input_tokens = self.input.map(|input| input.saturating_add(cached));

@@ -1,9 +1,8 @@
 //! Turns an AG-UI conversation into the turns of a request to a model.
 //!
-//! In a conversation, calls may be in messages of their own, results may be late or missing, and messages of
-//! subagents and activities may come in between. Providers require an assistant's turn with all its blocks, and right
-//! after it a result for each of its calls. No conversation makes this fail; what a model cannot take is left out and
-//! logged.
+//! Providers require an assistant's turn with all its blocks, and right after it a result for each of its calls. In a
+//! conversation, results may be late or missing. No conversation makes this fail; what a model cannot take is left out
+//! and logged.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,15 +14,14 @@ use crate::protocol::{
     ToolMessage,
 };
 
-/// Metadata of a reasoning message: the provider that issued its artefact.
+/// The provider that issued a reasoning message's artefact.
 pub(super) const PROVIDER: &str = "provider";
-/// Metadata of a reasoning message: whether the provider hides the text.
+/// True if the provider hides the text of a reasoning message.
 pub(super) const REDACTED: &str = "redacted";
 pub(super) const FAILED: &str = "failed";
-/// Metadata of a tool message: the arguments with which a person replaced the model's.
+/// The arguments with which a person replaced the model's.
 pub(super) const EDITED: &str = "editedArgs";
 
-/// The result of a call that has none in the conversation.
 const UNANSWERED: &str = "There is no result: the call was not answered.";
 
 pub(super) fn turns(messages: &[Message]) -> Vec<Turn> {
@@ -46,7 +44,7 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Turn> {
     turns.done
 }
 
-/// Returns the calls of the conversation in order, each with the tool message that answers it; of several, the last.
+/// Of several answers to a call, the last one counts.
 pub(super) fn calls(messages: &[Message]) -> impl Iterator<Item = (&ToolCall, Option<&ToolMessage>)> {
     let answers: HashMap<&ToolCallId, &ToolMessage> = messages
         .iter()
@@ -66,7 +64,7 @@ pub(super) fn unanswered(messages: &[Message]) -> Vec<&ToolCall> {
     calls(messages).filter(|(_, answer)| answer.is_none()).map(|(call, _)| call).collect()
 }
 
-/// Returns the ids of all calls in the conversation, subagents' included.
+/// Subagents' calls included.
 pub(super) fn call_ids(messages: &[Message]) -> HashSet<ToolCallId> {
     let calls = messages.iter().filter_map(|message| match message {
         Message::Assistant(assistant) => Some(assistant.tool_calls()),
@@ -90,7 +88,7 @@ fn is_set(metadata: Option<&Metadata>, key: &str) -> bool {
     metadata.and_then(|metadata| metadata.get(key)).is_some_and(|value| *value == Value::Bool(true))
 }
 
-/// The tool messages by their call, and whether each was used; of several for a call, the last.
+/// The tool messages by their call, marked when used. Of several for a call, the last one counts.
 struct ToolResults<'m>(HashMap<&'m ToolCallId, (&'m ToolMessage, bool)>);
 
 impl<'m> ToolResults<'m> {
@@ -102,7 +100,7 @@ impl<'m> ToolResults<'m> {
         Self(tools.collect())
     }
 
-    /// Returns the call with the arguments that it was run with: a person may have edited them.
+    /// A person may have edited the call's arguments.
     fn amended(&self, call: &ToolCall) -> ToolCall {
         let mut call = call.clone();
         let edited = self.0.get(&call.id).and_then(|(tool, _)| tool.metadata.as_ref()?.get(EDITED));
@@ -131,7 +129,6 @@ impl<'m> ToolResults<'m> {
     }
 }
 
-/// Returns the content of a tool's result, with the reason of a failure, and whether it failed.
 fn content(tool: &ToolMessage) -> (MessageContent, bool) {
     let Some(error) = &tool.error else {
         return (tool.content.clone(), is_set(tool.metadata.as_ref(), FAILED));
@@ -147,7 +144,6 @@ fn content(tool: &ToolMessage) -> (MessageContent, bool) {
     (content, true)
 }
 
-/// The turns so far, and the blocks of the assistant's turn that is not complete yet.
 #[derive(Default)]
 struct Turns {
     done: Vec<Turn>,

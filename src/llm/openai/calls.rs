@@ -1,9 +1,8 @@
 //! Assembles the tool calls of an answer from their pieces.
 //!
 //! In OpenAI's own stream, a piece names its call by `index`, and the first piece has the id and the name. Other
-//! servers leave out the index or the id, give each call the index 0, or repeat the name in each piece. So a piece
-//! with a name begins a new call only if it cannot continue an open one. Whether it can depends on whether the
-//! arguments so far are complete JSON.
+//! servers leave these out, give each call the index 0, or repeat the name. So a piece with a name begins a new call
+//! only if it cannot continue an open one, which depends on whether the arguments so far are complete JSON.
 
 use serde_json::Value;
 
@@ -15,15 +14,14 @@ use crate::{
     protocol::ToolCallId,
 };
 
-/// The most bytes that are kept of all calls: arguments before the name, and artefacts until the end.
+/// Arguments before the name, and artefacts until the end.
 const MAX_HELD_BYTES: usize = 4 << 20;
-/// The most calls of an answer. It bounds the memory.
+/// Bounds the memory.
 const MAX_CALLS: usize = 512;
 
 #[derive(Debug, Default)]
 pub(super) struct ChatCalls {
     calls: Vec<ChatCall>,
-    /// The number of bytes kept so far.
     held: usize,
 }
 
@@ -33,7 +31,7 @@ struct ChatCall {
     id: String,
     name: String,
     block: Option<usize>,
-    /// The arguments that came before the name.
+    /// Arguments that came before the name.
     held: String,
     arguments: JsonProgress,
     artefact: Option<String>,
@@ -105,7 +103,7 @@ impl ChatCalls {
         self.calls.iter().any(|call| call.name.is_empty())
     }
 
-    /// Returns the position of the call that a piece belongs to; `None` for a new call.
+    /// `None` for a new call.
     fn position(&self, index: Option<u64>, id: &str, name: &str, has_arguments: bool) -> Option<usize> {
         let find = |wanted: &dyn Fn(&ChatCall) -> bool| self.calls.iter().rposition(wanted);
         let same_id = |call: &ChatCall| !id.is_empty() && call.id == id;
@@ -132,7 +130,6 @@ impl ChatCalls {
 }
 
 impl ChatCall {
-    /// Opens the block once the name is known, and passes on the kept arguments.
     fn open(&mut self, output: &mut AnswerEvents) -> Result<(), DecodeError> {
         if self.name.is_empty() {
             return Ok(());
@@ -152,7 +149,7 @@ impl ChatCall {
     }
 }
 
-/// The state of a JSON text, to tell whether it is complete without keeping it.
+/// Tells whether a JSON text is complete without keeping it.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct JsonProgress {
     depth: usize,

@@ -13,11 +13,11 @@ use crate::{
 
 pub(super) struct ChatDecoder {
     model: String,
-    /// The open block of text or reasoning. Opening one kind ends the other, so that they keep their order.
+    /// Opening one kind ends the other, so that they keep their order.
     open: Option<(usize, OpenBlock)>,
     calls: ChatCalls,
     usage: Option<TokenUsage>,
-    /// The stop reason. Only usage comes after it.
+    /// Only usage comes after it.
     reason: Option<StopReason>,
     refused: bool,
     done: bool,
@@ -118,7 +118,7 @@ impl Decoder for ChatDecoder {
         if let Some(error) = error.or((name == Some("error")).then_some(&chunk)) {
             return Err(failed(error));
         }
-        // A request asks for one choice. If a server sends several, only the first is read.
+        // A request asks for one choice, so others are ignored.
         let choices = chunk.get("choices").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         for choice in choices.iter().filter(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0) {
             self.choice(choice, output)?;
@@ -153,7 +153,6 @@ impl Decoder for ChatDecoder {
     }
 }
 
-/// Returns a text or the texts of its parts; an empty text for any other value.
 fn text(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),

@@ -1,7 +1,4 @@
 //! Models with OpenAI's chat completions, which nearly all other providers also offer.
-//!
-//! `request` writes a request; `decoder`, `calls` and `usage` read the stream of its answer, in all variants that
-//! servers write.
 
 mod calls;
 mod decoder;
@@ -21,7 +18,7 @@ use super::{
 };
 
 const BASE_URL: &str = "https://api.openai.com/v1";
-/// The domains of providers that refuse a request with tool calls but without the reasoning before them.
+/// Domains of providers that refuse a request with tool calls but without the reasoning before them.
 const RETURN_REASONING_HOSTS: &[&str] = &["deepseek.com", "moonshot.ai", "moonshot.cn", "z.ai", "bigmodel.cn"];
 
 /// A model with chat completions, at OpenAI or at a compatible provider.

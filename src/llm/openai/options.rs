@@ -2,7 +2,6 @@
 
 use crate::llm::transport::Connection;
 
-/// The provider's name in the protocol.
 pub(super) const PROVIDER: &str = "openai";
 
 /// Options of a model with chat completions.
@@ -16,10 +15,10 @@ pub struct OpenAiOptions {
     pub max_tokens: Option<u32>,
     /// The temperature.
     pub temperature: Option<f64>,
-    /// How much the model thinks: `low`, `medium`, `high` or another value that it supports. If it is set, the model
-    /// thinks unless the request forbids it. If it is not set, a request that asks for thinking gets `medium`.
+    /// How much the model thinks: `low`, `medium`, `high` or another value that it supports. If set, the model thinks
+    /// unless the request forbids it; if not, a request that asks for thinking gets `medium`.
     pub reasoning_effort: Option<String>,
-    /// `true` if the reasoning before tool calls is sent back to the model. `None` means: to the providers that are
-    /// known to require it. Others refuse unknown members.
+    /// `true` if the reasoning before tool calls is sent back to the model; `None` does so for providers known to
+    /// require it. Others refuse unknown members.
     pub return_reasoning: Option<bool>,
 }

@@ -14,8 +14,7 @@ use crate::{
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dialect {
-    /// `true` if the limit on tokens is `max_completion_tokens`, which OpenAI's newer models require and most other
-    /// servers do not support.
+    /// OpenAI's newer models require `max_completion_tokens`, which most other servers do not support.
     pub(super) completion_tokens: bool,
     pub(super) return_reasoning: bool,
 }
@@ -65,7 +64,7 @@ fn tool(tool: &ToolSpec) -> Value {
     json!({"type": "function", "function": function})
 }
 
-/// Returns the content of a user's message. Text alone is a string, because some servers support nothing else.
+/// Text alone is a string, because some servers support nothing else.
 fn user(parts: &[ContentPart]) -> Value {
     let usable: Vec<_> = parts.iter().filter_map(|part| Some((part, content(part)?))).collect();
     if usable.is_empty() {
@@ -175,8 +174,7 @@ fn call(call: &ToolCall) -> Value {
     value
 }
 
-/// Adds the messages of tool results. They can have text only, so images follow in a user's message that names the
-/// tool.
+/// Results can have text only, so images follow in a user's message that names the tool.
 fn tool_results(results: &[ToolResult], messages: &mut Vec<Value>) {
     let mut media_content = Vec::new();
     for result in results {

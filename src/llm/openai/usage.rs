@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::options::PROVIDER;
 use crate::protocol::TokenUsage;
 
-/// Returns the counts; `None` if all are missing. A missing count stays absent.
+/// A missing count stays absent.
 pub(super) fn usage(model: &str, value: &Value) -> Option<TokenUsage> {
     let count = |path: &str| value.pointer(path).and_then(Value::as_u64);
     let input_tokens = count("/prompt_tokens");

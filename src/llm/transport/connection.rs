@@ -8,9 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::upstream::CONNECT_TIMEOUT;
 
-/// Options of the connection to a provider.
-///
-/// There is no limit on the duration of a whole answer.
+/// Options of the connection to a provider. There is no limit on the duration of a whole answer.
 #[derive(Clone)]
 pub struct Connection {
     /// The base URL of the API; `None` is the provider's own. A query, such as Azure's `?api-version=`, is kept.
@@ -43,7 +41,7 @@ impl Default for Connection {
     }
 }
 
-/// Of the base URL, only the host is shown: the rest may contain a password or a key.
+/// The base URL may contain a password or a key, so only its host is shown.
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host =
@@ -82,14 +80,12 @@ pub enum SetupError {
 }
 
 impl Connection {
-    /// Returns the base URL, or `default`.
     pub(in crate::llm) fn url(&self, default: &str) -> Result<Url, SetupError> {
         let url = Url::parse(self.base_url.as_deref().unwrap_or(default)).map_err(|_| SetupError::Url)?;
         let is_http = matches!(url.scheme(), "http" | "https") && url.has_host();
         if is_http { Ok(url) } else { Err(SetupError::Url) }
     }
 
-    /// Returns the key as the value of a header, after `prefix`.
     pub(in crate::llm) fn key_header(&self, prefix: &str) -> Result<Option<HeaderValue>, SetupError> {
         let Some(key) = self.api_key.as_ref().filter(|key| !key.expose_secret().is_empty()) else { return Ok(None) };
         let text = format!("{prefix}{}", key.expose_secret());

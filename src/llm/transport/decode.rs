@@ -1,4 +1,4 @@
-//! The interface of the decoders: they turn a provider's events into those of a model.
+//! The interface of the decoders of providers' events.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use crate::{
     protocol::TokenUsage,
 };
 
-/// The most blocks of an answer. It bounds the memory; answers have far fewer.
+/// Bounds the memory; answers have far fewer.
 const MAX_BLOCKS: usize = 1024;
 
 pub(in crate::llm) trait Decoder: Send + 'static {
@@ -24,10 +24,9 @@ pub(in crate::llm) enum DecodeStep {
     Complete,
 }
 
-/// An event that is not a part of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::llm) enum DecodeError {
-    /// The event is invalid. The reason is for the log.
+    /// With the reason, for the log.
     Malformed(String),
     Failed {
         kind: FailureKind,
@@ -35,18 +34,16 @@ pub(in crate::llm) enum DecodeError {
     },
 }
 
-/// The kind of a provider's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::llm) enum FailureKind {
-    /// The provider is overloaded or has a temporary failure.
     Unavailable,
     RateLimited,
-    /// Any other failure, which a retry would repeat.
+    /// A failure that a retry would repeat.
     Other,
 }
 
 impl FailureKind {
-    /// Returns the kind for the status of a response, or for a number in an error object.
+    /// `status` is that of a response, or a number in an error object.
     pub(in crate::llm) fn of_status(status: u64) -> Self {
         match status {
             429 => Self::RateLimited,
@@ -56,11 +53,10 @@ impl FailureKind {
     }
 }
 
-/// The events that a decoder has made.
 #[derive(Debug, Default)]
 pub(in crate::llm) struct AnswerEvents {
     pub(super) events: VecDeque<ModelEvent>,
-    /// `true` if a part of the answer was among them: then the request cannot be sent again.
+    /// A request whose answer has begun cannot be sent again.
     pub(super) has_answer: bool,
     blocks: usize,
 }
@@ -77,7 +73,7 @@ impl AnswerEvents {
         Ok(index)
     }
 
-    /// Continues a block, unless the text is empty.
+    /// An empty text is left out.
     pub(in crate::llm) fn delta(&mut self, index: usize, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {

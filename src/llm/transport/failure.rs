@@ -1,19 +1,8 @@
 //! Errors of requests to a provider: the message for the client, the detail for the log, and the rule for retries.
 //!
-//! | code | what happened | retried |
-//! |---|---|---|
-//! | `model_unreachable` | no connection, or it closed without an answer | yes |
-//! | `model_timeout` | silence, before the answer or in it | no |
-//! | `model_rate_limited` | 429 | yes, unless a quota is used up |
-//! | `model_unavailable` | 408, 409, 5xx, overloaded | yes |
-//! | `model_unauthorized` | 401, 403 | no |
-//! | `model_rejected` | any other status | no |
-//! | `model_protocol` | the response is not the expected stream | no |
-//! | `model_interrupted` | the stream ended before the answer did | no |
-//! | `model_failed` | the provider reports an error in the stream | no |
-//!
-//! Nothing is retried after the first piece of an answer, because the client may have shown it. A provider's message
-//! reaches the client only when it is about the request. The log gets all of it. Secrets are removed for both.
+//! Nothing is retried after the first piece of an answer, because the client may have shown it, nor after silence. A
+//! provider's message reaches the client only when it is about the request. Secrets are removed from it and from the
+//! log.
 
 use std::{error::Error as StdError, time::Duration};
 
@@ -28,12 +17,9 @@ use super::{
 };
 use crate::{llm::ModelError, upstream::events::StreamError};
 
-/// The longest part of a provider's message that a client gets.
 const MAX_MESSAGE_CHARS: usize = 300;
-/// The longest part of a provider's response that a log gets.
 const MAX_DETAIL_CHARS: usize = 2000;
 
-/// The error of one attempt, and the rule for the next one.
 #[derive(Debug)]
 pub(super) struct AttemptError {
     pub(super) error: ModelError,
@@ -41,7 +27,7 @@ pub(super) struct AttemptError {
 }
 
 pub(super) struct ProviderErrors {
-    /// The host, with the port if the URL names one. The rest of the URL may contain secrets.
+    /// The rest of the URL may contain secrets.
     name: String,
     scrubber: Scrubber,
 }
@@ -63,7 +49,7 @@ impl ProviderErrors {
         self.error("model_timeout", message, Retry::Never, &format!("nothing came for {waited:?}"))
     }
 
-    /// The response is an error. `wait` is what its head says about retries, `body` the part that was read.
+    /// `body` is the part that was read.
     pub(super) fn refused(&self, status: StatusCode, wait: Retry, body: &[u8]) -> AttemptError {
         let body_message = ProviderMessage::read(body);
         let name = &self.name;
@@ -105,13 +91,11 @@ impl ProviderErrors {
         self.not_an_answer(&detail)
     }
 
-    /// The stream ended or broke before the answer was complete.
     pub(super) fn interrupted(&self, detail: &str) -> AttemptError {
         let message = format!("The model provider at {} broke off in the middle of its answer", self.name);
         self.error("model_interrupted", message, Retry::Never, detail)
     }
 
-    /// The stream cannot be read any further.
     pub(super) fn body_failed(&self, fault: StreamError) -> AttemptError {
         let detail = chain(&fault);
         match fault {
@@ -125,7 +109,7 @@ impl ProviderErrors {
         }
     }
 
-    /// An event is not a part of an answer. A failure before the answer has begun is retried.
+    /// A failure before the answer has begun is retried.
     pub(super) fn answer_failed(&self, fault: DecodeError, has_answer: bool) -> AttemptError {
         let name = &self.name;
         let (kind, said) = match fault {
@@ -160,8 +144,7 @@ impl ProviderErrors {
         AttemptError { error: ModelError::new(code, message).caused_by(detail), retry }
     }
 
-    /// Returns the provider's message as the end of a sentence. Secrets are removed before it is cut, because a cut
-    /// key is not recognised.
+    /// Secrets are removed before the message is cut, because a cut key is not recognised.
     fn quote(&self, provider: &ProviderMessage) -> String {
         let message = provider.message.as_deref().unwrap_or_default();
         let message = shorten(self.scrubber.scrub(message).trim(), MAX_MESSAGE_CHARS);
@@ -172,12 +155,12 @@ impl ProviderErrors {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ProviderMessage {
     message: Option<String>,
-    /// `true` if the account's quota is used up, so that a retry is useless.
+    /// A retry would be useless.
     quota_used_up: bool,
 }
 
 impl ProviderMessage {
-    /// Finds the message in all forms that servers use. HTML has none.
+    /// Finds no message in HTML.
     fn read(body: &[u8]) -> Self {
         let Ok(mut value) = serde_json::from_slice::<Value>(body) else { return Self::default() };
         if let Value::Array(items) = &mut value {
@@ -195,7 +178,6 @@ impl ProviderMessage {
     }
 }
 
-/// Returns at most `max_chars` characters of a text, without control characters.
 fn shorten(text: &str, max_chars: usize) -> String {
     let mut chars = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut short: String = chars.by_ref().take(max_chars).collect();

@@ -11,11 +11,10 @@ use super::{
 };
 
 const MAX_ERROR_BYTES: usize = 16 << 10;
-/// The time limit on reading an error's body. The status is known by then; only the reason is missing.
+/// The status is known by then; only the reason is missing.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sends a request, and returns the response if its head announces a stream of events. `idle_timeout` limits the wait
-/// for the head.
+/// Fails unless the head announces a stream of events. `idle_timeout` limits the wait for the head.
 pub(super) async fn send(
     request: RequestBuilder,
     idle_timeout: Duration,
@@ -40,7 +39,6 @@ pub(super) async fn send(
     Ok(response)
 }
 
-/// Returns the first bytes of a body, as far as they come in time.
 async fn start_of(mut response: Response) -> Vec<u8> {
     let mut start = Vec::new();
     let reading = async {

@@ -1,9 +1,5 @@
-//! Requests to a provider over HTTP: the part that all providers have in common.
-//!
-//! A request is one POST, and its response a stream of server-sent events. [`Transport`] handles limits on silence and
-//! memory, retries, and errors without secrets. A [`Decoder`] for each provider decodes the events.
-//!
-//! There is no background task: dropping the stream ends the request and closes its connection.
+//! Requests to a provider over HTTP, with limits on silence and memory, retries, and errors without secrets. There is
+//! no background task: dropping the stream ends the request and closes its connection.
 
 mod connection;
 mod decode;
@@ -37,7 +33,6 @@ use crate::{
     },
 };
 
-/// The requests to one endpoint of a provider.
 pub(in crate::llm) struct Transport {
     client: Client,
     url: Url,
@@ -47,8 +42,7 @@ pub(in crate::llm) struct Transport {
 }
 
 impl Transport {
-    /// A transport to `url`, which was made from the connection's base URL. The connection's headers replace those in
-    /// `headers` that have the same name.
+    /// `url` was made from the connection's base URL. The connection's headers replace those in `headers`.
     ///
     /// # Errors
     /// If a header is invalid or TLS cannot be set up.
@@ -59,13 +53,11 @@ impl Transport {
         Ok(Self { client, url, headers, errors, options })
     }
 
-    /// Returns the value of a header of each request.
     pub(in crate::llm) fn header(&self, name: &http::HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Sends `body`, which is JSON, and decodes the response. `decoder` makes a new decoder for each attempt. `more`
-    /// are headers of this request alone.
+    /// Sends `body`, which is JSON. Each attempt has a new decoder. `more` are headers of this request alone.
     pub(in crate::llm) fn stream<D: Decoder>(
         self: Arc<Self>,
         body: Bytes,
@@ -81,7 +73,7 @@ impl Transport {
                 let failure = loop {
                     let step = match answer.next().await {
                         Some(Ok(event)) => self.decode(&mut decoder, &event, &mut output),
-                        // An answer with a stop reason is complete, even if the connection broke after it.
+                        // A stop reason completes an answer, even if the connection broke after it.
                         Some(Err(_)) | None if decoder.finish(&mut output) => Ok(DecodeStep::Complete),
                         Some(Err(failure)) => Err(failure),
                         None => Err(self.errors.interrupted("the stream ended before the answer did")),
@@ -118,7 +110,7 @@ impl Transport {
         })
     }
 
-    /// Sends the request once. The last item of the stream may be an error.
+    /// The last item of the stream may be an error.
     fn attempt(
         &self,
         body: Bytes,
@@ -162,7 +154,7 @@ impl Transport {
                 Err(self.errors.interrupted("the answer ended too early"))
             }
             Ok(step) => Ok(step),
-            // The end of the stream cut the event off; the provider did not write it like this.
+            // The provider did not write the event like this.
             Err(DecodeError::Malformed(_)) if event.is_cut_off => {
                 Err(self.errors.interrupted("the stream ended within an event"))
             }

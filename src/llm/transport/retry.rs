@@ -8,13 +8,10 @@ use std::{
 use http::HeaderMap;
 use jiff::fmt::rfc2822;
 
-/// The longest wait. If a provider asks for a longer one, the client gets the error instead.
+/// If a provider asks for a longer wait, the client gets the error instead.
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(30);
-/// The time limit on the end of a body after its last event.
 pub(super) const END_OF_BODY_TIMEOUT: Duration = Duration::from_millis(50);
-/// The first wait, if the provider asks for none.
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
-/// The longest wait, if the provider asks for none.
 const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +21,7 @@ pub(super) enum Retry {
     After(Duration),
 }
 
-/// Returns the wait before retry `retries + 1`. It doubles each time, and a random part of up to a half is taken off,
-/// so that runs which failed together do not retry together.
+/// A random part of up to a half is taken off, so that runs which failed together do not retry together.
 pub(super) fn backoff(retries: u32) -> Duration {
     let whole = FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(retries)).min(MAX_BACKOFF);
     // Each new hasher has random keys, so no library for random numbers is needed.
@@ -33,7 +29,7 @@ pub(super) fn backoff(retries: u32) -> Duration {
     whole.mul_f64(0.5 + random / 2.0)
 }
 
-/// Returns the wait that a response asks for, in milliseconds, in seconds or by a date.
+/// The response may ask in milliseconds, in seconds or by a date.
 pub(super) fn requested_wait(headers: &HeaderMap) -> Retry {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let seconds = |text: &str, unit: f64| {

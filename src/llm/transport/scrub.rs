@@ -1,14 +1,13 @@
-//! Removes secrets from a provider's texts.
-//!
-//! Providers repeat keys in their messages, in full or shortened (`sk-ab***yz`), and proxies repeat whole headers.
-//! Known secrets are found by any eight consecutive bytes of them, other ones by their form.
+//! Removes secrets from a provider's texts. Providers repeat keys in their messages, in full or shortened
+//! (`sk-ab***yz`), and proxies repeat whole headers. Known secrets are found by any eight consecutive bytes of them,
+//! other ones by their form.
 
 use std::{collections::HashSet, sync::LazyLock};
 
 use regex::Regex;
 
 const REPLACEMENT: &str = "[secret]";
-/// The number of consecutive bytes of a secret that count as a match. Fewer would match ordinary words.
+/// Fewer bytes would match ordinary words.
 const MATCH_BYTES: usize = 8;
 
 pub(super) struct Scrubber {

@@ -13,7 +13,7 @@ fn decode(events: &[String]) -> Result<(Vec<ModelEvent>, bool), DecodeError> {
     Ok((output.take(), whole))
 }
 
-/// Decodes chunks with these deltas and `[DONE]`. Consecutive deltas of a block are joined.
+/// Consecutive deltas of a block are joined.
 fn deltas(deltas: &[Value]) -> Vec<ModelEvent> {
     let chunk = |delta: &Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string();
     let events: Vec<_> = deltas.iter().map(chunk).chain(["[DONE]".to_owned()]).collect();

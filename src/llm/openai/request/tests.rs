@@ -131,7 +131,6 @@ fn invalid_ids_and_arguments_of_calls_are_replaced() {
     let arguments: Vec<_> = (0..4).map(|at| sent[0]["tool_calls"][at]["function"]["arguments"].clone()).collect();
     assert_eq!(arguments, ["{}", "{}", "{}", "{\"a\": 1}"]);
     assert_eq!(sent[0]["tool_calls"][0]["id"], call_id(&"a:b".into()));
-    // Another provider's artefact is not sent.
     let mut call = ToolCall::new("a", "f", "{}");
     call.encrypted_value = Some("opaque".to_owned());
     let sent = messages(vec![Turn::Assistant(AssistantTurn { blocks: vec![Block::Call(call)] })], PLAIN);
