@@ -23,12 +23,11 @@ pub(super) struct AgentSummary {
     pub(super) description: Option<String>,
 }
 
-/// `GET /agents`
 pub(super) async fn list(State(app): State<App>) -> Json<AgentList> {
     Json(AgentList { agents: summaries(&app) })
 }
 
-/// Returns the agents, in the order in which they were added.
+/// In the order in which the agents were added.
 pub(super) fn summaries(app: &App) -> Vec<AgentSummary> {
     let default = app.runs().default_agent();
     let agents = app.runs().agents().map(|agent| AgentSummary {
@@ -39,7 +38,6 @@ pub(super) fn summaries(app: &App) -> Vec<AgentSummary> {
     agents.collect()
 }
 
-/// `GET /agents/{agent}/capabilities`
 pub(super) async fn capabilities(
     State(app): State<App>,
     Path(agent): Path<String>,

@@ -1,11 +1,9 @@
 //! The response body of a run that ends with its connection.
 //!
 //! hyper polls the body, the body polls the run, the run polls the agent, without a task or channel in between. So a
-//! client that does not read pauses its agent, and a client that disconnects drops it.
-//!
-//! Events are encoded into the buffer that hyper sends. All events that are ready are sent as one chunk of up to
-//! [`CHUNK_BYTES`], the last ones together with the end of the run, and the first ones together with the response's
-//! head: a write to a socket costs as much as dozens of events.
+//! client that does not read pauses its agent, and a client that disconnects drops it. All events that are ready are
+//! sent as one chunk, the first ones together with the response's head: a write to a socket costs as much as dozens of
+//! events.
 
 use std::{
     convert::Infallible,
@@ -30,20 +28,15 @@ const FIRST_CHUNK_BYTES: u16 = 4 * 1024;
 /// The number of bytes after which the body yields to other connections. hyper takes chunks as long as some are ready,
 /// so an agent that always has events would occupy the thread.
 const BYTES_PER_TURN: u32 = 32 * 1024;
-/// The smallest and the largest capacity of a new buffer, in bytes.
 const BUFFER_BYTES: std::ops::RangeInclusive<u16> = 256..=CHUNK_BYTES + 512;
 
-/// A response body that polls a run.
 pub(super) struct RunBody<R> {
-    /// The bytes that are left of this turn.
     turn_bytes: u32,
-    /// The largest size of the next chunk.
     chunk_bytes: u16,
     /// The capacity for the next chunk: the size of the last one and an eighth more.
     capacity: u16,
     buffer: Vec<u8>,
     encoder: Encoder,
-    /// The first chunk, until it is taken.
     first: Option<Bytes>,
     run: R,
 }
@@ -123,7 +116,6 @@ impl<R: Drive + Unpin> Body for RunBody<R> {
     }
 }
 
-/// Encodes events into the buffer of the next chunk.
 struct EncodingSink<'a> {
     encoder: &'a mut Encoder,
     buffer: &'a mut Vec<u8>,
@@ -132,7 +124,7 @@ struct EncodingSink<'a> {
 
 impl EventSink for EncodingSink<'_> {
     fn emit(&mut self, event: &Event) {
-        // Allocated with the first event, so that a silent stream has no buffer.
+        // A silent stream has no buffer.
         if self.buffer.capacity() == 0 {
             self.buffer.reserve(self.capacity);
         }

@@ -1,7 +1,5 @@
-//! `POST /threads/{thread}/connect`: a thread and its running run, for a client that comes back.
-//!
-//! The response is a stream that any AG-UI client understands: snapshots of the thread, then the running run from its
-//! first event to its last. Without a running run, it ends with the thread's open interrupts, or successfully.
+//! `POST /threads/{thread}/connect`: snapshots of a thread, then its running run from its first event to its last.
+//! Without a running run, the stream ends with the thread's open interrupts, or successfully.
 
 use axum::{
     Extension,
@@ -31,17 +29,16 @@ use crate::{
     store::ThreadView,
 };
 
-/// The part of a `RunAgentInput` that this route uses.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ConnectInput {
     run_id: Option<RunId>,
 }
 
-/// The number of a run's first event. This stream skips it, because it has sent its own.
+/// This stream skips the run's first event, because it has sent its own.
 const RUN_STARTED_NUMBER: u64 = 1;
 
-/// Streams a thread and its running run. The body is empty, or a `RunAgentInput` with a run id to use.
+/// The body is empty, or a `RunAgentInput` with a run id to use.
 pub(super) async fn connect(
     State(app): State<App>,
     Path(thread): Path<String>,
@@ -62,8 +59,7 @@ pub(super) async fn connect(
     Ok(respond_with_thread(&app, thread, connection, run_id, Encoder::negotiate(accept)))
 }
 
-/// Returns the stream: snapshots of the thread, then the running run, or the end of a run with this id. An unknown
-/// thread is treated as an empty one.
+/// An unknown thread is treated as an empty one.
 pub(crate) fn respond_with_thread(
     app: &App,
     thread_id: ThreadId,
@@ -97,7 +93,6 @@ pub(crate) fn respond_with_thread(
     sse_response::respond(encoder.media_type(), Body::from(out))
 }
 
-/// Returns the beginning of a run that sends the messages and the state of a thread.
 pub(crate) fn snapshots(thread_id: &ThreadId, run_id: &RunId, view: Option<&ThreadView>) -> Vec<Event> {
     let messages = view.map(ThreadView::current_branch).unwrap_or_default();
     let state =

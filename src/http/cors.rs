@@ -24,7 +24,6 @@ impl Default for Cors {
     }
 }
 
-/// Returns the layer that answers preflights and adds the headers to responses.
 pub(super) fn layer(cors: &Cors) -> CorsLayer {
     let allows_all = cors.allow_origins.iter().any(|origin| origin == "*");
     let origins = if allows_all {

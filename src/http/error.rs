@@ -1,7 +1,6 @@
 //! All refusals, with their status codes, error codes and texts.
 //!
-//! Each has a constructor, or a conversion from a domain error. A client never sees the cause of a failure within the
-//! server: it goes to the log, and the client gets a 500 or 503 without it.
+//! A client never sees the cause of a failure within the server: it goes to the log, and the client gets a 500 or 503.
 
 use std::time::Duration;
 
@@ -19,19 +18,16 @@ use crate::{
     store::StoreError,
 };
 
-/// The largest number of agents that an error lists.
 const MAX_LISTED_AGENTS: usize = 20;
 /// The longest text of a request that an error repeats, in characters.
 const MAX_QUOTED_CHARS: usize = 80;
 
-/// A refusal: its status, and the content of its body.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
     code: &'static str,
     message: String,
     path: Option<String>,
-    /// The value of `Retry-After` with 429 and 503.
     retry_after: Duration,
 }
 
@@ -53,7 +49,6 @@ impl ApiError {
         Self { status, code, message: message.into(), path: None, retry_after: Duration::from_secs(1) }
     }
 
-    /// The `Content-Type` is not JSON.
     pub(super) fn not_json(found: Option<&HeaderValue>) -> Self {
         let found = match found.map(|value| String::from_utf8_lossy(value.as_bytes())) {
             Some(value) => format!("it has {:?}", shortened(&value)),
@@ -63,29 +58,25 @@ impl ApiError {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
     }
 
-    /// The body is compressed.
     pub(super) fn encoded_body() -> Self {
         let message = "compressed request bodies are not supported; send the JSON uncompressed";
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_content_encoding", message)
     }
 
-    /// The body is larger than the limit, in bytes.
     pub(super) fn body_too_large(limit: usize) -> Self {
         let message = format!("the request body is larger than {limit} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
     }
 
-    /// The body did not arrive in time.
     pub(super) fn body_timeout() -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the request body took too long to arrive")
     }
 
-    /// The body ended before its declared length.
     pub(super) fn body_incomplete() -> Self {
         Self::new(StatusCode::BAD_REQUEST, "body_incomplete", "the request body ended too early")
     }
 
-    /// No agent has this name. The text lists the agents, so it is for callers that are authenticated.
+    /// The text lists the agents, so it is for callers that are authenticated.
     pub(crate) fn unknown_agent(name: &str, runs: &Runs) -> Self {
         let mut known: Vec<_> =
             runs.agents().take(MAX_LISTED_AGENTS + 1).map(|agent| agent.name().to_owned()).collect();
@@ -99,13 +90,11 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "unknown_agent", message)
     }
 
-    /// The server has no default agent.
     pub(crate) fn no_default_agent() -> Self {
         let message = "this server has no default agent; use /agents/{agent}/send-message";
         Self::new(StatusCode::NOT_FOUND, "unknown_agent", message)
     }
 
-    /// The client speaks a newer major version of AG-UI.
     pub(super) fn unsupported_version(declared: &str) -> Self {
         let declared: String = declared.chars().take(16).collect();
         let message = format!("this server speaks AG-UI 1.0, not {declared}");
@@ -114,50 +103,43 @@ impl ApiError {
         error
     }
 
-    /// The `Host` is not a loopback name, and the server has no authentication.
     pub(super) fn foreign_host() -> Self {
         let message = "without authentication, this server accepts only loopback host names such as localhost; \
                        configure [auth], or set auth.allow_unauthenticated, to accept others";
         Self::new(StatusCode::FORBIDDEN, "host_not_allowed", message)
     }
 
-    /// The body is not JSON, or does not have the expected structure.
     pub(crate) fn invalid_json(error: &serde_json::Error) -> Self {
         let problem: String = error.to_string().chars().take(200).collect();
         Self::new(StatusCode::BAD_REQUEST, "invalid_json", format!("not valid JSON: {problem}"))
     }
 
-    /// The path or the query is invalid.
     pub(super) fn invalid_url(status: StatusCode, problem: &str) -> Self {
         Self::new(status, "invalid_url", problem.chars().take(200).collect::<String>())
     }
 
-    /// A query parameter has an invalid value.
     pub(super) fn invalid_parameter(name: &str, expected: &str) -> Self {
         let mut error = Self::new(StatusCode::BAD_REQUEST, "invalid_parameter", format!("{name}: expected {expected}"));
         error.path = Some(name.to_owned());
         error
     }
 
-    /// The input has an invalid value.
     pub(crate) fn invalid_input(path: &str, expected: &str) -> Self {
         let mut error = Self::new(StatusCode::BAD_REQUEST, "invalid_input", format!("{path}: expected {expected}"));
         error.path = Some(path.to_owned());
         error
     }
 
-    /// The operation needs stored threads, and the server stores nothing.
     pub(crate) fn nothing_kept() -> Self {
         let message = "this server stores no threads; a run ends with its connection";
         Self::new(StatusCode::NOT_IMPLEMENTED, "nothing_kept", message)
     }
 
-    /// The server failed. The cause is in the log.
     pub(crate) fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the server failed")
     }
 
-    /// The path is not a route. `nearest` is the route that may be meant, `prefix` the path of the whole server.
+    /// `nearest` is the route that may be meant, `prefix` the path of the whole server.
     pub(super) fn no_such_route(path: &str, nearest: Option<String>, prefix: &str) -> Self {
         let nearest = nearest.map(|route| format!(" Did you mean {route}?")).unwrap_or_default();
         let root = if prefix.is_empty() { "/" } else { prefix };
@@ -165,7 +147,6 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
-    /// The route does not have this method.
     pub(super) fn method_not_allowed(method: &Method, path: &str, allowed: Option<&str>) -> Self {
         let allowed = allowed.map(|methods| format!("; use {methods}")).unwrap_or_default();
         let message = format!("{method} is not allowed on {:?}{allowed}", shortened(path));
@@ -281,8 +262,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Returns the `WWW-Authenticate` header of a 401 (RFC 6750, section 3). The text about a token is one of this server's
-/// own, so it can stand between quotation marks.
+/// RFC 6750, section 3. The text about a token is one of this server's own, so it can stand between quotation marks.
 fn challenge(code: &str, message: &str) -> HeaderValue {
     const REALM: &str = "Bearer realm=\"agui-server\"";
     const INVALID: HeaderValue = HeaderValue::from_static("Bearer realm=\"agui-server\", error=\"invalid_token\"");

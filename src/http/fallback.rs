@@ -7,12 +7,11 @@ use axum::{
 
 use super::{error::ApiError, index::mount_prefix, state::App};
 
-/// Answers a path that is not a route.
 pub(crate) async fn no_such_route(State(app): State<App>, OriginalUri(original): OriginalUri, uri: Uri) -> ApiError {
     ApiError::no_such_route(original.path(), app.routes().nearest(uri.path()), mount_prefix(&original, &uri))
 }
 
-/// Answers a method that the route does not have. axum adds the `Allow` header.
+/// axum adds the `Allow` header.
 pub(crate) async fn method_not_allowed(
     State(app): State<App>,
     OriginalUri(original): OriginalUri,

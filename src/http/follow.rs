@@ -29,21 +29,18 @@ use crate::{
     run::{FollowError, Follower, Threads},
 };
 
-/// The query.
 #[derive(Deserialize)]
 pub(super) struct FollowQuery {
     /// The number of the last event that the client has.
     after: Option<String>,
 }
 
-/// The choice of sending each event's number as `id:`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventIds {
     Yes,
     No,
 }
 
-/// Streams the events after a number, until the run ends.
 pub(super) async fn events(
     State(app): State<App>,
     Path((thread, run)): Path<(String, String)>,
@@ -65,7 +62,7 @@ pub(super) async fn events(
     }
 }
 
-/// Returns the number of the client's last event. The header wins: a reconnecting `EventSource` adds it to its URL.
+/// The header wins: a reconnecting `EventSource` adds it to its URL.
 fn after(headers: &HeaderMap, query: Option<&str>) -> Result<u64, ApiError> {
     let expected = "the number of an event, such as 12";
     if let Some(value) = headers.get("last-event-id") {
@@ -76,22 +73,18 @@ fn after(headers: &HeaderMap, query: Option<&str>) -> Result<u64, ApiError> {
     number.map_err(|_| ApiError::invalid_parameter("after", expected))
 }
 
-/// A followed run, and the events that are sent in addition.
 pub(super) struct FollowedRun {
-    /// Records that the run was delivered to the end.
+    /// To record that the run was delivered to the end.
     pub(super) threads: Option<Arc<Threads>>,
-    /// Events to send before those of the run.
     pub(super) before: Vec<Event>,
     /// The number of the run's first events that are not sent.
     pub(super) skip: u64,
-    /// Events to send after the run's first one.
     pub(super) after_first: Vec<Event>,
     pub(super) follower: Follower,
     pub(super) event_ids: EventIds,
 }
 
 impl FollowedRun {
-    /// Returns the stream as a response.
     pub(super) fn respond(self, mut encoder: Encoder, keep_alive: Option<Duration>) -> Response {
         let Self { threads, before, skip, mut after_first, mut follower, event_ids } = self;
         let media_type = encoder.media_type();
@@ -137,7 +130,6 @@ fn chunk(out: &mut Vec<u8>) -> Result<Bytes, Infallible> {
     Ok(std::mem::take(out).into())
 }
 
-/// Returns the future's result; `None` after the timeout.
 async fn with_timeout<T>(timeout: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
     match timeout {
         Some(timeout) => tokio::time::timeout(timeout, future).await.ok(),
@@ -145,7 +137,6 @@ async fn with_timeout<T>(timeout: Option<Duration>, future: impl Future<Output =
     }
 }
 
-/// Returns the last event of a stream that cannot go on.
 fn error_event(error: &FollowError) -> Event {
     match error {
         FollowError::Store(_) => RunError::new("store_unavailable", "the run cannot be followed now; try again later"),

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::state::App;
 
-/// Answers 200 while the process is alive.
 pub(super) async fn alive() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// True if a host, with or without a port, is a loopback address, or a name under localhost, which DNS cannot change.
+/// True for names under localhost, too, which DNS cannot change. The host may have a port.
 pub(super) fn is_loopback(host: &str) -> bool {
     if let Some(rest) = host.strip_prefix('[') {
         let Some((address, port)) = rest.split_once(']') else { return false };
@@ -22,7 +22,6 @@ pub(super) fn is_loopback(host: &str) -> bool {
         || name.parse::<Ipv4Addr>().is_ok_and(|address| is_loopback_address(address.into()))
 }
 
-/// True if pages of this origin are served from this machine.
 pub(super) fn is_loopback_origin(origin: &str) -> bool {
     let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     host.is_some_and(is_loopback)
@@ -32,7 +31,6 @@ fn is_loopback_address(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// True for an empty text, and for a colon and digits.
 fn is_port(text: &str) -> bool {
     match text.strip_prefix(':') {
         Some(digits) => digits.bytes().all(|byte| byte.is_ascii_digit()),

@@ -1,7 +1,6 @@
 //! `GET /`: a description of the server, as a page for browsers, as JSON, or as text for `curl`.
 //!
-//! With authentication, only callers with a valid credential get it. The page has no scripts, and its content security
-//! policy allows none.
+//! With authentication, only callers with a valid credential get it.
 
 use std::fmt::Write as _;
 
@@ -28,7 +27,6 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'sha256-PPLIXR6SwKYtdoFOPBHajlCUYe3tpB4Sbj7Zs/N9vUw='; base-uri 'none'; \
                                        form-action 'none'; frame-ancestors 'none'";
 
-/// The media types of the description.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     Html,
@@ -36,7 +34,6 @@ enum Format {
     Text,
 }
 
-/// The description, as it is sent as JSON.
 #[derive(Serialize)]
 struct Description<'a> {
     name: &'static str,
@@ -46,11 +43,9 @@ struct Description<'a> {
     authentication: &'static str,
     agents: Vec<AgentSummary>,
     routes: &'a [Route],
-    /// A shell command that starts a run.
     example: String,
 }
 
-/// Describes the server.
 pub(super) async fn index(State(app): State<App>, OriginalUri(original): OriginalUri, request: Request) -> Response {
     let (head, _) = request.into_parts();
     let format = Format::negotiate(&head.headers);
@@ -79,12 +74,10 @@ pub(super) async fn index(State(app): State<App>, OriginalUri(original): Origina
     })
 }
 
-/// Returns the path under which the server is mounted in an application; empty if it is not.
 pub(super) fn mount_prefix<'a>(original: &'a Uri, uri: &Uri) -> &'a str {
     original.path().strip_suffix(uri.path()).unwrap_or(original.path()).trim_end_matches('/')
 }
 
-/// Returns a shell command that starts a run of the default agent.
 fn example(url: &str, expects_bearer: bool) -> String {
     let credential = if expects_bearer { " -H \"Authorization: Bearer $KEY\"" } else { "" };
     let input = r#"{"threadId":"t1","runId":"r1","messages":[{"id":"m1","role":"user","content":"Hello"}]}"#;
@@ -119,7 +112,6 @@ impl Format {
         }
     }
 
-    /// Answers a caller without a valid credential.
     fn refuse(self, error: ApiError, message: &str) -> Response {
         let refusal = error.into_response();
         let mut response = match self {

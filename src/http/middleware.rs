@@ -14,7 +14,7 @@ use futures::FutureExt as _;
 use super::{cors, error::ApiError, host, request_id::identify_request, state::App};
 use crate::auth::Principal;
 
-/// Adds the middleware of all routes. The first layer is the outermost.
+/// The first layer is the outermost.
 pub(super) fn stack(routes: Router<App>, app: &App) -> Router<App> {
     let layers = tower::ServiceBuilder::new()
         // First, so that every log line and every response has the request's id.
@@ -27,12 +27,12 @@ pub(super) fn stack(routes: Router<App>, app: &App) -> Router<App> {
     routes.layer(layers)
 }
 
-/// Authenticates requests for these routes. Health checks and unknown paths are outside of it.
+/// Health checks and unknown paths are outside of it.
 pub(super) fn authenticated(routes: Router<App>, app: &App) -> Router<App> {
     routes.route_layer(from_fn_with_state(app.clone(), authenticate))
 }
 
-/// The principal of a request, in its extensions; `None` without authentication.
+/// `None` without authentication.
 #[derive(Clone)]
 pub(crate) struct Caller(Option<Principal>);
 
@@ -57,7 +57,6 @@ async fn check_host(State(app): State<App>, request: Request, next: Next) -> Res
     Ok(next.run(request).await)
 }
 
-/// True if the `Host` header, and the authority of an absolute request target, are loopback names.
 fn names_loopback(request: &Request) -> bool {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let by_header = hosts.next().and_then(|host| host.to_str().ok()).is_some_and(host::is_loopback);
@@ -65,8 +64,8 @@ fn names_loopback(request: &Request) -> bool {
     by_header && hosts.next().is_none() && by_target
 }
 
-/// Answers with 500 if a handler panics. tower-http's layer for that would box every body twice more. Panics of agents
-/// do not reach it: they happen while the body is polled, and the run's driver turns them into an event.
+/// tower-http's layer for panics would box every body twice more. Panics of agents do not reach this one: they happen
+/// while the body is polled, and the run's driver turns them into an event.
 async fn catch_panic(request: Request, next: Next) -> Result<Response, ApiError> {
     AssertUnwindSafe(next.run(request)).catch_unwind().await.map_err(panicked)
 }

@@ -1,24 +1,9 @@
 //! The HTTP interface: routes, middleware, and the way from a run to a response.
 //!
-//! | route | response |
-//! |---|---|
-//! | `POST /send-message` | runs the default agent |
-//! | `POST /agents/{agent}/send-message` | runs an agent |
-//! | `POST` at an agent's own path | runs that agent |
-//! | `GET /agents` | lists the agents |
-//! | `GET /agents/{agent}/capabilities` | describes an agent |
-//! | `GET /threads` | lists the caller's threads |
-//! | `GET`, `DELETE /threads/{thread}` | returns or deletes a thread |
-//! | `POST /threads/{thread}/connect` | streams a thread and its running run |
-//! | `GET /threads/{thread}/runs/{run}/events` | follows a detached run |
-//! | `POST /threads/{thread}/runs/{run}/cancel` | cancels a run |
-//! | routes of [`copilotkit`](crate::copilotkit) and [`named_events`](crate::named_events) | mounted by `app` |
-//! | `GET /` | describes the server |
-//! | `GET /healthz`, `GET /readyz` | the process is alive; the server accepts runs |
-//!
-//! A request that cannot become a run is answered with a status and `{"error":{"code","message","path"?}}`; `error.rs`
-//! has them all. Once a stream has begun, failures are events in it. To add a route, write a file for its resource, and
-//! add it to `routes.rs`, to `route_list.rs`, and to this table.
+//! `route_list.rs` lists the routes; [`copilotkit`](crate::copilotkit) and [`named_events`](crate::named_events) have
+//! more. A request that cannot become a run is answered with a status and `{"error":{"code","message","path"?}}`; once
+//! a stream has begun, failures are events in it. To add a route, write a file for its resource, and add it to
+//! `routes.rs` and `route_list.rs`.
 
 pub(crate) mod agents;
 mod body;

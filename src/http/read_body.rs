@@ -11,29 +11,24 @@ use http_body_util::BodyExt as _;
 
 use super::{error::ApiError, options::HttpOptions};
 
-/// The part of a body over the limit that is read and discarded, in bytes, so that a client that is still sending gets
-/// the answer in place of a broken connection.
+/// A client that is still sending gets the answer in place of a broken connection if up to this much is read and
+/// discarded.
 const MAX_DISCARDED_BYTES: usize = 64 * 1024 * 1024;
 
-/// The limits for reading a body.
 pub(crate) struct Limits {
-    /// The largest body, in bytes.
     pub(super) bytes: usize,
-    /// The time limit for receiving it.
     pub(super) timeout: Duration,
-    /// True if the client waits for `100 Continue`, and sends nothing that would have to be discarded.
+    /// The client waits for `100 Continue`, so it sends nothing that would have to be discarded.
     pub(super) client_waits: bool,
 }
 
 impl Limits {
-    /// The configured limits, for a request with these headers.
     pub(crate) fn of(options: &HttpOptions, headers: &HeaderMap) -> Self {
         let client_waits = headers.contains_key(header::EXPECT);
         Self { bytes: options.max_body_bytes, timeout: options.body_timeout, client_waits }
     }
 }
 
-/// Reads the whole body.
 pub(crate) async fn read(body: Body, limits: Limits) -> Result<Bytes, ApiError> {
     tokio::time::timeout(limits.timeout, collect(body, &limits)).await.unwrap_or_else(|_| Err(ApiError::body_timeout()))
 }
@@ -64,7 +59,7 @@ async fn collect(mut body: Body, limits: &Limits) -> Result<Bytes, ApiError> {
     }
 }
 
-/// Returns the next frame of the body: `None` at its end, `Some(None)` if it is larger than `room` bytes.
+/// `None` at the end of the body, `Some(None)` if the frame is larger than `room` bytes.
 async fn next(body: &mut Body, room: usize) -> Result<Option<Option<Bytes>>, ApiError> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| ApiError::body_incomplete())?;

@@ -10,10 +10,9 @@ use tracing::Instrument as _;
 
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The longest id that is taken over from a client, in bytes.
 const MAX_ID_BYTES: usize = 64;
 
-/// Takes the client's id if it is short and plain, or makes one, and adds it to the response and to the log span.
+/// Takes the client's id only if it is short and plain.
 pub(super) async fn identify_request(mut request: Request, next: Next) -> Response {
     let id = match request.headers().get(REQUEST_ID) {
         Some(id) if is_short_and_plain(id) => id.clone(),

@@ -1,6 +1,6 @@
 //! The list of the server's routes, for `GET /` and for errors about unknown paths and methods.
 //!
-//! `routes.rs` builds the router. A test there checks that it serves the routes of this list.
+//! A test in `routes.rs` checks that the router serves the routes of this list.
 
 use std::borrow::Cow;
 
@@ -32,18 +32,13 @@ const PUBLIC_ROUTES: &[(&str, &str, &str)] = &[
     ("GET", "/readyz", "reports that the server accepts runs"),
 ];
 
-/// A route.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Route {
-    /// The methods, separated by commas.
     pub(crate) methods: &'static str,
-    /// The path, with parameters in braces.
     pub(crate) path: Cow<'static, str>,
-    /// A verb phrase.
     pub(crate) purpose: Cow<'static, str>,
 }
 
-/// The routes of a server.
 pub(super) struct RouteList {
     routes: Vec<Route>,
     /// The number of routes that this file lists. The others may have paths that are not public.
@@ -51,7 +46,6 @@ pub(super) struct RouteList {
 }
 
 impl RouteList {
-    /// The built-in routes, the paths of agents, and the routes of other modules.
     pub(super) fn new(stores_threads: bool, paths: &[AgentPath], further: Vec<Route>) -> Self {
         let threads = if stores_threads { THREAD_ROUTES } else { &[] };
         let built_in = [RUN_ROUTES, threads, PUBLIC_ROUTES].concat();
@@ -73,12 +67,10 @@ impl RouteList {
         &self.routes
     }
 
-    /// Returns the route of a path.
     pub(super) fn find(&self, path: &str) -> Option<&Route> {
         self.routes.iter().find(|route| fill(&route.path, path) == path)
     }
 
-    /// Returns methods and path of the built-in route that is most similar to an unknown path.
     pub(super) fn nearest(&self, path: &str) -> Option<String> {
         let similar = self.routes[..self.built_in].iter().map(|route| {
             let filled = fill(&route.path, path);

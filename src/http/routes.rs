@@ -17,14 +17,13 @@ use super::{
 };
 use crate::{auth::Authenticator, run::Runs};
 
-/// The routes of another module: a list, and a function that builds them.
 pub(crate) struct FurtherRoutes<F> {
     pub(crate) list: Vec<Route>,
     pub(crate) build: F,
 }
 
-/// Returns the router of the whole server. A server that stores no threads has no routes below `/threads`. The further
-/// routes get the same middleware, including authentication.
+/// Without stored threads, there are no routes below `/threads`. The further routes get the same middleware, including
+/// authentication.
 ///
 /// # Panics
 /// Panics if a path is invalid or already routed.

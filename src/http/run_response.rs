@@ -13,7 +13,6 @@ use crate::{
     run::{DetachedRun, StartedRun},
 };
 
-/// Returns the stream of a started run.
 pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: Encoder) -> Response {
     let media_type = encoder.media_type();
     match started {

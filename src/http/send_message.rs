@@ -1,5 +1,4 @@
-//! `POST /send-message`, `POST /agents/{agent}/send-message`, and the agents' own paths: a request starts a run, which is
-//! the response.
+//! `POST /send-message`, `POST /agents/{agent}/send-message`, and the agents' own paths: a request starts a run.
 
 use std::sync::Arc;
 
@@ -28,12 +27,10 @@ use crate::{
     run::{AgentEntry, Forwarded, OnDisconnect, RunRequest},
 };
 
-/// Runs the default agent.
 pub(super) async fn default_agent(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     run(&app, None, request).await
 }
 
-/// Runs an agent.
 pub(super) async fn named_agent(
     State(app): State<App>,
     Path(agent): Path<String>,
@@ -42,7 +39,6 @@ pub(super) async fn named_agent(
     run(&app, Some(&agent), request).await
 }
 
-/// Returns the handler of an agent's own path.
 pub(super) fn agent_of(name: Arc<str>) -> MethodRouter<App> {
     post(async move |State(app): State<App>, request: Request| run(&app, Some(&name), request).await)
 }
@@ -55,7 +51,7 @@ async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response
     run_agent(app, agent, None, request).await
 }
 
-/// Runs an agent. `on_disconnect` is the endpoint's default for the effect of a client's leaving.
+/// `on_disconnect` is the endpoint's default.
 pub(crate) async fn run_agent(
     app: &App,
     agent: AgentEntry,
@@ -85,7 +81,6 @@ pub(crate) async fn run_agent(
     Ok(respond_run(app, app.runs().start(request).await?, encoder).await)
 }
 
-/// Returns the headers that are passed on to agents.
 pub(crate) fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded {
     let named = options.pass_headers.iter().flat_map(|name| {
         headers.get_all(name).iter().filter_map(move |value| match std::str::from_utf8(value.as_bytes()) {
@@ -99,7 +94,6 @@ pub(crate) fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded
     Forwarded::new(named)
 }
 
-/// Refuses requests whose `Content-Type` is not JSON, or whose body is compressed.
 pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let essence = content_type.and_then(|value| value.to_str().ok()).map(|value| match value.split_once(';') {
@@ -132,11 +126,9 @@ fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
     }
 }
 
-/// True if the request comes from an AG-UI SDK older than 1.0.
-///
-/// These SDKs refuse outcomes, and members of outcomes, that they do not know, so they get none. They declare no version,
-/// but a request written by hand declares none either, and should get all of AG-UI 1.0. The SDKs always send `state` and
-/// `forwardedProps`, even if empty, and an `Accept` that is exactly the stream's type.
+/// True if the request comes from an AG-UI SDK older than 1.0. These refuse outcomes that they do not know, so they get
+/// none. They declare no version, like requests written by hand, which should get all of AG-UI 1.0. But the SDKs always
+/// send `state` and `forwardedProps`, even if empty, and an `Accept` that is exactly the stream's type.
 fn is_legacy_client<'a>(input: &RunAgentInput, mut accept: impl Iterator<Item = &'a HeaderValue>) -> bool {
     input.protocol_version.is_none()
         && input.state.is_some()

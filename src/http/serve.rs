@@ -1,7 +1,6 @@
 //! Accepts connections and serves them, until the server is stopped.
 //!
-//! It is used in place of axum's `serve`, which has no time limits for clients that never finish their request or never
-//! read their response.
+//! axum's `serve` has no time limits for clients that never finish their request or never read their response.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -42,8 +41,7 @@ impl Default for Connections {
     }
 }
 
-/// Serves a router until `shutdown` completes. Then accepts no more connections, waits for `drained`, and waits for the
-/// connections to close.
+/// Serves a router until `shutdown` completes, then waits for `drained` and for the connections to close.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -120,7 +118,7 @@ async fn wait_for_stop(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stop| *stop).await;
 }
 
-/// Pauses after an error of `accept`, unless it concerns only one connection, which is gone already.
+/// There is no pause after an error that concerns only one connection, which is gone already.
 async fn pause_after(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {

@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-/// Returns a stream with headers that keep caches and proxies from buffering or compressing it.
+/// The headers keep caches and proxies from buffering or compressing the stream.
 pub(crate) fn respond(media_type: &'static str, body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),

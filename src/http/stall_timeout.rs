@@ -1,7 +1,7 @@
 //! A time limit for clients that do not read.
 //!
-//! A client that does not read pauses its run: that is backpressure, and intended. But a client that never reads again
-//! would keep the run and its slot for ever. Nothing above the socket is polled then, so the limit is at the socket.
+//! Such a client pauses its run, which is intended, but would keep the run and its slot for ever. Nothing above the
+//! socket is polled then, so the limit is at the socket.
 
 use std::{
     future::Future as _,
@@ -16,11 +16,10 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-/// Fails writes that make no progress within a time limit.
 pub(super) struct StallTimeout<T> {
     io: T,
     limit: Duration,
-    /// The timer of a waiting write. It is kept for the next one.
+    /// Kept for the next write.
     timer: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }
@@ -30,7 +29,6 @@ impl<T> StallTimeout<T> {
         Self { io, limit, timer: None, is_waiting: false }
     }
 
-    /// Returns a write's result, or an error once it has been pending for too long.
     fn watch<R>(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
         if result.is_ready() {
             self.is_waiting = false;

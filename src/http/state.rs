@@ -8,7 +8,6 @@ use crate::{
     run::{Runs, Threads},
 };
 
-/// The state that all routes share. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct App(Arc<AppInner>);
 
@@ -28,7 +27,7 @@ impl App {
         &self.0.runs
     }
 
-    /// The stored threads; `None` on a server that stores nothing.
+    /// `None` on a server that stores nothing.
     pub(crate) fn threads(&self) -> Option<&Arc<Threads>> {
         self.0.runs.threads()
     }

@@ -17,10 +17,8 @@ use crate::{
     store::{Millis, RunRecord, ThreadPage, ThreadSummary},
 };
 
-/// The number of threads on a page if the request does not set it, and the largest one.
 const PAGE_SIZE: usize = 50;
 const MAX_PAGE_SIZE: usize = 200;
-/// The number of a thread's newest runs that are returned with it.
 const RUNS_PER_THREAD: usize = 20;
 
 #[derive(Deserialize)]
@@ -33,7 +31,7 @@ pub(super) struct PageQuery {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ThreadListJson {
     threads: Vec<ThreadSummaryJson>,
-    /// The `cursor` of the next page; absent on the last one.
+    /// Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -100,7 +98,6 @@ pub(super) struct Cancellation {
     message: &'static str,
 }
 
-/// `GET /threads?limit=…&cursor=…`
 pub(super) async fn list(
     State(app): State<App>,
     Query(page): Query<PageQuery>,
@@ -114,7 +111,6 @@ pub(super) async fn list(
     Ok(Json(ThreadListJson { threads: found.into_iter().map(ThreadSummaryJson::from).collect(), next }))
 }
 
-/// `GET /threads/{thread}`
 pub(super) async fn read(
     State(app): State<App>,
     Path(thread): Path<String>,
@@ -138,7 +134,7 @@ pub(super) async fn read(
     }))
 }
 
-/// `DELETE /threads/{thread}`. A running run is cancelled first.
+/// A running run is cancelled first.
 pub(super) async fn delete(
     State(app): State<App>,
     Path(thread): Path<String>,
@@ -149,7 +145,6 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `POST /threads/{thread}/runs/{run}/cancel`
 pub(super) async fn cancel(
     State(app): State<App>,
     Path((thread, run)): Path<(String, String)>,
@@ -169,7 +164,6 @@ pub(super) async fn cancel(
     })
 }
 
-/// Parses the query parameter `limit`.
 pub(crate) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
     match limit.map(str::parse) {
         None => Ok(PAGE_SIZE),
@@ -178,7 +172,7 @@ pub(crate) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
     }
 }
 
-/// Returns the cursor of the page after this thread. It is opaque to clients.
+/// Opaque to clients.
 pub(crate) fn cursor(last: &ThreadSummary) -> String {
     last.run.to_string()
 }
@@ -187,7 +181,7 @@ pub(crate) fn read_cursor(cursor: &str) -> Result<i64, ApiError> {
     cursor.parse().map_err(|_| ApiError::invalid_parameter("cursor", "the `next` of another page"))
 }
 
-/// Formats a time with three digits of milliseconds, so that times sort as texts.
+/// Three digits of milliseconds, so that times sort as texts.
 pub(crate) fn time(millis: Millis) -> String {
     Timestamp::from_millisecond(millis).map_or_else(|_| millis.to_string(), |time| format!("{time:.3}"))
 }
