@@ -11,8 +11,7 @@ use futures::{FutureExt as _, future::BoxFuture, stream::Stream};
 use super::{Agent, AgentError, Emitter, EventStream, RunContext, event_stream};
 use crate::protocol::{Event, RunAgentInput};
 
-/// Makes an agent of an async function. The run succeeds when it returns `Ok`; `?` ends the run as [`AgentError`]
-/// describes.
+/// Makes an agent of an async function. The run succeeds on `Ok`; `?` ends the run as [`AgentError`] describes.
 ///
 /// The future has no task of its own: it waits while the client does not read, and is dropped when the client leaves,
 /// the run is cancelled or its time is over.

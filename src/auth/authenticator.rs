@@ -33,7 +33,6 @@ impl Authenticator {
     ///         None => Err(AuthError::refused("the session has ended: sign in again")),
     ///     }
     /// });
-    /// # assert!(!authenticator.is_disabled());
     /// ```
     pub fn from_fn<F, Fut>(function: F) -> Self
     where

@@ -19,7 +19,6 @@ use super::{
 };
 use crate::upstream::{ClientOptions, client, direct_client};
 
-/// The largest set, in bytes.
 const MAX_SET_BYTES: usize = 1024 * 1024;
 /// The number of keys of a set that are read. Sets have fewer than ten.
 const MAX_KEYS: usize = 100;

@@ -10,7 +10,7 @@ use super::JwtAlgorithm;
 
 /// The shortest secret, in bytes: the output size of SHA-256 (RFC 7518, section 3.2).
 const MIN_SECRET_BYTES: usize = 32;
-/// The length of an RSA key of 2048 bits with the exponent 65537, in bytes of PKCS#1.
+/// The length of an RSA key of 2048 bits with the exponent 65537, in PKCS#1.
 const MIN_RSA_BYTES: usize = 270;
 /// The beginning of every public key on the curve P-256 in PEM. It names the curve.
 const P256_PREFIX: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE";

@@ -22,8 +22,7 @@ pub(crate) struct FurtherRoutes<F> {
     pub(crate) build: F,
 }
 
-/// Without stored threads, there are no routes below `/threads`. The further routes get the same middleware, including
-/// authentication.
+/// Without stored threads, there are no routes below `/threads`. The further routes get the same middleware.
 ///
 /// # Panics
 /// Panics if a path is invalid or already routed.

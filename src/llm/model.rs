@@ -23,16 +23,9 @@ pub type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
 /// use futures::{StreamExt as _, stream};
 ///
 /// struct Counter;
-///
 /// impl Model for Counter {
-///     fn provider(&self) -> &str {
-///         "counter"
-///     }
-///
-///     fn name(&self) -> &str {
-///         "counter-1"
-///     }
-///
+///     fn provider(&self) -> &str { "counter" }
+///     fn name(&self) -> &str { "counter-1" }
 ///     fn stream(&self, request: ModelRequest) -> ModelStream {
 ///         let text = format!("This is turn {}.", request.turns.len());
 ///         let events = [
@@ -44,7 +37,6 @@ pub type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
 ///         stream::iter(events.map(Ok)).boxed()
 ///     }
 /// }
-///
 /// let agent = LlmAgent::new(Counter).system_prompt("Count.");
 /// ```
 pub trait Model: Send + Sync + 'static {

@@ -32,7 +32,6 @@ pub(super) fn essence(mime_type: &str) -> String {
     mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Looks under all keys that AG-UI clients use.
 pub(super) fn file_name(media: &MediaPart) -> Option<&str> {
     let metadata = media.metadata.as_ref()?;
     ["filename", "fileName", "name"].iter().find_map(|key| metadata.get(key)?.as_str()).filter(|name| !name.is_empty())

@@ -169,7 +169,6 @@ impl<'r> AnswerBuilder<'r> {
         }
     }
 
-    /// Fails if the stream ended before the answer was complete.
     pub(super) fn finish(self) -> Result<CompleteAnswer, ModelError> {
         let Some(stop) = self.stop else {
             return Err(ModelError::new("model_interrupted", "the model's answer broke off"));
@@ -219,7 +218,6 @@ impl CompleteAnswer {
     }
 }
 
-/// Returns the metadata that `history` needs to send an artefact back.
 fn artefact_metadata(provider: String, redacted: bool) -> Metadata {
     let mut members = vec![(PROVIDER.to_owned(), Value::from(provider))];
     if redacted {

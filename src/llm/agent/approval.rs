@@ -1,4 +1,5 @@
 //! Tool calls that wait for a person: their interrupts, and the answers in the next run's `resume`.
+//!
 //! A call that needs approval ends the run with an interrupt whose id contains the call's id, and the next run finds
 //! the call in the conversation by that id.
 
@@ -19,8 +20,9 @@ const ID_PREFIX: &str = "approval-";
 
 #[derive(Debug, PartialEq)]
 pub(super) enum CallDecision {
-    /// With the edited arguments, if there are any.
-    Approved { edited: Option<JsonObject> },
+    Approved {
+        edited: Option<JsonObject>,
+    },
     /// The text is the call's result for the model.
     Declined(String),
     /// The call runs again with the answers to its tool's questions.

@@ -20,7 +20,6 @@ use crate::{
 pub(super) enum ToolOwner {
     Application,
     Server(OfferedTool),
-    /// The agent itself, by changing the state.
     State,
     Subagent(Arc<Subagent>),
 }

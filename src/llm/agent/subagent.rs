@@ -1,4 +1,5 @@
 //! Another agent as a tool: it gets a task, and the text of its last message is the result.
+//!
 //! It has a conversation of its own, and shares the state. It cannot ask a person, because answers go to the run and
 //! not to the task: a subagent that raises an interrupt fails its task.
 
@@ -52,7 +53,6 @@ pub(super) fn spec(subagent: &Subagent) -> ToolSpec {
 }
 
 impl SubagentTask {
-    /// The error is the problem of the arguments, for the model.
     pub(super) fn parse(
         subagent: &Arc<Subagent>,
         arguments: &str,

@@ -103,7 +103,6 @@ impl ChatCalls {
         self.calls.iter().any(|call| call.name.is_empty())
     }
 
-    /// `None` for a new call.
     fn position(&self, index: Option<u64>, id: &str, name: &str, has_arguments: bool) -> Option<usize> {
         let find = |wanted: &dyn Fn(&ChatCall) -> bool| self.calls.iter().rposition(wanted);
         let same_id = |call: &ChatCall| !id.is_empty() && call.id == id;

@@ -43,7 +43,6 @@ pub(in crate::llm) enum FailureKind {
 }
 
 impl FailureKind {
-    /// `status` is that of a response, or a number in an error object.
     pub(in crate::llm) fn of_status(status: u64) -> Self {
         match status {
             429 => Self::RateLimited,
@@ -73,7 +72,6 @@ impl AnswerEvents {
         Ok(index)
     }
 
-    /// An empty text is left out.
     pub(in crate::llm) fn delta(&mut self, index: usize, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {

@@ -49,7 +49,6 @@ impl ProviderErrors {
         self.error("model_timeout", message, Retry::Never, &format!("nothing came for {waited:?}"))
     }
 
-    /// `body` is the part that was read.
     pub(super) fn refused(&self, status: StatusCode, wait: Retry, body: &[u8]) -> AttemptError {
         let body_message = ProviderMessage::read(body);
         let name = &self.name;
@@ -160,7 +159,6 @@ struct ProviderMessage {
 }
 
 impl ProviderMessage {
-    /// Finds no message in HTML.
     fn read(body: &[u8]) -> Self {
         let Ok(mut value) = serde_json::from_slice::<Value>(body) else { return Self::default() };
         if let Value::Array(items) = &mut value {

@@ -43,9 +43,6 @@ pub(in crate::llm) struct Transport {
 
 impl Transport {
     /// `url` was made from the connection's base URL. The connection's headers replace those in `headers`.
-    ///
-    /// # Errors
-    /// If a header is invalid or TLS cannot be set up.
     pub(in crate::llm) fn new(options: Connection, url: Url, mut headers: HeaderMap) -> Result<Self, SetupError> {
         headers.extend(options.header_map()?);
         let client = client(&ClientOptions { connect_timeout: options.connect_timeout }).map_err(SetupError::Tls)?;
@@ -110,7 +107,6 @@ impl Transport {
         })
     }
 
-    /// The last item of the stream may be an error.
     fn attempt(
         &self,
         body: Bytes,
