@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Spawning the task only on drop saves a task for nearly every run. The output is then dropped.
+/// Spawns a task only when it is dropped, which saves a task for nearly every run. The output is then dropped.
 pub(super) struct CompleteOnDrop<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
 
 impl<F: Future<Output: Send> + Send + 'static> CompleteOnDrop<F> {

@@ -30,6 +30,7 @@ impl Runs {
         self.create_run(caller, input, self.limits)
     }
 
+    /// The run ends as cancelled, without the agent.
     pub(super) fn launch_cancelled(&self, caller: Caller, input: RunAgentInput) -> Box<Run> {
         let run = self.launch_stateless(caller, input);
         run.control().cancel();

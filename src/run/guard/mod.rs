@@ -70,7 +70,7 @@ impl Guard {
         Self { history: History::of(&input.messages), ..Self::default() }
     }
 
-    /// Checks the agent's next event, and emits the events to send for it. Lifecycle events are rejected.
+    /// Checks the agent's next event and emits the events to send. Lifecycle events are rejected: the driver sends them.
     ///
     /// # Errors
     /// A [`Violation`] if the event is illegal and cannot be repaired.
