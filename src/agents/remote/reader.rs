@@ -19,7 +19,6 @@ const MAX_QUOTED_CHARS: usize = 200;
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Decoded {
-    /// An unknown event, which is left out.
     Nothing,
     Started(RunStarted),
     Event(Event),

@@ -138,7 +138,6 @@ async fn require_event_stream(response: Response) -> Result<Response, AgentError
     Ok(response)
 }
 
-/// Reads the beginning of a body, for the log.
 async fn excerpt(response: Response) -> String {
     let mut bytes = Vec::new();
     let mut body = response.bytes_stream();

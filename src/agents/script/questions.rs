@@ -32,13 +32,10 @@ pub(super) struct Questions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuestionKind {
     /// Approval of a call, whose arguments a person can edit.
-    Call {
-        is_editable: bool,
-    },
+    Call { is_editable: bool },
     /// Any other approval: the schema has the property `approved`.
-    Review {
-        is_editable: bool,
-    },
+    Review { is_editable: bool },
+    /// Any other question.
     Form,
 }
 
