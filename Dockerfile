@@ -17,14 +17,14 @@ RUN mkdir src \
     ' Cargo.toml | while read -r file; do mkdir -p "$(dirname "$file")"; echo 'fn main() {}' > "$file"; done \
  && echo 'fn main() {}' > src/main.rs \
  && touch src/lib.rs \
- && cargo build --release --locked --bin agui-server
+ && cargo build --profile dist --features jemalloc --locked --bin agui-server
 
 # The server itself. The files keep the times they have outside, which may lie before the build above:
 # without a new time Cargo would take it for up to date.
 COPY src src
 COPY config config
 RUN touch src/lib.rs src/main.rs \
- && cargo build --release --locked --bin agui-server
+ && cargo build --profile dist --features jemalloc --locked --bin agui-server
 
 FROM debian:bookworm-slim
 LABEL org.opencontainers.image.title="agui-server" \
@@ -32,7 +32,7 @@ LABEL org.opencontainers.image.title="agui-server" \
       org.opencontainers.image.licenses="MIT"
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin agui \
  && install -d -o 10001 -g 10001 -m 0700 /var/lib/agui-server
-COPY --from=build /build/target/release/agui-server /usr/local/bin/
+COPY --from=build /build/target/dist/agui-server /usr/local/bin/
 # The demo's script lies beside the configuration, so that a configuration of your own can name it, too.
 COPY config/docker.toml /etc/agui-server/config.toml
 COPY config/scripts /etc/agui-server/scripts

@@ -40,19 +40,24 @@ pub mod agent;
 pub mod agents;
 pub mod app;
 pub mod auth;
+#[cfg(feature = "config")]
 pub mod config;
 pub mod copilotkit;
 pub mod encode;
 pub mod http;
+#[cfg(feature = "llm")]
 pub mod llm;
 pub mod named_events;
 pub mod prelude;
 pub mod protocol;
 pub mod run;
 pub mod store;
+#[cfg(feature = "config")]
 pub mod telemetry;
+#[cfg(feature = "llm")]
 pub mod tools;
 mod units;
+#[cfg(feature = "upstream")]
 pub mod upstream;
 
 pub use app::{Server, ServerError, ServerHandle, shutdown_signal};

@@ -13,7 +13,7 @@ use crate::cli::{Cli, Command, Options};
 
 /// Each stream makes hundreds of small allocations that live as long as its run. jemalloc packs them more densely than
 /// the system's allocator, which saves memory and time.
-#[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

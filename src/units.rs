@@ -12,11 +12,6 @@ pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dura
     u64::deserialize(deserializer).map(Duration::from_secs)
 }
 
-/// Reads whole seconds; 0 is `None`.
-pub(crate) fn optional_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    Ok(optional(deserializer)?.map(Duration::from_secs))
-}
-
 /// Reads hours into milliseconds; 0 is `None`.
 pub(crate) fn optional_hours<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     Ok(optional(deserializer)?.map(|hours: u64| hours.saturating_mul(3_600_000)))

@@ -122,6 +122,19 @@ python_models() {
         tests/.venv/bin/python tests/py/validate.py "$target/tmp/captured" "$target/tmp/corpus"
 }
 
+# Each feature alone, and the number of crates that a router without features needs.
+features() {
+    cargo hack --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-hack || return
+    # cargo-hack takes the dev-dependencies out of Cargo.toml while it runs, which changes Cargo.lock.
+    cp Cargo.lock "$logs/Cargo.lock"
+    cargo hack check --each-feature --no-dev-deps
+    local code=$? crates
+    cp "$logs/Cargo.lock" Cargo.lock
+    crates=$(cargo tree --locked -e normal --no-default-features --prefix none | sed 's/ (.*//' | sort -u | wc -l)
+    echo "without features: $crates crates"
+    ((code == 0 && crates <= 160))
+}
+
 documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps; }
 
 if ! step 'prerequisites' install_prerequisites; then
@@ -144,6 +157,7 @@ finish 'Python packages' && start 'Python models' python_models
 # After the Python packages: one suite runs an agent written in Python.
 [ -n "$npm" ] && start 'npm clients' npm_clients
 step 'clippy' cargo clippy --locked --all-targets -- -D warnings
+step 'features' features
 step 'documentation' documentation
 for suite in 'npm clients' 'Python models'; do
     if [ -n "${started[$suite]:-}" ]; then finish "$suite"; fi

@@ -1,14 +1,17 @@
-//! [`ServerError`]: the reasons why the server of a configuration does not open.
+//! [`ServerError`]: the reasons why a server does not open or start.
 
 use std::io;
 
-use crate::{config::ConfigError, store};
+#[cfg(feature = "config")]
+use crate::config::ConfigError;
+use crate::store;
 
-/// The reason why [`Server::open`](super::Server::open) failed.
+/// The reason why a server does not open or start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// The configuration has a fault.
+    #[cfg(feature = "config")]
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The store cannot be opened.

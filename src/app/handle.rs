@@ -2,10 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{
-    run::{Runs, Threads},
-    tools::ToolRegistry,
-};
+use crate::run::{Runs, Threads};
+#[cfg(feature = "config")]
+use crate::tools::ToolRegistry;
 
 /// Shuts down a server that is mounted in an application.
 ///
@@ -32,6 +31,7 @@ use crate::{
 #[must_use = "call `shutdown` when the application ends"]
 pub struct ServerHandle {
     pub(super) runs: Arc<Runs>,
+    #[cfg(feature = "config")]
     pub(super) tools: ToolRegistry,
     pub(super) drain: Duration,
 }
@@ -54,6 +54,7 @@ impl ServerHandle {
     pub(super) fn start(&self) {
         if tokio::runtime::Handle::try_current().is_ok() {
             self.runs.threads().inspect(|threads| Threads::start_tasks(threads));
+            #[cfg(feature = "config")]
             self.tools.start();
         }
     }
@@ -64,6 +65,7 @@ impl ServerHandle {
     }
 
     pub(super) async fn stop_tools(&self) {
+        #[cfg(feature = "config")]
         self.tools.stop().await;
     }
 }

@@ -3,40 +3,35 @@
 //! The builder only stores what it is given. [`start`](self::start) builds agents, tools and routes from it when the
 //! server starts, so the order of the builder's calls does not matter.
 
-mod agents;
-mod build;
+#[cfg(feature = "config")]
+mod configured;
 mod error;
 mod handle;
-mod jwt;
-mod mcp;
-mod models;
-mod remote;
 mod shutdown;
 mod start;
 mod startup_log;
-mod store;
-mod tools;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use self::{
-    agents::NamedAgents,
-    build::{build_auth, connections, http_options, limits, principal_limits, thread_options},
-    models::RustModels,
-};
+use indexmap::IndexMap;
+
+#[cfg(feature = "config")]
+use self::configured::Configured;
 pub use self::{error::ServerError, handle::ServerHandle, shutdown::shutdown_signal};
+#[cfg(feature = "jwt")]
+use crate::auth::Jwt;
 use crate::{
     agent::Agent,
-    auth::{ApiKey, ApiKeys, Authenticator, Jwt},
-    config::{Config, ConfigError, Loaded},
+    auth::{ApiKey, ApiKeys, Authenticator},
     copilotkit::CopilotKitOptions,
     http::{AgentPath, Connections, HttpOptions},
-    llm::Model,
     named_events::NamedEventOptions,
     run::{PrincipalLimits, RunLimits, ThreadOptions},
     store::{MemoryStore, Store},
-    tools::Tool,
 };
+
+/// Agents by the name that they are served under.
+type NamedAgents = IndexMap<String, Arc<dyn Agent>>;
 
 /// A server: agents, and how they are served.
 ///
@@ -53,10 +48,9 @@ use crate::{
 /// ```
 #[must_use]
 pub struct Server {
-    /// Its agents and tools are built when the server starts.
-    loaded: Option<Loaded>,
+    #[cfg(feature = "config")]
+    configured: Configured,
     agents: NamedAgents,
-    models: RustModels,
     paths: Vec<AgentPath>,
     run_limits: RunLimits,
     principal_limits: PrincipalLimits,
@@ -77,105 +71,35 @@ impl Server {
     /// A server without agents, with default options, with threads in memory, and without authentication. Without
     /// authentication it answers only requests whose `Host` is a loopback name.
     pub fn new() -> Self {
-        let config = Config::default();
         Self {
-            loaded: None,
+            #[cfg(feature = "config")]
+            configured: Configured::default(),
             agents: NamedAgents::default(),
-            models: RustModels::default(),
             paths: Vec::new(),
-            run_limits: limits(&config),
+            run_limits: RunLimits {
+                max: Some(Duration::from_secs(600)),
+                idle: Some(Duration::from_secs(120)),
+                heartbeat: Some(Duration::from_secs(15)),
+            },
             principal_limits: PrincipalLimits::default(),
-            max_concurrent_runs: config.runs.max_concurrent,
+            max_concurrent_runs: 1000,
             threads: ThreadOptions::default(),
             store: Some(Arc::new(MemoryStore::new())),
             store_name: "memory".to_owned(),
             auth: Authenticator::disabled(),
-            http: http_options(&config),
+            http: HttpOptions::default(),
             copilotkit: CopilotKitOptions::default(),
             named_events: NamedEventOptions::default(),
-            connections: connections(&config.server),
-            drain: config.server.drain,
+            connections: Connections::default(),
+            drain: Duration::from_secs(10),
         }
-    }
-
-    /// The server that a configuration describes, with its store.
-    ///
-    /// # Errors
-    /// A key cannot be read, or the store cannot be opened.
-    pub async fn open(loaded: &Loaded) -> Result<Self, ServerError> {
-        let (store, store_name) = store::open_store(&loaded.config).await?;
-        Ok(Self { store: Some(store), store_name, ..Self::from_config(loaded)? })
-    }
-
-    /// The server that a configuration describes, with threads in memory instead of its store.
-    ///
-    /// The configuration may name agents, tools and models that are added in Rust:
-    ///
-    /// ```
-    /// use agui_server::{config::Sources, prelude::*};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// let file = folder.path().join("agents.toml");
-    /// std::fs::write(&file, r#"
-    /// default_agent = "clerk"
-    ///
-    /// [agents.desk]
-    /// kind = "llm"
-    /// provider = "rust"                        # Server::model
-    /// model = "house"
-    /// tools = ["find_order", "agent:clerk"]    # Server::tool, Server::agent
-    /// "#)?;
-    /// # use agui_server::{agents::Echo, llm::{Model, ModelRequest, ModelStream}};
-    /// # async fn clerk(_: RunAgentInput, out: Emitter) -> Result<(), AgentError> { out.text("Hello!").await }
-    /// # struct House;
-    /// # impl Model for House {
-    /// #     fn provider(&self) -> &str { "house" }
-    /// #     fn name(&self) -> &str { "house-1" }
-    /// #     fn stream(&self, _: ModelRequest) -> ModelStream { Box::pin(futures::stream::empty()) }
-    /// # }
-    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
-    /// # struct OrderQuery { order: u32 }
-    /// # let find_order = tool_fn("find_order", "Finds an order.", |query: OrderQuery, _| async move {
-    /// #     format!("Order {} was sent.", query.order)
-    /// # });
-    /// let loaded = Sources { file: Some(file), ..Sources::default() }.load()?;
-    /// let server = Server::from_config(&loaded)?
-    ///     .agent("clerk", agent_fn(clerk))
-    ///     .model("house", House)
-    ///     .tool(find_order);
-    /// server.check()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// A key cannot be read.
-    pub fn from_config(loaded: &Loaded) -> Result<Self, ConfigError> {
-        let Loaded { config, origin } = loaded;
-        Ok(Self {
-            loaded: Some(loaded.clone()),
-            run_limits: limits(config),
-            principal_limits: principal_limits(config),
-            max_concurrent_runs: config.runs.max_concurrent,
-            threads: thread_options(config),
-            auth: build_auth(&config.auth, origin)?,
-            http: http_options(config),
-            copilotkit: config.copilotkit.clone(),
-            named_events: config.named_events.clone(),
-            connections: connections(&config.server),
-            drain: config.server.drain,
-            ..Self::new()
-        })
     }
 
     /// Serves an agent under a name, in place of a configured one of that name. The first agent of a server is the
     /// default one, behind `/send-message`, unless the configuration names another.
     pub fn agent(mut self, name: &str, agent: impl Agent) -> Self {
-        // The demo is for servers that name no agents.
-        if let Some(loaded) = &mut self.loaded
-            && !loaded.origin.mentions(&["agents"])
-        {
-            loaded.config.agents.shift_remove("demo");
-        }
+        #[cfg(feature = "config")]
+        self.configured.remove_demo();
         self.agents.insert(name.to_owned(), Arc::new(agent));
         self
     }
@@ -199,18 +123,6 @@ impl Server {
     pub fn agent_at(mut self, path: &str, name: &str, agent: impl Agent) -> Self {
         self.paths.push(AgentPath { path: path.to_owned(), agent: name.into() });
         self.agent(name, agent)
-    }
-
-    /// Adds a tool that configured agents can list in `tools`, in place of another of that name.
-    pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.models.tools.push(Arc::new(tool));
-        self
-    }
-
-    /// Adds a model that configured agents can name: `provider = "rust"` and `model = "NAME"`.
-    pub fn model(mut self, name: &str, model: impl Model) -> Self {
-        self.models.models.insert(name.to_owned(), Arc::new(model));
-        self
     }
 
     /// Stores threads. The default is a store in memory.
@@ -251,6 +163,7 @@ impl Server {
     }
 
     /// Authenticates requests by tokens. The subject of a token is the principal's name.
+    #[cfg(feature = "jwt")]
     pub fn jwt(self, jwt: Jwt) -> Self {
         self.authenticator(jwt)
     }
@@ -331,9 +244,7 @@ impl Default for Server {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
-            .field("file", &self.loaded.as_ref().and_then(|loaded| loaded.origin.file()).map(|(path, _)| path))
             .field("agents", &self.agents.keys().collect::<Vec<_>>())
-            .field("models", &self.models)
             .field("auth", &self.auth)
             .finish_non_exhaustive()
     }

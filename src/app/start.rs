@@ -1,29 +1,19 @@
 //! From a [`Server`]'s settings to a running server.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, time::Duration};
 
 use axum::Router;
 use tokio::net::TcpListener;
 
-use super::{Server, ServerHandle, agents::build_agents, shutdown_signal, startup_log::log_start};
+use super::{Server, ServerError, ServerHandle, shutdown_signal, startup_log::log_start};
 use crate::{
-    config::ConfigError,
     copilotkit::{self, CopilotKitOptions},
     http::{self, App, Connections, FurtherRoutes, Route},
     named_events::{self, NamedEventOptions},
     run::Runs,
-    tools::ToolRegistry,
 };
 
 impl Server {
-    /// Builds all agents and tools, and throws them away. `agui-server check` is this.
-    ///
-    /// # Errors
-    /// The first fault of the configuration, with its file, line and key.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        self.build_runs().map(drop)
-    }
-
     /// The server as an axum router, to be mounted in an application of your own, and a handle that ends its runs when
     /// the application shuts down. The application limits slow clients itself.
     ///
@@ -34,7 +24,7 @@ impl Server {
     ///
     /// # Panics
     /// Panics if a path of [`agent_at`](Server::agent_at) is invalid or already routed.
-    pub fn into_router(self) -> Result<(Router, ServerHandle), ConfigError> {
+    pub fn into_router(self) -> Result<(Router, ServerHandle), ServerError> {
         if self.auth.is_disabled() && self.store.is_some() {
             tracing::warn!(
                 "the mounted server does not authenticate: all callers share all threads; call Server::authenticator, \
@@ -75,17 +65,11 @@ impl Server {
         Ok(())
     }
 
-    fn start(self) -> Result<(Router, ServerHandle, Connections), ConfigError> {
-        let (runs, tools) = self.build_runs()?;
-        let further = further_routes(self.copilotkit, self.named_events, self.store.is_some());
-        let router = http::router(runs.clone(), self.auth, self.http, self.paths, further);
-        let handle = ServerHandle { runs, tools, drain: self.drain };
-        handle.start();
-        Ok((router, handle, self.connections))
-    }
-
-    fn build_runs(&self) -> Result<(Arc<Runs>, ToolRegistry), ConfigError> {
-        let (agents, tools) = build_agents(self.loaded.as_ref(), &self.agents, &self.models)?;
+    fn start(self) -> Result<(Router, ServerHandle, Connections), ServerError> {
+        #[cfg(feature = "config")]
+        let (agents, tools) = self.configured.build(&self.agents)?;
+        #[cfg(not(feature = "config"))]
+        let agents = self.agents;
         let mut runs = Runs::builder()
             .limits(self.run_limits)
             .principal_limits(self.principal_limits)
@@ -93,14 +77,24 @@ impl Server {
         for (name, agent) in agents {
             runs = runs.agent(name, agent);
         }
-        if let Some(name) = self.loaded.as_ref().and_then(|loaded| loaded.config.default_agent()) {
+        #[cfg(feature = "config")]
+        if let Some(name) = self.configured.default_agent() {
             runs = runs.default_agent(name);
         }
-        let runs = match &self.store {
-            Some(store) => runs.stored(store.clone(), self.threads.clone()),
+        let further = further_routes(self.copilotkit, self.named_events, self.store.is_some());
+        let runs = match self.store {
+            Some(store) => runs.stored(store, self.threads),
             None => runs.stateless(),
         };
-        Ok((runs, tools))
+        let router = http::router(runs.clone(), self.auth, self.http, self.paths, further);
+        let handle = ServerHandle {
+            runs,
+            #[cfg(feature = "config")]
+            tools,
+            drain: self.drain,
+        };
+        handle.start();
+        Ok((router, handle, self.connections))
     }
 }
 

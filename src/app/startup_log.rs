@@ -6,9 +6,10 @@ use super::Server;
 
 /// Logs the address, the agents, the authentication, the place of the data, and a command to try.
 pub(super) fn log_start(address: SocketAddr, server: &Server) {
-    let configured = server.loaded.as_ref().map(|loaded| &loaded.config);
-    let names = configured.into_iter().flat_map(|config| config.agents.keys()).chain(server.agents.keys());
-    let agents = names.map(String::as_str).collect::<Vec<_>>().join(", ");
+    let names = server.agents.keys().map(String::as_str);
+    #[cfg(feature = "config")]
+    let names = server.configured.agent_names().chain(names);
+    let agents = names.collect::<Vec<_>>().join(", ");
     let authentication = match (server.auth.is_disabled(), server.auth.expects_bearer()) {
         (true, _) => "none",
         (false, true) => "bearer",

@@ -5,6 +5,7 @@
 
 use jsonwebtoken::{Algorithm, DecodingKey, errors::ErrorKind};
 use serde::Deserialize;
+use spki::{Document, ObjectIdentifier, SubjectPublicKeyInfoRef};
 
 use super::JwtAlgorithm;
 
@@ -12,8 +13,11 @@ use super::JwtAlgorithm;
 const MIN_SECRET_BYTES: usize = 32;
 /// The length of an RSA key of 2048 bits with the exponent 65537, in PKCS#1.
 const MIN_RSA_BYTES: usize = 270;
-/// The beginning of every public key on the curve P-256 in PEM. It names the curve.
-const P256_PREFIX: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE";
+/// `rsaEncryption` (RFC 8017, appendix A.1).
+const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+/// `id-ecPublicKey` and the curve `secp256r1`, which is P-256 (RFC 5480, section 2.1.1).
+const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
+const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 
 /// The reason why a key cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -69,19 +73,30 @@ impl VerifyingKey {
         if pem.contains("PRIVATE KEY") {
             return Err(KeyError::Private);
         }
-        // The library would misread a certificate, which is PEM, too.
-        if !pem.contains("-----BEGIN PUBLIC KEY-----") && !pem.contains("-----BEGIN RSA PUBLIC KEY-----") {
-            return Err(KeyError::NotPem);
-        }
-        if let Ok(decoding) = DecodingKey::from_rsa_pem(pem.as_bytes()) {
-            let long = decoding.try_get_as_bytes().is_ok_and(|der| der.len() >= MIN_RSA_BYTES);
-            return if long { Ok(Self { algorithm: JwtAlgorithm::Rs256, decoding }) } else { Err(KeyError::ShortRsa) };
-        }
-        let base64: String = pem.lines().map(str::trim).filter(|line| !line.contains("-----")).collect();
-        match DecodingKey::from_ec_pem(pem.as_bytes()) {
-            Ok(decoding) if base64.starts_with(P256_PREFIX) => Ok(Self { algorithm: JwtAlgorithm::Es256, decoding }),
+        let (label, document) = Document::from_pem(pem.trim()).map_err(|_| KeyError::NotPem)?;
+        match label {
+            "RSA PUBLIC KEY" => Self::from_rsa(document.as_bytes()),
+            "PUBLIC KEY" => {
+                let info = SubjectPublicKeyInfoRef::try_from(document.as_bytes()).map_err(|_| KeyError::NotPem)?;
+                let key = info.subject_public_key.as_bytes().ok_or(KeyError::NotPem)?;
+                match info.algorithm.oids() {
+                    Ok((RSA, _)) => Self::from_rsa(key),
+                    Ok((EC, Some(P256))) => {
+                        Ok(Self { algorithm: JwtAlgorithm::Es256, decoding: DecodingKey::from_ec_der(key) })
+                    }
+                    _ => Err(KeyError::NotPem),
+                }
+            }
             _ => Err(KeyError::NotPem),
         }
+    }
+
+    /// An RSA key as PKCS#1 writes it.
+    fn from_rsa(pkcs1: &[u8]) -> Result<Self, KeyError> {
+        if pkcs1.len() < MIN_RSA_BYTES {
+            return Err(KeyError::ShortRsa);
+        }
+        Ok(Self { algorithm: JwtAlgorithm::Rs256, decoding: DecodingKey::from_rsa_der(pkcs1) })
     }
 }
 

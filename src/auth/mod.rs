@@ -4,21 +4,30 @@
 //! and are never logged or sent back. To add a built-in way: implement `Authenticate`, and `From` for
 //! [`Authenticator`].
 
+#[cfg(feature = "jwt")]
 mod algorithm;
 mod api_key;
 mod authenticator;
+#[cfg(feature = "jwt")]
 mod crypto;
 mod error;
+#[cfg(feature = "jwt")]
 mod jwks;
+#[cfg(feature = "jwt")]
 mod jwt;
+#[cfg(feature = "jwt")]
 mod key;
 mod principal;
 
+#[cfg(feature = "jwt")]
 pub use algorithm::JwtAlgorithm;
 pub use api_key::{ApiKey, ApiKeys, InvalidDigest};
 pub use authenticator::Authenticator;
 pub use error::{AuthError, TokenError};
+#[cfg(feature = "jwt")]
 pub use jwks::JwksOptions;
+#[cfg(feature = "jwt")]
 pub use jwt::{Jwt, JwtError, JwtOptions};
+#[cfg(feature = "jwt")]
 pub use key::KeyError;
 pub use principal::Principal;

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::{run::OnDisconnect, units};
 
@@ -18,7 +18,7 @@ pub struct Server {
     /// The largest request body, in bytes.
     pub max_body_bytes: usize,
     /// The silence after which a stream gets a keep-alive comment.
-    #[serde(rename = "keep_alive_secs", deserialize_with = "units::optional_seconds")]
+    #[serde(rename = "keep_alive_secs", deserialize_with = "optional_seconds")]
     pub keep_alive: Option<Duration>,
     /// The time that runs get to end at shutdown.
     #[serde(rename = "drain_secs", deserialize_with = "units::seconds")]
@@ -42,17 +42,17 @@ pub struct Runs {
     /// The largest number of concurrent runs.
     pub max_concurrent: usize,
     /// The time limit of a run that ends with its connection.
-    #[serde(rename = "max_seconds", deserialize_with = "units::optional_seconds")]
+    #[serde(rename = "max_seconds", deserialize_with = "optional_seconds")]
     pub max: Option<Duration>,
     /// The longest time without an event of the agent.
-    #[serde(rename = "idle_seconds", deserialize_with = "units::optional_seconds")]
+    #[serde(rename = "idle_seconds", deserialize_with = "optional_seconds")]
     pub idle: Option<Duration>,
     /// The effect of a client's leaving on its run.
     pub on_disconnect: OnDisconnect,
     /// The largest number of concurrent detached runs.
     pub max_detached: usize,
     /// The time limit of a detached run.
-    #[serde(rename = "detached_max_seconds", deserialize_with = "units::optional_seconds")]
+    #[serde(rename = "detached_max_seconds", deserialize_with = "optional_seconds")]
     pub detached_max: Option<Duration>,
     /// The most that a run may add to its messages and its log, in bytes.
     pub max_run_bytes: u64,
@@ -85,4 +85,9 @@ impl Default for Runs {
             max_run_bytes: 64 * 1024 * 1024,
         }
     }
+}
+
+/// Reads whole seconds; 0 is `None`.
+fn optional_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    Ok(units::optional(deserializer)?.map(Duration::from_secs))
 }

@@ -3,6 +3,7 @@
 use std::{
     cmp::Reverse,
     collections::HashMap,
+    io,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -12,9 +13,7 @@ use serde_json::Value;
 use super::{
     BeginOutcome, BranchWrite, EndState, EndedRun, EventBatch, EventPage, FinishedRun, Lease, LostRun, MessageNode,
     MessageOrigin, Millis, NewRun, Retention, RunEnd, RunRecord, RunStatus, Store, StoreError, SweepResult, Thread,
-    ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadSummary, ThreadView,
-    retention::surplus,
-    text::{json_len, unanswered},
+    ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadSummary, ThreadView, retention::surplus, write::unanswered,
 };
 use crate::protocol::{Interrupt, InterruptId, RunId};
 
@@ -450,4 +449,32 @@ fn oldest(age: Option<u64>, now: Millis) -> Millis {
 
 fn limit(count: Option<u64>) -> usize {
     count.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX)
+}
+
+fn json_len(value: &impl serde::Serialize) -> u64 {
+    struct Counter(u64);
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    // Writing to a counter cannot fail.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_len_is_the_length_of_the_json() {
+        let value = serde_json::json!({ "a": ["é", 1.5, null, "\n"] });
+        assert_eq!(json_len(&value), value.to_string().len() as u64);
+    }
 }

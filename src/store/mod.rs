@@ -12,11 +12,15 @@ pub mod contract;
 mod memory;
 mod model;
 mod open_error;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod retention;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod rows;
 mod signals;
+#[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod text;
 mod write;
 
@@ -29,8 +33,10 @@ pub use model::{
     ThreadSummary, ThreadVersion, ThreadView, branch_of, now,
 };
 pub use open_error::OpenError;
+#[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 pub use signals::{Signals, Topic, TopicWatch};
+#[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 pub use write::{BeginOutcome, BranchWrite, EventBatch, FinishedRun, NewRun, RunEnd};
 

@@ -1,6 +1,6 @@
 //! The error of opening a database.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// An error of opening a database. The messages name the database and the cause, and never contain a password.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +30,14 @@ pub enum OpenError {
     InUse {
         /// The database.
         path: PathBuf,
+    },
+    /// The program was built without the store that the URL names.
+    #[error("this build has no {store}: build it with the feature `{feature}`")]
+    NotBuilt {
+        /// The name of the store.
+        store: &'static str,
+        /// The feature of this crate.
+        feature: &'static str,
     },
     /// The URL does not name a Postgres.
     #[error("the URL of Postgres is invalid: {why}")]
@@ -74,10 +82,4 @@ pub enum OpenError {
         /// The error of the database.
         why: String,
     },
-}
-
-impl OpenError {
-    pub(super) fn file(path: &Path, why: impl ToString) -> Self {
-        Self::File { path: path.to_owned(), why: why.to_string() }
-    }
 }

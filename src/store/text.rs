@@ -1,11 +1,10 @@
 //! Conversions between values and text columns: JSON, identifiers, and the lines of a log.
 
-use std::{borrow::Cow, io};
+use std::borrow::Cow;
 
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{BranchWrite, EventPage, StoreError};
-use crate::protocol::{Interrupt, InterruptId};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct BranchColumns {
@@ -63,23 +62,6 @@ pub(super) fn list_from_json<T: DeserializeOwned>(json: Option<&str>) -> Result<
     json.map_or_else(|| Ok(Vec::new()), from_json)
 }
 
-pub(super) fn json_len(value: &impl Serialize) -> u64 {
-    struct Counter(u64);
-    impl io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len() as u64;
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(0);
-    // Writing to a counter cannot fail.
-    let _ = serde_json::to_writer(&mut counter, value);
-    counter.0
-}
-
 /// Postgres does not store NUL, so an identifier with one becomes JSON, and so does one that starts as that JSON
 /// does.
 pub(super) fn name_to_text(name: &str) -> Cow<'_, str> {
@@ -116,14 +98,6 @@ impl EventPage {
     }
 }
 
-pub(super) fn unanswered<'a>(
-    interrupts: Vec<Interrupt>,
-    answered: impl Iterator<Item = &'a InterruptId>,
-) -> Vec<Interrupt> {
-    let answered: Vec<_> = answered.collect();
-    interrupts.into_iter().filter(|interrupt| !answered.contains(&&interrupt.id)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,11 +109,5 @@ mod tests {
             assert!(!text.contains('\0'), "{name:?}");
             assert_eq!(name_from_text(text.into_owned()).unwrap(), name);
         }
-    }
-
-    #[test]
-    fn json_len_is_the_length_of_the_json() {
-        let value = serde_json::json!({ "a": ["é", 1.5, null, "\n"] });
-        assert_eq!(json_len(&value), to_json(&value).len() as u64);
     }
 }

@@ -146,3 +146,11 @@ pub struct FinishedRun {
     /// The bytes of the thread's messages and states.
     pub bytes: u64,
 }
+
+pub(super) fn unanswered<'a>(
+    interrupts: Vec<Interrupt>,
+    answered: impl Iterator<Item = &'a InterruptId>,
+) -> Vec<Interrupt> {
+    let answered: Vec<_> = answered.collect();
+    interrupts.into_iter().filter(|interrupt| !answered.contains(&&interrupt.id)).collect()
+}

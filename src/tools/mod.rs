@@ -10,9 +10,11 @@ mod context;
 mod error;
 mod function;
 pub mod http;
+#[cfg(feature = "mcp")]
 pub mod mcp;
 mod options;
 mod question;
+#[cfg(feature = "mcp")]
 pub mod registry;
 pub mod sandbox;
 pub mod schema;
@@ -20,6 +22,8 @@ mod session;
 mod tool;
 pub mod toolbox;
 
+#[cfg(feature = "mcp")]
+pub use self::registry::{ToolRegistry, UnknownTool};
 pub use self::{
     approval::ApprovalRule,
     context::ToolContext,
@@ -27,7 +31,6 @@ pub use self::{
     function::{FnTool, IntoToolResult, tool_fn},
     options::{HeaderSource, HeaderVariable, InvalidOption},
     question::Question,
-    registry::{ToolRegistry, UnknownTool},
     schema::Validator,
     tool::{Approval, Tool, ToolSource, ToolSpec},
     toolbox::{OfferedTool, Toolbox},

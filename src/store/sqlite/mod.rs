@@ -57,7 +57,7 @@ impl SqliteStore {
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
         let path = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || open::open(&path));
-        let (writer, path) = opened.await.unwrap_or_else(|error| Err(OpenError::file(Path::new(""), error)))?;
+        let (writer, path) = opened.await.unwrap_or_else(|error| Err(open::file_error(Path::new(""), error)))?;
         Ok(Self { writer, readers: Readers::new(path.clone()), truncation: WalTruncation::new(path) })
     }
 }

@@ -40,8 +40,7 @@ pub(super) fn open(path: &Path) -> Result<(Writer, PathBuf), OpenError> {
     conn.execute_batch(WRITER_SETTINGS).map_err(to_error)?;
     create_or_check_tables(&conn, &path)?;
     let numbers = conn.query_row(NUMBERS, [], |row| Ok(Numbers { next_thread: row.get(0)?, next_run: row.get(1)? }));
-    let writer =
-        Writer::start(conn, numbers.map_err(to_error)?, lock).map_err(|error| OpenError::file(&path, error))?;
+    let writer = Writer::start(conn, numbers.map_err(to_error)?, lock).map_err(|error| file_error(&path, error))?;
     Ok((writer, path))
 }
 
@@ -63,7 +62,7 @@ fn create_or_check_tables(conn: &Connection, path: &Path) -> Result<(), OpenErro
 
 /// Creates the folder and an empty file that only this user can read, unless they exist. Returns the canonical path.
 fn create_file(path: &Path) -> Result<PathBuf, OpenError> {
-    let to_error = |error| OpenError::file(path, error);
+    let to_error = |error| file_error(path, error);
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder).map_err(to_error)?;
     }
@@ -75,7 +74,7 @@ fn create_file(path: &Path) -> Result<PathBuf, OpenError> {
 fn lock(path: &Path) -> Result<File, OpenError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let to_error = |error| OpenError::file(path, error);
+    let to_error = |error| file_error(path, error);
     let file = private_file_options().write(true).open(name).map_err(to_error)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -90,4 +89,9 @@ fn private_file_options() -> OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
+}
+
+/// An error about the file of the database.
+pub(super) fn file_error(path: &Path, why: impl ToString) -> OpenError {
+    OpenError::File { path: path.to_owned(), why: why.to_string() }
 }

@@ -14,7 +14,8 @@ use crate::{
     store::{
         EndState, LostRun, RunRecord, StoreError, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadView,
         rows::{self, DbRow},
-        text::{from_json, name_to_text, unanswered},
+        text::{from_json, name_to_text},
+        write::unanswered,
     },
 };
 

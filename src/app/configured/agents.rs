@@ -2,9 +2,8 @@
 
 use std::{path::Path, sync::Arc};
 
-use indexmap::IndexMap;
-
 use super::{
+    NamedAgents,
     models::{RustModels, build_llm},
     remote::build_remote,
     tools::build_tools,
@@ -18,16 +17,13 @@ use crate::{
 };
 
 /// The demo script, which is served unless a configuration names other agents.
-const DEMO: &str = include_str!("../../config/scripts/demo.toml");
+const DEMO: &str = include_str!("../../../config/scripts/demo.toml");
 /// The path of the demo script in the default configuration.
 const DEMO_PATH: &str = "scripts/demo.toml";
 /// The prefix of an agent's name in a list of tools.
 const AGENT_PREFIX: &str = "agent:";
 /// The tool by which a model changes the shared state.
 const UPDATE_STATE: &str = "update_state";
-
-/// Agents by the name that they are served under.
-pub(super) type NamedAgents = IndexMap<String, Arc<dyn Agent>>;
 
 /// Builds all agents, the configured ones first, and the tools that they use.
 pub(super) fn build_agents(
