@@ -20,9 +20,8 @@ const ID_PREFIX: &str = "approval-";
 
 #[derive(Debug, PartialEq)]
 pub(super) enum CallDecision {
-    Approved {
-        edited: Option<JsonObject>,
-    },
+    /// The call runs, with the edited arguments if there are any.
+    Approved { edited: Option<JsonObject> },
     /// The text is the call's result for the model.
     Declined(String),
     /// The call runs again with the answers to its tool's questions.

@@ -35,7 +35,7 @@ pub struct AnthropicOptions {
     pub max_tokens: u32,
     /// The temperature. It is not sent when the model thinks, because thinking allows only the default.
     pub temperature: Option<f64>,
-    /// `true` if the model thinks if the request does not say.
+    /// `true` if the model thinks when the request does not set it.
     pub think: bool,
     /// The way in which it thinks.
     pub thinking: Thinking,
