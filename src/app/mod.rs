@@ -1,7 +1,7 @@
 //! Puts the parts together: [`Server`], by hand or from a configuration.
 //!
-//! The builder only stores what it is given. [`start`](self::start) builds agents, tools and routes from it when the
-//! server starts, so the order of the builder's calls does not matter.
+//! The builder only stores what it is given. `start.rs` builds agents, tools and routes from it when the server starts, so
+//! the order of the builder's calls does not matter.
 
 #[cfg(feature = "config")]
 mod configured;

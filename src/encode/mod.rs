@@ -11,6 +11,7 @@ use std::fmt;
 
 pub use proto::Proto;
 pub use sse::Sse;
+pub(crate) use sse::write_string;
 
 use crate::protocol::Event;
 

@@ -123,7 +123,7 @@ fn write_event(event: &Event, out: &mut Vec<u8>) {
     }
 }
 
-fn write_string(text: &str, out: &mut Vec<u8>) {
+pub(crate) fn write_string(text: &str, out: &mut Vec<u8>) {
     // Serializing a text into a `Vec` cannot fail.
     let _ = serde_json::to_writer(out, text);
 }

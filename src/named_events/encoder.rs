@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{frame::write_event, questions::questions};
 use crate::{
-    encode::SseDialect,
+    encode::{SseDialect, write_string},
     protocol::{
         Event, FunctionCall, Message, MessageContent, MessageId, SubagentRunId, ThreadId, ToolCallId,
         event::{RunFinished, RunOutcome, ToolCallResult},
@@ -224,11 +224,6 @@ fn write_delta(event: &str, id_member: &str, id: &str, delta: &str, out: &mut Ve
     out.extend_from_slice(b",\"delta\":");
     write_string(delta, out);
     out.extend_from_slice(b"}\n\n");
-}
-
-fn write_string(text: &str, out: &mut Vec<u8>) {
-    // Serializing a text into a `Vec` cannot fail.
-    let _ = serde_json::to_writer(out, text);
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ async fn forward_cancels(threads: Weak<Threads>) {
 
 /// In a store that is not shared, lost runs are runs of an earlier process.
 async fn maintain_leases(threads: Weak<Threads>, lease: Duration) {
-    let mut ticks = interval(lease / 3);
+    let mut ticks = interval((lease / 3).max(Duration::from_millis(1)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut renewal = LeaseRenewal { renewed: Instant::now(), unknown: HashSet::new() };
     loop {

@@ -89,8 +89,9 @@ impl Quota {
             return Err(StartError::TooManyRunsOfPrincipal);
         }
         if let Some(limit) = self.limits.per_minute {
-            // The next run is admitted when this one leaves the window.
-            if let Some(oldest) = usage.recent.len().checked_sub(limit).and_then(|at| usage.recent.get(at)) {
+            if let Some(excess) = usage.recent.len().checked_sub(limit) {
+                // The next run is admitted when this one leaves the window; a limit of 0 admits none.
+                let oldest = usage.recent.get(excess).unwrap_or(&now);
                 return Err(StartError::TooManyRunsPerMinute {
                     retry_after: RATE_WINDOW.saturating_sub(now.duration_since(*oldest)),
                 });

@@ -59,7 +59,10 @@ pub enum Approval {
 ///     }
 ///
 ///     fn approval(&self, arguments: &JsonObject) -> Approval {
-///         if arguments["cents"].as_u64() < Some(1_000) { Approval::NotNeeded } else { Approval::Needed }
+///         match arguments["cents"].as_u64() {
+///             Some(cents) if cents < 1_000 => Approval::NotNeeded,
+///             _ => Approval::Needed,
+///         }
 ///     }
 ///
 ///     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {

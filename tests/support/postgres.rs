@@ -1,8 +1,8 @@
-//! A Postgres server of the tests' own: a new data directory, a free port of loopback, gone with the process.
+//! A Postgres server for tests: a new data directory, a free loopback port, and an end with the test process.
 //!
-//! A shell holds the server by the end of a pipe: when this process ends, however it does, the pipe closes, and
-//! the shell stops the server and removes its files. It takes no other signal: one that ends the tests may be
-//! for their whole process group. Postgres does not run as root; then `setpriv` makes it somebody else.
+//! A shell waits at the end of a pipe. When this process ends, even by SIGKILL, the pipe closes, and the shell stops the
+//! server and removes its files. The shell ignores other signals: Ctrl-C goes to the whole process group. Postgres does
+//! not run as root: in that case `setpriv` gives it another user.
 #![allow(dead_code, reason = "every test crate compiles this module for itself and uses a part of it")]
 
 use std::{
@@ -60,7 +60,7 @@ impl Postgres {
         initdb.arg("--pwfile").arg(password).arg("-D").arg(server.folder.join("data"));
         let made = initdb.output().unwrap();
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
-        // A port that was free may be somebody else's a moment later.
+        // Another process may take the free port before Postgres does.
         for _ in 0..5 {
             server.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             if server.try_start() {
@@ -117,7 +117,7 @@ impl Postgres {
         self.url_of(&name)
     }
 
-    /// A command that runs as somebody whom Postgres runs as.
+    /// A command that runs as a user that Postgres accepts.
     fn command(&self, program: &Path) -> Command {
         let Some((user, group)) = other_user(&self.folder) else {
             let mut command = Command::new(program);

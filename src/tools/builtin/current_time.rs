@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_is_told_where_somebody_is() {
+    fn the_time_is_in_the_named_time_zone() {
         let now: Timestamp = "2026-07-01T22:30:00.7Z".parse().unwrap();
         for (zone, expected) in [
             ("", "Wednesday, 2026-07-01T22:30:00+00:00 (UTC)"),

@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 64;
 
 pub(super) fn evaluate(text: &str) -> Result<f64, String> {
     if text.len() > MAX_EXPRESSION_BYTES {
-        return Err(format!("The expression is longer than {MAX_EXPRESSION_BYTES} characters."));
+        return Err(format!("The expression is longer than {MAX_EXPRESSION_BYTES} bytes."));
     }
     let mut parser = Parser { text, at: 0, depth: 0 };
     let value = parser.sum()?;
