@@ -3,17 +3,17 @@
 use indexmap::IndexMap;
 
 use super::{
-    agents::{Agent, AgentKind, Provider, is_http_url},
+    agents::{AgentConfig, AgentKind, Provider, is_http_url},
     diagnose::ConfigError,
     origin::Origin,
     remote,
 };
 
-pub(super) fn check(agents: &IndexMap<String, Agent>, origin: &Origin) -> Result<(), ConfigError> {
+pub(super) fn check(agents: &IndexMap<String, AgentConfig>, origin: &Origin) -> Result<(), ConfigError> {
     agents.iter().try_for_each(|(name, agent)| check_agent(name, agent, origin))
 }
 
-fn check_agent(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigError> {
+fn check_agent(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), ConfigError> {
     if name.is_empty() || name.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c)) {
         let message = "an agent's name is part of its URL: use letters, digits, `-`, `_` and `.`";
         return Err(origin.error(&["agents", name], message));
@@ -36,7 +36,7 @@ fn check_agent(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigE
     }
 }
 
-fn check_llm(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigError> {
+fn check_llm(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), ConfigError> {
     let error = |option: Option<&str>, message: &str| {
         let option: Vec<&str> = ["agents", name].into_iter().chain(option).collect();
         Err(origin.error(&option, message))
@@ -84,7 +84,7 @@ fn check_llm(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigErr
 }
 
 /// A model in Rust has a connection of its own.
-fn check_rust_model(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigError> {
+fn check_rust_model(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), ConfigError> {
     let options = [
         ("base_url", agent.base_url.is_some()),
         ("api_key_env", agent.api_key_env.is_some()),

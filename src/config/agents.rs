@@ -10,7 +10,7 @@ use crate::run::OnDisconnect;
 /// An agent. `None` stands for the default of its kind.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Agent {
+pub struct AgentConfig {
     /// The kind of agent.
     pub kind: AgentKind,
     /// The purpose, for clients, and for agents that can give it tasks.
@@ -98,7 +98,7 @@ pub enum Provider {
     Rust,
 }
 
-impl Agent {
+impl AgentConfig {
     /// An agent with the defaults of its kind.
     pub fn new(kind: AgentKind) -> Self {
         Self {

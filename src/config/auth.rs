@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{
     diagnose::ConfigError,
-    jwt::{self, Jwt},
+    jwt::{self, JwtConfig},
     origin::Origin,
 };
 
@@ -12,13 +12,13 @@ use super::{
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Auth {
+pub struct AuthConfig {
     /// The way callers authenticate; `None` if it is not set, which works like [`AuthMode::None`].
     pub mode: Option<AuthMode>,
     /// The keys of `mode = "api_key"`.
-    pub api_keys: Vec<ApiKey>,
+    pub api_keys: Vec<ApiKeyConfig>,
     /// The rules for tokens of `mode = "jwt"`.
-    pub jwt: Jwt,
+    pub jwt: JwtConfig,
     /// With `mode = "none"`: serves every address and host name, not only the loopback.
     pub allow_unauthenticated: bool,
 }
@@ -39,7 +39,7 @@ pub enum AuthMode {
 /// A named key: in an environment variable, or as a digest.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ApiKey {
+pub struct ApiKeyConfig {
     /// The name of the key, which becomes the principal's name.
     pub name: String,
     /// The environment variable with the key.
@@ -48,14 +48,14 @@ pub struct ApiKey {
     pub sha256: Option<String>,
 }
 
-impl Auth {
+impl AuthConfig {
     /// True if callers must send a credential.
     pub fn authenticates(&self) -> bool {
         matches!(self.mode, Some(AuthMode::ApiKey | AuthMode::Jwt))
     }
 }
 
-pub(super) fn check(auth: &Auth, origin: &Origin) -> Result<(), ConfigError> {
+pub(super) fn check(auth: &AuthConfig, origin: &Origin) -> Result<(), ConfigError> {
     let keys = ["auth", "api_keys"];
     for key in &auth.api_keys {
         if key.env.is_some() == key.sha256.is_some() {
@@ -74,7 +74,7 @@ pub(super) fn check(auth: &Auth, origin: &Origin) -> Result<(), ConfigError> {
         None if !auth.api_keys.is_empty() => {
             Err(origin.error(&keys, "`mode` is not set: set it to \"api_key\" to use the keys, or to \"none\""))
         }
-        None if auth.jwt != Jwt::default() => {
+        None if auth.jwt != JwtConfig::default() => {
             let message = "`mode` is not set: set it to \"jwt\" to check tokens, or to \"none\"";
             Err(origin.error(&["auth", "jwt"], message))
         }

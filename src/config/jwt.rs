@@ -13,7 +13,7 @@ const MAX_LEEWAY_SECS: u64 = 600;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Jwt {
+pub struct JwtConfig {
     /// The accepted algorithms; if empty, those of the key.
     pub algorithms: Vec<JwtAlgorithm>,
     /// The environment variable with the secret of HS256.
@@ -36,7 +36,7 @@ pub struct Jwt {
     pub subject_claim: String,
 }
 
-impl Default for Jwt {
+impl Default for JwtConfig {
     fn default() -> Self {
         Self {
             algorithms: Vec::new(),
@@ -52,7 +52,7 @@ impl Default for Jwt {
     }
 }
 
-pub(super) fn check(jwt: &Jwt, origin: &Origin) -> Result<(), ConfigError> {
+pub(super) fn check(jwt: &JwtConfig, origin: &Origin) -> Result<(), ConfigError> {
     let error = |option: &str, message: &str| Err(origin.error(&["auth", "jwt", option], message));
     let sources = [
         ("secret_env", jwt.secret_env.is_some()),

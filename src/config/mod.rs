@@ -22,14 +22,14 @@ mod tools;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-pub use agents::{Agent, AgentKind, Provider};
-pub use auth::{ApiKey, Auth, AuthMode};
+pub use agents::{AgentConfig, AgentKind, Provider};
+pub use auth::{ApiKeyConfig, AuthConfig, AuthMode};
 pub use diagnose::ConfigError;
-pub use jwt::Jwt;
+pub use jwt::JwtConfig;
 pub use load::{Loaded, Sources};
 pub use origin::Origin;
-pub use server::{Runs, Server};
-pub use store::{Store, StoreUrl};
+pub use server::{RunsConfig, ServerConfig};
+pub use store::{StoreConfig, StoreUrl};
 pub use tools::SANDBOX;
 
 use crate::{
@@ -49,15 +49,15 @@ pub struct Config {
     /// The agent behind `/send-message`. Not needed if there is only one.
     pub default_agent: Option<String>,
     /// The address, the data folder, and limits of connections.
-    pub server: Server,
+    pub server: ServerConfig,
     /// Authentication.
-    pub auth: Auth,
+    pub auth: AuthConfig,
     /// Limits of runs.
-    pub runs: Runs,
+    pub runs: RunsConfig,
     /// Limits of each principal.
     pub limits: PrincipalLimits,
     /// The place where threads are stored.
-    pub store: Store,
+    pub store: StoreConfig,
     /// Threads. Its `retention` and the options of `runs` are in sections of their own.
     pub threads: ThreadOptions,
     /// The time for which threads and logs are kept.
@@ -71,7 +71,7 @@ pub struct Config {
     /// Logs.
     pub log: LogOptions,
     /// The agents, by name.
-    pub agents: IndexMap<String, Agent>,
+    pub agents: IndexMap<String, AgentConfig>,
     /// Tools that call web services, by name.
     pub tools: IndexMap<String, HttpToolOptions>,
     /// Limits of the commands of the tool group `sandbox`.
@@ -90,14 +90,14 @@ impl Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let demo = Agent { script: Some("scripts/demo.toml".into()), ..Agent::new(AgentKind::Script) };
+        let demo = AgentConfig { script: Some("scripts/demo.toml".into()), ..AgentConfig::new(AgentKind::Script) };
         Self {
             default_agent: None,
-            server: Server::default(),
-            auth: Auth::default(),
-            runs: Runs::default(),
+            server: ServerConfig::default(),
+            auth: AuthConfig::default(),
+            runs: RunsConfig::default(),
             limits: PrincipalLimits::default(),
-            store: Store::default(),
+            store: StoreConfig::default(),
             threads: ThreadOptions::default(),
             retention: Retention::of_servers(),
             named_events: NamedEventOptions::default(),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use http::HeaderName;
 
 use super::{
-    agents::{Agent, is_http_url},
+    agents::{AgentConfig, is_http_url},
     diagnose::ConfigError,
     origin::Origin,
 };
@@ -31,7 +31,7 @@ const HOP_BY_HOP_HEADERS: [&str; 17] = [
     "upgrade",
 ];
 
-pub(super) fn check(name: &str, agent: &Agent, origin: &Origin) -> Result<(), ConfigError> {
+pub(super) fn check(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), ConfigError> {
     let error = |option: &str, message: &str| Err(origin.error(&["agents", name, option], message));
     match &agent.url {
         None => return Err(origin.error(&["agents", name], "kind = \"remote\" needs `url`, an AG-UI endpoint")),

@@ -10,7 +10,7 @@ use crate::{run::OnDisconnect, units};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Server {
+pub struct ServerConfig {
     /// The address and port to listen on.
     pub listen: SocketAddr,
     /// The folder of stored data.
@@ -38,7 +38,7 @@ pub struct Server {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Runs {
+pub struct RunsConfig {
     /// The largest number of concurrent runs.
     pub max_concurrent: usize,
     /// The time limit of a run that ends with its connection.
@@ -58,7 +58,7 @@ pub struct Runs {
     pub max_run_bytes: u64,
 }
 
-impl Default for Server {
+impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
@@ -73,7 +73,7 @@ impl Default for Server {
     }
 }
 
-impl Default for Runs {
+impl Default for RunsConfig {
     fn default() -> Self {
         Self {
             max_concurrent: 1000,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// The section `[store]`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Store {
+pub struct StoreConfig {
     /// `memory:`, `sqlite:PATH` or `postgres://…`. It may contain a password, so `Debug` shows the scheme only.
     pub url: String,
 }
@@ -26,7 +26,7 @@ pub enum StoreUrl<'a> {
     Postgres(&'a str),
 }
 
-impl Store {
+impl StoreConfig {
     /// Parses the URL. A relative path of a file starts in the data folder.
     ///
     /// # Errors
@@ -49,14 +49,14 @@ impl Store {
     }
 }
 
-impl fmt::Debug for Store {
+impl fmt::Debug for StoreConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = self.url.split(':').next().unwrap_or_default();
         f.debug_struct("Store").field("url", &format_args!("{scheme}:…")).finish()
     }
 }
 
-impl Default for Store {
+impl Default for StoreConfig {
     fn default() -> Self {
         Self { url: "sqlite:agui-server.sqlite".to_owned() }
     }

@@ -32,7 +32,7 @@ fn the_default_file_sets_every_option_to_its_default() {
     let file: Config = toml::from_str(DEFAULTS).unwrap();
     let mut defaults = Config {
         default_agent: Some("demo".to_owned()),
-        auth: Auth { mode: Some(AuthMode::None), ..Auth::default() },
+        auth: AuthConfig { mode: Some(AuthMode::None), ..AuthConfig::default() },
         ..Config::default()
     };
     (defaults.named_events.chat, defaults.named_events.agent) = (Some("demo".to_owned()), Some("demo".to_owned()));
@@ -120,7 +120,10 @@ fn the_environment_overrides_the_file_and_flags_override_both() {
 fn an_agent_can_come_from_the_environment() {
     let environment = [("AGUI_AGENTS__ME__SCRIPT", "my.toml"), ("AGUI_AGENTS__ME__KIND", "script")];
     let config = load_with("", &environment, vec![]).unwrap().config;
-    assert_eq!(config.agents["me"], Agent { script: Some("my.toml".into()), ..Agent::new(AgentKind::Script) });
+    assert_eq!(
+        config.agents["me"],
+        AgentConfig { script: Some("my.toml".into()), ..AgentConfig::new(AgentKind::Script) }
+    );
     let file = "[agents.me]\nkind = \"script\"\nscript = \"mine.toml\"";
     let config = load_with(file, &environment[..1], vec![]).unwrap().config;
     assert_eq!(config.agents["me"].script, Some("my.toml".into()));

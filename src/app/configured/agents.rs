@@ -82,7 +82,7 @@ impl AgentBuilder<'_> {
         Ok(agent)
     }
 
-    fn llm(&mut self, name: &str, options: &config::Agent) -> Result<LlmAgent, ConfigError> {
+    fn llm(&mut self, name: &str, options: &config::AgentConfig) -> Result<LlmAgent, ConfigError> {
         self.begun.push(name.to_owned());
         let origin = self.origin;
         let fault = |message: &str| origin.error(&["agents", name, "tools"], message);

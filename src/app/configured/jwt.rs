@@ -5,7 +5,7 @@ use crate::{
     config::{self, ConfigError, Origin},
 };
 
-pub(super) fn build_jwt(jwt: &config::Jwt, origin: &Origin) -> Result<Jwt, ConfigError> {
+pub(super) fn build_jwt(jwt: &config::JwtConfig, origin: &Origin) -> Result<Jwt, ConfigError> {
     let fault = |option: &str, message: &str| origin.error(&["auth", "jwt", option], message);
     let failed = |option: &'static str| move |error: JwtError| fault(option, &error.to_string());
     let options = JwtOptions {

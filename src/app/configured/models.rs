@@ -31,7 +31,7 @@ impl fmt::Debug for RustModels {
 /// Builds an agent without its subagents.
 pub(super) fn build_llm(
     name: &str,
-    options: &config::Agent,
+    options: &config::AgentConfig,
     rust: &RustModels,
     tools: Toolbox,
     origin: &Origin,
@@ -63,7 +63,7 @@ pub(super) fn build_llm(
 
 fn rust_model(
     name: &str,
-    options: &config::Agent,
+    options: &config::AgentConfig,
     rust: &RustModels,
     origin: &Origin,
 ) -> Result<Arc<dyn Model>, ConfigError> {
@@ -76,7 +76,7 @@ fn rust_model(
     })
 }
 
-fn openai(name: &str, options: &config::Agent, origin: &Origin) -> Result<OpenAi, ConfigError> {
+fn openai(name: &str, options: &config::AgentConfig, origin: &Origin) -> Result<OpenAi, ConfigError> {
     let effort = match (options.thinking, &options.reasoning_effort) {
         // A model that is to think by default has to be told how hard.
         (Some(true), None) => Some("medium".to_owned()),
@@ -93,7 +93,7 @@ fn openai(name: &str, options: &config::Agent, origin: &Origin) -> Result<OpenAi
     model.map_err(|error| origin.error(&["agents", name], &error.to_string()))
 }
 
-fn anthropic(name: &str, options: &config::Agent, origin: &Origin) -> Result<Anthropic, ConfigError> {
+fn anthropic(name: &str, options: &config::AgentConfig, origin: &Origin) -> Result<Anthropic, ConfigError> {
     let defaults = AnthropicOptions::default();
     let model = Anthropic::new(AnthropicOptions {
         model: options.model.clone().unwrap_or_default(),
@@ -107,7 +107,7 @@ fn anthropic(name: &str, options: &config::Agent, origin: &Origin) -> Result<Ant
     model.map_err(|error| origin.error(&["agents", name], &error.to_string()))
 }
 
-fn connection(name: &str, options: &config::Agent, origin: &Origin) -> Result<Connection, ConfigError> {
+fn connection(name: &str, options: &config::AgentConfig, origin: &Origin) -> Result<Connection, ConfigError> {
     let defaults = Connection::default();
     let secret = |option: &str, variable: &str| match std::env::var(variable) {
         Ok(secret) if !secret.trim().is_empty() => Ok(SecretString::from(secret.trim().to_owned())),

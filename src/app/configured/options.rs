@@ -21,7 +21,7 @@ pub(super) fn thread_options(config: &Config) -> ThreadOptions {
     }
 }
 
-pub(super) fn build_auth(auth: &config::Auth, origin: &Origin) -> Result<Authenticator, ConfigError> {
+pub(super) fn build_auth(auth: &config::AuthConfig, origin: &Origin) -> Result<Authenticator, ConfigError> {
     match auth.mode {
         Some(AuthMode::ApiKey) => {}
         Some(AuthMode::Jwt) => return build_jwt(&auth.jwt, origin).map(Authenticator::from),
@@ -63,6 +63,6 @@ pub(super) fn http_options(config: &Config) -> HttpOptions {
     }
 }
 
-pub(super) fn connections(server: &config::Server) -> Connections {
+pub(super) fn connections(server: &config::ServerConfig) -> Connections {
     Connections { head_timeout: server.head_timeout, stall_timeout: server.stall_timeout }
 }

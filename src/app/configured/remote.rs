@@ -9,7 +9,11 @@ use crate::{
 };
 
 /// Builds the agent.
-pub(super) fn build_remote(name: &str, agent: &config::Agent, origin: &Origin) -> Result<Arc<dyn Agent>, ConfigError> {
+pub(super) fn build_remote(
+    name: &str,
+    agent: &config::AgentConfig,
+    origin: &Origin,
+) -> Result<Arc<dyn Agent>, ConfigError> {
     let mut options = RemoteOptions::new(agent.url.as_deref().unwrap_or_default());
     options.description = agent.description.clone();
     options.pass_headers = agent.pass_headers.clone().unwrap_or_default();

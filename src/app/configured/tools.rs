@@ -18,7 +18,7 @@ pub(super) fn build_tools(config: &Config, origin: &Origin) -> Result<ToolRegist
         registry = registry.tool(tool);
     }
     registry = add_mcp_servers(registry, config, origin)?;
-    let lists_sandbox = |agent: &config::Agent| agent.tools.iter().flatten().any(|tool| tool == SANDBOX);
+    let lists_sandbox = |agent: &config::AgentConfig| agent.tools.iter().flatten().any(|tool| tool == SANDBOX);
     if let Some((name, _)) = config.agents.iter().find(|(_, agent)| lists_sandbox(agent)) {
         let sandbox = Sandbox::new(config.server.data_dir.join("workspaces"), config.sandbox.clone())
             .map_err(|error| origin.error(&["agents", name, "tools"], &error.to_string()))?;
