@@ -110,7 +110,7 @@ can_isolate() { bwrap --unshare-net --unshare-pid --ro-bind / / --proc /proc tru
 
 rust_tests() {
     [ -z "$soak" ] || export PROPTEST_CASES=25600
-    cargo test --locked
+    cargo test --locked --no-fail-fast
 }
 
 npm_clients() {

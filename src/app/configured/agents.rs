@@ -2,8 +2,9 @@
 
 use std::{path::Path, sync::Arc};
 
+use indexmap::IndexMap;
+
 use super::{
-    NamedAgents,
     models::{RustModels, build_llm},
     remote::build_remote,
     tools::build_tools,
@@ -15,6 +16,9 @@ use crate::{
     llm::LlmAgent,
     tools::ToolRegistry,
 };
+
+/// Agents by the name that they are served under.
+pub(super) type NamedAgents = IndexMap<String, Arc<dyn Agent>>;
 
 /// The demo script, which is served unless a configuration names other agents.
 const DEMO: &str = include_str!("../../../config/scripts/demo.toml");

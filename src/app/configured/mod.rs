@@ -1,36 +1,31 @@
-//! Servers that a configuration describes.
+//! The parts of a server that a configuration describes.
 //!
-//! [`Server::from_config`] keeps the configuration; its agents and tools are built when the server starts, so that it
-//! can name agents, tools and models that are added in Rust after it was read.
+//! [`Configured`] keeps the configuration; its agents and tools are built when the server starts, so that it can name
+//! agents, tools and models that are added in Rust after it was read.
 
 mod agents;
 mod jwt;
 mod mcp;
 mod models;
-mod options;
+pub(super) mod options;
 mod remote;
-mod store;
+pub(super) mod store;
 mod tools;
 
-use std::sync::Arc;
-
 use self::{
-    agents::build_agents,
+    agents::{NamedAgents, build_agents},
     models::RustModels,
-    options::{build_auth, connections, http_options, limits, principal_limits, thread_options},
 };
-use super::{NamedAgents, Server, ServerError};
 use crate::{
     config::{ConfigError, Loaded},
-    llm::Model,
-    tools::{Tool, ToolRegistry},
+    tools::ToolRegistry,
 };
 
 /// The configuration of a server, and what it can name beside agents.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Configured {
     pub(super) loaded: Option<Loaded>,
-    models: RustModels,
+    pub(super) models: RustModels,
 }
 
 impl Configured {
@@ -56,124 +51,5 @@ impl Configured {
     /// Returns the name of the default agent, if the configuration decides on it.
     pub(super) fn default_agent(&self) -> Option<&str> {
         self.loaded.as_ref()?.config.default_agent()
-    }
-}
-
-/// Servers that a configuration describes.
-impl Server {
-    /// The server that a configuration describes, with its store.
-    ///
-    /// # Errors
-    /// A key cannot be read, or the store cannot be opened.
-    pub async fn open(loaded: &Loaded) -> Result<Self, ServerError> {
-        let (store, store_name) = store::open_store(&loaded.config).await?;
-        Ok(Self { store: Some(store), store_name, ..Self::from_config(loaded)? })
-    }
-
-    /// The server that a configuration describes, with threads in memory instead of its store.
-    ///
-    /// The configuration may name agents, tools and models that are added in Rust:
-    ///
-    /// ```
-    /// use agui_server::{config::Sources, prelude::*};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// let file = folder.path().join("agents.toml");
-    /// std::fs::write(&file, r#"
-    /// default_agent = "clerk"
-    ///
-    /// [agents.desk]
-    /// kind = "llm"
-    /// provider = "rust"                        # Server::model
-    /// model = "house"
-    /// tools = ["find_order", "agent:clerk"]    # Server::tool, Server::agent
-    /// "#)?;
-    /// # use agui_server::{agents::Echo, llm::{Model, ModelRequest, ModelStream}};
-    /// # async fn clerk(_: RunAgentInput, out: Emitter) -> Result<(), AgentError> { out.text("Hello!").await }
-    /// # struct House;
-    /// # impl Model for House {
-    /// #     fn provider(&self) -> &str { "house" }
-    /// #     fn name(&self) -> &str { "house-1" }
-    /// #     fn stream(&self, _: ModelRequest) -> ModelStream { Box::pin(futures::stream::empty()) }
-    /// # }
-    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
-    /// # struct OrderQuery { order: u32 }
-    /// # let find_order = tool_fn("find_order", "Finds an order.", |query: OrderQuery, _| async move {
-    /// #     format!("Order {} was sent.", query.order)
-    /// # });
-    /// let loaded = Sources { file: Some(file), ..Sources::default() }.load()?;
-    /// let server = Server::from_config(&loaded)?
-    ///     .agent("clerk", agent_fn(clerk))
-    ///     .model("house", House)
-    ///     .tool(find_order);
-    /// server.check()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// A key cannot be read.
-    pub fn from_config(loaded: &Loaded) -> Result<Self, ConfigError> {
-        let Loaded { config, origin } = loaded;
-        Ok(Self {
-            configured: Configured { loaded: Some(loaded.clone()), ..Configured::default() },
-            run_limits: limits(config),
-            principal_limits: principal_limits(config),
-            max_concurrent_runs: config.runs.max_concurrent,
-            threads: thread_options(config),
-            auth: build_auth(&config.auth, origin)?,
-            http: http_options(config),
-            copilotkit: config.copilotkit.clone(),
-            named_events: config.named_events.clone(),
-            connections: connections(&config.server),
-            drain: config.server.drain,
-            ..Self::new()
-        })
-    }
-
-    /// Adds a tool that configured agents can list in `tools`, in place of another of that name.
-    pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.configured.models.tools.push(Arc::new(tool));
-        self
-    }
-
-    /// Adds a model that configured agents can name: `provider = "rust"` and `model = "NAME"`.
-    pub fn model(mut self, name: &str, model: impl Model) -> Self {
-        self.configured.models.models.insert(name.to_owned(), Arc::new(model));
-        self
-    }
-
-    /// Builds all agents and tools, and throws them away. `agui-server check` is this.
-    ///
-    /// # Errors
-    /// The first fault of the configuration, with its file, line and key.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        self.configured.build(&self.agents).map(drop)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Sources;
-
-    #[tokio::test]
-    async fn an_empty_configuration_describes_a_new_server() {
-        let loaded = Sources { file: None, environment: vec![], flags: vec![] }.load().unwrap();
-        let (configured, new) = (Server::from_config(&loaded).unwrap(), Server::new());
-        let options = |server: &Server| {
-            format!(
-                "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
-                server.run_limits,
-                server.principal_limits,
-                server.max_concurrent_runs,
-                server.threads,
-                server.http,
-                server.copilotkit,
-                server.named_events,
-                server.connections,
-                server.drain
-            )
-        };
-        assert_eq!(options(&configured), options(&new));
     }
 }

@@ -13,9 +13,9 @@ use crate::{
 
 /// The models and tools that were added in Rust.
 #[derive(Clone, Default)]
-pub(super) struct RustModels {
-    pub(super) models: IndexMap<String, Arc<dyn Model>>,
-    pub(super) tools: Vec<Arc<dyn Tool>>,
+pub(in crate::app) struct RustModels {
+    pub(in crate::app) models: IndexMap<String, Arc<dyn Model>>,
+    pub(in crate::app) tools: Vec<Arc<dyn Tool>>,
 }
 
 impl fmt::Debug for RustModels {

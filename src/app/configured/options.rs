@@ -8,7 +8,7 @@ use crate::{
     run::{PrincipalLimits, RunLimits, ThreadOptions},
 };
 
-pub(super) fn thread_options(config: &Config) -> ThreadOptions {
+pub(in crate::app) fn thread_options(config: &Config) -> ThreadOptions {
     let of_agents = config.agents.iter().filter_map(|(name, agent)| Some((name.clone(), agent.on_disconnect?)));
     ThreadOptions {
         on_disconnect: config.runs.on_disconnect,
@@ -21,7 +21,7 @@ pub(super) fn thread_options(config: &Config) -> ThreadOptions {
     }
 }
 
-pub(super) fn build_auth(auth: &config::AuthConfig, origin: &Origin) -> Result<Authenticator, ConfigError> {
+pub(in crate::app) fn build_auth(auth: &config::AuthConfig, origin: &Origin) -> Result<Authenticator, ConfigError> {
     match auth.mode {
         Some(AuthMode::ApiKey) => {}
         Some(AuthMode::Jwt) => return build_jwt(&auth.jwt, origin).map(Authenticator::from),
@@ -41,18 +41,18 @@ pub(super) fn build_auth(auth: &config::AuthConfig, origin: &Origin) -> Result<A
     Ok(ApiKeys::new(keys.collect::<Result<Vec<_>, _>>()?).into())
 }
 
-pub(super) fn limits(config: &Config) -> RunLimits {
+pub(in crate::app) fn limits(config: &Config) -> RunLimits {
     RunLimits { max: config.runs.max, idle: config.runs.idle, heartbeat: config.server.keep_alive }
 }
 
-pub(super) fn principal_limits(config: &Config) -> PrincipalLimits {
+pub(in crate::app) fn principal_limits(config: &Config) -> PrincipalLimits {
     if config.limits != PrincipalLimits::default() && !config.auth.authenticates() {
         tracing::warn!("[limits] has no effect without authentication: set [auth] mode");
     }
     config.limits
 }
 
-pub(super) fn http_options(config: &Config) -> HttpOptions {
+pub(in crate::app) fn http_options(config: &Config) -> HttpOptions {
     HttpOptions {
         max_body_bytes: config.server.max_body_bytes,
         keep_alive: config.server.keep_alive,
@@ -63,6 +63,6 @@ pub(super) fn http_options(config: &Config) -> HttpOptions {
     }
 }
 
-pub(super) fn connections(server: &config::ServerConfig) -> Connections {
+pub(in crate::app) fn connections(server: &config::ServerConfig) -> Connections {
     Connections { head_timeout: server.head_timeout, stall_timeout: server.stall_timeout }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Opens the store, and names it for the log.
-pub(super) async fn open_store(config: &Config) -> Result<(Arc<dyn Store>, String), OpenError> {
+pub(in crate::app) async fn open_store(config: &Config) -> Result<(Arc<dyn Store>, String), OpenError> {
     // `Sources::load` has reported an invalid URL.
     match config.store.read(&config.server.data_dir) {
         Ok(StoreUrl::Memory) | Err(_) => Ok((Arc::new(MemoryStore::new()), "memory".to_owned())),
