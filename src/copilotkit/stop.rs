@@ -46,7 +46,7 @@ pub(super) async fn stop(
     request: Request,
 ) -> Result<Json<StopResult>, ApiError> {
     find_agent(&app, &agent)?;
-    let threads = app.threads().ok_or_else(ApiError::nothing_kept)?;
+    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     let (head, body) = request.into_parts();
     let body = read_body::read(body, Limits::of(app.options(), &head.headers)).await?;
     let input = match body.trim_ascii().is_empty() {

@@ -79,7 +79,7 @@ pub(super) async fn list_threads(
     Query(query): Query<ThreadListQuery>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<ThreadList>, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::nothing_kept)?;
+    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     let agent = query.agent_id.as_deref().map(|name| find_agent(&app, name)).transpose()?;
     let limit = page_size(query.limit.as_deref())?;
     let mut after = query.cursor.as_deref().map(read_cursor).transpose()?;
@@ -112,7 +112,7 @@ pub(super) async fn delete_thread(
     Path(thread): Path<String>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<DeleteResult>, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::nothing_kept)?;
+    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     let thread_id = ThreadId::from(thread);
     threads.delete(caller.principal().as_ref(), &thread_id).await?;
     Ok(Json(DeleteResult { thread_id, deleted: true }))
@@ -152,7 +152,7 @@ async fn read_thread(
     Path(thread): Path<String>,
     Extension(caller): Extension<Caller>,
 ) -> Result<ThreadView, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::nothing_kept)?;
+    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     Ok(threads.read(caller.principal().as_ref(), &thread.into(), 0).await?)
 }
 

@@ -130,9 +130,9 @@ impl ApiError {
         error
     }
 
-    pub(crate) fn nothing_kept() -> Self {
+    pub(crate) fn no_stored_threads() -> Self {
         let message = "this server stores no threads; a run ends with its connection";
-        Self::new(StatusCode::NOT_IMPLEMENTED, "nothing_kept", message)
+        Self::new(StatusCode::NOT_IMPLEMENTED, "no_stored_threads", message)
     }
 
     pub(crate) fn internal() -> Self {

@@ -16,7 +16,7 @@ async fn a_server_without_stored_threads_runs_agents_and_has_no_thread_routes() 
     let connected = server.posted("", "/agent/echo/connect", &ask("t", "c")).await;
     assert_eq!((connected.status().as_u16(), connected.text().await.unwrap()), (200, String::new()));
     let stopped = refusal(server.posted("", "/agent/echo/stop/t", &json!({})).await).await;
-    assert_eq!(stopped, (501, "nothing_kept".to_owned()));
+    assert_eq!(stopped, (501, "no_stored_threads".to_owned()));
     for path in ["/threads", "/threads/t/messages"] {
         let refused = refusal(server.request(Method::GET, path).send().await.unwrap()).await;
         assert_eq!(refused, (404, "not_found".to_owned()), "{path}");
