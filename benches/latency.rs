@@ -1,7 +1,8 @@
-//! How much later a client has an event when the run is detached: `cargo bench --bench latency`
+//! Delay between an agent's event and its arrival at the client, for plain and detached runs:
+//! `cargo bench --bench latency`
 //!
-//! 300 streams of an event every 10 ms, each with the time at which the agent made it. The server is a process of its
-//! own: this program once more, with a port and a store as its arguments.
+//! 300 streams send an event every 10 ms. Each event carries the time at which the agent made it. The server runs in
+//! another process: this program with the arguments `serve PORT STORE`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
@@ -28,7 +29,7 @@ use tokio::{
 
 const STREAMS: u32 = 300;
 const EVENTS: u32 = 500;
-const PAUSE: Duration = Duration::from_millis(10);
+const EVENT_INTERVAL: Duration = Duration::from_millis(10);
 const ROUNDS: usize = 3;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
@@ -44,9 +45,9 @@ async fn main() {
         for (name, store) in [("plain", "none"), ("detached, memory", "memory"), ("detached, SQLite", "bench.db")] {
             let store =
                 if store == "bench.db" { format!("{}", folder.path().join(store).display()) } else { store.into() };
-            let late = measure(&store).await;
-            let at = |share: f64| late[(late.len() as f64 * share) as usize] as f64 / 1000.0;
-            println!("{round} {name:18} median {:7.2} ms   p99 {:7.2} ms   {} events", at(0.5), at(0.99), late.len());
+            let delays = measure(&store).await;
+            let at = |share: f64| delays[(delays.len() as f64 * share) as usize] as f64 / 1000.0;
+            println!("{round} {name:18} median {:7.2} ms   p99 {:7.2} ms   {} events", at(0.5), at(0.99), delays.len());
         }
     }
 }
@@ -72,7 +73,7 @@ fn bench(_: RunAgentInput, _: RunContext) -> EventStream {
         yield message.start();
         let mut due = Instant::now();
         for _ in 0..EVENTS {
-            due += PAUSE;
+            due += EVENT_INTERVAL;
             sleep_until(due).await;
             yield message.delta(format!("@{:020}@", micros()));
         }
@@ -84,7 +85,7 @@ fn micros() -> u64 {
     u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap()
 }
 
-/// How late each event came, in microseconds, in order.
+/// Returns the delays of all events in microseconds, sorted.
 async fn measure(store: &str) -> Vec<u64> {
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
     let program = std::env::current_exe().unwrap();
@@ -95,18 +96,18 @@ async fn measure(store: &str) -> Vec<u64> {
     let mut streams = Vec::new();
     for _ in 0..STREAMS {
         streams.push(tokio::spawn(stream(port)));
-        // All at once they would stay in step, and every event would wait for 299 others.
-        sleep(PAUSE / STREAMS * 7).await;
+        // Streams that start together stay synchronous: each event would wait for the other 299.
+        sleep(EVENT_INTERVAL / STREAMS * 7).await;
     }
-    let mut late = Vec::new();
+    let mut delays = Vec::new();
     for stream in streams {
-        late.extend(stream.await.unwrap());
+        delays.extend(stream.await.unwrap());
     }
     server.kill().unwrap();
     server.wait().unwrap();
-    assert_eq!(late.len(), (STREAMS * EVENTS) as usize);
-    late.sort_unstable();
-    late
+    assert_eq!(delays.len(), (STREAMS * EVENTS) as usize);
+    delays.sort_unstable();
+    delays
 }
 
 async fn stream(port: u16) -> Vec<u64> {
@@ -121,16 +122,16 @@ async fn stream(port: u16) -> Vec<u64> {
     );
     let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
     connection.write_all((head + &body).as_bytes()).await.unwrap();
-    let (mut late, mut text) = (Vec::new(), Vec::new());
+    let (mut delays, mut text) = (Vec::new(), Vec::new());
     loop {
         if connection.read_buf(&mut text).await.unwrap() == 0 {
-            return late;
+            return delays;
         }
         let (now, mut done) = (micros(), 0);
         while let Some(at) = text[done..].iter().position(|byte| *byte == b'@') {
             let Some(number) = text.get(done + at + 1..done + at + 22) else { break };
             let made: u64 = str::from_utf8(&number[..20]).unwrap().parse().unwrap();
-            late.push(now.saturating_sub(made));
+            delays.push(now.saturating_sub(made));
             done += at + 22;
         }
         text.drain(..done);

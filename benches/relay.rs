@@ -1,13 +1,11 @@
-//! What this server costs between a provider and a client, beside a bare relay.
+//! CPU time and latency that this server adds between a provider and a client, compared with a minimal relay:
+//! `cargo bench --bench relay`
 //!
-//! ```text
-//! cargo bench --bench relay
-//! ```
-//!
-//! Four processes on one machine: a provider with OpenAI's chat completions, a bare relay (`reqwest` and `sse-stream`
-//! in, the same number of frames out, nothing parsed), this server with an agent on the provider, and the clients.
-//! The relay and the server are asked in turn, so that both see the same machine. CPU is the process's own, from
-//! /proc; the latency is what a client waits for the first token more than at the provider itself.
+//! Four processes on one machine: a provider of OpenAI chat completions, a relay (`reqwest` and `sse-stream`; it sends
+//! one frame for each that it receives and does not parse them), this server with a model agent, and the clients.
+//! Rounds alternate between relay and server, so that both see the same load of the machine. The CPU time is that of
+//! the relay's or the server's process, from /proc. The added latency is the time to the first token minus the
+//! provider's own.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
@@ -39,7 +37,7 @@ use tokio::net::TcpListener;
 const ROUNDS: usize = 5;
 const FIRST_TOKENS: usize = 300;
 
-/// So many streams of so many tokens, with a pause between two of a stream.
+/// Concurrent streams of `tokens` tokens each, with a pause between two tokens.
 struct Load {
     name: &'static str,
     streams: usize,
@@ -63,7 +61,7 @@ fn main() {
     }
 }
 
-// --- The parties ----------------------------------------------------------------------------------
+// --- Processes ----------------------------------------------------------------------------------
 
 async fn listen(router: Router) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -75,7 +73,8 @@ fn events(stream: impl futures::Stream<Item = Bytes> + Send + 'static) -> Respon
     ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream.map(Ok::<_, Infallible>))).into_response()
 }
 
-/// The last message says how many tokens are wanted, and how many microseconds lie between two.
+/// Serves chat completions. The request's last message is `TOKENS PAUSE`: the number of tokens, and the pause between
+/// two in microseconds.
 async fn provider() {
     async fn answer(body: Bytes) -> Response {
         let request: Value = serde_json::from_slice(&body).unwrap();
@@ -100,7 +99,7 @@ async fn provider() {
     listen(Router::new().route("/v1/chat/completions", post(answer))).await;
 }
 
-/// Passes on what the provider says, frame by frame.
+/// Sends the provider's frames to the client.
 async fn relay(upstream: String) {
     async fn answer(State((client, upstream)): State<(reqwest::Client, String)>, body: Bytes) -> Response {
         let input: Value = serde_json::from_slice(&body).unwrap();
@@ -130,7 +129,7 @@ async fn server(upstream: &str) {
     server.serve_on(listener, std::future::pending()).await.unwrap();
 }
 
-// --- The measurement ------------------------------------------------------------------------------
+// --- Measurement ------------------------------------------------------------------------------
 
 struct Process {
     child: Child,
@@ -146,7 +145,7 @@ impl Process {
         Self { child, url: url.trim().to_owned() }
     }
 
-    /// The time that the process has computed for, by the kernel's clock of 10 ms.
+    /// Returns the CPU time of the process, with a resolution of 10 ms.
     fn cpu(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
@@ -162,10 +161,10 @@ impl Drop for Process {
     }
 }
 
-/// Asks for tokens. Answers when the first came, and how many frames there were.
+/// Requests tokens. Returns the time to the first token and the number of frames.
 async fn ask(client: &reqwest::Client, url: &str, tokens: usize, pause: Duration) -> (Duration, usize) {
     let content = format!("{tokens} {}", pause.as_micros());
-    // The provider wants a model's request, the others a run's. One body serves both.
+    // Valid both as a request for a completion and as a request for a run.
     let body = json!({
         "threadId": "t", "runId": "r", "tools": [], "context": [],
         "messages": [{ "id": "1", "role": "user", "content": content }],
@@ -187,15 +186,16 @@ async fn ask(client: &reqwest::Client, url: &str, tokens: usize, pause: Duration
     (first.expect("a first token"), frames)
 }
 
-async fn play(client: &reqwest::Client, party: &Process, load: &Load) -> f64 {
-    let url = format!("{}/send-message", party.url);
-    let before = party.cpu();
+/// Returns the CPU time of the process in microseconds per token.
+async fn cpu_per_token(client: &reqwest::Client, process: &Process, load: &Load) -> f64 {
+    let url = format!("{}/send-message", process.url);
+    let before = process.cpu();
     let streams = (0..load.streams).map(|_| ask(client, &url, load.tokens, load.pause));
     for (_, frames) in join_all(streams).await {
         assert!(frames >= load.tokens, "{frames} frames of {}", load.tokens);
     }
     let tokens = (load.streams * load.tokens) as f64;
-    (party.cpu() - before).as_secs_f64() * 1e6 / tokens
+    (process.cpu() - before).as_secs_f64() * 1e6 / tokens
 }
 
 async fn first_token(client: &reqwest::Client, url: &str) -> Duration {
@@ -217,7 +217,7 @@ async fn measure() {
     for load in &LOADS {
         let mut costs = Vec::new();
         for _ in 0..ROUNDS {
-            costs.push((play(&client, &relay, load).await, play(&client, &server, load).await));
+            costs.push((cpu_per_token(&client, &relay, load).await, cpu_per_token(&client, &server, load).await));
         }
         let relay = median(costs.iter().map(|(relay, _)| *relay).collect());
         let server = median(costs.iter().map(|(_, server)| *server).collect());
@@ -226,7 +226,7 @@ async fn measure() {
     }
 
     let direct = format!("{}/v1/chat/completions", provider.url);
-    let [through_relay, through_server] = [&relay, &server].map(|party| format!("{}/send-message", party.url));
+    let [through_relay, through_server] = [&relay, &server].map(|process| format!("{}/send-message", process.url));
     let mut waits = Vec::new();
     for _ in 0..FIRST_TOKENS {
         let direct = first_token(&client, &direct).await;
@@ -234,7 +234,7 @@ async fn measure() {
         let server = first_token(&client, &through_server).await;
         waits.push([direct, relay, server].map(|wait| wait.as_secs_f64() * 1e3));
     }
-    let [direct, relay, server] = [0, 1, 2].map(|party| median(waits.iter().map(|wait| wait[party]).collect()));
+    let [direct, relay, server] = [0, 1, 2].map(|column| median(waits.iter().map(|wait| wait[column]).collect()));
     println!("\n| first token, median of {FIRST_TOKENS} | ms | added, ms |\n|---|---|---|");
     for (name, wait) in [("provider", direct), ("relay", relay), ("agui-server", server)] {
         println!("| {name} | {wait:.2} | {:.2} |", wait - direct);

@@ -20,10 +20,9 @@ use agui_server::{
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const RUNS: usize = 3200;
-/// Runs at the same time.
-const CONCURRENT: usize = 32;
-/// The lengths of threads on which a run adds two messages.
-const LENGTHS: [usize; 2] = [50, 5000];
+const CONCURRENT_RUNS: usize = 32;
+/// Lengths of the threads of `long_thread`, in messages.
+const THREAD_LENGTHS: [usize; 2] = [50, 5000];
 const EVENTS_PER_BATCH: u64 = 4;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
@@ -35,14 +34,14 @@ async fn main() {
         None => Arc::new(SqliteStore::open(&folder.path().join("bench.db")).await.unwrap()),
     };
     new_threads(&store, 1).await;
-    new_threads(&store, CONCURRENT).await;
-    for length in LENGTHS {
+    new_threads(&store, CONCURRENT_RUNS).await;
+    for length in THREAD_LENGTHS {
         long_thread(&store, length).await;
     }
     logs(&store).await;
 }
 
-/// Begins and finishes runs on threads of their own.
+/// Begins and finishes runs, each on a new thread.
 async fn new_threads(store: &Arc<dyn Store>, concurrent: usize) {
     let cost = Cost::start();
     let mut tasks = Vec::new();
@@ -62,7 +61,7 @@ async fn new_threads(store: &Arc<dyn Store>, concurrent: usize) {
     cost.report(&format!("begin and finish on a new thread, {concurrent} at once"), RUNS);
 }
 
-/// Begins and finishes runs on one thread that has this many messages.
+/// Begins and finishes runs on one thread, which begins with `length` messages. Each run adds two.
 async fn long_thread(store: &Arc<dyn Store>, length: usize) {
     let key = new_key();
     let messages: Vec<_> = (0..length).map(|n| Message::user(format!("m{n}"), "x".repeat(200))).collect();
@@ -81,7 +80,7 @@ async fn long_thread(store: &Arc<dyn Store>, length: usize) {
     cost.report(&format!("begin and finish on a thread of {length} messages"), runs);
 }
 
-/// Appends to the logs of runs: a batch of each, written together.
+/// Appends to the logs of 300 runs: each write has a batch of every run.
 async fn logs(store: &Arc<dyn Store>) {
     let mut leases = Vec::new();
     for _ in 0..300 {
@@ -161,7 +160,7 @@ impl Cost {
     }
 }
 
-/// The CPU time of all threads of this process that are alive.
+/// Returns the CPU time of all live threads of this process, in microseconds.
 #[allow(clippy::cast_precision_loss)]
 fn cpu_micros() -> f64 {
     let of = |task: fs::DirEntry| {

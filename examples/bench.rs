@@ -1,4 +1,4 @@
-//! The agent that is used for measurements: `cargo run --release --example bench -- 8099 [STORE] [detached]`
+//! The agent for load measurements: `cargo run --release --example bench -- 8099 [STORE] [detached]`
 //!
 //! `forwardedProps` controls it: `n` text deltas, and `mode`: `burst` sends them at once, `yield` yields to the runtime
 //! before each, `sleep` waits `delayUs` microseconds before each. The server has its ordinary limits, except for the
@@ -15,7 +15,7 @@ use agui_server::{
     store::{PostgresStore, SqliteStore},
 };
 
-/// As in the command.
+/// The same allocator as in the `agui-server` command.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

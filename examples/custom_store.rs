@@ -1,7 +1,7 @@
-//! A store of one's own, plugged into a server: `cargo run --example custom_store`
+//! A custom store: `cargo run --example custom_store`
 //!
-//! This one adds an audit log to the store in memory. A store for another database implements the same methods;
-//! the documentation of [`Store`] says what each of them promises.
+//! It adds an audit log to the store in memory. A store for another database implements the same methods; the
+//! documentation of [`Store`] has the requirements of each.
 
 use agui_server::{
     prelude::*,

@@ -1,4 +1,4 @@
-//! A complete server with an agent of its own: `cargo run --example hello`
+//! A complete server with one agent: `cargo run --example hello`
 
 use agui_server::prelude::*;
 

@@ -1,7 +1,7 @@
 //! A model in Rust, named by a configuration: `cargo run --example model`
 //!
 //! A model turns a conversation into a stream of blocks: text, reasoning, tool calls. This one repeats the newest message
-//! word by word. A real one asks a provider that the server does not know.
+//! word by word. A real one sends a request to a provider that the server does not support.
 
 use agui_server::{
     config::Sources,
@@ -47,7 +47,7 @@ impl Model for Parrot {
     }
 }
 
-/// Returns the words of the newest message of a person, each with the space after it.
+/// Returns the words of the newest user message, each with the space after it.
 fn newest_words(request: &ModelRequest) -> Vec<String> {
     let newest = request.turns.iter().rev().find_map(|turn| match turn {
         Turn::User(parts) => Some(parts),

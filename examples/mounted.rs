@@ -25,7 +25,7 @@ use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The server logs with `tracing`: the application decides where to.
+    // The server logs with `tracing`; the application selects the output.
     tracing_subscriber::fmt().with_env_filter("info").init();
 
     let (agents, handle) = Server::new()
@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The application's sign-in. A real one looks a session up; this one believes the cookie.
+/// Sets the principal of a request. A real application looks up a session; this one trusts the cookie.
 async fn sign_in(mut request: Request, next: Next) -> Response {
     let cookies = request.headers().get(header::COOKIE).and_then(|cookies| cookies.to_str().ok()).unwrap_or_default();
     if let Some(user) = cookies.split("; ").find_map(|cookie| cookie.strip_prefix("user=")) {

@@ -1,7 +1,6 @@
 //! Tools in Rust for a model: `cargo run --example tool [MODEL] [BASE_URL]`
 //!
-//! The model is one of a provider that speaks OpenAI's protocol. By default it is expected at Ollama's address, without a
-//! key:
+//! The provider has to support OpenAI's protocol. The default is Ollama on this machine, without a key:
 //!
 //! ```sh
 //! ollama pull qwen3 && cargo run --example tool
@@ -36,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let find_order = tool_fn("find_order", "Finds an order by its number.", |query: OrderQuery, cx| async move {
         cx.report_progress("Looking into the archive", 0.5).await?;
         if query.order > 1000 {
-            // The model reads this and can do better.
+            // The model gets this error and can correct its call.
             return Err(ToolError::new("order numbers end at 1000"));
         }
         Ok(json!({ "order": query.order, "status": "sent", "carrier": "by bicycle" }))

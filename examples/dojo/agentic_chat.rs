@@ -1,7 +1,7 @@
 //! `/agentic_chat`: a conversation in which the agent can also use the page.
 //!
-//! It counts down, except for two messages: at `tool` it calls the page's tool that changes the background, and at
-//! `backend_tool` it calls a tool of its own.
+//! The agent answers with a countdown. To the message `tool` it responds with a call of the page's tool that changes
+//! the background, to `backend_tool` with a call of the agent's own tool.
 
 use agui_server::{prelude::*, protocol::event::MessagesSnapshot};
 use serde_json::json;

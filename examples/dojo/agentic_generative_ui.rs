@@ -14,7 +14,7 @@ pub(crate) async fn run(_: RunAgentInput, out: Emitter, pace: Pace) -> Result<()
         out.patch_state([PatchOperation::replace(format!("/steps/{index}/status"), "completed")]).await?;
         pace.pause(1000).await;
     }
-    // A front end that missed a delta has the right state again.
+    // The final snapshot corrects the state of a page that has missed a delta.
     out.set_state(steps("completed")).await
 }
 

@@ -1,6 +1,6 @@
-//! `/backend_tool_rendering`: a tool of the agent's own, whose result the page draws as a weather card.
+//! `/backend_tool_rendering`: the page draws the result of the agent's tool as a weather card.
 //!
-//! Call and result arrive together, as messages of a snapshot: this agent has nothing to show in between.
+//! The call and its result arrive together, as messages of a snapshot.
 
 use agui_server::{prelude::*, protocol::event::MessagesSnapshot};
 use serde_json::json;

@@ -1,11 +1,11 @@
-//! `/error_flow`: runs that fail, and what the page sees of the failure.
+//! `/error_flow`: failed runs, and the error that the page gets.
 //!
-//! | message | what happens |
+//! | message | result |
 //! |---|---|
-//! | `midway` | it fails in the middle of a message, which the server closes |
-//! | `secret` | it fails with an internal error: the details are in the log only |
-//! | `panic` | it panics, which ends this run and nothing else |
-//! | anything else | it fails at once, with a code and a message for the page |
+//! | `midway` | the run fails in the middle of a message, which the server closes |
+//! | `secret` | the run fails with an internal error: its details are in the log only |
+//! | `panic` | the agent panics, which ends this run only |
+//! | anything else | the run fails at once, with a code and a message for the page |
 
 use agui_server::prelude::*;
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::parts::Pace;
 
 const TOOL: &str = "schedule_meeting";
-/// The interrupt's id is this and the call's id, so that the answer names the call.
+/// An interrupt's id is this prefix and the call's id, so that the answer names the call.
 const INTERRUPT_PREFIX: &str = "meeting_";
 
 pub(crate) async fn run(input: RunAgentInput, out: Emitter, _: Pace) -> Result<(), AgentError> {
@@ -50,7 +50,7 @@ async fn act(answer: &ResumeEntry, input: &RunAgentInput, out: &Emitter) -> Resu
         None => ("declined".to_owned(), "All right, I have not scheduled anything.".to_owned()),
     };
     let call = answer.interrupt_id.strip_prefix(INTERRUPT_PREFIX).map(ToolCallId::from);
-    // CopilotKit also sends the answer as the call's result, and a call has one result only.
+    // CopilotKit also sends the answer as the result of the call, and a call may have one result only.
     if let Some(call) = call.filter(|call| !is_answered(call, input)) {
         out.event(ToolCallEvents::with_id(call, TOOL).result(result)).await?;
     }
@@ -61,7 +61,7 @@ fn is_answered(call: &ToolCallId, input: &RunAgentInput) -> bool {
     input.messages.iter().any(|message| matches!(message, Message::Tool(result) if result.tool_call_id == *call))
 }
 
-/// Returns the time, if the answer is a yes.
+/// Returns the chosen time, or `None` if the person declined.
 fn chosen_time(answer: &ResumeEntry) -> Option<&str> {
     let payload = answer.payload.as_ref().filter(|_| answer.status == ResumeStatus::Resolved)?;
     let flag = |name: &str| payload.get(name).and_then(Value::as_bool);

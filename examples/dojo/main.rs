@@ -8,11 +8,11 @@
 //! SERVER_STARTER_ALL_FEATURES_URL=http://127.0.0.1:8000 pnpm --dir apps/dojo dev    # in a checkout of AG-UI
 //! ```
 //!
-//! Then open `/server-starter-all-features/feature/agentic_chat` in the dojo. It knows the
-//! first seven features there; for the others, add their paths to that entry in the dojo's `agents.ts` and `menu.ts`.
+//! Then open `/server-starter-all-features/feature/agentic_chat` in the dojo. Its menu has the first seven features;
+//! for the others, add their paths to that entry in the dojo's `agents.ts` and `menu.ts`.
 //!
-//! Features pause between events, so that one can watch. `PACE` is the factor of the pauses: 0.5 is twice as fast, 0 is
-//! without pauses. Threads are kept in memory until the server ends.
+//! Features pause between events, so that a person sees them arrive one by one. `PACE` is the factor of the pauses: 0.5
+//! is twice as fast, 0 is without pauses. Threads are stored in memory until the server ends.
 
 mod agentic_chat;
 mod agentic_generative_ui;
@@ -59,7 +59,7 @@ async fn main() -> std::io::Result<()> {
     let server = feature(server, pace, "interrupt", interrupt::run);
     let server = feature(server, pace, "subagents", subagents::run);
     let server = feature(server, pace, "error_flow", error_flow::run);
-    // The dojo's names of two of them.
+    // The dojo has other names for two features.
     let server = feature(server, pace, "agentic_chat_reasoning", reasoning::run);
     let server = feature(server, pace, "agentic_chat_multimodal", multimodal::run);
     server.serve(("127.0.0.1", port)).await

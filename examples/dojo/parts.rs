@@ -26,7 +26,7 @@ impl FromStr for Pace {
 }
 
 impl Pace {
-    /// Waits, so that a person can watch the events arrive.
+    /// Waits, so that a person sees the events arrive one by one.
     pub(crate) async fn pause(self, millis: u64) {
         let time = Duration::from_millis(millis).mul_f64(self.0);
         if !time.is_zero() {
@@ -35,7 +35,7 @@ impl Pace {
     }
 }
 
-/// Returns the tool result at the end of the conversation: the page has answered a call, and the agent continues.
+/// Returns the tool result at the end of the conversation, with which the page has answered a call.
 pub(crate) fn last_result(input: &RunAgentInput) -> Option<&ToolMessage> {
     match input.messages.last()? {
         Message::Tool(result) => Some(result),
@@ -43,14 +43,14 @@ pub(crate) fn last_result(input: &RunAgentInput) -> Option<&ToolMessage> {
     }
 }
 
-/// The answer of the dojo's pages when a person has decided: `{"accepted": …}` and other members.
+/// A person's decision as the dojo's pages send it: `{"accepted": …}` and other members.
 pub(crate) struct Decision {
     pub(crate) accepted: bool,
     pub(crate) answer: Value,
 }
 
 impl Decision {
-    /// Reads a result. A result without `accepted` is a yes, unless the tool has failed.
+    /// Reads a tool result. Without `accepted`, the person has accepted unless the result has an error.
     pub(crate) fn of(result: &ToolMessage) -> Self {
         let answer = serde_json::from_str(&result.content.text()).unwrap_or(Value::Null);
         let accepted = answer.get("accepted").and_then(Value::as_bool).unwrap_or(result.error.is_none());
@@ -67,7 +67,7 @@ pub(crate) fn calls<'a>(input: &'a RunAgentInput, tool: &'a str) -> impl Iterato
     newest_first.flatten().filter(move |call| call.function.name == tool)
 }
 
-/// Returns a call of the agent's own tool and its result, as messages.
+/// Returns a call of a tool of the agent and its result, as messages.
 pub(crate) fn answered_call(tool: &str, arguments: &Value, result: impl Into<String>) -> [Message; 2] {
     let call = ToolCallId::random();
     let mut asks = AssistantMessage::new(MessageId::random());

@@ -42,7 +42,7 @@ async fn conclude(input: &RunAgentInput, decision: &Decision, out: &Emitter) -> 
     out.text("Ok! The document is changed.").await
 }
 
-/// The document that was proposed last.
+/// Returns the document of the newest `write_document_local` call.
 fn written(input: &RunAgentInput) -> Option<Value> {
     let arguments = &calls(input, WRITE).next()?.function.arguments;
     serde_json::from_str::<Value>(arguments).ok()?.get("document").cloned()

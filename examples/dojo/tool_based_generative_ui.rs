@@ -1,4 +1,4 @@
-//! `/tool_based_generative_ui`: a haiku, which is the arguments of the tool `generate_haiku`.
+//! `/tool_based_generative_ui`: the agent sends a haiku as the arguments of the tool `generate_haiku`.
 //!
 //! A page that offers the tool gets the call and answers it. For other pages, the agent answers its call itself.
 
@@ -13,7 +13,7 @@ use crate::parts::{Pace, answered_call, followed_by, last_result};
 
 const TOOL: &str = "generate_haiku";
 const CREATED: &str = "Haiku created";
-/// The characters of the arguments in one event, for pages that draw the haiku while it arrives.
+/// Size of an argument delta. Small deltas let the page draw the haiku while it arrives.
 const CHARS_PER_EVENT: usize = 24;
 
 pub(crate) async fn run(input: RunAgentInput, out: Emitter, pace: Pace) -> Result<(), AgentError> {
