@@ -1,9 +1,9 @@
-"""An AG-UI endpoint as people write them in Python, to be put behind agui-server.
+"""A typical AG-UI endpoint in Python, for tests of remote agents.
 
     python endpoint.py [PORT]
 
-Built with the package ag-ui-protocol and nothing else: the input is what its models accept, and every event is one of
-its models, written by its encoder. Remembers nothing. Prints its address once it listens, and ends with its input.
+Uses the package ag-ui-protocol alone: its models check the input, and its encoder writes the events. Stores nothing
+between runs. Prints its URL when it listens, and exits when its standard input closes.
 """
 
 import os
@@ -44,12 +44,12 @@ from ag_ui.core import (
 from ag_ui.encoder import EventEncoder
 from pydantic import ValidationError
 
-# How many runs were told to their end, and how many lost their listener.
-counts = {"told": 0, "left": 0}
+# The number of responses that were sent to their end, and of those whose client disconnected.
+counts = {"completed": 0, "disconnected": 0}
 
 
-def said(run: RunAgentInput, text: str) -> Iterator[BaseEvent]:
-    """A text message, a word at a time. One a run, so that the run's id makes a good one."""
+def text_message(run: RunAgentInput, text: str) -> Iterator[BaseEvent]:
+    """Yields a text message in deltas of one word. A run has at most one: its id is derived from the run's id."""
     message_id = f"text-{run.run_id}"
     yield TextMessageStartEvent(message_id=message_id, role="assistant")
     for word in text.split(" "):
@@ -57,7 +57,7 @@ def said(run: RunAgentInput, text: str) -> Iterator[BaseEvent]:
     yield TextMessageEndEvent(message_id=message_id)
 
 
-def called(call_id: str, name: str, arguments: str) -> Iterator[BaseEvent]:
+def tool_call(call_id: str, name: str, arguments: str) -> Iterator[BaseEvent]:
     yield ToolCallStartEvent(tool_call_id=call_id, tool_call_name=name)
     for start in range(0, len(arguments), 5):
         yield ToolCallArgsEvent(tool_call_id=call_id, delta=arguments[start : start + 5])
@@ -65,7 +65,7 @@ def called(call_id: str, name: str, arguments: str) -> Iterator[BaseEvent]:
 
 
 def weather(run: RunAgentInput) -> Iterator[BaseEvent]:
-    """Everything in one run: a step, reasoning, a tool of its own, state, and an answer."""
+    """Yields a step, reasoning, a call of the endpoint's own tool with its result, state, and an answer."""
     asked = (run.state or {}).get("asked", 0)
     yield StepStartedEvent(step_name="look")
     yield ReasoningStartEvent(message_id=f"span-{run.run_id}")
@@ -74,7 +74,7 @@ def weather(run: RunAgentInput) -> Iterator[BaseEvent]:
     yield ReasoningMessageEndEvent(message_id=f"thought-{run.run_id}")
     yield ReasoningEndEvent(message_id=f"span-{run.run_id}")
     call_id = f"call-{run.run_id}"
-    yield from called(call_id, "get_weather", '{"city":"Beijing"}')
+    yield from tool_call(call_id, "get_weather", '{"city":"Beijing"}')
     yield ToolCallResultEvent(message_id=f"result-{run.run_id}", tool_call_id=call_id, content="Sunny, 25°C")
     if asked:
         yield StateDeltaEvent(delta=[{"op": "replace", "path": "/asked", "value": asked + 1}])
@@ -82,30 +82,30 @@ def weather(run: RunAgentInput) -> Iterator[BaseEvent]:
         yield StateSnapshotEvent(snapshot={"asked": 1, "nothing": None})
     yield CustomEvent(name="acme.seen", value=None)
     yield StepFinishedEvent(step_name="look")
-    yield from said(run, "It is sunny in Beijing.")
+    yield from text_message(run, "It is sunny in Beijing.")
 
 
 def approve(run: RunAgentInput) -> Iterator[BaseEvent]:
-    """Asks, with the snapshots that belong before it. The call is this run's; its result comes with the answer."""
+    """Interrupts the run at a tool call, after the two snapshots. The resuming run sends the result of the call."""
     call_id = f"call-{run.run_id}"
-    yield from called(call_id, "send_mail", '{"to":"ada@example.com"}')
+    yield from tool_call(call_id, "send_mail", '{"to":"ada@example.com"}')
     call = {"id": call_id, "type": "function", "function": {"name": "send_mail", "arguments": '{"to":"ada@example.com"}'}}
     holder = {"id": call_id, "role": "assistant", "toolCalls": [call]}
     yield StateSnapshotEvent(snapshot=run.state or {})
     yield MessagesSnapshotEvent(messages=[*run.messages, holder])
     interrupt = Interrupt(id=call_id, reason="tool_call", message="Send it?", tool_call_id=call_id)
-    yield finished(run, outcome=RunFinishedInterruptOutcome(interrupts=[interrupt]))
+    yield run_finished(run, outcome=RunFinishedInterruptOutcome(interrupts=[interrupt]))
 
 
-def answered(run: RunAgentInput) -> Iterator[BaseEvent]:
+def resumed(run: RunAgentInput) -> Iterator[BaseEvent]:
     entry = run.resume[0]
     sent = entry.status == "resolved" and entry.payload["approved"]
     content = "sent" if sent else "not sent"
     yield ToolCallResultEvent(message_id=f"result-{run.run_id}", tool_call_id=entry.interrupt_id, content=content)
-    yield from said(run, f"It was {content}.")
+    yield from text_message(run, f"It was {content}.")
 
 
-def finished(run: RunAgentInput, **more: Any) -> BaseEvent:
+def run_finished(run: RunAgentInput, **more: Any) -> BaseEvent:
     return RunFinishedEvent(thread_id=run.thread_id, run_id=run.run_id, **more)
 
 
@@ -113,15 +113,15 @@ def answer(run: RunAgentInput, headers: dict[str, str]) -> Iterator[BaseEvent]:
     yield RunStartedEvent(thread_id=run.thread_id, run_id=run.run_id, protocol_version="1.0")
     last = run.messages[-1]
     if run.resume:
-        yield from answered(run)
+        yield from resumed(run)
     elif last.role == "tool":
-        yield from said(run, f"You picked {last.content}.")
+        yield from text_message(run, f"You picked {last.content}.")
     else:
         text = last.content
         if "weather" in text:
             yield from weather(run)
         elif "pick" in text:
-            yield from called(f"call-{run.run_id}", run.tools[0].name, "{}")
+            yield from tool_call(f"call-{run.run_id}", run.tools[0].name, "{}")
         elif "approve" in text:
             yield from approve(run)
             return
@@ -131,21 +131,22 @@ def answer(run: RunAgentInput, headers: dict[str, str]) -> Iterator[BaseEvent]:
             yield RunErrorEvent(message="No tea.", code="no_tea", usage=usage)
             return
         elif "crash" in text:
-            yield from list(said(run, "Oh"))[:2]
+            yield from list(text_message(run, "Oh"))[:2]
             raise RuntimeError("crashed, as it was asked to")
         elif "for ever" in text:
             yield TextMessageStartEvent(message_id=f"text-{run.run_id}", role="assistant")
             while True:
                 yield TextMessageContentEvent(message_id=f"text-{run.run_id}", delta="x" * 1000)
         elif "who" in text:
-            yield from said(run, f"{headers.get('x-tenant')} {headers.get('authorization')} {headers.get('cookie')}")
+            values = [headers.get(name) for name in ("x-tenant", "authorization", "cookie")]
+            yield from text_message(run, " ".join(map(str, values)))
         elif "told" in text:
-            yield from said(run, f"{counts['told']} told, {counts['left']} left")
+            yield from text_message(run, f"{counts['completed']} told, {counts['disconnected']} left")
         else:
             roles = ", ".join(message.role for message in run.messages)
-            yield from said(run, f"{roles}; {run.state}")
+            yield from text_message(run, f"{roles}; {run.state}")
     usage = [TokenUsage(provider="acme", model="x", input_tokens=len(run.messages), output_tokens=1)]
-    yield finished(run, result={"python": True, "nothing": None}, usage=usage)
+    yield run_finished(run, result={"python": True, "nothing": None}, usage=usage)
 
 
 class Endpoint(BaseHTTPRequestHandler):
@@ -168,11 +169,11 @@ class Endpoint(BaseHTTPRequestHandler):
             for event in answer(run, headers):
                 self.chunk(encoder.encode(event))
             self.chunk("")
-            counts["told"] += 1
+            counts["completed"] += 1
         except RuntimeError:
             self.close_connection = True
         except OSError:
-            counts["left"] += 1
+            counts["disconnected"] += 1
             self.close_connection = True
 
     def chunk(self, text: str) -> None:
@@ -189,7 +190,7 @@ def main() -> None:
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(f"http://127.0.0.1:{server.server_port}/agent", flush=True)
-    # Whoever started it holds the other end: it does not outlive that.
+    # The test holds the other end of the pipe, which closes when the test ends.
     sys.stdin.read()
     os._exit(0)
 

@@ -1,10 +1,10 @@
-"""Judges what agui-server sends by the models of the Python package ag-ui-protocol.
+"""Checks events of agui-server against the models of the Python package ag-ui-protocol.
 
     python validate.py CAPTURED_FOLDER CORPUS_FOLDER
 
-CAPTURED_FOLDER is written by `node run.mjs` in tests/js, CORPUS_FOLDER by `cargo test --test corpus`. Every event
-must be accepted, hold no member that its model does not declare, and come back from the model as the same JSON.
-Prints what is wrong and exits with 1 if anything is.
+CAPTURED_FOLDER is written by `node run.mjs` in tests/js, CORPUS_FOLDER by `cargo test --test corpus`. A model
+must accept each event, declare all its members, and serialize to the same JSON. Prints the problems, and exits with 1
+if there are any.
 """
 
 import json
@@ -20,25 +20,25 @@ EVENTS: TypeAdapter[BaseModel] = TypeAdapter(Event)
 
 
 def problems_of(text: str) -> Iterator[str]:
-    """What is wrong with one event, given as JSON."""
+    """Yields the problems of one event, given as JSON."""
     try:
         event = EVENTS.validate_json(text)
     except ValidationError as error:
         for issue in error.errors(include_url=False, include_input=False):
             yield f"/{'/'.join(map(str, issue['loc']))}: {issue['msg']}"
         return
-    # The models keep members they do not know, so those would survive the round trip below.
+    # The models keep undeclared members, so the comparison below does not find them.
     yield from (f"{path}: the model has no such member" for path in unknown_members(event, ""))
     sent = json.loads(text)
-    # Not exclude_none=True: it would also drop a null that is required, as in CUSTOM.value. The package's own
-    # serializer, which this is, leaves out exactly what is optional.
+    # exclude_none=True would also drop a required null, as in CUSTOM.value. The package's serializer, which runs here,
+    # leaves out optional members only.
     returned = json.loads(event.model_dump_json(by_alias=True))
     if not same(returned, sent):
         yield f"came back as {json.dumps(returned, ensure_ascii=False)}"
 
 
 def unknown_members(value: Any, path: str) -> Iterator[str]:
-    """The paths of members that no model declares. Plain dicts are open JSON: there, anything may stand."""
+    """Yields the paths of members that no model declares. Plain dicts are open JSON, where any member is allowed."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from unknown_members(item, f"{path}/{index}")
@@ -49,7 +49,7 @@ def unknown_members(value: Any, path: str) -> Iterator[str]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal. Python's == takes True for 1, which JSON does not."""
+    """Compares two JSON values. Python's == is not enough: True == 1."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -60,15 +60,15 @@ def same(one: Any, other: Any) -> bool:
 
 
 def captured(folder: Path) -> Iterator[tuple[str, str]]:
-    """The events of captured runs, each with the place it is from."""
+    """Yields the events of captured runs, each with its file and line."""
     for file in sorted(folder.glob("*.jsonl")):
-        # Not splitlines(): it would also break lines at characters that JSON strings may hold as they are.
+        # splitlines() would also split at U+2028 and others, which JSON strings may contain unescaped.
         lines = file.read_text(encoding="utf-8").split("\n")
         yield from ((f"{file.name}:{number}", line) for number, line in enumerate(lines, 1) if line)
 
 
 def corpus(folder: Path) -> Iterator[tuple[str, str]]:
-    """The events of the corpus, single ones and those of streams, each with its name."""
+    """Yields the events of the corpus, single events and those of streams, each with a name."""
     for case in json.loads((folder / "events.json").read_text(encoding="utf-8")):
         yield f"event {case['name']}", json.dumps(case["json"])
     for case in json.loads((folder / "streams.json").read_text(encoding="utf-8")):
@@ -90,7 +90,7 @@ def main(arguments: list[str]) -> int:
         except OSError as error:
             problems.append(f"{name}: {error} (`{writer}` writes it)")
         else:
-            # An empty folder would otherwise pass for a valid one.
+            # An empty folder means that the writer did not run.
             if count == 0:
                 problems.append(f"{name}: no events in {argument} (`{writer}` writes them)")
         print(f"{name}: {count} events checked")
