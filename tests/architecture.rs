@@ -1,4 +1,4 @@
-//! The house rules that a compiler does not keep: who may import whom, and how long a file may be.
+//! Rules for `src` that the compiler does not check: imports between modules, and the length of a file.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Who may import whom. `app`, `lib` and `main` may import everybody.
+/// Each module and the modules that it may import. `app`, `lib` and `main` may import all modules.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("encode", &["protocol"]),
@@ -27,8 +27,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("named_events", &["http", "run", "store", "auth", "encode", "agent", "protocol"]),
 ];
 
-/// From here on a file is probably two things.
-const LONGEST: usize = 500;
+/// A longer file probably has two responsibilities.
+const MAX_LINES: usize = 500;
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
@@ -51,7 +51,7 @@ fn module_folders() -> Vec<PathBuf> {
     fs::read_dir(source_folder()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
 }
 
-/// The modules that a file names as `crate::…`, outside of documentation and tests.
+/// Returns the modules that a file names as `crate::…` outside of documentation and tests.
 fn imports(text: &str) -> Vec<String> {
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
     let code: String = code.lines().filter_map(|line| line.split("//").next()).collect();
@@ -82,35 +82,39 @@ fn imports(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn modules_import_only_whom_they_may() {
+fn modules_import_only_what_the_rules_allow() {
     for (module, allowed) in MAY_IMPORT {
         let files = sources(&source_folder().join(module));
         assert!(!files.is_empty(), "{module} has moved");
         for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
             for import in imports(&fs::read_to_string(file).unwrap()) {
-                let fine = import == *module || import == "units" || allowed.contains(&import.as_str());
-                assert!(fine, "{} imports {import}, which {module} may not", file.display());
+                let is_allowed = import == *module || import == "units" || allowed.contains(&import.as_str());
+                assert!(is_allowed, "{} imports {import}, which {module} may not", file.display());
             }
         }
     }
 }
 
 #[test]
-fn every_module_has_its_rule() {
+fn every_module_has_an_import_rule() {
     for folder in module_folders() {
         let name = folder.file_name().unwrap().to_str().unwrap();
-        let ruled = name == "app" || MAY_IMPORT.iter().any(|(module, _)| *module == name);
-        assert!(ruled, "who may {name} import?");
+        let has_rule = name == "app" || MAY_IMPORT.iter().any(|(module, _)| *module == name);
+        assert!(has_rule, "add {name} to MAY_IMPORT");
     }
 }
 
 #[test]
-fn features_decide_on_modules_only() {
+fn features_select_whole_modules() {
     for file in sources(&source_folder()) {
         let declares = ["lib.rs", "main.rs", "mod.rs", "prelude.rs"].iter().any(|name| file.ends_with(name));
         let in_app = file.starts_with(source_folder().join("app"));
         let uses_features = fs::read_to_string(&file).unwrap().contains("cfg(feature");
-        assert!(declares || in_app || !uses_features, "{}: #[cfg(feature)] belongs to a module", file.display());
+        assert!(
+            declares || in_app || !uses_features,
+            "{}: put #[cfg(feature)] on the declaration of a module",
+            file.display()
+        );
     }
 }
 
@@ -121,23 +125,23 @@ fn imports_are_found_in_every_form() {
 }
 
 #[test]
-fn files_stay_single_minded() {
+fn files_have_at_most_500_lines() {
     for file in sources(&source_folder()) {
         let lines = fs::read_to_string(&file).unwrap().lines().count();
-        assert!(lines <= LONGEST, "{} has {lines} lines: is it one thing?", file.display());
+        assert!(lines <= MAX_LINES, "{} has {lines} lines: split it", file.display());
     }
 }
 
 #[test]
-fn every_file_says_why_it_exists() {
+fn every_file_starts_with_a_doc_comment() {
     for file in sources(&source_folder()).iter().filter(|file| !file.ends_with("tests.rs")) {
         let text = fs::read_to_string(file).unwrap();
-        assert!(text.starts_with("//! "), "{} does not say what it is for", file.display());
+        assert!(text.starts_with("//! "), "{} has no `//!` comment on its purpose", file.display());
     }
 }
 
 #[test]
-fn no_files_of_a_module_import_each_other_in_a_circle() {
+fn no_files_of_a_module_import_each_other_in_a_cycle() {
     for folder in module_folders() {
         let module = folder.file_name().unwrap().to_str().unwrap();
         let files: Modules = sources(&folder)
@@ -145,18 +149,18 @@ fn no_files_of_a_module_import_each_other_in_a_circle() {
             .filter(|file| !file.ends_with("tests.rs"))
             .map(|file| (module_of(&file), code_of(&fs::read_to_string(&file).unwrap())))
             .collect();
-        if let Some(circle) = circle(&files) {
-            panic!("the files of {module} import each other in a circle: {}", circle.join(" → "));
+        if let Some(cycle) = find_cycle(&files) {
+            panic!("the files of {module} import each other in a cycle: {}", cycle.join(" → "));
         }
     }
 }
 
 #[test]
-fn circles_are_found_through_re_exports_and_parents() {
+fn cycles_are_found_through_re_exports_and_parents() {
     let modules = |files: &[(&str, &str)]| -> Modules {
         files.iter().map(|(path, text)| (path.split("::").map(str::to_owned).collect(), code_of(text))).collect()
     };
-    let found = |files: &[(&str, &str)]| circle(&modules(files)).is_some();
+    let found = |files: &[(&str, &str)]| find_cycle(&modules(files)).is_some();
     let root = ("m", "mod a; mod b; pub use a::{A, inner::Deep}; pub use b::B;");
     assert!(!found(&[root, ("m::a", "use super::B; struct A;"), ("m::b", "struct B;")]));
     assert!(found(&[root, ("m::a", "use super::B;"), ("m::b", "use super::{a::A};")]));
@@ -168,25 +172,25 @@ fn circles_are_found_through_re_exports_and_parents() {
     assert!(found(&[("m", "mod a; struct S; fn f() { a::g(); }"), ("m::a", "use super::S;")]));
 }
 
-/// The code of modules, by their path such as `["run", "log", "live"]`.
+/// The code of each module by its path, such as `["run", "log", "live"]`.
 type Modules = BTreeMap<Vec<String>, String>;
 
-/// The path of a file's module.
+/// Returns the path of a file's module.
 fn module_of(file: &Path) -> Vec<String> {
     let path = file.strip_prefix(source_folder()).unwrap().with_extension("");
     let names = path.iter().map(|name| name.to_str().unwrap().to_owned());
     names.filter(|name| name != "mod").collect()
 }
 
-/// The code without documentation and tests.
+/// Returns the code without comments and tests.
 fn code_of(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let code = code.split("#[cfg(test)] mod").next().unwrap_or_default();
     code.lines().filter_map(|line| line.split("//").next()).collect::<Vec<_>>().join("\n")
 }
 
-/// Finds a circle of imports.
-fn circle(modules: &Modules) -> Option<Vec<String>> {
+/// Returns a cycle of imports, if there is one.
+fn find_cycle(modules: &Modules) -> Option<Vec<String>> {
     let edges: BTreeMap<_, _> = modules.keys().map(|module| (module, imported(module, modules))).collect();
     let mut done = BTreeSet::new();
     modules.keys().find_map(|module| visit(module, &edges, &mut done, &mut Vec::new()))
@@ -211,7 +215,7 @@ fn visit<'m>(
     None
 }
 
-/// The modules whose items a module names. A re-export names nothing for the module itself.
+/// Returns the modules whose items a module uses. A re-export is not a use.
 fn imported(module: &[String], modules: &Modules) -> BTreeSet<Vec<String>> {
     let code = &modules[module];
     let (mut paths, mut rest) = (Vec::new(), String::new());
@@ -227,7 +231,7 @@ fn imported(module: &[String], modules: &Modules) -> BTreeSet<Vec<String>> {
     targets.filter(|target| target != module).collect()
 }
 
-/// The tree of a `use` statement without white space, and whether it is a re-export.
+/// Returns whether a `use` statement is a re-export, and its tree with single spaces.
 fn use_tree(statement: &str) -> Option<(bool, String)> {
     let at = statement.find("use ").filter(|at| statement[..*at].chars().last().is_none_or(char::is_whitespace))?;
     let before = statement[..at].lines().last().unwrap_or_default();
@@ -235,7 +239,7 @@ fn use_tree(statement: &str) -> Option<(bool, String)> {
     Some((before.contains("pub"), tree))
 }
 
-/// The paths of a `use` tree such as `a::{b, c::d as e}`.
+/// Returns the paths of a `use` tree such as `a::{b, c::d as e}`.
 fn flatten(tree: &str) -> Vec<Vec<String>> {
     let path = |text: &str| -> Vec<String> {
         let text = text.split(" as ").next().unwrap_or_default();
@@ -257,14 +261,14 @@ fn flatten(tree: &str) -> Vec<Vec<String>> {
     items.map(|item| [path(prefix), item].concat()).collect()
 }
 
-/// The paths that code names outside of `use` statements.
+/// Returns the paths in code outside of `use` statements.
 fn inline_paths(code: &str) -> Vec<Vec<String>> {
     let words = code.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
     let paths = words.filter(|word| word.contains("::")).map(|word| word.split("::").map(str::to_owned).collect());
     paths.filter(|path: &Vec<String>| !path[0].is_empty()).collect()
 }
 
-/// The module that defines what a path names, if it is one of these.
+/// Returns the module that defines the item of a path, if it is one of `modules`.
 fn target(from: &[String], path: &[String], modules: &Modules) -> Option<Vec<String>> {
     let mut module = from.to_vec();
     let mut names = path.iter();
@@ -288,7 +292,7 @@ fn target(from: &[String], path: &[String], modules: &Modules) -> Option<Vec<Str
         (module, next) = (child, names.next());
     }
     let code = modules.get(&module)?;
-    // The module itself is named, not an item of it, or an item that it re-exports.
+    // If the module re-exports the item, follow the re-export. Otherwise the path names the module or an item of it.
     let re_exports = code.split_inclusive(';').filter_map(use_tree).filter(|(is_public, _)| *is_public);
     let re_exported = re_exports.flat_map(|(_, tree)| flatten(&tree)).find(|path| path.last() == next);
     match re_exported {

@@ -1,7 +1,7 @@
-//! The TOML of the documentation is a valid configuration: README.md, README.zh-CN.md and docs/*.md.
+//! The TOML in README.md, README.zh-CN.md and docs/*.md is valid: configurations and scripts.
 //!
-//! Each fenced block marked `toml` is checked by `agui-server check`. Blocks marked otherwise are skipped; the Rust blocks
-//! are doctests of the library (`src/lib.rs`).
+//! `agui-server check` runs on each fenced block marked `toml`, except for scripts, which are parsed here. The Rust
+//! blocks are doctests of the library (`src/lib.rs`). Other blocks are skipped.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -42,14 +42,14 @@ fn toml_blocks(document: &Path) -> Vec<TomlBlock> {
     blocks
 }
 
-/// Returns the upper-case words of a block, which are the names of environment variables among others.
+/// Returns the upper-case words of a block, among them the names of environment variables.
 fn upper_case_words(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words
         .filter(|word| word.len() > 3 && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'))
 }
 
-/// Runs `agui-server check` on a block, with all environment variables and scripts that it names.
+/// Runs `agui-server check` on a block. Sets all environment variables and writes all scripts that the block names.
 fn check(block: &TomlBlock) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("document.toml");

@@ -1,4 +1,4 @@
-//! The memory of a server whose clients do not read, and of idle streams. Measured on a process of its own.
+//! Memory of a server process whose clients do not read, and of one with idle streams.
 //!
 //! Linux only, because it reads `/proc`.
 #![cfg(target_os = "linux")]
@@ -18,7 +18,7 @@ mod server;
 
 use server::Process;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const MEGABYTE: usize = 1024 * 1024;
 
 const CONFIG: &str = r#"
@@ -58,7 +58,7 @@ impl Server {
 
     /// Starts a run and reads its response up to the text `until`.
     async fn run(&self, text: &str, until: &str) -> TcpStream {
-        // Runs on one thread would wait for each other.
+        // Concurrent runs on the same thread would wait for each other.
         let thread = uuid::Uuid::new_v4().to_string();
         let mut stream = TcpStream::connect(self.process.url.strip_prefix("http://").unwrap()).await.unwrap();
         let body =
@@ -68,27 +68,27 @@ impl Server {
         stream.write_all(format!("{head}: {}\r\n\r\n{body}", body.len()).as_bytes()).await.unwrap();
         let (mut answer, mut piece) = (Vec::new(), [0; 1024]);
         while !String::from_utf8_lossy(&answer).contains(until) {
-            let read = timeout(PATIENCE, stream.read(&mut piece)).await.expect(until).unwrap();
+            let read = timeout(TEST_TIMEOUT, stream.read(&mut piece)).await.expect(until).unwrap();
             assert_ne!(read, 0, "the answer ended before {until}");
             answer.extend_from_slice(&piece[..read]);
         }
         stream
     }
 
-    fn look_up(&self, file: &str) -> String {
+    fn read_proc(&self, file: &str) -> String {
         fs::read_to_string(format!("/proc/{}/{file}", self.process.child.id())).unwrap()
     }
 
     /// Returns the resident memory of the server, in bytes.
     fn memory(&self) -> usize {
-        let status = self.look_up("status");
+        let status = self.read_proc("status");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
     }
 
     /// Returns the processor time of the server, in ticks.
     fn cpu_ticks(&self) -> u64 {
-        let stat = self.look_up("stat");
+        let stat = self.read_proc("stat");
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
@@ -96,7 +96,7 @@ impl Server {
     /// Waits until the server uses no processor time for 200 ms. An idle server announces no event, so this has to poll.
     async fn wait_until_idle(&self) {
         let mut before = self.cpu_ticks();
-        timeout(PATIENCE, async {
+        timeout(TEST_TIMEOUT, async {
             loop {
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 let now = self.cpu_ticks();
@@ -126,7 +126,7 @@ async fn bursts_to_clients_that_do_not_read_are_not_buffered() {
     let grown = server.memory().saturating_sub(before);
     println!("4 stalled clients of a burst of 1,000,000 deltas: the server grew by {} KiB", grown / 1024);
     assert!(grown < 10 * MEGABYTE, "grew by {grown} bytes");
-    // They do not prevent a shutdown.
+    // Stalled clients do not delay a shutdown.
     server.process.signal("-TERM");
     assert_eq!(server.process.ended().0, Some(0));
 }
@@ -154,7 +154,7 @@ async fn ten_thousand_idle_streams_take_21_kilobytes_each() {
     let mut rest = String::new();
     for mut stream in idle {
         rest.clear();
-        timeout(PATIENCE, stream.read_to_string(&mut rest)).await.unwrap().unwrap();
+        timeout(TEST_TIMEOUT, stream.read_to_string(&mut rest)).await.unwrap().unwrap();
         assert!(rest.contains("server_shutdown"), "{rest}");
     }
     assert_eq!(server.process.ended().0, Some(0));

@@ -34,7 +34,7 @@ impl ToolError {
         &self.message
     }
 
-    /// Whether the call did not fail but waits for a person's answer.
+    /// Returns `true` if the call has not failed but waits for a person's answer.
     pub fn is_question(&self) -> bool {
         self.is_question
     }

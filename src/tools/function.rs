@@ -193,7 +193,7 @@ mod tests {
 
     #[derive(Deserialize, JsonSchema)]
     struct Line {
-        /// How many.
+        /// The number of items.
         count: u8,
     }
 
@@ -240,7 +240,10 @@ mod tests {
     fn the_schema_has_no_references_and_can_be_used() {
         let tool = tool_fn("t", "", |_: Order, _| async { "never" }).needs_approval(ApprovalRule::Always);
         let parameters = &tool.spec().parameters;
-        assert_eq!(parameters["properties"]["lines"]["items"]["properties"]["count"]["description"], "How many.");
+        assert_eq!(
+            parameters["properties"]["lines"]["items"]["properties"]["count"]["description"],
+            "The number of items."
+        );
         assert!(parameters.get("$schema").is_none() && parameters.get("$defs").is_none(), "{parameters}");
         Validator::new(parameters).unwrap();
         assert_eq!(tool.approval(&JsonObject::new()), Approval::Needed);

@@ -13,13 +13,13 @@ use crate::protocol::{JsonObject, MessageContent};
 pub struct ToolSpec {
     /// The name that the model calls the tool by.
     pub name: String,
-    /// What the tool does; the model decides by it when to call the tool.
+    /// The tool's purpose and effects, by which the model decides when to call it.
     pub description: String,
     /// A JSON Schema of the arguments, which are an object.
     pub parameters: Value,
 }
 
-/// Whether a person has to agree to a call.
+/// The approval by a person that a call needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Approval {
     /// The call is carried out without asking.

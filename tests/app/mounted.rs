@@ -7,7 +7,7 @@ use axum::{Router, extract::Request, middleware::Next, middleware::from_fn};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot};
 
-use crate::support::{PATIENCE, events, input};
+use crate::support::{TEST_TIMEOUT, events, input};
 
 async fn echo(input: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
     out.text(input.last_user_text().unwrap_or_default()).await
@@ -43,8 +43,8 @@ async fn assert_threads_are_apart(server: Server, app: impl FnOnce(Router) -> Ro
     let bob = request(Some("bob"), read()).await.unwrap();
     assert_eq!(bob.status(), 404);
     assert!(!bob.text().await.unwrap().contains("ada"));
-    let nobody = request(None, read()).await.unwrap();
-    assert_eq!(nobody.status(), 401);
+    let anonymous = request(None, read()).await.unwrap();
+    assert_eq!(anonymous.status(), 401);
 }
 
 #[tokio::test]
@@ -101,8 +101,8 @@ async fn an_application_with_an_open_run_ends_soon_after_it_is_told_to() {
     assert_eq!(live.live_runs(), 1);
     let body = tokio::spawn(async move { response.text().await.unwrap() });
     stop.send(()).unwrap();
-    let rest = tokio::time::timeout(PATIENCE, body).await.unwrap().unwrap();
+    let rest = tokio::time::timeout(TEST_TIMEOUT, body).await.unwrap().unwrap();
     assert!(rest.contains("server_shutdown"), "{rest}");
-    tokio::time::timeout(PATIENCE, served).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, served).await.unwrap().unwrap().unwrap();
     assert_eq!(live.live_runs(), 0);
 }

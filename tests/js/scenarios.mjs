@@ -1,8 +1,8 @@
 // The demo's conversations, in English and in Chinese: the user's messages and the expected events.
 //
-// Those from "hello" to "human in the loop, confirmed" come from the specification documents (scenarios 1 to 4 and the
-// first example), with the printed deltas; the failing tool and the declined confirmation are additions. Ids are names
-// here; ids.mjs compares them.
+// The conversations from "hello" to "human in the loop, confirmed" come from the specification documents (scenarios 1
+// to 4 and the first example), with the printed deltas; the failing tool and the declined confirmation are additions.
+// Ids are names here; ids.mjs compares them.
 
 // --- Parts of a run ---------------------------------------------------------------------------------
 

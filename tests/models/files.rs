@@ -42,7 +42,7 @@ async fn each_configuration_starts_and_answers() {
         ("approval", &["get_weather", "book_trip", "writer"]),
         ("named_events", &["current_time", "calculator"]),
     ] {
-        // Where commands cannot be isolated, this configuration refuses to start. tests/run.sh reports that.
+        // If commands cannot be isolated, this configuration refuses to start; tests/run.sh reports that.
         if name == "named_events" && std::env::var_os("AGUI_SKIP_SANDBOX").is_some() {
             continue;
         }

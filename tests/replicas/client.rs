@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::{PATIENCE, poll::poll_until, server::Process};
+use crate::{TEST_TIMEOUT, poll::poll_until, server::Process};
 
 /// One of the servers.
 pub(crate) struct Replica {
@@ -117,7 +117,7 @@ impl Stream {
                     None => continue,
                 }
             }
-            let piece = tokio::time::timeout(PATIENCE, self.response.chunk()).await.expect("nothing more came");
+            let piece = tokio::time::timeout(TEST_TIMEOUT, self.response.chunk()).await.expect("nothing more came");
             let Some(piece) = piece.unwrap() else {
                 assert_eq!(self.text, "", "the stream ended within an event");
                 return None;

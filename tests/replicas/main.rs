@@ -28,7 +28,7 @@ use std::time::Duration;
 /// The duration of leases in these tests.
 const LEASE: Duration = Duration::from_secs(3);
 /// Longer than anything in these tests takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Starts servers on a new database of the shared Postgres.
 async fn replicas<const N: usize>(name: &str) -> Option<[Replica; N]> {

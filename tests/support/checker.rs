@@ -1,8 +1,8 @@
-//! Says whether a sequence of events is a legal stream of one run.
+//! Checks that a sequence of events is a legal stream of one run.
 //!
-//! An implementation of AG-UI's rules of its own, written from the specification's prose and independent of
-//! the server's guard, so that the two can be held against each other. Where the prose binds a producer more
-//! than a consumer, this is the producer's judge; where it is silent, the stream is legal.
+//! This is a second implementation of AG-UI's rules, written from the specification's prose. It shares no code with the
+//! server's guard, so that tests can compare the two. If the prose is stricter for a producer than for a consumer, the
+//! producer's rule applies. A stream that breaks no rule of the prose is legal.
 
 mod ledger;
 mod shape;
@@ -15,13 +15,13 @@ use agui_server::protocol::{
 };
 use ledger::Ledger;
 
-/// `Ok`, or what is wrong.
+/// `Ok`, or a description of the broken rule.
 pub type Verdict = Result<(), String>;
 
-/// Whether `events` are everything that one run of `input` may send.
+/// Checks the complete stream of one run of `input`.
 pub fn check(input: &RunAgentInput, events: &[Event]) -> Verdict {
     let [first, middle @ .., last] = events else {
-        return Err(format!("{} events are no run", events.len()));
+        return Err(format!("{} events cannot be a run", events.len()));
     };
     let mut run = Ledger::new(input);
     let at = |index: usize, verdict: Verdict| {
@@ -48,7 +48,7 @@ fn opening(input: &RunAgentInput, event: &Event) -> Verdict {
 
 fn ending(input: &RunAgentInput, run: &Ledger, event: &Event) -> Verdict {
     match event {
-        // A failed run takes whatever is open with it.
+        // Items may be open: RUN_ERROR closes them.
         Event::RunError(error) => usage(&error.usage),
         Event::RunFinished(finished) => {
             let ours = finished.thread_id == input.thread_id && finished.run_id == input.run_id;
@@ -64,8 +64,8 @@ fn ending(input: &RunAgentInput, run: &Ledger, event: &Event) -> Verdict {
 fn outcome(run: &Ledger, finished: &RunFinished) -> Verdict {
     let pending = run.unanswered_calls();
     match &finished.outcome {
-        // An absent outcome means success. The specification lets a producer keep the pending calls to
-        // itself; this server promises to name them.
+        // An absent outcome means success. The specification lets a producer leave the pending calls out; this
+        // server promises to name them.
         None => demand(pending.is_empty(), || format!("the calls {pending:?} are unanswered and not named")),
         Some(RunOutcome::Success { pending_tool_call_ids: named }) => {
             demand(*named == pending, || format!("names {named:?} as pending, but {pending:?} are"))
@@ -95,7 +95,7 @@ fn demand(condition: bool, fault: impl FnOnce() -> String) -> Verdict {
     if condition { Ok(()) } else { Err(fault()) }
 }
 
-/// Whether a continuation may carry this tag. A continuation without a tag continues whoever the owner is.
-fn agrees(tag: Option<&SubagentRunId>, owner: Option<&SubagentRunId>) -> Verdict {
+/// Checks the attribution (`subagentRunId`) of a continuation: it is absent, or the owner of the item.
+fn check_owner(tag: Option<&SubagentRunId>, owner: Option<&SubagentRunId>) -> Verdict {
     demand(tag.is_none() || tag == owner, || format!("attributed to {tag:?}, but owned by {owner:?}"))
 }

@@ -1,4 +1,4 @@
-//! What the tests of whole streams share: a checker of streams, and generators of streams.
+//! Shared code of the tests of whole streams: a checker and generators.
 //!
 //! Every test crate compiles this module for itself and uses a part of it.
 #![allow(dead_code, unreachable_pub)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// Longer than anything in these tests takes.
+/// Longer than any state of these tests takes to be reached.
 const DEADLINE: Duration = Duration::from_secs(30);
 const INTERVAL: Duration = Duration::from_millis(10);
 

@@ -1,8 +1,8 @@
-//! A Postgres server for tests: a new data directory, a free loopback port, and an end with the test process.
+//! A Postgres server for tests: a new data directory and a free loopback port. It stops when the test process ends.
 //!
-//! A shell waits at the end of a pipe. When this process ends, even by SIGKILL, the pipe closes, and the shell stops the
-//! server and removes its files. The shell ignores other signals: Ctrl-C goes to the whole process group. Postgres does
-//! not run as root: in that case `setpriv` gives it another user.
+//! A shell reads from a pipe of the test process. When the test process ends, even by SIGKILL, the pipe closes, and the
+//! shell stops the server and removes its files. The shell ignores HUP, INT and TERM because Ctrl-C signals the whole
+//! process group. Postgres refuses to run as root: root starts it as another user with `setpriv`.
 #![allow(dead_code, reason = "every test crate compiles this module for itself and uses a part of it")]
 
 use std::{
@@ -23,7 +23,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 pub(crate) const USER: &str = "agui";
 pub(crate) const PASSWORD: &str = "not-to-be-shown";
 
-/// A server of this process's own.
+/// A Postgres server of this test process.
 pub(crate) struct Postgres {
     binaries: PathBuf,
     folder: PathBuf,
@@ -32,14 +32,14 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// The one server that the tests of this process share; each has databases of its own. `None` when
-    /// Postgres is not installed, but in CI that is a failure.
+    /// Returns the server that all tests of this process share; each test makes its own databases. Returns `None` if
+    /// Postgres is not installed; panics in CI.
     pub(crate) fn shared() -> Option<&'static Self> {
         static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
         SERVER.get_or_init(Self::launch).as_ref()
     }
 
-    /// A server for a test that stops it.
+    /// Starts a server for one test, which may stop it.
     pub(crate) fn launch() -> Option<Self> {
         let Some(binaries) = binaries() else {
             let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
@@ -70,17 +70,17 @@ impl Postgres {
         panic!("Postgres does not start: try it by hand, {}", server.binaries.display())
     }
 
-    /// Starts it again, on the same port and with the same data.
+    /// Restarts the server on the same port with the same data.
     pub(crate) fn start(&self) {
         assert!(self.try_start(), "Postgres does not start again");
     }
 
-    /// Stops it, and with it every connection; returns when it is gone.
+    /// Stops the server and closes its connections ("fast shutdown"). Returns after its exit.
     pub(crate) fn stop(&self) {
         self.stop_with("INT");
     }
 
-    /// Stops it without letting it finish anything, as if its processes had crashed; returns when it is gone.
+    /// Stops the server without a shutdown checkpoint, as in a crash ("immediate shutdown"). Returns after its exit.
     pub(crate) fn stop_immediately(&self) {
         self.stop_with("QUIT");
     }
@@ -95,7 +95,7 @@ impl Postgres {
         self.port
     }
 
-    /// The URL of the database that is there from the beginning.
+    /// Returns the URL of the database that initdb creates.
     pub(crate) fn url(&self) -> String {
         self.url_of("postgres")
     }
@@ -104,12 +104,12 @@ impl Postgres {
         format!("postgres://{USER}:{PASSWORD}@127.0.0.1:{}/{database}?sslmode=disable", self.port)
     }
 
-    /// Makes a new, empty database and answers its URL.
+    /// Creates an empty database and returns its URL.
     pub(crate) async fn database(&self, name: &str) -> String {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        // One at a time: the template must not be in use.
-        static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
-        let _turn = TURN.lock().await;
+        // CREATE DATABASE fails while another connection uses the template.
+        static CREATING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+        let _creating = CREATING.lock().await;
         let name = format!("{name}_{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let mut conn = PgConnection::connect(&self.url()).await.unwrap();
         sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE \"{name}\""))).execute(&mut conn).await.unwrap();
@@ -117,7 +117,7 @@ impl Postgres {
         self.url_of(&name)
     }
 
-    /// A command that runs as a user that Postgres accepts.
+    /// Returns a command that runs as a user that Postgres accepts.
     fn command(&self, program: &Path) -> Command {
         let Some((user, group)) = other_user(&self.folder) else {
             let mut command = Command::new(program);
@@ -147,7 +147,7 @@ impl Postgres {
         let mut log = BufReader::new(shell.stderr.take().unwrap()).lines().map_while(Result::ok);
         let is_ready = log.any(|line| line.contains("ready to accept connections"));
         if is_ready {
-            // A pipe that nobody reads would stop the server.
+            // A full pipe would block the server.
             std::thread::spawn(move || log.for_each(drop));
             *self.shell.lock().unwrap() = Some(shell);
         } else {
@@ -168,7 +168,7 @@ impl Drop for Postgres {
     }
 }
 
-/// Debian keeps the server's programs out of `PATH`.
+/// Returns the folder of `initdb` and `postgres`. Debian does not put them into `PATH`.
 fn binaries() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut folders: Vec<_> = versions.map(|version| version.path().join("bin")).collect();
@@ -177,7 +177,7 @@ fn binaries() -> Option<PathBuf> {
     folders.into_iter().find(|folder| folder.join("initdb").exists() && folder.join("postgres").exists())
 }
 
-/// Who runs Postgres when root runs the tests: the numbers of `postgres`, or of `nobody`.
+/// Returns the user id and group id for Postgres if root runs the tests: those of the account `postgres` or `nobody`.
 fn other_user(mine: &Path) -> Option<(u32, u32)> {
     static IS_ROOT: OnceLock<bool> = OnceLock::new();
     if !IS_ROOT.get_or_init(|| fs::metadata(mine).unwrap().uid() == 0) {

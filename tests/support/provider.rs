@@ -1,7 +1,7 @@
-//! A fake provider of models with scripted answers, which also stalls and breaks off.
+//! A fake model provider with scripted answers, which can also stall or abort.
 //!
-//! Each request gets the next answer of the script. A request without one gets 418, which no client takes for an
-//! answer or retries.
+//! Each request gets the next answer of the script. A request after the last answer gets status 418: clients treat it
+//! as an error and do not retry it.
 #![allow(dead_code, reason = "every test crate compiles this module for itself and uses a part of it")]
 
 use std::{
@@ -28,7 +28,7 @@ pub struct Provider {
     server: AbortHandle,
 }
 
-/// A request that came.
+/// A request that the provider has received.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// Path and query.
@@ -44,11 +44,9 @@ pub struct Recorded {
 /// A step of an answer's body.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Sends bytes at once.
     Send(Bytes),
-    /// Waits.
     Pause(Duration),
-    /// Sends nothing more and stays open.
+    /// Sends nothing more and keeps the connection open.
     Stall,
     /// Closes the connection in the middle of the body.
     Abort,
@@ -73,24 +71,23 @@ struct Shared {
 }
 
 impl Answer {
-    /// A stream of events with these bytes.
+    /// Returns an answer with `Content-Type: text/event-stream` and this body.
     pub fn stream(steps: impl IntoIterator<Item = impl Into<Step>>) -> Self {
         Self::new(200, steps).header("content-type", "text/event-stream")
     }
 
-    /// Any answer.
     pub fn new(status: u16, steps: impl IntoIterator<Item = impl Into<Step>>) -> Self {
         let steps = steps.into_iter().map(Into::into).collect();
         Self { status: StatusCode::from_u16(status).unwrap(), headers: Vec::new(), delay: Duration::ZERO, steps }
     }
 
-    /// A stream of chat completion chunks, with `[DONE]` at the end.
+    /// Returns a stream of chat completion chunks, with `[DONE]` at the end.
     pub fn openai(chunks: &[Value]) -> Self {
         let chunks = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
         Self::stream(chunks.chain(["data: [DONE]\n\n".to_owned()]))
     }
 
-    /// A stream of events of the Messages API. Each must have a type.
+    /// Returns a stream of events of the Messages API. Panics if an event has no `type`.
     pub fn anthropic(events: &[Value]) -> Self {
         Self::stream(
             events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())),
@@ -102,13 +99,12 @@ impl Answer {
         self
     }
 
-    /// Waits before the head of the answer.
+    /// Delays the head of the answer.
     pub fn delayed(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Adds a step.
     pub fn then(mut self, step: impl Into<Step>) -> Self {
         self.steps.push(step.into());
         self
@@ -184,8 +180,8 @@ async fn answer(
     };
     shared.requests.lock().unwrap().push(recorded);
     let scripted = shared.answers.lock().unwrap().pop_front();
-    let answer = scripted.unwrap_or_else(|| Answer::new(418, ["nothing was scripted for this request"]));
-    // From here on a client that leaves is noticed, also before the head is sent.
+    let answer = scripted.unwrap_or_else(|| Answer::new(418, ["the script has no answer for this request"]));
+    // Created before the delay, so that a client that disconnects before the head is recorded, too.
     let mut recorder = HangUpRecorder { shared, ended: false };
     tokio::time::sleep(answer.delay).await;
     let body = async_stream::stream! {
@@ -201,7 +197,7 @@ async fn answer(
                     yield Err(std::io::Error::other("scripted"));
                 }
             }
-            // Each step becomes a chunk of its own.
+            // Sends each step as a separate chunk.
             tokio::task::yield_now().await;
         }
         recorder.end();

@@ -1,6 +1,6 @@
-//! A server in this process on its own port, a client for it, and agents with a known behaviour.
+//! A server in this process on its own port, a client for it, and agents for tests.
 //!
-//! Every test crate compiles this file, and uses a part of it.
+//! Each test crate compiles this file and uses a part of it.
 #![allow(dead_code, unreachable_pub)]
 
 use std::{
@@ -24,8 +24,8 @@ use tokio::{
     sync::oneshot,
 };
 
-/// The time after which a test that waits has failed.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest time that a test waits for one thing.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server that runs until it is dropped.
 pub struct Running {
@@ -74,10 +74,10 @@ impl Running {
     }
 }
 
-/// An input with one user message, on a thread of its own.
+/// Returns an input with one user message, on a new thread.
 pub fn input(text: &str) -> Value {
     static THREADS: AtomicU64 = AtomicU64::new(1);
-    // Runs on one thread would wait for each other.
+    // Concurrent runs on the same thread would wait for each other.
     let thread = format!("t{}", THREADS.fetch_add(1, Ordering::Relaxed));
     json!({ "threadId": thread, "runId": "r", "messages": [{ "id": "m", "role": "user", "content": text }] })
 }
@@ -94,7 +94,7 @@ pub async fn read_until(stream: &mut TcpStream, enough: impl Fn(&str) -> bool) -
     let mut all = Vec::new();
     let mut piece = [0; 4096];
     loop {
-        let read = tokio::time::timeout(PATIENCE, stream.read(&mut piece)).await.expect("nothing more came");
+        let read = tokio::time::timeout(TEST_TIMEOUT, stream.read(&mut piece)).await.expect("nothing more came");
         match read {
             Ok(0) | Err(_) => break,
             Ok(n) => all.extend_from_slice(&piece[..n]),
@@ -108,18 +108,18 @@ pub async fn read_until(stream: &mut TcpStream, enough: impl Fn(&str) -> bool) -
 
 /// Polls until a test succeeds.
 pub async fn eventually(what: &str, mut test: impl FnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + TEST_TIMEOUT;
     while !test() {
-        assert!(tokio::time::Instant::now() < deadline, "never so: {what}");
+        assert!(tokio::time::Instant::now() < deadline, "not reached in {TEST_TIMEOUT:?}: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 /// Polls until an async test succeeds.
 pub async fn eventually_async(what: &str, mut test: impl AsyncFnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + TEST_TIMEOUT;
     while !test().await {
-        assert!(tokio::time::Instant::now() < deadline, "never so: {what}");
+        assert!(tokio::time::Instant::now() < deadline, "not reached in {TEST_TIMEOUT:?}: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -147,7 +147,7 @@ impl Drop for OnDrop {
     }
 }
 
-/// An agent that starts a message and then waits for ever, and the number of its runs that were dropped.
+/// Returns an agent that starts a message and then waits for ever, and the number of its dropped runs.
 pub fn silent() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Count) {
     let stopped = Count::default();
     let count = stopped.clone();
@@ -162,21 +162,21 @@ pub fn silent() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + S
     (agent, stopped)
 }
 
-/// An agent whose message never ends, the number of its deltas, and the number of its runs that were dropped.
+/// Returns an agent whose message never ends, the number of its deltas, and the number of its dropped runs.
 pub fn endless() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Count, Count) {
-    let (said, stopped) = (Count::default(), Count::default());
-    let counts = (said.clone(), stopped.clone());
+    let (deltas, stopped) = (Count::default(), Count::default());
+    let counts = (deltas.clone(), stopped.clone());
     let agent = move |_: RunAgentInput, _: RunContext| {
-        let (said, guard) = (counts.0.clone(), OnDrop(counts.1.clone()));
+        let (deltas, guard) = (counts.0.clone(), OnDrop(counts.1.clone()));
         event_stream(async_stream::try_stream! {
             let _guard = guard;
             let message = TextMessage::new();
             yield message.start();
             loop {
-                said.add();
+                deltas.add();
                 yield message.delta("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
             }
         })
     };
-    (agent, said, stopped)
+    (agent, deltas, stopped)
 }

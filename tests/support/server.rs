@@ -1,4 +1,4 @@
-//! The command as a child process.
+//! The `agui-server` command as a child process.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},
@@ -9,10 +9,10 @@ use std::{
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_agui-server");
 
-/// The time after which a process that does not end has failed the test.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest time that [`Process::ended`] waits for the exit.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A running command. It is killed by its id when this is dropped.
+/// A running command, which is killed on drop.
 pub(crate) struct Process {
     pub(crate) child: Child,
     pub(crate) url: String,
@@ -61,7 +61,7 @@ impl Process {
 
     /// Waits for the end. Returns the exit code, and the log since the server listened.
     pub(crate) fn ended(mut self) -> (Option<i32>, String) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + EXIT_TIMEOUT;
         let status = loop {
             match self.child.try_wait().unwrap() {
                 Some(status) => break status,

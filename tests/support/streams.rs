@@ -1,6 +1,6 @@
-//! Streams that agents might send, sensible or not, and what the server makes of them.
+//! Generators of agents' streams, legal and illegal, and the streams that the server makes of them.
 //!
-//! Identifiers come from pools so small that they collide all the time, within a kind and between kinds.
+//! Ids come from small pools, so that they often collide within a kind of item and between kinds.
 
 mod dice;
 mod legal;
@@ -19,7 +19,7 @@ use proptest::{collection::vec, prelude::*, strategy::ValueTree as _, test_runne
 use dice::Dice;
 use legal::Walk;
 
-/// What an agent is asked and how it answers.
+/// The input of a run, and the events that the agent sends.
 #[derive(Clone)]
 pub struct Script {
     pub input: RunAgentInput,
@@ -27,7 +27,7 @@ pub struct Script {
     pub ending: Ending,
 }
 
-/// A failing script is best read as what goes over the wire.
+/// Shows input and events as JSON.
 impl fmt::Debug for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let input = serde_json::to_string(&self.input).unwrap();
@@ -35,12 +35,12 @@ impl fmt::Debug for Script {
     }
 }
 
-/// Events as JSON, one a line.
+/// Returns the events as JSON, one on each line.
 pub fn lines(events: &[Event]) -> String {
     events.iter().map(|event| serde_json::to_string(event).unwrap()).collect::<Vec<_>>().join("\n")
 }
 
-/// What comes after an agent's last event.
+/// The end of an agent's stream, after its last event.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ending {
     Quiet,
@@ -48,17 +48,17 @@ pub enum Ending {
     Panics,
 }
 
-/// The numbers that decide about each step of a stream. One list a step lets proptest leave out steps.
-fn steps(most: usize) -> impl Strategy<Value = Vec<Vec<u32>>> {
-    vec(vec(any::<u32>(), 24), 0..most)
+/// The numbers that decide each step of a stream. Each step has its own list, so that proptest can remove steps.
+fn steps(max: usize) -> impl Strategy<Value = Vec<Vec<u32>>> {
+    vec(vec(any::<u32>(), 24), 0..max)
 }
 
-/// What clients ask.
+/// Inputs of clients.
 pub fn input() -> impl Strategy<Value = RunAgentInput> {
     vec(any::<u32>(), 48).prop_map(|asked| nonsense::input(&mut Dice::new(&asked)))
 }
 
-/// Mostly nonsense: any events in any order, the run's own among them.
+/// Any events in any order, RUN_STARTED and the terminal events included. Most of these streams are illegal.
 pub fn nonsense() -> impl Strategy<Value = Script> {
     (vec(any::<u32>(), 48), steps(40)).prop_map(|(asked, steps)| {
         let mut dice = Dice::new(&asked);
@@ -68,7 +68,7 @@ pub fn nonsense() -> impl Strategy<Value = Script> {
     })
 }
 
-/// Legal streams without a run's own events, every item closed.
+/// Legal streams without RUN_STARTED and terminal event, with all items closed.
 pub fn legal() -> impl Strategy<Value = Script> {
     (vec(any::<u32>(), 48), steps(40)).prop_map(|(asked, steps)| {
         let input = nonsense::input(&mut Dice::new(&asked));
@@ -79,15 +79,15 @@ pub fn legal() -> impl Strategy<Value = Script> {
     })
 }
 
-/// Legal streams that a few accidents happened to, so that they go wrong late and in a rich state.
+/// Legal streams with a few random changes, so that they become illegal late, while many items are open.
 pub fn mostly_legal() -> impl Strategy<Value = Script> {
-    (legal(), steps(4), vec(any::<u32>(), 8)).prop_map(|(mut script, accidents, end)| {
-        for numbers in &accidents {
-            accident(&mut script.events, &mut Dice::new(numbers));
+    (legal(), steps(4), vec(any::<u32>(), 8)).prop_map(|(mut script, mutations, end)| {
+        for numbers in &mutations {
+            mutate(&mut script.events, &mut Dice::new(numbers));
         }
         let mut dice = Dice::new(&end);
         if dice.chance(3) {
-            // Items stay open, as when a model is cut off.
+            // Items stay open, as if a model's answer was cut off.
             script.events.truncate(dice.below(script.events.len() + 1));
         }
         script.ending = ending(&mut dice);
@@ -95,12 +95,12 @@ pub fn mostly_legal() -> impl Strategy<Value = Script> {
     })
 }
 
-/// Any of these.
+/// Streams of the three kinds above.
 pub fn script() -> impl Strategy<Value = Script> {
     prop_oneof![1 => nonsense(), 1 => legal(), 2 => mostly_legal()]
 }
 
-/// The same scripts every time.
+/// Returns `count` scripts, the same on every call.
 pub fn seeded(count: usize) -> Vec<Script> {
     let mut runner = TestRunner::deterministic();
     let strategy = script();
@@ -115,7 +115,7 @@ fn ending(dice: &mut Dice<'_>) -> Ending {
     }
 }
 
-fn accident(events: &mut Vec<Event>, dice: &mut Dice<'_>) {
+fn mutate(events: &mut Vec<Event>, dice: &mut Dice<'_>) {
     let at = dice.below(events.len() + 1);
     let hit = events.get(at).cloned();
     match (dice.below(6), hit) {
@@ -125,14 +125,15 @@ fn accident(events: &mut Vec<Event>, dice: &mut Dice<'_>) {
             let other = dice.below(events.len());
             events.swap(at, other);
         }
-        // The same event in another's name, or again and late.
+        // The event with another owner.
         (4, Some(event)) => events[at] = event.attributed_to(dice.pick(&[None, Some("s1"), Some("s")]).map(Into::into)),
+        // The event again, at the end.
         (5, Some(event)) => events.push(event),
         _ => events.insert(at, nonsense::event(dice)),
     }
 }
 
-/// Everything that leaves the run in which an agent plays the script.
+/// Returns the events that the server sends for a run in which the agent plays the script.
 pub fn play(script: &Script) -> Vec<Event> {
     let (events, ending) = (script.events.clone(), script.ending);
     let agent = move |_: RunAgentInput, _: RunContext| -> EventStream {

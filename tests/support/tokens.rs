@@ -1,6 +1,6 @@
-//! Makes tokens with ring only, so that the library under test does not check itself.
+//! Makes JSON Web Tokens with `ring` alone, so that the library under test does not check its own output.
 //!
-//! The keys in `tests/fixtures/jwt` were made for these tests, and are used for nothing else.
+//! The keys in `tests/fixtures/jwt` were made for these tests and are not used elsewhere.
 #![allow(dead_code, unreachable_pub)]
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -31,18 +31,18 @@ pub fn der(pem: &str) -> Vec<u8> {
     general_purpose::STANDARD.decode(base64).unwrap()
 }
 
-/// A time in seconds since 1970, relative to now.
+/// Returns the time `seconds` from now, in seconds since 1970.
 pub fn from_now(seconds: i64) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     i64::try_from(now).unwrap() + seconds
 }
 
-/// The claims of a valid token.
+/// Returns the claims of a valid token.
 pub fn claims(subject: &str) -> Value {
     json!({ "sub": subject, "aud": "agui", "iss": "https://id.test", "exp": from_now(300) })
 }
 
-/// Changes a claim, or removes it if the value is `null`.
+/// Returns the claims with one changed, or removed if the value is `null`.
 pub fn with(mut claims: Value, name: &str, value: impl Into<Value>) -> Value {
     let value = value.into();
     if value.is_null() {
@@ -53,7 +53,7 @@ pub fn with(mut claims: Value, name: &str, value: impl Into<Value>) -> Value {
     claims
 }
 
-/// Makes a token that the function signs.
+/// Makes a token with the signature that `sign` returns.
 pub fn sign(header: &Value, claims: &Value, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> String {
     let message = format!("{}.{}", base64url(header.to_string()), base64url(claims.to_string()));
     let signature = base64url(sign(message.as_bytes()));
@@ -89,15 +89,15 @@ pub fn es256(key: &str, kid: &str, claims: &Value) -> String {
     sign(&json!({ "alg": "ES256", "kid": kid }), claims, |message| by_ec(&fixture(key), message))
 }
 
-/// A key of the fixtures as JWK.
+/// Returns a public key of the fixtures as JWK.
 pub fn jwk(key: &str, kid: &str) -> Value {
     let der = der(&fixture(&format!("{key}.pub")));
     if key.starts_with("ec") {
-        // The two coordinates are at the end.
+        // The DER encoding ends with the two coordinates of 32 bytes each.
         let (x, y) = der[der.len() - 64..].split_at(32);
         return json!({ "kty": "EC", "crv": "P-256", "kid": kid, "use": "sig", "x": base64url(x), "y": base64url(y) });
     }
-    // A modulus of 256 bytes, and five bytes for the exponent 65537.
+    // The DER encoding ends with the modulus of 256 bytes and the exponent 65537 in 5 bytes.
     let modulus = &der[der.len() - 261..der.len() - 5];
     json!({ "kty": "RSA", "kid": kid, "use": "sig", "alg": "RS256", "n": base64url(modulus), "e": "AQAB" })
 }

@@ -5,7 +5,7 @@ use std::{path::Path, process::Stdio};
 use tokio::process::Command;
 
 use crate::{
-    running::{PATIENCE, eventually},
+    running::{TEST_TIMEOUT, eventually},
     support::{fake_script, processes, unique_word},
 };
 
@@ -38,7 +38,7 @@ async fn an_mcp_server_starts_and_ends_with_the_server() {
     .await;
     let pid = server.id().unwrap().to_string();
     assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    let status = tokio::time::timeout(PATIENCE, server.wait()).await.unwrap().unwrap();
+    let status = tokio::time::timeout(TEST_TIMEOUT, server.wait()).await.unwrap().unwrap();
     assert!(status.success());
     assert_eq!(processes(&word), [0; 0]);
 }
@@ -50,7 +50,7 @@ async fn checking_a_configuration_starts_no_mcp_server() {
     let config = write_config(folder.path(), &word);
     let check =
         Command::new(env!("CARGO_BIN_EXE_agui-server")).args(["check", "--config", config.to_str().unwrap()]).output();
-    assert!(tokio::time::timeout(PATIENCE, check).await.unwrap().unwrap().status.success());
+    assert!(tokio::time::timeout(TEST_TIMEOUT, check).await.unwrap().unwrap().status.success());
     assert_eq!(processes(&word), [0; 0]);
     assert!(!folder.path().join("record").exists());
 }

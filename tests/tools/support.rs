@@ -16,7 +16,7 @@ use agui_server::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::running::PATIENCE;
+use crate::running::TEST_TIMEOUT;
 
 pub fn context() -> ToolContext {
     ToolContext::for_test("tool")
@@ -25,12 +25,12 @@ pub fn context() -> ToolContext {
 /// Checks the arguments against the schema, and calls a tool.
 pub async fn call(tool: &OfferedTool, arguments: Value) -> Result<MessageContent, ToolError> {
     let arguments = tool.validator.check(&arguments.to_string()).unwrap();
-    tokio::time::timeout(PATIENCE, tool.tool.call(arguments, &context())).await.unwrap()
+    tokio::time::timeout(TEST_TIMEOUT, tool.tool.call(arguments, &context())).await.unwrap()
 }
 
 /// Calls a tool until it succeeds: a server that was started again needs some time.
 pub async fn call_until_success(tool: &OfferedTool, arguments: Value) -> MessageContent {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     loop {
         match call(tool, arguments.clone()).await {
             Ok(content) => return content,
@@ -79,7 +79,7 @@ impl McpFixture {
     }
 
     pub async fn ready(self) -> Self {
-        tokio::time::timeout(PATIENCE, self.toolbox.ready()).await.unwrap();
+        tokio::time::timeout(TEST_TIMEOUT, self.toolbox.ready()).await.unwrap();
         self
     }
 

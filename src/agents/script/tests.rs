@@ -8,7 +8,7 @@ use crate::agent::RunIdentity;
 
 const DEMO: &str = include_str!("../../../config/scripts/demo.toml");
 
-/// What the script answers, as JSON, with ids numbered in the order they appear: `msg1`, `call1`…
+/// Returns the script's events as JSON, with ids numbered in the order of their appearance: `msg1`, `call1`…
 async fn play(script: &Script, messages: Value, tools: &[&str]) -> Vec<Value> {
     let tools: Vec<Value> = tools.iter().map(|name| json!({ "name": name, "description": "" })).collect();
     let input = json!({ "threadId": "t", "runId": "r", "messages": messages, "tools": tools });

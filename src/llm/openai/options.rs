@@ -15,7 +15,7 @@ pub struct OpenAiOptions {
     pub max_tokens: Option<u32>,
     /// The temperature.
     pub temperature: Option<f64>,
-    /// How much the model thinks: `low`, `medium`, `high` or another value that it supports. If set, the model thinks
+    /// The reasoning effort: `low`, `medium`, `high` or another value that the model supports. If set, the model thinks
     /// unless the request forbids it; if not, a request that asks for thinking gets `medium`.
     pub reasoning_effort: Option<String>,
     /// `true` if the reasoning before tool calls is sent back to the model; `None` does so for providers known to

@@ -1,5 +1,5 @@
-//! What a run has said so far: which messages, calls, spans, steps and subagents there are, whose they are,
-//! and which of them are open.
+//! The state of a run after the events so far: its messages, tool calls, reasoning spans, steps and subagents, their
+//! owners, and which of them are open.
 
 mod calls;
 mod messages;
@@ -12,21 +12,22 @@ use agui_server::protocol::{
 };
 
 use self::{calls::Calls, messages::Messages};
-use super::{Verdict, agrees, demand};
+use super::{Verdict, check_owner, demand};
 
-/// Who an item belongs to; `None` is the parent agent.
+/// The owner of an item: a subagent's invocation; `None` is the parent agent.
 type Owner = Option<SubagentRunId>;
 
 pub(super) struct Ledger {
     messages: Messages,
     calls: Calls,
-    /// Spans are a namespace apart from the messages in them. A closed one keeps its owner.
+    /// Owner of each reasoning span, and whether it is open. Span ids and message ids are separate namespaces. A closed
+    /// span keeps its owner.
     spans: HashMap<MessageId, (Owner, bool)>,
-    /// Steps are per owner.
+    /// The open steps. Two owners may have steps of the same name.
     steps: HashSet<(Owner, String)>,
     /// The announced invocations, and whether they are active.
     subagents: HashMap<SubagentRunId, bool>,
-    /// Every invocation that an event was attributed to.
+    /// The invocations that events were attributed to, announced or not.
     attributed: HashSet<SubagentRunId>,
 }
 
@@ -47,7 +48,7 @@ impl Ledger {
         ledger
     }
 
-    /// Takes an event from within the run.
+    /// Checks and applies an event between the first and the last of the run.
     pub(super) fn admit(&mut self, event: &Event) -> Verdict {
         let tag = event.subagent_run_id();
         self.attributed.extend(tag.cloned());
@@ -64,7 +65,7 @@ impl Ledger {
             Event::ReasoningEnd(e) => self.close_span(&e.message_id, tag),
             Event::ReasoningEncryptedValue(e) => self.attach(e),
             Event::ToolCallStart(e) => {
-                // The call of a message nobody has seen brings that message along.
+                // A call with an unknown parent message creates that message.
                 let parent = e.parent_message_id.as_ref().map(|id| self.messages.hold_call(id, tag)).transpose()?;
                 self.calls.open(e, parent.unwrap_or_else(|| tag.cloned()))
             }
@@ -89,7 +90,7 @@ impl Ledger {
             Event::ActivitySnapshot(e) => self.messages.set_activity(e),
             Event::ActivityDelta(e) => self.messages.amend_activity(e),
             Event::MessagesSnapshot(e) => self.reconcile(e),
-            // These open, close and own nothing.
+            // These neither open nor close an item.
             Event::StateSnapshot(_) | Event::StateDelta(_) | Event::Raw(_) | Event::Custom(_) => Ok(()),
             Event::TextMessageChunk(_) | Event::ToolCallChunk(_) | Event::ReasoningMessageChunk(_) => {
                 Err("this server expands chunks".into())
@@ -100,7 +101,7 @@ impl Ledger {
         }
     }
 
-    /// Everything that has to be closed before the run may finish.
+    /// The open items, which have to be closed before RUN_FINISHED.
     pub(super) fn open(&self) -> Vec<String> {
         let spans = self.spans.iter().filter(|(_, (_, open))| *open).map(|(id, _)| format!("span {id:?}"));
         let steps = self.steps.iter().map(|(owner, name)| format!("step {name:?} of {owner:?}"));
@@ -108,7 +109,7 @@ impl Ledger {
         self.messages.open_ones().chain(self.calls.open_calls()).chain(spans).chain(steps).chain(subagents).collect()
     }
 
-    /// The calls this run has made and not answered, in the order they were made.
+    /// The calls that this run has started and not answered, in the order of their starts.
     pub(super) fn unanswered_calls(&self) -> Vec<ToolCallId> {
         self.calls.unanswered()
     }
@@ -116,7 +117,7 @@ impl Ledger {
     fn open_span(&mut self, id: &MessageId, tag: Option<&SubagentRunId>) -> Verdict {
         let (owner, open) = self.spans.entry(id.clone()).or_insert_with(|| (tag.cloned(), false));
         demand(!std::mem::replace(open, true), || format!("the span {id:?} is open already"))?;
-        agrees(tag, owner.as_ref())
+        check_owner(tag, owner.as_ref())
     }
 
     fn close_span(&mut self, id: &MessageId, tag: Option<&SubagentRunId>) -> Verdict {
@@ -124,22 +125,22 @@ impl Ledger {
             return Err(format!("no span {id:?} is open"));
         };
         *open = false;
-        agrees(tag, owner.as_ref())
+        check_owner(tag, owner.as_ref())
     }
 
-    /// An artefact of something unknown is lost, not wrong; that of something known has its owner.
+    /// An encrypted value of an unknown entity is legal: clients ignore it. Otherwise it has the owner of its entity.
     fn attach(&self, event: &ReasoningEncryptedValue) -> Verdict {
         let id = event.entity_id.as_str();
         let owner = match event.subtype {
             EncryptedValueSubtype::Message => self.messages.owner(&id.into()),
             EncryptedValueSubtype::ToolCall => self.calls.owner(&id.into()),
         };
-        owner.map_or(Ok(()), |owner| agrees(event.subagent_run_id.as_ref(), owner.as_ref()))
+        owner.map_or(Ok(()), |owner| check_owner(event.subagent_run_id.as_ref(), owner.as_ref()))
     }
 
     fn announce(&mut self, event: &SubagentStarted) -> Verdict {
         let id = &event.subagent_run_id;
-        demand(!self.attributed.contains(id), || format!("{id:?} is announced after it was heard of"))?;
+        demand(!self.attributed.contains(id), || format!("{id:?} is announced after an event was attributed to it"))?;
         if let Some(parent) = &event.parent_subagent_run_id {
             demand(self.subagents.contains_key(parent), || format!("the parent {parent:?} was never announced"))?;
         }
@@ -151,7 +152,7 @@ impl Ledger {
         demand(was_active, || format!("{id:?} is not active"))
     }
 
-    /// A snapshot of the conversation says anew what each message is and whose, and what is open stays open.
+    /// A snapshot of the conversation sets role, name and owner of each message. Open items stay open.
     fn reconcile(&mut self, event: &MessagesSnapshot) -> Verdict {
         let (mut ids, mut call_ids) = (HashSet::new(), HashSet::new());
         for message in &event.messages {

@@ -1,4 +1,4 @@
-//! What holds for every event by itself, judged by the JSON that a client receives.
+//! Rules that hold for each event alone, checked on the JSON that a client receives.
 
 use agui_server::protocol::Event;
 use serde_json::Value;
@@ -12,8 +12,8 @@ pub(super) fn check(event: &Event) -> Verdict {
     ["delta", "patch"].iter().filter_map(|member| json[member].as_array()).flatten().try_for_each(pointers)
 }
 
-/// An optional field without a value is left out. A `null` is legal where a value is required, and as data
-/// within what the protocol leaves open.
+/// An optional field without a value is left out. `null` is legal in required values, and as data inside the members
+/// whose content the protocol leaves open.
 fn no_null_for_absent(value: &Value, path: &str) -> Verdict {
     match value {
         Value::Null => Err(format!("null for the absent field {path}")),
@@ -41,6 +41,6 @@ fn pointers(operation: &Value) -> Verdict {
     ["path", "from"].iter().filter_map(|member| operation[member].as_str()).try_for_each(|pointer| {
         let rooted = pointer.is_empty() || pointer.starts_with('/');
         let escaped = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
-        demand(rooted && escaped, || format!("{pointer:?} is no JSON Pointer"))
+        demand(rooted && escaped, || format!("{pointer:?} is not a JSON Pointer"))
     })
 }

@@ -1,9 +1,10 @@
-//! Decisions, made of numbers that proptest chose.
+//! Decisions from numbers that proptest chose.
 
 use agui_server::protocol::{JsonObject, SubagentRunId};
 use serde_json::{Value, json};
 
-/// Decides. Zero, to which proptest shrinks and which follows when the numbers run out, is the plainest choice.
+/// Makes decisions from a list of numbers. Proptest shrinks numbers to zero, and missing numbers are zero, so zero has
+/// to select the simplest option.
 pub(super) struct Dice<'a> {
     numbers: std::slice::Iter<'a, u32>,
 }
@@ -13,7 +14,7 @@ impl<'a> Dice<'a> {
         Self { numbers: numbers.iter() }
     }
 
-    /// A number below the limit; zero when there is none.
+    /// Returns a number below `limit`, or 0 if `limit` is 0.
     pub(super) fn below(&mut self, limit: usize) -> usize {
         let number = self.numbers.next().copied().unwrap_or(0) as usize;
         number.checked_rem(limit).unwrap_or(0)
@@ -31,22 +32,22 @@ impl<'a> Dice<'a> {
         self.chance(one_in).then(|| make(self))
     }
 
-    /// An id of a message, a span or an activity. Those with a number are ids of a [`Walk`](super::Walk), too.
+    /// Returns an id for a message, a span or an activity. A [`Walk`](super::Walk) also makes the ids with numbers.
     pub(super) fn id(&mut self) -> &'static str {
         self.pick(&["a", "b", "c", "d", "a", "b", "c", "d", "m1", "m2", "m3", ""])
     }
 
-    /// An id of a call; some are ids of messages, too.
+    /// Returns an id for a call. Some are also ids of messages.
     pub(super) fn call_id(&mut self) -> &'static str {
         self.pick(&["x", "y", "x", "y", "a", "b", "c1", "c2", "c3", ""])
     }
 
-    /// Text of which there is some: the server leaves out deltas that say nothing.
+    /// Returns text that is not empty: the server leaves out empty deltas.
     pub(super) fn word(&mut self) -> &'static str {
         self.pick(&["word ", "{\"a\":", "é\n\u{2028}\"", "1}"])
     }
 
-    /// The empty text is an invocation's id like any other.
+    /// Returns an owner. The empty string is a valid id of an invocation.
     pub(super) fn owner(&mut self) -> Option<SubagentRunId> {
         self.pick(&[None, None, None, None, None, None, Some("s"), Some("s"), Some("s1"), Some("")]).map(Into::into)
     }

@@ -1,4 +1,4 @@
-//! Streams that are legal by construction: each step does one of the things that are allowed at that point.
+//! Streams that are legal by construction: each step sends an event that is legal at this point.
 
 use agui_server::{
     protocol::{
@@ -12,10 +12,11 @@ use super::dice::Dice;
 
 type Owner = Option<SubagentRunId>;
 
-/// A stream in the making.
+/// Generates a legal stream step by step, and tracks which items are open.
 pub struct Walk {
+    /// The names of the application's tools, whose calls the agent does not answer.
     frontend: Vec<String>,
-    /// What a client holds by now; a snapshot of the conversation restates it.
+    /// The conversation as a client has it after the events so far, for snapshots.
     transcript: Transcript,
     texts: Vec<Text>,
     reasonings: Vec<Item>,
@@ -23,10 +24,10 @@ pub struct Walk {
     calls: Vec<Call>,
     activities: Vec<(MessageId, Owner)>,
     steps: Vec<(&'static str, Owner)>,
-    /// Every invocation that was announced, and whether it is active.
+    /// The announced invocations, and whether they are active.
     subagents: Vec<(SubagentRunId, bool)>,
     ids: usize,
-    /// Goes with the next event.
+    /// The metadata of the next event.
     metadata: Option<JsonObject>,
     events: Vec<Event>,
 }
@@ -40,7 +41,7 @@ struct Item {
 
 struct Text {
     item: Item,
-    /// Whether no event of this run has opened the message: it is the input's, or was brought along by a call.
+    /// `true` if no event of this run has opened the message: it is from the input, or was created by a call.
     unopened: bool,
     role: Option<TextMessageRole>,
     name: Option<String>,
@@ -50,7 +51,7 @@ struct Call {
     id: ToolCallId,
     name: &'static str,
     parent: Option<MessageId>,
-    /// What the start says; the owner is the parent's if it says nothing.
+    /// The owner that the start event names. If it names none, the call has its parent's owner.
     tag: Owner,
     owner: Owner,
     open: bool,
@@ -75,7 +76,7 @@ impl Walk {
         }
     }
 
-    /// Sends a legal event, or a few.
+    /// Sends one or more legal events.
     pub(super) fn step(&mut self, dice: &mut Dice<'_>) {
         let before = self.events.len();
         self.metadata = dice.maybe(4, Dice::object);
@@ -102,7 +103,7 @@ impl Walk {
         }
     }
 
-    /// Closes what is open. The stream can end here.
+    /// Closes all open items and returns the stream.
     pub fn finish(mut self) -> Vec<Event> {
         self.close_all(|_| true);
         let active = self.subagents.into_iter().rev().filter(|(_, active)| *active);
@@ -110,7 +111,7 @@ impl Walk {
         self.events
     }
 
-    /// Closes the items of some owners.
+    /// Closes the open items of the owners for which `of` is true.
     fn close_all(&mut self, of: impl Fn(&Owner) -> bool) {
         let mut ends = Vec::new();
         for text in self.texts.iter_mut().map(|text| &mut text.item).filter(|item| item.open && of(&item.owner)) {
@@ -121,9 +122,9 @@ impl Walk {
             call.open = false;
             ends.push(ToolCallEnd::new(call.id.clone()).into());
         }
-        for thought in self.reasonings.iter_mut().filter(|item| item.open && of(&item.owner)) {
-            thought.open = false;
-            ends.push(ReasoningMessageEnd::new(thought.id.clone()).into());
+        for message in self.reasonings.iter_mut().filter(|item| item.open && of(&item.owner)) {
+            message.open = false;
+            ends.push(ReasoningMessageEnd::new(message.id.clone()).into());
         }
         for span in self.spans.iter_mut().filter(|item| item.open && of(&item.owner)) {
             span.open = false;
@@ -147,7 +148,7 @@ impl Walk {
         format!("{prefix}{}", self.ids)
     }
 
-    /// The parent agent, an announced invocation (it may have ended), or one that is never announced.
+    /// Returns the parent agent, an announced invocation (which may have ended), or one that is never announced.
     fn owner(&self, dice: &mut Dice<'_>) -> Owner {
         match dice.below(8) {
             0..=4 => None,
@@ -166,7 +167,7 @@ impl Walk {
     }
 
     fn continue_text(&mut self, dice: &mut Dice<'_>) {
-        let Some(text) = some(&mut self.texts, |text| text.item.open, dice) else { return };
+        let Some(text) = pick_item(&mut self.texts, |text| text.item.open, dice) else { return };
         let (id, tag) = (text.item.id.clone(), tag(&text.item.owner, dice));
         if dice.chance(3) {
             text.item.open = false;
@@ -177,7 +178,7 @@ impl Walk {
     }
 
     fn reopen_text(&mut self, dice: &mut Dice<'_>) {
-        let Some(text) = some(&mut self.texts, |text| !text.item.open, dice) else { return };
+        let Some(text) = pick_item(&mut self.texts, |text| !text.item.open, dice) else { return };
         (text.item.open, text.unopened) = (true, false);
         let start = TextMessageStart {
             role: text.role,
@@ -188,7 +189,7 @@ impl Walk {
         self.send(start, owner);
     }
 
-    /// A call stands alone, within an assistant message that is known, or within one that it brings along.
+    /// Starts a call without a message, in a known assistant message, or in an assistant message that it creates.
     fn start_call(&mut self, dice: &mut Dice<'_>) {
         let id: ToolCallId = self.fresh("c").into();
         let name = dice.pick(&["search", "confirm", "own", "own"]);
@@ -201,14 +202,13 @@ impl Walk {
                 self.texts.push(Text { item: item.clone(), unopened: true, role: None, name: None });
                 Some(item.id)
             }
-            _ => some(&mut self.texts, |text| text.role.unwrap_or_default() == TextMessageRole::Assistant, dice).map(
-                |text| {
+            _ => pick_item(&mut self.texts, |text| text.role.unwrap_or_default() == TextMessageRole::Assistant, dice)
+                .map(|text| {
                     owner = text.item.owner.clone();
-                    // Only from a message that it saw being opened does the reference client let a call inherit.
+                    // In the reference client, a call inherits the owner only from a message with a start event.
                     tag = if text.unopened { owner.clone() } else { self::tag(&owner, dice) };
                     text.item.id.clone()
-                },
-            ),
+                }),
         };
         let start = ToolCallStart { parent_message_id: parent.clone(), ..ToolCallStart::new(id.clone(), name) };
         self.calls.push(Call { id, name, parent, tag: tag.clone(), owner, open: true, answered: false });
@@ -216,7 +216,7 @@ impl Walk {
     }
 
     fn continue_call(&mut self, dice: &mut Dice<'_>) {
-        let Some(call) = some(&mut self.calls, |call| call.open, dice) else { return };
+        let Some(call) = pick_item(&mut self.calls, |call| call.open, dice) else { return };
         let (id, tag) = (call.id.clone(), tag(&call.owner, dice));
         if dice.chance(3) {
             call.open = false;
@@ -227,7 +227,7 @@ impl Walk {
     }
 
     fn reopen_call(&mut self, dice: &mut Dice<'_>) {
-        let Some(call) = some(&mut self.calls, |call| !call.open && !call.answered, dice) else { return };
+        let Some(call) = pick_item(&mut self.calls, |call| !call.open && !call.answered, dice) else { return };
         call.open = true;
         let start =
             ToolCallStart { parent_message_id: call.parent.clone(), ..ToolCallStart::new(call.id.clone(), call.name) };
@@ -235,11 +235,11 @@ impl Walk {
         self.send(start, tag);
     }
 
-    /// Answers one of the agent's own tools, or a call that nobody knows.
+    /// Sends the result of a call of the agent's own tools, or of an unknown call.
     fn answer(&mut self, dice: &mut Dice<'_>) {
         let frontend = self.frontend.clone();
         let own = |call: &Call| !call.open && !call.answered && !frontend.iter().any(|name| name == call.name);
-        let call = match some(&mut self.calls, own, dice) {
+        let call = match pick_item(&mut self.calls, own, dice) {
             Some(call) => {
                 call.answered = true;
                 call.id.clone()
@@ -250,7 +250,7 @@ impl Walk {
         self.send(ToolCallResult::new(id, call, dice.text()), owner);
     }
 
-    /// A span, a message, or both, under one id as it may be.
+    /// Starts a reasoning span, a reasoning message, or both with the same id.
     fn start_reasoning(&mut self, dice: &mut Dice<'_>) {
         let item = Item { id: self.fresh("m").into(), owner: self.owner(dice), open: true };
         let form = dice.below(3);
@@ -266,12 +266,12 @@ impl Walk {
 
     fn continue_reasoning(&mut self, dice: &mut Dice<'_>) {
         if dice.chance(3) {
-            let Some(span) = some(&mut self.spans, |span| span.open, dice) else { return };
+            let Some(span) = pick_item(&mut self.spans, |span| span.open, dice) else { return };
             span.open = false;
             let (end, tag) = (ReasoningEnd::new(span.id.clone()), tag(&span.owner, dice));
             return self.send(end, tag);
         }
-        let Some(item) = some(&mut self.reasonings, |item| item.open, dice) else { return };
+        let Some(item) = pick_item(&mut self.reasonings, |item| item.open, dice) else { return };
         let (id, tag) = (item.id.clone(), tag(&item.owner, dice));
         if dice.chance(3) {
             item.open = false;
@@ -282,8 +282,8 @@ impl Walk {
     }
 
     fn encrypt(&mut self, dice: &mut Dice<'_>) {
-        let message = some(&mut self.reasonings, |_| true, dice).map(|item| (item.id.clone(), item.owner.clone()));
-        let call = some(&mut self.calls, |_| true, dice).map(|call| (call.id.clone(), call.owner.clone()));
+        let message = pick_item(&mut self.reasonings, |_| true, dice).map(|item| (item.id.clone(), item.owner.clone()));
+        let call = pick_item(&mut self.calls, |_| true, dice).map(|call| (call.id.clone(), call.owner.clone()));
         let (event, owner) = match (dice.below(2), message, call) {
             (0, Some((id, owner)), _) => {
                 (ReasoningEncryptedValue::new(EncryptedValueSubtype::Message, &*id, "sealed"), owner)
@@ -291,13 +291,13 @@ impl Walk {
             (_, _, Some((id, owner))) => {
                 (ReasoningEncryptedValue::new(EncryptedValueSubtype::ToolCall, &*id, "sealed"), owner)
             }
-            _ => (ReasoningEncryptedValue::new(EncryptedValueSubtype::Message, "nobody", "sealed"), None),
+            _ => (ReasoningEncryptedValue::new(EncryptedValueSubtype::Message, "unknown", "sealed"), None),
         };
         let tag = tag(&owner, dice);
         self.send(event, tag);
     }
 
-    /// Some of the patches do not apply, which is legal.
+    /// Sends a state event. Some patches do not apply, which is legal.
     fn state(&mut self, dice: &mut Dice<'_>) {
         let event: Event = match dice.below(4) {
             0 => StateSnapshot::new(dice.json()).into(),
@@ -330,7 +330,7 @@ impl Walk {
                 );
             }
             1 => {
-                // A replacing snapshot takes the activity over.
+                // A snapshot that replaces the activity also sets its owner.
                 let owner = self.owner(dice);
                 self.activities[index].1.clone_from(&owner);
                 self.send(ActivitySnapshot::new(id, "plan", content(2)), owner);
@@ -365,7 +365,7 @@ impl Walk {
     fn subagent(&mut self, dice: &mut Dice<'_>) {
         let form = dice.below(4);
         if form >= 2
-            && let Some((id, active)) = some(&mut self.subagents, |(_, active)| *active, dice)
+            && let Some((id, active)) = pick_item(&mut self.subagents, |(_, active)| *active, dice)
         {
             *active = false;
             let id = id.clone();
@@ -376,7 +376,7 @@ impl Walk {
             };
         }
         let mut started = SubagentStarted::new(self.fresh("s"), "researcher");
-        started.parent_subagent_run_id = some(&mut self.subagents, |_| true, dice).map(|(id, _)| id.clone());
+        started.parent_subagent_run_id = pick_item(&mut self.subagents, |_| true, dice).map(|(id, _)| id.clone());
         self.subagents.push((started.subagent_run_id.clone(), true));
         self.send(started, None);
     }
@@ -389,8 +389,7 @@ impl Walk {
         }
     }
 
-    /// The whole conversation as it stands, or what a server keeps of it that tracks neither activities nor
-    /// reasoning.
+    /// Sends a snapshot of the conversation, with or without its activities and reasoning messages.
     fn restate(&mut self, dice: &mut Dice<'_>) {
         let mut messages = self.transcript.messages().to_vec();
         if dice.chance(2) {
@@ -414,12 +413,12 @@ impl Text {
     }
 }
 
-/// A continuation may name its owner or leave that out.
+/// Returns the attribution of a continuation, which names the owner or is absent.
 fn tag(owner: &Owner, dice: &mut Dice<'_>) -> Owner {
     owner.clone().filter(|_| dice.chance(2))
 }
 
-fn some<'a, T>(items: &'a mut [T], fits: impl Fn(&T) -> bool, dice: &mut Dice<'_>) -> Option<&'a mut T> {
+fn pick_item<'a, T>(items: &'a mut [T], fits: impl Fn(&T) -> bool, dice: &mut Dice<'_>) -> Option<&'a mut T> {
     let mut fitting: Vec<_> = items.iter_mut().filter(|item| fits(item)).collect();
     let index = dice.below(fitting.len());
     (index < fitting.len()).then(|| fitting.swap_remove(index))

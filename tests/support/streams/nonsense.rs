@@ -1,4 +1,4 @@
-//! Any input, and any event with any content.
+//! Random inputs, and random events with random content.
 
 use agui_server::protocol::{
     AssistantMessage, ContentPart, DeveloperMessage, Event, EventType, Interrupt, JsonPatch, Message, MessageContent,
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::dice::Dice;
 
-/// An input that a client may send: its ids are unique.
+/// Returns a valid input: its message ids are unique.
 pub(super) fn input(dice: &mut Dice<'_>) -> RunAgentInput {
     let messages = messages(dice, &["a", "b", "h", "c"]);
     let mut input = RunAgentInput::new("thread", "run", messages);
@@ -33,7 +33,7 @@ pub(super) fn input(dice: &mut Dice<'_>) -> RunAgentInput {
     input
 }
 
-/// Up to as many messages as there are ids.
+/// Returns messages with the first of `ids`: none of them, some, or all.
 fn messages(dice: &mut Dice<'_>, ids: &[&str]) -> Vec<Message> {
     let mut calls = ["x", "y"].into_iter();
     let count = dice.below(ids.len() + 1);
@@ -91,11 +91,11 @@ fn text_or_parts(dice: &mut Dice<'_>) -> MessageContent {
     }
 }
 
-/// Any event at all.
+/// Returns an event of any type.
 pub(super) fn event(dice: &mut Dice<'_>) -> Event {
     let kind = dice.pick(EventType::ALL);
     let owner = dice.owner();
-    let mut event = of_type(kind, dice).attributed_to(owner);
+    let mut event = event_of_type(kind, dice).attributed_to(owner);
     let base = event.base_mut();
     base.set_metadata(dice.maybe(4, Dice::object).map(Into::into));
     base.set_timestamp(dice.maybe(8, |_| 1_700_000_000_000));
@@ -103,7 +103,7 @@ pub(super) fn event(dice: &mut Dice<'_>) -> Event {
     event
 }
 
-fn of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
+fn event_of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
     match kind {
         EventType::TextMessageStart => {
             let (role, name) = (text_role(dice), dice.maybe(6, |dice| dice.pick(&["Ann", "Dee"]).to_owned()));
@@ -140,7 +140,7 @@ fn of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
         EventType::MessagesSnapshot => {
             let mut messages = messages(dice, &["a", "b", "c", "d"]);
             if dice.chance(4) {
-                // The same message twice.
+                // Illegal: the same message twice.
                 messages.extend(messages.first().cloned());
             }
             MessagesSnapshot::new(messages).into()
@@ -188,7 +188,7 @@ fn of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
             SubagentFinished { outcome, result, ..SubagentFinished::new(subagent(dice)) }.into()
         }
         EventType::SubagentError => SubagentError::new(subagent(dice), "no luck").into(),
-        other => unreachable!("a type of event that is not generated yet: {other:?}"),
+        other => unreachable!("no generator for events of the type {other:?}"),
     }
 }
 
@@ -223,7 +223,7 @@ fn run_finished(dice: &mut Dice<'_>) -> Event {
     finished.into()
 }
 
-/// A patch: some apply, some do not, and some are none.
+/// Returns a patch, which may not apply or may have invalid JSON Pointers.
 fn patch(dice: &mut Dice<'_>) -> JsonPatch {
     (0..dice.below(4)).map(|_| operation(dice)).collect()
 }

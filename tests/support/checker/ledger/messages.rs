@@ -1,4 +1,4 @@
-//! Messages of every role in one namespace: an id stands for one message for good.
+//! The messages of all roles. They share one namespace: an id never changes its message.
 
 use std::collections::HashMap;
 
@@ -9,32 +9,33 @@ use agui_server::protocol::{
 use serde_json::Value;
 
 use super::{Owner, object};
-use crate::support::checker::{Verdict, agrees, demand};
+use crate::support::checker::{Verdict, check_owner, demand};
 
 #[derive(Default)]
 pub(super) struct Messages {
-    known: HashMap<MessageId, Known>,
+    known: HashMap<MessageId, KnownMessage>,
     /// The content of the activities that a delta may amend.
     activities: HashMap<MessageId, Value>,
 }
 
-pub(super) struct Known {
+pub(super) struct KnownMessage {
     role: Role,
     name: Name,
     owner: Owner,
     open: bool,
 }
 
-/// A message that is known through its tool calls alone has not said whether it has a name.
+/// A message's name, or that it has none. A message that was created by a tool call has an unknown name until its
+/// start.
 #[derive(PartialEq)]
 enum Name {
-    Unsaid,
-    Said(Option<String>),
+    Unknown,
+    Known(Option<String>),
 }
 
-impl Known {
+impl KnownMessage {
     pub(super) fn proceed(&self, tag: Option<&SubagentRunId>) -> Verdict {
-        agrees(tag, self.owner.as_ref())
+        check_owner(tag, self.owner.as_ref())
     }
 
     pub(super) fn close(&mut self, tag: Option<&SubagentRunId>) -> Verdict {
@@ -44,8 +45,8 @@ impl Known {
 }
 
 impl Messages {
-    /// Opens a message, or a closed one again, which then has to be the same message. A reopening that leaves
-    /// out its tag or its name says nothing about them, as a continuation does; an absent role says assistant.
+    /// Opens a new message, or reopens a closed one under the same role, name and owner. A reopening may leave out name
+    /// and owner, as a continuation may. An absent role means `assistant`.
     pub(super) fn open(
         &mut self,
         id: &MessageId,
@@ -55,19 +56,21 @@ impl Messages {
     ) -> Verdict {
         self.demand_role(id, role)?;
         let Some(known) = self.known.get_mut(id) else {
-            let name = Name::Said(name.cloned());
-            self.known.insert(id.clone(), Known { role, name, owner: tag.cloned(), open: true });
+            let name = Name::Known(name.cloned());
+            self.known.insert(id.clone(), KnownMessage { role, name, owner: tag.cloned(), open: true });
             return Ok(());
         };
         demand(!known.open, || format!("the message {id:?} is open already"))?;
         match &known.name {
-            Name::Said(said) => {
-                demand(name.is_none() || name == said.as_ref(), || format!("{id:?} is reopened under another name"))?;
-                agrees(tag, known.owner.as_ref())?;
+            Name::Known(known_name) => {
+                demand(name.is_none() || name == known_name.as_ref(), || {
+                    format!("{id:?} is reopened under another name")
+                })?;
+                check_owner(tag, known.owner.as_ref())?;
             }
-            // Nobody has opened it yet, so this start is the one that says whose it is.
-            Name::Unsaid => {
-                known.name = Name::Said(name.cloned());
+            // The message was created by a tool call: this is its first start, so it has to name the call's owner.
+            Name::Unknown => {
+                known.name = Name::Known(name.cloned());
                 demand(tag == known.owner.as_ref(), || format!("{id:?} is {tag:?}'s, its call {:?}'s", known.owner))?;
             }
         }
@@ -75,35 +78,35 @@ impl Messages {
         Ok(())
     }
 
-    /// The open text message of an id.
-    pub(super) fn text(&mut self, id: &MessageId) -> Result<&mut Known, String> {
+    /// Returns the open text message with this id.
+    pub(super) fn text(&mut self, id: &MessageId) -> Result<&mut KnownMessage, String> {
         let open = self.known.get_mut(id).filter(|known| known.open && known.role != Role::Reasoning);
         open.ok_or_else(|| format!("no text message {id:?} is open"))
     }
 
-    /// The open reasoning message of an id.
-    pub(super) fn reasoning(&mut self, id: &MessageId) -> Result<&mut Known, String> {
+    /// Returns the open reasoning message with this id.
+    pub(super) fn reasoning(&mut self, id: &MessageId) -> Result<&mut KnownMessage, String> {
         let open = self.known.get_mut(id).filter(|known| known.open && known.role == Role::Reasoning);
         open.ok_or_else(|| format!("no reasoning message {id:?} is open"))
     }
 
-    /// The owner of the assistant message that holds a call; the call has to agree, and passes its own tag on
-    /// to a message that is not known yet.
+    /// Returns the owner of the assistant message that holds a call. A known message must have the owner that the call
+    /// names. An unknown message is created with the call's owner.
     pub(super) fn hold_call(&mut self, id: &MessageId, tag: Option<&SubagentRunId>) -> Result<Owner, String> {
         self.demand_role(id, Role::Assistant)?;
-        let known = self.known.entry(id.clone()).or_insert_with(|| Known {
+        let known = self.known.entry(id.clone()).or_insert_with(|| KnownMessage {
             role: Role::Assistant,
-            name: Name::Unsaid,
+            name: Name::Unknown,
             owner: tag.cloned(),
             open: false,
         });
-        agrees(tag, known.owner.as_ref())?;
+        check_owner(tag, known.owner.as_ref())?;
         Ok(known.owner.clone())
     }
 
-    /// A result is a message of its own, and cannot be continued.
+    /// A result is a message with a new id, and cannot be continued.
     pub(super) fn result(&mut self, id: &MessageId, tag: Option<&SubagentRunId>) -> Verdict {
-        let result = Known { role: Role::Tool, name: Name::Said(None), owner: tag.cloned(), open: false };
+        let result = KnownMessage { role: Role::Tool, name: Name::Known(None), owner: tag.cloned(), open: false };
         demand(self.known.insert(id.clone(), result).is_none(), || format!("the message id {id:?} is taken"))
     }
 
@@ -111,21 +114,21 @@ impl Messages {
         let (id, tag) = (&event.message_id, event.subagent_run_id.as_ref());
         self.demand_role(id, Role::Activity)?;
         if let (Some(known), Some(false)) = (self.known.get(id), event.replace) {
-            return agrees(tag, known.owner.as_ref());
+            return check_owner(tag, known.owner.as_ref());
         }
-        let activity = Known { role: Role::Activity, name: Name::Said(None), owner: tag.cloned(), open: false };
+        let activity = KnownMessage { role: Role::Activity, name: Name::Known(None), owner: tag.cloned(), open: false };
         self.known.insert(id.clone(), activity);
         self.activities.insert(id.clone(), object(&event.content));
         Ok(())
     }
 
-    /// A patch that does not apply changes nothing, and one that does has to leave an object behind.
+    /// A patch that does not apply is legal and changes nothing. The result of one that applies has to be an object.
     pub(super) fn amend_activity(&mut self, event: &ActivityDelta) -> Verdict {
         let id = &event.message_id;
         let (Some(known), Some(content)) = (self.known.get(id), self.activities.get_mut(id)) else {
             return Err(format!("no activity {id:?} was set"));
         };
-        agrees(event.subagent_run_id.as_ref(), known.owner.as_ref())?;
+        check_owner(event.subagent_run_id.as_ref(), known.owner.as_ref())?;
         let mut amended = content.clone();
         if apply(&mut amended, &event.patch) {
             demand(amended.is_object(), || format!("the activity {id:?} would no longer be an object"))?;
@@ -134,11 +137,11 @@ impl Messages {
         Ok(())
     }
 
-    /// Takes a message as history or a snapshot states it.
+    /// Sets a message of the input or of a snapshot.
     pub(super) fn restate(&mut self, message: &Message) {
-        let known = self.known.entry(message.id().clone()).or_insert(Known {
+        let known = self.known.entry(message.id().clone()).or_insert(KnownMessage {
             role: message.role(),
-            name: Name::Unsaid,
+            name: Name::Unknown,
             owner: None,
             open: false,
         });
@@ -146,7 +149,7 @@ impl Messages {
             known.role = message.role();
             self.activities.remove(message.id());
         }
-        known.name = Name::Said(message.name().map(str::to_owned));
+        known.name = Name::Known(message.name().map(str::to_owned));
         known.owner = message.subagent_run_id().cloned();
         if let Message::Activity(activity) = message {
             self.activities.insert(activity.id.clone(), object(&activity.content));
@@ -158,7 +161,7 @@ impl Messages {
         demand(known == role, || format!("the message {id:?} is of the role {known:?}, not {role:?}"))
     }
 
-    /// What is being written must not become something else meanwhile.
+    /// An open message must keep its role.
     pub(super) fn demand_role_if_open(&self, id: &MessageId, role: Role) -> Verdict {
         let changes = self.known.get(id).is_some_and(|known| known.open && known.role != role);
         demand(!changes, || format!("the message {id:?} is open, and would be of the role {role:?}"))
@@ -175,11 +178,11 @@ impl Messages {
 
 fn apply(document: &mut Value, patch: &[PatchOperation]) -> bool {
     let operations = patch.iter().map(|operation| match operation {
-        // To a client, what is left when everything is removed is null; the library calls it a mistake.
+        // Removing the root leaves null in clients, but is an error in `json_patch`.
         PatchOperation::Remove { path } if path.is_empty() => PatchOperation::replace("", Value::Null),
         other => other.clone(),
     });
     let same_patch = serde_json::to_value(operations.collect::<Vec<_>>()).and_then(serde_json::from_value);
-    // The document is a copy, so nothing has to be undone. (The library's undoing panics on some moves.)
+    // `patch_unsafe` does not roll back, which is fine for a copy. The rollback of `patch` panics on some moves.
     same_patch.is_ok_and(|patch: json_patch::Patch| json_patch::patch_unsafe(document, &patch).is_ok())
 }
