@@ -40,6 +40,8 @@ pub mod agent;
 pub mod agents;
 pub mod app;
 pub mod auth;
+#[cfg(feature = "cli")]
+pub mod cli;
 #[cfg(feature = "config")]
 pub mod config;
 pub mod copilotkit;

@@ -3,6 +3,7 @@
 use std::{io, time::Duration};
 
 use axum::Router;
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use super::{Server, ServerError, ServerHandle, shutdown_signal, startup_log::log_start};
@@ -48,7 +49,12 @@ impl Server {
     ///
     /// # Errors
     /// A fault of the configuration.
-    pub async fn serve_on(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+    pub async fn serve_on(self, listener: TcpListener, shutdown: impl Future<Output = ()> + Send) -> io::Result<()> {
+        // Boxed, so that programs do not compile the server again for the type of their future.
+        self.serve_until(listener, Box::pin(shutdown)).await
+    }
+
+    async fn serve_until(self, listener: TcpListener, shutdown: BoxFuture<'_, ()>) -> io::Result<()> {
         if let Ok(address) = listener.local_addr() {
             log_start(address, &self);
         }

@@ -4,20 +4,20 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use agui_server::config::Sources;
+use crate::config::Sources;
 
 /// An HTTP server that speaks AG-UI, the protocol between AI agents and the user interfaces in front of them.
 #[derive(Debug, Parser)]
 #[command(version, about, args_conflicts_with_subcommands = true)]
-pub(crate) struct Cli {
+pub(super) struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(super) command: Option<Command>,
     #[command(flatten)]
-    pub(crate) options: Options,
+    pub(super) options: Options,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(super) enum Command {
     /// Serves until SIGTERM or Ctrl-C; the default command
     Serve(Options),
     /// Checks the configuration and exits
@@ -28,24 +28,24 @@ pub(crate) enum Command {
 
 /// Options that override the configuration file.
 #[derive(Debug, Default, Args)]
-pub(crate) struct Options {
+pub(super) struct Options {
     /// The configuration file; without one, the demo agent is served
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
     /// The address and port to listen on, such as 127.0.0.1:8080
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) listen: Option<SocketAddr>,
+    pub(super) listen: Option<SocketAddr>,
     /// The agent behind /send-message
     #[arg(long, value_name = "NAME")]
-    pub(crate) default_agent: Option<String>,
+    pub(super) default_agent: Option<String>,
     /// A log level, or a filter as in RUST_LOG
     #[arg(long, value_name = "LEVEL")]
-    pub(crate) log: Option<String>,
+    pub(super) log: Option<String>,
 }
 
 impl Options {
     /// Returns the sources of options: this command line, the environment, and the file.
-    pub(crate) fn sources(self) -> Sources {
+    pub(super) fn sources(self) -> Sources {
         let flags = [
             ("--listen", "server.listen", self.listen.map(|address| address.to_string())),
             ("--default-agent", "default_agent", self.default_agent),

@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use crate::cli::Options;
+use super::arguments::Options;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Requests `/healthz` of the server on this machine that the options describe.
-pub(crate) fn check_health(options: Options) -> Result<(), Box<dyn Error>> {
+pub(super) fn check_health(options: Options) -> Result<(), Box<dyn Error>> {
     let mut address = options.sources().load()?.config.server.listen;
     // A server that listens on all addresses also listens on loopback.
     if address.ip().is_unspecified() {

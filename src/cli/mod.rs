@@ -1,0 +1,79 @@
+//! The `agui-server` command: arguments, configuration, logs, server. `src/main.rs` only calls [`run`], so that the
+//! binary compiles nothing of the library again.
+
+mod arguments;
+mod health;
+
+use std::{error::Error, process::ExitCode};
+
+use clap::Parser as _;
+use tokio::net::TcpListener;
+
+use self::arguments::{Cli, Command, Options};
+use crate::{Server, config::Loaded, shutdown_signal, telemetry::logs};
+
+/// The exit code for a fault of the configuration.
+const EXIT_MISCONFIGURED: u8 = 2;
+
+/// Runs the command with the arguments of the process.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let (result, code) = match cli.command.unwrap_or(Command::Serve(cli.options)) {
+        Command::Check(options) => (check(options), EXIT_MISCONFIGURED),
+        Command::Health(options) => (health::check_health(options), 1),
+        Command::Serve(options) => match load(options) {
+            Ok(loaded) => (serve(&loaded), 1),
+            Err(error) => (Err(error), EXIT_MISCONFIGURED),
+        },
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print_error(&*error);
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Loads the configuration and checks everything but the store.
+fn load(options: Options) -> Result<Loaded, Box<dyn Error>> {
+    let loaded = options.sources().load()?;
+    logs::check(&loaded.config.log.level)
+        .map_err(|error| loaded.origin.error(&["log", "level"], &error.to_string()))?;
+    Server::from_config(&loaded)?.check()?;
+    Ok(loaded)
+}
+
+fn check(options: Options) -> Result<(), Box<dyn Error>> {
+    let loaded = load(options)?;
+    let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    print_line(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
+    Ok(())
+}
+
+fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
+    logs::init(&loaded.config.log)?;
+    // Each stream is an open file, and the usual limit is 1,024.
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let address = loaded.config.server.listen;
+        let listener =
+            TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
+        let server = Server::open(loaded).await?;
+        server.serve_on(listener, shutdown_signal()).await?;
+        Ok(())
+    })
+}
+
+#[allow(clippy::print_stdout, reason = "the result of a command")]
+fn print_line(text: &str) {
+    println!("{text}");
+}
+
+#[allow(clippy::print_stderr, reason = "logging has not started, or has ended")]
+fn print_error(error: &dyn Error) {
+    eprintln!("agui-server: {error}");
+}
