@@ -1,4 +1,5 @@
-//! The agent for load measurements: `cargo run --release --example bench -- 8099 [STORE] [detached]`
+//! The agent for load measurements:
+//! `cargo run --profile dist --features jemalloc --example bench -- 8099 [STORE] [detached]`
 //!
 //! `forwardedProps` controls it: `n` text deltas, and `mode`: `burst` sends them at once, `yield` yields to the runtime
 //! before each, `sleep` waits `delayUs` microseconds before each. The server has its ordinary limits, except for the
