@@ -18,7 +18,7 @@ use std::{
 
 use agui_server::{
     Server,
-    llm::{Connection, LlmAgent, OpenAi, OpenAiOptions},
+    llm::{Connection, LlmAgent, ModelOptions, OpenAiChat},
     run::RunLimits,
 };
 use axum::{
@@ -120,7 +120,7 @@ async fn relay(upstream: String) {
 
 async fn server(upstream: &str) {
     let connection = Connection { base_url: Some(format!("{upstream}/v1")), ..Connection::default() };
-    let model = OpenAi::new(OpenAiOptions { model: "m".to_owned(), connection, ..OpenAiOptions::default() }).unwrap();
+    let model = OpenAiChat::new(ModelOptions::new("m", connection)).unwrap();
     let mut limits = RunLimits::default();
     limits.heartbeat = None;
     let server = Server::new().agent("model", LlmAgent::new(model)).run_limits(limits).stateless();

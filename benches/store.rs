@@ -1,4 +1,4 @@
-//! The cost of a run in a store: `cargo bench --bench store [-- postgres://…]`
+//! The cost of a run in a store, of pages and of searches: `cargo bench --bench store [-- postgres://…]`
 //!
 //! Without an argument the store is a new SQLite file. Reports the CPU time of this process (all threads; Linux only)
 //! and the elapsed time, both per run.
@@ -10,8 +10,9 @@ use std::{fs, sync::Arc, time::Instant};
 use agui_server::{
     protocol::Message,
     store::{
-        BeginOutcome, BranchWrite, EventBatch, Lease, NewRun, PostgresStore, RunEnd, RunStatus, SqliteStore, Store,
-        ThreadKey, ThreadParts, ThreadSize, ThreadVersion, now,
+        BeginOutcome, BranchWrite, CopiedMessage, CopiedRun, EventBatch, Lease, MessageQuery, NewRun, NewThread,
+        PostgresStore, RunEnd, RunRecord, RunStatus, SqliteStore, Store, ThreadContent, ThreadKey, ThreadPage,
+        ThreadParts, ThreadSize, ThreadVersion, now,
     },
 };
 
@@ -39,6 +40,8 @@ async fn main() {
         long_thread(&store, length).await;
     }
     logs(&store).await;
+    pages(&store).await;
+    searches(&store).await;
 }
 
 /// Begins and finishes runs, each on a new thread.
@@ -121,6 +124,7 @@ async fn begin(
         now,
         lease_until: now + 30_000,
         expected: known,
+        title: None,
         branch: BranchWrite { base, new: messages.iter().map(|message| (message, None)).collect(), updated: vec![] },
         state: None,
         state_number: None,
@@ -140,6 +144,123 @@ async fn finish(store: &dyn Store, lease: &Lease, head: i64) -> i64 {
     let mut end = RunEnd { delivered: true, ..RunEnd::new(RunStatus::Finished, head) };
     end.branch.new = vec![(&answer, Some(lease.run))];
     store.finish(lease, &end).await.unwrap().unwrap().last_message
+}
+
+/// Reads a page of 50 messages of a thread of 20,000, from its end and from its middle.
+async fn pages(store: &Arc<dyn Store>) {
+    const LENGTH: i64 = 20_000;
+    let key = new_key();
+    let messages: Vec<_> = (0..LENGTH).map(|n| Message::user(format!("m{n}"), "x".repeat(500))).collect();
+    let (lease, last) = begin(&**store, &key, None, 0, &messages).await;
+    finish(&**store, &lease, last).await;
+    for newest in [LENGTH, LENGTH / 2] {
+        let (cost, times) = (Cost::start(), 100);
+        for _ in 0..times {
+            let query = MessageQuery { newest, run: None, limit: 50 };
+            assert_eq!(store.messages(lease.thread, &query).await.unwrap().nodes.len(), 50);
+        }
+        cost.report(&format!("page of 50 messages before message {newest}"), times);
+    }
+}
+
+/// Searches 100,000 threads of four messages each.
+async fn searches(store: &Arc<dyn Store>) {
+    const THREADS: usize = 100_000;
+    let mut word = Words(1);
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..THREADS {
+        let texts = [12, 60, 10, 60].map(|length| (0..length).map(|_| word.next()).collect::<Vec<_>>().join(" "));
+        let store = store.clone();
+        tasks.spawn(async move {
+            let key = ThreadKey { owner: "key:ann".into(), id: number.to_string().into() };
+            let messages = texts.into_iter().zip(0..).map(|(text, parent)| CopiedMessage {
+                parent,
+                run: None,
+                message: Message::user(format!("m{parent}"), text),
+                feedback: None,
+            });
+            assert!(store.insert(NewThread { key: &key, content: &content(messages.collect()) }).await.unwrap());
+        });
+        if tasks.len() >= 500 {
+            tasks.join_next().await.unwrap().unwrap();
+        }
+    }
+    tasks.join_all().await;
+    let (rare, common) = (Words::word(19_900), Words::word(3));
+    for (what, query) in [
+        ("first", "nothing"),
+        ("no match", "nothing"),
+        ("rare word", rare.as_str()),
+        ("common word", common.as_str()),
+        ("beginning of a word", &common[..3]),
+        ("two words", &format!("{common} {rare}")),
+        ("Chinese word", "天气"),
+    ] {
+        let (cost, times) = (Cost::start(), if what == "first" { 1 } else { 10 });
+        let mut found = 0;
+        for _ in 0..times {
+            let page = ThreadPage { limit: 50, query: Some(query.to_owned()), ..ThreadPage::default() };
+            found = store.threads("key:ann", &page).await.unwrap().len();
+        }
+        cost.report(&format!("search 100,000 threads, {what}: {found} found"), times);
+    }
+}
+
+/// Words with frequencies as in a language: the n-th word is about n times rarer than the first.
+struct Words(u64);
+
+impl Words {
+    const COUNT: f64 = 20_000.0;
+
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn next(&mut self) -> String {
+        // xorshift
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        Self::word(Self::COUNT.powf((self.0 % 1_000_000) as f64 / 1e6) as usize)
+    }
+
+    fn word(rank: usize) -> String {
+        if rank % 50 == 7 {
+            return "今天的天气".chars().cycle().skip(rank % 5).take(4).collect();
+        }
+        let letter = |n: usize| char::from(b'a' + u8::try_from(n % 26).unwrap());
+        [rank * 7, rank / 3, rank, rank / 26, rank / 676].map(letter).iter().collect()
+    }
+}
+
+fn content(messages: Vec<CopiedMessage>) -> ThreadContent {
+    let record = RunRecord {
+        number: 0,
+        thread: 0,
+        id: "r".into(),
+        agent: "bench".to_owned(),
+        detached: false,
+        status: RunStatus::Finished,
+        delivered: true,
+        started_at: 0,
+        ended_at: Some(0),
+        events: 0,
+        usage: vec![],
+        failure: None,
+    };
+    let head = messages.len() as i64;
+    let run = CopiedRun { record, head, state: None, interrupts: vec![], answered: vec![] };
+    ThreadContent {
+        agent: "bench".to_owned(),
+        title: Some("A title".to_owned()),
+        archived: false,
+        metadata: serde_json::Map::new(),
+        head,
+        state: None,
+        interrupts: vec![],
+        messages,
+        states: vec![],
+        runs: vec![run],
+        created_at: 0,
+        updated_at: 0,
+    }
 }
 
 struct Cost {

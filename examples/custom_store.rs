@@ -1,15 +1,16 @@
 //! A custom store: `cargo run --example custom_store`
 //!
-//! It adds an audit log to the store in memory. A store for another database implements the same methods; the
+//! It adds an audit log of runs and deletions to the store in memory. A store for another database implements the same methods; the
 //! documentation of [`Store`] has the requirements of each.
 
 use agui_server::{
     prelude::*,
-    protocol::RunId,
+    protocol::{MessageId, RunId, ThreadId},
     store::{
-        BeginOutcome, EndState, EndedRun, EventBatch, EventPage, FinishedRun, Lease, LostRun, MemoryStore, Millis,
-        NewRun, Retention, RunEnd, RunRecord, Store, StoreError, SweepResult, ThreadKey, ThreadPage, ThreadParts,
-        ThreadSummary, ThreadView,
+        BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MemoryStore,
+        MessagePage, MessageQuery, Millis, NewRun, NewThread, Retention, RunEnd, RunRecord, SharedStore, Store,
+        StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate,
+        ThreadVersion, ThreadView,
     },
 };
 
@@ -24,7 +25,7 @@ async fn hello(input: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
     out.text(format!("The conversation has {} messages.", input.messages.len())).await
 }
 
-/// Logs the writes to another store.
+/// Logs runs and deletions, and passes everything on to another store.
 struct AuditedStore<S> {
     inner: S,
 }
@@ -59,6 +60,35 @@ impl<S: Store> Store for AuditedStore<S> {
 
     async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
         self.inner.threads(owner, page).await
+    }
+
+    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError> {
+        self.inner.update(expected, update).await
+    }
+
+    async fn messages(&self, thread: i64, query: &MessageQuery) -> Result<MessagePage, StoreError> {
+        self.inner.messages(thread, query).await
+    }
+
+    async fn set_feedback(
+        &self,
+        thread: i64,
+        message: &MessageId,
+        feedback: Option<&Feedback>,
+    ) -> Result<bool, StoreError> {
+        self.inner.set_feedback(thread, message, feedback).await
+    }
+
+    async fn content(&self, key: &ThreadKey) -> Result<Option<ThreadContent>, StoreError> {
+        self.inner.content(key).await
+    }
+
+    async fn insert(&self, thread: NewThread<'_>) -> Result<bool, StoreError> {
+        self.inner.insert(thread).await
+    }
+
+    async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
+        self.inner.thread_of_run(owner, run).await
     }
 
     async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -99,5 +129,10 @@ impl<S: Store> Store for AuditedStore<S> {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.inner.check().await
+    }
+
+    // Without this, several servers on one database would not know of each other.
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        self.inner.shared()
     }
 }

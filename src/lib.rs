@@ -33,7 +33,7 @@
 //! [`http`] reads the request and [`protocol`] decodes it. [`run`] drives the [`agent`] and guards the order of its
 //! events, [`encode`] writes them into the response, and the [`store`] keeps threads. [`agents`] are the built-in agents,
 //! [`llm`] those with a model, [`tools`] the tools of models, [`upstream`] the HTTP clients. [`auth`] authenticates,
-//! [`config`] reads the configuration, [`telemetry`] logs, and [`app`] puts the parts together. [`named_events`] and
+//! [`config`] reads the configuration, [`telemetry`] logs, [`metrics`] counts, and [`app`] puts the parts together. [`named_events`] and
 //! [`copilotkit`] are further sets of routes.
 
 pub mod agent;
@@ -49,10 +49,12 @@ pub mod encode;
 pub mod http;
 #[cfg(feature = "llm")]
 pub mod llm;
+pub mod metrics;
 pub mod named_events;
 pub mod prelude;
 pub mod protocol;
 pub mod run;
+mod schema;
 pub mod store;
 #[cfg(feature = "config")]
 pub mod telemetry;

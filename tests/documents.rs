@@ -1,4 +1,5 @@
-//! The TOML in README.md, README.zh-CN.md and docs/*.md is valid: configurations and scripts.
+//! The TOML in README.md, README.zh-CN.md and docs/*.md is valid: configurations and scripts. Links between these
+//! documents lead to headings.
 //!
 //! `agui-server check` runs on each fenced block marked `toml`, except for scripts, which are parsed here. The Rust
 //! blocks are doctests of the library (`src/lib.rs`). Other blocks are skipped.
@@ -83,4 +84,29 @@ fn every_toml_block_of_the_documentation_is_valid() {
         })
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Returns the anchors that GitHub makes of a document's headings.
+fn anchors(document: &str) -> Vec<String> {
+    let headings = document.lines().filter(|line| line.starts_with('#'));
+    let is_kept = |c: &char| c.is_alphanumeric() || " -_".contains(*c);
+    let anchor = |heading: &str| heading.to_lowercase().chars().filter(is_kept).collect::<String>();
+    headings.map(|heading| anchor(heading.trim_start_matches('#').trim()).replace(' ', "-")).collect()
+}
+
+#[test]
+fn links_between_documents_lead_to_headings() {
+    let mut broken = Vec::new();
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()?.split_once('#'));
+        for (path, anchor) in links.filter(|(path, _)| !path.contains("://")) {
+            let target = if path.is_empty() { document.clone() } else { document.with_file_name(path) };
+            let target = fs::read_to_string(&target).unwrap_or_default();
+            if !anchors(&target).contains(&anchor.to_owned()) {
+                broken.push(format!("{}: {path}#{anchor}", document.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }

@@ -2,10 +2,11 @@
 # Runs every check of this project: tests/run.sh [--docker] [--soak]
 #
 #   --docker  also build and test the Docker image (see tests/docker.sh); implied by a non-empty CI
-#   --soak    run the property tests with 100 times as many cases
+#   --soak    run the property tests with 100 times as many cases, and for an hour each the fuzz targets and the tests of
+#             faults and memory
 #
 # Needs Rust and Node. On Debian the script installs the rest: Debian packages (as root or with sudo), npm
-# packages from the lock file, Python packages into tests/.venv. The test suites need no network.
+# packages from the lock files, Python packages into tests/.venv*. The test suites need no network.
 # Skipped steps are listed at the end; with CI=true a skipped step is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
@@ -15,7 +16,7 @@ for option in "$@"; do
     case $option in
         --docker) docker=true ;;
         --soak) soak=true ;;
-        *) sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+        *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 
@@ -63,6 +64,8 @@ finish() { step "$1" finished "$1"; }
 install_prerequisites() {
     local packages=()
     command -v cc >/dev/null || packages+=(gcc libc6-dev)
+    # For libFuzzer.
+    command -v c++ >/dev/null || packages+=(g++)
     command -v make >/dev/null || packages+=(make)
     command -v kill >/dev/null && [ -x /bin/kill ] || packages+=(procps)
     command -v python3 >/dev/null || packages+=(python3)
@@ -70,6 +73,14 @@ install_prerequisites() {
     # Debian keeps the programs out of PATH. The tests start their own servers, not the one of the package.
     ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || packages+=(postgresql)
     command -v bwrap >/dev/null || packages+=(bubblewrap)
+    # promtool, which checks the metrics and the files in deploy/.
+    command -v promtool >/dev/null || packages+=(prometheus)
+    # For deploy/. Like Postgres, the proxies are started by the tests.
+    command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || packages+=(nginx)
+    command -v caddy >/dev/null || packages+=(caddy)
+    command -v systemd-analyze >/dev/null || packages+=(systemd)
+    # For the pages. The variable CHROMIUM names another one.
+    [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || packages+=(chromium)
     [ -z "$docker" ] || command -v curl >/dev/null || packages+=(curl)
     if ((${#packages[@]})); then
         local root=()
@@ -89,18 +100,23 @@ install_prerequisites() {
 }
 
 # Packages are installed again when the lock file or requirements.txt changes.
-npm_packages() {
-    local stamp=tests/js/node_modules/.installed
-    cmp -s tests/js/package-lock.json "$stamp" ||
-        { npm --prefix tests/js ci --no-audit --no-fund && cp tests/js/package-lock.json "$stamp"; }
+npm_packages() { # npm_packages FOLDER
+    local stamp=$1/node_modules/.installed
+    cmp -s "$1/package-lock.json" "$stamp" ||
+        { npm --prefix "$1" ci --no-audit --no-fund && cp "$1/package-lock.json" "$stamp"; }
 }
 
+web_pages() { npm_packages tests/browser && npm_packages examples/web && npm --prefix examples/web run build; }
+
 python_packages() {
-    local stamp=tests/.venv/installed
-    cmp -s tests/py/requirements.txt "$stamp" ||
-        { python3 -m venv --clear tests/.venv &&
-            tests/.venv/bin/pip install -q --disable-pip-version-check -r tests/py/requirements.txt &&
-            cp tests/py/requirements.txt "$stamp"; }
+    python_environment tests/.venv tests/py/requirements.txt &&
+        python_environment tests/.venv-agent-framework tests/py/agent-framework.txt
+}
+
+python_environment() { # python_environment FOLDER REQUIREMENTS
+    cmp -s "$2" "$1/installed" ||
+        { python3 -m venv --clear "$1" && "$1/bin/pip" install -q --disable-pip-version-check -r "$2" &&
+            cp "$2" "$1/installed"; }
 }
 
 # --- Suites ---------------------------------------------------------------------------------------
@@ -110,29 +126,48 @@ can_isolate() { bwrap --unshare-net --unshare-pid --ro-bind / / --proc /proc tru
 
 rust_tests() {
     [ -z "$soak" ] || export PROPTEST_CASES=25600
-    cargo test --locked --no-fail-fast
+    cargo test --locked --no-fail-fast -- --skip nothing_acknowledged_is_lost
 }
 
-npm_clients() {
-    AGUI_SERVER_BIN=$target/debug/agui-server AGUI_CORPUS=$target/tmp/corpus node --test tests/js
+# Servers under load, for five minutes with faults. With --soak for an hour, and also without faults, where nothing may grow.
+chaos() {
+    local seconds=300 tests=nothing_acknowledged_is_lost
+    [ -z "$soak" ] || seconds=3600 tests=''
+    AGUI_CHAOS_SECONDS=$seconds AGUI_SOAK_SECONDS=$seconds \
+        cargo test --locked --test chaos -- --nocapture --test-threads=4 $tests
 }
+
+# The tests that take longer than the others in a debug build.
+slow_tests() { cargo test --locked --test hostile_connections -- --ignored; }
+
+npm_clients() {
+    AGUI_SERVER_BIN=$target/debug/agui-server AGUI_CORPUS=$target/tmp/corpus node --test --test-timeout=300000 tests/js
+}
+
+# One browser at a time, beside the other suites.
+browser() { AGUI_SERVER_BIN=$target/debug/agui-server node --test --test-timeout=300000 --test-concurrency=1 tests/browser; }
 
 python_models() {
     AGUI_SERVER_BIN=$target/debug/agui-server node tests/js/run.mjs "$target/tmp/captured" &&
         tests/.venv/bin/python tests/py/validate.py "$target/tmp/captured" "$target/tmp/corpus"
 }
 
-# Each feature alone, and the number of crates that a router without features needs.
+# Each feature alone without warnings, and the number of crates that a router without features needs.
 features() {
     cargo hack --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-hack || return
-    # cargo-hack takes the dev-dependencies out of Cargo.toml while it runs, which changes Cargo.lock.
-    cp Cargo.lock "$logs/Cargo.lock"
-    cargo hack check --each-feature --no-dev-deps
+    # The build of the tests has all the others together. Without --no-dev-deps, which rewrites Cargo.toml while it runs.
+    # clippy, because it refuses warnings in this crate alone: with RUSTFLAGS, all dependencies would be built again.
+    cargo hack clippy --locked --each-feature --exclude-all-features --skip default,full,fuzzing,jemalloc,testing -- -D warnings
     local code=$? crates
-    cp "$logs/Cargo.lock" Cargo.lock
     crates=$(cargo tree --locked -e normal --no-default-features --prefix none | sed 's/ (.*//' | sort -u | wc -l)
     echo "without features: $crates crates"
     ((code == 0 && crates <= 160))
+}
+
+fuzz_targets() {
+    local seconds=80
+    [ -z "$soak" ] || seconds=3600
+    fuzz/run.sh --total "$seconds"
 }
 
 documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps; }
@@ -140,35 +175,46 @@ documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps; }
 if ! step 'prerequisites' install_prerequisites; then
     exit 1
 fi
-start 'npm packages' npm_packages
+start 'npm packages' npm_packages tests/js
+start 'web pages' web_pages
 start 'Python packages' python_packages
 step 'format' cargo fmt --check
 step 'build' cargo test --locked --no-run
 # The Rust tests start an MCP server from the npm packages.
-npm=''
+npm='' web='' python=''
 finish 'npm packages' && npm=true
+# Nothing else runs beside them.
+finish 'web pages' && web=true
+finish 'Python packages' && python=true
 if ! reason=$(can_isolate 2>&1); then
     # Not a failure: on such a machine a server with a sandbox must refuse to start, and that is tested.
     left_out="the sandbox tests: bubblewrap cannot isolate commands on this machine: $reason"
     export AGUI_SKIP_SANDBOX=1
 fi
 step 'Rust tests' rust_tests
-finish 'Python packages' && start 'Python models' python_models
+[ -z "$soak" ] || step 'slow tests' slow_tests
+[ -n "$python" ] && start 'Python models' python_models
 # After the Python packages: one suite runs an agent written in Python.
 [ -n "$npm" ] && start 'npm clients' npm_clients
+[ -n "$web" ] && start 'browser' browser
 step 'clippy' cargo clippy --locked --all-targets -- -D warnings
-step 'features' features
-step 'documentation' documentation
-for suite in 'npm clients' 'Python models'; do
+for suite in 'npm clients' 'Python models' 'browser'; do
     if [ -n "${started[$suite]:-}" ]; then finish "$suite"; fi
 done
+# Its build uses one core for half of the time, so it runs beside the steps that only compile.
 if [ -z "$docker" ]; then
     skip 'Docker image' 'takes several minutes; run it with --docker'
 elif ! docker info >/dev/null 2>&1 && [ ! -f "${AGUI_DOCKER_CHECK:-../shared/docker/check.sh}" ]; then
     skip 'Docker image' 'no Docker engine responds'
 else
-    step 'Docker image' tests/docker.sh
+    start 'Docker image' tests/docker.sh
 fi
+step 'features' features
+step 'documentation' documentation
+start 'chaos' chaos
+step 'fuzz targets' fuzz_targets
+finish 'chaos'
+[ -z "${started['Docker image']:-}" ] || finish 'Docker image'
 
 # --- Summary --------------------------------------------------------------------------------------
 

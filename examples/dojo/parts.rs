@@ -78,6 +78,7 @@ pub(crate) fn answered_call(tool: &str, arguments: &Value, result: impl Into<Str
         tool_call_id: call,
         error: None,
         encrypted_value: None,
+        encrypted_value_type: None,
         metadata: None,
         subagent_run_id: None,
     };

@@ -1,6 +1,7 @@
 //! `/shared_state`: a recipe that the person edits on the page and the agent in its run.
 //!
-//! The agent replaces some members of the page's recipe. The others, such as the title, stay as the page had them.
+//! The agent adds what the recipe lacks: values that are not there, ingredients, preferences and steps. What the person has
+//! entered stays.
 
 use agui_server::prelude::*;
 use serde_json::{Map, Value, json};
@@ -15,9 +16,32 @@ fn cook(state: Value) -> Value {
     // A page can send anything as its state.
     let mut state = object(state);
     let mut dish = object(state.remove("recipe").unwrap_or_default());
-    dish.extend(object(recipe()));
+    for (member, suggested) in object(recipe()) {
+        complete(dish.entry(member).or_insert(Value::Null), suggested);
+    }
     state.insert("recipe".to_owned(), dish.into());
     state.into()
+}
+
+/// Adds the elements that a list lacks, and sets a value that is absent or empty.
+fn complete(entered: &mut Value, suggested: Value) {
+    match (entered, suggested) {
+        (Value::Array(entered), Value::Array(suggested)) => {
+            for element in suggested {
+                if !entered.iter().any(|known| is_same(known, &element)) {
+                    entered.push(element);
+                }
+            }
+        }
+        (entered, suggested) if entered.is_null() || entered == "" => *entered = suggested,
+        _ => {}
+    }
+}
+
+/// Returns whether two elements are equal, or are ingredients with the same name.
+fn is_same(known: &Value, suggested: &Value) -> bool {
+    let name = |ingredient: &Value| Some(ingredient.get("name")?.as_str()?.to_lowercase());
+    known == suggested || name(suggested).is_some_and(|suggested| name(known) == Some(suggested))
 }
 
 fn object(value: Value) -> Map<String, Value> {

@@ -13,6 +13,13 @@ use crate::protocol::{Event, RunAgentInput};
 
 /// Makes an agent of an async function. The run succeeds on `Ok`; `?` ends the run as [`AgentError`] describes.
 ///
+/// The function
+///
+/// 1. takes the run's input and an [`Emitter`],
+/// 2. sends its events through the emitter, and awaits each one,
+/// 3. returns `Result<(), AgentError>` in a future that is `Send`,
+/// 4. can be called again while earlier runs go on, so it shares state by `Arc`.
+///
 /// The future has no task of its own: it waits while the client does not read, and is dropped when the client leaves,
 /// the run is cancelled or its time is over.
 ///
@@ -25,6 +32,22 @@ use crate::protocol::{Event, RunAgentInput};
 /// }
 ///
 /// let server = Server::new().agent("hello", agent_fn(hello));
+/// ```
+///
+/// # Shared state
+///
+/// A closure clones what its runs share:
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+/// use agui_server::prelude::*;
+///
+/// let runs = Arc::new(AtomicU64::new(0));
+/// let counter = agent_fn(move |_: RunAgentInput, out: Emitter| {
+///     let runs = runs.clone();
+///     async move { out.text(format!("This is run {}.", runs.fetch_add(1, Ordering::Relaxed) + 1)).await }
+/// });
+/// let server = Server::new().agent("counter", counter);
 /// ```
 pub fn agent_fn<F, R>(run: F) -> AgentFn<F>
 where

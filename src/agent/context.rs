@@ -1,13 +1,15 @@
 //! [`RunContext`]: ids, principal, forwarded headers and token usage of a run.
 
 use std::{
+    collections::HashSet,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use crate::{
     auth::Principal,
-    protocol::{RunId, ThreadId, TokenUsage},
+    metrics::Metrics,
+    protocol::{MessageId, RunId, ThreadId, TokenUsage},
 };
 
 /// The request headers passed to agents (`pass_headers`), in the order of the request. `Debug` shows the names only.
@@ -47,6 +49,22 @@ pub struct RunIdentity {
     pub principal: Option<Principal>,
 }
 
+/// What an agent may take from the input of a run, which a client wrote in part.
+#[derive(Debug, Clone)]
+pub struct InputRules {
+    /// Whether the client may give the model instructions, also by its context and state.
+    pub accepts_instructions: bool,
+    /// The assistant, tool and activity messages that a client wrote. Empty on a server that stores no threads, which does
+    /// not know who wrote a message.
+    pub client_messages: HashSet<MessageId>,
+}
+
+impl Default for InputRules {
+    fn default() -> Self {
+        Self { accepts_instructions: true, client_messages: HashSet::new() }
+    }
+}
+
 /// The run that an agent answers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RunContext(Arc<ContextParts>);
@@ -55,7 +73,19 @@ pub struct RunContext(Arc<ContextParts>);
 struct ContextParts {
     identity: RunIdentity,
     forwarded: Forwarded,
+    rules: InputRules,
+    metrics: Metrics,
     usage: Mutex<Vec<TokenUsage>>,
+    model_calls: Mutex<ModelCalls>,
+}
+
+/// The model calls of a run, for its last log line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ModelCalls {
+    /// The configured names of the models, each once.
+    pub(crate) models: Vec<String>,
+    /// `None` if no model has a price.
+    pub(crate) cost: Option<f64>,
 }
 
 impl RunContext {
@@ -66,7 +96,26 @@ impl RunContext {
 
     /// A context with forwarded headers.
     pub fn with_forwarded(identity: RunIdentity, forwarded: Forwarded) -> Self {
-        Self(Arc::new(ContextParts { identity, forwarded, usage: Mutex::default() }))
+        Self::with_rules(identity, forwarded, InputRules::default())
+    }
+
+    /// A context with forwarded headers and rules for the input.
+    pub fn with_rules(identity: RunIdentity, forwarded: Forwarded, rules: InputRules) -> Self {
+        Self::counted(identity, forwarded, rules, Metrics::default())
+    }
+
+    /// A context of a server's run, whose calls count in the server's metrics.
+    pub(crate) fn counted(identity: RunIdentity, forwarded: Forwarded, rules: InputRules, metrics: Metrics) -> Self {
+        let (usage, model_calls) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(ContextParts { identity, forwarded, rules, metrics, usage, model_calls }))
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    pub(crate) fn model_calls(&self) -> MutexGuard<'_, ModelCalls> {
+        self.0.model_calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The thread's id.
@@ -92,6 +141,22 @@ impl RunContext {
     /// The request headers that are passed to agents.
     pub fn forwarded(&self) -> &Forwarded {
         &self.0.forwarded
+    }
+
+    /// Returns whether the client's context and state may become instructions of the model.
+    pub fn accepts_instructions(&self) -> bool {
+        self.0.rules.accepts_instructions
+    }
+
+    /// Returns whether a client wrote an assistant, tool or activity message of the input, and no run of this server. Calls
+    /// of such messages must have no effect. Always `false` on a server that stores no threads.
+    pub fn is_from_client(&self, message: &MessageId) -> bool {
+        self.0.rules.client_messages.contains(message)
+    }
+
+    /// Returns whether the input has messages for which [`is_from_client`](Self::is_from_client) is `true`.
+    pub fn has_client_messages(&self) -> bool {
+        !self.0.rules.client_messages.is_empty()
     }
 
     /// All names of the run.

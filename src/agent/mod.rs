@@ -12,7 +12,7 @@ mod error;
 mod event_queue;
 
 pub use agent_fn::{AgentFn, agent_fn};
-pub use context::{Forwarded, RunContext, RunIdentity};
+pub use context::{Forwarded, InputRules, RunContext, RunIdentity};
 pub use emitter::{ActivityHandle, Emitter, ReasoningWriter, TextWriter, ToolCallHandle};
 pub use error::AgentError;
 

@@ -14,6 +14,10 @@ pub enum ServerError {
     #[cfg(feature = "config")]
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A model has a price that is negative or not a number.
+    #[cfg(feature = "llm")]
+    #[error("prices.{0:?}: prices are numbers of at least 0")]
+    Price(String),
     /// The store cannot be opened.
     #[error("store.url: {0}")]
     Store(#[from] store::OpenError),

@@ -77,11 +77,13 @@ impl Server {
             principal_limits: principal_limits(config),
             max_concurrent_runs: config.runs.max_concurrent,
             threads: thread_options(config),
-            auth: build_auth(&config.auth, origin)?,
+            auth: build_auth(config, origin)?,
             http: http_options(config),
             copilotkit: config.copilotkit.clone(),
             named_events: config.named_events.clone(),
             connections: connections(&config.server),
+            metrics: config.metrics.clone(),
+            prices: config.prices.clone(),
             drain: config.server.drain,
             ..Self::new()
         })
@@ -99,12 +101,13 @@ impl Server {
         self
     }
 
-    /// Builds all agents and tools, and throws them away. `agui-server check` is this.
+    /// Builds all agents and tools, and throws them away. `agui-server check` is this. Returns what the providers of the
+    /// models will refuse, for people.
     ///
     /// # Errors
     /// The first fault of the configuration, with its file, line and key.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        self.configured.build(&self.agents).map(drop)
+    pub fn check(&self) -> Result<Vec<String>, ConfigError> {
+        Ok(self.configured.build(&self.agents)?.warnings)
     }
 }
 
@@ -119,7 +122,7 @@ mod tests {
         let (configured, new) = (Server::from_config(&loaded).unwrap(), Server::new());
         let options = |server: &Server| {
             format!(
-                "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+                "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
                 server.run_limits,
                 server.principal_limits,
                 server.max_concurrent_runs,
@@ -128,6 +131,8 @@ mod tests {
                 server.copilotkit,
                 server.named_events,
                 server.connections,
+                server.metrics,
+                server.prices,
                 server.drain
             )
         };

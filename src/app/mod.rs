@@ -13,5 +13,7 @@ mod server;
 mod shutdown;
 mod start;
 mod startup_log;
+#[cfg(feature = "config")]
+mod workspaces;
 
 pub use self::{error::ServerError, handle::ServerHandle, server::Server, shutdown::shutdown_signal};

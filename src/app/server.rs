@@ -8,11 +8,14 @@ use indexmap::IndexMap;
 use super::configured::Configured;
 #[cfg(feature = "jwt")]
 use crate::auth::Jwt;
+#[cfg(feature = "llm")]
+use crate::metrics::Prices;
 use crate::{
     agent::Agent,
     auth::{ApiKey, ApiKeys, Authenticator},
     copilotkit::CopilotKitOptions,
     http::{AgentPath, Connections, HttpOptions},
+    metrics::MetricsOptions,
     named_events::NamedEventOptions,
     run::{PrincipalLimits, RunLimits, ThreadOptions},
     store::{MemoryStore, Store},
@@ -49,6 +52,9 @@ pub struct Server {
     pub(super) copilotkit: CopilotKitOptions,
     pub(super) named_events: NamedEventOptions,
     pub(super) connections: Connections,
+    pub(super) metrics: MetricsOptions,
+    #[cfg(feature = "llm")]
+    pub(super) prices: Prices,
     pub(super) drain: Duration,
 }
 
@@ -76,6 +82,9 @@ impl Server {
             copilotkit: CopilotKitOptions::default(),
             named_events: NamedEventOptions::default(),
             connections: Connections::default(),
+            metrics: MetricsOptions::default(),
+            #[cfg(feature = "llm")]
+            prices: Prices::default(),
             drain: Duration::from_secs(10),
         }
     }
@@ -207,9 +216,29 @@ impl Server {
         self
     }
 
+    /// Serves the server's metrics for Prometheus. A listener of its own is for [`serve`](Self::serve) and
+    /// [`serve_on`](Self::serve_on) only.
+    pub fn metrics(mut self, options: MetricsOptions) -> Self {
+        self.metrics = options;
+        self
+    }
+
+    /// Sets the prices of models, for the cost in metrics and logs. A server with an invalid price does not start.
+    #[cfg(feature = "llm")]
+    pub fn prices(mut self, prices: Prices) -> Self {
+        self.prices = prices;
+        self
+    }
+
     /// Sets the options of connections, for [`serve`](Self::serve) and [`serve_on`](Self::serve_on).
     pub fn connections(mut self, connections: Connections) -> Self {
         self.connections = connections;
+        self
+    }
+
+    #[cfg(feature = "cli")]
+    pub(crate) fn lower_max_connections(mut self, max: usize) -> Self {
+        self.connections.max = self.connections.max.min(max);
         self
     }
 

@@ -1,18 +1,27 @@
 //! From a [`Server`]'s settings to a running server.
 
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use axum::Router;
 use futures::future::BoxFuture;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::oneshot};
 
 use super::{Server, ServerError, ServerHandle, shutdown_signal, startup_log::log_start};
+#[cfg(feature = "config")]
+use super::{
+    configured::BuiltAgents,
+    workspaces::{SandboxWorkspaces, log_sandbox},
+};
 use crate::{
     copilotkit::{self, CopilotKitOptions},
-    http::{self, App, Connections, FurtherRoutes, Route},
+    http::{self, Connections, FurtherRoutes, Route, Routers, dependencies::Dependencies},
+    metrics::Metrics,
     named_events::{self, NamedEventOptions},
     run::Runs,
 };
+
+/// Connections on the listener for metrics. Further ones wait.
+const MAX_METRICS_CONNECTIONS: usize = 32;
 
 impl Server {
     /// The server as an axum router, to be mounted in an application of your own, and a handle that ends its runs when
@@ -32,8 +41,8 @@ impl Server {
                  for example with Authenticator::from_extension()"
             );
         }
-        let (router, handle, _) = self.start()?;
-        Ok((router, handle))
+        let (routers, handle, _) = self.start()?;
+        Ok((routers.main, handle))
     }
 
     /// Listens on an address and serves until the process is told to stop (SIGTERM or Ctrl-C), then lets runs end.
@@ -55,10 +64,21 @@ impl Server {
     }
 
     async fn serve_until(self, listener: TcpListener, shutdown: BoxFuture<'_, ()>) -> io::Result<()> {
+        let metrics_listener = metrics_listener(&self).await?;
         if let Ok(address) = listener.local_addr() {
             log_start(address, &self);
         }
-        let (router, handle, connections) = self.start().map_err(io::Error::other)?;
+        let (routers, handle, connections) = self.start().map_err(io::Error::other)?;
+        let metrics = handle.runs.metrics().clone();
+        let router = routers.main;
+        // Stops serving metrics when it is dropped, which is after the runs have ended.
+        let _metrics_server = match metrics_listener {
+            None => None,
+            Some((listener, is_loopback)) => {
+                let routes = if is_loopback { routers.open_metrics } else { routers.authenticated_metrics };
+                Some(serve_metrics(listener, routes, connections))
+            }
+        };
         let drained = async {
             tokio::select! {
                 () = handle.drain(handle.drain) => {}
@@ -66,20 +86,35 @@ impl Server {
                 () = shutdown_signal() => handle.drain(Duration::ZERO).await,
             }
         };
-        http::serve(listener, router, connections, shutdown, drained).await;
+        http::serve(listener, router, connections, metrics, shutdown, drained).await;
         handle.stop_tools().await;
         Ok(())
     }
 
-    fn start(self) -> Result<(Router, ServerHandle, Connections), ServerError> {
+    fn start(self) -> Result<(Routers, ServerHandle, Connections), ServerError> {
+        #[cfg(feature = "llm")]
+        if let Some(model) = self.prices.find_invalid() {
+            return Err(ServerError::Price(model.to_owned()));
+        }
+        #[cfg(feature = "llm")]
+        let metrics = Metrics::new(self.prices);
+        #[cfg(not(feature = "llm"))]
+        let metrics = Metrics::default();
         #[cfg(feature = "config")]
-        let (agents, tools) = self.configured.build(&self.agents)?;
+        let BuiltAgents { agents, tools, warnings } = self.configured.build(&self.agents)?;
+        #[cfg(feature = "config")]
+        warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         #[cfg(not(feature = "config"))]
         let agents = self.agents;
+        let mut principal_limits = self.principal_limits;
+        if self.auth.has_one_principal() {
+            principal_limits.share_percent = 100;
+        }
         let mut runs = Runs::builder()
             .limits(self.run_limits)
-            .principal_limits(self.principal_limits)
-            .max_concurrent(self.max_concurrent_runs);
+            .principal_limits(principal_limits)
+            .max_concurrent(self.max_concurrent_runs)
+            .metrics(metrics);
         for (name, agent) in agents {
             runs = runs.agent(name, agent);
         }
@@ -87,12 +122,22 @@ impl Server {
         if let Some(name) = self.configured.default_agent() {
             runs = runs.default_agent(name);
         }
-        let further = further_routes(self.copilotkit, self.named_events, self.store.is_some());
+        #[cfg(feature = "config")]
+        let dependencies = mcp_dependencies(&tools);
+        #[cfg(not(feature = "config"))]
+        let dependencies: Dependencies = Arc::new(Vec::new);
+        let further = further_routes(self.copilotkit, self.named_events, self.store.is_some(), dependencies);
         let runs = match self.store {
             Some(store) => runs.stored(store, self.threads),
-            None => runs.stateless(),
+            None => runs.accept_instructions(self.threads.accept_instructions).stateless(),
         };
-        let router = http::router(runs.clone(), self.auth, self.http, self.paths, further);
+        #[cfg(feature = "config")]
+        if let Some(sandbox) = tools.sandbox() {
+            log_sandbox(sandbox);
+            runs.threads().inspect(|threads| threads.set_data(Arc::new(SandboxWorkspaces(sandbox.clone()))));
+        }
+        let has_metrics = self.metrics.main_listener;
+        let routers = http::router(runs.clone(), self.auth, self.http, has_metrics, self.paths, further);
         let handle = ServerHandle {
             runs,
             #[cfg(feature = "config")]
@@ -100,8 +145,34 @@ impl Server {
             drain: self.drain,
         };
         handle.start();
-        Ok((router, handle, self.connections))
+        Ok((routers, handle, self.connections))
     }
+}
+
+/// Binds the listener for metrics. Returns it, and whether it is on loopback.
+async fn metrics_listener(server: &Server) -> io::Result<Option<(TcpListener, bool)>> {
+    let Some(address) = server.metrics.listen else { return Ok(None) };
+    let is_loopback = address.ip().to_canonical().is_loopback();
+    if server.auth.is_disabled() && !is_loopback {
+        let problem = format!("metrics on {address} need authentication: use 127.0.0.1, or configure it");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+    }
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address} for metrics: {error}")))?;
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "serving metrics on http://{address}/metrics");
+    Ok(Some((listener, is_loopback)))
+}
+
+/// Serves metrics until the returned sender is dropped.
+fn serve_metrics(listener: TcpListener, routes: Router, options: Connections) -> oneshot::Sender<()> {
+    let (stop, stopped) = oneshot::channel();
+    let stopped = async move { drop(stopped.await) };
+    let options = Connections { max: MAX_METRICS_CONNECTIONS, ..options };
+    // Its connections are not those of clients, so they do not count.
+    tokio::spawn(http::serve(listener, routes, options, Metrics::default(), stopped, std::future::ready(())));
+    stop
 }
 
 /// Returns the routes of other modules than `http`, and their list for `GET /`.
@@ -109,7 +180,8 @@ fn further_routes(
     copilotkit: CopilotKitOptions,
     named_events: NamedEventOptions,
     stores_threads: bool,
-) -> FurtherRoutes<impl FnOnce(&App) -> Router<App>> {
+    dependencies: Dependencies,
+) -> FurtherRoutes {
     let mut list = Vec::new();
     if copilotkit.enabled {
         let path = copilotkit.prefix.clone().into();
@@ -120,6 +192,28 @@ fn further_routes(
             list.push(Route { methods: "POST", path: path.into(), purpose: "runs an agent with named events".into() });
         }
     }
-    let build = move |app: &App| copilotkit::routes(&copilotkit, app).merge(named_events::routes(&named_events, app));
-    FurtherRoutes { list, build }
+    let sockets = copilotkit::Sockets::new(&copilotkit);
+    let public = sockets.clone();
+    FurtherRoutes {
+        list,
+        build: Box::new(move |app| {
+            copilotkit::routes(&copilotkit, sockets, app).merge(named_events::routes(&named_events, app))
+        }),
+        build_public: Box::new(move |app| public.routes(app)),
+        dependencies,
+    }
+}
+
+/// Returns the MCP servers as dependencies.
+#[cfg(feature = "config")]
+fn mcp_dependencies(tools: &crate::tools::ToolRegistry) -> Dependencies {
+    let servers: Vec<_> = tools.mcp_servers().cloned().collect();
+    Arc::new(move || {
+        let dependency = |server: &Arc<crate::tools::mcp::McpServer>| http::dependencies::Dependency {
+            name: format!("mcp:{}", server.name()),
+            is_available: server.is_connected(),
+            is_required: server.is_required(),
+        };
+        servers.iter().map(dependency).collect()
+    })
 }

@@ -98,6 +98,10 @@ impl Authenticate for ApiKeys {
     fn expects_bearer(&self) -> bool {
         true
     }
+
+    fn has_one_principal(&self) -> bool {
+        self.0.windows(2).all(|keys| keys[0].principal == keys[1].principal)
+    }
 }
 
 #[cfg(test)]

@@ -57,6 +57,11 @@ impl Authenticator {
         self.0.as_ref().is_some_and(|method| method.expects_bearer())
     }
 
+    /// True if no two requests can have different principals: without authentication, and with one API key.
+    pub fn has_one_principal(&self) -> bool {
+        self.0.as_ref().is_none_or(|method| method.has_one_principal())
+    }
+
     /// Returns the principal of a request; `None` if authentication is disabled.
     ///
     /// # Errors
@@ -83,6 +88,10 @@ pub(super) trait Authenticate: Send + Sync {
     fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>>;
 
     fn expects_bearer(&self) -> bool {
+        false
+    }
+
+    fn has_one_principal(&self) -> bool {
         false
     }
 }

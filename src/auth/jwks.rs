@@ -1,7 +1,8 @@
 //! Public keys that an identity provider publishes at a URL (JWKS, RFC 7517), fetched and cached.
 //!
 //! Keys are also fetched when a token names an unknown key, because providers rotate keys. Callers can make up such
-//! tokens, so there is one fetch at a time, and a pause after it. If a fetch fails, the known keys stay in use.
+//! tokens, so there is one fetch at a time, and a pause after it. If fetches fail, the known keys stay in use until they are
+//! older than [`JwksOptions::max_age`]: the provider may have withdrawn one of them.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -17,7 +18,7 @@ use super::{
     AuthError, JwtAlgorithm, TokenError,
     key::{NamedKey, VerifyingKey},
 };
-use crate::upstream::{ClientOptions, client, direct_client};
+use crate::upstream::{ClientError, ClientOptions, client, direct_client};
 
 const MAX_SET_BYTES: usize = 1024 * 1024;
 /// The number of keys of a set that are read. Sets have fewer than ten.
@@ -29,6 +30,8 @@ const MAX_KEYS: usize = 100;
 pub struct JwksOptions {
     /// The age at which keys are fetched again, in the background.
     pub refresh: Duration,
+    /// The age at which keys are no longer used, if none could be fetched since. Tokens are then answered with 503.
+    pub max_age: Duration,
     /// The pause after a fetch before a token with an unknown key causes the next one.
     pub retry: Duration,
     /// The same while no keys are known, and all tokens are answered with 503.
@@ -41,6 +44,7 @@ impl Default for JwksOptions {
     fn default() -> Self {
         Self {
             refresh: Duration::from_secs(600),
+            max_age: Duration::from_secs(24 * 3600),
             retry: Duration::from_secs(30),
             retry_without_keys: Duration::from_secs(5),
             timeout: Duration::from_secs(5),
@@ -90,7 +94,7 @@ enum FetchError {
 }
 
 impl Jwks {
-    pub(super) fn new(url: &str, algorithms: Vec<JwtAlgorithm>, options: JwksOptions) -> reqwest::Result<Self> {
+    pub(super) fn new(url: &str, algorithms: Vec<JwtAlgorithm>, options: JwksOptions) -> Result<Self, ClientError> {
         let connecting = ClientOptions { connect_timeout: options.timeout };
         // Plain http is for this machine only, and must not go through a proxy.
         let client = if url.starts_with("https:") { client(&connecting)? } else { direct_client(&connecting)? };
@@ -103,7 +107,7 @@ impl Jwks {
         kid: Option<&str>,
         algorithm: JwtAlgorithm,
     ) -> Result<Arc<VerifyingKey>, AuthError> {
-        let found = choose(&self.0.state.borrow().keys, kid, algorithm);
+        let found = choose(self.0.state.borrow().usable_keys(&self.0.options), kid, algorithm);
         match found {
             Ok(key) => {
                 if self.0.state.borrow().fetched_at.is_none_or(|at| at.elapsed() >= self.0.options.refresh) {
@@ -118,10 +122,11 @@ impl Jwks {
         // Cannot fail: `self` holds the sender.
         let _ = self.0.state.subscribe().wait_for(|state| !state.is_fetching).await;
         let state = self.0.state.borrow();
-        if state.keys.is_empty() {
+        let keys = state.usable_keys(&self.0.options);
+        if keys.is_empty() {
             return Err(AuthError::NoKeys { retry_after: state.wait(&self.0.options) });
         }
-        Ok(choose(&state.keys, kid, algorithm)?)
+        Ok(choose(keys, kid, algorithm)?)
     }
 
     /// Starts a fetch. It is a task: if it ended with the request that caused it, clients that leave could cause one
@@ -143,9 +148,14 @@ impl Jwks {
 }
 
 impl State {
+    fn usable_keys(&self, options: &JwksOptions) -> &[CachedKey] {
+        let is_usable = self.fetched_at.is_some_and(|at| at.elapsed() < options.max_age);
+        if is_usable { &self.keys } else { &[] }
+    }
+
     /// Returns the time until keys may be fetched again.
     fn wait(&self, options: &JwksOptions) -> Duration {
-        let pause = if self.keys.is_empty() { options.retry_without_keys } else { options.retry };
+        let pause = if self.usable_keys(options).is_empty() { options.retry_without_keys } else { options.retry };
         self.tried_at.map_or(Duration::ZERO, |tried| pause.saturating_sub(tried.elapsed()))
     }
 }
@@ -166,7 +176,8 @@ impl Fetch {
             }
             Err(error) => {
                 let known = self.0.state.borrow().keys.len();
-                tracing::warn!(%error, known, "cannot fetch the keys that tokens are checked with; the known ones stay in use");
+                let max_age = self.0.options.max_age;
+                tracing::warn!(%error, known, ?max_age, "cannot fetch the keys that tokens are checked with; the known ones stay in use until they are older than `max_age`");
             }
         }
     }
@@ -297,5 +308,23 @@ mod tests {
         assert_eq!(read(only_ec.as_bytes(), &[JwtAlgorithm::Es256]).unwrap().len(), 1);
         assert!(read(b"{}", &BOTH).is_err());
         assert!(read(b"<html>", &BOTH).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_that_cannot_be_fetched_again_are_used_until_their_largest_age() {
+        let options = JwksOptions { max_age: Duration::from_secs(3600), ..JwksOptions::default() };
+        // Nothing listens on port 1.
+        let jwks = Jwks::new("http://127.0.0.1:1/keys", BOTH.to_vec(), options).unwrap();
+        jwks.0.state.send_modify(|state| {
+            state.keys = set(vec![rsa("a")]).into();
+            state.fetched_at = Some(Instant::now());
+        });
+        for _ in 0..59 {
+            assert!(jwks.find(Some("a"), JwtAlgorithm::Rs256).await.is_ok());
+            tokio::time::advance(Duration::from_secs(60)).await;
+        }
+        tokio::time::advance(Duration::from_secs(61)).await;
+        let refused = jwks.find(Some("a"), JwtAlgorithm::Rs256).await.map(drop);
+        assert!(matches!(refused, Err(AuthError::NoKeys { .. })), "{refused:?}");
     }
 }

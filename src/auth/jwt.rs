@@ -35,6 +35,8 @@ pub struct JwtOptions {
     pub leeway: Duration,
     /// The claim with the principal's name.
     pub subject_claim: String,
+    /// The claims that tools can read from the principal ([`Principal::claim`]).
+    pub claims: Vec<String>,
 }
 
 impl JwtOptions {
@@ -45,6 +47,7 @@ impl JwtOptions {
             audience: audience.into_iter().map(Into::into).collect(),
             leeway: Duration::from_secs(30),
             subject_claim: "sub".to_owned(),
+            claims: Vec::new(),
         }
     }
 }
@@ -77,6 +80,7 @@ pub struct Jwt(Arc<Inner>);
 struct Inner {
     keys: Keys,
     subject_claim: String,
+    kept_claims: Vec<String>,
     checks: Vec<(JwtAlgorithm, Validation)>,
 }
 
@@ -137,7 +141,8 @@ impl Jwt {
     fn new(keys: Keys, algorithms: &[JwtAlgorithm], options: JwtOptions) -> Self {
         crypto::install();
         let checks = algorithms.iter().map(|algorithm| (*algorithm, validation(*algorithm, &options))).collect();
-        Self(Arc::new(Inner { keys, subject_claim: options.subject_claim, checks }))
+        let JwtOptions { subject_claim, claims: kept_claims, .. } = options;
+        Self(Arc::new(Inner { keys, subject_claim, kept_claims, checks }))
     }
 
     async fn principal(&self, token: &[u8]) -> Result<Principal, AuthError> {
@@ -157,7 +162,7 @@ impl Jwt {
         // The library compares the key's algorithm with the token's.
         let mut checks = self.0.checks.iter().filter(|(algorithm, _)| *algorithm == key.algorithm);
         let (_, validation) = checks.next().ok_or(TokenError::Algorithm)?;
-        let claims: Map<String, Value> =
+        let mut claims: Map<String, Value> =
             decode(token, &key.decoding, validation).map_err(|error| token_error(error.kind()))?.claims;
         let issuer = match claims.get("iss") {
             None | Some(Value::Null) => "",
@@ -167,7 +172,9 @@ impl Jwt {
         match claims.get(&self.0.subject_claim) {
             Some(Value::String(subject)) if is_valid_name(subject) => {
                 let issuer = utf8_percent_encode(issuer, ISSUER);
-                Ok(Principal::new(&format!("jwt:{issuer}"), subject))
+                let principal = Principal::new(&format!("jwt:{issuer}"), subject);
+                claims.retain(|name, _| self.0.kept_claims.contains(name));
+                Ok(principal.with_claims(claims))
             }
             _ => Err(TokenError::Subject.into()),
         }

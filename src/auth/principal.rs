@@ -1,15 +1,24 @@
 //! The identity that a request was authenticated as.
 
-use std::sync::Arc;
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
+use serde_json::{Map, Value};
 
 /// The longest name, in bytes: threads are stored under it, and log lines quote it.
 const MAX_NAME_BYTES: usize = 256;
 
 /// The identity that a request was authenticated as. It owns the threads that its runs create.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+///
+/// Two are equal if their ids are, whatever their claims. `Debug` shows the names of claims, and not their values.
+#[derive(Clone)]
 pub struct Principal {
     id: Arc<str>,
     name_at: usize,
+    claims: Option<Arc<Map<String, Value>>>,
 }
 
 impl Principal {
@@ -17,7 +26,19 @@ impl Principal {
     /// origin apart. The server chooses it, never the caller; escape `:` in a part that varies. Principals whose name
     /// is empty, longer than 256 bytes, or has control characters are refused.
     pub fn new(source: &str, name: &str) -> Self {
-        Self { id: format!("{source}:{name}").into(), name_at: source.len() + 1 }
+        Self { id: format!("{source}:{name}").into(), name_at: source.len() + 1, claims: None }
+    }
+
+    /// Adds facts that the credential states, such as a tenant, for tools.
+    #[must_use]
+    pub fn with_claims(mut self, claims: Map<String, Value>) -> Self {
+        self.claims = (!claims.is_empty()).then(|| Arc::new(claims));
+        self
+    }
+
+    /// A claim of the credential. Of a token, only the claims that `JwtOptions::claims` names are kept.
+    pub fn claim(&self, name: &str) -> Option<&Value> {
+        self.claims.as_ref()?.get(name)
     }
 
     /// The name, for logs and tools: an API key's name, or a token's subject.
@@ -33,6 +54,27 @@ impl Principal {
     /// The id, which clones share.
     pub fn shared_id(&self) -> &Arc<str> {
         &self.id
+    }
+}
+
+impl PartialEq for Principal {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.id, self.name_at) == (&other.id, other.name_at)
+    }
+}
+
+impl Eq for Principal {}
+
+impl Hash for Principal {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.id, self.name_at).hash(state);
+    }
+}
+
+impl fmt::Debug for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let claims: Vec<_> = self.claims.iter().flat_map(|claims| claims.keys()).collect();
+        f.debug_struct("Principal").field("id", &self.id).field("claims", &claims).finish()
     }
 }
 

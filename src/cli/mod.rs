@@ -17,12 +17,14 @@ const EXIT_MISCONFIGURED: u8 = 2;
 
 /// Runs the command with the arguments of the process.
 pub fn run() -> ExitCode {
+    // Before any other process is started: what started this one may have left files open.
+    crate::tools::close_descriptors_on_exec();
     let cli = Cli::parse();
     let (result, code) = match cli.command.unwrap_or(Command::Serve(cli.options)) {
         Command::Check(options) => (check(options), EXIT_MISCONFIGURED),
         Command::Health(options) => (health::check_health(options), 1),
         Command::Serve(options) => match load(options) {
-            Ok(loaded) => (serve(&loaded), 1),
+            Ok((loaded, _)) => (serve(&loaded), 1),
             Err(error) => (Err(error), EXIT_MISCONFIGURED),
         },
     };
@@ -35,17 +37,18 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Loads the configuration and checks everything but the store.
-fn load(options: Options) -> Result<Loaded, Box<dyn Error>> {
+/// Loads the configuration and checks everything but the store. Returns it with what the providers will refuse.
+fn load(options: Options) -> Result<(Loaded, Vec<String>), Box<dyn Error>> {
     let loaded = options.sources().load()?;
     logs::check(&loaded.config.log.level)
         .map_err(|error| loaded.origin.error(&["log", "level"], &error.to_string()))?;
-    Server::from_config(&loaded)?.check()?;
-    Ok(loaded)
+    let warnings = Server::from_config(&loaded)?.check()?;
+    Ok((loaded, warnings))
 }
 
 fn check(options: Options) -> Result<(), Box<dyn Error>> {
-    let loaded = load(options)?;
+    let (loaded, warnings) = load(options)?;
+    warnings.iter().for_each(|warning| print_warning(warning));
     let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     print_line(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
     Ok(())
@@ -53,16 +56,19 @@ fn check(options: Options) -> Result<(), Box<dyn Error>> {
 
 fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
     logs::init(&loaded.config.log)?;
-    // Each stream is an open file, and the usual limit is 1,024.
-    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+    // Each connection is an open file, and the usual limit is 1,024.
+    let max_files = rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot raise the limit of open files");
-    }
+        u64::MAX
+    });
+    // The rest is for the store, tools and providers.
+    let max_connections = usize::try_from(max_files - max_files / 8).unwrap_or(usize::MAX);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let address = loaded.config.server.listen;
         let listener =
             TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
-        let server = Server::open(loaded).await?;
+        let server = Server::open(loaded).await?.lower_max_connections(max_connections);
         server.serve_on(listener, shutdown_signal()).await?;
         Ok(())
     })
@@ -71,6 +77,11 @@ fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
 #[allow(clippy::print_stdout, reason = "the result of a command")]
 fn print_line(text: &str) {
     println!("{text}");
+}
+
+#[allow(clippy::print_stderr, reason = "logging has not started")]
+fn print_warning(text: &str) {
+    eprintln!("agui-server: warning: {text}");
 }
 
 #[allow(clippy::print_stderr, reason = "logging has not started, or has ended")]

@@ -8,6 +8,10 @@ use super::{
     origin::Origin,
     remote,
 };
+use crate::llm::ContextPolicy;
+
+/// The fewest tokens of a context window. No instructions fit into less.
+const MIN_WINDOW: u64 = 500;
 
 pub(super) fn check(agents: &IndexMap<String, AgentConfig>, origin: &Origin) -> Result<(), ConfigError> {
     agents.iter().try_for_each(|(name, agent)| check_agent(name, agent, origin))
@@ -42,7 +46,10 @@ fn check_llm(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), Con
         Err(origin.error(&option, message))
     };
     if agent.provider.is_none() {
-        return error(None, "kind = \"llm\" needs `provider`: \"openai\", \"anthropic\" or \"rust\"");
+        return error(
+            None,
+            "kind = \"llm\" needs `provider`: \"openai\", \"openai-responses\", \"anthropic\", \"gemini\" or \"rust\"",
+        );
     }
     if agent.model.as_ref().is_none_or(|model| model.trim().is_empty()) {
         return error(None, "kind = \"llm\" needs `model`, the provider's name of the model");
@@ -52,11 +59,35 @@ fn check_llm(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), Con
             let message = "expected a URL such as \"https://api.example.com/v1\"; keys go into `api_key_env`";
             return error(Some("base_url"), message);
         }
-    } else if agent.api_key_env.is_none() && agent.provider != Some(Provider::Rust) {
-        return error(None, "`api_key_env` is needed, the environment variable with the provider's key");
+    } else if agent.api_key_env.is_none() && agent.api_key_file.is_none() && agent.provider != Some(Provider::Rust) {
+        let message = "`api_key_env` is needed, the environment variable with the provider's key, or `api_key_file`";
+        return error(None, message);
+    }
+    for (option, is_set, other, is_other_set) in [
+        ("api_key_file", agent.api_key_file.is_some(), "api_key_env", agent.api_key_env.is_some()),
+        ("system_prompt_file", agent.system_prompt_file.is_some(), "system_prompt", agent.system_prompt.is_some()),
+        (
+            "response_schema_file",
+            agent.response_schema_file.is_some(),
+            "response_schema",
+            agent.response_schema.is_some(),
+        ),
+    ] {
+        if is_set && is_other_set {
+            return error(Some(option), &format!("`{other}` is set, too: remove one of them"));
+        }
+    }
+    if let Some(header) =
+        agent.headers.iter().flatten().map(|(name, _)| name).find(|name| is_in_headers_env(agent, name))
+    {
+        return error(Some("headers"), &format!("`headers_env` has `{header}`, too: remove one of them"));
+    }
+    if agent.models.iter().flatten().any(|model| model.trim().is_empty()) {
+        return error(Some("models"), "the name of a model is empty");
     }
     for (option, is_zero) in [
         ("max_steps", agent.max_steps == Some(0)),
+        ("max_calls_per_turn", agent.max_calls_per_turn == Some(0)),
         ("max_tokens", agent.max_tokens == Some(0)),
         ("parallel_tools", agent.parallel_tools == Some(0)),
         ("connect_timeout_secs", agent.connect_timeout_secs == Some(0)),
@@ -67,38 +98,58 @@ fn check_llm(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), Con
             return error(Some(option), "at least 1 is needed");
         }
     }
-    if agent.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
-        return error(Some("temperature"), "a number from 0 to 2 is needed");
+    for (option, value, least, most) in [
+        ("temperature", agent.temperature, 0.0, 2.0),
+        ("top_p", agent.top_p, 0.0, 1.0),
+        ("frequency_penalty", agent.frequency_penalty, -2.0, 2.0),
+        ("presence_penalty", agent.presence_penalty, -2.0, 2.0),
+    ] {
+        if value.is_some_and(|value| !(least..=most).contains(&value)) {
+            return error(Some(option), &format!("a number from {least} to {most} is needed"));
+        }
+    }
+    if let Some(context) = &agent.context {
+        if context.window.is_some_and(|tokens| tokens < MIN_WINDOW) {
+            return error(Some("context"), &format!("`window` is in tokens: at least {MIN_WINDOW} are needed"));
+        }
+        if context.summariser.is_some() && context.policy != ContextPolicy::Summarise {
+            return error(Some("context"), "`summariser` needs policy = \"summarise\"");
+        }
+    }
+    if agent.api.is_some() && agent.provider != Some(Provider::Openai) {
+        return error(Some("api"), "only provider = \"openai\" has this option");
     }
     if agent.provider == Some(Provider::Rust) {
         return check_rust_model(name, agent, origin);
     }
-    let (option, is_of_other_provider) = match agent.provider {
-        Some(Provider::Anthropic) => ("reasoning_effort", agent.reasoning_effort.is_some()),
-        _ => ("thinking_budget", agent.thinking_budget.is_some()),
-    };
-    if is_of_other_provider {
-        return error(Some(option), "this provider does not have this option");
-    }
     Ok(())
 }
 
-/// A model in Rust has a connection of its own.
+/// The options that an agent with a model in Rust has. The model has a connection and options of its own.
+const OPTIONS_WITH_RUST_MODEL: &[&str] = &[
+    "provider",
+    "model",
+    "models",
+    "fallback",
+    "system_prompt",
+    "system_prompt_file",
+    "tools",
+    "tool_choice",
+    "response_schema",
+    "response_schema_file",
+    "max_steps",
+    "max_calls_per_turn",
+    "tool_timeout_secs",
+    "parallel_tools",
+    "context",
+];
+
+fn is_in_headers_env(agent: &AgentConfig, header: &str) -> bool {
+    agent.headers_env.iter().flatten().any(|(name, _)| name.eq_ignore_ascii_case(header))
+}
+
 fn check_rust_model(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), ConfigError> {
-    let options = [
-        ("base_url", agent.base_url.is_some()),
-        ("api_key_env", agent.api_key_env.is_some()),
-        ("headers_env", agent.headers_env.is_some()),
-        ("max_tokens", agent.max_tokens.is_some()),
-        ("temperature", agent.temperature.is_some()),
-        ("thinking", agent.thinking.is_some()),
-        ("thinking_budget", agent.thinking_budget.is_some()),
-        ("reasoning_effort", agent.reasoning_effort.is_some()),
-        ("connect_timeout_secs", agent.connect_timeout_secs.is_some()),
-        ("idle_timeout_secs", agent.idle_timeout_secs.is_some()),
-        ("max_retries", agent.max_retries.is_some()),
-    ];
-    match options.iter().find(|(_, is_set)| *is_set) {
+    match agent.options_of_kinds().find(|(option, _)| !OPTIONS_WITH_RUST_MODEL.contains(option)) {
         Some((option, _)) => {
             let message = "provider = \"rust\" has no such option: set it on the model in Rust";
             Err(origin.error(&["agents", name, option], message))

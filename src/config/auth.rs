@@ -19,7 +19,7 @@ pub struct AuthConfig {
     pub api_keys: Vec<ApiKeyConfig>,
     /// The rules for tokens of `mode = "jwt"`.
     pub jwt: JwtConfig,
-    /// With `mode = "none"`: serves every address and host name, not only the loopback.
+    /// With `mode = "none"`: may listen on every address, not only on the loopback.
     pub allow_unauthenticated: bool,
 }
 
@@ -28,7 +28,7 @@ pub struct AuthConfig {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AuthMode {
-    /// No authentication; the server serves this machine only.
+    /// No authentication; without `allow_unauthenticated` the server serves this machine only.
     None,
     /// `Authorization: Bearer <key>`.
     ApiKey,

@@ -24,6 +24,15 @@ impl Config {
                 return Err(origin.error(&["cors", "allow_origins"], &message));
             }
         }
+        for allowed in &self.server.allowed_hosts {
+            if allowed != "*" && !is_host_name(allowed) {
+                let message = format!("{allowed:?} is not a host name such as \"agents.example.com\", without port");
+                return Err(origin.error(&["server", "allowed_hosts"], &message));
+            }
+        }
+        if let Some(model) = self.prices.find_invalid() {
+            return Err(origin.error(&["prices", model], "prices are numbers of at least 0"));
+        }
         if let Err(problem) = self.store.read(&self.server.data_dir) {
             return Err(origin.error(&["store", "url"], problem));
         }
@@ -33,10 +42,16 @@ impl Config {
         if self.runs.max_concurrent == 0 {
             return Err(origin.error(&["runs", "max_concurrent"], "at least 1 is needed"));
         }
+        if !(1..=100).contains(&self.limits.share_percent) {
+            return Err(origin.error(&["limits", "share_percent"], "a number from 1 to 100 is needed"));
+        }
+        if self.server.max_connections == 0 {
+            return Err(origin.error(&["server", "max_connections"], "at least 1 is needed"));
+        }
         Ok(())
     }
 
-    /// Checks the names of agents in `default_agent` and `[named_events]`. Agents may be configured, or added in Rust.
+    /// Checks the names of agents in `default_agent`, `[named_events]` and `[threads]`. Agents may be configured, or added in Rust.
     ///
     /// # Errors
     /// The first name that no agent has.
@@ -46,6 +61,9 @@ impl Config {
             if let Some(name) = name.as_ref().filter(|name| !known.contains(&name.as_str())) {
                 return Err(origin.error(&["named_events", option], &unknown_agent(name, &known)));
             }
+        }
+        if let Some(name) = self.threads.title_agent.as_ref().filter(|name| !known.contains(&name.as_str())) {
+            return Err(origin.error(&["threads", "title_agent"], &unknown_agent(name, &known)));
         }
         match &self.default_agent {
             None if known.is_empty() => Err(origin.error(&["agents"], "at least one agent is needed")),
@@ -62,6 +80,14 @@ impl Config {
     }
 
     fn check_reachability(&self, origin: &Origin) -> Result<(), ConfigError> {
+        let metrics = self.metrics.listen.filter(|listen| !listen.ip().to_canonical().is_loopback());
+        if let Some(listen) = metrics.filter(|_| !self.auth.authenticates()) {
+            let message = format!(
+                "{listen} can be reached from other machines: metrics are served there only with authentication \
+                 ([auth] mode = \"api_key\" or \"jwt\"); otherwise use 127.0.0.1"
+            );
+            return Err(origin.error(&["metrics", "listen"], &message));
+        }
         let listen = self.server.listen;
         if self.auth.authenticates() || self.auth.allow_unauthenticated || listen.ip().to_canonical().is_loopback() {
             return Ok(());
@@ -79,6 +105,10 @@ fn unknown_agent(name: &str, known: &[&str]) -> String {
     let near = nearest(name, known.iter().copied());
     let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     format!("there is no agent `{name}`{near}")
+}
+
+fn is_host_name(text: &str) -> bool {
+    !text.is_empty() && !text.ends_with('.') && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
 }
 
 /// The form of the header `Origin`: `scheme://host`, optionally with a port.

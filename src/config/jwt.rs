@@ -5,9 +5,13 @@ use std::{path::PathBuf, time::Duration};
 use serde::{Deserialize, Deserializer};
 
 use super::{diagnose::ConfigError, origin::Origin};
-use crate::{auth::JwtAlgorithm, units};
+use crate::{
+    auth::{JwksOptions, JwtAlgorithm},
+    units,
+};
 
 const MAX_LEEWAY_SECS: u64 = 600;
+const MIN_JWKS_AGE: Duration = Duration::from_secs(1200);
 
 /// The section `[auth.jwt]`: the rules for tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -24,6 +28,9 @@ pub struct JwtConfig {
     pub public_key_file: Option<PathBuf>,
     /// The URL of published public keys (JWKS).
     pub jwks_url: Option<String>,
+    /// The age at which published keys are no longer used, if no newer ones can be fetched.
+    #[serde(rename = "jwks_max_age_secs", deserialize_with = "units::seconds")]
+    pub jwks_max_age: Duration,
     /// The required issuer (`iss`).
     pub issuer: Option<String>,
     /// The accepted audiences (`aud`); an empty list accepts all tokens.
@@ -44,6 +51,7 @@ impl Default for JwtConfig {
             public_key: None,
             public_key_file: None,
             jwks_url: None,
+            jwks_max_age: JwksOptions::default().max_age,
             issuer: None,
             audience: None,
             leeway: Duration::from_secs(30),
@@ -93,6 +101,9 @@ pub(super) fn check(jwt: &JwtConfig, origin: &Origin) -> Result<(), ConfigError>
     }
     if jwt.leeway.as_secs() > MAX_LEEWAY_SECS {
         return error("leeway_secs", "at most 600: expired tokens are accepted for that long");
+    }
+    if jwt.jwks_max_age < MIN_JWKS_AGE {
+        return error("jwks_max_age_secs", "at least 1200: keys are fetched again after 600 seconds");
     }
     if jwt.subject_claim.trim().is_empty() {
         return error("subject_claim", "it is empty");

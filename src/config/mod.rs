@@ -22,12 +22,13 @@ mod tools;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-pub use agents::{AgentConfig, AgentKind, Provider};
+pub use agents::{AgentConfig, AgentKind, ContextConfig, Provider};
 pub use auth::{ApiKeyConfig, AuthConfig, AuthMode};
 pub use diagnose::ConfigError;
 pub use jwt::JwtConfig;
 pub use load::{Loaded, Sources};
 pub use origin::Origin;
+pub(crate) use remote::remote_error;
 pub use server::{RunsConfig, ServerConfig};
 pub use store::{StoreConfig, StoreUrl};
 pub use tools::SANDBOX;
@@ -35,6 +36,7 @@ pub use tools::SANDBOX;
 use crate::{
     copilotkit::CopilotKitOptions,
     http::Cors,
+    metrics::{MetricsOptions, Prices},
     named_events::NamedEventOptions,
     run::{PrincipalLimits, ThreadOptions},
     store::Retention,
@@ -70,6 +72,10 @@ pub struct Config {
     pub copilotkit: CopilotKitOptions,
     /// Logs.
     pub log: LogOptions,
+    /// Where metrics are served.
+    pub metrics: MetricsOptions,
+    /// The prices of models, by name.
+    pub prices: Prices,
     /// The agents, by name.
     pub agents: IndexMap<String, AgentConfig>,
     /// Tools that call web services, by name.
@@ -104,6 +110,8 @@ impl Default for Config {
             cors: Cors::default(),
             copilotkit: CopilotKitOptions::default(),
             log: LogOptions::default(),
+            metrics: MetricsOptions::default(),
+            prices: Prices::default(),
             agents: IndexMap::from([("demo".to_owned(), demo)]),
             tools: IndexMap::new(),
             sandbox: SandboxOptions::default(),

@@ -1,68 +1,38 @@
-//! Checks of agents of `kind = "remote"`: the URL, and the headers that may be sent to it.
+//! Agents of `kind = "remote"`: their keys as [`RemoteOptions`], which check them.
 
-use std::collections::HashSet;
+use std::time::Duration;
 
-use http::HeaderName;
+use super::{agents::AgentConfig, diagnose::ConfigError, origin::Origin};
+use crate::agents::{RemoteError, RemoteOptions};
 
-use super::{
-    agents::{AgentConfig, is_http_url},
-    diagnose::ConfigError,
-    origin::Origin,
-};
-
-/// Headers of one connection or one body.
-const HOP_BY_HOP_HEADERS: [&str; 17] = [
-    "accept",
-    "accept-encoding",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "http2-settings",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+impl AgentConfig {
+    /// Returns the options of a remote agent. An absent `url` becomes an empty one, which is invalid.
+    pub(crate) fn remote_options(&self) -> RemoteOptions {
+        let mut options = RemoteOptions::new(self.url.as_deref().unwrap_or_default());
+        options.description = self.description.clone();
+        options.pass_headers = self.pass_headers.clone().unwrap_or_default();
+        options.headers_env = self.headers_env.clone().unwrap_or_default();
+        if let Some(seconds) = self.connect_timeout_secs {
+            options.connect_timeout = Duration::from_secs(seconds);
+        }
+        if let Some(seconds) = self.idle_timeout_secs {
+            options.idle_timeout = Duration::from_secs(seconds);
+        }
+        options
+    }
+}
 
 pub(super) fn check(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), ConfigError> {
-    let error = |option: &str, message: &str| Err(origin.error(&["agents", name, option], message));
-    match &agent.url {
-        None => return Err(origin.error(&["agents", name], "kind = \"remote\" needs `url`, an AG-UI endpoint")),
-        Some(url) if !is_http_url(url) => {
-            return error(
-                "url",
-                "expected a URL such as \"https://agents.example.com/run\"; keys go into `headers_env`",
-            );
-        }
-        Some(_) => {}
+    if agent.url.is_none() {
+        return Err(origin.error(&["agents", name], "kind = \"remote\" needs `url`, an AG-UI endpoint"));
     }
-    let mut seen = HashSet::new();
-    let own = agent.headers_env.iter().flatten().map(|(header, _)| ("headers_env", header));
-    let passed = agent.pass_headers.iter().flatten().map(|header| ("pass_headers", header));
-    for (option, header) in own.chain(passed) {
-        let Ok(parsed) = HeaderName::try_from(header.as_str()) else {
-            return error(option, &format!("{header:?} is not a valid header name"));
-        };
-        if HOP_BY_HOP_HEADERS.contains(&parsed.as_str()) {
-            return error(option, &format!("`{header}` belongs to the connection or the body and cannot be sent on"));
-        }
-        if !seen.insert(parsed) {
-            return error(option, &format!("`{header}` is listed twice"));
-        }
+    agent.remote_options().check().map_err(|error| remote_error(name, &error, origin))
+}
+
+/// Returns the error with the place of the option.
+pub(crate) fn remote_error(name: &str, error: &RemoteError, origin: &Origin) -> ConfigError {
+    match error {
+        RemoteError::Option { option, problem } => origin.error(&["agents", name, option], problem),
+        error => origin.error(&["agents", name], &error.to_string()),
     }
-    for (option, seconds) in
-        [("connect_timeout_secs", agent.connect_timeout_secs), ("idle_timeout_secs", agent.idle_timeout_secs)]
-    {
-        if seconds == Some(0) {
-            return error(option, "at least 1 is needed");
-        }
-    }
-    Ok(())
 }

@@ -66,9 +66,26 @@ fn the_default_file_lists_every_option() {
         let listed = parts.try_fold(&table, |table, part| table[part].as_table());
         for option in error.split('`').skip(3).step_by(2) {
             // Options without a default are shown as comments.
-            let shown = section == "auth.jwt" && DEFAULTS.contains(&format!("\n#   {option} = "));
+            let shown = ["\n# ", "\n#   "].iter().any(|start| DEFAULTS.contains(&format!("{start}{option} = ")));
             let listed = shown || listed.is_some_and(|listed| listed.contains_key(option));
             assert!(listed, "[{section}] {option} is not listed");
+        }
+    }
+}
+
+#[test]
+fn the_default_file_shows_every_option_of_agents_and_tools() {
+    for section in ["agents.x", "agents.x.context", "tools.x", "mcp.x", "mcp.x.oauth"] {
+        let error = toml::from_str::<Config>(&format!("[{section}]\nx = 1")).unwrap_err().message().to_owned();
+        let options: Vec<_> = error.split('`').skip(3).step_by(2).collect();
+        assert!(!options.is_empty(), "[{section}]: {error}");
+        for option in options {
+            let names = |text: &str| text.split(|c: char| c != '_' && !c.is_alphanumeric()).any(|word| word == option);
+            let shown = DEFAULTS.lines().any(|line| {
+                let line = line.trim_start_matches(['#', ' ']);
+                line.split_once(" = ").is_some_and(|(before, after)| names(before) || names(after))
+            });
+            assert!(shown, "[{section}] {option} is not shown");
         }
     }
 }
@@ -156,8 +173,8 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
     for (text, expected) in [
         (
             "\n[server]\nlisen = \"x\"",
-            "my.toml:3:1: unknown key `lisen`; did you mean `listen`? (known: `listen`, `data_dir`, `max_body_bytes`, \
-             `keep_alive_secs`, `drain_secs`, `head_timeout_secs`, `body_timeout_secs`, `stall_timeout_secs`)\n   |\n 3 | \
+            "my.toml:3:1: unknown key `lisen`; did you mean `listen`? (known: `listen`, `allowed_hosts`, `data_dir`, `max_body_bytes`, \
+             `max_body_bytes_in_flight`, `max_connections`, `keep_alive_secs`, `drain_secs`, `head_timeout_secs`, `body_timeout_secs`, `stall_timeout_secs`)\n   |\n 3 | \
              lisen = \"x\"\n   | ^",
         ),
         ("[srver]", "my.toml:1:2: unknown key `srver`; did you mean `server`?"),
@@ -185,11 +202,11 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ),
         (
             "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\npass_headers = [\"Transfer-Encoding\"]",
-            "my.toml:4:1: agents.x.pass_headers: `Transfer-Encoding` belongs to the connection",
+            "my.toml:4:1: agents.x.pass_headers: `Transfer-Encoding` describes the connection",
         ),
         (
             "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\nheaders_env = { X-A = \"A\" }\npass_headers = [\"x-a\"]",
-            "my.toml:5:1: agents.x.pass_headers: `x-a` is listed twice",
+            "my.toml:5:1: agents.x.pass_headers: `x-a` is named twice",
         ),
         ("[agents.x]\nkind = \"llm\"\nmodel = \"m\"", "my.toml:1:9: agents.x: kind = \"llm\" needs `provider`"),
         ("[agents.x]\nkind = \"llm\"\nprovider = \"openai\"", "my.toml:1:9: agents.x: kind = \"llm\" needs `model`"),
@@ -206,9 +223,18 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "my.toml:6:1: agents.x.max_steps: at least 1",
         ),
         (
-            "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\nthinking_budget = 9",
-            "my.toml:6:1: agents.x.thinking_budget: this provider does not have",
+            "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\ntop_p = 9",
+            "my.toml:6:1: agents.x.top_p: a number from 0 to 1",
         ),
+        (
+            "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\ncontext = { window = 9 }",
+            "my.toml:6:1: agents.x.context: `window` is in tokens: at least 500",
+        ),
+        (
+            "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\ncontext = { summariser = \"x\" }",
+            "my.toml:6:1: agents.x.context: `summariser` needs policy = \"summarise\"",
+        ),
+        ("[agents.x]\nkind = \"llm\"\ncontext = { policy = \"forget\" }", "my.toml:3:22: unknown value `forget`"),
         ("[agents.\"a/b\"]\nkind = \"echo\"", "my.toml:1:9: agents.a/b: an agent's name is part of its URL"),
         ("default_agent = \"dmo\"", "my.toml:1:1: default_agent: there is no agent `dmo`; did you mean `demo`?"),
         ("[server\nlisten = 1", "my.toml:1:8: unclosed table"),
@@ -220,6 +246,10 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "my.toml:2:1: cors.allow_origins: \"app.example.com\" is not",
         ),
         ("[cors]\nallow_origins = [\"https://a.b/\"]", "my.toml:2:1: cors.allow_origins: \"https://a.b/\" is not"),
+        (
+            "[server]\nallowed_hosts = [\"agents.example.com:8080\"]",
+            "my.toml:2:1: server.allowed_hosts: \"agents.example.com:8080\" is not a host name",
+        ),
         ("[sandbox]\ntimeout_secs = 0", "my.toml:2:1: sandbox.timeout_secs: at least 1 is needed"),
         (
             "[sandbox]\napproval_of = { rm = \"always\" }",
@@ -269,6 +299,10 @@ fn options_for_tokens_fit_together() {
         ("audience = 7", "my.toml:4:12: expected a text or a list of texts"),
         ("secret_env = \"S\"\naudience = []\nissuer = \"\"", "my.toml:6:1: auth.jwt.issuer: it is empty"),
         ("secret_env = \"S\"\naudience = []\nleeway_secs = 601", "my.toml:6:1: auth.jwt.leeway_secs: at most 600"),
+        (
+            "jwks_url = \"https://h/\"\naudience = []\njwks_max_age_secs = 60",
+            "my.toml:6:1: auth.jwt.jwks_max_age_secs: at least 1200",
+        ),
         ("secret_env = \"S\"\naudience = []\nsubject_claim = \"\"", "my.toml:6:1: auth.jwt.subject_claim: it is"),
     ] {
         let error = refused(&jwt(options));

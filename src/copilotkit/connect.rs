@@ -6,7 +6,6 @@ use axum::{
     Extension,
     body::Body,
     extract::{Request, State},
-    http::header,
     response::Response,
 };
 use serde::Deserialize;
@@ -15,15 +14,10 @@ use super::agents::find_agent;
 use crate::{
     encode::Encoder,
     http::{
-        App,
-        connect::respond_with_thread,
-        error::ApiError,
-        extract::Path,
-        middleware::Caller,
-        read_body::{self, Limits},
-        sse_response,
+        App, connect::respond_with_thread, error::ApiError, extract::Path, media_type::accepted, middleware::Caller,
+        read_body, sse_response,
     },
-    protocol::{RunId, ThreadId},
+    protocol::{RunId, ThreadId, decode::decode_members},
     run::ThreadConnection,
 };
 
@@ -45,11 +39,10 @@ pub(super) async fn connect(
 ) -> Result<Response, ApiError> {
     find_agent(&app, &agent)?;
     let (head, body) = request.into_parts();
-    let body = read_body::read(body, Limits::of(app.options(), &head.headers)).await?;
-    let input: ConnectInput = serde_json::from_slice(&body).map_err(|error| ApiError::invalid_json(&error))?;
+    let body = read_body::read(&app, &head, body).await?;
+    let input: ConnectInput = decode_members(&body)?;
     drop(body);
-    let accept = head.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut encoder = Encoder::negotiate(accept);
+    let mut encoder = Encoder::negotiate(accepted(&head.headers));
     if input.protocol_version.is_none() {
         encoder = encoder.for_legacy_client();
     }

@@ -14,11 +14,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tower::ServiceExt as _;
 
-use crate::http::{
-    App,
-    error::ApiError,
-    read_body::{self, Limits},
-    send_message::require_json,
+use crate::{
+    http::{App, error::ApiError, media_type::require_json, read_body},
+    protocol::decode::decode_members,
 };
 
 #[derive(Deserialize)]
@@ -47,10 +45,12 @@ pub(super) async fn open(app: App, routes: Router, request: Request) -> Result<R
     let (mut head, body) = request.into_parts();
     // Browsers send other content types across origins without a CORS preflight.
     require_json(&head.headers)?;
-    let bytes = read_body::read(body, Limits::of(app.options(), &head.headers)).await?;
-    let envelope: Envelope<'_> = serde_json::from_slice(&bytes).map_err(|error| ApiError::invalid_json(&error))?;
+    let bytes = read_body::read(&app, &head, body).await?;
+    let envelope: Envelope<'_> = decode_members(&bytes)?;
     let (method, uri) = envelope.target()?;
     let body = envelope.body.map_or_else(Bytes::new, |body| bytes.slice_ref(body.get().as_bytes()));
+    // The inner route drops the last clone when it has decoded the body, which may be long before it answers.
+    drop(bytes);
     (head.method, head.uri) = (method, uri);
     // These headers describe the envelope's body.
     head.headers.remove(header::CONTENT_LENGTH);

@@ -1,11 +1,15 @@
 //! `GET /info`: the agents, and the runtime features that this server has. A CopilotKit client uses only the features
-//! named here; those of CopilotKit's platform, such as WebSockets and names of threads, are reported as missing.
+//! named here; those of CopilotKit's platform are reported as missing.
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::{OriginalUri, State},
+    http::{HeaderMap, header, uri::Authority},
+};
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use super::agents::DEFAULT_AGENT;
+use super::{agents::DEFAULT_AGENT, socket::SOCKET_PATH};
 use crate::{
     http::{App, agents::declared},
     protocol::AgentCapabilities,
@@ -19,6 +23,9 @@ pub(super) struct RuntimeInfo {
     agents: IndexMap<String, AgentInfo>,
     /// `sse`: events come in the HTTP response, not through a WebSocket of the platform.
     mode: &'static str,
+    /// Named after CopilotKit's platform. With the mode `sse`, clients use it for the list of threads only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intelligence: Option<LiveList>,
     thread_endpoints: ThreadEndpoints,
     single_route: SingleRoute,
     suggestions: bool,
@@ -28,6 +35,12 @@ pub(super) struct RuntimeInfo {
     #[serde(rename = "openGenerativeUIEnabled")]
     open_generative_ui_enabled: bool,
     telemetry_disabled: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LiveList {
+    ws_url: String,
 }
 
 #[derive(Serialize)]
@@ -44,7 +57,7 @@ struct ThreadEndpoints {
     list: bool,
     /// Messages, state and events of a thread.
     inspect: bool,
-    /// Deleting, renaming and archiving together. `false`, because this server can only delete.
+    /// Deleting, renaming and archiving together.
     mutations: bool,
     realtime_metadata: bool,
 }
@@ -56,10 +69,19 @@ struct SingleRoute {
     thread_endpoints: ThreadEndpoints,
 }
 
-pub(super) async fn info(State(app): State<App>) -> Json<RuntimeInfo> {
+pub(super) async fn info(
+    State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Json<RuntimeInfo> {
     let is_stored = app.threads().is_some();
-    let thread_endpoints =
-        ThreadEndpoints { list: is_stored, inspect: is_stored, mutations: false, realtime_metadata: false };
+    let intelligence = socket_url(&headers, uri.path()).filter(|_| is_stored).map(|ws_url| LiveList { ws_url });
+    let thread_endpoints = ThreadEndpoints {
+        list: is_stored,
+        inspect: is_stored,
+        mutations: is_stored,
+        realtime_metadata: intelligence.is_some(),
+    };
     let mut agents: IndexMap<_, _> =
         app.runs().agents().map(|entry| (entry.name().to_owned(), AgentInfo::of(&app, &entry))).collect();
     if let Some(entry) = app.runs().agent(None)
@@ -71,14 +93,24 @@ pub(super) async fn info(State(app): State<App>) -> Json<RuntimeInfo> {
         version: env!("CARGO_PKG_VERSION"),
         agents,
         mode: "sse",
+        intelligence,
         thread_endpoints,
         single_route: SingleRoute { resource_operations: true, thread_endpoints },
-        suggestions: false,
+        suggestions: true,
         audio_file_transcription_enabled: false,
         a2ui_enabled: false,
         open_generative_ui_enabled: false,
         telemetry_disabled: true,
     })
+}
+
+/// Returns the address of the socket: beside this route, on the host that the client knows. Without a scheme, the client
+/// takes the one of its page.
+fn socket_url(headers: &HeaderMap, path: &str) -> Option<String> {
+    let host: Authority = headers.get(header::HOST)?.to_str().ok()?.parse().ok()?;
+    let base = path.strip_suffix("/info").unwrap_or(path).trim_end_matches('/');
+    let is_https = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
+    Some(format!("{}//{host}{base}{SOCKET_PATH}", if is_https { "wss:" } else { "" }))
 }
 
 impl AgentInfo {

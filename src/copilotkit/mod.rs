@@ -6,12 +6,18 @@
 
 mod agents;
 mod connect;
+mod debug_events;
 mod envelope;
 mod info;
+mod inspect;
+mod join_token;
 mod options;
 mod routes;
+mod socket;
 mod stop;
+mod suggest;
 mod threads;
 
 pub use options::CopilotKitOptions;
 pub(crate) use routes::routes;
+pub(crate) use socket::Sockets;

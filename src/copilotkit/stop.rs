@@ -12,14 +12,8 @@ use tokio::time::{Instant, sleep};
 
 use super::agents::find_agent;
 use crate::{
-    http::{
-        App,
-        error::ApiError,
-        extract::Path,
-        middleware::Caller,
-        read_body::{self, Limits},
-    },
-    protocol::{RunId, ThreadId},
+    http::{App, error::ApiError, extract::Path, middleware::Caller, read_body},
+    protocol::{RunId, ThreadId, decode::decode_members},
     run::{CancelOutcome, LookupError, Principal, Threads},
 };
 
@@ -48,10 +42,10 @@ pub(super) async fn stop(
     find_agent(&app, &agent)?;
     let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     let (head, body) = request.into_parts();
-    let body = read_body::read(body, Limits::of(app.options(), &head.headers)).await?;
+    let body = read_body::read_small(&app, &head, body).await?;
     let input = match body.trim_ascii().is_empty() {
         true => StopInput::default(),
-        false => serde_json::from_slice(&body).map_err(|error| ApiError::invalid_json(&error))?,
+        false => decode_members(&body)?,
     };
     let owner = caller.principal();
     let stopped = stop_run(threads, owner.as_ref(), &thread.into(), input.run_id.as_ref()).await?;

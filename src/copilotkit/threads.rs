@@ -1,31 +1,31 @@
-//! A caller's threads in the format of CopilotKit's thread list and inspector.
+//! A caller's threads in the format of CopilotKit's thread list.
 
-use axum::{Extension, Json, extract::State};
+use axum::{
+    Extension, Json,
+    extract::{Request, State},
+};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::agents::find_agent;
 use crate::{
     http::{
         App,
-        connect::snapshots,
         error::ApiError,
         extract::{Path, Query},
         middleware::Caller,
-        threads::{cursor, page_size, read_cursor, time},
+        read_body,
+        threads::{list_page, page_size, read_cursor, time},
     },
-    protocol::{Event, Message, RunId, ThreadId},
-    store::{ThreadPage, ThreadSummary, ThreadView},
+    protocol::{ThreadId, decode::decode_members},
+    run::{EditError, ThreadEdit},
+    store::{ThreadPage, ThreadSummary},
 };
-
-const SCAN_PAGE_SIZE: usize = 200;
-/// A request reads at most this many pages. If there are more, the response has a cursor.
-const MAX_SCAN_PAGES: usize = 10;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ThreadListQuery {
     agent_id: Option<String>,
+    include_archived: Option<String>,
     limit: Option<String>,
     cursor: Option<String>,
 }
@@ -33,15 +33,17 @@ pub(super) struct ThreadListQuery {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ThreadList {
-    threads: Vec<ThreadListItem>,
+    threads: Vec<ThreadRecord>,
     /// `null` at the end of the list.
     next_cursor: Option<String>,
+    /// The topic of the list's changes (`socket.rs`): the name that the page uses for the agent.
+    join_code: Option<String>,
 }
 
-/// A thread's record. Clients require all of these members, but this server stores no names, organizations or archives.
+/// A thread. Clients require all of these members, but this server has no organizations.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ThreadListItem {
+pub(super) struct ThreadRecord {
     id: ThreadId,
     name: Option<String>,
     agent_id: String,
@@ -59,19 +61,11 @@ pub(super) struct DeleteResult {
     deleted: bool,
 }
 
-#[derive(Serialize)]
-pub(super) struct ThreadMessages {
-    messages: Vec<Value>,
-}
-
-#[derive(Serialize)]
-pub(super) struct ThreadState {
-    state: Value,
-}
-
-#[derive(Serialize)]
-pub(super) struct ThreadEvents {
-    events: Vec<Event>,
+/// The request body of `PATCH /threads/{thread}`.
+#[derive(Deserialize)]
+struct UpdateInput {
+    name: Option<String>,
+    archived: Option<bool>,
 }
 
 pub(super) async fn list_threads(
@@ -81,30 +75,55 @@ pub(super) async fn list_threads(
 ) -> Result<Json<ThreadList>, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     let agent = query.agent_id.as_deref().map(|name| find_agent(&app, name)).transpose()?;
-    let limit = page_size(query.limit.as_deref())?;
-    let mut after = query.cursor.as_deref().map(read_cursor).transpose()?;
-    let mut list = ThreadList { threads: Vec::new(), next_cursor: None };
-    for _ in 0..MAX_SCAN_PAGES {
-        let page = ThreadPage { after, limit: SCAN_PAGE_SIZE };
-        let found = threads.list(caller.principal().as_ref(), &page).await?;
-        let is_last_page = found.len() < SCAN_PAGE_SIZE;
-        for thread in found {
-            let next = cursor(&thread);
-            if list.threads.len() == limit {
-                return Ok(Json(list));
-            }
-            if agent.as_ref().is_none_or(|agent| agent.name() == thread.agent) {
-                list.threads.push(ThreadListItem::of(thread, query.agent_id.as_deref()));
-            }
-            list.next_cursor = Some(next);
-        }
-        if is_last_page {
-            list.next_cursor = None;
-            break;
-        }
-        after = list.next_cursor.as_deref().map(read_cursor).transpose()?;
-    }
-    Ok(Json(list))
+    let page = ThreadPage {
+        after: query.cursor.as_deref().map(read_cursor).transpose()?,
+        limit: page_size(query.limit.as_deref())?,
+        archived: if query.include_archived.as_deref() == Some("true") { None } else { Some(false) },
+        agent: agent.map(|agent| agent.name().to_owned()),
+        query: None,
+    };
+    let (found, next_cursor) = list_page(threads, caller.principal().as_ref(), page).await?;
+    let record = |thread| ThreadRecord::of(thread, query.agent_id.as_deref());
+    let threads = found.into_iter().map(record).collect();
+    Ok(Json(ThreadList { threads, next_cursor, join_code: query.agent_id.clone() }))
+}
+
+/// Renames a thread, archives it, or returns it from the archive.
+pub(super) async fn update_thread(
+    State(app): State<App>,
+    Path(thread): Path<String>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Json<ThreadRecord>, ApiError> {
+    let (head, body) = request.into_parts();
+    let body = read_body::read_small(&app, &head, body).await?;
+    let UpdateInput { name, archived } = decode_members(&body)?;
+    let edit = ThreadEdit { title: name.map(Some), archived, ..ThreadEdit::default() };
+    edit_thread(&app, &caller, thread, edit).await
+}
+
+pub(super) async fn archive_thread(
+    State(app): State<App>,
+    Path(thread): Path<String>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<ThreadRecord>, ApiError> {
+    let edit = ThreadEdit { archived: Some(true), ..ThreadEdit::default() };
+    edit_thread(&app, &caller, thread, edit).await
+}
+
+async fn edit_thread(
+    app: &App,
+    caller: &Caller,
+    thread: String,
+    edit: ThreadEdit,
+) -> Result<Json<ThreadRecord>, ApiError> {
+    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
+    let edited = threads.edit(caller.principal().as_ref(), &thread.into(), edit).await;
+    let thread = edited.map_err(|error| match error {
+        EditError::TitleTooLong => ApiError::from(error).at("name"),
+        error => error.into(),
+    })?;
+    Ok(Json(ThreadRecord::of(thread.into_summary(), None)))
 }
 
 pub(super) async fn delete_thread(
@@ -118,73 +137,16 @@ pub(super) async fn delete_thread(
     Ok(Json(DeleteResult { thread_id, deleted: true }))
 }
 
-pub(super) async fn thread_messages(
-    app: State<App>,
-    thread: Path<String>,
-    caller: Extension<Caller>,
-) -> Result<Json<ThreadMessages>, ApiError> {
-    let view = read_thread(app, thread, caller).await?;
-    Ok(Json(ThreadMessages { messages: view.current_branch().into_iter().map(inspector_message).collect() }))
-}
-
-pub(super) async fn thread_state(
-    app: State<App>,
-    thread: Path<String>,
-    caller: Extension<Caller>,
-) -> Result<Json<ThreadState>, ApiError> {
-    let view = read_thread(app, thread, caller).await?;
-    Ok(Json(ThreadState { state: view.thread.state.map_or_else(|| json!({}), |(_, state)| state) }))
-}
-
-/// Returns the events that restate the thread, because the events of its runs are not stored.
-pub(super) async fn thread_events(
-    app: State<App>,
-    thread: Path<String>,
-    caller: Extension<Caller>,
-) -> Result<Json<ThreadEvents>, ApiError> {
-    let view = read_thread(app, thread, caller).await?;
-    let run = if view.thread.is_running { view.thread.run_id.clone() } else { RunId::random() };
-    Ok(Json(ThreadEvents { events: snapshots(&view.thread.key.id, &run, Some(&view)) }))
-}
-
-async fn read_thread(
-    State(app): State<App>,
-    Path(thread): Path<String>,
-    Extension(caller): Extension<Caller>,
-) -> Result<ThreadView, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
-    Ok(threads.read(caller.principal().as_ref(), &thread.into(), 0).await?)
-}
-
-/// Returns a message in the inspector's format, in which tool calls have no `function` object.
-fn inspector_message(message: &Message) -> Value {
-    let message = json!(message);
-    let mut result = serde_json::Map::new();
-    for member in ["id", "role", "content", "toolCallId"] {
-        if let Some(value) = message.get(member) {
-            result.insert(member.to_owned(), value.clone());
-        }
-    }
-    if let Some(calls) = message.get("toolCalls").and_then(Value::as_array) {
-        let flat = |call: &Value| {
-            let function = &call["function"];
-            json!({ "id": call["id"], "name": function["name"], "args": function["arguments"] })
-        };
-        result.insert("toolCalls".to_owned(), calls.iter().map(flat).collect());
-    }
-    result.into()
-}
-
-impl ThreadListItem {
+impl ThreadRecord {
     /// `agent` is the name that the client asked for, such as `default`: it looks for its threads by that name.
-    fn of(thread: ThreadSummary, agent: Option<&str>) -> Self {
+    pub(super) fn of(thread: ThreadSummary, agent: Option<&str>) -> Self {
         Self {
             id: thread.id,
-            name: None,
+            name: thread.title,
             agent_id: agent.map_or(thread.agent, str::to_owned),
             organization_id: "",
             created_by_id: "",
-            archived: false,
+            archived: thread.archived,
             created_at: time(thread.created_at),
             updated_at: time(thread.updated_at),
         }

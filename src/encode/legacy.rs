@@ -1,6 +1,6 @@
 //! `RUN_FINISHED` for clients older than AG-UI 1.0. Such clients reject an outcome that they do not know, or that has
-//! members that they do not know, and then miss the end of the run. They get a cancelled run without an outcome, and a
-//! success without `pendingToolCallIds`.
+//! members that they do not know, and then miss the end of the run. They get a cancelled run, and one that left calls of the
+//! page's tools, without an outcome. assistant-ui runs such calls, but does not continue after a success.
 
 use std::borrow::Cow;
 
@@ -14,12 +14,15 @@ const RUN_FINISHED_PREFIX: &str = "{\"type\":\"RUN_FINISHED\"";
 
 pub(super) fn event_for_legacy(event: &Event) -> Cow<'_, Event> {
     let Event::RunFinished(finished) = event else { return Cow::Borrowed(event) };
-    let outcome = match &finished.outcome {
-        Some(RunOutcome::Success { .. }) => Some(RunOutcome::success()),
-        Some(RunOutcome::Cancelled) => None,
-        Some(RunOutcome::Interrupt { .. }) | None => return Cow::Borrowed(event),
+    let is_known = match &finished.outcome {
+        Some(RunOutcome::Success { pending_tool_call_ids }) => pending_tool_call_ids.is_empty(),
+        Some(RunOutcome::Cancelled) => false,
+        Some(RunOutcome::Interrupt { .. }) | None => true,
     };
-    Cow::Owned(RunFinished { outcome, ..(**finished).clone() }.into())
+    match is_known {
+        true => Cow::Borrowed(event),
+        false => Cow::Owned(RunFinished { outcome: None, ..(**finished).clone() }.into()),
+    }
 }
 
 /// `None` if the line can be sent unchanged.
@@ -41,7 +44,7 @@ mod tests {
         let mut encoder = Encoder::negotiate(["text/event-stream"]).for_legacy_client();
         let [mut by_event, mut by_line] = [Vec::new(), Vec::new()];
         encoder.event(&event, &mut by_event);
-        encoder.line(&serde_json::to_string(&event).unwrap(), None, &mut by_line);
+        encoder.line(&serde_json::to_string(&event).unwrap(), &mut by_line);
         [by_event, by_line].map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
@@ -53,7 +56,7 @@ mod tests {
         let interrupt = r#","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"x"}]}"#;
         for (outcome, sent) in [
             (r#","outcome":{"type":"cancelled"}"#, ""),
-            (r#","outcome":{"type":"success","pendingToolCallIds":["c"]}"#, success),
+            (r#","outcome":{"type":"success","pendingToolCallIds":["c"]}"#, ""),
             (success, success),
             (interrupt, interrupt),
             ("", ""),

@@ -7,7 +7,7 @@ mod legacy;
 mod proto;
 mod sse;
 
-use std::fmt;
+use std::{fmt, io::Write as _};
 
 pub use proto::Proto;
 pub use sse::Sse;
@@ -85,11 +85,19 @@ impl Encoder {
         }
     }
 
-    /// Appends an event of a run's log, which is one line of JSON. `cursor` is the event's number, with which a browser's
-    /// `EventSource` reconnects; only Server-Sent Events of AG-UI carry it.
-    pub fn line(&mut self, json: &str, cursor: Option<u64>, out: &mut Vec<u8>) {
+    /// Appends the number of the event that is appended next, with which a client reconnects: the `id:` line of
+    /// Server-Sent Events. Protobuf frames and dialects have no place for it, so nothing is appended.
+    pub fn number(&self, number: u64, out: &mut Vec<u8>) {
+        if let Self::Sse(_) = self {
+            // Writing to memory cannot fail.
+            let _ = writeln!(out, "id: {number}");
+        }
+    }
+
+    /// Appends an event of a run's log, which is one line of JSON.
+    pub fn line(&mut self, json: &str, out: &mut Vec<u8>) {
         match self {
-            Self::Sse(sse) => sse.line(json, cursor, out),
+            Self::Sse(sse) => sse.line(json, out),
             Self::Proto(_) | Self::Dialect(_) => match serde_json::from_str(json) {
                 Ok(event) => self.event(&event, out),
                 Err(error) => tracing::error!(%error, "left out an event of a run's log that is not valid"),

@@ -30,10 +30,7 @@ impl Sse {
         }
     }
 
-    pub(super) fn line(&mut self, json: &str, cursor: Option<u64>, out: &mut Vec<u8>) {
-        if let Some(cursor) = cursor {
-            out.extend_from_slice(format!("id: {cursor}\n").as_bytes());
-        }
+    pub(super) fn line(&mut self, json: &str, out: &mut Vec<u8>) {
         match self.is_legacy.then(|| legacy::line_for_legacy(json)).flatten() {
             Some(event) => self.event(&event, out),
             None => {

@@ -54,7 +54,7 @@ pub(crate) fn declared(app: &App, entry: &AgentEntry) -> AgentCapabilities {
         http_binary: Some(true),
         websocket: Some(false),
         push_notifications: Some(false),
-        resumable: Some(app.threads().is_some()),
+        resumable: Some(app.threads().is_some_and(|threads| threads.accepts_detached_runs())),
     });
     capabilities
 }

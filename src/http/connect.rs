@@ -5,24 +5,19 @@ use axum::{
     Extension,
     body::Body,
     extract::{Request, State},
-    http::header,
     response::Response,
 };
-
 use serde::Deserialize;
 
 use super::{
-    error::ApiError,
-    extract::Path,
-    follow::{EventIds, FollowedRun},
-    middleware::Caller,
-    read_body, sse_response,
-    state::App,
+    error::ApiError, extract::Path, follow::FollowedRun, media_type::accepted, middleware::Caller, read_body,
+    send_message::warn_of_snake_case, sse_response, state::App,
 };
 use crate::{
     encode::Encoder,
     protocol::{
         Event, Messages, RunId, ThreadId,
+        decode::decode_members,
         event::{MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot},
     },
     run::ThreadConnection,
@@ -33,6 +28,8 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 struct ConnectInput {
     run_id: Option<RunId>,
+    #[serde(rename = "run_id")]
+    run_id_in_snake_case: Option<RunId>,
 }
 
 /// This stream skips the run's first event, because it has sent its own.
@@ -47,16 +44,21 @@ pub(super) async fn connect(
 ) -> Result<Response, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::internal)?;
     let (head, body) = request.into_parts();
-    let body = read_body::read(body, read_body::Limits::of(app.options(), &head.headers)).await?;
+    let body = read_body::read(&app, &head, body).await?;
     let run_id = match body.is_empty() {
         true => None,
-        false => serde_json::from_slice::<ConnectInput>(&body).map_err(|error| ApiError::invalid_json(&error))?.run_id,
+        false => {
+            let ConnectInput { run_id, run_id_in_snake_case } = decode_members(&body)?;
+            if run_id.is_none() && run_id_in_snake_case.is_some() {
+                warn_of_snake_case(1);
+            }
+            run_id.or(run_id_in_snake_case)
+        }
     };
     drop(body);
     let thread = thread.into();
     let connection = threads.connect(caller.principal().as_ref(), &thread).await?;
-    let accept = head.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    Ok(respond_with_thread(&app, thread, connection, run_id, Encoder::negotiate(accept)))
+    Ok(respond_with_thread(&app, thread, connection, run_id, Encoder::negotiate(accepted(&head.headers))))
 }
 
 /// An unknown thread is treated as an empty one.
@@ -72,15 +74,8 @@ pub(crate) fn respond_with_thread(
     let mut events = snapshots(&thread_id, &run_id, view.as_ref());
     if let Some(follower) = running {
         let (threads, after_first) = (app.threads().cloned(), Vec::new());
-        return FollowedRun {
-            threads,
-            before: events,
-            skip: RUN_STARTED_NUMBER,
-            after_first,
-            follower,
-            event_ids: EventIds::No,
-        }
-        .respond(encoder, app.options().keep_alive);
+        return FollowedRun { threads, before: events, skip: RUN_STARTED_NUMBER, after_first, follower }
+            .respond(encoder, app.options().keep_alive);
     }
     let interrupts = view.map(|view| view.thread.interrupts).unwrap_or_default();
     let outcome = match interrupts.is_empty() {

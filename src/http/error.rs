@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use crate::{
     auth::AuthError,
-    protocol::decode::DecodeError,
-    run::{LookupError, Runs, StartError},
+    protocol::{PROTOCOL_VERSION, decode::DecodeError},
+    run::{CopyError, EditError, FeedbackError, LookupError, Runs, StartError},
     store::StoreError,
 };
 
@@ -30,6 +30,10 @@ pub(crate) struct ApiError {
     path: Option<String>,
     retry_after: Duration,
 }
+
+/// The code of a refusal, in the extensions of its response, for the metrics.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RefusalCode(pub(super) &'static str);
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -49,6 +53,11 @@ impl ApiError {
         Self { status, code, message: message.into(), path: None, retry_after: Duration::from_secs(1) }
     }
 
+    /// Names the member or the parameter that is wrong.
+    pub(crate) fn at(self, path: impl Into<String>) -> Self {
+        Self { path: Some(path.into()), ..self }
+    }
+
     pub(super) fn not_json(found: Option<&HeaderValue>) -> Self {
         let found = match found.map(|value| String::from_utf8_lossy(value.as_bytes())) {
             Some(value) => format!("it has {:?}", shortened(&value)),
@@ -66,6 +75,22 @@ impl ApiError {
     pub(super) fn body_too_large(limit: usize) -> Self {
         let message = format!("the request body is larger than {limit} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+    }
+
+    pub(super) fn too_many_body_bytes() -> Self {
+        let message = "the server is receiving too many request bodies at once; try again later";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_body_bytes", message)
+    }
+
+    pub(super) fn body_in_tiny_pieces(min_average: usize) -> Self {
+        let message =
+            format!("the request body arrives in too many tiny pieces: send chunks of at least {min_average} bytes");
+        Self::new(StatusCode::BAD_REQUEST, "body_in_tiny_pieces", message)
+    }
+
+    /// True if the client may have more to send than the server reads.
+    pub(super) fn is_about_body_size(&self) -> bool {
+        matches!(self.code, "body_too_large" | "too_many_body_bytes")
     }
 
     pub(super) fn body_timeout() -> Self {
@@ -97,21 +122,26 @@ impl ApiError {
 
     pub(super) fn unsupported_version(declared: &str) -> Self {
         let declared: String = declared.chars().take(16).collect();
-        let message = format!("this server speaks AG-UI 1.0, not {declared}");
-        let mut error = Self::new(StatusCode::BAD_REQUEST, "unsupported_protocol_version", message);
-        error.path = Some("protocolVersion".to_owned());
-        error
+        let message = format!("this server speaks AG-UI {PROTOCOL_VERSION}, not {declared}");
+        Self::new(StatusCode::BAD_REQUEST, "unsupported_protocol_version", message).at("protocolVersion")
     }
 
-    pub(super) fn foreign_host() -> Self {
-        let message = "without authentication, this server accepts only loopback host names such as localhost; \
-                       configure [auth], or set auth.allow_unauthenticated, to accept others";
+    pub(super) fn foreign_host(host: Option<&HeaderValue>) -> Self {
+        let host = quoted(host);
+        let message = format!(
+            "without authentication, this server answers under localhost and IP addresses only, not under {host}: \
+             add the host name to [server] allowed_hosts, or configure [auth]"
+        );
         Self::new(StatusCode::FORBIDDEN, "host_not_allowed", message)
     }
 
-    pub(crate) fn invalid_json(error: &serde_json::Error) -> Self {
-        let problem: String = error.to_string().chars().take(200).collect();
-        Self::new(StatusCode::BAD_REQUEST, "invalid_json", format!("not valid JSON: {problem}"))
+    pub(super) fn foreign_origin(origin: Option<&HeaderValue>) -> Self {
+        let page = match origin {
+            Some(_) => format!("of the origin {}", quoted(origin)),
+            None => "of other sites".to_owned(),
+        };
+        let message = format!("pages {page} may not use this server: add their origin to [cors] allow_origins");
+        Self::new(StatusCode::FORBIDDEN, "origin_not_allowed", message)
     }
 
     pub(super) fn invalid_url(status: StatusCode, problem: &str) -> Self {
@@ -119,20 +149,42 @@ impl ApiError {
     }
 
     pub(super) fn invalid_parameter(name: &str, expected: &str) -> Self {
-        let mut error = Self::new(StatusCode::BAD_REQUEST, "invalid_parameter", format!("{name}: expected {expected}"));
-        error.path = Some(name.to_owned());
-        error
+        Self::new(StatusCode::BAD_REQUEST, "invalid_parameter", format!("{name}: expected {expected}")).at(name)
     }
 
     pub(crate) fn invalid_input(path: &str, expected: &str) -> Self {
-        let mut error = Self::new(StatusCode::BAD_REQUEST, "invalid_input", format!("{path}: expected {expected}"));
-        error.path = Some(path.to_owned());
-        error
+        Self::new(StatusCode::BAD_REQUEST, "invalid_input", format!("{path}: expected {expected}")).at(path)
     }
 
     pub(crate) fn no_stored_threads() -> Self {
-        let message = "this server stores no threads; a run ends with its connection";
+        let message = "this server stores no threads; a run ends with its connection, and has no log";
         Self::new(StatusCode::NOT_IMPLEMENTED, "no_stored_threads", message)
+    }
+
+    pub(crate) fn loopback_only(what: &str) -> Self {
+        let message = format!(
+            "without authentication, only processes of the server's own machine get {what}: connect to the server's own \
+             port through 127.0.0.1, or configure authentication"
+        );
+        Self::new(StatusCode::FORBIDDEN, "loopback_only", message)
+    }
+
+    pub(crate) fn invalid_join_token() -> Self {
+        let message = "the join_token is unknown or has expired: get one from POST /threads/subscribe";
+        Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
+    }
+
+    pub(crate) fn no_websocket() -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "no_websocket", "this route is a WebSocket: send its handshake")
+    }
+
+    pub(crate) fn too_many_sockets() -> Self {
+        let message = "the server, or the principal, is at its limit of WebSockets; try again later";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_sockets", message)
+    }
+
+    pub(crate) fn shutting_down() -> Self {
+        StartError::ShuttingDown.into()
     }
 
     pub(crate) fn internal() -> Self {
@@ -173,8 +225,10 @@ impl From<StartError> for ApiError {
             StartError::TooManyRuns => (StatusCode::SERVICE_UNAVAILABLE, "too_many_runs"),
             StartError::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
             StartError::TooManyDetachedRuns => (StatusCode::SERVICE_UNAVAILABLE, "too_many_detached_runs"),
+            StartError::TooManyDetachedRunsOfPrincipal => (StatusCode::TOO_MANY_REQUESTS, "too_many_detached_runs"),
             StartError::TooManyRunsOfPrincipal => (StatusCode::TOO_MANY_REQUESTS, "too_many_concurrent_runs"),
             StartError::TooManyRunsPerMinute { .. } => (StatusCode::TOO_MANY_REQUESTS, "too_many_runs_per_minute"),
+            StartError::TooManyFollowers => (StatusCode::SERVICE_UNAVAILABLE, "too_many_followers"),
             StartError::InvalidInput { .. } => (StatusCode::BAD_REQUEST, "invalid_input"),
             StartError::RoleNotAccepted { .. } => (StatusCode::BAD_REQUEST, "role_not_accepted"),
             StartError::RunIsRunning => (StatusCode::CONFLICT, "run_is_running"),
@@ -199,7 +253,52 @@ impl From<LookupError> for ApiError {
             LookupError::NoThread => (StatusCode::NOT_FOUND, "unknown_thread"),
             LookupError::NoRun => (StatusCode::NOT_FOUND, "unknown_run"),
             LookupError::NoLog => (StatusCode::NOT_FOUND, "run_has_no_log"),
+            LookupError::TooManyFollowers => (StatusCode::SERVICE_UNAVAILABLE, "too_many_followers"),
             LookupError::LogRemoved => (StatusCode::GONE, "log_removed"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<EditError> for ApiError {
+    fn from(error: EditError) -> Self {
+        let (status, code, path) = match error {
+            EditError::Lookup(error) => return error.into(),
+            EditError::NoMessage => (StatusCode::NOT_FOUND, "unknown_message", None),
+            EditError::TitleTooLong => (StatusCode::BAD_REQUEST, "invalid_input", Some("title")),
+            EditError::MetadataTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "metadata_too_large", Some("metadata")),
+            EditError::Running => (StatusCode::CONFLICT, "run_is_running", None),
+            EditError::Changed => (StatusCode::CONFLICT, "thread_changed", None),
+        };
+        Self { path: path.map(str::to_owned), ..Self::new(status, code, error.to_string()) }
+    }
+}
+
+impl From<CopyError> for ApiError {
+    fn from(error: CopyError) -> Self {
+        let (status, code) = match error {
+            CopyError::Lookup(error) => return error.into(),
+            CopyError::NoMessage => (StatusCode::NOT_FOUND, "unknown_message"),
+            CopyError::Exists => (StatusCode::CONFLICT, "thread_exists"),
+            CopyError::Invalid { .. } => (StatusCode::BAD_REQUEST, "invalid_input"),
+            CopyError::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "thread_too_large"),
+        };
+        let mut refusal = Self::new(status, code, error.to_string());
+        if let CopyError::Invalid { path, .. } = error {
+            refusal.path = Some(path);
+        }
+        refusal
+    }
+}
+
+impl From<FeedbackError> for ApiError {
+    fn from(error: FeedbackError) -> Self {
+        let (status, code) = match error {
+            FeedbackError::Lookup(error) => return error.into(),
+            FeedbackError::NoMessage => (StatusCode::NOT_FOUND, "unknown_message"),
+            FeedbackError::CommentTooLong => {
+                return Self::new(StatusCode::BAD_REQUEST, "invalid_input", error.to_string()).at("comment");
+            }
         };
         Self::new(status, code, error.to_string())
     }
@@ -207,6 +306,10 @@ impl From<LookupError> for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
+        if matches!(error, StoreError::LeaseLost) {
+            let message = "the thread was deleted, or taken over by another server; try again";
+            return Self::new(StatusCode::CONFLICT, "lease_lost", message);
+        }
         tracing::error!(?error, "the store failed");
         if error.is_transient() {
             let message = "the server's store is not available; try again later";
@@ -247,6 +350,7 @@ impl IntoResponse for ApiError {
         tracing::info!(status = self.status.as_u16(), code = self.code, reason = self.message, "refused");
         let detail = Detail { code: self.code, message: &self.message, path: self.path.as_deref() };
         let mut response = (self.status, Json(Body { error: detail })).into_response();
+        response.extensions_mut().insert(RefusalCode(self.code));
         let headers = response.headers_mut();
         match self.status {
             StatusCode::UNAUTHORIZED => {
@@ -281,6 +385,22 @@ fn whole_seconds(time: Duration) -> u64 {
     (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
 }
 
+fn quoted(header: Option<&HeaderValue>) -> String {
+    let text = header.map(|value| String::from_utf8_lossy(value.as_bytes())).unwrap_or_default();
+    format!("{:?}", shortened(&text))
+}
+
 fn shortened(text: &str) -> String {
     text.chars().take(MAX_QUOTED_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_lease_is_a_conflict_and_no_failure_of_the_server() {
+        let error = ApiError::from(StartError::Store(StoreError::LeaseLost));
+        assert_eq!((error.status, error.code), (StatusCode::CONFLICT, "lease_lost"));
+    }
 }

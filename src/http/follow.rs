@@ -1,4 +1,5 @@
-//! `GET /threads/{thread}/runs/{run}/events`: a detached run, from any of its events on.
+//! Detached runs, from any of their events on: `GET /threads/{thread}/runs/{run}/events`, and a `POST` of a run with
+//! `Last-Event-ID`.
 //!
 //! Each event has its number as `id:`, so a browser's `EventSource` reconnects with `Last-Event-ID` and gets every event
 //! once. A client that has all events of an ended run gets 204, which stops an `EventSource`.
@@ -10,7 +11,7 @@ use axum::{
     Extension,
     body::Body,
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
@@ -19,13 +20,14 @@ use serde::Deserialize;
 use super::{
     error::ApiError,
     extract::{Path, Query},
+    media_type::accepted,
     middleware::Caller,
-    sse_response,
+    sse_response::{respond, with_timeout},
     state::App,
 };
 use crate::{
     encode::Encoder,
-    protocol::{Event, event::RunError},
+    protocol::{Event, RunId, ThreadId, event::RunError},
     run::{FollowError, Follower, Threads},
 };
 
@@ -35,12 +37,6 @@ pub(super) struct FollowQuery {
     after: Option<String>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum EventIds {
-    Yes,
-    No,
-}
-
 pub(super) async fn events(
     State(app): State<App>,
     Path((thread, run)): Path<(String, String)>,
@@ -48,49 +44,63 @@ pub(super) async fn events(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
-    let after = after(&headers, query.after.as_deref())?;
+    // The header wins: a reconnecting `EventSource` adds it to its URL.
+    let after = match last_event_id(&headers)? {
+        Some(number) => number,
+        None => query.after.map_or(Ok(0), |after| event_number("after", &after))?,
+    };
+    follow_run(&app, &caller, &thread.into(), &run.into(), after, Encoder::negotiate(accepted(&headers))).await
+}
+
+/// Returns the number of the last event that a reconnecting client has.
+pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    let value = headers.get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()));
+    value.map(|value| event_number("Last-Event-ID", value.trim())).transpose()
+}
+
+pub(super) fn event_number(name: &str, value: &str) -> Result<u64, ApiError> {
+    // `parse` alone would take `+12`.
+    let number = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten();
+    number.ok_or_else(|| ApiError::invalid_parameter(name, "the number of an event, such as 12"))
+}
+
+/// Responds with the events of a detached run after the event with number `after`.
+pub(super) async fn follow_run(
+    app: &App,
+    caller: &Caller,
+    thread: &ThreadId,
+    run: &RunId,
+    after: u64,
+    encoder: Encoder,
+) -> Result<Response, ApiError> {
+    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     let principal = caller.principal();
-    match threads.follow(principal.as_ref(), &thread.into(), &run.into(), after).await? {
-        None => Ok(StatusCode::NO_CONTENT.into_response()),
-        Some(follower) => {
-            let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-            let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
-            let followed = FollowedRun { threads, before, skip: 0, after_first, follower, event_ids: EventIds::Yes };
-            Ok(followed.respond(Encoder::negotiate(accept), app.options().keep_alive))
-        }
-    }
+    let follower = threads.follow(principal.as_ref(), thread, run, after).await?;
+    let Some(follower) = follower else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+    let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
+    let followed = FollowedRun { threads, before, skip: 0, after_first, follower };
+    Ok(followed.respond(encoder, app.options().keep_alive))
 }
 
-/// The header wins: a reconnecting `EventSource` adds it to its URL.
-fn after(headers: &HeaderMap, query: Option<&str>) -> Result<u64, ApiError> {
-    let expected = "the number of an event, such as 12";
-    if let Some(value) = headers.get("last-event-id") {
-        let number = value.to_str().ok().and_then(|text| text.trim().parse().ok());
-        return number.ok_or_else(|| ApiError::invalid_parameter("Last-Event-ID", expected));
-    }
-    let number = query.map_or(Ok(0), str::parse);
-    number.map_err(|_| ApiError::invalid_parameter("after", expected))
-}
-
+/// The events of a detached run as a response, each with its number.
 pub(super) struct FollowedRun {
     /// To record that the run was delivered to the end.
     pub(super) threads: Option<Arc<Threads>>,
+    /// Sent in place of the run's first `skip` events.
     pub(super) before: Vec<Event>,
-    /// The number of the run's first events that are not sent.
     pub(super) skip: u64,
+    /// Sent to this client after the run's first event.
     pub(super) after_first: Vec<Event>,
     pub(super) follower: Follower,
-    pub(super) event_ids: EventIds,
 }
 
 impl FollowedRun {
     pub(super) fn respond(self, mut encoder: Encoder, keep_alive: Option<Duration>) -> Response {
-        let Self { threads, before, skip, mut after_first, mut follower, event_ids } = self;
+        let Self { threads, before, skip, mut after_first, mut follower } = self;
         let media_type = encoder.media_type();
         let events = stream! {
             let mut out = Vec::new();
-            before.iter().for_each(|event| encoder.event(event, &mut out));
+            write_with_number(&before, skip, &mut encoder, &mut out);
             if !out.is_empty() {
                 yield chunk(&mut out);
             }
@@ -99,8 +109,11 @@ impl FollowedRun {
                     None => encoder.heartbeat(&mut out),
                     Some(Ok(Some(events))) => {
                         for (number, json) in events.events().filter(|(number, _)| *number > skip) {
-                            encoder.line(json, (event_ids == EventIds::Yes).then_some(number), &mut out);
-                            after_first.drain(..).for_each(|event| encoder.event(&event, &mut out));
+                            if after_first.is_empty() {
+                                encoder.number(number, &mut out);
+                            }
+                            encoder.line(json, &mut out);
+                            write_with_number(&std::mem::take(&mut after_first), number, &mut encoder, &mut out);
                         }
                     }
                     Some(Ok(None)) => {
@@ -111,7 +124,7 @@ impl FollowedRun {
                         break;
                     }
                     Some(Err(error)) => {
-                        tracing::warn!(?error, "cannot follow a run to its end");
+                        tracing::warn!(run = ?follower.run_id(), ?error, "cannot follow a run to its end");
                         encoder.event(&error_event(&error), &mut out);
                         yield chunk(&mut out);
                         break;
@@ -122,19 +135,22 @@ impl FollowedRun {
                 }
             }
         };
-        sse_response::respond(media_type, Body::from_stream(events))
+        respond(media_type, Body::from_stream(events))
+    }
+}
+
+/// The last one of the events has the number, so a client that reconnects with it has all of them.
+fn write_with_number(events: &[Event], number: u64, encoder: &mut Encoder, out: &mut Vec<u8>) {
+    for (index, event) in events.iter().enumerate() {
+        if index + 1 == events.len() {
+            encoder.number(number, out);
+        }
+        encoder.event(event, out);
     }
 }
 
 fn chunk(out: &mut Vec<u8>) -> Result<Bytes, Infallible> {
     Ok(std::mem::take(out).into())
-}
-
-async fn with_timeout<T>(timeout: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
-    match timeout {
-        Some(timeout) => tokio::time::timeout(timeout, future).await.ok(),
-        None => Some(future.await),
-    }
 }
 
 fn error_event(error: &FollowError) -> Event {

@@ -3,23 +3,59 @@
 use axum::{Json, extract::State, http::StatusCode};
 use serde_json::{Value, json};
 
-use super::state::App;
+use super::{dependencies::Dependency, state::App};
 
 pub(super) async fn alive() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
-/// Answers 200 if the server accepts runs, and 503 during a shutdown or while the store is not available.
+/// Answers 200 if the server accepts runs, and 503 during a shutdown, while the store cannot be written, or while a
+/// required dependency is not available. The names of all unavailable dependencies are in the answer, and nothing else about them:
+/// the route needs no key.
 pub(super) async fn ready(State(app): State<App>) -> (StatusCode, Json<Value>) {
     let refused = |status| (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": status })));
     if !app.runs().is_ready() {
         return refused("shutting_down");
     }
-    if let Some(threads) = app.threads()
-        && let Err(error) = threads.check().await
+    if let Some(threads) = app.threads().cloned()
+        && !app.store_probe().is_available(|| async move { threads.check().await }).await
     {
-        tracing::warn!(?error, "the store is not available");
         return refused("store_unavailable");
     }
-    (StatusCode::OK, Json(json!({ "status": "ready" })))
+    unavailable(app.dependencies()())
+}
+
+fn unavailable(dependencies: Vec<Dependency>) -> (StatusCode, Json<Value>) {
+    let missing: Vec<_> = dependencies.into_iter().filter(|dependency| !dependency.is_available).collect();
+    let (status, text) = match missing.iter().any(|dependency| dependency.is_required) {
+        true => (StatusCode::SERVICE_UNAVAILABLE, "dependency_unavailable"),
+        false => (StatusCode::OK, "ready"),
+    };
+    let mut body = json!({ "status": text });
+    if !missing.is_empty() {
+        body["unavailable"] = missing.into_iter().map(|dependency| dependency.name).collect();
+    }
+    (status, Json(body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_required_dependency_makes_the_server_unready() {
+        let dependency =
+            |name: &str, is_available, is_required| Dependency { name: name.into(), is_available, is_required };
+        let all = |states: [(bool, bool); 2]| {
+            let [(a, a_required), (b, b_required)] = states;
+            let (status, Json(body)) =
+                unavailable(vec![dependency("mcp:a", a, a_required), dependency("mcp:b", b, b_required)]);
+            (status.as_u16(), body)
+        };
+        assert_eq!(all([(true, true), (true, false)]), (200, json!({ "status": "ready" })));
+        let one = json!({ "status": "ready", "unavailable": ["mcp:b"] });
+        assert_eq!(all([(true, true), (false, false)]), (200, one));
+        let both = json!({ "status": "dependency_unavailable", "unavailable": ["mcp:a", "mcp:b"] });
+        assert_eq!(all([(false, false), (false, true)]), (503, both));
+    }
 }

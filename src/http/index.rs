@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::{
     agents::{AgentSummary, summaries},
     error::ApiError,
+    media_type::accepted,
     route_list::Route,
     state::App,
 };
@@ -93,10 +94,7 @@ fn host(headers: &HeaderMap) -> &str {
 
 impl Format {
     fn negotiate(headers: &HeaderMap) -> Self {
-        let accepts = |media_type: &str| {
-            let mut values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-            values.any(|value| value.contains(media_type))
-        };
+        let accepts = |media_type: &str| accepted(headers).any(|value| value.contains(media_type));
         match (accepts("text/html"), accepts("application/json")) {
             (true, _) => Self::Html,
             (false, true) => Self::Json,

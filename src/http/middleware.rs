@@ -11,25 +11,28 @@ use axum::{
 };
 use futures::FutureExt as _;
 
-use super::{cors, error::ApiError, host, request_id::identify_request, state::App};
+use super::{
+    cors, error::ApiError, foreign_page::is_foreign, host, media_type::require_json_or_no_body,
+    request_id::identify_request, state::App,
+};
 use crate::auth::Principal;
 
 /// The first layer is the outermost.
 pub(super) fn stack(routes: Router<App>, app: &App) -> Router<App> {
     let layers = tower::ServiceBuilder::new()
         // First, so that every log line and every response has the request's id.
-        .layer(from_fn(identify_request))
+        .layer(from_fn_with_state(app.runs().metrics().clone(), identify_request))
         // Before everything that refuses: a page must be able to read the refusal, and a preflight has no credentials.
-        .layer(cors::layer(&app.options().cors))
-        // Before authentication: a page that rebinds its DNS name must learn nothing.
-        .layer(from_fn_with_state(app.clone(), check_host))
+        .layer(cors::layer(&app.options().cors, !app.auth().is_disabled()))
+        // Before authentication: a foreign page, or one that rebinds its DNS name, must learn nothing.
+        .layer(from_fn_with_state(app.clone(), refuse_foreign))
         .layer(from_fn(catch_panic));
     routes.layer(layers)
 }
 
 /// Health checks and unknown paths are outside of it.
 pub(super) fn authenticated(routes: Router<App>, app: &App) -> Router<App> {
-    routes.route_layer(from_fn_with_state(app.clone(), authenticate))
+    routes.route_layer(from_fn_with_state(app.clone(), admit))
 }
 
 /// `None` without authentication.
@@ -42,25 +45,37 @@ impl Caller {
     }
 }
 
-async fn authenticate(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
+/// Authenticates the caller, then checks the media type of the body.
+async fn admit(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
     let (mut head, body) = request.into_parts();
     let principal = app.auth().authenticate(&head).await?;
+    require_json_or_no_body(&head, &body)?;
     head.extensions.insert(Caller(principal));
     Ok(next.run(Request::from_parts(head, body)).await)
 }
 
-async fn check_host(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
-    let loopback_only = app.options().loopback_hosts_only.unwrap_or(app.auth().is_disabled());
-    if loopback_only && !names_loopback(&request) {
-        return Err(ApiError::foreign_host());
+/// Refuses requests for a host name that is not this server's, and requests of foreign web pages.
+///
+/// The host is checked without authentication only: a page that rebinds its DNS name has no credential.
+async fn refuse_foreign(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
+    let options = app.options();
+    if app.auth().is_disabled() && !has_own_host(&request, &options.allowed_hosts) {
+        return Err(ApiError::foreign_host(request.headers().get(header::HOST)));
+    }
+    if is_foreign(&request, &options.cors) {
+        return Err(ApiError::foreign_origin(request.headers().get(header::ORIGIN)));
     }
     Ok(next.run(request).await)
 }
 
-fn names_loopback(request: &Request) -> bool {
+pub(super) fn has_own_host(request: &Request, allowed: &[String]) -> bool {
+    if allowed.iter().any(|name| name == "*") {
+        return true;
+    }
+    let is_own = |host: &str| host::is_own(host, allowed);
     let mut hosts = request.headers().get_all(header::HOST).iter();
-    let by_header = hosts.next().and_then(|host| host.to_str().ok()).is_some_and(host::is_loopback);
-    let by_target = request.uri().authority().is_none_or(|authority| host::is_loopback(authority.as_str()));
+    let by_header = hosts.next().and_then(|host| host.to_str().ok()).is_some_and(is_own);
+    let by_target = request.uri().authority().is_none_or(|authority| is_own(authority.as_str()));
     by_header && hosts.next().is_none() && by_target
 }
 

@@ -9,15 +9,19 @@ use super::cors::Cors;
 pub struct HttpOptions {
     /// The largest request body, in bytes.
     pub max_body_bytes: usize,
+    /// The bytes of the request bodies that all clients are sending, together. At least two bodies of the largest size
+    /// have room. Without authentication or with one API key a single caller may use all of it, otherwise half.
+    pub max_body_bytes_in_flight: usize,
     /// The silence after which the stream of a followed run gets a keep-alive comment.
     pub keep_alive: Option<Duration>,
     /// The time limit for receiving a request's body.
     pub body_timeout: Duration,
     /// The web pages that may use the server.
     pub cors: Cors,
-    /// True refuses requests whose `Host` is not a loopback name, which protects a server without authentication from web
-    /// pages that rebind their DNS name to this machine. `None` is true without authentication, and false with it.
-    pub loopback_hosts_only: Option<bool>,
+    /// The host names, without port, that a server without authentication answers under, in addition to names like
+    /// `localhost` and IP addresses; `*` allows all. Others are refused, because a web page can rebind its own DNS name to
+    /// this server. With authentication all names are allowed.
+    pub allowed_hosts: Vec<String>,
     /// The names of request headers that are passed on to agents. No others are.
     pub pass_headers: Vec<String>,
 }
@@ -26,10 +30,11 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             max_body_bytes: 10 * 1024 * 1024,
+            max_body_bytes_in_flight: 128 * 1024 * 1024,
             keep_alive: Some(Duration::from_secs(15)),
             body_timeout: Duration::from_secs(30),
             cors: Cors::default(),
-            loopback_hosts_only: None,
+            allowed_hosts: Vec::new(),
             pass_headers: Vec::new(),
         }
     }

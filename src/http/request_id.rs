@@ -1,19 +1,22 @@
 //! The id of a request, in the header `X-Request-Id` and in all its log lines.
 
 use axum::{
-    extract::Request,
+    extract::{Request, State},
     http::{HeaderName, HeaderValue},
     middleware::Next,
     response::Response,
 };
 use tracing::Instrument as _;
 
+use super::error::RefusalCode;
+use crate::metrics::Metrics;
+
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const MAX_ID_BYTES: usize = 64;
 
-/// Takes the client's id only if it is short and plain.
-pub(super) async fn identify_request(mut request: Request, next: Next) -> Response {
+/// Takes the client's id only if it is short and plain. Counts the request if it is refused.
+pub(super) async fn identify_request(State(metrics): State<Metrics>, mut request: Request, next: Next) -> Response {
     let id = match request.headers().get(REQUEST_ID) {
         Some(id) if is_short_and_plain(id) => id.clone(),
         _ => {
@@ -25,6 +28,9 @@ pub(super) async fn identify_request(mut request: Request, next: Next) -> Respon
     request.headers_mut().insert(REQUEST_ID, id.clone());
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
     let mut response = next.run(request).instrument(span).await;
+    if let Some(RefusalCode(code)) = response.extensions().get() {
+        metrics.http.refused(response.status().as_u16(), code);
+    }
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }

@@ -11,20 +11,29 @@ use super::options::AgentPath;
 /// The least similarity of a route that is suggested for an unknown path, from 0 to 1.
 const MIN_SIMILARITY: f64 = 0.7;
 
-const RUN_ROUTES: &[(&str, &str, &str)] = &[
-    ("POST", "/send-message", "runs the default agent"),
-    ("POST", "/agents/{agent}/send-message", "runs an agent"),
-    ("GET", "/agents", "lists the agents"),
-    ("GET", "/agents/{agent}/capabilities", "describes an agent"),
-];
+const RUN_ROUTES: &[(&str, &str)] =
+    &[("/send-message", "runs the default agent"), ("/agents/{agent}/send-message", "runs an agent")];
+
+const AGENT_ROUTES: &[(&str, &str, &str)] =
+    &[("GET", "/agents", "lists the agents"), ("GET", "/agents/{agent}/capabilities", "describes an agent")];
 
 const THREAD_ROUTES: &[(&str, &str, &str)] = &[
     ("GET", "/threads", "lists the caller's threads"),
-    ("GET, DELETE", "/threads/{thread}", "returns or deletes a thread"),
+    ("GET", "/threads/events", "streams the changes of the caller's threads"),
+    ("POST", "/threads/import", "creates a thread from an export"),
+    ("GET, PATCH, DELETE", "/threads/{thread}", "returns, changes or deletes a thread"),
+    ("GET", "/threads/{thread}/messages", "returns the messages of a thread, page by page"),
+    ("POST", "/threads/{thread}/messages/{message}/feedback", "stores feedback on a message"),
+    ("POST", "/threads/{thread}/fork", "copies a branch to a new thread"),
+    ("GET", "/threads/{thread}/export", "returns everything that is stored of a thread"),
     ("POST", "/threads/{thread}/connect", "streams a thread and its running run"),
     ("GET", "/threads/{thread}/runs/{run}/events", "follows a detached run"),
+    ("GET", "/threads/{thread}/runs/{run}/log", "reads a detached run as a durable stream"),
     ("POST", "/threads/{thread}/runs/{run}/cancel", "cancels a run"),
 ];
+
+pub(super) const METRICS_PATH: &str = "/metrics";
+const METRIC_ROUTES: &[(&str, &str, &str)] = &[("GET", METRICS_PATH, "returns the server's metrics")];
 
 const PUBLIC_ROUTES: &[(&str, &str, &str)] = &[
     ("GET", "/", "describes this server"),
@@ -46,16 +55,19 @@ pub(super) struct RouteList {
 }
 
 impl RouteList {
-    pub(super) fn new(stores_threads: bool, paths: &[AgentPath], further: Vec<Route>) -> Self {
-        let threads = if stores_threads { THREAD_ROUTES } else { &[] };
-        let built_in = [RUN_ROUTES, threads, PUBLIC_ROUTES].concat();
+    pub(super) fn new(stores_threads: bool, has_metrics: bool, paths: &[AgentPath], further: Vec<Route>) -> Self {
+        // `GET` joins a run, or returns a thread.
+        let (run_methods, threads) = if stores_threads { ("GET, POST", THREAD_ROUTES) } else { ("POST", &[][..]) };
+        let runs: Vec<_> = RUN_ROUTES.iter().map(|(path, purpose)| (run_methods, *path, *purpose)).collect();
+        let metrics = if has_metrics { METRIC_ROUTES } else { &[] };
+        let built_in = [&runs, AGENT_ROUTES, threads, metrics, PUBLIC_ROUTES].concat();
         let mut routes: Vec<Route> = built_in
             .into_iter()
             .map(|(methods, path, purpose)| Route { methods, path: path.into(), purpose: purpose.into() })
             .collect();
         let built_in = routes.len();
         routes.extend(paths.iter().map(|AgentPath { path, agent }| Route {
-            methods: "POST",
+            methods: run_methods,
             path: path.clone().into(),
             purpose: format!("runs the agent {agent}").into(),
         }));
@@ -98,16 +110,16 @@ mod tests {
 
     fn list() -> RouteList {
         let path = AgentPath { path: "/api/shop".to_owned(), agent: "clerk".into() };
-        RouteList::new(true, &[path], Vec::new())
+        RouteList::new(true, true, &[path], Vec::new())
     }
 
     #[test]
     fn a_path_finds_its_route() {
         let methods = |path: &str| list().find(path).map(|route| route.methods);
-        assert_eq!(methods("/send-message"), Some("POST"));
-        assert_eq!(methods("/threads/a"), Some("GET, DELETE"));
+        assert_eq!(methods("/send-message"), Some("GET, POST"));
+        assert_eq!(methods("/threads/a"), Some("GET, PATCH, DELETE"));
         assert_eq!(methods("/threads/a/runs/b/cancel"), Some("POST"));
-        assert_eq!(methods("/api/shop"), Some("POST"));
+        assert_eq!(methods("/api/shop"), Some("GET, POST"));
         for path in ["/threads/", "/threads/a/b", "/nowhere"] {
             assert_eq!(methods(path), None, "{path}");
         }
@@ -116,9 +128,9 @@ mod tests {
     #[test]
     fn a_misspelled_path_gets_the_nearest_built_in_route() {
         let nearest = |path: &str| list().nearest(path);
-        assert_eq!(nearest("/send-mesage").as_deref(), Some("POST /send-message"));
-        assert_eq!(nearest("/sendMessage").as_deref(), Some("POST /send-message"));
-        assert_eq!(nearest("/agents/demo/send_message").as_deref(), Some("POST /agents/{agent}/send-message"));
+        assert_eq!(nearest("/send-mesage").as_deref(), Some("GET, POST /send-message"));
+        assert_eq!(nearest("/sendMessage").as_deref(), Some("GET, POST /send-message"));
+        assert_eq!(nearest("/agents/demo/send_message").as_deref(), Some("GET, POST /agents/{agent}/send-message"));
         assert_eq!(nearest("/threads/a/run/b/events").as_deref(), Some("GET /threads/{thread}/runs/{run}/events"));
         assert_eq!(nearest("/api/shpo"), None, "the paths of agents may not be public");
         assert_eq!(nearest("/favicon.ico"), None);

@@ -8,37 +8,58 @@ use axum::{
 };
 
 use super::{
-    agents, connect, fallback, follow, health, index, middleware,
+    agents, connect,
+    dependencies::Dependencies,
+    fallback, follow, health, index, join, metrics, middleware,
     options::{AgentPath, HttpOptions},
-    route_list::{Route, RouteList},
-    send_message,
+    route_list::{METRICS_PATH, Route, RouteList},
+    run_log, send_message,
     state::App,
     threads,
 };
 use crate::{auth::Authenticator, run::Runs};
 
-pub(crate) struct FurtherRoutes<F> {
-    pub(crate) list: Vec<Route>,
-    pub(crate) build: F,
+/// Builds routes for a server.
+pub(crate) type BuildRoutes = Box<dyn FnOnce(&App) -> Router<App>>;
+
+/// The router of the server, and those of a listener for metrics alone.
+pub(crate) struct Routers {
+    pub(crate) main: Router,
+    /// For loopback addresses.
+    pub(crate) open_metrics: Router,
+    /// For other addresses.
+    pub(crate) authenticated_metrics: Router,
 }
 
-/// Without stored threads, there are no routes below `/threads`. The further routes get the same middleware.
+pub(crate) struct FurtherRoutes {
+    pub(crate) list: Vec<Route>,
+    pub(crate) build: BuildRoutes,
+    /// The routes without authentication, which check their callers themselves.
+    pub(crate) build_public: BuildRoutes,
+    /// The servers that agents use, for `GET /readyz`.
+    pub(crate) dependencies: Dependencies,
+}
+
+/// Without stored threads, there are no routes below `/threads`. `has_metrics`: `GET /metrics` is one of the main routes. The
+/// further routes get the same middleware.
 ///
 /// # Panics
 /// Panics if a path is invalid or already routed.
-pub(crate) fn router<F: FnOnce(&App) -> Router<App>>(
+pub(crate) fn router(
     runs: Arc<Runs>,
     auth: Authenticator,
     options: HttpOptions,
+    has_metrics: bool,
     paths: Vec<AgentPath>,
-    further: FurtherRoutes<F>,
-) -> Router {
-    let list = RouteList::new(runs.threads().is_some(), &paths, further.list);
-    let app = App::new(runs, auth, options, list);
+    further: FurtherRoutes,
+) -> Routers {
+    let list = RouteList::new(runs.threads().is_some(), has_metrics, &paths, further.list);
+    let app = App::new(runs, auth, options, list, further.dependencies);
     let public = Router::new()
         .route("/", get(index::index))
         .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready));
+        .route("/readyz", get(health::ready))
+        .merge((further.build_public)(&app));
     let mut private = Router::new()
         .route("/send-message", post(send_message::default_agent))
         .route("/agents", get(agents::list))
@@ -46,21 +67,44 @@ pub(crate) fn router<F: FnOnce(&App) -> Router<App>>(
         .route("/agents/{agent}/capabilities", get(agents::capabilities));
     if app.threads().is_some() {
         private = private
+            .route("/send-message", get(join::default_agent))
+            .route("/agents/{agent}/send-message", get(join::named_agent))
             .route("/threads", get(threads::list))
-            .route("/threads/{thread}", get(threads::read).delete(threads::delete))
+            .route("/threads/events", get(threads::events))
+            .route("/threads/import", post(threads::import))
+            .route("/threads/{thread}", get(threads::read).patch(threads::edit).delete(threads::delete))
+            .route("/threads/{thread}/messages", get(threads::messages))
+            .route("/threads/{thread}/messages/{message}/feedback", post(threads::give_feedback))
+            .route("/threads/{thread}/fork", post(threads::fork))
+            .route("/threads/{thread}/export", get(threads::export))
             .route("/threads/{thread}/connect", post(connect::connect))
             .route("/threads/{thread}/runs/{run}/events", get(follow::events))
+            .route("/threads/{thread}/runs/{run}/log", get(run_log::read).head(run_log::head))
             .route("/threads/{thread}/runs/{run}/cancel", post(threads::cancel));
+    }
+    if has_metrics {
+        private = private.route(METRICS_PATH, get(metrics::on_main_listener));
     }
     private = private.merge((further.build)(&app));
     for AgentPath { path, agent } in paths {
         private = private.route(&path, send_message::agent_of(agent));
+        if app.threads().is_some() {
+            private = private.route(&path, get(join::default_agent));
+        }
     }
     let routes = public
         .merge(middleware::authenticated(private, &app))
         .fallback(fallback::no_such_route)
         .method_not_allowed_fallback(fallback::method_not_allowed);
-    middleware::stack(routes, &app).with_state(app)
+    let finish = |routes: Router<App>| middleware::stack(routes, &app).with_state(app.clone());
+    Routers {
+        main: finish(routes),
+        open_metrics: finish(Router::new().route(METRICS_PATH, get(metrics::on_loopback))),
+        authenticated_metrics: finish(middleware::authenticated(
+            Router::new().route(METRICS_PATH, get(metrics::for_principals)),
+            &app,
+        )),
+    }
 }
 
 #[cfg(test)]
@@ -77,11 +121,16 @@ mod tests {
     #[tokio::test]
     async fn the_listed_routes_are_those_that_are_served() {
         let runs = Runs::builder().stored(Arc::new(MemoryStore::new()), Default::default());
-        let further = FurtherRoutes { list: Vec::new(), build: |_: &App| Router::new() };
-        let router = router(runs, Authenticator::disabled(), HttpOptions::default(), Vec::new(), further);
-        for route in RouteList::new(true, &[], Vec::new()).all() {
+        let further = FurtherRoutes {
+            list: Vec::new(),
+            build: Box::new(|_| Router::new()),
+            build_public: Box::new(|_| Router::new()),
+            dependencies: Arc::new(Vec::new),
+        };
+        let router = router(runs, Authenticator::disabled(), HttpOptions::default(), true, Vec::new(), further).main;
+        for route in RouteList::new(true, true, &[], Vec::new()).all() {
             let path = route.path.replace(['{', '}'], "");
-            for method in [Method::GET, Method::POST, Method::DELETE] {
+            for method in [Method::GET, Method::POST, Method::PATCH, Method::DELETE] {
                 let request = Request::builder().method(&method).uri(&path).header("host", "localhost");
                 let status = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status();
                 let is_served = status != StatusCode::METHOD_NOT_ALLOWED;

@@ -2,12 +2,7 @@
 
 use axum::{body::Body, response::Response};
 
-use super::{
-    body::RunBody,
-    follow::{EventIds, FollowedRun},
-    sse_response::respond,
-    state::App,
-};
+use super::{body::RunBody, follow::FollowedRun, sse_response::respond, state::App};
 use crate::{
     encode::Encoder,
     run::{DetachedRun, StartedRun},
@@ -20,8 +15,7 @@ pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: Encoder
         StartedRun::Stored(run) => respond(media_type, Body::new(RunBody::new(run, encoder).with_first_chunk().await)),
         StartedRun::Detached(DetachedRun { follower, snapshots }) => {
             let threads = app.threads().cloned();
-            let (before, event_ids) = (Vec::new(), EventIds::No);
-            FollowedRun { threads, before, skip: 0, after_first: snapshots, follower, event_ids }
+            FollowedRun { threads, before: Vec::new(), skip: 0, after_first: snapshots, follower }
                 .respond(encoder, app.options().keep_alive)
         }
     }

@@ -1,4 +1,5 @@
-//! `POST /send-message`, `POST /agents/{agent}/send-message`, and the agents' own paths: a request starts a run.
+//! `POST /send-message`, `POST /agents/{agent}/send-message`, and the agents' own paths: a request starts a run, or
+//! continues the stream of a detached run after its `Last-Event-ID`.
 
 use std::sync::Arc;
 
@@ -12,9 +13,11 @@ use axum::{
 use super::{
     error::ApiError,
     extract::Path,
+    follow::{follow_run, last_event_id},
+    media_type::{accepted, require_json},
     middleware::Caller,
     options::HttpOptions,
-    read_body::{self, Limits},
+    read_body,
     run_response::respond_run,
     state::App,
 };
@@ -58,27 +61,69 @@ pub(crate) async fn run_agent(
     on_disconnect: Option<OnDisconnect>,
     request: Request,
 ) -> Result<Response, ApiError> {
+    if let Some(after) = last_event_id(request.headers())? {
+        return resume(app, after, request).await;
+    }
+    let (run, encoder) = read_run(app, agent, on_disconnect, request).await?;
+    Ok(respond_run(app, app.runs().start(run).await?, encoder).await)
+}
+
+/// Reads a request for a run of an agent. Returns the run, and the encoder for its client.
+pub(crate) async fn read_run(
+    app: &App,
+    agent: AgentEntry,
+    on_disconnect: Option<OnDisconnect>,
+    request: Request,
+) -> Result<(RunRequest, Encoder), ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
     let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
-    // The slot is taken before the body is read, so that it also limits the number of bodies in memory.
+    app.runs().check_limits(principal.as_ref())?;
+    let body = read_body::read(app, &head, body).await?;
+    // A client that never sends its body holds no slot.
     let slot = app.runs().reserve(principal.as_ref())?;
-    let options = app.options();
-    let body = read_body::read(body, Limits::of(options, &head.headers)).await?;
-    let Decoded { input, ignored } = decode(&body)?;
+    let input = decode_input(&body)?;
     drop(body);
-    if !ignored.is_empty() {
-        tracing::warn!(dropped = %ignored, "ignored members of the input that AG-UI 1.0 does not define");
-    }
     check_version(&input)?;
-    let accept = head.headers.get_all(header::ACCEPT);
-    let mut encoder = Encoder::negotiate(accept.iter().filter_map(|value| value.to_str().ok()));
-    if is_legacy_client(&input, accept.iter()) {
-        encoder = encoder.for_legacy_client();
+    let encoder = encoder_for(&input, &head.headers);
+    let forwarded = forwarded(app.options(), &head.headers);
+    Ok((RunRequest { slot, agent, input, principal, forwarded, on_disconnect, is_answer: false }, encoder))
+}
+
+/// Continues the response to a request whose connection broke. The run is not started again: a client that has a part of
+/// its events must not get those of another run.
+async fn resume(app: &App, after: u64, request: Request) -> Result<Response, ApiError> {
+    let (head, body) = request.into_parts();
+    require_json(&head.headers)?;
+    let caller = head.extensions.get::<Caller>().ok_or_else(ApiError::internal)?;
+    let body = read_body::read(app, &head, body).await?;
+    let input = decode_input(&body)?;
+    drop(body);
+    let encoder = encoder_for(&input, &head.headers);
+    follow_run(app, caller, &input.thread_id, &input.run_id, after, encoder).await
+}
+
+fn decode_input(body: &[u8]) -> Result<RunAgentInput, ApiError> {
+    let Decoded { input, ignored, snake_case } = decode(body)?;
+    if !ignored.is_empty() {
+        tracing::warn!(dropped = %ignored, "ignored members of the input that AG-UI does not define");
     }
-    let forwarded = forwarded(options, &head.headers);
-    let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect };
-    Ok(respond_run(app, app.runs().start(request).await?, encoder).await)
+    if snake_case > 0 {
+        warn_of_snake_case(snake_case);
+    }
+    Ok(input)
+}
+
+pub(super) fn warn_of_snake_case(members: usize) {
+    tracing::warn!(members, "the client names members in snake case; AG-UI's names are in camel case");
+}
+
+fn encoder_for(input: &RunAgentInput, headers: &HeaderMap) -> Encoder {
+    let encoder = Encoder::negotiate(accepted(headers));
+    match is_legacy_client(input, headers.get_all(header::ACCEPT).iter()) {
+        true => encoder.for_legacy_client(),
+        false => encoder,
+    }
 }
 
 pub(crate) fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded {
@@ -92,25 +137,6 @@ pub(crate) fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded
         })
     });
     Forwarded::new(named)
-}
-
-pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
-    let content_type = headers.get(header::CONTENT_TYPE);
-    let essence = content_type.and_then(|value| value.to_str().ok()).map(|value| match value.split_once(';') {
-        Some((essence, _)) => essence.trim(),
-        None => value.trim(),
-    });
-    let json = essence.is_some_and(|essence| {
-        let essence = essence.to_ascii_lowercase();
-        essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
-    });
-    if !json {
-        return Err(ApiError::not_json(content_type));
-    }
-    match headers.get(header::CONTENT_ENCODING) {
-        Some(encoding) if encoding != "identity" => Err(ApiError::encoded_body()),
-        _ => Ok(()),
-    }
 }
 
 fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
@@ -127,11 +153,10 @@ fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
 }
 
 /// True if the request comes from an AG-UI SDK older than 1.0. These refuse outcomes that they do not know, so they get
-/// none. They declare no version, like requests written by hand, which should get all of AG-UI 1.0. But the SDKs always
-/// send `state` and `forwardedProps`, even if empty, and an `Accept` that is exactly the stream's type.
+/// none. They declare no version, like requests written by hand, which should get all of AG-UI. But the SDKs always
+/// send `forwardedProps`, even if empty, and an `Accept` that is exactly the stream's type. assistant-ui has no state.
 fn is_legacy_client<'a>(input: &RunAgentInput, mut accept: impl Iterator<Item = &'a HeaderValue>) -> bool {
     input.protocol_version.is_none()
-        && input.state.is_some()
         && input.forwarded_props.is_some()
         && accept.next().is_some_and(|value| value == SSE_MEDIA_TYPE)
         && accept.next().is_none()

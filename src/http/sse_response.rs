@@ -1,10 +1,21 @@
 //! Responses that are streams of events.
 
+use std::{convert::Infallible, pin::pin, time::Duration};
+
+use async_stream::stream;
 use axum::{
     body::Body,
     http::{HeaderName, HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _};
+
+use crate::encode::SSE_MEDIA_TYPE;
+
+/// Sent at once, so that the client knows that it misses nothing from now on.
+const CONNECTED: &[u8] = b": connected\n\n";
+const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
 /// The headers keep caches and proxies from buffering or compressing the stream.
 pub(crate) fn respond(media_type: &'static str, body: Body) -> Response {
@@ -14,4 +25,30 @@ pub(crate) fn respond(media_type: &'static str, body: Body) -> Response {
         (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
     (headers, body).into_response()
+}
+
+/// Responds with the frames of what happens from now on. After each silence of `keep_alive` the client gets a comment.
+pub(crate) fn respond_live(
+    keep_alive: Option<Duration>,
+    frames: impl Stream<Item = Bytes> + Send + 'static,
+) -> Response {
+    let body = stream! {
+        let mut frames = pin!(frames);
+        yield Ok::<_, Infallible>(Bytes::from_static(CONNECTED));
+        loop {
+            match with_timeout(keep_alive, frames.next()).await {
+                None => yield Ok(Bytes::from_static(KEEP_ALIVE)),
+                Some(Some(frame)) => yield Ok(frame),
+                Some(None) => break,
+            }
+        }
+    };
+    respond(SSE_MEDIA_TYPE, Body::from_stream(body))
+}
+
+pub(super) async fn with_timeout<T>(timeout: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
+    match timeout {
+        Some(timeout) => tokio::time::timeout(timeout, future).await.ok(),
+        None => Some(future.await),
+    }
 }

@@ -16,22 +16,31 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
+use crate::metrics::Metrics;
+
+/// A client that lets a write wait for this long is slow.
+const SLOW_WRITE: Duration = Duration::from_secs(1);
+
 pub(super) struct StallTimeout<T> {
     io: T,
     limit: Duration,
+    metrics: Metrics,
     /// Kept for the next write.
     timer: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }
 
 impl<T> StallTimeout<T> {
-    pub(super) fn new(io: T, limit: Duration) -> Self {
-        Self { io, limit, timer: None, is_waiting: false }
+    pub(super) fn new(io: T, limit: Duration, metrics: Metrics) -> Self {
+        Self { io, limit, metrics, timer: None, is_waiting: false }
     }
 
     fn watch<R>(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
         if result.is_ready() {
-            self.is_waiting = false;
+            if self.is_waiting {
+                self.is_waiting = false;
+                self.count_if_slow();
+            }
             return result;
         }
         let deadline = || Instant::now() + self.limit;
@@ -48,6 +57,14 @@ impl<T> StallTimeout<T> {
         match timer.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read"))),
             Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn count_if_slow(&self) {
+        // The timer was set when the write began to wait.
+        let waited = self.timer.as_ref().map(|timer| (Instant::now() + self.limit).duration_since(timer.deadline()));
+        if waited.is_some_and(|waited| waited >= SLOW_WRITE) {
+            self.metrics.http.slow_writes.inc();
         }
     }
 }
@@ -96,7 +113,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_write_that_is_not_read_fails_after_the_limit() {
         let (writer, _reader) = tokio::io::duplex(8);
-        let mut writer = StallTimeout::new(writer, Duration::from_secs(5));
+        let mut writer = StallTimeout::new(writer, Duration::from_secs(5), Metrics::default());
         let started = Instant::now();
         let error = writer.write_all(&[0; 16]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -106,7 +123,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_slow_reader_is_not_disconnected() {
         let (writer, mut reader) = tokio::io::duplex(8);
-        let mut writer = StallTimeout::new(writer, Duration::from_secs(5));
+        let metrics = Metrics::default();
+        let mut writer = StallTimeout::new(writer, Duration::from_secs(5), metrics.clone());
         let read = tokio::spawn(async move {
             let mut byte = [0; 8];
             for _ in 0..8 {
@@ -116,5 +134,6 @@ mod tests {
         });
         writer.write_all(&[0; 64]).await.unwrap();
         read.await.unwrap();
+        assert_eq!(metrics.http.slow_writes.get(), 7, "the first eight bytes did not wait");
     }
 }

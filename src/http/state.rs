@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{options::HttpOptions, route_list::RouteList};
+use super::{
+    body_budget::BodyBudget, dependencies::Dependencies, options::HttpOptions, route_list::RouteList,
+    store_probe::StoreProbe,
+};
 use crate::{
     auth::Authenticator,
     run::{Runs, Threads},
@@ -16,11 +19,23 @@ struct AppInner {
     auth: Authenticator,
     options: HttpOptions,
     routes: RouteList,
+    dependencies: Dependencies,
+    body_budget: BodyBudget,
+    store_probe: StoreProbe,
 }
 
 impl App {
-    pub(super) fn new(runs: Arc<Runs>, auth: Authenticator, options: HttpOptions, routes: RouteList) -> Self {
-        Self(Arc::new(AppInner { runs, auth, options, routes }))
+    pub(super) fn new(
+        runs: Arc<Runs>,
+        auth: Authenticator,
+        options: HttpOptions,
+        routes: RouteList,
+        dependencies: Dependencies,
+    ) -> Self {
+        let has_shares = !auth.has_one_principal();
+        let body_budget = BodyBudget::new(options.max_body_bytes_in_flight, options.max_body_bytes, has_shares);
+        let store_probe = StoreProbe::default();
+        Self(Arc::new(AppInner { runs, auth, options, routes, dependencies, body_budget, store_probe }))
     }
 
     pub(crate) fn runs(&self) -> &Arc<Runs> {
@@ -38,6 +53,23 @@ impl App {
 
     pub(super) fn auth(&self) -> &Authenticator {
         &self.0.auth
+    }
+
+    /// True if callers have principals.
+    pub(crate) fn is_authenticated(&self) -> bool {
+        !self.0.auth.is_disabled()
+    }
+
+    pub(super) fn dependencies(&self) -> &Dependencies {
+        &self.0.dependencies
+    }
+
+    pub(super) fn body_budget(&self) -> &BodyBudget {
+        &self.0.body_budget
+    }
+
+    pub(super) fn store_probe(&self) -> &StoreProbe {
+        &self.0.store_probe
     }
 
     pub(super) fn routes(&self) -> &RouteList {

@@ -6,10 +6,12 @@
 use std::{borrow::Cow, error::Error as StdError, sync::Arc};
 
 use futures::stream::BoxStream;
+use serde_json::Value;
 
+use super::{call_trace::CallTrace, options::ToolChoice};
 use crate::{
     agent::AgentError,
-    protocol::{ContentPart, MessageContent, TokenUsage, ToolCall, ToolCallId},
+    protocol::{ContentPart, JsonObject, MessageContent, TokenUsage, ToolCall, ToolCallId},
     tools::ToolSpec,
 };
 
@@ -48,6 +50,11 @@ pub trait Model: Send + Sync + 'static {
 
     /// Sends a request to the model. Nothing is sent before the stream is polled.
     fn stream(&self, request: ModelRequest) -> ModelStream;
+
+    /// Returns what the provider will refuse of the model's options, for people. `agui-server check` prints it.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 impl<M: Model + ?Sized> Model for Arc<M> {
@@ -62,19 +69,34 @@ impl<M: Model + ?Sized> Model for Arc<M> {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         (**self).stream(request)
     }
+
+    fn warnings(&self) -> Vec<String> {
+        (**self).warnings()
+    }
 }
 
 /// A request to a model.
 #[derive(Debug, Clone, Default)]
 pub struct ModelRequest {
+    /// The model that the request chose, if it is not the configured one.
+    pub model: Option<String>,
     /// Instructions before the conversation, in order. None of them is empty.
     pub system: Vec<String>,
+    /// Instructions about the current context and state. Providers put them after the conversation, so that a change
+    /// leaves the beginning of the request as it was, for the provider's cache.
+    pub current: Vec<String>,
     /// The conversation.
     pub turns: Vec<Turn>,
     /// The tools that the model can call.
     pub tools: Arc<[ToolSpec]>,
+    /// The calls that the model may or has to make.
+    pub tool_choice: ToolChoice,
+    /// The JSON schema of the answer's text.
+    pub response_schema: Option<Arc<JsonObject>>,
     /// `true` asks the model to think before it answers, `false` not to; `None` leaves it to the configuration.
     pub thinking: Option<bool>,
+    /// Takes what the model reports beside its answer, for logs and metrics.
+    pub trace: CallTrace,
 }
 
 /// A turn of a conversation.
@@ -136,6 +158,23 @@ pub struct ToolResult {
     pub failed: bool,
 }
 
+/// Opaque data of a provider, which returns to it unchanged with a later request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Artefact {
+    /// The kind of data, after the name of the provider and a dot, such as `anthropic.signature`.
+    pub kind: Cow<'static, str>,
+    /// The data.
+    pub value: String,
+}
+
+impl Artefact {
+    /// Creates an artefact.
+    pub fn new(kind: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Self {
+        Self { kind: kind.into(), value: value.into() }
+    }
+}
+
 /// An event of an answer. Each block has its own `index`, and is started once, then continued, then ended.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -159,10 +198,19 @@ pub enum ModelEvent {
         /// The block's index.
         index: usize,
         /// The provider's opaque artefact of the block.
-        artefact: Option<String>,
+        artefact: Option<Artefact>,
     },
     /// The usage of the request so far. A later one replaces it.
     Usage(TokenUsage),
+    /// A part of the conversation was left out of the request, because the model cannot read it.
+    Skipped(SkippedAttachment),
+    /// A source of a block of text, in the provider's own form.
+    Citation {
+        /// The block's index.
+        index: usize,
+        /// The source.
+        citation: Value,
+    },
     /// The answer is complete. A stream that ends without this event was cut off.
     Stop(StopReason),
 }
@@ -197,8 +245,26 @@ pub enum StopReason {
     Calls,
     /// The answer reached the limit of tokens.
     Length,
-    /// The provider or the model refused to answer.
+    /// The conversation and the answer fill the model's context window.
+    ContextFull,
+    /// A filter of the provider stopped the answer.
+    Filtered,
+    /// The model refused to answer.
     Refused,
+}
+
+/// A part of a message that a model cannot read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SkippedAttachment {
+    /// The kind of the part: `image`, `audio`, `video` or `document`.
+    pub kind: &'static str,
+    /// The name of the file.
+    pub name: Option<String>,
+    /// The MIME type.
+    pub mime_type: Option<String>,
+    /// The reason, for people.
+    pub reason: String,
 }
 
 /// A failed request to a model: a code and a message for the client, and a cause for the log.

@@ -4,28 +4,19 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
 
-use super::{AssistantTurn, Block, Turn};
-use crate::protocol::{ContentPart, MediaPart, ToolCallId};
+use super::{AssistantTurn, Block, ToolChoice, Turn};
+use crate::protocol::{JsonObject, MediaPart, ToolCallId};
 
-/// Providers refuse empty messages.
-pub(super) const UNREADABLE_TEXT: &str = "(There was an attachment here that this model cannot read.)";
-
-pub(super) fn warn_left_out(provider: &str, part: &ContentPart) {
-    let (kind, media) = match part {
-        ContentPart::Text(_) => return,
-        ContentPart::Image(media) => ("image", media),
-        ContentPart::Audio(media) => ("audio", media),
-        ContentPart::Video(media) => ("video", media),
-        ContentPart::Document(media) => ("document", media),
-    };
-    use crate::protocol::PartSource::{Data, File, Url};
-    let (source, mime_type) = match &media.source {
-        Data { mime_type, .. } => ("data", Some(mime_type)),
-        Url { mime_type, .. } => ("url", mime_type.as_ref()),
-        File { mime_type, .. } => ("file", mime_type.as_ref()),
-    };
-    tracing::warn!(provider, kind, source, mime_type, "left out a part of a message, because the model cannot read it");
-}
+/// The name that marks OpenAI's artefacts and files.
+pub(super) const OPENAI: &str = "openai";
+/// Stands for a message without content, because providers refuse empty messages.
+pub(super) const EMPTY_TEXT: &str = "(This message is empty.)";
+/// Precedes the model's first message where a user's has to be the first one.
+pub(super) const FIRST_USER_TEXT: &str = "(The conversation begins.)";
+/// Follows the model's last message where a user's has to be the last one, as when a run goes on without a new message.
+pub(super) const LAST_USER_TEXT: &str = "Continue.";
+/// Stands between results and a user's next message where the model has to answer first.
+pub(super) const INTERRUPTED_TEXT: &str = "(The answer was interrupted.)";
 
 /// Returns a MIME type without its parameters, in lower case.
 pub(super) fn essence(mime_type: &str) -> String {
@@ -61,6 +52,39 @@ pub(super) fn call_id(id: &ToolCallId) -> String {
     let mut hasher = DefaultHasher::new();
     id.hash(&mut hasher);
     format!("call_{:016x}", hasher.finish())
+}
+
+/// Marks instructions that stand in a user's message.
+pub(super) fn marked_instructions(text: &str) -> String {
+    format!("<system-instructions>\n{text}\n</system-instructions>")
+}
+
+/// Returns the instructions at the beginning of a conversation, and the turns after them.
+pub(super) fn leading_instructions(turns: &[Turn]) -> (impl Iterator<Item = &str>, &[Turn]) {
+    let count = turns.iter().take_while(|turn| matches!(turn, Turn::Instructions(_))).count();
+    let (leading, rest) = turns.split_at(count);
+    let texts = leading.iter().filter_map(|turn| match turn {
+        Turn::Instructions(text) => Some(text.as_str()),
+        _ => None,
+    });
+    (texts, rest)
+}
+
+/// Asks for an answer that fits a schema, where the provider takes no schema.
+pub(super) fn schema_in_words(schema: &JsonObject) -> String {
+    let schema = Value::Object(schema.clone());
+    format!(
+        "Answer with one JSON object alone, without Markdown or other text. It has to fit this JSON Schema:\n{schema}"
+    )
+}
+
+/// Asks for the calls that a choice forces, where the provider cannot force them. `None` if the choice forces none.
+pub(super) fn forced_call_in_words(choice: &ToolChoice) -> Option<String> {
+    match choice {
+        ToolChoice::Auto | ToolChoice::None => None,
+        ToolChoice::Required => Some("Call a tool now, before you write anything else.".to_owned()),
+        ToolChoice::Tool(name) => Some(format!("Call the tool `{name}` now, before you write anything else.")),
+    }
 }
 
 pub(super) fn calls(turns: &[Turn]) -> impl Iterator<Item = &crate::protocol::ToolCall> {

@@ -1,5 +1,7 @@
 //! A person's answers to interrupts as AG-UI resume entries. [`ApprovalDecision`] decides which texts approve.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -8,13 +10,19 @@ use super::{
     interrupt_kind::{InterruptKind, allowed_decisions},
     request::MessageBody,
 };
-use crate::protocol::{
-    Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeStatus,
-    approval::{ApprovalDecision, allows_reason},
+use crate::{
+    protocol::{
+        Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeStatus, ToolCallId,
+        approval::{ApprovalDecision, allows_reason},
+        decode::decode_value,
+    },
+    run::has_expired,
 };
 
 /// The text, and the payload for the agent, of an answer that accepts the agent's work.
 const ACCEPTED: &str = "ACCEPTED";
+const MAX_SHOWN_CHARS: usize = 80;
+const MAX_LISTED_ACTIONS: usize = 10;
 
 #[derive(Clone, Copy)]
 enum HumanAnswer<'a> {
@@ -22,44 +30,115 @@ enum HumanAnswer<'a> {
     Decision(&'a HitlDecision),
 }
 
-/// A text answers all open interrupts. A decision answers the one that it names, by its id or that of its tool call.
+/// The answers that a message gives, and the reason why the open questions have to be asked again.
+#[derive(Debug)]
+pub(super) struct ReadAnswer {
+    pub(super) entries: Vec<ResumeEntry>,
+    pub(super) problem: Option<AnswerProblem>,
+}
+
+/// The reason for asking open questions again.
+#[derive(Debug, PartialEq)]
+pub(super) enum AnswerProblem {
+    /// This text is neither a yes nor a no.
+    Unclear(String),
+    /// The decisions say nothing about these questions.
+    Undecided(Vec<String>),
+}
+
+impl AnswerProblem {
+    /// Returns the text of a question with the problem before it, in the language of the question.
+    pub(super) fn before(&self, question: &str) -> String {
+        let is_chinese = question.chars().any(|char| ('\u{4e00}'..='\u{9fff}').contains(&char));
+        let problem = match (self, is_chinese) {
+            (Self::Unclear(text), false) => {
+                format!("{text:?} is neither a yes nor a no. Answer \"approve\" or \"reject\".")
+            }
+            (Self::Unclear(text), true) => format!("“{text}”既不是同意，也不是拒绝。请回答“同意”或“拒绝”。"),
+            (Self::Undecided(about), false) => format!("No decision was sent about: {}.", about.join("; ")),
+            (Self::Undecided(about), true) => format!("还没有决定：{}。", about.join("；")),
+        };
+        format!("{problem}\n\n{question}")
+    }
+}
+
+/// Reads an answer. A text answers all open interrupts. A decision answers the one that it names, by its id or that of its
+/// tool call. `calls` has the arguments of the calls that the interrupts are about, for edits.
 ///
 /// # Errors
-/// Returns an error at or below `path` if the answer has images or other files, or takes a decision that is not allowed.
-pub(super) fn resume_entries(
+/// Returns an error at or below `path` if the answer has images or other files, names an action that is not open, or
+/// takes a decision that is not allowed.
+pub(super) fn read_answer(
     open: &[Interrupt],
     answer: &MessageBody,
+    calls: &HashMap<ToolCallId, JsonObject>,
     path: &str,
-) -> Result<Vec<ResumeEntry>, InvalidRequest> {
+) -> Result<ReadAnswer, InvalidRequest> {
     if let MessageBody::Decisions(decisions) = answer {
-        let entry_of = |(index, decision): (usize, &HitlDecision)| {
-            let is_named = |interrupt: &&Interrupt| {
-                let call = interrupt.tool_call_id.as_ref();
-                interrupt.id == *decision.action_id || call.is_some_and(|call| *call == *decision.action_id)
-            };
-            let answer = HumanAnswer::Decision(decision);
-            let Some(interrupt) = open.iter().find(is_named) else {
-                // An earlier request may have answered it, and its response may have been lost.
-                let payload = Value::Object(action_payload(answer.approval(), None));
-                return Ok(entry(InterruptId::from(decision.action_id.as_str()), Some(payload)));
-            };
-            if decision.kind == HitlDecisionType::Edit && !allowed_decisions(interrupt).contains(&decision.kind) {
-                let path = format!("{path}.decisions[{index}].type");
-                return Err(InvalidRequest::new(path, "a decision that this action allows"));
-            }
-            Ok(resume_entry(interrupt, answer))
-        };
-        return decisions.iter().enumerate().map(entry_of).collect();
+        return read_decisions(open, decisions, calls, path);
     }
     let text = answer.as_text();
     let text = text.ok_or_else(|| InvalidRequest::new(path, "a text or decisions, to answer the open interrupts"))?;
-    Ok(open.iter().map(|interrupt| resume_entry(interrupt, HumanAnswer::Text(&text))).collect())
+    let is_approval = |interrupt: &Interrupt| {
+        matches!(InterruptKind::of(interrupt), InterruptKind::Action | InterruptKind::Plan(_) | InterruptKind::Review)
+    };
+    // An expired interrupt can only be cancelled, which any answer does.
+    let needs_clear_answer = |interrupt: &Interrupt| is_approval(interrupt) && !has_expired(interrupt);
+    if ApprovalDecision::of_text(&text) == ApprovalDecision::Unclear && open.iter().any(needs_clear_answer) {
+        let shown = text.trim().chars().take(MAX_SHOWN_CHARS).collect();
+        return Ok(ReadAnswer { entries: Vec::new(), problem: Some(AnswerProblem::Unclear(shown)) });
+    }
+    let entries = open.iter().map(|interrupt| resume_entry(interrupt, HumanAnswer::Text(&text), calls)).collect();
+    Ok(ReadAnswer { entries, problem: None })
 }
 
-fn resume_entry(interrupt: &Interrupt, answer: HumanAnswer<'_>) -> ResumeEntry {
+fn read_decisions(
+    open: &[Interrupt],
+    decisions: &[HitlDecision],
+    calls: &HashMap<ToolCallId, JsonObject>,
+    path: &str,
+) -> Result<ReadAnswer, InvalidRequest> {
+    let mut entries = Vec::with_capacity(decisions.len());
+    for (index, decision) in decisions.iter().enumerate() {
+        let is_named = |interrupt: &&Interrupt| {
+            let call = interrupt.tool_call_id.as_ref();
+            interrupt.id == *decision.action_id || call.is_some_and(|call| *call == *decision.action_id)
+        };
+        let Some(interrupt) = open.iter().find(is_named) else {
+            let ids: Vec<_> = open.iter().take(MAX_LISTED_ACTIONS).map(|open| format!("{:?}", &*open.id)).collect();
+            let unknown: String = decision.action_id.chars().take(MAX_SHOWN_CHARS).collect();
+            let expected = format!("the id of an open action ({}), found {unknown:?}", ids.join(", "));
+            return Err(InvalidRequest::new(format!("{path}.decisions[{index}].actionId"), expected));
+        };
+        if decision.kind == HitlDecisionType::Edit && !allowed_decisions(interrupt).contains(&decision.kind) {
+            let path = format!("{path}.decisions[{index}].type");
+            return Err(InvalidRequest::new(path, "a decision that this action allows"));
+        }
+        entries.push(resume_entry(interrupt, HumanAnswer::Decision(decision), calls));
+    }
+    let has_no_entry = |interrupt: &&Interrupt| entries.iter().all(|entry| entry.interrupt_id != interrupt.id);
+    let about = |interrupt: &Interrupt| interrupt.message.clone().unwrap_or_else(|| interrupt.id.to_string());
+    let undecided: Vec<_> = open.iter().filter(has_no_entry).map(about).collect();
+    let problem = (!undecided.is_empty()).then_some(AnswerProblem::Undecided(undecided));
+    Ok(ReadAnswer { entries, problem })
+}
+
+fn resume_entry(
+    interrupt: &Interrupt,
+    answer: HumanAnswer<'_>,
+    calls: &HashMap<ToolCallId, JsonObject>,
+) -> ResumeEntry {
     let schema = interrupt.response_schema.as_ref();
     let payload = match InterruptKind::of(interrupt) {
-        InterruptKind::Action => Some(Value::Object(action_payload(answer.approval(), schema))),
+        InterruptKind::Action => {
+            let mut decision = answer.approval();
+            if let ApprovalDecision::Approved { edited_args: Some(edited) } = &mut decision
+                && let Some(arguments) = interrupt.tool_call_id.as_ref().and_then(|id| calls.get(id))
+            {
+                *edited = merged(arguments.clone(), edited);
+            }
+            Some(Value::Object(action_payload(decision, schema)))
+        }
         InterruptKind::Plan(_) | InterruptKind::Review => {
             Some(Value::Object(review_payload(answer.approval(), schema)))
         }
@@ -71,6 +150,21 @@ fn resume_entry(interrupt: &Interrupt, answer: HumanAnswer<'_>) -> ResumeEntry {
         }),
     };
     entry(interrupt.id.clone(), payload)
+}
+
+/// Applies a JSON merge patch (RFC 7386): `null` removes a member, an object changes the members that it has.
+fn merged(mut target: JsonObject, patch: &JsonObject) -> JsonObject {
+    for (name, value) in patch {
+        match value {
+            Value::Null => drop(target.shift_remove(name)),
+            Value::Object(patch) => {
+                let before = target.get_mut(name).and_then(Value::as_object_mut).map(std::mem::take);
+                target.insert(name.clone(), Value::Object(merged(before.unwrap_or_default(), patch)));
+            }
+            value => drop(target.insert(name.clone(), value.clone())),
+        }
+    }
+    target
 }
 
 fn entry(interrupt_id: InterruptId, payload: Option<Value>) -> ResumeEntry {
@@ -131,14 +225,37 @@ impl HumanAnswer<'_> {
         }
     }
 
-    /// A text that is not a JSON object is passed on, and the form's schema refuses it.
+    /// A text that is not JSON is passed on, and the form's schema refuses it.
     fn form(self) -> Option<Value> {
         match self {
-            Self::Text(text) => match serde_json::from_str(text) {
-                Ok(answer @ Value::Object(_)) => Some(answer),
-                _ => Some(json!(text)),
-            },
+            Self::Text(text) => Some(decode_value(text.as_bytes()).unwrap_or_else(|_| json!(text))),
             Self::Decision(_) => self.feedback(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merge_patch_changes_the_members_that_it_has() {
+        let object = |value: Value| value.as_object().cloned().unwrap();
+        // The examples of RFC 7386, appendix A, whose documents and results are objects.
+        for (target, patch, expected) in [
+            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
+            (json!({"a": "b"}), json!({"a": null}), json!({})),
+            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
+            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
+            (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
+            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
+            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+            (json!({"query": "x", "limit": 1000}), json!({"limit": 100}), json!({"query": "x", "limit": 100})),
+        ] {
+            assert_eq!(merged(object(target), &object(patch)), object(expected));
         }
     }
 }

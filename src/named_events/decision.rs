@@ -33,7 +33,7 @@ pub struct HitlDecision {
     /// The kind of decision.
     #[serde(rename = "type")]
     pub kind: HitlDecisionType,
-    /// The arguments to use instead; required with `edit`.
+    /// The arguments to change, as a JSON merge patch (RFC 7386); required with `edit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<JsonObject>,
     /// The reason for `reject`, or the text of `feedback`.
@@ -47,11 +47,15 @@ pub(super) const REVIEW_DECISIONS: [HitlDecisionType; 3] =
 
 impl HitlDecision {
     pub(super) fn read(decision: &Value, path: &str) -> Result<Self, InvalidRequest> {
+        let has_action = decision.get("actionId").and_then(Value::as_str).is_some_and(|id| !id.is_empty());
+        if decision.is_object() && !has_action {
+            return Err(InvalidRequest::new(format!("{path}.actionId"), "the id of an action of the open question"));
+        }
         let decision = Self::deserialize(decision).map_err(|error| {
             InvalidRequest::new(path, format!("a decision, {{actionId, type, args?, reason?}}: {error}"))
         })?;
         if decision.kind == HitlDecisionType::Edit && decision.args.is_none() {
-            return Err(InvalidRequest::new(format!("{path}.args"), "the arguments to use instead"));
+            return Err(InvalidRequest::new(format!("{path}.args"), "the arguments to change"));
         }
         Ok(decision)
     }

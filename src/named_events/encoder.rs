@@ -8,12 +8,12 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{frame::write_event, questions::questions};
+use super::{answers::AnswerProblem, frame::write_event, questions::questions};
 use crate::{
     encode::{SseDialect, write_string},
     protocol::{
         Event, FunctionCall, Message, MessageContent, MessageId, SubagentRunId, ThreadId, ToolCallId,
-        event::{RunFinished, RunOutcome, ToolCallResult},
+        event::{Custom, RunFinished, RunOutcome, ToolCallResult},
     },
 };
 
@@ -25,6 +25,11 @@ pub struct NamedEventEncoder {
     /// The bytes that follow the text in each event of `current_message`: the thread and the speaker.
     message_suffix: Vec<u8>,
     current_message: Option<MessageId>,
+    /// The open text messages without a text so far.
+    empty_messages: Vec<MessageId>,
+    has_text: bool,
+    /// The reason for asking the open questions again.
+    problem: Option<AnswerProblem>,
     /// The open text messages whose speaker is not `agent`: they have a name, or a subagent wrote them.
     speakers: Vec<(MessageId, String)>,
     subagents: Vec<(SubagentRunId, String)>,
@@ -48,10 +53,12 @@ impl SseDialect for NamedEventEncoder {
             Event::TextMessageStart(e) => {
                 let speaker = e.name.clone().or_else(|| self.subagent_name(e.subagent_run_id.as_ref()?));
                 self.speakers.extend(speaker.map(|name| (e.message_id.clone(), name)));
+                self.empty_messages.push(e.message_id.clone());
             }
             Event::TextMessageContent(e) => self.text(&e.message_id, &e.delta, out),
             Event::TextMessageEnd(e) => {
                 self.speakers.retain(|(id, _)| *id != e.message_id);
+                self.empty_messages.retain(|id| *id != e.message_id);
                 self.current_message = None;
             }
             Event::ToolCallStart(e) => {
@@ -83,6 +90,7 @@ impl SseDialect for NamedEventEncoder {
                 write_event("error", &payload, out);
             }
             Event::RunFinished(e) => self.run_finished(e, out),
+            Event::Custom(e) => self.notice(e, out),
             _ => self.reasoning(event, out),
         }
     }
@@ -96,12 +104,21 @@ impl NamedEventEncoder {
             agent: agent.into(),
             message_suffix: Vec::new(),
             current_message: None,
+            empty_messages: Vec::new(),
+            has_text: false,
+            problem: None,
             speakers: Vec::new(),
             subagents: Vec::new(),
             reasoning_spans: Vec::new(),
             reasoning_messages: Vec::new(),
             calls: HashMap::new(),
         }
+    }
+
+    /// Asks the open questions again, because of this.
+    pub(super) fn with_problem(mut self, problem: Option<AnswerProblem>) -> Self {
+        self.problem = problem;
+        self
     }
 
     fn reasoning(&mut self, event: &Event, out: &mut Vec<u8>) {
@@ -143,8 +160,15 @@ impl NamedEventEncoder {
         }
     }
 
+    /// The guide's clients append all texts of a run, so an empty line comes before the first text of a further message.
     fn text(&mut self, id: &MessageId, text: &str, out: &mut Vec<u8>) {
-        if self.current_message.as_ref() != Some(id) {
+        out.extend_from_slice(b"event: message\ndata: {\"content\":");
+        if self.current_message.as_ref() == Some(id) {
+            write_string(text, out);
+        } else {
+            let is_first = self.empty_messages.extract_if(.., |message| message == id).count() > 0;
+            let separator = if std::mem::replace(&mut self.has_text, true) && is_first { "\n\n" } else { "" };
+            write_string(&format!("{separator}{text}"), out);
             let speaker = self.speakers.iter().find(|(message, _)| message == id).map(|(_, name)| name);
             self.message_suffix.clear();
             self.message_suffix.extend_from_slice(b",\"thread_id\":");
@@ -154,8 +178,6 @@ impl NamedEventEncoder {
             self.message_suffix.extend_from_slice(b"}\n\n");
             self.current_message = Some(id.clone());
         }
-        out.extend_from_slice(b"event: message\ndata: {\"content\":");
-        write_string(text, out);
         out.extend_from_slice(&self.message_suffix);
     }
 
@@ -171,6 +193,9 @@ impl NamedEventEncoder {
         let status = match &finished.outcome {
             Some(RunOutcome::Interrupt { interrupts }) => {
                 for mut question in questions(interrupts, &self.calls) {
+                    if let Some(problem) = &self.problem {
+                        question.content = problem.before(&question.content);
+                    }
                     question.thread_id = Some(self.thread_id.as_str().to_owned());
                     write_event("interrupt", &question, out);
                 }
@@ -180,6 +205,17 @@ impl NamedEventEncoder {
             _ => "run_finished",
         };
         self.status(status, &format!("{} is done", self.agent), Some(&finished.run_id), out);
+    }
+
+    /// Writes the notices of agents with a model.
+    fn notice(&self, event: &Custom, out: &mut Vec<u8>) {
+        let text = |member: &str| event.value.get(member).and_then(Value::as_str).unwrap_or("unknown");
+        let message = match &*event.name {
+            "truncated" => format!("the answer is incomplete: {}", text("reason")),
+            "attachment_skipped" => format!("the model cannot read a part of a message: {}", text("reason")),
+            _ => return,
+        };
+        self.status(&event.name, &message, None, out);
     }
 
     fn collect_calls(&mut self, messages: &[Message]) {
@@ -266,7 +302,8 @@ mod tests {
         ]);
         let payloads: Vec<_> = frames[1..].iter().map(|(_, payload)| payload.clone()).collect();
         let message = |text: &str, agent: &str| json!({ "content": text, "thread_id": "t\"1", "agent": agent });
-        let expected = [message("1", "main"), message("2\n\n", "writer"), message("3", "Ada"), message("4", "main")];
+        let expected =
+            [message("1", "main"), message("\n\n2\n\n", "writer"), message("\n\n3", "Ada"), message("4", "main")];
         assert_eq!(payloads, expected);
     }
 
@@ -280,6 +317,17 @@ mod tests {
         let names: Vec<_> = frames.iter().map(|(name, _)| name.strip_prefix("reasoning_").unwrap()).collect();
         assert_eq!(names, ["start", "message_start", "message_content", "message_end", "end"]);
         assert!(frames.iter().all(|(_, payload)| payload["messageId"] == "m"));
+    }
+
+    #[test]
+    fn notices_of_models_are_statuses() {
+        let frames = encoded(vec![
+            Custom::new("truncated", json!({ "reason": "length" })).into(),
+            Custom::new("other", json!({ "reason": "x" })).into(),
+        ]);
+        let expected =
+            json!({ "type": "truncated", "message": "the answer is incomplete: length", "thread_id": "t\"1" });
+        assert_eq!(frames, [("status".to_owned(), expected)]);
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! The two routes: a named-event request becomes a run. If the thread has open interrupts, the newest message of the
-//! request answers them, and the answer goes to the agent that raised them, on either route.
+//! request answers them, and the answer goes to the agent that raised them, on either route. Decisions on a thread
+//! without open interrupts get an `error` event and start no run.
+
+use std::collections::{HashMap, HashSet};
 
 use axum::{
     Extension, Router,
@@ -7,20 +10,20 @@ use axum::{
     response::Response,
     routing::{MethodRouter, post},
 };
-use serde_json::Value;
+use serde_json::json;
 
-use super::{ChatRequest, InvalidRequest, MessageBody, NamedEventEncoder, NamedEventOptions, answers::resume_entries};
+use super::{
+    ChatRequest, HitlDecisionType, InvalidRequest, MessageBody, NamedEventEncoder, NamedEventOptions,
+    answers::{ReadAnswer, read_answer},
+    make_event,
+};
 use crate::{
-    encode::Encoder,
+    encode::{Encoder, SSE_MEDIA_TYPE},
     http::{
-        App,
-        error::ApiError,
-        middleware::Caller,
-        read_body::{self, Limits},
-        run_response::respond_run,
-        send_message::{forwarded, require_json},
+        App, error::ApiError, media_type::require_json, middleware::Caller, read_body, run_response::respond_run,
+        send_message::forwarded, sse_response::respond,
     },
-    protocol::{Interrupt, ResumeStatus, ThreadId},
+    protocol::{Interrupt, JsonObject, ResumeStatus, ThreadId, ToolCallId, decode::decode_value},
     run::{AgentEntry, LookupError, RunRequest, Threads, has_expired},
 };
 
@@ -48,11 +51,11 @@ async fn run(app: &App, agent: Option<&str>, caller: Caller, request: Request) -
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
     let principal = caller.principal();
-    // The slot is taken before the body is read, because slots also bound how many bodies are in memory.
+    app.runs().check_limits(principal.as_ref())?;
+    let body = read_body::read(app, &head, body).await?;
+    // A client that never sends its body holds no slot.
     let slot = app.runs().reserve(principal.as_ref())?;
-    let body = read_body::read(body, Limits::of(app.options(), &head.headers)).await?;
-    let body: Value = serde_json::from_slice(&body).map_err(|error| ApiError::invalid_json(&error))?;
-    let request = ChatRequest::read(&body)?;
+    let request = ChatRequest::read(&decode_value(&body)?)?;
     drop(body);
     let (thread_id, open, agent) = match &request.thread_id {
         Some(id) => {
@@ -62,13 +65,22 @@ async fn run(app: &App, agent: Option<&str>, caller: Caller, request: Request) -
         }
         None => (ThreadId::from(format!("thread-{}", uuid::Uuid::new_v4().simple())), Vec::new(), agent),
     };
-    // Decisions are answers even if no interrupt is open: the response to their first request may have been lost.
-    let is_answer = |content: &MessageBody| !open.is_empty() || matches!(content, MessageBody::Decisions(_));
-    let answer = request.newest_user_message().filter(|newest| is_answer(&newest.content));
-    let path = format!("messages[{}].content", request.messages.len().saturating_sub(1));
-    let resume = answer.map(|answer| resume_entries(&open, &answer.content, &path)).transpose()?;
-    let mut input = request.to_input(thread_id.clone(), resume.is_some())?;
-    input.resume = resume.unwrap_or_default();
+    let newest = request.newest_user_message().map(|newest| &newest.content);
+    if let (Some(MessageBody::Decisions(_)), true) = (newest, open.is_empty()) {
+        return Ok(nothing_open(&thread_id));
+    }
+    let answer = match newest.filter(|_| !open.is_empty()) {
+        Some(answer) => {
+            let calls = edited_calls(threads, &caller, &thread_id, answer, &open).await?;
+            let path = format!("messages[{}].content", request.messages.len() - 1);
+            Some(read_answer(&open, answer, &calls, &path)?)
+        }
+        None => None,
+    };
+    let is_answer = answer.is_some();
+    let mut input = request.to_input(thread_id.clone(), is_answer)?;
+    let ReadAnswer { entries, problem } = answer.unwrap_or(ReadAnswer { entries: Vec::new(), problem: None });
+    input.resume = entries;
     // The format cannot express that a person cancels an interrupt. Without this rule, an expired interrupt, which can
     // only be cancelled, would block its thread for ever.
     for entry in &mut input.resume {
@@ -77,8 +89,9 @@ async fn run(app: &App, agent: Option<&str>, caller: Caller, request: Request) -
         }
     }
     let forwarded = forwarded(app.options(), &head.headers);
-    let encoder = Encoder::Dialect(Box::new(NamedEventEncoder::new(thread_id, agent.name())));
-    let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None };
+    let encoder = NamedEventEncoder::new(thread_id, agent.name()).with_problem(problem);
+    let encoder = Encoder::Dialect(Box::new(encoder));
+    let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, is_answer };
     Ok(respond_run(app, app.runs().start(request).await?, encoder).await)
 }
 
@@ -99,6 +112,32 @@ async fn open_interrupts(
     let open = thread.interrupts;
     let raised_by = (!open.is_empty()).then(|| app.runs().agent(Some(&thread.agent))).flatten();
     Ok((open, raised_by.unwrap_or(agent)))
+}
+
+/// Returns the arguments of the calls that the interrupts are about, if the answer edits some. Only then the thread's
+/// messages are read.
+async fn edited_calls(
+    threads: &Threads,
+    caller: &Caller,
+    id: &ThreadId,
+    answer: &MessageBody,
+    open: &[Interrupt],
+) -> Result<HashMap<ToolCallId, JsonObject>, ApiError> {
+    let MessageBody::Decisions(decisions) = answer else { return Ok(HashMap::new()) };
+    if decisions.iter().all(|decision| decision.kind != HitlDecisionType::Edit) {
+        return Ok(HashMap::new());
+    }
+    let thread = threads.read(caller.principal().as_ref(), id, 0).await?;
+    let asked: HashSet<_> = open.iter().filter_map(|interrupt| interrupt.tool_call_id.as_ref()).collect();
+    let branch = thread.current_branch();
+    let calls = branch.iter().flat_map(|message| message.tool_calls()).filter(|call| asked.contains(&call.id));
+    Ok(calls.filter_map(|call| Some((call.id.clone(), serde_json::from_str(&call.function.arguments).ok()?))).collect())
+}
+
+fn nothing_open(thread_id: &ThreadId) -> Response {
+    let message = "no question is open on this thread, so the decisions have no effect";
+    let payload = json!({ "type": "no_open_question", "message": message, "thread_id": thread_id });
+    respond(SSE_MEDIA_TYPE, make_event("error", &payload).into())
 }
 
 impl From<InvalidRequest> for ApiError {

@@ -7,15 +7,15 @@ use super::{
     interrupt::PlanStep,
 };
 use crate::protocol::{
-    Interrupt,
+    Interrupt, JsonObject,
     approval::{allows_edits, asks_for_approval},
 };
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum InterruptKind {
-    /// Approval of a tool call: the interrupt names one.
+    /// Approval of a tool call: the interrupt names one, and has no schema or one with a member `approved`.
     Action,
-    /// Approval of a plan: the interrupt's metadata has `steps`.
+    /// Approval of a plan: the interrupt's metadata has `steps`. If it names a tool call, its schema has them, too.
     Plan(Vec<PlanStep>),
     /// Any other approval: the interrupt's schema has a member `approved`.
     Review,
@@ -27,15 +27,17 @@ pub(super) enum InterruptKind {
 
 impl InterruptKind {
     pub(super) fn of(interrupt: &Interrupt) -> Self {
-        if interrupt.tool_call_id.is_some() {
-            return Self::Action;
-        }
-        if let Some(steps) = interrupt.metadata.as_ref().and_then(|metadata| plan_steps(metadata.get("steps")?)) {
+        let is_about_call = interrupt.tool_call_id.is_some();
+        if let Some(steps) = interrupt.metadata.as_ref().and_then(|metadata| plan_steps(metadata.get("steps")?))
+            && (!is_about_call || has_steps(interrupt.response_schema.as_ref()))
+        {
             return Self::Plan(steps);
         }
-        let Some(schema) = &interrupt.response_schema else { return Self::Feedback(None) };
+        let Some(schema) = &interrupt.response_schema else {
+            return if is_about_call { Self::Action } else { Self::Feedback(None) };
+        };
         if asks_for_approval(schema) {
-            return Self::Review;
+            return if is_about_call { Self::Action } else { Self::Review };
         }
         let is_string = |schema_type: Option<&Value>| schema_type.is_some_and(|name| name == "string");
         if is_string(schema.get("type")) {
@@ -56,6 +58,10 @@ pub(super) fn allowed_decisions(interrupt: &Interrupt) -> Vec<HitlDecisionType> 
         _ => true,
     };
     REVIEW_DECISIONS.into_iter().filter(|decision| is_editable || *decision != HitlDecisionType::Edit).collect()
+}
+
+fn has_steps(schema: Option<&JsonObject>) -> bool {
+    schema.and_then(|schema| schema.get("properties")?.get("steps")).is_some()
 }
 
 /// Each step is a text, or an object with a `description` and an optional `status`.

@@ -54,7 +54,11 @@ fn question(interrupt: &Interrupt) -> HitlRequest {
         InterruptKind::Action | InterruptKind::Review => {
             request.options = HitlOption::review(&[HitlDecisionType::Approve, HitlDecisionType::Reject]);
         }
-        InterruptKind::Form => request.context.get_or_insert_default().schema = interrupt.response_schema.clone(),
+        InterruptKind::Form => {
+            // Without the form's members there is nothing to accept.
+            request.options = HitlOption::review(&[HitlDecisionType::Edit, HitlDecisionType::Reject]);
+            request.context.get_or_insert_default().schema = interrupt.response_schema.clone();
+        }
         InterruptKind::Feedback(_) => {}
     }
     request

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{InvalidRequest, content::ContentBlock, decision::HitlDecision};
 use crate::protocol::{
-    AssistantMessage, ContentPart, Message, MessageContent, MessageId, RunAgentInput, RunId, SystemMessage, ThreadId,
+    AssistantMessage, ContentPart, DEEP_THINKING, Message, MessageContent, MessageId, RunAgentInput, RunId,
+    SystemMessage, ThreadId,
 };
 
 /// The request body of both endpoints.
@@ -84,7 +85,10 @@ impl ChatRequest {
         self.messages.last().filter(|message| message.role == MessageRole::User)
     }
 
-    /// Returns the input of a run. With `is_answer`, the last message is left out: it becomes the input's `resume`.
+    /// Returns the input of a run. With `is_answer`, the last message is left out: it becomes the input's `resume`. So are the
+    /// answers of earlier requests, from a client that sends its whole list: decisions, and texts without ids between the
+    /// last text of an agent and this answer. If the question came without a text, so is the message before it, which is
+    /// stored.
     ///
     /// # Errors
     /// Returns an error if AG-UI has no form for a message.
@@ -92,9 +96,17 @@ impl ChatRequest {
         let new = &self.messages[..self.messages.len() - usize::from(is_answer && !self.messages.is_empty())];
         let to_message =
             |(index, message): (usize, &AgentMessage)| message.to_message(&format!("messages[{index}].content"));
-        let messages = new.iter().enumerate().map(to_message).collect::<Result<Vec<_>, _>>()?;
+        let last = self.messages.len().saturating_sub(1);
+        let question = new.iter().rposition(|message| message.role == MessageRole::Assistant);
+        let is_earlier_answer = |(index, message): &(usize, &AgentMessage)| {
+            let is_decisions = matches!(message.content, MessageBody::Decisions(_)) && *index < last;
+            let is_unclear = is_answer && message.id.is_none() && question.is_none_or(|question| *index > question);
+            message.role == MessageRole::User && (is_decisions || is_unclear)
+        };
+        let new = new.iter().enumerate().filter(|message| !is_earlier_answer(message));
+        let messages = new.map(to_message).collect::<Result<Vec<_>, _>>()?;
         let mut input = RunAgentInput::new(thread_id, RunId::random(), messages);
-        input.forwarded_props = self.enable_deep_thinking.map(|enable| json!({ "enableDeepThinking": enable }));
+        input.forwarded_props = self.enable_deep_thinking.map(|enable| json!({ DEEP_THINKING: enable }));
         Ok(input)
     }
 }
@@ -154,6 +166,7 @@ impl AgentMessage {
                 content: only_text(content)?,
                 name: None,
                 encrypted_value: None,
+                encrypted_value_type: None,
                 metadata: None,
                 subagent_run_id: None,
             }),

@@ -14,8 +14,8 @@ const APPROVED: &str = "approved";
 const EDITED_ARGS: &str = "editedArgs";
 const REASON: &str = "reason";
 
-const YES_TEXTS: [&str; 3] = ["approve", "approved", "accepted"];
-const NO_TEXTS: [&str; 2] = ["reject", "rejected"];
+const YES_TEXTS: [&str; 7] = ["yes", "approve", "approved", "accepted", "是", "同意", "批准"];
+const NO_TEXTS: [&str; 5] = ["no", "reject", "rejected", "拒绝", "不"];
 
 /// A person's answer to a question for approval.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,14 +56,18 @@ impl ApprovalDecision {
         }
     }
 
-    /// Reads an answer that is a text: `approve`, `approved` or `accepted` is a yes; any other text is a no, and its
-    /// reason unless it is `reject` or `rejected`.
+    /// Reads an answer that is a text, without regard to case and punctuation around it: `yes`, `approve`, `approved`,
+    /// `accepted`, `是`, `同意` and `批准` are a yes; `no`, `reject`, `rejected`, `拒绝` and `不` are a no.
     pub fn of_text(text: &str) -> Self {
-        let is_one_of = |words: &[&str]| words.iter().any(|word| text.trim().eq_ignore_ascii_case(word));
+        let text = text.trim_matches(|char: char| char.is_whitespace() || ".!,;'\"`。！，；“”‘’「」".contains(char));
+        let is_one_of = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
         if is_one_of(&YES_TEXTS) {
-            return Self::Approved { edited_args: None };
+            Self::Approved { edited_args: None }
+        } else if is_one_of(&NO_TEXTS) {
+            Self::Declined { reason: None }
+        } else {
+            Self::Unclear
         }
-        Self::Declined { reason: (!is_one_of(&NO_TEXTS)).then(|| text.to_owned()) }
     }
 
     /// Returns whether the answer is a yes.
@@ -185,15 +189,18 @@ mod tests {
     }
 
     #[test]
-    fn only_the_words_for_a_yes_are_one_and_other_texts_are_reasons() {
-        for text in ["approve", " Approved\n", "ACCEPTED"] {
+    fn only_the_words_for_yes_and_no_are_clear() {
+        for text in ["yes", "Yes.", "approve", " Approved\n", "ACCEPTED", "是", "同意。", "批准！", "「同意」"]
+        {
             assert_eq!(ApprovalDecision::of_text(text), approved(Value::Null), "{text}");
         }
-        for text in ["reject", "REJECTED "] {
+        for text in ["no", "NO!", "reject", "REJECTED ", "拒绝", "不。"] {
             assert_eq!(ApprovalDecision::of_text(text), declined(None), "{text}");
         }
-        for text in ["", "yes", "approve it", "I do not approve", "true"] {
-            assert_eq!(ApprovalDecision::of_text(text), declined(Some(text)), "{text}");
+        for text in
+            ["", ".", "approve it", "I do not approve", "true", "不是", "不同意", "yes no", "yes, but", "是吗？"]
+        {
+            assert_eq!(ApprovalDecision::of_text(text), ApprovalDecision::Unclear, "{text}");
         }
     }
 

@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use super::{JsonObject, Message, Messages, Metadata, ResumeEntry, RunId, ThreadId, is_absent};
 
+/// The member of `forwardedProps` that turns thinking on or off for one run.
+pub(crate) const DEEP_THINKING: &str = "enableDeepThinking";
+
 /// A request to run an agent. Read it from untrusted bytes with [`decode`](super::decode::decode).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -71,6 +74,11 @@ impl RunAgentInput {
     /// Returns the application's tool of this name.
     pub fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// Returns `enableDeepThinking` of `forwardedProps`, if it is a boolean.
+    pub fn deep_thinking(&self) -> Option<bool> {
+        self.forwarded_prop(DEEP_THINKING)?.as_bool()
     }
 
     /// Returns a member of `forwardedProps`, if that is an object.

@@ -81,6 +81,7 @@ impl Message {
             content: content.into(),
             name: None,
             encrypted_value: None,
+            encrypted_value_type: None,
             metadata: None,
             subagent_run_id: None,
         })
@@ -102,6 +103,11 @@ impl Message {
             Self::Activity(m) => &m.id,
             Self::Reasoning(m) => &m.id,
         }
+    }
+
+    /// Returns whether the message is of the role system or developer.
+    pub fn is_instruction(&self) -> bool {
+        matches!(self, Self::System(_) | Self::Developer(_))
     }
 
     /// Returns the author of the message.
@@ -162,6 +168,19 @@ impl Message {
         }
     }
 
+    /// Returns the metadata.
+    pub fn metadata(&self) -> Option<&Metadata> {
+        match self {
+            Self::Developer(m) => m.metadata.as_ref(),
+            Self::System(m) => m.metadata.as_ref(),
+            Self::Assistant(m) => m.metadata.as_ref(),
+            Self::User(m) => m.metadata.as_ref(),
+            Self::Tool(m) => m.metadata.as_ref(),
+            Self::Activity(m) => m.metadata.as_ref(),
+            Self::Reasoning(m) => m.metadata.as_ref(),
+        }
+    }
+
     /// Returns the metadata for changing it.
     pub fn metadata_mut(&mut self) -> &mut Option<Metadata> {
         match self {
@@ -175,15 +194,30 @@ impl Message {
         }
     }
 
-    /// Returns the provider's encrypted value for changing it; `None` for activity messages, which cannot have one.
-    pub fn encrypted_value_mut(&mut self) -> Option<&mut Option<String>> {
+    /// Returns the provider's encrypted value and its type. Activity messages cannot have them.
+    pub fn encrypted_value(&self) -> (Option<&str>, Option<&str>) {
+        let (value, value_type) = match self {
+            Self::Developer(m) => (&m.encrypted_value, &m.encrypted_value_type),
+            Self::System(m) => (&m.encrypted_value, &m.encrypted_value_type),
+            Self::Assistant(m) => (&m.encrypted_value, &m.encrypted_value_type),
+            Self::User(m) => (&m.encrypted_value, &m.encrypted_value_type),
+            Self::Tool(m) => (&m.encrypted_value, &m.encrypted_value_type),
+            Self::Reasoning(m) => (&m.encrypted_value, &m.encrypted_value_type),
+            Self::Activity(_) => return (None, None),
+        };
+        (value.as_deref(), value_type.as_deref())
+    }
+
+    /// Returns the provider's encrypted value and its type for changing them; `None` for activity messages, which cannot
+    /// have one.
+    pub fn encrypted_value_mut(&mut self) -> Option<(&mut Option<String>, &mut Option<String>)> {
         match self {
-            Self::Developer(m) => Some(&mut m.encrypted_value),
-            Self::System(m) => Some(&mut m.encrypted_value),
-            Self::Assistant(m) => Some(&mut m.encrypted_value),
-            Self::User(m) => Some(&mut m.encrypted_value),
-            Self::Tool(m) => Some(&mut m.encrypted_value),
-            Self::Reasoning(m) => Some(&mut m.encrypted_value),
+            Self::Developer(m) => Some((&mut m.encrypted_value, &mut m.encrypted_value_type)),
+            Self::System(m) => Some((&mut m.encrypted_value, &mut m.encrypted_value_type)),
+            Self::Assistant(m) => Some((&mut m.encrypted_value, &mut m.encrypted_value_type)),
+            Self::User(m) => Some((&mut m.encrypted_value, &mut m.encrypted_value_type)),
+            Self::Tool(m) => Some((&mut m.encrypted_value, &mut m.encrypted_value_type)),
+            Self::Reasoning(m) => Some((&mut m.encrypted_value, &mut m.encrypted_value_type)),
             Self::Activity(_) => None,
         }
     }
@@ -219,6 +253,9 @@ message! {
         /// Opaque data of the provider, to be sent back to it unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted_value: Option<String>,
+        /// The provider's name for the kind of encrypted value.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encrypted_value_type: Option<String>,
     }
 }
 
@@ -233,6 +270,9 @@ message! {
         /// Opaque data of the provider, to be sent back to it unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted_value: Option<String>,
+        /// The provider's name for the kind of encrypted value.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encrypted_value_type: Option<String>,
     }
 }
 
@@ -251,6 +291,9 @@ message! {
         /// Opaque data of the provider, to be sent back to it unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted_value: Option<String>,
+        /// The provider's name for the kind of encrypted value.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encrypted_value_type: Option<String>,
     }
 }
 
@@ -263,6 +306,7 @@ impl AssistantMessage {
             name: None,
             tool_calls: None,
             encrypted_value: None,
+            encrypted_value_type: None,
             metadata: None,
             subagent_run_id: None,
         }
@@ -285,6 +329,9 @@ message! {
         /// Opaque data of the provider, to be sent back to it unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted_value: Option<String>,
+        /// The provider's name for the kind of encrypted value.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encrypted_value_type: Option<String>,
     }
 }
 
@@ -301,6 +348,9 @@ message! {
         /// Opaque data of the provider, to be sent back to it unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted_value: Option<String>,
+        /// The provider's name for the kind of encrypted value.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encrypted_value_type: Option<String>,
     }
 }
 
@@ -322,6 +372,9 @@ message! {
         /// The provider's encrypted reasoning, to be sent back to it unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted_value: Option<String>,
+        /// The provider's name for the kind of encrypted value.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encrypted_value_type: Option<String>,
     }
 }
 
@@ -339,6 +392,9 @@ pub struct ToolCall {
     /// Opaque data of the provider, to be sent back to it unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encrypted_value: Option<String>,
+    /// The provider's name for the kind of encrypted value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encrypted_value_type: Option<String>,
     /// Further data, open by key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
@@ -352,6 +408,7 @@ impl ToolCall {
             kind: ToolCallKind::Function,
             function: FunctionCall { name: name.into(), arguments: arguments.into() },
             encrypted_value: None,
+            encrypted_value_type: None,
             metadata: None,
         }
     }

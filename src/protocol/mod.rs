@@ -1,7 +1,7 @@
-//! AG-UI 1.0 as plain types: the input that a client sends, and the events that this server sends.
+//! AG-UI 1.1 as plain types: the input that a client sends, and the events that this server sends.
 //!
 //! These types are data, free of tokio, HTTP and agents. Field names in JSON are camelCase. An optional field without a
-//! value is omitted, never written as `null`. Source of the rules: the AG-UI 1.0 schema and prose (`docs/spec` in
+//! value is omitted, never written as `null`. Source of the rules: the AG-UI 1.1 schema and prose (`docs/spec` in
 //! `ag-ui-protocol/ag-ui`).
 
 pub mod approval;
@@ -23,6 +23,7 @@ pub use capabilities::AgentCapabilities;
 pub use content::{ContentPart, MediaPart, MessageContent, PartSource, TextPart};
 pub use event::{Event, EventType};
 pub use ids::{InterruptId, MessageId, RunId, SubagentRunId, ThreadId, ToolCallId};
+pub(crate) use input::DEEP_THINKING;
 pub use input::{Context, RunAgentInput, Tool};
 pub use interrupt::{Interrupt, ResumeEntry, ResumeStatus};
 pub use message::{
@@ -31,7 +32,7 @@ pub use message::{
 };
 pub use messages::Messages;
 pub use metadata::Metadata;
-pub use patch::{JsonPatch, PatchOperation};
+pub use patch::{JsonPatch, PatchKind, PatchOperation};
 pub use usage::TokenUsage;
 pub use version::{PROTOCOL_VERSION, VersionSupport, classify_version};
 

@@ -1,7 +1,9 @@
 //! The protocol version of this server, and the check of a client's version.
 
-/// The AG-UI version that this server declares on `RUN_STARTED`.
-pub const PROTOCOL_VERSION: &str = "1.0";
+/// The AG-UI version that this server speaks. It declares this version on `RUN_STARTED` to every client, as the
+/// specification's versioning page demands: 1.1 only adds to 1.0, and a declaration is never an echo of the client's.
+pub const PROTOCOL_VERSION: &str = "1.1";
+const MINOR: u32 = 1;
 
 /// The result of [`classify_version`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,7 @@ pub enum VersionSupport {
 /// ```
 /// use agui_server::protocol::{VersionSupport, classify_version};
 /// assert_eq!(classify_version("1.0"), VersionSupport::Supported);
+/// assert_eq!(classify_version("1.1"), VersionSupport::Supported);
 /// assert_eq!(classify_version("1.10"), VersionSupport::Unrecognized);
 /// assert_eq!(classify_version("2.0"), VersionSupport::Unsupported);
 /// ```
@@ -31,7 +34,7 @@ pub fn classify_version(declared: &str) -> VersionSupport {
     let parts = declared.split_once('.').and_then(|(major, minor)| Some((number(major)?, number(minor)?)));
     match parts {
         Some((major, _)) if major > 1 => VersionSupport::Unsupported,
-        Some((1, minor)) if minor > 0 => VersionSupport::Unrecognized,
+        Some((1, minor)) if minor > MINOR => VersionSupport::Unrecognized,
         Some(_) => VersionSupport::Supported,
         None => VersionSupport::Unrecognized,
     }
@@ -46,7 +49,9 @@ mod tests {
         for (declared, expected) in [
             ("1.0", VersionSupport::Supported),
             ("0.9", VersionSupport::Supported),
-            ("1.1", VersionSupport::Unrecognized),
+            ("1.1", VersionSupport::Supported),
+            ("1.2", VersionSupport::Unrecognized),
+            ("1.10", VersionSupport::Unrecognized),
             ("1.4294967296", VersionSupport::Unrecognized),
             ("1.0.0", VersionSupport::Unrecognized),
             ("1", VersionSupport::Unrecognized),

@@ -12,11 +12,14 @@ use super::{
     plan::{ClientInput, Plan, PlanError},
     queue::{EnterError, TurnGuard},
     resume::ResumeDecision,
+    thread_event_hub::ThreadChange,
+    title::title_of,
 };
 use crate::{
     protocol::{Interrupt, RunAgentInput, RunId},
     store::{
-        BeginOutcome, Lease, NewRun, RunEnd, RunRecord, RunStatus, SharedStore, ThreadKey, ThreadSize, Topic, now,
+        BeginOutcome, Lease, NewRun, RunEnd, RunRecord, RunStatus, SharedStore, StoreError, ThreadKey, ThreadSize,
+        Topic, now,
     },
 };
 
@@ -65,14 +68,20 @@ impl LeaseGuard {
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
         let Some(turn) = self.turn.take() else { return };
-        let (threads, lease, head) = (self.threads.clone(), self.lease.clone(), self.head);
+        let (threads, key) = (self.threads.clone(), self.key.clone());
+        let (lease, head) = (self.lease.clone(), self.head);
         let open_interrupts = std::mem::take(&mut self.open_interrupts);
         // Without a runtime the process is ending. The next start or another server closes the run.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             let end = RunEnd { interrupts: &open_interrupts, ..RunEnd::new(RunStatus::Cancelled, head) };
-            if let Err(error) = threads.store.finish(&lease, &end).await {
-                tracing::warn!(?error, "a run that was not launched could not be ended; maintenance closes it");
+            match threads.store.finish(&lease, &end).await {
+                Ok(_) => threads.publish(&key, ThreadChange::Ended),
+                // `LeaseLost`: the thread was deleted.
+                Err(StoreError::LeaseLost) => {}
+                Err(error) => {
+                    tracing::warn!(?error, "a run that was not launched could not be ended; maintenance closes it");
+                }
             }
             drop(turn);
         });
@@ -84,8 +93,9 @@ impl Threads {
         let active = self.queue.active(key).filter(|active| active.run_id == *run_id);
         let Some(active) = active else { return Ok(None) };
         let log = active.log.clone().ok_or(StartError::RunIsRunning)?;
+        let permit = self.followers.take(&key.owner).ok_or(StartError::TooManyFollowers)?;
         tracing::info!(thread = ?key.id, run = ?active.run_id, "following the running run of this id");
-        Ok(Some(Follower::from_live_log(self.store.clone(), key.clone(), active.run_id.clone(), log)))
+        Ok(Some(Follower::from_live_log(self, key.clone(), active.run_id.clone(), log, Some(permit))))
     }
 
     pub(super) async fn wait_for_turn(&self, key: &ThreadKey, run_id: &RunId) -> Result<TurnGuard, StartError> {
@@ -127,9 +137,13 @@ impl Threads {
                 BeginResult::Busy { attempt, run, lost } => (attempt, run, lost),
             };
             attempt = same;
-            if let Some(lost) = lost {
-                self.recover(&attempt.key, &run.id, &lost).await?;
-                continue;
+            // Maintenance closes lost runs of this process.
+            if let Some(lost) = lost.filter(|lost| lost.holder != self.holder) {
+                match self.recover(&attempt.key, &run.id, &lost).await {
+                    // `LeaseLost`: another process has closed the run, or the thread was deleted.
+                    Ok(()) | Err(StoreError::LeaseLost) => continue,
+                    Err(error) => return Err(error.into()),
+                }
             }
             if run.id == attempt.client.rest.run_id {
                 return self.follow_or_reject(&attempt.key, *run);
@@ -160,10 +174,11 @@ impl Threads {
     }
 
     fn follow_or_reject(&self, key: &ThreadKey, run: RunRecord) -> Result<Admission, StartError> {
-        match run.detached {
-            true => Ok(Admission::Running(Follower::from_stored_run(self.store.clone(), key.clone(), &run, 0))),
-            false => Err(StartError::RunIsRunning),
+        if !run.detached {
+            return Err(StartError::RunIsRunning);
         }
+        let permit = self.followers.take(&key.owner).ok_or(StartError::TooManyFollowers)?;
+        Ok(Admission::Running(Follower::from_stored_run(self, key.clone(), &run, 0, permit)))
     }
 
     async fn wait_for_free_thread(&self, thread: i64, poll: Duration) {
@@ -215,6 +230,7 @@ impl BeginAttempt {
                     if loaded.is_none() {
                         threads.count_new_thread();
                     }
+                    threads.publish(&key, ThreadChange::Begun);
                     let head = if plan.adds_messages() { last_message } else { plan.base(loaded.as_ref()) };
                     let open_interrupts = plan.open_interrupts.clone();
                     let guard = LeaseGuard { threads, key, lease, head, open_interrupts, turn: Some(turn) };
@@ -239,6 +255,7 @@ impl BeginAttempt {
             ResumeDecision::Proceed(answers) => (&[][..], answers.iter().map(|answer| &answer.interrupt_id).collect()),
             _ => (&plan.open_interrupts[..], Vec::new()),
         };
+        let title = branch.new.iter().find_map(|(message, _)| title_of(message));
         let now = now();
         let run = NewRun {
             key: &self.key,
@@ -249,6 +266,7 @@ impl BeginAttempt {
             now,
             lease_until: threads.lease_until(now),
             expected: loaded.as_ref().map(|loaded| loaded.version),
+            title: title.as_deref(),
             branch,
             state: plan.state.as_ref().filter(|_| plan.state_number.is_none()),
             state_number: plan.state_number,

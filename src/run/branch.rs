@@ -1,14 +1,22 @@
 //! A branch of a stored thread in memory, and the cache of threads that were used last.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use hashlink::LinkedHashMap;
 use serde_json::Value;
 
 use crate::{
-    protocol::{Interrupt, Message, MessageId, Messages, RunId},
+    protocol::{Interrupt, Message, MessageId, Messages},
     store::{MessageNode, MessageOrigin, Thread, ThreadKey, ThreadVersion, ThreadView, branch_of},
 };
+
+/// Returns whether only agents make such messages, so that one of a client is a claim.
+pub(super) fn is_claim(message: &Message) -> bool {
+    matches!(message, Message::Assistant(_) | Message::Tool(_) | Message::Activity(_))
+}
 
 /// The messages from the root of a thread's tree to one of its messages.
 #[derive(Debug, Clone, Default)]
@@ -47,6 +55,13 @@ impl Branch {
 
     pub(super) fn origin_of(&self, id: &MessageId) -> Option<MessageOrigin> {
         self.messages.position(id).map(|position| self.origin(position))
+    }
+
+    /// Returns the messages that only agents make, but that a client added to the branch: they may name calls and results
+    /// that no run has made.
+    pub(super) fn client_claims(&self) -> HashSet<MessageId> {
+        let of_client = self.messages.iter().zip(&self.nodes).filter(|(_, node)| node.origin == MessageOrigin::Client);
+        of_client.filter(|(message, _)| is_claim(message)).map(|(message, _)| message.id().clone()).collect()
     }
 
     pub(super) fn head(&self) -> i64 {
@@ -97,7 +112,6 @@ impl<'a> FromIterator<&'a MessageNode> for Branch {
 #[derive(Debug, Clone)]
 pub(super) struct LoadedThread {
     pub(super) version: ThreadVersion,
-    pub(super) run_id: RunId,
     /// The number of the stored state, and the state.
     pub(super) state: Option<(i64, Value)>,
     pub(super) interrupts: Vec<Interrupt>,
@@ -108,9 +122,9 @@ pub(super) struct LoadedThread {
 impl From<ThreadView> for LoadedThread {
     fn from(mut view: ThreadView) -> Self {
         let nodes = std::mem::take(&mut view.nodes);
-        let Thread { number, version, run_id, state, interrupts, bytes, head, .. } = view.thread;
+        let Thread { number, version, state, interrupts, bytes, head, .. } = view.thread;
         let branch = branch_of(&nodes, head).into_iter().collect();
-        Self { version: ThreadVersion { number, version }, run_id, state, interrupts, bytes, branch }
+        Self { version: ThreadVersion { number, version }, state, interrupts, bytes, branch }
     }
 }
 
@@ -150,6 +164,14 @@ impl BranchCache {
         if let Some(cached) = cached.threads.get_mut(key).filter(|cached| cached.version.number == thread) {
             cached.version.version += 1;
             cached.branch.set_delivered(run, delivered);
+        }
+    }
+
+    /// Repeats a write of [`Store::update`](crate::store::Store::update) without a head on the cached thread.
+    pub(super) fn raise_version(&self, key: &ThreadKey, before: ThreadVersion) {
+        let mut cached = self.lock();
+        if let Some(cached) = cached.threads.get_mut(key).filter(|cached| cached.version == before) {
+            cached.version.version += 1;
         }
     }
 

@@ -12,6 +12,8 @@ use std::{
 use futures::task::AtomicWaker;
 use tokio::sync::Notify;
 
+use super::debug_events::DebugHub;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     Cancel = 1,
@@ -61,6 +63,7 @@ impl RunControl {
 pub(super) struct LiveRuns {
     runs: Mutex<LiveEntries>,
     all_ended: Notify,
+    pub(super) debug: Arc<DebugHub>,
 }
 
 #[derive(Debug, Default)]
@@ -105,6 +108,12 @@ pub(super) struct LiveGuard {
     live: Arc<LiveRuns>,
     number: u64,
     pub(super) control: Arc<RunControl>,
+}
+
+impl LiveGuard {
+    pub(super) fn debug(&self) -> &Arc<DebugHub> {
+        &self.live.debug
+    }
 }
 
 impl Drop for LiveGuard {

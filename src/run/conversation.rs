@@ -4,13 +4,18 @@
 //! is a tree"). Stored messages before the last shown one that the client does not show are kept, because clients trim
 //! their lists. The client's new messages before it are inserted where its list has them. User, system and developer
 //! messages take the client's text, and so does every message that a client stored. Other messages keep the text that
-//! the run made.
+//! the run made. A new message that repeats a stored tool call is left out if the branch keeps that call: it is the
+//! one that a person's answer is for.
+
+mod renamed;
+mod without_ids;
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     ops::Range,
 };
 
+use self::{renamed::show_renamed, without_ids::shown_without_ids};
 use super::branch::Branch;
 use crate::{
     protocol::{Message, MessageId, Role},
@@ -57,7 +62,7 @@ pub(super) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
     let shown = shown(stored, client, anonymous);
     let (Some(last_shown), Some(end)) = (shown.iter().rposition(Option::is_some), shown.iter().flatten().max()) else {
         let case = if stored.len() == 0 { BranchCase::New } else { BranchCase::NothingKnown };
-        let appended = without_repeated_ids(client, 0..client.len());
+        let appended = new_messages(stored, stored.len(), client, 0..client.len());
         return BranchDecision { case, kept: stored.len(), updated: Vec::new(), appended };
     };
     let asks_something_new = last_shown + 1 < client.len();
@@ -66,12 +71,12 @@ pub(super) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
         true if answers_interrupt || is_unseen(stored, *end, asks_something_new) => BranchCase::Unseen,
         true => BranchCase::Branches,
     };
-    let Differences { changed, inserted } = differences(stored, client, &shown[..=last_shown]);
+    let stays = if case == BranchCase::Branches { end + 1 } else { stored.len() };
+    let Differences { changed, inserted } = differences(stored, stays, client, &shown[..=last_shown]);
     // A changed message starts a new branch there. Instructions, which applications change at any time, are updated in place.
     let starts_branch = |(position, _): &&(usize, usize)| {
-        case == BranchCase::Branches && !is_instruction(&stored.messages()[*position])
+        case == BranchCase::Branches && !stored.messages()[*position].is_instruction()
     };
-    let stays = if case == BranchCase::Branches { end + 1 } else { stored.len() };
     let first_changed = changed.iter().find(starts_branch).map_or(stays, |(position, _)| *position);
     let kept = inserted.first().map_or(stays, |(before, _)| *before).min(first_changed);
 
@@ -88,7 +93,7 @@ pub(super) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
         let variant = changed.next_if(|(changed, _)| *changed == position);
         appended.push(variant.map_or(AppendedMessage::Stored(position), |(_, at)| AppendedMessage::Client(at)));
     }
-    appended.extend(without_repeated_ids(client, last_shown + 1..client.len()));
+    appended.extend(new_messages(stored, stays, client, last_shown + 1..client.len()));
     BranchDecision { case, kept, updated, appended }
 }
 
@@ -132,12 +137,14 @@ struct Differences {
 }
 
 /// The last message of `shown` must be shown.
-fn differences(stored: &Branch, client: &[Message], shown: &[Option<usize>]) -> Differences {
+fn differences(stored: &Branch, stays: usize, client: &[Message], shown: &[Option<usize>]) -> Differences {
     let (mut changed, mut inserted) = (Vec::new(), Vec::new());
     let (mut new, mut left_out_from) = (Vec::new(), 0);
     for (at, position) in shown.iter().enumerate() {
         let Some(position) = *position else {
-            new.push(at);
+            if !repeats_call(stored, stays, &client[at]) {
+                new.push(at);
+            }
             continue;
         };
         let mut left_out = Instructions::of(stored, left_out_from..position);
@@ -188,10 +195,6 @@ impl Instructions {
     }
 }
 
-fn is_instruction(message: &Message) -> bool {
-    matches!(message.role(), Role::System | Role::Developer)
-}
-
 fn takes_client_text(message: &Message, origin: MessageOrigin) -> bool {
     origin == MessageOrigin::Client || matches!(message.role(), Role::User | Role::System | Role::Developer)
 }
@@ -207,9 +210,22 @@ fn new_text(stored: &Branch, position: usize, client: &Message) -> Option<Messag
     (text != *known).then_some(text)
 }
 
-fn without_repeated_ids(client: &[Message], positions: Range<usize>) -> Vec<AppendedMessage> {
+/// Returns the client's new messages, each id once. `stays` is the number of stored messages that the branch keeps.
+fn new_messages(stored: &Branch, stays: usize, client: &[Message], positions: Range<usize>) -> Vec<AppendedMessage> {
     let mut ids: HashSet<&MessageId> = HashSet::with_capacity(positions.len());
+    let positions = positions.filter(|at| !repeats_call(stored, stays, &client[*at]));
     positions.filter(|at| ids.insert(client[*at].id())).map(AppendedMessage::Client).collect()
+}
+
+fn repeats_call(stored: &Branch, stays: usize, message: &Message) -> bool {
+    let Message::Assistant(assistant) = message else { return false };
+    let is_kept = |position: usize| position < stays;
+    let repeats =
+        assistant.tool_calls().iter().any(|call| stored.messages().call_position(&call.id).is_some_and(is_kept));
+    if repeats {
+        tracing::warn!(message = ?message.id(), "left out a new message of the client that repeats a stored tool call");
+    }
+    repeats
 }
 
 /// Returns for each message of the client its position in the branch.
@@ -220,6 +236,7 @@ fn shown(stored: &Branch, client: &[Message], anonymous: &[usize]) -> Vec<Option
         shown[at] = position_of(stored, message, next);
         next = shown[at].map_or(next, |position| position + 1);
     }
+    show_renamed(stored, client, &mut shown);
     shown
 }
 
@@ -241,75 +258,6 @@ fn position_of(stored: &Branch, message: &Message, expected: usize) -> Option<us
         }
         _ => None,
     })
-}
-
-/// Returns the positions of messages without ids: those at the start of the client's list whose role and text agree
-/// with consecutive messages of the branch, from its start, or from a later message if the client has trimmed the list.
-/// Messages of the branch that such clients never send are skipped. If only user messages agree, and the branch
-/// continues, the list shows nothing: it is more likely a new message with the text of an earlier one, from a client
-/// that sends only new messages.
-fn shown_without_ids(stored: &Branch, client: &[Message], anonymous: &[usize]) -> Vec<Option<usize>> {
-    let mut shown = vec![None; client.len()];
-    let without_ids = anonymous.iter().enumerate().take_while(|(n, at)| n == *at).count();
-    if without_ids == 0 {
-        // Avoids reading the branch, which may be long.
-        return shown;
-    }
-    let positions: Vec<_> = (0..stored.len()).filter(|at| has_text(&stored.messages()[*at])).collect();
-    let texts: Vec<_> = positions.iter().map(|at| &stored.messages()[*at]).collect();
-    let list: Vec<_> = client[..without_ids].iter().collect();
-    let has_answer = |len: usize| list[..len].iter().any(|message| message.role() == Role::Assistant);
-
-    let agreeing = list.iter().zip(&texts).take_while(|(message, text)| is_same_text(text, message)).count();
-    let is_whole = agreeing == texts.len();
-    let (first, len) = if is_whole || has_answer(agreeing) { (0, agreeing) } else { longest_match(&texts, &list) };
-    if is_whole || has_answer(len) {
-        shown.iter_mut().zip(&positions[first..first + len]).for_each(|(shown, position)| *shown = Some(*position));
-    }
-    shown
-}
-
-/// Finds the longest part of `texts` that is equal to the start of `list`; of several, the last one. Returns its position
-/// and length. Takes linear time (Knuth-Morris-Pratt).
-fn longest_match(texts: &[&Message], list: &[&Message]) -> (usize, usize) {
-    // For each position of the list, the length of the longest border of the list up to it.
-    let mut borders = vec![0; list.len()];
-    let agreeing = |borders: &[usize], mut len: usize, next: &Message| {
-        while len > 0 && (len == list.len() || !is_same_text(list[len], next)) {
-            len = borders[len - 1];
-        }
-        len + usize::from(list.first().is_some_and(|_| is_same_text(list[len], next)))
-    };
-    for at in 1..list.len() {
-        borders[at] = agreeing(&borders, borders[at - 1], list[at]);
-    }
-    let (mut len, mut longest) = (0, (0, 0));
-    for (at, text) in texts.iter().enumerate() {
-        len = agreeing(&borders, len, text);
-        if len > 0 && len >= longest.1 {
-            longest = (at + 1 - len, len);
-        }
-    }
-    longest
-}
-
-/// Returns whether clients without ids send such a message.
-fn has_text(message: &Message) -> bool {
-    match message {
-        Message::Assistant(assistant) => assistant.content.as_deref().is_some_and(|text| !text.is_empty()),
-        Message::User(_) | Message::System(_) | Message::Developer(_) => true,
-        Message::Tool(_) | Message::Activity(_) | Message::Reasoning(_) => false,
-    }
-}
-
-fn is_same_text(known: &Message, client: &Message) -> bool {
-    match (known, client) {
-        (Message::Assistant(known), Message::Assistant(client)) => known.content == client.content,
-        (Message::User(known), Message::User(client)) => known.content == client.content,
-        (Message::System(known), Message::System(client)) => known.content == client.content,
-        (Message::Developer(known), Message::Developer(client)) => known.content == client.content,
-        _ => false,
-    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,9 @@ pub(super) async fn drive(mut recorder: RunRecorder, log: Arc<LiveLog>) {
             log.end(LogEnd::Complete);
         }
         Err(error) => {
-            tracing::error!(?error, "the end of a detached run could not be stored; it will be closed as lost");
+            if !matches!(error, StoreError::LeaseLost) {
+                tracing::error!(?error, "the end of a detached run could not be stored; it will be closed as lost");
+            }
             log.end(LogEnd::Lost);
         }
     }

@@ -18,8 +18,10 @@ use super::{
     RunControl, RunLimits, Slot, Violation,
     clock::{Clock, Deadline},
     control::{LiveGuard, Stop},
+    debug_events::DebugSink,
     drive::{Drive, EventSink, Progress},
     guard::{Guard, RunClosing},
+    run_report::{FirstTimes, RunReport},
 };
 use crate::{
     agent::{Agent, AgentError, EventStream, Forwarded, Principal, RunContext, RunIdentity},
@@ -27,6 +29,7 @@ use crate::{
         Event, RunAgentInput, RunId, TokenUsage,
         event::{RunError, RunFinished, RunOutcome, RunStarted},
     },
+    store::ThreadKey,
 };
 
 const EVENTS_PER_TIME_CHECK: u32 = 64;
@@ -42,6 +45,7 @@ pub struct Run {
     events: u64,
     events_until_time_check: u32,
     clock: Clock,
+    first: FirstTimes,
     guard: Guard,
     cx: RunContext,
     parent_run_id: Option<RunId>,
@@ -49,9 +53,9 @@ pub struct Run {
 }
 
 #[derive(Debug)]
-#[allow(dead_code, reason = "held, not read")]
 pub(super) struct CountedRun {
     live: LiveGuard,
+    #[allow(dead_code, reason = "held, not read")]
     slot: Slot,
 }
 
@@ -136,6 +140,7 @@ impl Run {
             stage: RunStage::Opening(agent, Box::new(input)),
             cx,
             clock: Clock::start(limits),
+            first: FirstTimes::default(),
             control,
             waker: None,
             span,
@@ -161,7 +166,8 @@ impl Run {
 
     /// Sets the forwarded headers that the agent sees. Has no effect after the run was polled.
     pub fn with_forwarded(mut self, forwarded: Forwarded) -> Self {
-        self.cx = RunContext::with_forwarded(self.cx.identity().clone(), forwarded);
+        let (identity, metrics) = (self.cx.identity().clone(), self.cx.metrics().clone());
+        self.cx = RunContext::counted(identity, forwarded, Default::default(), metrics);
         self
     }
 
@@ -249,6 +255,9 @@ impl Run {
 
     fn forward(&mut self, event: Event, sink: &mut impl EventSink) -> Poll<Progress> {
         self.clock.note_event();
+        if !self.first.are_known() {
+            self.first.note(&event, &self.clock);
+        }
         let ending = if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
             lifecycle_ending(event)
         } else {
@@ -328,8 +337,17 @@ impl Run {
             }
         };
         sink.emit(&event);
-        let millis = self.clock.elapsed().as_millis() as u64;
-        tracing::info!(outcome, events = self.events, millis, "run ended");
+        let code = match &event {
+            Event::RunError(error) => error.code.as_deref(),
+            _ => None,
+        };
+        self.report(outcome, code);
+    }
+
+    fn report(&self, outcome: &'static str, code: Option<&str>) {
+        let (duration, repairs) = (self.clock.elapsed(), self.guard.repairs());
+        let (cx, events, first) = (&self.cx, self.events, &self.first);
+        RunReport { cx, outcome, code, events, duration, first, repairs }.record();
     }
 
     fn finished(&self, outcome: RunOutcome) -> RunFinished {
@@ -343,7 +361,14 @@ impl Drive for Run {
     }
 
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        self.progress(cx, sink)
+        let owner = self.cx.principal().map_or(ThreadKey::ANONYMOUS, Principal::id);
+        match self.counted.as_ref().and_then(|counted| counted.live.debug().sender(owner)) {
+            None => self.progress(cx, sink),
+            Some(readers) => {
+                let run = self.cx.identity().clone();
+                self.progress(cx, &mut DebugSink { readers, run: &run, sink })
+            }
+        }
     }
 }
 
@@ -351,8 +376,7 @@ impl Drop for Run {
     fn drop(&mut self) {
         if !matches!(self.stage, RunStage::Ended) {
             let _entered = self.span.enter();
-            let millis = self.clock.elapsed().as_millis() as u64;
-            tracing::info!(outcome = "abandoned", events = self.events, millis, "the client left");
+            self.report("abandoned", None);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Starts a run that was admitted: computes the agent's input and the first snapshots, and creates the run.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use super::{
     AgentEntry, ConcurrentRuns, DetachedRun, Run, RunLimits, Runs, StartError, StartedRun, StoredRun, Transcript,
@@ -17,22 +17,24 @@ use super::{
     resume::ResumeDecision,
 };
 use crate::{
-    agent::{RunContext, RunIdentity},
+    agent::{InputRules, RunContext, RunIdentity},
     protocol::{
-        Event, Interrupt, Messages, RunAgentInput,
+        Event, Interrupt, Message, MessageId, Messages, RunAgentInput,
         event::{MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
     },
     store::{StoreError, ThreadVersion},
 };
 
 impl Runs {
-    pub(super) fn launch_stateless(&self, caller: Caller, input: RunAgentInput) -> Box<Run> {
-        self.create_run(caller, input, self.limits)
+    /// A run that is not stored. `claims` are the messages that only agents make, but that the client sent; a server that
+    /// stores no threads knows none.
+    pub(super) fn launch_unstored(&self, caller: Caller, input: RunAgentInput, claims: HashSet<MessageId>) -> Box<Run> {
+        self.create_run(caller, input, self.limits, claims)
     }
 
     /// The run ends as cancelled, without the agent.
     pub(super) fn launch_cancelled(&self, caller: Caller, input: RunAgentInput) -> Box<Run> {
-        let run = self.launch_stateless(caller, input);
+        let run = self.launch_unstored(caller, input, HashSet::new());
         run.control().cancel();
         run
     }
@@ -47,7 +49,9 @@ impl Runs {
         let ClientInput { messages, rest: mut input, .. } = client;
 
         // A client that sends no state has an empty one.
-        let lacks_state = input.state.is_none() && state.as_ref().is_some_and(|it| *it != serde_json::json!({}));
+        let empty = serde_json::json!({});
+        let lacks_state =
+            input.state.as_ref().is_none_or(|it| *it == empty) && state.as_ref().is_some_and(|it| *it != empty);
         // If the agent does not run, the response has its own snapshots or is an error.
         let is_answered = matches!(resume, ResumeDecision::Proceed(_));
         let has_stored_messages = loaded.as_ref().is_some_and(|loaded| loaded.branch.len() > 0);
@@ -71,7 +75,7 @@ impl Runs {
             true => RunLimits { max: threads.options.detached_max, heartbeat: None, ..self.limits },
             false => self.limits,
         };
-        let run = self.create_run(caller, input, limits);
+        let run = self.create_run(caller, input, limits, branch.client_claims());
 
         let log = is_detached.then(|| Arc::new(LiveLog::new(lease.clone(), threads.options.max_run_bytes)));
         let Some(turn) = guard.launch() else { return Err(StoreError::LeaseLost.into()) };
@@ -84,7 +88,6 @@ impl Runs {
         }
         let thread = LoadedThread {
             version: ThreadVersion { number: lease.thread, version },
-            run_id: run_id.clone(),
             state: state_number.zip(state),
             interrupts,
             bytes,
@@ -96,17 +99,30 @@ impl Runs {
         let Some(log) = log else {
             return Ok(StartedRun::Stored(Box::new(StoredRun::new(recorder.with_snapshots(snapshots)))));
         };
-        let follower = Follower::from_live_log(threads.store.clone(), key, run_id, log.clone());
+        let follower = Follower::from_live_log(&threads, key, run_id, log.clone(), None);
         let span = recorder.run().span().clone();
         tokio::spawn(tracing::Instrument::instrument(detached::drive(recorder, log), span));
         Ok(StartedRun::Detached(DetachedRun { follower, snapshots }))
     }
 
-    fn create_run(&self, caller: Caller, input: RunAgentInput, limits: RunLimits) -> Box<Run> {
+    /// `client_messages` are those of [`Branch::client_claims`](super::branch::Branch::client_claims).
+    fn create_run(
+        &self,
+        caller: Caller,
+        mut input: RunAgentInput,
+        limits: RunLimits,
+        client_messages: HashSet<MessageId>,
+    ) -> Box<Run> {
+        let accepts_instructions = self.accept_instructions;
+        // Those of a thread from the time before the option was changed, or of another agent's snapshot.
+        if !accepts_instructions && input.messages.iter().any(Message::is_instruction) {
+            input.messages = input.messages.iter().filter(|message| !message.is_instruction()).cloned().collect();
+        }
+        let rules = InputRules { accepts_instructions, client_messages };
         let Caller { slot, agent, principal, forwarded } = caller;
         let (thread_id, run_id) = (input.thread_id.clone(), input.run_id.clone());
         let identity = RunIdentity { thread_id, run_id, agent: agent.name, principal };
-        let cx = RunContext::with_forwarded(identity, forwarded);
+        let cx = RunContext::counted(identity, forwarded, rules, self.metrics.clone());
         // Boxed because it is large and moved several times before it is polled.
         Box::new(Run::new(agent.agent, input, cx, limits, self.live.register(), slot))
     }

@@ -8,7 +8,9 @@ use std::{
 
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use super::{Threads, active::ActiveRun, control::Stop};
+use super::{
+    Threads, active::ActiveRun, control::Stop, removal::SweepCounter, thread_event_hub::receive_announcements,
+};
 use crate::store::{HeldLease, SharedStore, StoreError, Topic, now};
 
 /// The interval of polling for cancel requests of other processes: without signals, and with signals, which can be lost.
@@ -30,8 +32,11 @@ impl Threads {
         });
     }
 
+    /// Closes lost runs of other processes. A run of this process is not lost if its lease was renewed too late: this process
+    /// would take over its own lease, and the run could go on writing to the log that is being closed.
     async fn recover_lost(&self) -> Result<(), StoreError> {
-        for lost in self.store.lost_runs(&self.holder, now(), MAX_RECOVERED_RUNS).await? {
+        let lost = self.store.lost_runs(&self.holder, now(), MAX_RECOVERED_RUNS).await?;
+        for lost in lost.into_iter().filter(|lost| lost.lease.holder != self.holder) {
             match self.recover(&lost.key, &lost.run_id, &lost.lease).await {
                 // `LeaseLost`: another process has closed it.
                 Ok(()) | Err(StoreError::LeaseLost) => {}
@@ -44,12 +49,24 @@ impl Threads {
 
 async fn maintain(threads: Weak<Threads>) {
     let Some(lease) = threads.upgrade().map(|threads| threads.options.lease) else { return };
-    tokio::join!(maintain_leases(threads.clone(), lease), forward_cancels(threads.clone()), sweep_regularly(threads));
+    let Some((store, events)) = threads.upgrade().map(|threads| (threads.store.clone(), threads.events.clone())) else {
+        return;
+    };
+    tokio::join!(
+        maintain_leases(threads.clone(), lease),
+        forward_cancels(threads.clone()),
+        receive_announcements(store, events),
+        sweep_regularly(threads)
+    );
 }
 
 async fn sweep_regularly(threads: Weak<Threads>) {
+    let mut counter = SweepCounter::default();
     while let Some(threads) = threads.upgrade() {
-        warn_on_error(threads.sweep().await, "surplus threads and logs could not be removed");
+        let swept = threads.sweep().await;
+        let removed = swept.as_ref().copied().unwrap_or_default();
+        warn_on_error(swept.map(drop), "surplus threads and logs could not be removed");
+        threads.check_data(&mut counter, removed).await;
         let _ = timeout(SWEEP_INTERVAL, threads.sweep_due.notified()).await;
     }
 }

@@ -18,7 +18,9 @@ pub struct ThreadOptions {
     /// The maximum time that a run waits.
     #[serde(rename = "queue_timeout_secs", deserialize_with = "units::seconds")]
     pub queue_timeout: Duration,
-    /// Accepts system and developer messages from clients.
+    /// Accepts instructions from clients: system and developer messages, and their context and state as instructions of
+    /// the model. If `false`, such messages are refused, agents get none of a thread, and a model gets context and state as
+    /// data of the user. Also holds without stored threads.
     pub accept_instructions: bool,
     /// Sends a `MESSAGES_SNAPSHOT` at the start of a run to a client that lacks stored messages.
     pub sync_messages: bool,
@@ -26,6 +28,9 @@ pub struct ThreadOptions {
     pub max_bytes: u64,
     /// The maximum number of messages of a thread, on all branches.
     pub max_messages: u64,
+    /// The agent that makes the title of a new thread after its first run. Without one, the first message of a user is the
+    /// title.
+    pub title_agent: Option<String>,
     /// Treatment of a run whose client leaves.
     #[serde(skip)]
     pub on_disconnect: OnDisconnect,
@@ -35,6 +40,10 @@ pub struct ThreadOptions {
     /// The maximum number of detached runs in this process.
     #[serde(skip)]
     pub max_detached: usize,
+    /// The maximum number of clients in this process that follow detached runs, beside those that started them. A principal
+    /// has at most its share, as of concurrent runs ([`PrincipalLimits::share_percent`](super::PrincipalLimits::share_percent)).
+    #[serde(skip)]
+    pub max_followers: usize,
     /// The maximum time of a detached run.
     #[serde(skip)]
     pub detached_max: Option<Duration>,
@@ -59,9 +68,11 @@ impl Default for ThreadOptions {
             sync_messages: true,
             max_bytes: 64 * 1024 * 1024,
             max_messages: 20_000,
+            title_agent: None,
             on_disconnect: OnDisconnect::Cancel,
             on_disconnect_of: HashMap::new(),
             max_detached: 200,
+            max_followers: 2000,
             detached_max: Some(Duration::from_secs(3600)),
             max_run_bytes: 64 * 1024 * 1024,
             lease: Duration::from_secs(15),

@@ -23,25 +23,28 @@ pub(super) struct ClientInput {
     pub(super) anonymous: Vec<usize>,
     /// The input without messages.
     pub(super) rest: RunAgentInput,
+    /// True if the request answers interrupts, also if it decides none of them.
+    is_answer: bool,
 }
 
 impl ClientInput {
     fn list(&self, open_interrupts: &[Interrupt]) -> ClientList<'_> {
         let is_open = |entry: &ResumeEntry| open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id);
-        let answers_interrupt = self.rest.resume.iter().any(is_open);
+        let answers_interrupt = match self.rest.resume.is_empty() {
+            true => self.is_answer && !open_interrupts.is_empty(),
+            false => self.rest.resume.iter().any(is_open),
+        };
         ClientList { messages: &self.messages, anonymous: &self.anonymous, answers_interrupt }
     }
-}
 
-impl From<RunAgentInput> for ClientInput {
-    fn from(mut input: RunAgentInput) -> Self {
+    pub(super) fn new(mut input: RunAgentInput, is_answer: bool) -> Self {
         let mut messages = std::mem::take(&mut input.messages).into_vec();
         let mut anonymous = Vec::new();
         for (at, message) in messages.iter_mut().enumerate().filter(|(_, message)| message.id().is_empty()) {
             message.set_id(MessageId::random());
             anonymous.push(at);
         }
-        Self { messages, anonymous, rest: input }
+        Self { messages, anonymous, is_answer: is_answer || !input.resume.is_empty(), rest: input }
     }
 }
 
@@ -137,25 +140,25 @@ impl Threads {
     ) -> Result<Plan, PlanError> {
         let Some(loaded) = loaded else {
             let decision = decide_branch(&Branch::default(), client.list(&[]));
-            return Ok(Plan::new(decision, StartingPoint::default(), client));
+            return Ok(Plan::new(decision, StartingPoint::default(), client).await);
         };
         let mut reader = PlanReader { threads: self, key, loaded, nodes: None };
         let before = reader.starting_point(client).await?;
         let stored = before.branch.as_ref().unwrap_or(&loaded.branch);
         let decision = decide_branch(stored, client.list(&before.open_interrupts));
         if decision.case != BranchCase::Branches {
-            return Ok(Plan::new(decision, before, client));
+            return Ok(Plan::new(decision, before, client).await);
         }
         let rejoined = reader.rejoined(stored, &decision, client).await?;
         let open_interrupts = reader.open_interrupts_after(stored, &decision, &rejoined).await?;
-        let plan = Plan::new(decision, StartingPoint { rejoined, open_interrupts, ..before }, client);
+        let plan = Plan::new(decision, StartingPoint { rejoined, open_interrupts, ..before }, client).await;
         if plan.resume != ResumeDecision::Repeated {
             return Ok(plan);
         }
         // The answers are for interrupts of another branch than the one the client shows, so the head does not move.
         let decision =
             BranchDecision { case: BranchCase::Unseen, kept: loaded.branch.len(), updated: vec![], appended: vec![] };
-        Ok(Plan::new(decision, StartingPoint::current(loaded), client))
+        Ok(Plan::new(decision, StartingPoint::current(loaded), client).await)
     }
 }
 
@@ -174,18 +177,19 @@ impl StartingPoint {
 }
 
 impl Plan {
-    fn new(decision: BranchDecision, before: StartingPoint, client: &ClientInput) -> Self {
+    async fn new(decision: BranchDecision, before: StartingPoint, client: &ClientInput) -> Self {
         let StartingPoint { branch, rejoined, state, open_interrupts } = before;
         let (number, stored_state) = state.unzip();
         let is_new_state = |state: &&Value| match &stored_state {
-            Some(stored) => stored != *state,
+            // A client that shows nothing of the thread has nothing of its state either. SDKs then send an empty one.
+            Some(stored) => stored != *state && !(decision.case == BranchCase::NothingKnown && **state == json!({})),
             // A client without a state sends an empty one.
             None => **state != json!({}),
         };
         let new_state = client.rest.state.as_ref().filter(is_new_state).cloned();
         let state_number = number.filter(|_| new_state.is_none());
-        let has_answers_only = !client.rest.resume.is_empty() && decision.appended.len() == rejoined.len();
-        let resume = match check_resume(&open_interrupts, client.rest.resume.clone(), jiff::Timestamp::now()) {
+        let has_answers_only = client.is_answer && decision.appended.len() == rejoined.len();
+        let resume = match check_resume(&open_interrupts, client.rest.resume.clone(), jiff::Timestamp::now()).await {
             ResumeDecision::Proceed(answers) if answers.is_empty() && has_answers_only => ResumeDecision::Repeated,
             resume => resume,
         };
@@ -205,11 +209,9 @@ impl PlanReader<'_> {
     /// Returns the end of the run that the request names as its parent, or else the current state of the thread.
     async fn starting_point(&mut self, client: &ClientInput) -> Result<StartingPoint, PlanError> {
         let loaded = self.loaded;
-        // The current state of the thread is the end of its newest run.
-        let parent = client.rest.parent_run_id.as_ref().filter(|parent| **parent != loaded.run_id);
-        let Some(parent) = parent else { return Ok(StartingPoint::current(loaded)) };
+        let Some(parent) = &client.rest.parent_run_id else { return Ok(StartingPoint::current(loaded)) };
         let left = self.threads.store.end_state(loaded.version.number, EndedRun::Id(parent)).await?;
-        let Some(EndState { head, state, interrupts }) = left else { return Ok(StartingPoint::current(loaded)) };
+        let Some(EndState { head, state, interrupts, .. }) = left else { return Ok(StartingPoint::current(loaded)) };
         let branch = if head == loaded.branch.head() {
             None
         } else {

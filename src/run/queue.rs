@@ -77,6 +77,11 @@ impl ThreadQueue {
         self.lock().get(key).is_some_and(|tickets| tickets.len() > 1)
     }
 
+    /// Returns the number of runs that wait for others of their thread in this process.
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().values().map(|tickets| tickets.len().saturating_sub(1)).sum()
+    }
+
     /// Cancels a run that has not begun. Returns whether the run was in the queue.
     pub(super) fn cancel_waiting(&self, key: &ThreadKey, run_id: &RunId) -> bool {
         let threads = self.lock();

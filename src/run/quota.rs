@@ -1,6 +1,8 @@
-//! The right to a run ([`Slot`]), and the limits of each principal: concurrent runs, and runs a minute.
+//! The right to a run ([`Slot`]), and the limits of each principal: concurrent runs, detached runs, and runs a minute.
 //!
 //! The counts are kept in memory, so each replica has its own. A principal without runs in the last minute is removed.
+//! Costs: one lock for all principals; an entry for each principal, with the time (16 bytes) of each run of the last
+//! minute; once a minute one admission looks at all entries.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -17,7 +19,7 @@ use crate::{agent::Principal, units};
 const RATE_WINDOW: Duration = Duration::from_secs(60);
 
 /// The limits of each principal. `None` is no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PrincipalLimits {
@@ -27,6 +29,23 @@ pub struct PrincipalLimits {
     /// The number of runs that are admitted within any 60 seconds.
     #[serde(rename = "runs_per_minute", deserialize_with = "units::optional")]
     pub per_minute: Option<usize>,
+    /// The part of the server's concurrent runs, detached runs and followers that are one principal's at most, in percent;
+    /// at least one. The default is 50. A server with one API key does not apply it.
+    pub share_percent: u8,
+}
+
+impl Default for PrincipalLimits {
+    fn default() -> Self {
+        Self { concurrent: None, per_minute: None, share_percent: 50 }
+    }
+}
+
+impl PrincipalLimits {
+    /// Returns one principal's share of what the server has; `None` if it is not limited.
+    pub(super) fn share_of(&self, all: usize) -> Option<usize> {
+        let share = all.saturating_mul(self.share_percent.into()) / 100;
+        (self.share_percent < 100).then_some(share.max(1))
+    }
 }
 
 /// The right to one run. It is held until the run's last byte is sent or its end is stored, whichever comes last.
@@ -40,7 +59,9 @@ pub struct Slot {
 }
 
 pub(super) struct Quota {
-    limits: PrincipalLimits,
+    concurrent: Option<usize>,
+    detached: Option<usize>,
+    per_minute: Option<usize>,
     ledger: Arc<Mutex<Ledger>>,
 }
 
@@ -52,6 +73,7 @@ struct Ledger {
 #[derive(Default)]
 struct PrincipalUsage {
     live: usize,
+    detached: usize,
     /// The times of the runs that were admitted within the window, the oldest first.
     recent: VecDeque<Instant>,
 }
@@ -69,37 +91,70 @@ impl PrincipalUsage {
 }
 
 impl Quota {
-    pub(super) fn new(limits: PrincipalLimits) -> Self {
+    pub(super) fn new(limits: PrincipalLimits, max_concurrent: usize, max_detached: usize) -> Self {
         let ledger = Ledger { principals: HashMap::new(), last_sweep: Instant::now() };
-        Self { limits, ledger: Arc::new(Mutex::new(ledger)) }
+        let concurrent = limits.concurrent.into_iter().chain(limits.share_of(max_concurrent)).min();
+        Self {
+            concurrent,
+            detached: limits.share_of(max_detached),
+            per_minute: limits.per_minute,
+            ledger: Arc::new(Mutex::new(ledger)),
+        }
     }
 
     /// Counts a run of a principal until the share is dropped. Returns `None` if runs are not limited.
     pub(super) fn admit(&self, principal: Option<&Principal>) -> Result<Option<QuotaShare>, StartError> {
-        let Some(principal) = principal else { return Ok(None) };
-        if self.limits == PrincipalLimits::default() {
-            return Ok(None);
-        }
+        let Some(principal) = principal.filter(|_| self.has_limits()) else { return Ok(None) };
         let now = Instant::now();
         let mut ledger = lock(&self.ledger);
         ledger.sweep(now);
         let usage = ledger.principals.entry(principal.clone()).or_default();
-        usage.drop_expired(now);
-        if self.limits.concurrent.is_some_and(|limit| usage.live >= limit) {
-            return Err(StartError::TooManyRunsOfPrincipal);
-        }
-        if let Some(limit) = self.limits.per_minute {
-            if let Some(excess) = usage.recent.len().checked_sub(limit) {
-                // The next run is admitted when this one leaves the window; a limit of 0 admits none.
-                let oldest = usage.recent.get(excess).unwrap_or(&now);
-                return Err(StartError::TooManyRunsPerMinute {
-                    retry_after: RATE_WINDOW.saturating_sub(now.duration_since(*oldest)),
-                });
-            }
+        self.check_usage(usage, now)?;
+        if self.per_minute.is_some() {
             usage.recent.push_back(now);
         }
         usage.live += 1;
-        Ok(Some(QuotaShare { ledger: self.ledger.clone(), principal: principal.clone() }))
+        Ok(Some(QuotaShare { ledger: self.ledger.clone(), principal: principal.clone(), is_detached: false }))
+    }
+
+    /// Returns the error that [`admit`](Self::admit) would return now.
+    pub(super) fn check(&self, principal: Option<&Principal>) -> Result<(), StartError> {
+        let Some(principal) = principal.filter(|_| self.has_limits()) else { return Ok(()) };
+        match lock(&self.ledger).principals.get_mut(principal) {
+            Some(usage) => self.check_usage(usage, Instant::now()),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a run as detached until its share is dropped.
+    pub(super) fn admit_detached(&self, share: Option<&mut QuotaShare>) -> Result<(), StartError> {
+        let Some(share) = share else { return Ok(()) };
+        let mut ledger = lock(&self.ledger);
+        let Some(usage) = ledger.principals.get_mut(&share.principal) else { return Ok(()) };
+        if self.detached.is_some_and(|limit| usage.detached >= limit) {
+            return Err(StartError::TooManyDetachedRunsOfPrincipal);
+        }
+        usage.detached += 1;
+        share.is_detached = true;
+        Ok(())
+    }
+
+    fn has_limits(&self) -> bool {
+        self.concurrent.is_some() || self.per_minute.is_some() || self.detached.is_some()
+    }
+
+    fn check_usage(&self, usage: &mut PrincipalUsage, now: Instant) -> Result<(), StartError> {
+        usage.drop_expired(now);
+        if self.concurrent.is_some_and(|limit| usage.live >= limit) {
+            return Err(StartError::TooManyRunsOfPrincipal);
+        }
+        if let Some(excess) = self.per_minute.and_then(|limit| usage.recent.len().checked_sub(limit)) {
+            // The next run is admitted when this one leaves the window; a limit of 0 admits none.
+            let oldest = usage.recent.get(excess).unwrap_or(&now);
+            let retry_after = RATE_WINDOW.saturating_sub(now.duration_since(*oldest));
+            return Err(StartError::TooManyRunsPerMinute { retry_after });
+        }
+        Ok(())
     }
 }
 
@@ -120,6 +175,7 @@ impl Ledger {
 pub(super) struct QuotaShare {
     ledger: Arc<Mutex<Ledger>>,
     principal: Principal,
+    is_detached: bool,
 }
 
 impl std::fmt::Debug for QuotaShare {
@@ -133,6 +189,7 @@ impl Drop for QuotaShare {
         let mut ledger = lock(&self.ledger);
         let Some(usage) = ledger.principals.get_mut(&self.principal) else { return };
         usage.live = usage.live.saturating_sub(1);
+        usage.detached = usage.detached.saturating_sub(self.is_detached.into());
         if usage.is_idle() {
             ledger.principals.remove(&self.principal);
         }
@@ -151,7 +208,8 @@ mod tests {
 
     fn quota(concurrent: usize, per_minute: usize) -> Quota {
         let some = |limit| (limit > 0).then_some(limit);
-        Quota::new(PrincipalLimits { concurrent: some(concurrent), per_minute: some(per_minute) })
+        let (concurrent, per_minute) = (some(concurrent), some(per_minute));
+        Quota::new(PrincipalLimits { concurrent, per_minute, share_percent: 100 }, 1000, 200)
     }
 
     fn counted_principals(quota: &Quota) -> usize {
@@ -177,6 +235,29 @@ mod tests {
         assert!(is_full(&quota, &ada));
         drop((second, third, bobs));
         assert_eq!(counted_principals(&quota), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_principal_gets_half_of_the_runs_by_default() {
+        let quota = Quota::new(PrincipalLimits::default(), 5, 2);
+        let (ada, bob) = (Principal::new("key", "ada"), Principal::new("key", "bob"));
+        let mut first = quota.admit(Some(&ada)).unwrap();
+        quota.admit_detached(first.as_mut()).unwrap();
+        let mut second = quota.admit(Some(&ada)).unwrap();
+        assert!(is_full(&quota, &ada));
+        assert!(matches!(quota.check(Some(&ada)), Err(StartError::TooManyRunsOfPrincipal)));
+        let refused = quota.admit_detached(second.as_mut()).unwrap_err();
+        assert!(matches!(refused, StartError::TooManyDetachedRunsOfPrincipal));
+        let mut bobs = quota.admit(Some(&bob)).unwrap();
+        quota.admit_detached(bobs.as_mut()).unwrap();
+        drop(first);
+        quota.admit_detached(second.as_mut()).unwrap();
+        quota.check(Some(&ada)).unwrap();
+        drop((second, bobs));
+        assert_eq!(counted_principals(&quota), 0);
+        // A share is at least one run.
+        let smallest = Quota::new(PrincipalLimits::default(), 1, 0);
+        assert!(smallest.admit(Some(&ada)).unwrap().is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -19,12 +19,13 @@ use super::{
     control::Stop,
     drive::{Drive as _, EventSink, Progress},
     queue::TurnGuard,
-    transcript::TranscriptChanges,
+    thread_event_hub::ThreadChange,
+    transcript::{Effect, TranscriptChanges},
 };
 use crate::{
     protocol::{
         Event, Interrupt, Message, TokenUsage,
-        event::{MessagesSnapshot, RunOutcome, StateSnapshot},
+        event::{ActivityDelta, MessagesSnapshot, RunOutcome, StateSnapshot},
     },
     store::{
         BranchWrite, EventBatch, FinishedRun, Lease, MessageOrigin, RunEnd, RunFailure, RunStatus, StoreError,
@@ -35,6 +36,8 @@ use crate::{
 /// The time that an end is tried again while the store is unavailable. Then the client gets an error.
 const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 const STORE_RETRY_BACKOFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+/// The version of a thread that a run has created.
+const VERSION_OF_FIRST_RUN: i64 = 1;
 /// The bytes that an event other than a delta counts for `max_run_bytes`: about the smallest message or call.
 const EVENT_OVERHEAD_BYTES: usize = 100;
 
@@ -61,6 +64,8 @@ struct RecordingState {
     terminal: Option<Box<Event>>,
     /// The number of snapshots that were sent in addition to the run's own events.
     added_events: u64,
+    /// The number of the run's patches that were not sent, because they do not apply.
+    skipped_events: u64,
     sends_state: bool,
     snapshots: Vec<Event>,
 }
@@ -82,6 +87,7 @@ impl RunRecorder {
             transcript,
             terminal: None,
             added_events: 0,
+            skipped_events: 0,
             sends_state: false,
             snapshots: Vec::new(),
         };
@@ -139,15 +145,22 @@ impl RunRecorder {
         delivered: bool,
         last_events: Option<EventBatch>,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
-        let Self { recording: RecordingState { added_events, terminal, transcript, .. }, run, thread, guards } = self;
-        let end = RunSummary::of(terminal.as_deref(), run.events() + added_events);
+        let Self { recording, run, thread, guards } = self;
+        let RecordingState { added_events, skipped_events, terminal, transcript, .. } = recording;
+        let end = RunSummary::of(terminal.as_deref(), run.events() + added_events - skipped_events);
         let span = run.span().clone();
         let counted = run.into_counted();
         let future = async move {
             let changes = transcript.into_changes();
             let result = guards.store_end(thread, changes, end, delivered, last_events.as_ref()).await;
-            if let Err(error) = &result {
-                tracing::error!(?error, "the end of the run could not be stored");
+            match &result {
+                Ok(()) => {}
+                Err(StoreError::LeaseLost) => {
+                    tracing::info!(
+                        "the run was not stored: its thread was deleted, or another server has taken it over"
+                    );
+                }
+                Err(error) => tracing::error!(?error, "the end of the run could not be stored"),
             }
             drop(counted);
             drop(guards);
@@ -190,10 +203,13 @@ impl RunGuards {
             delivered,
             last_events,
         };
+        let is_first_run = thread.version.version == VERSION_OF_FIRST_RUN;
+        let has_succeeded = end.status == RunStatus::Finished || end.status == RunStatus::Interrupted;
         let finished = self.finish(&end).await?;
         drop(end);
+        self.threads.publish(&self.key, ThreadChange::Ended);
         if let Some(finished) = finished {
-            self.cache(thread, changes, origins, finished);
+            self.cache(thread, changes, origins, finished, is_first_run && has_succeeded);
         }
         Ok(())
     }
@@ -219,6 +235,7 @@ impl RunGuards {
         changes: TranscriptChanges,
         origins: Vec<MessageOrigin>,
         finished: FinishedRun,
+        makes_title: bool,
     ) {
         let TranscriptChanges { kept, updated, new, state } = changes;
         let first = finished.last_message - new.len() as i64 + 1;
@@ -231,6 +248,9 @@ impl RunGuards {
         thread.bytes = finished.bytes;
         if state.is_some() {
             thread.state = finished.state_number.zip(state);
+        }
+        if makes_title {
+            self.threads.make_title(&self.key, thread.branch.messages());
         }
         self.threads.cache.put(self.key.clone(), thread);
     }
@@ -331,7 +351,14 @@ impl<S: EventSink> EventSink for RecordingSink<'_, S> {
         let bytes_left = self.recording.bytes_left.checked_sub(added_bytes(event));
         self.recording.is_too_long |= bytes_left.is_none();
         self.recording.bytes_left = bytes_left.unwrap_or(0);
-        self.recording.transcript.apply(event);
-        self.sink.emit(event);
+        let effect = self.recording.transcript.try_apply(event);
+        self.recording.is_too_long |= self.recording.transcript.is_patch_budget_spent();
+        match (effect, event) {
+            (Effect::Whole, _) => self.sink.emit(event),
+            (Effect::WithoutPatch, Event::ActivityDelta(delta)) => {
+                self.sink.emit(&ActivityDelta { patch: Vec::new(), ..delta.clone() }.into());
+            }
+            _ => self.recording.skipped_events += 1,
+        }
     }
 }

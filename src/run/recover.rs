@@ -1,8 +1,11 @@
 //! Closes lost runs: runs whose server has crashed or cannot reach the store.
 
-use super::{Threads, Transcript, branch::LoadedThread, transcript::TranscriptChanges};
+use super::{Threads, Transcript, branch::LoadedThread, thread_event_hub::ThreadChange, transcript::TranscriptChanges};
 use crate::{
-    protocol::{Event, RunId, event::RunError},
+    protocol::{
+        Event, RunId,
+        event::{RunError, RunStarted},
+    },
     store::{
         BranchWrite, EventBatch, Lease, RunEnd, RunFailure, RunRecord, RunStatus, StoreError, ThreadKey, ThreadParts,
         now,
@@ -32,17 +35,20 @@ impl Threads {
         };
         tracing::warn!(thread = ?key.id, run = ?run.id, "closing a run whose server was lost");
         let (changes, logged) = self.replay(&run, &thread).await?;
-        let terminal = Event::from(RunError::new(SERVER_LOST, MESSAGE));
+        let terminal = RunError::new(SERVER_LOST, MESSAGE).into();
+        // A server that was lost before its first write leaves an empty log.
+        let begin = (logged == 0).then(|| RunStarted::new(key.id.clone(), run.id.clone()).into());
+        let added: Vec<Event> = begin.into_iter().chain([terminal]).collect();
         let last = run.detached.then(|| EventBatch {
             lease: lease.clone(),
             first: logged + 1,
-            events: vec![serde_json::to_string(&terminal).unwrap_or_default()],
+            events: added.iter().map(|event| serde_json::to_string(event).unwrap_or_default()).collect(),
         });
         let failure = RunFailure { code: Some(SERVER_LOST.to_owned()), message: MESSAGE.to_owned() };
         let TranscriptChanges { kept, updated, new, state } = &changes;
         let end = RunEnd {
             ended_at: now(),
-            events: logged + u64::from(run.detached),
+            events: logged + last.as_ref().map_or(0, |batch| batch.events.len() as u64),
             failure: Some(&failure),
             branch: BranchWrite {
                 base: thread.branch.number_before(*kept),
@@ -54,7 +60,9 @@ impl Threads {
             last_events: last.as_ref(),
             ..RunEnd::new(RunStatus::Failed, 0)
         };
-        self.store.finish(lease, &end).await.map(drop)
+        self.store.finish(lease, &end).await?;
+        self.publish(key, ThreadChange::Ended);
+        Ok(())
     }
 
     async fn replay(&self, run: &RunRecord, thread: &LoadedThread) -> Result<(TranscriptChanges, u64), StoreError> {

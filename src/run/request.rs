@@ -21,12 +21,16 @@ pub struct RunRequest {
     pub forwarded: Forwarded,
     /// The endpoint's default for a client that leaves, below request and agent; `None` uses the server's default.
     pub on_disconnect: Option<OnDisconnect>,
+    /// Whether the request answers interrupts, also if nothing in it decides them and `input.resume` is empty. If none is
+    /// open any more, the agent is not called.
+    pub is_answer: bool,
 }
 
 impl RunRequest {
     /// Creates a request without a principal and headers.
     pub fn new(slot: Slot, agent: AgentEntry, input: RunAgentInput) -> Self {
-        Self { slot, agent, input, principal: None, forwarded: Forwarded::default(), on_disconnect: None }
+        let forwarded = Forwarded::default();
+        Self { slot, agent, input, principal: None, forwarded, on_disconnect: None, is_answer: false }
     }
 
     /// Separates the input, which admission changes, from the rest.
@@ -61,4 +65,48 @@ pub struct DetachedRun {
     pub follower: Follower,
     /// Events to send to this client after the first event of the log.
     pub snapshots: Vec<Event>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::poll_fn,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+    };
+
+    use super::*;
+    use crate::{
+        agent::{RunContext, emit::TextMessage, events},
+        protocol::{Message, RunId},
+        run::{Drive as _, Progress, Runs, ThreadOptions},
+        store::MemoryStore,
+    };
+
+    /// As when two answers to one interrupt come at the same time, of which the second decides nothing.
+    #[tokio::test]
+    async fn an_answer_without_an_open_interrupt_does_not_call_the_agent() {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counter = calls.clone();
+        let agent = move |_: RunAgentInput, _: RunContext| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            let message = TextMessage::with_id("m");
+            events([message.start(), message.delta("Hello!"), message.end()])
+        };
+        let store = Arc::new(MemoryStore::new());
+        let runs = Runs::builder().agent("a", Arc::new(agent)).stored(store, ThreadOptions::default());
+        let list = vec![Message::user("u", "Hi")];
+        for (messages, is_answer) in [(list.clone(), false), (list, true), (vec![], true)] {
+            let input = RunAgentInput::new("t", RunId::random(), messages);
+            let request = RunRequest::new(runs.reserve(None).unwrap(), runs.agent(None).unwrap(), input);
+            let started = runs.start(RunRequest { is_answer, ..request }).await.unwrap();
+            let StartedRun::Stored(mut run) = started else { panic!("the run is not stored") };
+            let mut sink: Vec<Event> = Vec::new();
+            while poll_fn(|cx| run.poll_progress(cx, &mut sink)).await != Progress::Ended {}
+            assert!(matches!(sink.last(), Some(Event::RunFinished(_))), "{sink:?}");
+        }
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+    }
 }

@@ -6,8 +6,12 @@
 //! run.
 
 use jiff::{Timestamp, civil, tz::TimeZone};
+use serde_json::Value;
 
-use crate::protocol::{Interrupt, ResumeEntry, ResumeStatus};
+use crate::{
+    protocol::{Interrupt, JsonObject, ResumeEntry, ResumeStatus},
+    schema::{BoundedSchema, SchemaLimits, check_size, remove_unsupported_patterns},
+};
 
 #[derive(Debug, PartialEq)]
 pub(super) enum ResumeDecision {
@@ -21,8 +25,10 @@ pub(super) enum ResumeDecision {
     Refused(&'static str, String),
 }
 
+const MAX_PROBLEM_CHARS: usize = 200;
+
 /// Checks the entries of a request. Never returns [`ResumeDecision::Repeated`].
-pub(super) fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, now: Timestamp) -> ResumeDecision {
+pub(super) async fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, now: Timestamp) -> ResumeDecision {
     let (entries, unknown): (Vec<_>, Vec<_>) =
         entries.into_iter().partition(|entry| open.iter().any(|interrupt| interrupt.id == entry.interrupt_id));
     if !unknown.is_empty() {
@@ -37,7 +43,7 @@ pub(super) fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, now: T
             let message = format!("the interrupt {:?} has contradictory answers", short(&interrupt.id));
             return ResumeDecision::Refused("contradictory_resume", message);
         }
-        if let Err((code, message)) = check_entry(interrupt, entry, now) {
+        if let Err((code, message)) = check_entry(interrupt, entry, now).await {
             return ResumeDecision::Refused(code, message);
         }
         answers.push(entry.clone());
@@ -45,7 +51,7 @@ pub(super) fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, now: T
     ResumeDecision::Proceed(answers)
 }
 
-fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp) -> Result<(), (&'static str, String)> {
+async fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp) -> Result<(), (&'static str, String)> {
     if entry.status == ResumeStatus::Cancelled {
         return Ok(());
     }
@@ -55,21 +61,29 @@ fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp) -> Re
         return Err(("interrupt_expired", message));
     }
     let Some(schema) = &interrupt.response_schema else { return Ok(()) };
-    let schema = serde_json::Value::Object(schema.clone());
-    let validator = jsonschema::validator_for(&schema).map_err(|error| {
-        tracing::error!(%error, "an agent raised an interrupt with an invalid response schema");
+    let schema = compile(schema).map_err(|error| {
+        tracing::error!(interrupt = id, error, "an agent raised an interrupt with an invalid response schema");
         ("invalid_response_schema", format!("no answer to the interrupt {id:?} can be checked: its schema is invalid"))
     })?;
-    let payload = entry.payload.as_ref().unwrap_or(&serde_json::Value::Null);
-    validator.validate(payload).map_err(|error| {
-        let path = error.instance_path().to_string();
-        let path = if path.is_empty() { "the payload".to_owned() } else { format!("payload{path}") };
-        let problem: String = error.to_string().chars().take(200).collect();
-        (
-            "invalid_resume_payload",
-            format!("the answer to the interrupt {id:?} does not match its schema: {path}: {problem}"),
-        )
-    })
+    let problem = match schema.problems(entry.payload.as_ref().unwrap_or(&Value::Null)).await {
+        Ok(None) => return Ok(()),
+        Ok(Some((problems, _))) => problems.into_iter().next().map_or_else(String::new, |problem| {
+            let path =
+                if problem.path.is_empty() { "the payload".to_owned() } else { format!("payload{}", problem.path) };
+            format!("{path}: {}", problem.text)
+        }),
+        Err(reason) => reason,
+    };
+    let problem: String = problem.chars().take(MAX_PROBLEM_CHARS).collect();
+    Err(("invalid_resume_payload", format!("the answer to the interrupt {id:?} does not match its schema: {problem}")))
+}
+
+/// The agent checks what the patterns that are left out would check.
+fn compile(schema: &JsonObject) -> Result<BoundedSchema, String> {
+    let mut schema = Value::Object(schema.clone());
+    check_size(&schema, SchemaLimits::INTERRUPT)?;
+    remove_unsupported_patterns(&mut schema);
+    BoundedSchema::new(&schema, SchemaLimits::INTERRUPT)
 }
 
 /// Returns whether an interrupt has expired, so that it can only be cancelled.
@@ -102,6 +116,11 @@ mod tests {
 
     fn entry(id: &str, status: ResumeStatus, payload: serde_json::Value) -> ResumeEntry {
         ResumeEntry { interrupt_id: id.into(), status, payload: Some(payload), metadata: None }
+    }
+
+    fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, now: Timestamp) -> ResumeDecision {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(super::check_resume(open, entries, now))
     }
 
     fn now() -> Timestamp {
@@ -184,5 +203,30 @@ mod tests {
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
         let decision = check_resume(&open, vec![resolved("a")], now());
         assert!(matches!(decision, ResumeDecision::Refused("invalid_response_schema", _)), "{decision:?}");
+    }
+
+    #[test]
+    fn a_schema_that_multiplies_its_references_is_refused_at_once() {
+        let mut definitions = serde_json::Map::new();
+        for level in 0..36 {
+            let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
+            definitions.insert(format!("d{level}"), json!({ "allOf": [next, next] }));
+        }
+        definitions.insert("d36".to_owned(), json!({}));
+        let schema = json!({ "$defs": definitions, "$ref": "#/$defs/d0" });
+        let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
+        let begin = std::time::Instant::now();
+        let decision = check_resume(&open, vec![resolved("a")], now());
+        assert!(matches!(decision, ResumeDecision::Refused("invalid_response_schema", _)), "{decision:?}");
+        assert!(begin.elapsed() < std::time::Duration::from_secs(1));
+    }
+
+    #[test]
+    fn patterns_that_need_backtracking_are_not_checked() {
+        let schema = json!({ "type": "string", "pattern": "^(?!x).*$", "minLength": 2 });
+        let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
+        let answer = |text: &str| check_resume(&open, vec![entry("a", ResumeStatus::Resolved, json!(text))], now());
+        assert!(matches!(answer("xyz"), ResumeDecision::Proceed(_)));
+        assert!(matches!(answer("a"), ResumeDecision::Refused("invalid_resume_payload", _)));
     }
 }

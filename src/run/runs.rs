@@ -5,27 +5,36 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::{Semaphore, TryAcquireError};
 
 use super::{
-    AgentEntry, PrincipalLimits, RunLimits, Slot, StartError, ThreadOptions, Threads,
+    AgentEntry, DebugEvents, PrincipalLimits, RunLimits, Slot, StartError, ThreadOptions, Threads,
     agents::AgentRegistry,
     control::{LiveRuns, Stop},
+    owner_limit::OwnerLimit,
     quota::Quota,
+    title::TitleAgent,
 };
 use crate::{
     agent::{Agent, Principal},
-    store::Store,
+    metrics::Metrics,
+    store::{MeasuredStore, Store},
 };
 
-/// The time that clients have to take the last events of runs that were stopped at shutdown.
+/// The time that clients have to take the last events of runs that were stopped at shutdown. If a run has ended in it, the
+/// others get it once more: thousands of runs may need longer together.
 const STOPPED_RUN_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time limit for all stopped runs together.
+const STOPPED_RUNS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Starts runs, and drains them at shutdown.
 pub struct Runs {
     pub(super) agents: AgentRegistry,
     pub(super) limits: RunLimits,
     slots: Arc<Semaphore>,
-    quota: Quota,
+    principal_limits: PrincipalLimits,
+    pub(super) quota: Quota,
     pub(super) live: Arc<LiveRuns>,
     pub(super) threads: Option<Arc<Threads>>,
+    pub(super) accept_instructions: bool,
+    pub(super) metrics: Metrics,
 }
 
 /// Builds [`Runs`].
@@ -35,6 +44,8 @@ pub struct RunsBuilder {
     limits: RunLimits,
     principal_limits: PrincipalLimits,
     max_concurrent: usize,
+    accept_instructions: bool,
+    metrics: Metrics,
 }
 
 impl std::fmt::Debug for RunsBuilder {
@@ -74,9 +85,32 @@ impl RunsBuilder {
         self
     }
 
+    /// Accepts instructions from clients, on a server that stores nothing; on others
+    /// [`ThreadOptions::accept_instructions`] decides.
+    pub fn accept_instructions(mut self, accept: bool) -> Self {
+        self.accept_instructions = accept;
+        self
+    }
+
+    /// Counts in these metrics.
+    pub(crate) fn metrics(mut self, metrics: Metrics) -> Self {
+        self.metrics = metrics;
+        self
+    }
+
     /// Builds the runs of a server that stores threads.
     pub fn stored(self, store: Arc<dyn Store>, options: ThreadOptions) -> Arc<Runs> {
-        self.build(Some(Threads::new(store, options)))
+        let title_agent = options.title_agent.clone();
+        let store = Arc::new(MeasuredStore::new(store, self.metrics.clone()));
+        let threads = Threads::new(store, options, self.principal_limits, self.metrics.clone());
+        if let Some(name) = title_agent {
+            match self.agents.get(Some(&name)) {
+                Some(agent) => drop(threads.title_agent.set(TitleAgent::new(agent))),
+                None => tracing::warn!(name, "there is no agent [threads] title_agent; titles are made from messages"),
+            }
+        }
+        let accept_instructions = threads.options.accept_instructions;
+        self.accept_instructions(accept_instructions).build(Some(threads))
     }
 
     /// Builds the runs of a server that stores nothing.
@@ -88,10 +122,17 @@ impl RunsBuilder {
         Arc::new(Runs {
             agents: self.agents,
             limits: self.limits,
+            principal_limits: self.principal_limits,
             slots: Arc::new(Semaphore::new(self.max_concurrent.min(Semaphore::MAX_PERMITS))),
-            quota: Quota::new(self.principal_limits),
+            quota: Quota::new(
+                self.principal_limits,
+                self.max_concurrent,
+                threads.as_ref().map_or(0, |threads| threads.options.max_detached),
+            ),
             live: Arc::default(),
             threads,
+            accept_instructions: self.accept_instructions,
+            metrics: self.metrics,
         })
     }
 }
@@ -113,7 +154,28 @@ impl Runs {
             limits: RunLimits::default(),
             principal_limits: PrincipalLimits::default(),
             max_concurrent: usize::MAX,
+            accept_instructions: true,
+            metrics: Metrics::default(),
         }
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Returns the metrics, with the numbers of what is under way now.
+    pub(crate) fn current_metrics(&self) -> &Metrics {
+        let as_gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let metrics = &self.metrics.runs;
+        metrics.active.set(as_gauge(self.live_runs()));
+        if let Some(threads) = &self.threads {
+            metrics.waiting.set(as_gauge(threads.queue.waiting()));
+            let free = threads.detached.available_permits();
+            metrics.detached.set(as_gauge(threads.options.max_detached.saturating_sub(free)));
+            metrics.titles.set(as_gauge(threads.title_agent.get().map_or(0, TitleAgent::active)));
+            metrics.thread_event_readers.set(as_gauge(threads.events.readers()));
+        }
+        &self.metrics
     }
 
     /// Returns the agent with a name; the default one if `name` is `None`.
@@ -136,6 +198,17 @@ impl Runs {
         self.threads.as_ref()
     }
 
+    /// Reads the events of a principal's runs in this process as the driver emits them. Without a principal, these are the
+    /// runs on a server without authentication. Returns `None` during shutdown.
+    pub fn debug_events(&self, principal: Option<Principal>) -> Option<DebugEvents> {
+        self.live.debug.subscribe(Threads::owner(principal.as_ref())).map(|events| DebugEvents { events })
+    }
+
+    /// Creates a limit of `max` in all, of which a principal has at most its `share_percent`.
+    pub(crate) fn owner_limit(&self, max: usize) -> Arc<OwnerLimit> {
+        OwnerLimit::new(max, self.principal_limits)
+    }
+
     /// Returns whether new runs are admitted.
     pub fn is_ready(&self) -> bool {
         !self.slots.is_closed()
@@ -144,6 +217,21 @@ impl Runs {
     /// Returns the number of runs that have not ended.
     pub fn live_runs(&self) -> usize {
         self.live.count()
+    }
+
+    /// Returns the error that [`reserve`](Self::reserve) would return now, without taking anything: for callers that have
+    /// to wait for something before they can use the right.
+    ///
+    /// # Errors
+    /// Those of [`reserve`](Self::reserve).
+    pub fn check_limits(&self, principal: Option<&Principal>) -> Result<(), StartError> {
+        if self.slots.is_closed() {
+            return Err(StartError::ShuttingDown);
+        }
+        if self.slots.available_permits() == 0 {
+            return Err(StartError::TooManyRuns);
+        }
+        self.quota.check(principal)
     }
 
     /// Takes the right to one run, which counts against the limits of the server and of the principal.
@@ -163,13 +251,61 @@ impl Runs {
     /// Shuts down: refuses new runs, waits up to `grace` for running ones, then stops the others with a terminal event.
     pub async fn drain(&self, grace: Duration) {
         self.slots.close();
+        self.threads.iter().for_each(|threads| threads.events.close());
+        self.live.debug.close();
         if tokio::time::timeout(grace, self.live.wait_all_ended()).await.is_ok() {
             return;
         }
         tracing::warn!(runs = self.live.count(), "stopping runs that did not end in time");
         self.live.stop_all(Stop::Shutdown);
-        if tokio::time::timeout(STOPPED_RUN_TIMEOUT, self.live.wait_all_ended()).await.is_err() {
+        let last_events = async {
+            let mut left = usize::MAX;
+            while self.live.count() < left {
+                left = self.live.count();
+                let _ = tokio::time::timeout(STOPPED_RUN_TIMEOUT, self.live.wait_all_ended()).await;
+            }
+        };
+        let _ = tokio::time::timeout(STOPPED_RUNS_TIMEOUT, last_events).await;
+        if self.live.count() > 0 {
             tracing::warn!(runs = self.live.count(), "runs ended without their clients reading the end");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shutdown_waits_for_stopped_runs_as_long_as_some_of_them_end() {
+        let runs = Arc::new(Runs::builder().stateless());
+        let mut live: Vec<_> = (0..3).map(|_| runs.live.register()).collect();
+        let begin = Instant::now();
+        let drained = tokio::spawn({
+            let runs = runs.clone();
+            async move { runs.drain(Duration::ZERO).await }
+        });
+        for _ in 0..2 {
+            sleep(STOPPED_RUN_TIMEOUT * 9 / 10).await;
+            live.pop();
+        }
+        // The third client never reads.
+        drained.await.unwrap();
+        assert_eq!(begin.elapsed().as_secs(), 6);
+        assert_eq!(live.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shutdown_waits_no_longer_than_its_limit() {
+        let runs = Arc::new(Runs::builder().stateless());
+        let mut live: Vec<_> = (0..100).map(|_| runs.live.register()).collect();
+        let begin = Instant::now();
+        tokio::select! {
+            () = runs.drain(Duration::ZERO) => {}
+            () = async { loop { sleep(Duration::from_secs(1)).await; live.pop(); } } => {}
+        }
+        assert_eq!(begin.elapsed(), STOPPED_RUNS_TIMEOUT);
     }
 }

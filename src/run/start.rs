@@ -1,18 +1,19 @@
 //! Starts runs. Change the order of the steps, and which setting decides what happens when a client leaves, here.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
-    DetachedRun, OnDisconnect, RunRequest, Runs, StartError, StartedRun, Threads, admission::Admission,
+    DetachedRun, OnDisconnect, RunRequest, Runs, StartError, StartedRun, Threads,
+    admission::Admission,
+    branch::is_claim,
+    ids::{LongId, check_id, check_message_ids},
     plan::ClientInput,
 };
 use crate::protocol::{Message, RunAgentInput};
-
-const MAX_ID_BYTES: usize = 1024;
 
 impl Runs {
     /// Starts a run, on the stored conversation of its thread if the server stores threads.
@@ -29,15 +30,16 @@ impl Runs {
 
     async fn start_unboxed(self: &Arc<Self>, request: RunRequest) -> Result<StartedRun, StartError> {
         check_ids(&request.input)?;
-        let on_disconnect = self.on_disconnect(&request)?;
+        let (on_disconnect, is_answer) = (self.on_disconnect(&request)?, request.is_answer);
         let (mut caller, input) = request.split();
+        self.check_roles(&input.messages)?;
         let Some(threads) = &self.threads else {
-            return Ok(StartedRun::Stateless(self.launch_stateless(caller, input)));
+            return Ok(StartedRun::Stateless(self.launch_unstored(caller, input, HashSet::new())));
         };
         threads.start_tasks();
-        threads.check_roles(&input.messages)?;
         if on_disconnect == OnDisconnect::Continue {
             caller.slot.detached = Some(threads.detached_permit()?);
+            self.quota.admit_detached(caller.slot.share.as_mut())?;
         }
         let key = threads.key(caller.principal.as_ref(), &input.thread_id);
         if let Some(follower) = threads.follow_running(&key, &input.run_id)? {
@@ -48,11 +50,28 @@ impl Runs {
             return Ok(StartedRun::Stateless(self.launch_cancelled(caller, input)));
         }
         let is_detached = caller.slot.detached.is_some();
-        match threads.admit(key, turn, caller.agent.name(), is_detached, ClientInput::from(input)).await? {
+        let client = ClientInput::new(input, is_answer);
+        match threads.admit(key, turn, caller.agent.name(), is_detached, client).await? {
             Admission::Begun(begun) => self.launch(*begun, caller),
             Admission::Running(follower) => Ok(StartedRun::Detached(DetachedRun { follower, snapshots: Vec::new() })),
             Admission::Cancelled(input) => Ok(StartedRun::Stateless(self.launch_cancelled(caller, input))),
         }
+    }
+
+    /// Starts a run that is not stored, also on a server that stores threads. It ends with its response.
+    ///
+    /// Nothing in its input was made by a run of this server: its calls are not run, and its answers are for nothing.
+    ///
+    /// # Errors
+    /// A [`StartError`], if no run was started.
+    pub fn start_unstored(&self, request: RunRequest) -> Result<StartedRun, StartError> {
+        check_ids(&request.input)?;
+        let (caller, mut input) = request.split();
+        self.check_roles(&input.messages)?;
+        input.resume = Vec::new();
+        let claims = input.messages.iter().filter(|message| is_claim(message));
+        let claims = claims.map(|message| message.id().clone()).collect();
+        Ok(StartedRun::Stateless(self.launch_unstored(caller, input, claims)))
     }
 
     fn on_disconnect(&self, request: &RunRequest) -> Result<OnDisconnect, StartError> {
@@ -70,41 +89,32 @@ impl Runs {
         let of_agent = || threads.options.on_disconnect_of.get(request.agent.name()).copied();
         Ok(requested.or_else(of_agent).or(request.on_disconnect).unwrap_or(threads.options.on_disconnect))
     }
+
+    fn check_roles(&self, messages: &[Message]) -> Result<(), StartError> {
+        if self.accept_instructions {
+            return Ok(());
+        }
+        let first = messages.iter().position(Message::is_instruction);
+        first.map_or(Ok(()), |at| Err(StartError::RoleNotAccepted { path: format!("messages[{at}].role") }))
+    }
 }
 
 impl Threads {
     fn detached_permit(&self) -> Result<OwnedSemaphorePermit, StartError> {
         self.detached.clone().try_acquire_owned().map_err(|_| StartError::TooManyDetachedRuns)
     }
-
-    fn check_roles(&self, messages: &[Message]) -> Result<(), StartError> {
-        if self.options.accept_instructions {
-            return Ok(());
-        }
-        let first = messages.iter().position(|m| matches!(m, Message::System(_) | Message::Developer(_)));
-        first.map_or(Ok(()), |at| Err(StartError::RoleNotAccepted { path: format!("messages[{at}].role") }))
-    }
 }
 
-fn check_ids(input: &RunAgentInput) -> Result<(), StartError> {
-    let check = |id: &str, path: &dyn Fn() -> String| match id.len() <= MAX_ID_BYTES {
-        true => Ok(()),
-        false => {
-            let problem = format!("longer than {MAX_ID_BYTES} bytes");
-            Err(StartError::InvalidInput { path: path(), problem })
-        }
-    };
-    check(&input.thread_id, &|| "threadId".to_owned())?;
-    check(&input.run_id, &|| "runId".to_owned())?;
-    check(input.parent_run_id.as_deref().unwrap_or_default(), &|| "parentRunId".to_owned())?;
-    for (at, message) in input.messages.iter().enumerate() {
-        check(message.id(), &|| format!("messages[{at}].id"))?;
-        for (call_at, call) in message.tool_calls().iter().enumerate() {
-            check(&call.id, &|| format!("messages[{at}].toolCalls[{call_at}].id"))?;
-        }
-        if let Message::Tool(result) = message {
-            check(&result.tool_call_id, &|| format!("messages[{at}].toolCallId"))?;
-        }
+fn check_ids(input: &RunAgentInput) -> Result<(), LongId> {
+    check_id(&input.thread_id, || "threadId".to_owned())?;
+    check_id(&input.run_id, || "runId".to_owned())?;
+    check_id(input.parent_run_id.as_deref().unwrap_or_default(), || "parentRunId".to_owned())?;
+    let mut messages = input.messages.iter().enumerate();
+    messages.try_for_each(|(at, message)| check_message_ids(message, || format!("messages[{at}]")))
+}
+
+impl From<LongId> for StartError {
+    fn from(id: LongId) -> Self {
+        Self::InvalidInput { problem: id.problem(), path: id.path }
     }
-    Ok(())
 }

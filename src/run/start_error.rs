@@ -49,6 +49,12 @@ pub enum StartError {
     /// The server is at its limit of detached runs.
     #[error("the server is at its limit of detached runs")]
     TooManyDetachedRuns,
+    /// The principal is at its limit of detached runs.
+    #[error("you are at your limit of detached runs")]
+    TooManyDetachedRunsOfPrincipal,
+    /// The server, or the principal, is at its limit of followers of runs.
+    #[error("too many clients follow runs; try again later")]
+    TooManyFollowers,
     /// The thread would become larger than the limit.
     #[error(
         "the thread would have {messages} messages and {bytes} bytes, which is above the limit: start a new thread"

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
-use super::{Threads, log::Follower};
+use super::{Threads, control::Stop, log::Follower, thread_event_hub::ThreadChange};
 use crate::{
     agent::Principal,
     protocol::{RunId, ThreadId},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The time that a run may take to end when its thread is deleted or its client has left.
-const RUN_END_TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const RUN_END_TIMEOUT: Duration = Duration::from_secs(3);
 /// The time in which the server usually notices that a client has left.
 const LEAVE_NOTICE: Duration = Duration::from_millis(250);
 const RUN_END_POLL: Duration = Duration::from_millis(20);
@@ -33,6 +33,9 @@ pub enum LookupError {
     /// The run is not detached.
     #[error("this run has no log, because it was not detached: start it with onDisconnect \"continue\"")]
     NoLog,
+    /// The server, or the principal, is at its limit of followers.
+    #[error("too many clients follow runs; try again later")]
+    TooManyFollowers,
     /// Retention has removed the log.
     #[error("the log of this run was removed")]
     LogRemoved,
@@ -75,9 +78,7 @@ impl Threads {
     /// A [`LookupError`].
     pub async fn read(&self, owner: Option<&Principal>, id: &ThreadId, runs: usize) -> Result<ThreadView, LookupError> {
         let (key, include) = (self.key(owner, id), ThreadParts { messages: true, runs });
-        if let Some(active) = self.queue.active(&key).filter(|active| active.log.is_none()) {
-            active.wait_if_abandoned(Duration::ZERO, RUN_END_TIMEOUT).await;
-        }
+        self.wait_if_abandoned(&key).await;
         self.store.thread(&key, include).await?.ok_or(LookupError::NoThread)
     }
 
@@ -89,9 +90,18 @@ impl Threads {
         self.header(&self.key(owner, id)).await
     }
 
-    async fn header(&self, key: &ThreadKey) -> Result<Thread, LookupError> {
+    pub(super) async fn header(&self, key: &ThreadKey) -> Result<Thread, LookupError> {
         let view = self.store.thread(key, ThreadParts::default()).await?;
         view.map(|view| view.thread).ok_or(LookupError::NoThread)
+    }
+
+    /// Finds the thread of a run by the run's id alone, among the principal's threads with the newest runs.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub async fn thread_of_run(&self, owner: Option<&Principal>, run: &RunId) -> Result<ThreadId, LookupError> {
+        let owner = owner.map_or(ThreadKey::ANONYMOUS, Principal::id);
+        self.store.thread_of_run(owner, run).await?.ok_or(LookupError::NoRun)
     }
 
     /// Follows the log of a run after the event with number `after`. Returns `None` if the run has ended and no event follows.
@@ -105,13 +115,7 @@ impl Threads {
         run: &RunId,
         after: u64,
     ) -> Result<Option<Follower>, LookupError> {
-        self.start_tasks();
-        let key = self.key(owner, thread);
-        let thread = self.header(&key).await?;
-        let record = self.store.run(thread.number, run).await?.ok_or(LookupError::NoRun)?;
-        if !record.detached {
-            return Err(LookupError::NoLog);
-        }
+        let (key, record) = self.detached_run(owner, thread, run).await?;
         if record.status != RunStatus::Running {
             if after >= record.events {
                 return Ok(None);
@@ -121,32 +125,52 @@ impl Threads {
                 return Err(LookupError::LogRemoved);
             }
         }
-        Ok(Some(self.follower(&key, &record, after)))
+        self.follower(&key, &record, after).map(Some)
     }
 
-    fn follower(&self, key: &ThreadKey, run: &RunRecord, after: u64) -> Follower {
+    pub(super) async fn detached_run(
+        self: &Arc<Self>,
+        owner: Option<&Principal>,
+        thread: &ThreadId,
+        run: &RunId,
+    ) -> Result<(ThreadKey, RunRecord), LookupError> {
+        self.start_tasks();
+        let key = self.key(owner, thread);
+        let thread = self.header(&key).await?;
+        let record = self.store.run(thread.number, run).await?.ok_or(LookupError::NoRun)?;
+        if record.detached { Ok((key, record)) } else { Err(LookupError::NoLog) }
+    }
+
+    pub(super) fn follower(&self, key: &ThreadKey, run: &RunRecord, after: u64) -> Result<Follower, LookupError> {
+        let permit = self.followers.take(&key.owner).ok_or(LookupError::TooManyFollowers)?;
         let here = self.queue.active(key).filter(|active| active.lease.run == run.number);
         let live = here.and_then(|active| active.log.clone());
-        Follower::from_stored_run(self.store.clone(), key.clone(), run, after).with_live(live)
+        Ok(Follower::from_stored_run(self, key.clone(), run, after, permit).with_live(live))
+    }
+
+    /// Waits for the end of a run whose client has left or is just leaving. A page that is reloaded leaves its run.
+    pub async fn wait_for_leaving(&self, owner: Option<&Principal>, id: &ThreadId) {
+        let key = self.key(owner, id);
+        if let Some(active) = self.queue.active(&key).filter(|active| active.log.is_none()) {
+            active.wait_if_abandoned(LEAVE_NOTICE, RUN_END_TIMEOUT).await;
+        }
     }
 
     /// Returns a thread with its messages, and a follower of its running detached run.
     ///
     /// # Errors
-    /// The error of the store.
+    /// [`LookupError::TooManyFollowers`] or [`LookupError::Store`].
     pub async fn connect(
         self: &Arc<Self>,
         owner: Option<&Principal>,
         id: &ThreadId,
-    ) -> Result<ThreadConnection, StoreError> {
+    ) -> Result<ThreadConnection, LookupError> {
         self.start_tasks();
+        self.wait_for_leaving(owner, id).await;
         let key = self.key(owner, id);
-        if let Some(active) = self.queue.active(&key).filter(|active| active.log.is_none()) {
-            active.wait_if_abandoned(LEAVE_NOTICE, RUN_END_TIMEOUT).await;
-        }
         let view = self.store.thread(&key, ThreadParts { messages: true, runs: 1 }).await?;
         let running = view.as_ref().filter(|view| view.thread.is_running).and_then(|view| view.runs.first());
-        let running = running.filter(|run| run.detached).map(|run| self.follower(&key, run, 0));
+        let running = running.filter(|run| run.detached).map(|run| self.follower(&key, run, 0)).transpose()?;
         Ok(ThreadConnection { view, running })
     }
 
@@ -195,7 +219,11 @@ impl Threads {
         if thread.is_running {
             match self.queue.active(&thread.key).filter(|active| active.lease.run == thread.run) {
                 Some(active) => active.control.cancel(),
-                None => drop(self.cancel_stored(&thread, &thread.run_id).await?),
+                None => match self.cancel_stored(&thread, &thread.run_id).await {
+                    // `NoRun`: another request has deleted the thread, or replaced the run.
+                    Ok(_) | Err(LookupError::NoRun) => {}
+                    Err(error) => return Err(error),
+                },
             }
             let deadline = Instant::now() + RUN_END_TIMEOUT;
             let is_running = |run: RunRecord| run.number == thread.run && run.status == RunStatus::Running;
@@ -206,7 +234,14 @@ impl Threads {
             }
         }
         self.cache.take(&thread.key);
-        if self.store.delete(thread.number).await? { Ok(()) } else { Err(LookupError::NoThread) }
+        let existed = self.store.delete(thread.number).await?;
+        // A run that did not end in time, or that began in the meantime.
+        if let Some(active) = self.queue.active(&thread.key).filter(|active| active.lease.thread == thread.number) {
+            active.control.stop(Stop::LeaseLost);
+        }
+        self.remove_data(&thread.key).await;
+        self.publish(&thread.key, ThreadChange::Deleted);
+        if existed { Ok(()) } else { Err(LookupError::NoThread) }
     }
 
     /// Stores that a follower's client has received its run to the end.

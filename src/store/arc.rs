@@ -5,11 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{
-    EndState, EndedRun, EventPage, Lease, LostRun, Millis, Retention, RunRecord, SharedStore, Store, StoreError,
-    SweepResult, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadView,
-    write::{BeginOutcome, EventBatch, FinishedRun, NewRun, RunEnd},
+    EndState, EndedRun, EventPage, Feedback, Lease, LostRun, MessagePage, MessageQuery, Millis, NewThread, Retention,
+    RunRecord, SharedStore, Store, StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
+    ThreadSummary, ThreadVersion, ThreadView,
+    write::{BeginOutcome, EventBatch, FinishedRun, NewRun, RunEnd, ThreadUpdate},
 };
-use crate::protocol::RunId;
+use crate::protocol::{MessageId, RunId, ThreadId};
 
 #[async_trait]
 impl<S: Store + ?Sized> Store for Arc<S> {
@@ -35,6 +36,35 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
         (**self).threads(owner, page).await
+    }
+
+    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError> {
+        (**self).update(expected, update).await
+    }
+
+    async fn messages(&self, thread: i64, query: &MessageQuery) -> Result<MessagePage, StoreError> {
+        (**self).messages(thread, query).await
+    }
+
+    async fn set_feedback(
+        &self,
+        thread: i64,
+        message: &MessageId,
+        feedback: Option<&Feedback>,
+    ) -> Result<bool, StoreError> {
+        (**self).set_feedback(thread, message, feedback).await
+    }
+
+    async fn content(&self, key: &ThreadKey) -> Result<Option<ThreadContent>, StoreError> {
+        (**self).content(key).await
+    }
+
+    async fn insert(&self, thread: NewThread<'_>) -> Result<bool, StoreError> {
+        (**self).insert(thread).await
+    }
+
+    async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
+        (**self).thread_of_run(owner, run).await
     }
 
     async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {

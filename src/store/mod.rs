@@ -7,8 +7,15 @@
 //! `postgres/schema.sql`, and the contract.
 
 mod arc;
+mod content;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod content_columns;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod content_rows;
 #[cfg(feature = "testing")]
 pub mod contract;
+mod json_len;
+mod measured;
 mod memory;
 mod model;
 mod open_error;
@@ -17,20 +24,26 @@ mod postgres;
 mod retention;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod rows;
+mod search;
 mod signals;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod text;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod words;
 mod write;
 
 use async_trait::async_trait;
 
+pub use content::{CopiedMessage, CopiedRun, NewThread, ThreadContent};
+pub(crate) use json_len::json_len;
+pub(crate) use measured::MeasuredStore;
 pub use memory::MemoryStore;
 pub use model::{
-    CancelRequest, EndState, EndedRun, EventPage, HeldLease, Lease, LostRun, MessageNode, MessageOrigin, Millis,
-    Retention, RunFailure, RunRecord, RunStatus, SweepResult, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadSize,
-    ThreadSummary, ThreadVersion, ThreadView, branch_of, now,
+    CancelRequest, EndState, EndedRun, EventPage, Feedback, HeldLease, Lease, LostRun, MessageNode, MessageOrigin,
+    MessagePage, MessageQuery, Millis, Retention, RunFailure, RunRecord, RunStatus, SweepResult, Thread, ThreadKey,
+    ThreadPage, ThreadParts, ThreadSize, ThreadSummary, ThreadVersion, ThreadView, branch_of, now,
 };
 pub use open_error::OpenError;
 #[cfg(feature = "postgres")]
@@ -38,9 +51,12 @@ pub use postgres::PostgresStore;
 pub use signals::{Signals, Topic, TopicWatch};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
-pub use write::{BeginOutcome, BranchWrite, EventBatch, FinishedRun, NewRun, RunEnd};
+pub use write::{BeginOutcome, BranchWrite, EventBatch, FinishedRun, HeadUpdate, NewRun, RunEnd, ThreadUpdate};
 
-use crate::protocol::RunId;
+use crate::protocol::{MessageId, RunId, ThreadId};
+
+/// The number of an owner's threads in which [`Store::thread_of_run`] searches.
+pub const MAX_SEARCHED_THREADS: usize = 200;
 
 /// An error of a store.
 #[derive(Debug, thiserror::Error)]
@@ -117,8 +133,35 @@ pub trait Store: Send + Sync + 'static {
     /// Reads the parts of a thread that `include` names, as they were at one moment.
     async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError>;
 
-    /// Lists the threads of an owner, those with the newest run first.
+    /// Lists the threads of an owner that `page` selects, those with the newest run first.
     async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError>;
+
+    /// Changes a thread, and increases its version by one. Writes nothing and returns `false` if the thread has another
+    /// version than `expected`, or if `update` has a head and a run is running.
+    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError>;
+
+    /// Reads a page of a thread's messages. The page is empty if there is no such message or thread.
+    async fn messages(&self, thread: i64, query: &MessageQuery) -> Result<MessagePage, StoreError>;
+
+    /// Finds the thread of an owner whose newest run has this id, among the owner's [`MAX_SEARCHED_THREADS`] threads with
+    /// the newest runs. If several have such a run, it is the one with the newest.
+    async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError>;
+
+    /// Sets the owner's opinion of a message: of the newest one with this id. `None` removes it. Returns whether there is
+    /// such a message.
+    async fn set_feedback(
+        &self,
+        thread: i64,
+        message: &MessageId,
+        feedback: Option<&Feedback>,
+    ) -> Result<bool, StoreError>;
+
+    /// Reads a thread with everything that is stored of it, as it was at one moment, but without logs and without a run that
+    /// has not ended.
+    async fn content(&self, key: &ThreadKey) -> Result<Option<ThreadContent>, StoreError>;
+
+    /// Creates a thread with its content. Writes nothing and returns `false` if the owner has a thread with this id.
+    async fn insert(&self, thread: NewThread<'_>) -> Result<bool, StoreError>;
 
     /// Reads a run of a thread.
     async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError>;
@@ -150,7 +193,7 @@ pub trait Store: Send + Sync + 'static {
         until: Millis,
     ) -> Result<Option<Lease>, StoreError>;
 
-    /// Checks that the store can be used.
+    /// Checks that the store can be read and written, by a small write.
     async fn check(&self) -> Result<(), StoreError>;
 
     /// Returns the operations of a store that several processes share; `None` when it belongs to this process.
@@ -170,6 +213,9 @@ pub trait SharedStore: Send + Sync {
 
     /// Lists the numbers of a holder's runs that were asked to be cancelled.
     async fn cancel_requests(&self, holder: &str) -> Result<Vec<i64>, StoreError>;
+
+    /// Sends a text to the other processes, which get it as [`Signals::announcements`]. If it is lost, they get `None`.
+    fn announce(&self, text: String);
 
     /// Returns the signals that announce changes by other processes.
     fn signals(&self) -> &Signals;

@@ -1,15 +1,16 @@
 //! Stored values as they are read: threads, messages, runs, leases, logs.
 
 use std::{
+    collections::{BTreeMap, HashSet},
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
-    protocol::{Interrupt, Message, RunId, ThreadId, TokenUsage},
+    protocol::{Interrupt, Message, MessageId, RunId, ThreadId, TokenUsage},
     units,
 };
 
@@ -122,6 +123,12 @@ pub struct Thread {
     pub key: ThreadKey,
     /// The agent that answered last.
     pub agent: String,
+    /// The title: of the owner, or made from the first message of a user.
+    pub title: Option<String>,
+    /// True if the owner has archived it.
+    pub archived: bool,
+    /// The owner's own data.
+    pub metadata: Map<String, Value>,
     /// The number of the last message of the current branch; 0 if there is no message.
     pub head: i64,
     /// The number of the current state, and the state; `None` until a run had one.
@@ -144,6 +151,24 @@ pub struct Thread {
     pub created_at: Millis,
     /// When a run last began or ended.
     pub updated_at: Millis,
+}
+
+impl Thread {
+    /// Returns the thread as it is in a list.
+    pub fn into_summary(self) -> ThreadSummary {
+        ThreadSummary {
+            id: self.key.id,
+            agent: self.agent,
+            title: self.title,
+            archived: self.archived,
+            metadata: self.metadata,
+            run: self.run,
+            active_run: self.is_running.then_some(self.run_id),
+            open_interrupts: self.interrupts.len() as u64,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
 }
 
 /// A message in a thread's tree.
@@ -190,6 +215,12 @@ pub struct ThreadSummary {
     pub id: ThreadId,
     /// The agent that answered last.
     pub agent: String,
+    /// The title: of the owner, or made from the first message of a user.
+    pub title: Option<String>,
+    /// True if the owner has archived it.
+    pub archived: bool,
+    /// The owner's own data.
+    pub metadata: Map<String, Value>,
     /// The number of the newest run, which orders the list.
     pub run: i64,
     /// The id of the running run.
@@ -209,6 +240,81 @@ pub struct ThreadPage {
     pub after: Option<i64>,
     /// The largest number of threads.
     pub limit: usize,
+    /// Lists only threads that are archived, or only those that are not; `None` lists both.
+    pub archived: Option<bool>,
+    /// Lists only threads that this agent has answered last.
+    pub agent: Option<String>,
+    /// Lists only threads whose title has all words of this text, or one of whose messages has them: those that users and
+    /// assistants wrote, the first 8 KiB of each. Case is ignored, and a word may be the beginning of one. Text in Chinese or
+    /// Japanese is found wherever it is. A store may find more, and of thousands of threads only those created last.
+    pub query: Option<String>,
+}
+
+/// Selects a page of a thread's messages, from the newest one backwards.
+#[derive(Debug, Clone, Copy)]
+pub struct MessageQuery {
+    /// The number of the newest message: the page has the messages of its branch.
+    pub newest: i64,
+    /// Reads only the messages that the run with this number made, on all branches.
+    pub run: Option<i64>,
+    /// The largest number of messages.
+    pub limit: usize,
+}
+
+/// A page of a thread's messages.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MessagePage {
+    /// The messages, the oldest first.
+    pub nodes: Vec<MessageNode>,
+    /// The number of the newest message of the page before this one; `None` if there is no such page.
+    pub before: Option<i64>,
+    /// The messages that share their parent with a message of the page, by parent, in the order they were stored. A
+    /// message without such siblings is not listed. An id that several of them have, as an edited message can, is listed
+    /// once.
+    pub siblings: BTreeMap<i64, Vec<MessageId>>,
+    /// The owner's opinions of messages of the page, by number of the message.
+    pub feedback: BTreeMap<i64, Feedback>,
+}
+
+/// An owner's opinion of a message.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Feedback {
+    /// A number of the application's scale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// A text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// When it was given.
+    pub at: Millis,
+}
+
+impl MessagePage {
+    /// The largest number of siblings that a page lists, the newest ones.
+    pub const MAX_SIBLINGS: usize = 1000;
+
+    /// Creates a page from its messages. For the messages of a run, there may be one more than the page has.
+    pub(super) fn new(mut newest_first: Vec<MessageNode>, query: MessageQuery) -> Self {
+        let before = match query.run {
+            None => newest_first.last().map(|oldest| oldest.parent).filter(|parent| *parent != 0),
+            Some(_) => newest_first.get(query.limit).map(|node| node.number),
+        };
+        newest_first.truncate(query.limit);
+        newest_first.reverse();
+        Self { nodes: newest_first, before, ..Self::default() }
+    }
+
+    /// Sets the children of the parents of the page's messages, the newest ones first.
+    pub(super) fn set_siblings(&mut self, newest_first: Vec<(i64, MessageId)>) {
+        for (parent, id) in newest_first.into_iter().rev() {
+            self.siblings.entry(parent).or_default().push(id);
+        }
+        self.siblings.retain(|_, ids| ids.len() > 1);
+        for ids in self.siblings.values_mut() {
+            let mut listed = HashSet::new();
+            ids.retain(|id| listed.insert(id.clone()));
+        }
+    }
 }
 
 /// The status of a run.
@@ -276,6 +382,7 @@ pub struct RunRecord {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RunFailure {
     /// A stable code.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// The text that clients see.
     pub message: String,
@@ -293,6 +400,8 @@ pub enum EndedRun<'a> {
 /// The state of a thread at the end of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndState {
+    /// The id of the run.
+    pub run_id: RunId,
     /// The number of the last message of the run's branch; 0 if there is no message.
     pub head: i64,
     /// The number of its state, and the state.

@@ -1,13 +1,15 @@
 //! Conversions from rows to records. The tables of SQLite and Postgres have the same columns.
 
+use std::collections::BTreeMap;
+
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::{
-    EndState, Lease, LostRun, MessageNode, MessageOrigin, RunRecord, RunStatus, StoreError, Thread, ThreadKey,
-    ThreadSummary,
+    EndState, Feedback, Lease, LostRun, MessageNode, MessageOrigin, RunRecord, RunStatus, StoreError, Thread,
+    ThreadKey, ThreadSummary,
     text::{from_json, list_from_json, name_from_text},
 };
-use crate::protocol::{RunId, ThreadId};
+use crate::protocol::{MessageId, RunId, ThreadId};
 
 /// A row of a database. Its methods fail if there is no such column, or it has another type.
 pub(super) trait DbRow {
@@ -20,11 +22,11 @@ fn required<T>(value: Option<T>, column: &str) -> Result<T, StoreError> {
     value.ok_or_else(|| StoreError::Failed(format!("the column {column} is NULL").into()))
 }
 
-fn text<'r>(row: &'r impl DbRow, column: &str) -> Result<&'r str, StoreError> {
+pub(super) fn text<'r>(row: &'r impl DbRow, column: &str) -> Result<&'r str, StoreError> {
     required(row.text(column)?, column)
 }
 
-fn number(row: &impl DbRow, column: &str) -> Result<i64, StoreError> {
+pub(super) fn number(row: &impl DbRow, column: &str) -> Result<i64, StoreError> {
     required(row.number(column)?, column)
 }
 
@@ -32,15 +34,19 @@ fn count(row: &impl DbRow, column: &str) -> Result<u64, StoreError> {
     Ok(number(row, column)?.max(0).cast_unsigned())
 }
 
-fn name(row: &impl DbRow, column: &str) -> Result<String, StoreError> {
+pub(super) fn name(row: &impl DbRow, column: &str) -> Result<String, StoreError> {
     name_from_text(text(row, column)?.to_owned())
 }
 
-fn list<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> Result<Vec<T>, StoreError> {
+pub(super) fn optional_name(row: &impl DbRow, column: &str) -> Result<Option<String>, StoreError> {
+    row.text(column)?.map(|text| name_from_text(text.to_owned())).transpose()
+}
+
+pub(super) fn list<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> Result<Vec<T>, StoreError> {
     list_from_json(row.text(column)?)
 }
 
-fn json<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> Result<Option<T>, StoreError> {
+pub(super) fn json<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> Result<Option<T>, StoreError> {
     row.text(column)?.map(from_json).transpose()
 }
 
@@ -54,6 +60,9 @@ pub(super) fn thread(row: &impl DbRow, key: &ThreadKey) -> Result<Thread, StoreE
         number: number(row, "number")?,
         key: key.clone(),
         agent: name(row, "agent")?,
+        title: optional_name(row, "title")?,
+        archived: row.flag("archived")?,
+        metadata: json(row, "metadata")?.unwrap_or_default(),
         head: number(row, "head")?,
         state: row.number("state")?.zip(json(row, "state_body")?),
         interrupts: list(row, "interrupts")?,
@@ -68,12 +77,19 @@ pub(super) fn thread(row: &impl DbRow, key: &ThreadKey) -> Result<Thread, StoreE
     })
 }
 
+pub(super) fn thread_id(row: &impl DbRow) -> Result<ThreadId, StoreError> {
+    Ok(ThreadId::from(name(row, "id")?))
+}
+
 pub(super) fn summary(row: &impl DbRow) -> Result<ThreadSummary, StoreError> {
     let interrupts: Vec<IgnoredAny> = list(row, "interrupts")?;
     let is_running = row.text("holder")?.is_some();
     Ok(ThreadSummary {
         id: ThreadId::from(name(row, "id")?),
         agent: name(row, "agent")?,
+        title: optional_name(row, "title")?,
+        archived: row.flag("archived")?,
+        metadata: json(row, "metadata")?.unwrap_or_default(),
         run: number(row, "run")?,
         active_run: is_running.then(|| name(row, "run_id")).transpose()?.map(RunId::from),
         open_interrupts: interrupts.len() as u64,
@@ -90,6 +106,23 @@ pub(super) fn node(row: &impl DbRow) -> Result<MessageNode, StoreError> {
         origin: row.number("run")?.map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered }),
         message: from_json(text(row, "body")?)?,
     })
+}
+
+/// Returns a message, and adds the feedback on it to `feedback`.
+pub(super) fn node_with_feedback(
+    row: &impl DbRow,
+    feedback: &mut BTreeMap<i64, Feedback>,
+) -> Result<MessageNode, StoreError> {
+    let node = node(row)?;
+    if let Some(given) = json(row, "feedback")? {
+        feedback.insert(node.number, given);
+    }
+    Ok(node)
+}
+
+/// Returns the id of a message, with the number of its parent.
+pub(super) fn sibling(row: &impl DbRow) -> Result<(i64, MessageId), StoreError> {
+    Ok((number(row, "parent")?, MessageId::from(name(row, "id")?)))
 }
 
 pub(super) fn run(row: &impl DbRow) -> Result<RunRecord, StoreError> {
@@ -112,7 +145,8 @@ pub(super) fn run(row: &impl DbRow) -> Result<RunRecord, StoreError> {
 
 pub(super) fn end_state(row: &impl DbRow) -> Result<EndState, StoreError> {
     let state = row.number("state")?.zip(json(row, "state_body")?);
-    Ok(EndState { head: number(row, "head")?, state, interrupts: list(row, "interrupts")? })
+    let run_id = RunId::from(name(row, "id")?);
+    Ok(EndState { run_id, head: number(row, "head")?, state, interrupts: list(row, "interrupts")? })
 }
 
 pub(super) fn lost_run(row: &impl DbRow) -> Result<LostRun, StoreError> {

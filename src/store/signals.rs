@@ -1,8 +1,8 @@
-//! Signals: notifications that another process has changed something in a shared store.
+//! Signals and announcements: notifications that another process has changed something in a shared store.
 //!
 //! A signal carries no data; its receiver reads the store. Signals are lost while the connection that carries them is
 //! down, so a receiver also polls: every few 100 ms while [`is_live`](Signals::is_live) is `false`, every few seconds
-//! otherwise.
+//! otherwise. An announcement is a text. Its receiver does not poll, so it is told when some may have been lost.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 /// The subject of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,11 +28,24 @@ pub enum Topic {
 
 /// Distributes signals to the tasks that wait for them. Clones share their watches.
 ///
-/// A [`SharedStore`](super::SharedStore) has one, and calls [`set_live`](Self::set_live) and [`raise`](Self::raise).
-#[derive(Debug, Clone, Default)]
+/// A [`SharedStore`](super::SharedStore) has one, and calls [`set_live`](Self::set_live),
+/// [`raise`](Self::raise) and [`deliver_announcement`](Self::deliver_announcement).
+#[derive(Debug, Clone)]
 pub struct Signals {
     topics: Arc<Mutex<Topics>>,
     is_live: Arc<AtomicBool>,
+    /// `None` if some may have been lost.
+    announcements: broadcast::Sender<Option<Arc<str>>>,
+}
+
+/// The number of announcements that a receiver may be behind.
+const MAX_BEHIND: usize = 1024;
+
+impl Default for Signals {
+    fn default() -> Self {
+        let announcements = broadcast::Sender::new(MAX_BEHIND);
+        Self { topics: Arc::default(), is_live: Arc::default(), announcements }
+    }
 }
 
 type Topics = HashMap<Topic, watch::Sender<()>>;
@@ -42,14 +55,15 @@ type Topics = HashMap<Topic, watch::Sender<()>>;
 pub struct TopicWatch {
     topics: Arc<Mutex<Topics>>,
     topic: Topic,
-    changes: watch::Receiver<()>,
+    /// `None` while it is dropped.
+    changes: Option<watch::Receiver<()>>,
 }
 
 impl Signals {
     /// Starts to watch a topic. Signals that are raised from now on are received.
     pub fn watch(&self, topic: Topic) -> TopicWatch {
         let changes = lock(&self.topics).entry(topic).or_insert_with(|| watch::Sender::new(())).subscribe();
-        TopicWatch { topics: self.topics.clone(), topic, changes }
+        TopicWatch { topics: self.topics.clone(), topic, changes: Some(changes) }
     }
 
     /// Returns whether signals of other processes arrive.
@@ -69,8 +83,20 @@ impl Signals {
         }
     }
 
+    /// Receives the texts that other processes announce from now on, and `None` when some may have been lost.
+    pub fn announcements(&self) -> broadcast::Receiver<Option<Arc<str>>> {
+        self.announcements.subscribe()
+    }
+
+    /// Passes on a text of another process, or `None` if some may have been lost.
+    pub fn deliver_announcement(&self, text: Option<&str>) {
+        // Fails if nobody receives announcements.
+        let _ = self.announcements.send(text.map(Arc::from));
+    }
+
     /// Wakes all watches, because signals may have been missed.
     pub fn raise_all(&self) {
+        self.deliver_announcement(None);
         lock(&self.topics).values().for_each(|topic| topic.send_replace(()));
     }
 }
@@ -78,7 +104,11 @@ impl Signals {
 impl TopicWatch {
     /// Waits for a signal; one that came since the last call completes it at once. Cancel-safe.
     pub async fn changed(&mut self) {
-        if self.changes.changed().await.is_err() {
+        let changed = match &mut self.changes {
+            Some(changes) => changes.changed().await.is_ok(),
+            None => false,
+        };
+        if !changed {
             // Unreachable: the sender is dropped with the last watch.
             std::future::pending().await
         }
@@ -88,7 +118,9 @@ impl TopicWatch {
 impl Drop for TopicWatch {
     fn drop(&mut self) {
         let mut topics = lock(&self.topics);
-        if topics.get(&self.topic).is_some_and(|sender| sender.receiver_count() <= 1) {
+        // Under the lock, so that of two last watches one sees that it is the last.
+        drop(self.changes.take());
+        if topics.get(&self.topic).is_some_and(|sender| sender.receiver_count() == 0) {
             topics.remove(&self.topic);
         }
     }
@@ -118,5 +150,23 @@ mod tests {
         assert_eq!(other.changed().now_or_never(), Some(()));
         drop(other);
         assert!(lock(&signals.topics).is_empty());
+    }
+
+    #[test]
+    fn watches_that_are_dropped_at_the_same_time_leave_no_topic() {
+        let signals = Signals::default();
+        for _ in 0..500 {
+            let watches = [(); 2].map(|()| signals.watch(Topic::Cancels));
+            let both = &std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                for watch in watches {
+                    scope.spawn(move || {
+                        both.wait();
+                        drop(watch);
+                    });
+                }
+            });
+            assert!(lock(&signals.topics).is_empty());
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{BranchWrite, EventPage, StoreError};
+use super::{BranchWrite, EventPage, StoreError, ThreadUpdate};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct BranchColumns {
@@ -35,6 +35,34 @@ impl BranchColumns {
             updated_bytes: updated_bodies.iter().map(|body| body.len() as u64).sum(),
             updated_bodies,
             bodies,
+        }
+    }
+}
+
+/// The columns of a [`ThreadUpdate`]. For each part that can be NULL there is a flag that says whether it is set.
+#[derive(Debug)]
+pub(super) struct UpdateColumns {
+    pub(super) sets_title: bool,
+    pub(super) title: Option<String>,
+    pub(super) archived: Option<bool>,
+    pub(super) sets_metadata: bool,
+    pub(super) metadata: Option<String>,
+    pub(super) head: Option<i64>,
+    pub(super) state: Option<i64>,
+    pub(super) interrupts: Option<String>,
+}
+
+impl UpdateColumns {
+    pub(super) fn new(update: &ThreadUpdate<'_>) -> Self {
+        Self {
+            sets_title: update.title.is_some(),
+            title: update.title.flatten().map(|title| name_to_text(title).into_owned()),
+            archived: update.archived,
+            sets_metadata: update.metadata.is_some(),
+            metadata: update.metadata.filter(|metadata| !metadata.is_empty()).map(to_json),
+            head: update.head.map(|head| head.head),
+            state: update.head.and_then(|head| head.state_number),
+            interrupts: update.head.and_then(|head| list_to_json(head.interrupts)),
         }
     }
 }

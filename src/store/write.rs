@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::model::{Lease, Millis, RunFailure, RunRecord, RunStatus, ThreadKey, ThreadSize, ThreadVersion, now};
 use crate::protocol::{Interrupt, InterruptId, Message, RunId, TokenUsage};
@@ -37,6 +37,8 @@ pub struct NewRun<'a> {
     pub lease_until: Millis,
     /// The version of the thread that the caller has read; `None` if the run creates the thread.
     pub expected: Option<ThreadVersion>,
+    /// The title, if the thread has none.
+    pub title: Option<&'a str>,
     /// The messages of the client.
     pub branch: BranchWrite<'a>,
     /// The state that the run starts from, if it has to be stored.
@@ -78,6 +80,30 @@ pub enum BeginOutcome {
     },
     /// The thread would have this size, which is above `run.max_size`.
     TooLarge(ThreadSize),
+}
+
+/// Changes of a thread by its owner. `None` leaves a part as it is.
+#[derive(Debug, Clone, Default)]
+pub struct ThreadUpdate<'a> {
+    /// The new title; `Some(None)` removes it.
+    pub title: Option<Option<&'a str>>,
+    /// Whether the thread is archived.
+    pub archived: Option<bool>,
+    /// The new metadata as a whole.
+    pub metadata: Option<&'a Map<String, Value>>,
+    /// The new end of the current branch.
+    pub head: Option<HeadUpdate<'a>>,
+}
+
+/// A new end of the current branch, with the state and the interrupts there.
+#[derive(Debug, Clone, Copy)]
+pub struct HeadUpdate<'a> {
+    /// The number of the last message.
+    pub head: i64,
+    /// The number of the state in the store; `None` if there is no state.
+    pub state_number: Option<i64>,
+    /// The open interrupts.
+    pub interrupts: &'a [Interrupt],
 }
 
 /// A batch of events for a run's log.

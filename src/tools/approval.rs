@@ -45,9 +45,11 @@ impl PartialEq for Patterns {
 /// A rule as the configuration writes it: `"always"`, or `{ unless = { path = "^/tmp/" } }`.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum ConfiguredRule {
+pub(super) enum ConfiguredRule {
     Never,
     Always,
+    /// Only MCP servers have annotations.
+    Annotations,
     When(IndexMap<String, String>),
     Unless(IndexMap<String, String>),
 }
@@ -59,6 +61,7 @@ impl TryFrom<ConfiguredRule> for ApprovalRule {
         match rule {
             ConfiguredRule::Never => Ok(Self::Never),
             ConfiguredRule::Always => Ok(Self::Always),
+            ConfiguredRule::Annotations => Err("only the tools of MCP servers have annotations".to_owned()),
             ConfiguredRule::When(patterns) => Self::when(patterns.iter().map(|(name, text)| (&**name, &**text))),
             ConfiguredRule::Unless(patterns) => Self::unless(patterns.iter().map(|(name, text)| (&**name, &**text))),
         }

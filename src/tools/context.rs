@@ -8,6 +8,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::{
     error::ToolError,
@@ -31,6 +32,7 @@ struct Inner {
     session: ToolSession,
     answers: CallAnswers,
     questions: Mutex<Questions>,
+    progressed: Notify,
 }
 
 #[derive(Default)]
@@ -43,7 +45,9 @@ impl ToolContext {
     /// Makes the surroundings of a call that an agent makes itself. Emitted events wait for
     /// [`take_events`](Self::take_events).
     pub fn new(run: RunContext, state: Value, call_id: impl Into<ToolCallId>, tool: impl Into<String>) -> Self {
-        Self::of_call(ToolSession::new(run, state), call_id.into(), tool.into(), CallAnswers::default())
+        let call_id = call_id.into();
+        let answers = CallAnswers::of_unknown_call(call_id.as_str());
+        Self::of_call(ToolSession::new(run, state), call_id, tool.into(), answers)
     }
 
     /// The surroundings of a call in a test: thread `t`, run `r`, call `c`, no principal, the state `{}`.
@@ -53,7 +57,14 @@ impl ToolContext {
     }
 
     pub(crate) fn of_call(session: ToolSession, call_id: ToolCallId, tool: String, answers: CallAnswers) -> Self {
-        Self(Arc::new(Inner { call_id, tool, session, answers, questions: Mutex::default() }))
+        Self(Arc::new(Inner {
+            call_id,
+            tool,
+            session,
+            answers,
+            questions: Mutex::default(),
+            progressed: Notify::new(),
+        }))
     }
 
     /// The call's id within the conversation.
@@ -129,7 +140,8 @@ impl ToolContext {
     }
 
     /// Reports progress as an activity of the type `tool_progress`, whose content is `toolCallId`, `toolName`,
-    /// `message` and, if given, `fraction`, from 0 to 1. Each report of a call replaces the one before.
+    /// `message` and, if given, `fraction`, from 0 to 1. Each report of a call replaces the one before, and lets the
+    /// agent's time limit for a call begin again.
     ///
     /// # Errors
     /// If the call is over.
@@ -138,6 +150,18 @@ impl ToolContext {
         message: impl Into<String>,
         fraction: impl Into<Option<f64>>,
     ) -> Result<(), ToolError> {
+        self.show_progress(message, fraction)?;
+        self.0.session.drained().await;
+        Ok(())
+    }
+
+    /// Reports progress without waiting until the event is on its way.
+    pub(super) fn show_progress(
+        &self,
+        message: impl Into<String>,
+        fraction: impl Into<Option<f64>>,
+    ) -> Result<(), ToolError> {
+        self.extend_time_limit();
         let mut content = JsonObject::from_iter([
             ("toolCallId".to_owned(), self.call_id().as_str().into()),
             ("toolName".to_owned(), self.tool_name().into()),
@@ -147,7 +171,17 @@ impl ToolContext {
             content.insert("fraction".to_owned(), fraction.clamp(0.0, 1.0).into());
         }
         let id = MessageId::from(format!("progress-{}", self.call_id()));
-        self.emit(ActivitySnapshot::new(id, PROGRESS_ACTIVITY, content)).await
+        self.0.session.emit(ActivitySnapshot::new(id, PROGRESS_ACTIVITY, content).into())
+    }
+
+    /// Lets the agent's time limit for a call begin again.
+    pub(super) fn extend_time_limit(&self) {
+        self.0.progressed.notify_one();
+    }
+
+    /// Completes when the call has reported progress since the last time.
+    pub(crate) async fn progressed(&self) {
+        self.0.progressed.notified().await;
     }
 
     /// Asks a person, and returns the answer.
@@ -160,16 +194,24 @@ impl ToolContext {
     /// While there is no answer, and if the person declined to answer: then the model is told so.
     pub async fn ask(&self, question: impl Into<Question>) -> Result<Value, ToolError> {
         let question = question.into();
+        let text = question.text().to_owned();
+        match self.answer_to(question)? {
+            Some(value) => Ok(value),
+            None => Err(ToolError::new(format!("the user declined to answer the question {text:?}"))),
+        }
+    }
+
+    /// Returns the answer to a question; `None` if the person declined to answer. Without an answer yet this is an
+    /// error, as for [`ask`](Self::ask).
+    pub(super) fn answer_to(&self, question: Question) -> Result<Option<Value>, ToolError> {
         let mut questions = self.0.questions.lock().unwrap_or_else(PoisonError::into_inner);
         let key = question.key.clone().unwrap_or_else(|| {
             questions.unnamed += 1;
             questions.unnamed.to_string()
         });
         match self.0.answers.get(&key) {
-            Some(PersonsAnswer::Resolved(value)) => Ok(value.clone()),
-            Some(PersonsAnswer::Cancelled) => {
-                Err(ToolError::new(format!("the user declined to answer the question {:?}", question.text())))
-            }
+            Some(PersonsAnswer::Resolved(value)) => Ok(Some(value.clone())),
+            Some(PersonsAnswer::Cancelled) => Ok(None),
             None => {
                 let interrupt = self.0.answers.interrupt(&key, question, self.call_id())?;
                 if questions.open.iter().all(|open| open.id != interrupt.id) {

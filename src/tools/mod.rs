@@ -6,7 +6,10 @@
 
 pub mod approval;
 pub mod builtin;
+mod call_digest;
+mod caller_headers;
 mod context;
+mod descriptors;
 mod error;
 mod function;
 pub mod http;
@@ -18,6 +21,7 @@ mod question;
 pub mod registry;
 pub mod sandbox;
 pub mod schema;
+mod secrets;
 mod session;
 mod tool;
 pub mod toolbox;
@@ -26,6 +30,7 @@ pub mod toolbox;
 pub use self::registry::{ToolRegistry, UnknownTool};
 pub use self::{
     approval::ApprovalRule,
+    caller_headers::{CallerHeader, CallerValue},
     context::ToolContext,
     error::ToolError,
     function::{FnTool, IntoToolResult, tool_fn},
@@ -36,6 +41,8 @@ pub use self::{
     toolbox::{OfferedTool, Toolbox},
 };
 pub(crate) use self::{
+    call_digest::call_digest,
+    descriptors::close_descriptors_on_exec,
     question::CallAnswers,
     session::{ToolEvents, ToolSession},
 };

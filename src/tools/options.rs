@@ -108,7 +108,7 @@ pub(super) fn megabytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u6
     u64::deserialize(deserializer).map(|megabytes| megabytes.saturating_mul(1 << 20))
 }
 
-fn sounds_secret(header: &HeaderName) -> bool {
+pub(super) fn sounds_secret(header: &HeaderName) -> bool {
     ["auth", "cookie", "key", "token", "secret"].iter().any(|part| header.as_str().contains(part))
 }
 

@@ -3,7 +3,8 @@
 //! A question is an interrupt: it ends the run, and the next run calls the tool again with the same arguments. A call
 //! that asks several questions one after another needs the earlier answers each time. They are carried by the id of
 //! the later interrupt, which every client returns, so that it makes no difference whether the server stores threads.
-//! An id is `question:KEY:CALL`, or `question:KEY~CARRIED:CALL` with the base64 of a [`CallAnswers`].
+//! An id is `question:KEY:DIGEST:CALL`, or `question:KEY~CARRIED:DIGEST:CALL` with the base64 of a [`CallAnswers`]. The
+//! digest is that of the call ([`call_digest`]).
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use indexmap::IndexMap;
@@ -12,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::error::ToolError;
-use crate::protocol::{Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeStatus, ToolCallId};
+use super::{call_digest::call_digest, error::ToolError};
+use crate::protocol::{Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeStatus, ToolCall, ToolCallId};
 
 const ID_PREFIX: &str = "question:";
 
@@ -60,6 +61,12 @@ impl Question {
         self
     }
 
+    /// Adds a member to the metadata of the interrupt, for front ends that show such a question in their own way.
+    pub fn metadata(mut self, name: impl Into<String>, value: Value) -> Self {
+        self.interrupt.metadata.get_or_insert_default().insert(name.into(), value);
+        self
+    }
+
     pub(super) fn expecting<T: JsonSchema>(self) -> Self {
         if self.interrupt.response_schema.is_some() { self } else { self.response_schema(schema_of::<T>()) }
     }
@@ -93,6 +100,9 @@ pub(crate) struct CallAnswers {
     pub(crate) edited: Option<JsonObject>,
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     answers: IndexMap<String, PersonsAnswer>,
+    /// The digest and the id of the call, as the ids of its questions end.
+    #[serde(skip)]
+    call: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,16 +113,23 @@ pub(super) enum PersonsAnswer {
 }
 
 impl CallAnswers {
-    pub(crate) fn none(edited: Option<JsonObject>) -> Self {
-        Self { edited, answers: IndexMap::new() }
+    /// A call whose tool has not asked anything yet.
+    pub(crate) fn none(call: &ToolCall, edited: Option<JsonObject>) -> Self {
+        Self { edited, answers: IndexMap::new(), call: bound_call(call) }
+    }
+
+    /// A call without known arguments, as in tests of tools.
+    pub(super) fn of_unknown_call(call: &str) -> Self {
+        Self { call: format!(":{call}"), ..Self::default() }
     }
 
     /// Reads the answers to a call's questions from a request; `None` if none of the entries answers one.
-    pub(crate) fn read(call: &ToolCallId, entries: &[ResumeEntry]) -> Option<Self> {
+    pub(crate) fn read(call: &ToolCall, entries: &[ResumeEntry]) -> Option<Self> {
+        let bound = bound_call(call);
         let mut read: Option<Self> = None;
         for entry in entries {
-            let Some((key, carried)) = parse_id(&entry.interrupt_id, call) else { continue };
-            let all = read.get_or_insert_default();
+            let Some((key, carried)) = parse_id(&entry.interrupt_id, &bound) else { continue };
+            let all = read.get_or_insert_with(|| Self { call: bound.clone(), ..Self::default() });
             all.edited = all.edited.take().or(carried.edited);
             all.answers.extend(carried.answers);
             let answer = match entry.status {
@@ -124,8 +141,10 @@ impl CallAnswers {
         read
     }
 
-    pub(crate) fn entries<'e>(call: &ToolCallId, entries: &'e [ResumeEntry]) -> impl Iterator<Item = &'e ResumeEntry> {
-        entries.iter().filter(|entry| parse_id(&entry.interrupt_id, call).is_some())
+    /// Returns the entries that answer a call's questions.
+    pub(crate) fn entries<'e>(call: &ToolCall, entries: &'e [ResumeEntry]) -> Vec<&'e ResumeEntry> {
+        let bound = bound_call(call);
+        entries.iter().filter(|entry| parse_id(&entry.interrupt_id, &bound).is_some()).collect()
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&PersonsAnswer> {
@@ -134,24 +153,28 @@ impl CallAnswers {
 
     /// Fails if the earlier answers are longer than [`MAX_CARRIED_BYTES`].
     pub(super) fn interrupt(&self, key: &str, question: Question, call: &ToolCallId) -> Result<Interrupt, ToolError> {
-        let key = utf8_percent_encode(key, NON_ALPHANUMERIC);
-        let id: InterruptId = if *self == Self::default() {
-            format!("{ID_PREFIX}{key}:{call}").into()
+        let (key, bound) = (utf8_percent_encode(key, NON_ALPHANUMERIC), &self.call);
+        let id: InterruptId = if self.edited.is_none() && self.answers.is_empty() {
+            format!("{ID_PREFIX}{key}:{bound}").into()
         } else {
             let carried = serde_json::to_vec(self)?;
             if carried.len() > MAX_CARRIED_BYTES {
                 let limit = format!("the earlier answers and arguments are longer than {MAX_CARRIED_BYTES} bytes");
                 return Err(ToolError::new(format!("another question cannot be asked: {limit}")));
             }
-            format!("{ID_PREFIX}{key}~{}:{call}", BASE64_URL_SAFE_NO_PAD.encode(carried)).into()
+            format!("{ID_PREFIX}{key}~{}:{bound}", BASE64_URL_SAFE_NO_PAD.encode(carried)).into()
         };
         Ok(Interrupt { id, tool_call_id: Some(call.clone()), ..question.interrupt })
     }
 }
 
-fn parse_id(id: &InterruptId, call: &ToolCallId) -> Option<(String, CallAnswers)> {
+fn bound_call(call: &ToolCall) -> String {
+    format!("{}:{}", call_digest(call), call.id)
+}
+
+fn parse_id(id: &InterruptId, bound: &str) -> Option<(String, CallAnswers)> {
     let (token, of_call) = id.strip_prefix(ID_PREFIX)?.split_once(':')?;
-    if of_call != call.as_str() {
+    if of_call != bound {
         return None;
     }
     let (key, carried) = match token.split_once('~') {
@@ -174,11 +197,11 @@ mod tests {
 
     #[test]
     fn a_later_question_carries_the_earlier_answers() {
-        let call = ToolCallId::from("c:1~x");
-        let first = CallAnswers::default().interrupt("1", "Size?".into(), &call).unwrap();
-        assert_eq!(first.id, "question:1:c:1~x");
+        let call = ToolCall::new("c:1~x", "order", "{}");
+        let first = CallAnswers::none(&call, None).interrupt("1", "Size?".into(), &call.id).unwrap();
+        assert_eq!(first.id.as_str(), format!("question:1:{}:c:1~x", call_digest(&call)));
         let known = CallAnswers::read(&call, &[resolved(&first.id, json!("L"))]).unwrap();
-        let second = known.interrupt("a:b~ü", "Colour?".into(), &call).unwrap();
+        let second = known.interrupt("a:b~ü", "Colour?".into(), &call.id).unwrap();
         let cancelled = ResumeEntry { status: ResumeStatus::Cancelled, ..resolved(&second.id, json!(1)) };
         let known = CallAnswers::read(&call, &[cancelled]).unwrap();
         assert_eq!(known.get("1"), Some(&PersonsAnswer::Resolved(json!("L"))));
@@ -187,17 +210,23 @@ mod tests {
 
     #[test]
     fn ids_of_other_calls_and_damaged_ids_are_not_read() {
-        let call = ToolCallId::from("c");
-        for id in ["question:1:d", "question:1~!:c", "question:1", "approval-c", "question:%ff:c", "question:1:c:c"] {
-            assert_eq!(CallAnswers::read(&call, &[resolved(&id.into(), json!(1))]), None, "{id}");
+        let call = ToolCall::new("c", "order", "{}");
+        let digest = call_digest(&call);
+        let other = call_digest(&ToolCall::new("c", "order", r#"{"n":2}"#));
+        for id in ["1:D:d", "1~!:D:c", "1", "1:c", "%ff:D:c", "1:D:c:c", "1:O:c", "1::c"] {
+            let id = format!("question:{}", id.replace('D', &digest).replace('O', &other));
+            assert_eq!(CallAnswers::read(&call, &[resolved(&id.as_str().into(), json!(1))]), None, "{id}");
         }
+        let id = format!("question:1:{digest}:c");
+        assert!(CallAnswers::read(&call, &[resolved(&id.as_str().into(), json!(1))]).is_some());
     }
 
     #[test]
     fn what_an_id_carries_is_bounded() {
-        let call = ToolCallId::from("c");
+        let call = ToolCall::new("c", "order", "{}");
         let long = json!("x".repeat(MAX_CARRIED_BYTES));
-        let known = CallAnswers::read(&call, &[resolved(&"question:1:c".into(), long)]).unwrap();
-        assert!(known.interrupt("2", "?".into(), &call).unwrap_err().message().contains("cannot be asked"));
+        let first = CallAnswers::none(&call, None).interrupt("1", "Size?".into(), &call.id).unwrap();
+        let known = CallAnswers::read(&call, &[resolved(&first.id, long)]).unwrap();
+        assert!(known.interrupt("2", "?".into(), &call.id).unwrap_err().message().contains("cannot be asked"));
     }
 }

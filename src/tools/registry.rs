@@ -4,12 +4,17 @@
 //! - `sandbox`: a group of tools.
 //! - `mcp:files`: all tools of an MCP server.
 //! - `mcp:files/read_file`: one tool of an MCP server, by the name that the server gives it.
+//! - `mcp:files/resources`, `mcp:files/prompts`: tools that list and read the server's resources or prompts. A tool of
+//!   one of these names can only be had with all others of its server.
 
 use std::{fmt, sync::Arc};
 
 use indexmap::IndexMap;
 
-use super::{Tool, Toolbox, builtin, mcp::McpServer};
+use super::{Tool, Toolbox, builtin, mcp::McpServer, sandbox::Sandbox};
+
+const RESOURCES: &str = "resources";
+const PROMPTS: &str = "prompts";
 
 /// All tools of this server, by name.
 #[derive(Clone)]
@@ -17,6 +22,7 @@ pub struct ToolRegistry {
     tools: IndexMap<String, Arc<dyn Tool>>,
     groups: IndexMap<String, Vec<Arc<dyn Tool>>>,
     mcp: IndexMap<String, Arc<McpServer>>,
+    sandbox: Option<Arc<Sandbox>>,
 }
 
 /// The error of a name that no tool, group or MCP server has.
@@ -38,7 +44,7 @@ impl ToolRegistry {
     /// A registry with the built-in tools.
     pub fn new() -> Self {
         let tools = builtin::tools().into_iter().map(|tool| (tool.spec().name.clone(), tool));
-        Self { tools: tools.collect(), groups: IndexMap::new(), mcp: IndexMap::new() }
+        Self { tools: tools.collect(), groups: IndexMap::new(), mcp: IndexMap::new(), sandbox: None }
     }
 
     /// Adds a tool under its name. It replaces a tool of the same name.
@@ -55,11 +61,29 @@ impl ToolRegistry {
         self
     }
 
+    /// Adds the tools of a sandbox as a group.
+    #[must_use]
+    pub fn sandbox_group(mut self, name: impl Into<String>, sandbox: Arc<Sandbox>) -> Self {
+        let tools = sandbox.tools();
+        self.sandbox = Some(sandbox);
+        self.group(name, tools)
+    }
+
+    /// Returns the sandbox whose tools agents can list.
+    pub fn sandbox(&self) -> Option<&Arc<Sandbox>> {
+        self.sandbox.as_ref()
+    }
+
     /// Adds an MCP server under its name.
     #[must_use]
     pub fn mcp(mut self, server: Arc<McpServer>) -> Self {
         self.mcp.insert(server.name().to_owned(), server);
         self
+    }
+
+    /// Returns the MCP servers.
+    pub fn mcp_servers(&self) -> impl Iterator<Item = &Arc<McpServer>> {
+        self.mcp.values()
     }
 
     /// Starts the MCP servers in the background. Needs a tokio runtime.
@@ -83,6 +107,8 @@ impl ToolRegistry {
                 let (server, tool) = path.split_once('/').map_or((path, None), |(server, tool)| (server, Some(tool)));
                 let server = self.mcp.get(server).ok_or_else(|| self.unknown("MCP server", name))?;
                 match tool {
+                    Some(RESOURCES) => toolbox.source(McpServer::resources(server)),
+                    Some(PROMPTS) => toolbox.source(McpServer::prompts(server)),
                     Some(tool) => toolbox.source(McpServer::single_tool(server, tool)),
                     None => toolbox.source(server.clone()),
                 }

@@ -64,9 +64,11 @@ impl ToolSession {
             match &event {
                 Event::StateSnapshot(event) => *state = Arc::new(event.snapshot.clone()),
                 Event::StateDelta(event) => {
-                    if let Err(fault) = patch::apply(Arc::make_mut(state), &event.delta) {
-                        return Err(ToolError::new(format!("the state delta does not apply: {fault}")));
-                    }
+                    let failed = |problem: String| ToolError::new(format!("the state delta does not apply: {problem}"));
+                    patch::check(&event.delta).map_err(failed)?;
+                    patch::apply(Arc::make_mut(state), &event.delta)
+                        .map(drop)
+                        .map_err(|error| failed(error.to_string()))?;
                 }
                 _ => {}
             }
@@ -159,7 +161,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{agent::emit::state, tools::ToolContext};
+    use crate::{
+        agent::emit::state,
+        protocol::{PatchKind, PatchOperation},
+        tools::ToolContext,
+    };
+
+    #[tokio::test]
+    async fn a_state_delta_that_would_end_the_run_is_an_error_of_the_tool() {
+        let cx = ToolContext::for_test("t");
+        for (operation, problem) in [
+            (PatchKind::Move { from: "/l/0".into(), path: "/l/0/x".into() }.into(), "moved into itself"),
+            (PatchOperation::remove("l"), "not a JSON Pointer"),
+        ] {
+            let patch = [PatchOperation::add("/l", json!([1, {}])), operation];
+            let error = cx.emit(state::delta(patch)).await.unwrap_err();
+            assert!(error.message().contains(problem), "{error:?}");
+            assert_eq!(*cx.state(), json!({}));
+        }
+    }
 
     #[tokio::test]
     async fn emitting_waits_until_the_event_is_taken_and_fails_after_the_call() {

@@ -76,6 +76,11 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns the description for the model.
     fn spec(&self) -> &ToolSpec;
 
+    /// Returns the name under which calls are counted in the metrics. It must not depend on clients or models.
+    fn metric_name(&self) -> &str {
+        &self.spec().name
+    }
+
     /// Returns whether a person has to agree to a call with these arguments first.
     fn approval(&self, _arguments: &JsonObject) -> Approval {
         Approval::NotNeeded
@@ -93,6 +98,10 @@ pub trait Tool: Send + Sync + 'static {
 impl<T: Tool + ?Sized> Tool for Arc<T> {
     fn spec(&self) -> &ToolSpec {
         (**self).spec()
+    }
+
+    fn metric_name(&self) -> &str {
+        (**self).metric_name()
     }
 
     fn approval(&self, arguments: &JsonObject) -> Approval {

@@ -153,7 +153,7 @@ fn compile(tool: &Arc<dyn Tool>) -> Option<Arc<Validator>> {
         Ok(validator) => Some(Arc::new(validator)),
         Err(error) => {
             let name = &tool.spec().name;
-            tracing::warn!(tool = %name, error, "the tool is not offered: its schema cannot be used");
+            tracing::warn!(tool = name, error, "the tool is not offered: its schema cannot be used");
             None
         }
     }

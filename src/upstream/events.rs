@@ -7,6 +7,10 @@
 use std::{
     error::Error as StdError,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -16,6 +20,8 @@ use futures::{Stream, StreamExt as _, future, stream::BoxStream};
 use reqwest::Response;
 use sse_stream::SseByteStream;
 use tokio::time::{Instant, Sleep, sleep};
+
+use super::{bare_errors::BareErrors, gzip::body};
 
 /// An event of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,8 +66,15 @@ pub type ServerEvents = BoxStream<'static, Result<ServerEvent, StreamError>>;
 
 /// Reads the events of a response. Events without data are left out.
 pub fn events(response: Response, limits: StreamLimits) -> ServerEvents {
-    // The URL may contain a secret.
-    parse(response.bytes_stream().map(|piece| piece.map_err(|error| error.without_url().into())).boxed(), limits)
+    parse(body(response), limits)
+}
+
+/// Reads the events of a model provider's response. An error that is no event, but bare JSON, is an event with the name
+/// `error`.
+pub fn provider_events(response: Response, limits: StreamLimits) -> ServerEvents {
+    let mut errors = BareErrors::new();
+    let bytes = body(response).map(move |piece| piece.map(|piece| errors.rewrite(piece)));
+    parse(bytes.boxed(), limits)
 }
 
 type BoxError = Box<dyn StdError + Send + Sync>;
@@ -71,8 +84,18 @@ const CUT_OFF_ID: &str = "agui-server: the stream ended here";
 
 fn parse(bytes: BoxStream<'static, Result<Bytes, BoxError>>, limits: StreamLimits) -> ServerEvents {
     let silence = Box::pin(sleep(limits.idle_timeout));
-    let limited = LimitedBytes { bytes, length: EventLength::default(), limits, silence, waiting: false, ended: false };
-    let events = SseByteStream::new(limited).filter_map(|event| {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let limited = LimitedBytes {
+        bytes,
+        length: EventLength::default(),
+        limits,
+        silence,
+        waiting: false,
+        is_too_long: false,
+        ended: false,
+        is_over: is_over.clone(),
+    };
+    let events = SseByteStream::new(limited).filter_map(move |event| {
         future::ready(match event {
             Ok(event) => event.data.map(|data| {
                 Ok(ServerEvent { name: event.event, data, is_cut_off: event.id.as_deref() == Some(CUT_OFF_ID) })
@@ -81,6 +104,9 @@ fn parse(bytes: BoxStream<'static, Result<Bytes, BoxError>>, limits: StreamLimit
                 Ok(fault) => *fault,
                 Err(other) => StreamError::Broken(other),
             })),
+            Err(_) if is_over.load(Ordering::Relaxed) => {
+                Some(Err(StreamError::Broken("the stream ended within a character".into())))
+            }
             Err(_) => Some(Err(StreamError::NotUtf8)),
         })
     });
@@ -96,7 +122,11 @@ struct LimitedBytes {
     silence: Pin<Box<Sleep>>,
     /// `true` if `silence` runs. It starts when the reader begins to wait: a slow reader is not the server's silence.
     waiting: bool,
+    /// `true` if an event exceeds the limit. The bytes before the limit were passed on.
+    is_too_long: bool,
     ended: bool,
+    /// Tells the reader of the parsed events that the bytes have ended.
+    is_over: Arc<AtomicBool>,
 }
 
 impl Stream for LimitedBytes {
@@ -107,18 +137,24 @@ impl Stream for LimitedBytes {
         if this.ended {
             return Poll::Ready(None);
         }
+        if this.is_too_long {
+            this.ended = true;
+            return Poll::Ready(Some(Err(StreamError::TooLong(this.limits.max_event_bytes))));
+        }
         let fault = match this.bytes.poll_next_unpin(cx) {
-            Poll::Ready(Some(Ok(piece))) => {
+            Poll::Ready(Some(Ok(mut piece))) => {
                 this.waiting = false;
                 let limit = this.limits.max_event_bytes;
-                if this.length.longest_after(&piece) <= limit {
-                    return Poll::Ready(Some(Ok(piece)));
-                }
-                StreamError::TooLong(limit)
+                let Some(within) = this.length.read(&piece, limit) else { return Poll::Ready(Some(Ok(piece))) };
+                // The events before the one that is too long are read, wherever the pieces end.
+                piece.truncate(within);
+                this.is_too_long = true;
+                return Poll::Ready(Some(Ok(piece)));
             }
             Poll::Ready(Some(Err(error))) => StreamError::Broken(error),
             Poll::Ready(None) => {
                 this.ended = true;
+                this.is_over.store(true, Ordering::Relaxed);
                 return Poll::Ready(this.length.ending().map(Ok));
             }
             Poll::Pending => {
@@ -144,22 +180,24 @@ struct EventLength {
 }
 
 impl EventLength {
-    fn longest_after(&mut self, piece: &[u8]) -> usize {
-        let mut longest = 0;
-        for &byte in piece {
+    /// Counts the bytes of a piece. Returns the number of bytes before the limit if an event exceeds it.
+    fn read(&mut self, piece: &[u8], limit: usize) -> Option<usize> {
+        for (at, &byte) in piece.iter().enumerate() {
             if byte == b'\n' && std::mem::take(&mut self.after_cr) {
                 continue;
             }
             self.after_cr = byte == b'\r';
             self.bytes += 1;
-            longest = longest.max(self.bytes);
+            if self.bytes > limit {
+                return Some(at);
+            }
             if byte != b'\n' && byte != b'\r' {
                 self.in_line = true;
             } else if !std::mem::take(&mut self.in_line) {
                 self.bytes = 0;
             }
         }
-        longest
+        None
     }
 
     fn ending(&self) -> Option<Bytes> {

@@ -1,14 +1,19 @@
-//! HTTP clients for other servers, and the reader of their [`events`].
+//! HTTP clients for other servers, the reader of their [`events`] and that of compressed bodies.
 //!
 //! All clients of this crate are made here. They have a limit on connecting and none on the whole response: a
 //! response may stream for long, and its reader limits the silence. Redirects are not followed, because a key for one
-//! host must not reach another.
+//! host must not reach another. They ask for no compression, which delays the pieces of a stream, and read gzip if it
+//! comes anyway.
 
+mod bare_errors;
 pub mod events;
+pub mod gzip;
+mod tls;
 
 use std::time::Duration;
 
-use reqwest::{Certificate, Client, ClientBuilder, redirect::Policy};
+use http::{HeaderMap, HeaderValue, header::ACCEPT_ENCODING};
+use reqwest::{Client, ClientBuilder, redirect::Policy};
 
 /// The default time limit on connecting.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,31 +31,41 @@ impl Default for ClientOptions {
     }
 }
 
+/// A client cannot be made, because TLS cannot be set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// No certificate can be trusted.
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    /// The client itself failed.
+    #[error(transparent)]
+    Client(#[from] reqwest::Error),
+}
+
 /// Returns a client. It trusts the system's certificates and Mozilla's list, because some images have no certificates.
 ///
 /// # Errors
-/// If TLS cannot be set up.
-pub fn client(options: &ClientOptions) -> reqwest::Result<Client> {
-    builder(options).build()
+/// A [`ClientError`].
+pub fn client(options: &ClientOptions) -> Result<Client, ClientError> {
+    Ok(builder(options)?.build()?)
 }
 
 /// Returns a client that uses no proxy from the environment, for tools whose URLs contain a model's text: it connects
 /// to the URL's host and to no other.
 ///
 /// # Errors
-/// If TLS cannot be set up.
-pub fn direct_client(options: &ClientOptions) -> reqwest::Result<Client> {
-    builder(options).no_proxy().build()
+/// A [`ClientError`].
+pub fn direct_client(options: &ClientOptions) -> Result<Client, ClientError> {
+    Ok(builder(options)?.no_proxy().build()?)
 }
 
-fn builder(options: &ClientOptions) -> ClientBuilder {
-    // An error means that a provider is installed already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().filter_map(|der| Certificate::from_der(der).ok());
-    Client::builder()
+fn builder(options: &ClientOptions) -> Result<ClientBuilder, ClientError> {
+    Ok(Client::builder()
         .connect_timeout(options.connect_timeout)
         .redirect(Policy::none())
         .tcp_nodelay(true)
-        .tls_certs_merge(roots)
-        .user_agent(concat!("agui-server/", env!("CARGO_PKG_VERSION")))
+        .tls_backend_preconfigured(tls::config()?)
+        .default_headers(HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("identity"))]))
+        .user_agent(concat!("agui-server/", env!("CARGO_PKG_VERSION"))))
 }

@@ -54,11 +54,11 @@ async fn each_order_of_calls_makes_the_same_server() {
 }
 
 #[tokio::test]
-async fn a_server_without_authentication_answers_loopback_names_only_unless_told_otherwise() {
-    for (loopback_hosts_only, status) in [(None, 403), (Some(true), 403), (Some(false), 200)] {
-        let options = HttpOptions { loopback_hosts_only, ..HttpOptions::default() };
+async fn a_server_without_authentication_answers_loopback_and_allowed_names_only() {
+    for (allowed, status) in [("", 403), ("example.com", 403), ("agents.example.com", 200), ("*", 200)] {
+        let options = HttpOptions { allowed_hosts: vec![allowed.to_owned()], ..HttpOptions::default() };
         let server = Running::start(Server::new().http_options(options).agent("echo", Echo)).await;
         let post = server.post("/send-message").header("host", "agents.example.com").json(&input("Hello"));
-        assert_eq!(post.send().await.unwrap().status(), status, "{loopback_hosts_only:?}");
+        assert_eq!(post.send().await.unwrap().status(), status, "{allowed:?}");
     }
 }

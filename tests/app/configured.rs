@@ -111,7 +111,7 @@ fn a_name_that_nothing_has_is_an_error_with_its_place() {
         let loaded = load(text).unwrap();
         without_folder(&server(&loaded).check().unwrap_err().to_string())
     };
-    assert_eq!(server(&load(DESK).unwrap()).check().map_err(|error| error.to_string()), Ok(()));
+    assert_eq!(server(&load(DESK).unwrap()).check().map_err(|error| error.to_string()), Ok(Vec::new()));
     for (text, expected) in [
         (
             DESK.replace("find_order", "find_ordr"),
@@ -121,6 +121,10 @@ fn a_name_that_nothing_has_is_an_error_with_its_place() {
         (
             DESK.replace("\"house\"", "\"hous\""),
             "my.toml:6:1: agents.desk.model: there is no Rust model `hous`: add it with Server::model; added: `house`",
+        ),
+        (
+            format!("{DESK}context = {{ policy = \"summarise\", summariser = \"clerk\" }}"),
+            "my.toml:8:1: agents.desk.context: there is no agent `clerk` with kind = \"llm\" that could write summaries",
         ),
         (
             DESK.replace("default_agent = \"desk\"", "default_agent = \"clrk\""),

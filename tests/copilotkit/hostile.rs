@@ -16,6 +16,11 @@ async fn every_route_needs_a_key() {
         (Method::POST, "/agent/echo/connect"),
         (Method::POST, "/agent/echo/stop/t"),
         (Method::GET, "/threads"),
+        (Method::POST, "/agent/echo/suggest"),
+        (Method::GET, "/cpk-debug-events"),
+        (Method::POST, "/threads/subscribe"),
+        (Method::PATCH, "/threads/t"),
+        (Method::POST, "/threads/t/archive"),
         (Method::DELETE, "/threads/t"),
         (Method::GET, "/threads/t/messages"),
         (Method::GET, "/threads/t/state"),
@@ -24,6 +29,13 @@ async fn every_route_needs_a_key() {
         let refused = server.request(method.clone(), path).json(&ask("t", "r")).send().await.unwrap();
         assert_eq!(refusal(refused).await, (401, "unauthenticated".to_owned()), "{method} {path}");
     }
+}
+
+#[tokio::test]
+async fn annotations_are_not_available() {
+    let server = with_two_keys().await;
+    let refused = refusal(server.posted("ada", "/annotate", &json!({})).await).await;
+    assert_eq!(refused, (404, "not_found".to_owned()));
 }
 
 #[tokio::test]
@@ -52,9 +64,12 @@ async fn threads_of_other_principals_look_unknown() {
             (Method::GET, format!("/threads/{thread}/messages")),
             (Method::GET, format!("/threads/{thread}/state")),
             (Method::GET, format!("/threads/{thread}/events")),
+            (Method::PATCH, format!("/threads/{thread}")),
+            (Method::POST, format!("/threads/{thread}/archive")),
             (Method::DELETE, format!("/threads/{thread}")),
         ] {
-            let refused = server.request(method, &path).bearer_auth("eve").send().await.unwrap();
+            let request = server.request(method, &path).json(&json!({ "name": "mine" }));
+            let refused = request.bearer_auth("eve").send().await.unwrap();
             assert_eq!(refusal(refused).await, (404, "unknown_thread".to_owned()), "{path}");
         }
     }
@@ -71,6 +86,7 @@ async fn an_invalid_body_is_refused() {
     let server = Running::start(two_agents().http_options(options)).await;
     let huge = json!({ "threadId": "t", "runId": "r", "messages": [], "forwardedProps": "x".repeat(3000) }).to_string();
     let run = "/agent/echo/run";
+    let suggest = "/agent/echo/suggest";
     let connect = "/agent/echo/connect";
     let stop = "/agent/echo/stop/t";
     for (path, text, status, code) in [
@@ -81,6 +97,13 @@ async fn an_invalid_body_is_refused() {
         (run, "", 400, "invalid_json"),
         (run, "{", 400, "invalid_json"),
         (run, r#"{"threadId":1,"runId":"r","messages":[]}"#, 400, "invalid_input"),
+        (suggest, "{", 400, "invalid_json"),
+        (
+            suggest,
+            r#"{"threadId":"t","runId":"r","messages":[],"protocolVersion":"2.0"}"#,
+            400,
+            "unsupported_protocol_version",
+        ),
         (connect, "", 400, "invalid_json"),
         (connect, "[]", 400, "invalid_json"),
         (connect, r#"{"runId":"r"}"#, 400, "invalid_json"),
@@ -120,15 +143,41 @@ async fn an_invalid_body_is_refused() {
         let refused = refusal(request.body(r#"{"method":"info"}"#).send().await.unwrap()).await;
         assert_eq!(refused, (415, "unsupported_media_type".to_owned()), "{path}");
     }
-    for (method, path) in
-        [(Method::GET, run), (Method::GET, ""), (Method::PATCH, "/threads/t"), (Method::POST, "/info")]
+    for (method, path) in [(Method::GET, run), (Method::GET, ""), (Method::PUT, "/threads/t"), (Method::POST, "/info")]
     {
         let refused = server.request(method.clone(), path).send().await.unwrap();
         assert_eq!(refusal(refused).await, (405, "method_not_allowed".to_owned()), "{method} {path}");
     }
-    for path in ["/nothing", "/threads/t/archive", "/threads/t/archive/x"] {
+    for path in ["/nothing", "/threads/t/rename", "/threads/t/archive/x"] {
         let refused = server.request(Method::POST, path).send().await.unwrap();
         assert_eq!(refusal(refused).await, (404, "not_found".to_owned()), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_too_long_is_refused_as_the_member_of_the_request() {
+    let server = with_two_keys().await;
+    server.posted("ada", "/agent/echo/run", &ask("t", "r")).await.text().await.unwrap();
+    let request = server.request(Method::PATCH, "/threads/t").bearer_auth("ada");
+    let refused = body(request.json(&json!({ "name": "x".repeat(201) })).send().await.unwrap()).await;
+    assert_eq!((&refused["error"]["code"], &refused["error"]["path"]), (&json!("invalid_input"), &json!("name")));
+}
+
+#[tokio::test]
+async fn without_authentication_clients_of_a_proxy_on_the_same_machine_get_no_events_of_runs() {
+    let server = Running::start(two_agents()).await;
+    let request = || server.request(Method::GET, "/cpk-debug-events");
+    assert_eq!(request().send().await.unwrap().status(), 200);
+    let refused = request().header("x-forwarded-for", "203.0.113.7").send().await.unwrap();
+    assert_eq!(refusal(refused).await, (403, "loopback_only".to_owned()));
+}
+
+#[tokio::test]
+async fn the_body_of_a_stop_has_a_small_limit() {
+    let server = Running::start(two_agents()).await;
+    for (bytes, status) in [(60_000, 200), (70_000, 413)] {
+        let stopped = server.posted("", "/agent/echo/stop/t", &json!({ "more": "x".repeat(bytes) })).await;
+        assert_eq!(stopped.status(), status, "{bytes}");
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod hostile;
 mod settings;
+mod socket;
 #[path = "../support/running.rs"]
 mod support;
 
@@ -139,7 +140,7 @@ async fn a_list_has_only_the_threads_of_its_agent_and_continues_at_its_cursor() 
     let thread = &whole["threads"][0];
     assert_eq!(
         [&thread["agentId"], &thread["name"], &thread["archived"]],
-        [&json!("endless"), &json!(null), &json!(false)]
+        [&json!("endless"), &json!("hi"), &json!(false)]
     );
     let (default, _, whole) = list("ada", "/threads?agentId=default&includeArchived=true").await;
     assert_eq!((default.len(), &whole["threads"][0]["agentId"]), (3, &json!("default")));

@@ -1,7 +1,7 @@
 //! Hand-written streams: one for each violation of the protocol, and legal ones that are unusual.
 
 use agui_server::protocol::{
-    AssistantMessage, Event, Interrupt, JsonObject, Message, MessageContent, PatchOperation, RunAgentInput,
+    AssistantMessage, Event, Interrupt, JsonObject, Message, MessageContent, PatchKind, PatchOperation, RunAgentInput,
     SubagentRunId, TokenUsage, Tool, ToolCall, ToolMessage, event::*,
 };
 use serde_json::{Value, json};
@@ -120,6 +120,7 @@ fn answer(id: &str, call: &str) -> Message {
         tool_call_id: call.into(),
         error: None,
         encrypted_value: None,
+        encrypted_value_type: None,
         metadata: None,
         subagent_run_id: None,
     })
@@ -376,11 +377,11 @@ pub(crate) fn illegal_streams() -> Vec<Case> {
         ),
         run(
             "a value moved into itself",
-            vec![state(PatchOperation::Move { from: "/a".to_owned(), path: "/a/b".to_owned() })],
+            vec![state(PatchKind::Move { from: "/a".to_owned(), path: "/a/b".to_owned() }.into())],
         ),
         run(
             "the whole moved into itself",
-            vec![state(PatchOperation::Move { from: String::new(), path: "/a".to_owned() })],
+            vec![state(PatchKind::Move { from: String::new(), path: "/a".to_owned() }.into())],
         ),
         run(
             "a delta of the owner before the snapshot",
@@ -391,7 +392,7 @@ pub(crate) fn illegal_streams() -> Vec<Case> {
         run("a path that ends in a tilde", vec![activity("a"), activity_delta("a", PatchOperation::remove("/a~"))]),
         run(
             "a bad place to move from",
-            vec![state(PatchOperation::Move { from: "a".to_owned(), path: "/b".to_owned() })],
+            vec![state(PatchKind::Move { from: "a".to_owned(), path: "/b".to_owned() }.into())],
         ),
     ]
 }

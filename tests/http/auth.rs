@@ -77,13 +77,14 @@ async fn a_request_without_a_key_is_refused_before_its_body_is_read() {
 }
 
 #[tokio::test]
-async fn without_authentication_only_loopback_host_names_are_accepted() {
+async fn without_authentication_only_loopback_host_names_and_addresses_are_accepted() {
     let server = Running::start(Server::new().agent("echo", Echo)).await;
     for (request, expected) in [
         ("GET /healthz HTTP/1.1\r\nHost: localhost:8080", "200"),
         ("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1", "200"),
         ("GET /healthz HTTP/1.1\r\nHost: [::1]:80", "200"),
         ("GET http://localhost/healthz HTTP/1.1\r\nHost: localhost", "200"),
+        ("GET /healthz HTTP/1.1\r\nHost: 192.168.1.5:8080", "200"),
         ("GET /healthz HTTP/1.1\r\nHost: rebound.example", "403"),
         ("GET /healthz HTTP/1.1\r\nHost: localhost.rebound.example", "403"),
         ("GET http://rebound.example/healthz HTTP/1.1\r\nHost: localhost", "403"),
@@ -100,10 +101,10 @@ async fn without_authentication_only_loopback_host_names_are_accepted() {
 }
 
 #[tokio::test]
-async fn with_authentication_or_if_configured_any_host_name_is_accepted() {
-    let anybody = HttpOptions { loopback_hosts_only: Some(false), ..HttpOptions::default() };
-    let open = Running::start(Server::new().agent("echo", Echo).http_options(anybody)).await;
-    for server in [guarded().await, open] {
+async fn with_authentication_any_host_name_and_without_an_allowed_one_is_accepted() {
+    let named = HttpOptions { allowed_hosts: vec!["agents.example.com".to_owned()], ..HttpOptions::default() };
+    let named = Running::start(Server::new().agent("echo", Echo).http_options(named)).await;
+    for server in [guarded().await, named] {
         let request = server.client.get(server.url("/healthz")).header(header::HOST, "agents.example.com");
         assert_eq!(request.send().await.unwrap().status(), 200);
     }

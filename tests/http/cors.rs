@@ -49,6 +49,31 @@ async fn listed_origins_are_allowed() {
     assert_eq!(allowed_origin(&all, "https://any.example").await.as_deref(), Some("*"));
 }
 
+/// Returns the origins, of those given, whose pages may send credentials.
+async fn with_credentials(server: Server, cors: &Cors) -> Vec<&'static str> {
+    let options = HttpOptions { cors: cors.clone(), ..HttpOptions::default() };
+    let server = Running::start(server.agent("echo", Echo).http_options(options)).await;
+    let mut allowed = Vec::new();
+    for origin in ["http://localhost:3000", "https://app.example.com", "https://evil.example"] {
+        let request = server.client.get(server.url("/healthz")).header(header::ORIGIN, origin);
+        if request.send().await.unwrap().headers().contains_key(header::ACCESS_CONTROL_ALLOW_CREDENTIALS) {
+            allowed.push(origin);
+        }
+    }
+    allowed
+}
+
+#[tokio::test]
+async fn pages_of_this_machine_may_send_credentials_to_a_server_without_authentication_only() {
+    let listed = Cors { allow_localhost: true, allow_origins: vec!["https://app.example.com".to_owned()] };
+    let keys = || Server::new().api_keys([ApiKey::from_secret("web", "key")]);
+    assert_eq!(with_credentials(keys(), &listed).await, ["https://app.example.com"]);
+    let both = ["http://localhost:3000", "https://app.example.com"];
+    assert_eq!(with_credentials(Server::new(), &listed).await, both);
+    let all = Cors { allow_localhost: true, allow_origins: vec!["*".to_owned()] };
+    assert!(with_credentials(Server::new(), &all).await.is_empty(), "browsers refuse credentials together with *");
+}
+
 #[tokio::test]
 async fn a_preflight_needs_no_key() {
     let server = server(Cors::default()).await;
@@ -64,7 +89,7 @@ async fn a_preflight_needs_no_key() {
     assert_eq!(response.status(), 200);
     let header = |name| response.headers()[name].to_str().unwrap();
     assert_eq!(header(header::ACCESS_CONTROL_ALLOW_ORIGIN), "http://localhost:3000");
-    assert_eq!(header(header::ACCESS_CONTROL_ALLOW_METHODS), "GET,POST,DELETE");
+    assert_eq!(header(header::ACCESS_CONTROL_ALLOW_METHODS), "GET,POST,PATCH,DELETE");
     assert_eq!(header(header::ACCESS_CONTROL_ALLOW_HEADERS), "authorization,content-type,x-anything");
 }
 
@@ -76,7 +101,7 @@ async fn refusals_have_cors_headers() {
         server.post("/send-message").bearer_auth("key").body("x"),
         server.post("/send-message").bearer_auth("key").json("no input"),
         server.post("/nowhere"),
-        server.client.get(server.url("/send-message")),
+        server.client.delete(server.url("/send-message")),
     ];
     for (request, status) in refusals.into_iter().zip([401, 415, 400, 404, 405]) {
         let response = request.header(header::ORIGIN, "http://localhost:3000").send().await.unwrap();

@@ -1,6 +1,6 @@
 //! Requests that are refused before a stream begins.
 
-use agui_server::{Server, agents::Echo};
+use agui_server::{Server, agents::Echo, run::ThreadOptions};
 use reqwest::{StatusCode, header};
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ async fn an_invalid_body_is_refused_with_the_path_of_the_error() {
         (
             r#"{"threadId":"t","runId":"r","messages":[],"protocolVersion":"2.0"}"#,
             "unsupported_protocol_version",
-            "this server speaks AG-UI 1.0, not 2.0",
+            "this server speaks AG-UI 1.1, not 2.0",
             Some("protocolVersion"),
         ),
     ] {
@@ -58,14 +58,15 @@ async fn an_invalid_body_is_refused_with_the_path_of_the_error() {
 }
 
 #[tokio::test]
-async fn a_newer_minor_version_is_served() {
+async fn every_version_before_2_is_served_and_gets_the_servers_own() {
     let server = server().await;
-    for version in ["1.0", "1.1", "1.10", "1.0.0", "0.9", "soon"] {
+    let versions = ["1.0", "1.1", "1.10", "1.0.0", "0.9", "soon"];
+    for version in versions.map(Value::from).into_iter().chain([Value::Null]) {
         let mut input = input("hi");
-        input["protocolVersion"] = version.into();
+        input["protocolVersion"] = version.clone();
         let response = server.run(&input).await;
         assert_eq!(response.status(), 200, "{version}");
-        assert!(response.text().await.unwrap().contains("\"protocolVersion\":\"1.0\""));
+        assert!(response.text().await.unwrap().contains("\"protocolVersion\":\"1.1\""));
     }
 }
 
@@ -97,7 +98,10 @@ async fn refusals_of_unknown_routes_agents_and_methods_name_those_that_exist() {
     let get = |path: &str| server.client.get(server.url(path)).send();
     for (path, expected) in [
         ("/nowhere", "there is no route \"/nowhere\". GET / lists all routes"),
-        ("/send-mesage", "there is no route \"/send-mesage\". Did you mean POST /send-message? GET / lists all routes"),
+        (
+            "/send-mesage",
+            "there is no route \"/send-mesage\". Did you mean GET, POST /send-message? GET / lists all routes",
+        ),
     ] {
         let (status, code, message, _) = refusal(get(path).await.unwrap()).await;
         assert_eq!((status, code.as_str(), message.as_str()), (StatusCode::NOT_FOUND, "not_found", expected));
@@ -107,13 +111,14 @@ async fn refusals_of_unknown_routes_agents_and_methods_name_those_that_exist() {
         refusal(server.post("/agents/no%0Abody/send-message").json(&input("")).send().await.unwrap()).await;
     assert_eq!((status, code.as_str()), (StatusCode::NOT_FOUND, "unknown_agent"));
     assert_eq!(message, "there is no agent \"no\\nbody\"; the agents are: echo");
-    let wrong = get("/send-message").await.unwrap();
-    assert_eq!(wrong.headers()[header::ALLOW], "POST");
+    let wrong = server.client.delete(server.url("/send-message")).send().await.unwrap();
+    let allowed = wrong.headers()[header::ALLOW].to_str().unwrap();
+    assert!(allowed.contains("GET") && allowed.contains("POST"), "{allowed}");
     let (status, code, message, _) = refusal(wrong).await;
     assert_eq!((status, code.as_str()), (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"));
-    assert_eq!(message, "GET is not allowed on \"/send-message\"; use POST");
+    assert_eq!(message, "DELETE is not allowed on \"/send-message\"; use GET, POST");
     let wrong = server.client.put(server.url("/threads/a")).send().await.unwrap();
-    assert_eq!(refusal(wrong).await.2, "PUT is not allowed on \"/threads/a\"; use GET, DELETE");
+    assert_eq!(refusal(wrong).await.2, "PUT is not allowed on \"/threads/a\"; use GET, PATCH, DELETE");
     let wrong = server.post("/agents").json(&json!({})).send().await.unwrap();
     assert_eq!(refusal(wrong).await.1, "method_not_allowed");
 }
@@ -129,6 +134,18 @@ async fn agents_and_their_capabilities_can_be_read() {
     let capabilities = get("/agents/two/capabilities").await;
     assert_eq!(capabilities["identity"]["name"], "echo");
     assert_eq!(capabilities["transport"]["streaming"], true);
+    assert_eq!(capabilities["transport"]["resumable"], true);
+    let stateless = Running::start(Server::new().agent("one", Echo).stateless()).await;
+    let of_stateless = stateless.client.get(stateless.url("/agents/one/capabilities")).send().await.unwrap();
+    assert_eq!(of_stateless.json::<Value>().await.unwrap()["transport"]["resumable"], false);
+    let mut options = ThreadOptions::default();
+    options.max_detached = 0;
+    let never_detached = Running::start(Server::new().agent("one", Echo).thread_options(options)).await;
+    let found = never_detached.client.get(never_detached.url("/agents/one/capabilities")).send().await.unwrap();
+    assert_eq!(found.json::<Value>().await.unwrap()["transport"]["resumable"], false);
+    let mut detached = input("hi");
+    detached["forwardedProps"] = json!({ "onDisconnect": "continue" });
+    assert_eq!(refusal(never_detached.run(&detached).await).await.1, "too_many_detached_runs");
     assert_eq!(get("/healthz").await, json!({ "status": "ok" }));
     assert_eq!(get("/readyz").await, json!({ "status": "ready" }));
 }

@@ -131,3 +131,81 @@ async fn a_refused_input_frees_its_slot() {
         response.text().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn clients_that_do_not_send_their_body_hold_no_slot() {
+    let server = Running::start(Server::new().agent("echo", Echo).max_concurrent_runs(1)).await;
+    let mut held = Vec::new();
+    for body in ["", "{", "{\"threadId\":"] {
+        held.push(send(&server, &format!("{HEAD}Content-Length: 100\r\n\r\n{body}")).await);
+        held.push(send(&server, &format!("{HEAD}Transfer-Encoding: chunked\r\n\r\n")).await);
+        let mut asked = send(&server, &format!("{HEAD}Expect: 100-continue\r\nContent-Length: 100\r\n\r\n")).await;
+        // The server asks for the body, so it has seen the request.
+        let answer = read_until(&mut asked, |text| text.contains("\r\n\r\n")).await;
+        assert!(answer.starts_with("HTTP/1.1 100 "), "{answer}");
+        held.push(asked);
+    }
+    let response = server.run(&input("hi")).await;
+    assert_eq!(response.status(), 200);
+    response.text().await.unwrap();
+}
+
+#[tokio::test]
+async fn large_bodies_share_a_budget_and_leave_room_for_small_ones() {
+    const BODY_BYTES: usize = 1_000_000;
+    // The budget holds two of the largest bodies.
+    let options = HttpOptions { max_body_bytes: BODY_BYTES, max_body_bytes_in_flight: 0, ..HttpOptions::default() };
+    let server = with(options).await;
+    let large = format!("{HEAD}Content-Length: {BODY_BYTES}\r\n\r\n{}", " ".repeat(BODY_BYTES / 2));
+    let mut held = [send(&server, &large).await, send(&server, &large).await, send(&server, &large).await];
+    // Two of the three bodies have room; the other is refused after five seconds. None of them delays a small one.
+    let refused = async |stream: &mut TcpStream| read_until(stream, |text| text.contains("too_many_body_bytes")).await;
+    let [first, second, third] = &mut held;
+    assert_eq!(server.run(&input("hi")).await.status(), 200);
+    let answer = tokio::select! {
+        answer = refused(first) => answer,
+        answer = refused(second) => answer,
+        answer = refused(third) => answer,
+    };
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("retry-after: 1\r\n"), "{answer}");
+    // When the others leave, a large body has room again.
+    drop(held);
+    let text = input(&"x".repeat(BODY_BYTES - 200)).to_string();
+    let whole = format!("{HEAD}Connection: close\r\nContent-Length: {}\r\n\r\n{text}", text.len());
+    let mut stream = send(&server, &whole).await;
+    let answer = read_until(&mut stream, |text| text.contains("RUN_FINISHED")).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{}", &answer[..200]);
+}
+
+#[tokio::test]
+async fn a_body_in_tiny_pieces_is_refused() {
+    let server = with(HttpOptions::default()).await;
+    let in_chunks_of_one_byte = |text: &str| {
+        let chunks: String = text.chars().map(|c| format!("1\r\n{c}\r\n")).collect();
+        format!("{HEAD}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n")
+    };
+    let mut stream = send(&server, &in_chunks_of_one_byte(&input(&"x".repeat(10_000)).to_string())).await;
+    let answer = read_until(&mut stream, |text| text.contains("RUN_FINISHED")).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let mut stream = send(&server, &in_chunks_of_one_byte(&" ".repeat(20_000))).await;
+    let answer = read_until(&mut stream, |text| text.contains("tiny")).await;
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("body_in_tiny_pieces"), "{answer}");
+}
+
+#[tokio::test]
+async fn connections_over_the_limit_wait_until_one_closes() {
+    let connections = Connections { max: 2, ..Connections::default() };
+    let server = Running::start(Server::new().agent("echo", Echo).connections(connections)).await;
+    let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut first = send(&server, request).await;
+    let mut second = send(&server, request).await;
+    for stream in [&mut first, &mut second] {
+        read_until(stream, |text| text.contains("ok")).await;
+    }
+    let mut third = send(&server, request).await;
+    let is_answered = tokio::time::timeout(Duration::from_millis(300), third.readable()).await;
+    assert!(is_answered.is_err(), "the third connection is served");
+    drop(first);
+    let answer = read_until(&mut third, |text| text.contains("ok")).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}

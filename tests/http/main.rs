@@ -5,6 +5,7 @@
 mod auth;
 mod cors;
 mod errors;
+mod foreign_pages;
 mod index;
 mod jwks;
 mod jwt;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     server::{BINARY, Process},
@@ -78,6 +78,9 @@ async fn log_lines_have_request_thread_and_run_but_no_secret() {
     input["threadId"] = "thread x\n\u{1b}[31m".into();
     input["runId"] = "x".repeat(1000).into();
     input["mood\n"] = true.into();
+    for (camel_case, snake_case) in [("threadId", "thread_id"), ("runId", "run_id")] {
+        input[snake_case] = input.as_object_mut().unwrap().remove(camel_case).unwrap();
+    }
     let post = || client().post(format!("{}/send-message", process.url)).header("x-request-id", "req-7").json(&input);
     assert_eq!(
         post().bearer_auth("s3cr3t-key").send().await.unwrap().text().await.unwrap().matches("data: ").count(),
@@ -98,9 +101,57 @@ async fn log_lines_have_request_thread_and_run_but_no_secret() {
     assert_eq!(spans[1]["thread"], r"thread\u{20}x\n\u{1b}[31m");
     assert_eq!(spans[1]["run"], "x".repeat(80));
     assert_eq!(spans[1]["principal"], "web");
-    let dropped = line("ignored members of the input that AG-UI 1.0 does not define");
+    let dropped = line("ignored members of the input that AG-UI does not define");
     assert_eq!(dropped["dropped"], "1 member (\"mood\\n\")");
     assert_eq!(line("refused")["code"], "invalid_key");
+    // Once for each request, whatever the number of members.
+    let message = "the client names members in snake case; AG-UI's names are in camel case";
+    assert_eq!(line(message)["members"], 2);
+    assert_eq!(lines.iter().filter(|line| line["message"] == message).count(), 1, "{log}");
+}
+
+#[tokio::test]
+async fn feedback_is_logged_without_its_comment() {
+    let process = Process::start(&[], &[("AGUI_LOG__LEVEL", "debug")]);
+    let input = input("Hello");
+    let run = client().post(format!("{}/send-message", process.url)).json(&input).send().await.unwrap();
+    let events = events(&run.text().await.unwrap());
+    let (thread, message) = (input["threadId"].as_str().unwrap(), events[1]["messageId"].as_str().unwrap());
+    let url = format!("{}/threads/{thread}/messages/{message}/feedback", process.url);
+    let feedback = json!({ "score": 1, "comment": "between us" });
+    assert!(client().post(url).json(&feedback).send().await.unwrap().status().is_success());
+    process.signal("-TERM");
+    let (_, log) = process.ended();
+    assert!(log.contains("feedback on a message") && !log.contains("between us"), "{log}");
+}
+
+#[tokio::test]
+async fn log_lines_of_recovered_runs_quote_the_ids_of_the_client() {
+    let data = tempfile::tempdir().unwrap();
+    let environment = [("AGUI_SERVER__DATA_DIR", data.path().to_str().unwrap())];
+    let process = Process::start(&[], &environment);
+    let thread = "t\n2026-11-22 ERROR forged\u{1b}[31m";
+    let mut input = input("count to 1000");
+    (input["threadId"], input["runId"]) = (thread.into(), "r\u{1b}[2K\r\nINFO forged".into());
+    let mut response = client().post(format!("{}/send-message", process.url)).json(&input).send().await.unwrap();
+    response.chunk().await.unwrap();
+    process.signal("-KILL");
+    process.ended();
+
+    let process = Process::start(&[], &environment);
+    let id = percent_encoding::utf8_percent_encode(thread, percent_encoding::NON_ALPHANUMERIC);
+    let url = format!("{}/threads/{id}", process.url);
+    eventually_async("the run is closed", async || {
+        let thread: Value = client().get(&url).send().await.unwrap().json().await.unwrap();
+        thread["runs"][0]["status"] == "failed"
+    })
+    .await;
+    process.signal("-TERM");
+    let (_, log) = process.ended();
+    let line = log.lines().find(|line| line.contains("closing a run whose server was lost")).unwrap();
+    assert!(line.contains(r"t\n2026-11-22 ERROR forged\u{1b}[31m") && line.contains(r"INFO forged"), "{line}");
+    assert!(!log.contains(['\u{1b}', '\r']), "{log:?}");
+    assert!(!log.lines().any(|line| line.starts_with("2026-11-22 ERROR forged") || line.starts_with("INFO")), "{log}");
 }
 
 #[test]
@@ -181,6 +232,23 @@ fn check_accepts_a_valid_configuration() {
     let (code, _, error) = command(&["--listen", "0.0.0.0:0"], &[]);
     assert_eq!(code, Some(2));
     assert!(error.contains("without authentication anybody there could use the server"), "{error}");
+}
+
+#[test]
+fn check_warns_about_what_a_model_will_refuse() {
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    let agent = "kind = \"llm\"\nprovider = \"openai\"\napi_key_env = \"TEST_KEY\"";
+    let config = format!(
+        "default_agent = \"new\"\n[agents.old]\n{agent}\nmodel = \"gpt-5.5\"\napi = \"chat\"\n[agents.new]\n{agent}\nmodel = \"gpt-5.5\"\n"
+    );
+    std::fs::write(file.path(), config).unwrap();
+    let (code, said, warned) = command(&["check", "--config", file.path().to_str().unwrap()], &[("TEST_KEY", "k")]);
+    assert_eq!(code, Some(0), "{warned}");
+    assert!(said.starts_with("the configuration is fine: agents old, new"), "{said}");
+    let expected = "agui-server: warning: agents.old: `api`: gpt-5.5 refuses tools with chat completions unless \
+                    reasoning_effort is \"none\"; requests with tools are sent with \"none\": set api = \"responses\" \
+                    for others\n";
+    assert_eq!(warned, expected, "the agent without `api` gets the Responses API");
 }
 
 #[test]

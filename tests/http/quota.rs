@@ -4,7 +4,7 @@ use agui_server::{
     Server,
     agents::Echo,
     auth::{ApiKey, Jwt},
-    run::PrincipalLimits,
+    run::{PrincipalLimits, ThreadOptions},
 };
 use reqwest::header;
 use serde_json::{Value, json};
@@ -68,18 +68,16 @@ async fn eventually_admitted(server: &Running, who: &str) {
     eventually_async("a run is admitted", async || run(server, who, &input("hi")).await.status() == 200).await;
 }
 
-/// Sends a request for a run up to the point at which the server has counted it, which is when it asks for the body.
-async fn send_counted(server: &Running, who: &str, input: &Value) -> TcpStream {
+/// Sends a request for a run on a socket of its own.
+async fn send(server: &Running, who: &str, input: &Value) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let (token, body) = (hs256(&claims(who)), input.to_string());
     let head = format!(
-        "POST /send-message HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nExpect: 100-continue\r\n\
+        "POST /send-message HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    let answer = read_until(&mut stream, |text| text.contains("\r\n\r\n")).await;
-    assert!(answer.starts_with("HTTP/1.1 100 "), "{answer}");
     stream.write_all(body.as_bytes()).await.unwrap();
     stream
 }
@@ -91,7 +89,7 @@ async fn a_detached_run_counts_until_it_ends() {
     let server = Running::start(server).await;
     let mut detached = input("hi");
     detached["forwardedProps"] = json!({ "onDisconnect": "continue" });
-    let mut client = send_counted(&server, "ada", &detached).await;
+    let mut client = send(&server, "ada", &detached).await;
     read_until(&mut client, |text| text.contains("TEXT_MESSAGE_START")).await;
     client.shutdown().await.unwrap();
     // The server closes the connection once it has seen that the client left.
@@ -118,8 +116,9 @@ async fn a_run_that_waits_for_its_thread_counts() {
     let mut second = first.clone();
     second["runId"] = "second".into();
     let _first = run(&server, "ada", &first).await;
-    let _waiting = send_counted(&server, "ada", &second).await;
-    assert_refused(run(&server, "ada", &input("hi")).await, "too_many_concurrent_runs").await;
+    let _waiting = send(&server, "ada", &second).await;
+    let is_refused = async || run(&server, "ada", &input("hi")).await.status() == 429;
+    eventually_async("the waiting run is counted", is_refused).await;
 }
 
 #[tokio::test]
@@ -166,4 +165,57 @@ async fn without_authentication_the_limits_of_principals_have_no_effect() {
     for _ in 0..3 {
         assert_eq!(server.run(&input("hi")).await.status(), 200);
     }
+}
+
+#[tokio::test]
+async fn one_of_several_principals_gets_half_of_the_runs_by_default() {
+    let keys = |names: &[&str]| names.iter().map(|name| ApiKey::from_secret(name, name)).collect::<Vec<_>>();
+    let start = async |names: &[&str]| {
+        let (agent, _) = silent();
+        let server = Server::new().agent("silent", agent).api_keys(keys(names)).max_concurrent_runs(4);
+        Running::start(server).await
+    };
+    let begin = async |server: &Running, key: &str, input: Value| {
+        let mut response = server.post("/send-message").bearer_auth(key).json(&input).send().await.unwrap();
+        if response.status() == 200 {
+            assert!(response.chunk().await.unwrap().is_some());
+        }
+        response
+    };
+    let server = start(&["web", "ci"]).await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.push(begin(&server, "web", input("hi")).await);
+    }
+    assert_refused(begin(&server, "web", input("hi")).await, "too_many_concurrent_runs").await;
+    for _ in 0..2 {
+        held.push(begin(&server, "ci", input("hi")).await);
+    }
+    assert!(held.iter().all(|response| response.status() == 200));
+    // With one key, the share would protect nobody.
+    let server = start(&["web"]).await;
+    for _ in 0..4 {
+        held.push(begin(&server, "web", input("hi")).await);
+        assert_eq!(held.last().unwrap().status(), 200);
+    }
+    assert_eq!(begin(&server, "web", input("hi")).await.status(), 503);
+}
+
+#[tokio::test]
+async fn one_of_several_principals_gets_half_of_the_detached_runs() {
+    let (agent, _) = silent();
+    let mut threads = ThreadOptions::default();
+    threads.max_detached = 2;
+    let server = Server::new().agent("silent", agent).thread_options(threads);
+    let server = Running::start(with_tokens(server)).await;
+    let detached = || {
+        let mut detached = input("hi");
+        detached["forwardedProps"] = json!({ "onDisconnect": "continue" });
+        detached
+    };
+    assert_eq!(run(&server, "ada", &detached()).await.status(), 200);
+    assert_refused(run(&server, "ada", &detached()).await, "too_many_detached_runs").await;
+    assert_eq!(run(&server, "bob", &detached()).await.status(), 200);
+    // The limit of the server.
+    assert_eq!(run(&server, "eve", &detached()).await.status(), 503);
 }

@@ -7,12 +7,12 @@ import { test } from "node:test";
 import { HttpAgent } from "@ag-ui/client";
 
 import { asJson } from "./ids.mjs";
-import { CONTINUE, Page, countTo, deltas, post, readThread, request, said } from "./threads.mjs";
+import { CONTINUE, Page, countTo, deltas, follow, post, readThread, request, said } from "./threads.mjs";
 import { textOf, typesOf, useServer } from "./threads.mjs";
 
 const server = useServer();
 
-const COUNT = 12;
+const COUNT = 40;
 const SLOW = `count to ${COUNT}`;
 const RESTATED = ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT"];
 
@@ -167,4 +167,23 @@ test("connect needs no request body", async () => {
   const response = await fetch(`${server.url}/threads/${page.threadId}/connect`, { method: "POST" });
   assert.equal(response.status, 200);
   assert.match(await response.text(), /"type":"MESSAGES_SNAPSHOT"/);
+});
+
+test("plain fetch connects during a run, and continues after the last number when its connection breaks", async () => {
+  const page = await conversation();
+  const runId = randomUUID();
+  await page.leaveAfter(3, SLOW, { runId, forwardedProps: CONTINUE });
+  const connected = await fetch(`${server.url}/threads/${page.threadId}/connect`, { method: "POST" });
+  let received = "";
+  for await (const text of connected.body.pipeThrough(new TextDecoderStream())) {
+    received += text;
+    if (received.split("TEXT_MESSAGE_CONTENT").length > 5) break;
+  }
+  const frames = received.split("\n\n").slice(0, -1).filter((frame) => !frame.startsWith(":"));
+  const had = frames.map((frame) => JSON.parse(frame.split("data: ")[1]));
+  assert.deepEqual(typesOf(had).slice(0, 4), [...RESTATED, "TEXT_MESSAGE_START"]);
+  const [, last] = /^id: (\d+)/.exec(frames.at(-1));
+  const { events } = await follow(server, page.threadId, runId, undefined, { "Last-Event-ID": last });
+  assert.equal(textOf([...had, ...events]), countTo(COUNT));
+  assert.equal(events.at(-1).type, "RUN_FINISHED");
 });

@@ -8,6 +8,7 @@ import { asJson, identify } from "./ids.mjs";
 import { asked, namesToIds } from "./play.mjs";
 import { eventsOf, scenarios, title } from "./scenarios.mjs";
 import { startServer } from "./server.mjs";
+import { isVersionNotice } from "./strict.mjs";
 
 /**
  * Declares one test per conversation.
@@ -53,7 +54,7 @@ async function converse(agent, scenario, { presents, reportsPending }) {
 
     checkEnd(turn, seen, called, reportsPending);
     if (turn.paced) checkPace(seen.deltas, turn.paced);
-    assert.deepEqual(seen.console, [], "the client wrote no warnings");
+    assert.deepEqual(seen.console.filter((line) => !isVersionNotice(line)), [], "the client wrote no warnings");
   }
 }
 
@@ -99,11 +100,12 @@ function checkEnd(turn, seen, called, reportsPending) {
   assert.deepEqual(seen.finished, [expected], "onRunFinishedEvent");
 }
 
-/** Requires that deltas arrive as they are produced. Half of the pace is enough, because other tests use the machine. */
+/**
+ * Requires that the first delta arrives long before the last one, and not all at the end. Other tests use the machine, so
+ * single ones may be late.
+ */
 function checkPace(times, everyMs) {
-  const gaps = times.slice(1).map((time, index) => time - times[index]);
   const span = times.at(-1) - times[0];
-  const what = `deltas every ${everyMs} ms arrived after ${gaps.map(Math.round).join(", ")} ms`;
-  assert.ok(span >= (gaps.length * everyMs) / 2, what);
-  assert.ok(gaps.filter((gap) => gap >= everyMs / 2).length > gaps.length / 2, what);
+  const expected = (times.length - 1) * everyMs;
+  assert.ok(span >= expected / 2, `deltas that take ${expected} ms arrived within ${Math.round(span)} ms`);
 }

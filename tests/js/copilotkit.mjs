@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock } from "node:test";
 
 import { CopilotKitCore } from "@copilotkit/core";
+import { JSDOM } from "jsdom";
 
 import { asJson } from "./ids.mjs";
 import { parse } from "./sse.mjs";
@@ -12,6 +13,10 @@ import { promise, readThread, said } from "./threads.mjs";
 
 // Without `window` the core assumes server-side rendering and sends no requests.
 globalThis.window ??= Object.assign(new EventTarget(), { location: new URL("http://localhost:3000/") });
+
+// What Phoenix's client takes from a browser.
+globalThis.location ??= globalThis.window.location;
+globalThis.WebSocket ??= new JSDOM("", { url: "http://localhost:3000/" }).window.WebSocket;
 
 /** The request header that names the tab. */
 const TAB = "x-tab";

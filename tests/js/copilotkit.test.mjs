@@ -15,8 +15,10 @@ import { countTo, entry, readThread, request, textOf, typesOf, useServer } from 
 const server = useServer();
 useTabs();
 
-const COUNT = 12;
+const COUNT = 40;
 const SLOW = `count to ${COUNT}`;
+/** A run that is cancelled. */
+const LONG = "count to 200";
 const RESTATED = ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT"];
 /** The two transports of the core. */
 const TRANSPORTS = { rest: "auto", single: "single" };
@@ -40,7 +42,7 @@ test("/info lists the agents and the features of the runtime", async () => {
   assert.deepEqual(Object.keys(core.agents), ["demo", "default"]);
   assert.deepEqual(requests.map(({ method, path }) => `${method} ${path}`), ["GET /copilotkit/info"]);
   assert.equal(core.runtimeMode, "sse");
-  const offered = { list: true, inspect: true, mutations: false, realtimeMetadata: false };
+  const offered = { list: true, inspect: true, mutations: true, realtimeMetadata: true };
   assert.deepEqual(core.threadEndpoints, offered);
   const { body: capabilities } = await request(server, "GET", "/agents/demo/capabilities");
   for (const agent of Object.values(core.agents)) {
@@ -118,7 +120,7 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
 
   test(`${name}: stop ends the run on the server`, async () => {
     const tab = await open();
-    const running = tab.say(SLOW);
+    const running = tab.say(LONG);
     await tab.heard(3);
     tab.core.stopAgent({ agent: tab.agent });
     await running;
@@ -126,7 +128,7 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     assert.equal(tab.agent.isRunning, false);
     const stored = await tab.requireStored();
     assert.deepEqual(statuses(stored), ["cancelled"]);
-    assert.notEqual(stored.messages.at(-1).content, countTo(COUNT));
+    assert.notEqual(stored.messages.at(-1).content, countTo(200));
     const stop = JSON.parse(tab.requests.at(-1).body);
     assert.equal((stop.body ?? stop).runId, tab.events[0].runId, "the client names the run");
     await tab.say("Hello");
@@ -135,7 +137,7 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
 
   test(`${name}: a reloaded page can stop the run`, async () => {
     const before = await open();
-    const running = before.say(SLOW);
+    const running = before.say(LONG);
     await before.heard(2);
     before.close();
     const after = await open({ threadId: before.threadId });
@@ -203,9 +205,22 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
       const { threads, error } = await listed(({ threads }) => threads.length > 0);
       assert.equal(error, null);
       const [newest] = threads;
-      assert.deepEqual([newest.id, newest.agentId, newest.archived], [other.threadId, "demo", false]);
+      const shown = [newest.id, newest.agentId, newest.archived, newest.name];
+      assert.deepEqual(shown, [other.threadId, "demo", false, "Hello"]);
       store.fetchNextPage();
       await listed(({ threads }) => threads.some(({ id }) => id === tab.threadId));
+      await store.renameThread(tab.threadId, "My greeting");
+      await store.archiveThread(tab.threadId);
+      const { body: archived } = await request(server, "GET", `/threads/${tab.threadId}`);
+      assert.deepEqual([archived.title, archived.archived], ["My greeting", true]);
+      store.setContext({ runtimeUrl: `${server.url}/copilotkit`, headers, agentId: "demo" });
+      const active = await listed(({ threads }) => threads.some(({ id }) => id === other.threadId));
+      assert.ok(!active.threads.some(({ id }) => id === tab.threadId), "an archived thread is not listed");
+      store.setContext({ runtimeUrl: `${server.url}/copilotkit`, headers, agentId: "demo", includeArchived: true });
+      const whole = await listed(({ threads }) => threads.some(({ id }) => id === tab.threadId));
+      assert.equal(whole.threads.find(({ id }) => id === tab.threadId).name, "My greeting");
+      await store.unarchiveThread(tab.threadId);
+      assert.equal((await request(server, "GET", `/threads/${tab.threadId}`)).body.archived, false);
       await store.deleteThread(other.threadId);
       assert.equal((await request(server, "GET", `/threads/${other.threadId}`)).status, 404);
       assert.deepEqual(store.getState().error, null);
@@ -215,13 +230,84 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
   });
 }
 
+test("a list of threads keeps itself current", async () => {
+  const [tab, other] = [await Tab.open(server), await Tab.open(server, { agentId: "default" })];
+  await tab.say("Hello");
+  const store = createThreadStore({ fetch: tab.core.ɵruntimeFetch });
+  store.start();
+  let again;
+  try {
+    const listed = (wanted) =>
+      new Promise((done) => {
+        const look = ({ threads }) => wanted(threads) && done();
+        store.select((state) => state).subscribe(look);
+      });
+    const { wsUrl } = tab.core.intelligence;
+    store.setContext({ runtimeUrl: `${server.url}/copilotkit`, headers: {}, agentId: "demo", wsUrl });
+    await listed((threads) => threads.some(({ id }) => id === tab.threadId));
+    const has = (members) => (thread) => Object.entries(members).every(([name, value]) => thread[name] === value);
+    const json = { "content-type": "application/json" };
+    const patch = (change) =>
+      fetch(`${server.url}/threads/${other.threadId}`, { method: "PATCH", headers: json, body: JSON.stringify(change) });
+    const appeared = listed((threads) => threads.some(has({ id: other.threadId, name: "Good day" })));
+    // The socket may still be connecting.
+    again = setInterval(() => void patch({ metadata: { at: Date.now() } }), 200);
+    await other.say("Good day");
+    await appeared;
+    clearInterval(again);
+    const renamed = listed((threads) => threads.some(has({ id: other.threadId, name: "Greeting", agentId: "demo" })));
+    await patch({ title: "Greeting" });
+    await renamed;
+    const removed = listed((threads) => !threads.some(has({ id: other.threadId })));
+    await patch({ archived: true });
+    await removed;
+  } finally {
+    clearInterval(again);
+    store.stop();
+  }
+});
+
 test("onDisconnect: \"cancel\" ends the run when its page leaves", async () => {
   const tab = await Tab.open(server, { properties: { onDisconnect: "cancel" } });
-  const running = tab.say(SLOW);
+  const running = tab.say(LONG);
   await tab.heard(3);
   tab.close();
   await running;
   assert.deepEqual(statuses(await ended(tab.threadId)), ["cancelled"]);
+});
+
+test("suggestions run without a stored thread", async () => {
+  const tab = await Tab.open(server);
+  assert.equal(tab.core.suggestions, true);
+  await tab.say("Hello");
+  const { body: before } = await request(server, "GET", "/threads?limit=200");
+  const finished = new Promise((onSuggestionsFinishedLoading) => tab.core.subscribe({ onSuggestionsFinishedLoading }));
+  tab.core.addSuggestionsConfig({ instructions: "Suggest something.", providerAgentId: "demo", consumerAgentId: "demo" });
+  tab.core.reloadSuggestions("demo");
+  await finished;
+  const suggested = tab.requests.filter(({ path }) => path === "/copilotkit/agent/demo/suggest");
+  assert.equal(suggested.length, 1);
+  const { body: after } = await request(server, "GET", "/threads?limit=200");
+  assert.equal(after.threads.length, before.threads.length);
+});
+
+test("the inspector gets the events of runs", async () => {
+  const stream = await fetch(`${server.url}/copilotkit/cpk-debug-events`);
+  assert.equal(stream.status, 200);
+  const tab = await Tab.open(server);
+  await tab.say("Hello");
+  const envelopes = [];
+  let rest = "";
+  for await (const chunk of stream.body.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + chunk).split("\n");
+    rest = lines.pop();
+    envelopes.push(...lines.filter((line) => line.startsWith("data: ")).map((line) => JSON.parse(line.slice(6))));
+    if (envelopes.some(({ event }) => event.type === "RUN_FINISHED")) break;
+  }
+  assert.deepEqual(typesOf(envelopes.map(({ event }) => event)), typesOf(tab.events));
+  const [{ timestamp, agentId, threadId, runId }] = envelopes;
+  assert.deepEqual([agentId, threadId, runId], ["demo", tab.threadId, tab.events[0].runId]);
+  assert.equal(typeof timestamp, "number");
 });
 
 test("the inspector shows the stored thread", async () => {

@@ -188,28 +188,40 @@ test("tool_based_generative_ui answers its own call if the page does not offer t
   await page.requireStored();
 });
 
-test("shared_state: the agent writes the recipe and keeps the other members of the state", async () => {
+test("shared_state: the agent adds to the recipe, and what the user entered stays", async () => {
   const ingredients = [{ icon: "🥕", name: "Carrots", amount: "3 large, grated" }];
   const instructions = ["Preheat oven to 350°F (175°C)"];
-  const recipe = { title: "Make Your Recipe", skill_level: "Intermediate", cooking_time: "45 min", ingredients, instructions };
+  const recipe = {
+    title: "Make Your Recipe",
+    skill_level: "Intermediate",
+    cooking_time: "",
+    special_preferences: ["Spicy"],
+    ingredients,
+    instructions,
+  };
   const page = pageOf("shared_state", { initialState: { recipe, theme: "dark" } });
   const first = await page.say("Please give me a recipe");
   assert.deepEqual(inner(first), ["STATE_SNAPSHOT"]);
   assert.deepEqual(outcome(first), SUCCESS);
   const written = page.state.recipe;
   const names = written.ingredients.map(({ name }) => name);
-  assert.deepEqual(names, ["chicken breast", "chili powder", "Salt", "Lettuce leaves"]);
-  assert.equal(written.instructions.length, 3);
-  assert.deepEqual(written.special_preferences, ["Low Carb", "Spicy"]);
-  assert.deepEqual([written.title, page.state.theme], ["Make Your Recipe", "dark"]);
+  assert.deepEqual(names, ["Carrots", "chicken breast", "chili powder", "Salt", "Lettuce leaves"]);
+  assert.deepEqual([written.instructions[0], written.instructions.length], [instructions[0], 4]);
+  assert.deepEqual(written.special_preferences, ["Spicy", "Low Carb"]);
+  assert.deepEqual([written.title, written.skill_level, written.cooking_time], ["Make Your Recipe", "Intermediate", "15 min"]);
+  assert.equal(page.state.theme, "dark");
   await page.requireStored();
 
   // The user edits the agent's recipe.
   const potatoes = { icon: "🍴", name: "Potatoes", amount: "12" };
-  const edited = { ...written, title: "Supper", ingredients: [...written.ingredients, potatoes] };
+  const salt = { icon: "🧂", name: "salt", amount: "a lot" };
+  const edited = { ...written, title: "Supper", skill_level: "Beginner", ingredients: [potatoes, salt], instructions: ["Boil."] };
   page.setState({ ...page.state, recipe: edited });
   await page.say("Give me all the ingredients");
-  assert.deepEqual(asJson(page.state), { recipe: { ...written, title: "Supper" }, theme: "dark" });
+  const { title, skill_level, ingredients: all, instructions: steps } = page.state.recipe;
+  assert.deepEqual([title, skill_level, steps[0]], ["Supper", "Beginner", "Boil."]);
+  assert.deepEqual(all.slice(0, 2), [potatoes, salt]);
+  assert.deepEqual(all.slice(2).map(({ name }) => name), ["chicken breast", "chili powder", "Lettuce leaves"]);
   await page.requireStored();
 });
 

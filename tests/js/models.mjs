@@ -13,7 +13,9 @@ export const KEY = "sk-test-5f3a91c07be24d68";
 process.env.AGUI_TEST_MODEL_KEY = KEY;
 
 /** The base URL of each provider's API on aimock. */
-const BASES = { openai: (url) => `${url}/v1`, anthropic: (url) => url };
+const withVersion = (url) => `${url}/v1`;
+const BASES = { openai: withVersion, "openai-responses": withVersion, anthropic: (url) => url, gemini: (url) => url };
+const MODELS = { openai: "o3", "openai-responses": "o3", anthropic: "claude-sonnet-4-5", gemini: "gemini-3.8-flash" };
 
 /** Starts aimock. It responds only to requests that a test registered. */
 export async function startModel() {
@@ -95,7 +97,7 @@ export const agentOn = (provider, url, { name = "assistant", tools = [], more = 
 kind = "llm"
 provider = "${provider}"
 base_url = "${BASES[provider](url)}"
-model = "${provider === "openai" ? "o3" : "claude-sonnet-4-5"}"
+model = "${MODELS[provider]}"
 api_key_env = "AGUI_TEST_MODEL_KEY"
 system_prompt = "You are the assistant of a test."
 tools = ${JSON.stringify(tools)}

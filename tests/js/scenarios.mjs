@@ -84,8 +84,9 @@ const frontend = (user, spec, json, before, answer, after) => [
   },
 ];
 
+const COUNTED = Array.from({ length: 20 }, (_, index) => `${index + 1}${index < 19 ? " " : ""}`);
 const counted = (user) => [
-  { user, paced: 100, events: text("a", "1 ", "2 ", "3 ", "4 ", "5"), adds: [assistant("a", "1 2 3 4 5")] },
+  { user, paced: 100, events: text("a", ...COUNTED), adds: [assistant("a", COUNTED.join(""))] },
 ];
 
 const thought = (user, thoughts, deltas) => [
@@ -204,8 +205,8 @@ const searchZh = (answer, after) =>
 
 const HELP =
   "I am a demo agent without a model. Try: hello, what's the weather like in Beijing, count to 10, think …, plan …, " +
-  "parallel, approve, approve two, form, fail.";
-const HELP_ZH = "我是一个没有模型的演示代理。试试:你好、北京天气怎么样、数到 10、思考 …、计划 …、并行、批准、批准两个、表单、失败。";
+  "parallel, approve, approve two, feedback, review, form, fail.";
+const HELP_ZH = "我是一个没有模型的演示代理。试试:你好、北京天气怎么样、数到 10、思考 …、计划 …、并行、批准、批准两个、反馈、审核、表单、失败。";
 
 export const scenarios = [
   ...both(
@@ -274,7 +275,7 @@ export const scenarios = [
     deletion('{"confirmed":false}', "All right, nothing was deleted."),
     deletionZh('{"confirmed": false}', "好的,没有删除任何文件。"),
   ),
-  ...both("count", counted("count to 5"), counted("数到 5")),
+  ...both("count", counted("count to 20"), counted("数到 20")),
   ...both(
     "think",
     thought(
@@ -314,7 +315,7 @@ export const scenarios = [
 export function eventsOf(turn, { threadId, runId }) {
   const success = { type: "success", ...(turn.pending && { pendingToolCallIds: turn.pending }) };
   return [
-    { type: "RUN_STARTED", threadId, runId, protocolVersion: "1.0" },
+    { type: "RUN_STARTED", threadId, runId, protocolVersion: "1.1" },
     ...turn.events,
     turn.error ? { type: "RUN_ERROR", ...turn.error } : { type: "RUN_FINISHED", threadId, runId, outcome: success },
   ];

@@ -21,7 +21,8 @@ function built(path, command) {
   return found;
 }
 
-const binary = () =>
+/** Returns the path of the server under test. */
+export const binary = () =>
   process.env.AGUI_SERVER_BIN ? resolve(process.env.AGUI_SERVER_BIN) : built("agui-server", "cargo build --release");
 
 /** Returns the path of a built example. */
@@ -73,12 +74,13 @@ function listening(child, log) {
 
 /**
  * Starts a server on a free loopback port.
- * @param {{ config?: string, program?: string, args?: string[] }} options `config`: the path of a configuration file;
- *   `program`: another program with its arguments in `args`, which logs its address in the same way
+ * @param {{ config?: string, program?: string, args?: string[], variables?: object }} options `config`: the path of a configuration file;
+ *   `program`: another program with its arguments in `args`, which logs its address in the same way; `variables`: further
+ *   environment variables
  */
-export async function startServer({ config, program, args } = {}) {
+export async function startServer({ config, program, args, variables } = {}) {
   const child = spawn(program ?? binary(), args ?? ["--listen", "127.0.0.1:0", ...(config ? ["--config", config] : [])], {
-    env: environment(),
+    env: { ...environment(), ...variables },
     stdio: ["ignore", "ignore", "pipe"],
   });
   let text = "";

@@ -28,7 +28,10 @@ export async function run(url, input, options) {
   return { status, headers, text, events: isStream ? parse(text) : undefined };
 }
 
-/** Parses a stream in which every frame is one `data: ` line or one `: comment`, and an empty line. */
+/**
+ * Parses a stream in which every frame is one `data: ` line or one `: comment`, and an empty line. A `data: ` line may
+ * follow an `id: ` line, the number of the event in the log of a detached run.
+ */
 export function parse(text) {
   assert.ok(!text.includes("\r"), "a stream has LF line endings only");
   assert.ok(!text.startsWith("\uFEFF"), "a stream has no byte order mark");
@@ -39,7 +42,8 @@ export function parse(text) {
     .split("\n\n")
     .filter((frame) => !/^:[^\n]*$/.test(frame))
     .map((frame) => {
-      assert.match(frame, /^data: [^\n]+$/, `a frame is one data line: ${JSON.stringify(frame)}`);
-      return JSON.parse(frame.slice("data: ".length));
+      const [, data] = /^(?:id: [1-9]\d*\n)?data: ([^\n]+)$/.exec(frame) ?? [];
+      assert.ok(data, `a frame is one data line: ${JSON.stringify(frame)}`);
+      return JSON.parse(data);
     });
 }

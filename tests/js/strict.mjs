@@ -1,7 +1,16 @@
 // Strict validation with the 1.0 schema. The published validators accept unknown members, so that clients are tolerant;
-// a server must not depend on that.
+// a server must not depend on that. The one member that AG-UI 1.1 adds is known here.
 
 import { AgentCapabilitiesSchema, EventSchemas } from "@ag-ui/core/schemas";
+
+/** Returns whether a line is what @ag-ui/client 1.0.0 writes to the console about a server that speaks AG-UI 1.1. */
+export const isVersionNotice = (line) =>
+  line.includes("[ag-ui] The producer speaks protocol 1.1; this client speaks 1.0.") ||
+  /Removed unrecognised material at '[^']*\/encryptedValueType' on /.test(line);
+
+/** Returns events or messages without the member that @ag-ui/client 1.0.0 leaves out, because AG-UI 1.1 adds it. */
+export const without1_1 = (value) =>
+  JSON.parse(JSON.stringify(value, (key, member) => (key === "encryptedValueType" ? undefined : member)));
 
 /** Returns the problems of an event, one line each; empty if it is valid. */
 export const problemsOfEvent = (event) => problemsOf(EventSchemas, event);
@@ -47,7 +56,7 @@ function collectUnknown(value, schema, path, unknown) {
       for (const [key, member] of Object.entries(value)) {
         const at = `${path}/${key}`;
         if (Object.hasOwn(def.shape, key)) collectUnknown(member, def.shape[key], at, unknown);
-        else unknown.push(at);
+        else if (key !== "encryptedValueType" || typeof value.encryptedValue !== "string") unknown.push(at);
       }
       return;
     case "any":

@@ -16,7 +16,7 @@ fn path(name: &str) -> String {
 }
 
 /// Anthropic's events for one word.
-fn message(text: &str) -> Answer {
+pub(crate) fn message(text: &str) -> Answer {
     Answer::anthropic(&[
         json!({ "type": "message_start", "message": { "usage": { "input_tokens": 1, "output_tokens": 1 } } }),
         json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
@@ -37,6 +37,7 @@ async fn each_configuration_starts_and_answers() {
     for (name, tools) in [
         ("openai", &["current_time", "calculator"][..]),
         ("anthropic", &["current_time", "calculator"]),
+        ("gemini", &["current_time", "calculator"]),
         ("ollama", &["current_time", "calculator"]),
         ("mcp", &["echo"]),
         ("approval", &["get_weather", "book_trip", "writer"]),
@@ -48,18 +49,27 @@ async fn each_configuration_starts_and_answers() {
         }
         let provider = Provider::start().await;
         // Only the provider's URL and the command of the MCP server are replaced, which npx would download.
-        let base = if name == "anthropic" { provider.url() } else { format!("{}/v1", provider.url()) };
+        let is_openai = !["anthropic", "gemini"].contains(&name);
+        let base = if is_openai { format!("{}/v1", provider.url()) } else { provider.url() };
         let mut environment = vec![
             ("AGUI_AGENTS__ASSISTANT__BASE_URL", &*base),
             ("OPENAI_API_KEY", "sk-1"),
             ("ANTHROPIC_API_KEY", "sk-2"),
+            ("GEMINI_API_KEY", "sk-3"),
         ];
         if name == "mcp" {
             environment.push(("AGUI_MCP__EVERYTHING__COMMAND", &command));
         }
         let server = Process::start(&["--config", &path(name)], &environment);
         let hello = chunk(json!({ "content": "Hello." }));
-        provider.answer(if name == "anthropic" { message("Hello.") } else { Answer::openai(&[hello]) });
+        provider.answer(match name {
+            "anthropic" => message("Hello."),
+            "gemini" => Answer::gemini(&[json!({ "candidates": [{
+                "content": { "role": "model", "parts": [{ "text": "Hello." }] },
+                "finishReason": "STOP",
+            }] })]),
+            _ => Answer::openai(&[hello]),
+        });
         assert_eq!(text_and_error(&ask(&server.url, input("Hi")).await), ("Hello.".to_owned(), None), "{name}");
         let offered = provider.requests()[0].body["tools"].to_string();
         for tool in tools {
@@ -73,6 +83,7 @@ fn a_missing_key_is_reported_with_its_place_in_the_file() {
     for (name, variable, place) in [
         ("openai", "OPENAI_API_KEY", "openai.toml:17:1"),
         ("anthropic", "ANTHROPIC_API_KEY", "anthropic.toml:10:1"),
+        ("gemini", "GEMINI_API_KEY", "gemini.toml:10:1"),
         ("mcp", "OPENAI_API_KEY", "mcp.toml:12:1"),
         ("approval", "OPENAI_API_KEY", "approval.toml:12:1"),
     ] {

@@ -4,10 +4,24 @@
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 mod broken;
+mod callers;
 mod calls;
+mod context;
+mod endings;
+mod fallback;
 mod files;
+mod forged_calls;
+mod gemini;
+mod instructions;
+mod mcp_questions;
+mod options;
 #[path = "../support/provider.rs"]
 mod provider;
+#[path = "../providers/published"]
+mod published {
+    pub mod gemini;
+}
+mod questions;
 #[path = "../support/running.rs"]
 mod running;
 mod rust_tools;
@@ -15,8 +29,8 @@ mod rust_tools;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;
-
-use std::io::Write as _;
+#[path = "../support/tokens.rs"]
+mod tokens;
 
 use agui_server::protocol::{Event, RunAgentInput};
 use serde_json::{Value, json};
@@ -29,21 +43,38 @@ const KEY: &str = "sk-test-2b80d53a9c6f41e7";
 /// The command with a configuration.
 struct Models {
     process: Process,
-    _file: tempfile::NamedTempFile,
+    _folder: tempfile::TempDir,
 }
 
 impl Models {
     /// Starts an agent on the provider, with a limit of 1 s on silence. `more` is added to its configuration.
     fn start(provider: &provider::Provider, more: &str) -> Self {
+        Self::start_with_files(provider, more, &[])
+    }
+
+    /// Starts the agent with files beside its configuration, by name and text.
+    fn start_with_files(provider: &provider::Provider, more: &str, files: &[(&str, &str)]) -> Self {
+        let base = provider.url();
+        Self::launch(&format!("provider = \"openai\"\nmodel = \"m\"\nbase_url = \"{base}/v1\"\n{more}"), files)
+    }
+
+    /// Starts an agent with these options of its model, and with the same limits.
+    fn start_with(options: &str) -> Self {
+        Self::launch(options, &[])
+    }
+
+    fn launch(options: &str, files: &[(&str, &str)]) -> Self {
         let text = format!(
-            "[agents.assistant]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}/v1\"\n\
-             api_key_env = \"TEST_KEY\"\nidle_timeout_secs = 1\nmax_retries = 1\n{more}",
-            provider.url()
+            "default_agent = \"assistant\"\n[agents.assistant]\nkind = \"llm\"\napi_key_env = \"TEST_KEY\"\nidle_timeout_secs = 1\nmax_retries = 1\n\
+             {options}"
         );
-        let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-        let path = file.path().to_str().unwrap().to_owned();
-        Self { process: Process::start(&["--config", &path], &[("TEST_KEY", KEY)]), _file: file }
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files.iter().copied().chain([("my.toml", &*text)]) {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let path = folder.path().join("my.toml");
+        let process = Process::start(&["--config", path.to_str().unwrap()], &[("TEST_KEY", KEY)]);
+        Self { process, _folder: folder }
     }
 
     async fn ask(&self, text: &str) -> Vec<Value> {
@@ -86,6 +117,17 @@ fn text_and_error(events: &[Value]) -> (String, Option<String>) {
 /// A chunk of chat completions.
 fn chunk(delta: Value) -> Value {
     json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
+}
+
+/// A chunk of chat completions with the reason of the end.
+fn finish(reason: &str) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] })
+}
+
+/// A chunk of chat completions with a call of a tool.
+fn call(index: usize, name: &str, arguments: &str) -> Value {
+    let function = json!({ "name": name, "arguments": arguments });
+    chunk(json!({ "tool_calls": [{ "index": index, "id": format!("c{index}"), "function": function }] }))
 }
 
 fn data(chunk: &Value) -> String {

@@ -11,7 +11,7 @@ use agui_server::{
     agent::emit::state,
     auth::ApiKey,
     http::HttpOptions,
-    llm::{Connection, LlmAgent, OpenAi, OpenAiOptions},
+    llm::{Connection, LlmAgent, ModelOptions, OpenAiChat},
     protocol::PatchOperation,
     tools::{ApprovalRule, FnTool, Question, ToolError, tool_fn},
 };
@@ -42,7 +42,7 @@ enum Size {
 /// A server with one agent, whose only tool is `tool`.
 async fn serve(provider: &Provider, tool: FnTool, change: impl FnOnce(Server) -> Server) -> Running {
     let connection = Connection { base_url: Some(format!("{}/v1", provider.url())), ..Connection::default() };
-    let model = OpenAi::new(OpenAiOptions { model: "m".to_owned(), connection, ..OpenAiOptions::default() }).unwrap();
+    let model = OpenAiChat::new(ModelOptions::new("m", connection)).unwrap();
     let agent = LlmAgent::new(model).tool(tool).prompt(|input, cx| {
         let name = cx.principal().map_or("a guest", |principal| principal.name());
         format!("You talk to {name} on {}.", input.thread_id)

@@ -1,12 +1,9 @@
 //! The guide's three kinds of interrupts, and their answers.
 
-use std::io::Write as _;
-
 use serde_json::{Value, json};
 
 use crate::{
     AGENT, CHAT, Frame, TestServer, call, chunk, named, names, on,
-    process::Process,
     provider::{Answer, Provider},
     said, thread, user,
 };
@@ -31,9 +28,7 @@ fn decide(question: &Value, decision: Value) -> Value {
 
 /// Starts a script that asks for feedback and for the approval of a plan.
 fn asking() -> TestServer {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(
-        folder.path().join("asking.toml"),
+    TestServer::of_script(
         r#"
 [[reply]]
 when.user = '^draft'
@@ -73,11 +68,6 @@ play = [{ text = "In time." }]
 play = [{ text = "You said: {text}" }]
 "#,
     )
-    .unwrap();
-    let mut file = tempfile::Builder::new().suffix(".toml").tempfile_in(folder.keep()).unwrap();
-    file.write_all(b"[agents.asking]\nkind = \"script\"\nscript = \"asking.toml\"").unwrap();
-    let path = file.path().to_str().unwrap().to_owned();
-    TestServer::new(Process::start(&["--config", &path], &[]), Some(file))
 }
 
 #[tokio::test]
@@ -149,9 +139,117 @@ async fn a_plan_is_shown_with_its_steps() {
         decision["actionId"] = asked["id"].clone();
         assert_eq!(said(&server.ask(CHAT, &on(&id, decisions(json!([decision])))).await), told);
     }
-    let (id, _) = ask().await;
-    let told = said(&server.ask(CHAT, &on(&id, "Leave out the report")).await);
-    assert_eq!(told, "Stopped: {\"approved\":false,\"reason\":\"Leave out the report\"}");
+    let (id, mut asked) = ask().await;
+    let frames = server.ask(CHAT, &on(&id, "Leave out the report")).await;
+    asked["content"] = "\"Leave out the report\" is neither a yes nor a no. Answer \"approve\" or \"reject\".\n\n\
+                        Review and modify the planned steps."
+        .into();
+    assert_eq!(question(&frames), &asked);
+    assert_eq!(said(&server.ask(CHAT, &on(&id, "no")).await), "Stopped: {\"approved\":false}");
+}
+
+#[tokio::test]
+async fn an_unclear_answer_asks_again_and_says_why() {
+    let server = TestServer::demo();
+    for (prompt, unclear, why, yes, done) in [
+        (
+            "approve",
+            "well",
+            "\"well\" is neither a yes nor a no. Answer \"approve\" or \"reject\".\n\n",
+            "yes",
+            "sent to ada",
+        ),
+        ("批准", "好像可以", "“好像可以”既不是同意，也不是拒绝。请回答“同意”或“拒绝”。\n\n", "是", "已发送给 ada"),
+    ] {
+        let first = server.ask(CHAT, &user(prompt)).await;
+        let (id, asked) = (thread(&first), question(&first).clone());
+        for _ in 0..2 {
+            let frames = server.ask(CHAT, &on(&id, unclear)).await;
+            let mut expected = asked.clone();
+            expected["content"] = format!("{why}{}", asked["content"].as_str().unwrap()).into();
+            assert_eq!(question(&frames), &expected);
+            assert!(named(&frames, "tool_result").is_empty(), "{frames:?}");
+        }
+        let frames = server.ask(CHAT, &on(&id, yes)).await;
+        assert!(said(&frames).contains(done), "{frames:?}");
+    }
+    for no in ["no", "reject", "拒绝", "不"] {
+        let id = thread(&server.ask(CHAT, &user("approve")).await);
+        let frames = server.ask(CHAT, &on(&id, no)).await;
+        assert_eq!(said(&frames), "The e-mail \"Lunch\": declined, so it was not sent.");
+    }
+}
+
+#[tokio::test]
+async fn decisions_about_nothing_open_are_an_error() {
+    let server = TestServer::demo();
+    let id = thread(&server.ask(CHAT, &user("hello")).await);
+    let late = decisions(json!([{ "actionId": "int_1", "type": "approve" }]));
+    let mut bodies = vec![on(&id, late.clone()), on("never-seen", late.clone())];
+    bodies.push(user(late));
+    for body in bodies {
+        let frames = server.ask(CHAT, &body).await;
+        let [(name, error)] = &frames[..] else { panic!("{frames:?}") };
+        assert_eq!((name.as_str(), &error["type"]), ("error", &json!("no_open_question")));
+        assert!(error["message"].as_str().unwrap().contains("no question is open"), "{error}");
+    }
+    let url = format!("{}/threads/never-seen", server.process.url);
+    assert_eq!(server.client.get(url).send().await.unwrap().status(), 404, "no thread was begun");
+}
+
+#[tokio::test]
+async fn an_edit_changes_one_argument_alone() {
+    let server = TestServer::demo();
+    for (prompt, done) in [
+        ("delete inactive users", "The database: ran DELETE FROM users WHERE status = 'inactive' on at most 100 rows."),
+        ("删除不活跃的用户", "数据库:已执行 DELETE FROM users WHERE status = 'inactive',最多 100 行。"),
+    ] {
+        let first = server.ask(CHAT, &user(prompt)).await;
+        let (id, asked) = (thread(&first), question(&first));
+        let frames =
+            server.ask(CHAT, &on(&id, decide(asked, json!({ "type": "edit", "args": { "limit": 100 } })))).await;
+        assert_eq!(said(&frames), done);
+    }
+}
+
+#[tokio::test]
+async fn the_demo_asks_for_feedback_and_for_the_review_of_a_plan() {
+    let server = TestServer::demo();
+    for (prompt, feedback, again, accepted) in [
+        (
+            "feedback",
+            "Please also include humidity data in the analysis.",
+            "Another draft, with your feedback: ",
+            "Accepted",
+        ),
+        ("反馈", "请加上湿度数据。", "新的草稿,按你的反馈修改:", "已接受"),
+    ] {
+        let first = server.ask(CHAT, &user(prompt)).await;
+        let id = thread(&first);
+        assert_eq!(question(&first)["options"][0]["value"], "accepted");
+        let frames = server.ask(CHAT, &on(&id, feedback)).await;
+        assert_eq!(said(&frames), format!("{again}{feedback}"));
+        question(&frames);
+        assert!(said(&server.ask(CHAT, &on(&id, "ACCEPTED")).await).starts_with(accepted));
+    }
+    for (prompt, yes, done, edited) in [
+        (
+            "review a plan",
+            "approve",
+            "The plan is approved: all three steps are done.",
+            "I take the steps that you changed: ",
+        ),
+        ("审核计划", "同意", "计划已批准:三个步骤都做完了。", "我按你修改的步骤做:"),
+    ] {
+        let first = server.ask(CHAT, &user(prompt)).await;
+        assert_eq!(question(&first)["context"]["steps"].as_array().unwrap().len(), 3);
+        assert_eq!(said(&server.ask(CHAT, &on(&thread(&first), yes)).await), done);
+        let first = server.ask(CHAT, &user(prompt)).await;
+        let asked = question(&first);
+        let edit = json!({ "actionId": asked["id"], "type": "edit", "args": { "steps": ["Search"] } });
+        let frames = server.ask(CHAT, &on(&thread(&first), decisions(json!([edit])))).await;
+        assert_eq!(said(&frames), format!("{edited}[\"Search\"]"));
+    }
 }
 
 #[tokio::test]
@@ -186,7 +284,7 @@ async fn an_action_can_be_edited_and_rejected() {
     assert_eq!(said(&frames), "The e-mail \"Tea\": sent to bob@example.com.");
     // The answer is repeated, as after a lost response: the call does not run again.
     let again = server.ask(CHAT, &on(&id, edit)).await;
-    assert_eq!(names(&again), ["status"]);
+    assert_eq!(names(&again), ["error"]);
     // Edited arguments that do not fit the tool's schema are refused. Then a text rejects the call.
     let first = server.ask(CHAT, &user("approve")).await;
     let (id, asked) = (thread(&first), question(&first));
@@ -218,7 +316,21 @@ async fn several_actions_are_one_question() {
     assert_eq!(refusal["error"]["path"], "messages[0].content.decisions[0].type");
     // If any interrupt has no answer, no call runs, and the question is sent again.
     let frames = server.ask(AGENT, &on(&id, decisions(json!([decision(0, "approve")])))).await;
-    assert_eq!(question(&frames), &asked);
+    let mut again = asked.clone();
+    let missing = "No decision was sent about: Book a hotel in Beijing for 2 nights?.";
+    again["content"] = format!("{missing}\n\n{}", asked["content"].as_str().unwrap()).into();
+    assert_eq!(question(&frames), &again);
+    // A decision about something else is refused, with the actions that are open.
+    let other = json!({ "actionId": "action-1", "type": "approve" });
+    let refused = server.send(AGENT, &on(&id, decisions(json!([decision(0, "approve"), other])))).await;
+    assert_eq!(refused.status(), 400);
+    let refusal: Value = refused.json().await.unwrap();
+    assert_eq!(refusal["error"]["path"], "messages[0].content.decisions[1].actionId");
+    let message = refusal["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("\"action-1\"") && message.contains(actions[1]["actionId"].as_str().unwrap()),
+        "{message}"
+    );
     let mut no = decision(1, "reject");
     no["reason"] = "Too dear".into();
     let frames = server.ask(CHAT, &on(&id, decisions(json!([decision(0, "approve"), no])))).await;
@@ -231,6 +343,8 @@ async fn a_form_is_answered_by_json() {
     let first = server.ask(CHAT, &user("form")).await;
     let (id, asked) = (thread(&first), question(&first));
     assert_eq!(asked["context"]["schema"]["required"], json!(["name", "email", "size"]));
+    let offered: Vec<_> = asked["options"].as_array().unwrap().iter().map(|option| &option["value"]).collect();
+    assert_eq!(offered, ["edit", "reject"], "there is nothing to accept before the form is filled in");
     let frames = server.ask(CHAT, &on(&id, "L, for Ada")).await;
     assert_eq!(frames.last().unwrap().1["type"], "invalid_resume_payload");
     let answer = json!({ "name": "Ada", "email": "ada@example.com", "size": "L" });
@@ -269,11 +383,12 @@ async fn an_agent_with_a_model_follows_the_decision() {
     let no = json!({ "type": "reject", "reason": "Too dangerous" });
     let frames = server.ask(AGENT, &on("t2", decide(&asked, no))).await;
     assert!(named(&frames, "tool_result")[0]["content"].as_str().unwrap().contains("Too dangerous"), "{frames:?}");
-    // A text that is not one of the words for a yes is a refusal.
+    // A text that is not one of the words for yes and no runs nothing.
     ask("t3").await;
-    done();
     let frames = server.ask(AGENT, &on("t3", "yes, but only the inactive ones")).await;
-    assert!(named(&frames, "tool_result")[0]["content"].as_str().unwrap().contains("only the inactive ones"));
+    assert!(
+        question(&frames)["content"].as_str().unwrap().starts_with("\"yes, but only the inactive ones\" is neither")
+    );
     assert_eq!(sql(), 1);
     // Edited.
     let asked = ask("t4").await;

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
+mod history;
 mod hitl;
 mod models;
 #[allow(dead_code, reason = "shared with tests that use more of it")]
@@ -11,11 +12,15 @@ mod process;
 mod protocol;
 #[path = "../support/provider.rs"]
 mod provider;
+mod questions;
 mod refusals;
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod sandbox_attacks;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;
+mod workspaces;
 
 use std::io::Write as _;
 
@@ -63,6 +68,42 @@ impl TestServer {
         file.write_all(text.as_bytes()).unwrap();
         let path = file.path().to_str().unwrap().to_owned();
         Self::new(Process::start(&["--config", &path], &[]), Some(file))
+    }
+
+    /// Starts the command with an agent that plays this script.
+    fn of_script(script: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("script.toml"), script).unwrap();
+        let mut file = tempfile::Builder::new().suffix(".toml").tempfile_in(folder.keep()).unwrap();
+        file.write_all(b"[agents.scripted]\nkind = \"script\"\nscript = \"script.toml\"").unwrap();
+        let path = file.path().to_str().unwrap().to_owned();
+        Self::new(Process::start(&["--config", &path], &[]), Some(file))
+    }
+
+    /// A configuration with an agent on the provider that has the sandbox. `more` is appended.
+    fn worker(provider: &provider::Provider, more: &str) -> String {
+        format!(
+            "[agents.worker]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}/v1\"\n\
+             tools = [\"sandbox\"]\n{more}",
+            provider.url()
+        )
+    }
+
+    /// Starts the command as a user who is not root, with an agent that has the sandbox. Needs root.
+    fn of_nobody(provider: &provider::Provider, more: &str) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        // Other users cannot read root's folders.
+        let binary = data.path().join("agui-server");
+        std::fs::copy(process::BINARY, &binary).unwrap();
+        let config = data.path().join("server.toml");
+        std::fs::write(&config, Self::worker(provider, more)).unwrap();
+        for path in [data.path(), &binary, &config] {
+            std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
+        }
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(&binary);
+        let config = config.to_str().unwrap().to_owned();
+        Self::new(Process::launch(command, data, &["--config", &config], &[]), None)
     }
 
     async fn send(&self, path: &str, body: &Value) -> reqwest::Response {

@@ -16,7 +16,8 @@ async fn a_refusal_names_the_path_of_the_invalid_value() {
         (json!({ "messages": [{ "role": "tool", "content": "x" }] }), "messages[0].role"),
         (user(7), "messages[0].content"),
         (user(json!({ "text": "x" })), "messages[0].content.decisions"),
-        (user(json!({ "decisions": [{ "type": "approve" }] })), "messages[0].content.decisions[0]"),
+        (user(json!({ "decisions": [{ "type": "approve" }] })), "messages[0].content.decisions[0].actionId"),
+        (user(json!({ "decisions": ["approve"] })), "messages[0].content.decisions[0]"),
         (user(json!({ "decisions": [{ "actionId": "a", "type": "maybe" }] })), "messages[0].content.decisions[0]"),
         (user(json!({ "decisions": [{ "actionId": "a", "type": "edit" }] })), "messages[0].content.decisions[0].args"),
         (block(json!({ "type": "picture" })), "messages[0].content[1].type"),
@@ -45,6 +46,20 @@ async fn a_refusal_names_the_path_of_the_invalid_value() {
 }
 
 #[tokio::test]
+async fn a_body_of_too_many_or_too_deep_values_is_refused() {
+    let server = TestServer::demo();
+    let deep = format!(r#"{{"messages":{}{}}}"#, "[".repeat(1000), "]".repeat(1000));
+    let many = format!(r#"{{"messages":[{}0]}}"#, "0,".repeat(600_000));
+    for (body, status, code) in [(deep, 400, "too_deep"), (many, 413, "too_many_values")] {
+        let url = format!("{}{CHAT}", server.process.url);
+        let request = server.client.post(url).header("content-type", "application/json").body(body);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), status, "{code}");
+        assert_eq!(response.json::<Value>().await.unwrap()["error"]["code"], code);
+    }
+}
+
+#[tokio::test]
 async fn principals_have_separate_threads_with_the_same_id() {
     use agui_server::{Server, agents::Echo, auth::ApiKey};
     let keys = ["ada", "bob"].map(|name| ApiKey::from_secret(name, &format!("key-of-{name}")));
@@ -53,8 +68,10 @@ async fn principals_have_separate_threads_with_the_same_id() {
     let url = format!("http://{}{CHAT}", listener.local_addr().unwrap());
     let server = tokio::spawn(async move { axum::serve(listener, router).await });
     let client = agui_server::upstream::direct_client(&Default::default()).unwrap();
+    // Ids are hexadecimal, so they can contain "ada".
+    let says = |name: &str| format!("I am {name}");
     let ask = async |name: &str| {
-        let request = client.post(&url).bearer_auth(format!("key-of-{name}")).json(&on("same", name));
+        let request = client.post(&url).bearer_auth(format!("key-of-{name}")).json(&on("same", says(name)));
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
         response.text().await.unwrap();
@@ -65,7 +82,9 @@ async fn principals_have_separate_threads_with_the_same_id() {
         let thread = url.replace(CHAT, "/threads/same");
         let thread = client.get(thread).bearer_auth(format!("key-of-{name}")).send().await.unwrap();
         let messages = thread.json::<serde_json::Value>().await.unwrap()["messages"].to_string();
-        assert_eq!((messages.contains("ada"), messages.contains("bob")), (name == "ada", name == "bob"));
+        for writer in ["ada", "bob"] {
+            assert_eq!(messages.contains(&says(writer)), name == writer, "{name}: {messages}");
+        }
     }
     server.abort();
 }

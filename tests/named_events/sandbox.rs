@@ -21,14 +21,14 @@ use serde_json::{Value, json};
 
 use crate::{
     AGENT, TestServer, call, chunk, named, on,
-    process::{BINARY, Process},
+    process::BINARY,
     provider::{Answer, Provider},
     said,
 };
 
 /// Returns whether these tests are skipped.
 #[allow(clippy::print_stderr, reason = "a skipped test must be visible")]
-fn is_skipped() -> bool {
+pub(crate) fn is_skipped() -> bool {
     let is_skipped = std::env::var_os("AGUI_SKIP_SANDBOX").is_some();
     if is_skipped {
         eprintln!("skipped: commands cannot be isolated here");
@@ -36,13 +36,14 @@ fn is_skipped() -> bool {
     is_skipped
 }
 
-struct TestSandbox {
+pub(crate) struct TestSandbox {
+    pub(crate) sandbox: Arc<Sandbox>,
     tools: Vec<Arc<dyn Tool>>,
-    folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl TestSandbox {
-    fn new(change: impl FnOnce(&mut SandboxOptions)) -> Option<Self> {
+    pub(crate) fn new(change: impl FnOnce(&mut SandboxOptions)) -> Option<Self> {
         if is_skipped() {
             return None;
         }
@@ -50,10 +51,10 @@ impl TestSandbox {
         let mut options = SandboxOptions::default();
         change(&mut options);
         let sandbox = Sandbox::new(folder.path().join("workspaces"), options).unwrap_or_else(|error| panic!("{error}"));
-        Some(Self { tools: sandbox.tools(), folder })
+        Some(Self { tools: sandbox.tools(), sandbox, folder })
     }
 
-    async fn call_on(&self, thread: &str, name: &str, arguments: Value) -> Result<String, ToolError> {
+    pub(crate) async fn call_on(&self, thread: &str, name: &str, arguments: Value) -> Result<String, ToolError> {
         let tool = self.tools.iter().find(|tool| tool.spec().name == name).unwrap();
         let arguments = arguments.as_object().unwrap().clone();
         let identity = RunIdentity { thread_id: thread.into(), run_id: "r".into(), agent: "a".into(), principal: None };
@@ -61,22 +62,22 @@ impl TestSandbox {
         tool.call(arguments, &cx).await.map(|content| content.text().into_owned())
     }
 
-    async fn call(&self, name: &str, arguments: Value) -> Result<String, ToolError> {
+    pub(crate) async fn call(&self, name: &str, arguments: Value) -> Result<String, ToolError> {
         self.call_on("t", name, arguments).await
     }
 
-    async fn shell(&self, command: &str) -> Value {
+    pub(crate) async fn shell(&self, command: &str) -> Value {
         serde_json::from_str(&self.call("run_command", json!({ "command": command })).await.unwrap()).unwrap()
     }
 
     /// Runs a command that must succeed, and returns its output.
-    async fn print(&self, command: &str) -> String {
+    pub(crate) async fn print(&self, command: &str) -> String {
         let told = self.shell(command).await;
         assert_eq!(told["exit_code"], 0, "{command}: {told}");
         told["stdout"].as_str().unwrap().to_owned()
     }
 
-    async fn refused(&self, name: &str, arguments: Value) -> String {
+    pub(crate) async fn refused(&self, name: &str, arguments: Value) -> String {
         self.call(name, arguments).await.unwrap_err().message().to_owned()
     }
 }
@@ -88,8 +89,13 @@ fn processes_with(argument: &str) -> usize {
     commands.filter(|command| command.split(|byte| *byte == 0).any(|word| word == argument.as_bytes())).count()
 }
 
+/// Makes an argument of `sleep` that no other process of this machine has.
+fn marked(seconds: u32) -> String {
+    format!("{seconds}.{}", std::process::id())
+}
+
 async fn wait_until_gone(argument: &str) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(20);
     while processes_with(argument) > 0 {
         assert!(Instant::now() < deadline, "a process with the argument {argument} is still running");
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -194,33 +200,36 @@ async fn paths_and_links_do_not_leave_the_workspace() {
 async fn the_time_limit_covers_background_processes() {
     let Some(sandbox) = TestSandbox::new(|options| options.timeout = Duration::from_secs(2)) else { return };
     let begin = Instant::now();
-    let told = sandbox.shell("echo before; setsid sleep 86311 & trap '' TERM INT HUP; sleep 86311").await;
-    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    let long = marked(86311);
+    let told = sandbox.shell(&format!("echo before; setsid sleep {long} & trap '' TERM INT HUP; sleep {long}")).await;
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     assert_eq!((&told["stopped"], &told["stdout"]), (&json!("it took longer than 2 seconds"), &json!("before\n")));
-    wait_until_gone("86311").await;
+    wait_until_gone(&long).await;
     // Background processes end with the command.
-    sandbox.print("setsid sleep 86312 > /dev/null 2>&1 & echo started").await;
-    wait_until_gone("86312").await;
+    let long = marked(86312);
+    sandbox.print(&format!("setsid sleep {long} > /dev/null 2>&1 & echo started")).await;
+    wait_until_gone(&long).await;
 }
 
 #[tokio::test]
 async fn dropping_a_call_kills_its_processes() {
     let Some(sandbox) = TestSandbox::new(|_| {}) else { return };
+    let long = marked(86313);
     {
-        let call = sandbox.call("run_command", json!({ "command": "sleep 86313 & sleep 86313" }));
+        let call = sandbox.call("run_command", json!({ "command": format!("sleep {long} & sleep {long}") }));
         let mut call = std::pin::pin!(call);
         let begun = async {
-            while processes_with("86313") < 2 {
+            while processes_with(&long) < 2 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         tokio::select! {
             told = &mut call => panic!("{told:?}"),
             () = begun => {}
-            () = tokio::time::sleep(Duration::from_secs(10)) => panic!("the command did not start"),
+            () = tokio::time::sleep(Duration::from_secs(20)) => panic!("the command did not start"),
         }
     }
-    wait_until_gone("86313").await;
+    wait_until_gone(&long).await;
 }
 
 #[tokio::test]
@@ -252,16 +261,37 @@ async fn output_and_files_are_limited() {
     assert_eq!(told["stdout"].as_str().unwrap().len(), 1000);
     let told = sandbox.shell("head -c 9000000 /dev/zero > large").await;
     assert_ne!(told["exit_code"], 0);
-    assert!(sandbox.print("stat -c %s large").await.trim().parse::<u64>().unwrap() <= 5 << 20);
+    let listed: Value = serde_json::from_str(&sandbox.call("list_files", json!({})).await.unwrap()).unwrap();
+    assert!((4 << 20..=5 << 20).contains(&listed["files"][0]["size"].as_u64().unwrap()), "{listed}");
     let read = sandbox.call("read_file", json!({ "path": "large" })).await.unwrap();
     assert!(read.ends_with("[The file is longer; this is its beginning.]"));
-    sandbox.print("rm large").await;
+    sandbox.call("remove_files", json!({ "path": "large" })).await.unwrap();
     let told = sandbox.shell("i=0; while :; do i=$((i+1)); head -c 100000 /dev/urandom > f$i; done").await;
     assert_eq!(told["stopped"], "the workspace had more than 5 MB");
-    let full = sandbox.refused("write_file", json!({ "path": "x", "content": "x" })).await;
-    assert!(full.contains("full"), "{full}");
-    sandbox.print("rm f*").await;
+    for (tool, arguments) in
+        [("write_file", json!({ "path": "x", "content": "x" })), ("run_command", json!({ "command": "ls" }))]
+    {
+        let full = sandbox.refused(tool, arguments).await;
+        assert!(full.contains("the workspace is full") && full.contains("remove_files"), "{full}");
+    }
+    sandbox.call("list_files", json!({})).await.unwrap();
+    sandbox.call("remove_files", json!({ "path": "." })).await.unwrap();
     sandbox.call("write_file", json!({ "path": "x", "content": "x" })).await.unwrap();
+}
+
+#[tokio::test]
+async fn files_and_folders_are_removed() {
+    let Some(sandbox) = TestSandbox::new(|_| {}) else { return };
+    sandbox.print("mkdir -p a/b c; touch a/b/x c/y -- -z; ln -s c link; chmod 000 a/b; chmod 000 a").await;
+    for path in ["a", "link", "-z"] {
+        assert_eq!(sandbox.call("remove_files", json!({ "path": path })).await.unwrap(), "Removed.");
+    }
+    assert_eq!(sandbox.print("find . | sort").await, ".\n./c\n./c/y\n");
+    let problem = sandbox.refused("remove_files", json!({ "path": "nothing" })).await;
+    assert_eq!(problem, "./nothing: No such file or directory");
+    assert!(sandbox.refused("remove_files", json!({ "path": "../x" })).await.contains("not a path in the workspace"));
+    sandbox.call("remove_files", json!({ "path": "." })).await.unwrap();
+    assert_eq!(sandbox.print("find .").await, ".\n");
 }
 
 #[tokio::test]
@@ -344,24 +374,7 @@ async fn a_model_works_in_the_sandbox_of_a_server_that_is_not_root() {
         return;
     }
     let provider = Provider::start().await;
-    let data = tempfile::tempdir().unwrap();
-    // Other users cannot read root's folders.
-    let binary = data.path().join("agui-server");
-    std::fs::copy(BINARY, &binary).unwrap();
-    let text = format!(
-        "[agents.worker]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}/v1\"\n\
-         tools = [\"sandbox\"]\n",
-        provider.url()
-    );
-    let config = data.path().join("server.toml");
-    std::fs::write(&config, text).unwrap();
-    for path in [data.path(), &binary, &config] {
-        std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
-    }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(&binary);
-    let config = config.to_str().unwrap().to_owned();
-    let server = TestServer::new(Process::launch(command, data, &["--config", &config], &[]), None);
+    let server = TestServer::of_nobody(&provider, "");
     check_model_with_files(&server, &provider).await;
 }
 

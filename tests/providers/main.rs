@@ -3,19 +3,25 @@
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 mod answers;
+mod anthropic;
 mod broken;
+mod chat;
+mod gemini;
 mod leaving;
 #[path = "../support/provider.rs"]
 mod provider;
+mod published;
+mod responses;
 mod retries;
 mod secrets;
+mod sweep;
 
 use std::time::Duration;
 
 use agui_server::{
     llm::{
-        Anthropic, AnthropicOptions, BlockStart, Connection, Model, ModelError, ModelEvent, ModelRequest, OpenAi,
-        OpenAiOptions, StopReason, Turn,
+        Anthropic, BlockStart, Connection, Model, ModelError, ModelEvent, ModelOptions, ModelRequest, OpenAiChat,
+        StopReason, Turn,
     },
     protocol::ContentPart,
 };
@@ -25,23 +31,30 @@ use serde_json::{Value, json};
 /// The key of all tests. It has no form of a key, so only its exact text can be found and removed.
 pub const KEY: &str = "plainwordsfortests";
 
-/// A connection with a short limit on silence, so that its tests are short.
+/// The limit on silence of `impatient`.
+pub const SHORT_SILENCE: Duration = Duration::from_millis(300);
+
+/// A connection whose limit on silence is short, for answers that stop.
+pub fn impatient(base_url: impl Into<String>) -> Connection {
+    Connection { idle_timeout: SHORT_SILENCE, ..connection(base_url) }
+}
+
 pub fn connection(base_url: impl Into<String>) -> Connection {
     Connection {
         base_url: Some(base_url.into()),
         api_key: Some(KEY.into()),
-        idle_timeout: Duration::from_millis(300),
-        max_event_bytes: 64 << 10,
+        idle_timeout: Duration::from_secs(2),
+        max_event_bytes: Some(64 << 10),
         ..Connection::default()
     }
 }
 
-pub fn openai(connection: Connection) -> OpenAi {
-    OpenAi::new(OpenAiOptions { model: "m".to_owned(), connection, ..OpenAiOptions::default() }).unwrap()
+pub fn openai(connection: Connection) -> OpenAiChat {
+    OpenAiChat::new(ModelOptions::new("m", connection)).unwrap()
 }
 
 pub fn anthropic(connection: Connection) -> Anthropic {
-    Anthropic::new(AnthropicOptions { model: "m".to_owned(), connection, ..AnthropicOptions::default() }).unwrap()
+    Anthropic::new(ModelOptions::new("m", connection)).unwrap()
 }
 
 pub fn hi() -> ModelRequest {

@@ -81,19 +81,23 @@ async fn the_wait_is_as_long_as_the_provider_asks_for() {
     assert_eq!(text(&chat).await, "a");
     let requests = provider.requests();
     let waited = requests[1].at - requests[0].at;
-    assert!(waited >= Duration::from_secs(1) && waited < Duration::from_secs(3), "{waited:?}");
+    assert!(waited >= Duration::from_secs(1) && waited < Duration::from_secs(10), "{waited:?}");
     // A date in the past means now.
-    provider.answer(Answer::new(503, [""]).header("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"));
-    provider.answer(success());
-    let begun = Instant::now();
-    assert_eq!(text(&chat).await, "a");
-    assert!(begun.elapsed() < Duration::from_millis(200));
+    let mut shortest = Duration::MAX;
+    for _ in 0..5 {
+        provider.answer(Answer::new(503, [""]).header("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"));
+        provider.answer(success());
+        let begun = Instant::now();
+        assert_eq!(text(&chat).await, "a");
+        shortest = shortest.min(begun.elapsed());
+    }
+    assert!(shortest < Duration::from_millis(200), "{shortest:?}");
     // A wait of an hour is too long: the client gets the error.
     provider.answer(Answer::new(429, [""]).header("retry-after", "3600"));
     let begun = Instant::now();
     assert_eq!(code(&chat).await, "model_rate_limited");
-    assert!(begun.elapsed() < Duration::from_secs(1));
-    assert_eq!(provider.requests().len(), 5);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert_eq!(provider.requests().len(), 13);
 }
 
 #[tokio::test]
@@ -105,8 +109,8 @@ async fn waits_grow_if_the_provider_asks_for_none() {
     assert_eq!(text(&openai(connection(provider.url()))).await, "a");
     let at: Vec<_> = provider.requests().into_iter().map(|request| request.at).collect();
     let (first, second) = (at[1] - at[0], at[2] - at[1]);
-    assert!(first >= Duration::from_millis(250) && first < Duration::from_millis(900), "{first:?}");
-    assert!(second >= Duration::from_millis(500) && second < Duration::from_millis(1500), "{second:?}");
+    assert!(first >= Duration::from_millis(250) && first < Duration::from_secs(10), "{first:?}");
+    assert!(second >= Duration::from_millis(500) && second < Duration::from_secs(10), "{second:?}");
 }
 
 #[tokio::test]
@@ -136,12 +140,17 @@ async fn an_error_in_the_stream_before_the_answer_is_retried() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_before_the_answer_is_not_retried() {
-    // The provider has accepted the request, so a second one could be paid for twice.
+async fn a_stream_that_breaks_before_the_answer_is_retried() {
     let provider = Provider::start().await;
     provider.answer(Answer::stream([": thinking\n\n"]).then(Step::Abort));
-    assert_eq!(code(&openai(connection(provider.url()))).await, "model_interrupted");
-    assert_eq!(provider.requests().len(), 1);
+    provider.answer(Answer::stream([": thinking\n\n"]));
+    provider.answer(success());
+    assert_eq!(text(&openai(connection(provider.url()))).await, "a");
+    assert_eq!(provider.requests().len(), 3);
+    let once = openai(Connection { max_retries: 0, ..connection(provider.url()) });
+    provider.answer(Answer::stream([": thinking\n\n"]).then(Step::Abort));
+    assert_eq!(code(&once).await, "model_interrupted");
+    assert_eq!(provider.requests().len(), 4);
 }
 
 #[tokio::test]
@@ -156,5 +165,5 @@ async fn a_connection_that_closes_without_a_response_is_retried() {
     });
     let chat = openai(Connection { max_retries: 1, ..connection(format!("http://{address}")) });
     assert_eq!(code(&chat as &dyn Model).await, "model_unreachable");
-    tokio::time::timeout(Duration::from_secs(1), closing).await.expect("two connections").unwrap();
+    tokio::time::timeout(Duration::from_secs(10), closing).await.expect("two connections").unwrap();
 }

@@ -2,7 +2,7 @@
 
 use agui_server::{
     agent::AgentError,
-    llm::{AnthropicOptions, Connection, ModelError, OpenAiOptions},
+    llm::{Connection, ModelError, ModelOptions},
 };
 use serde_json::json;
 
@@ -57,19 +57,33 @@ async fn a_provider_that_repeats_the_key_does_not_reveal_it() {
 }
 
 #[tokio::test]
+async fn headers_that_are_not_secret_change_no_message() {
+    let provider = Provider::start().await;
+    let plain_headers =
+        [("x-env", "test"), ("anthropic-beta", "thinking-binding")].map(|(name, value)| (name.into(), value.into()));
+    let chat = openai(Connection { plain_headers: plain_headers.into(), ..connection(provider.url()) });
+    let body = json!({"error": {"message": "the latest thinking is not a test"}}).to_string();
+    provider.answer(Answer::new(400, [body]));
+    let rejected = ask(&chat).await.1.unwrap();
+    assert_eq!(rejected.message(), "The model provider refused the request (400): the latest thinking is not a test");
+    let request = provider.requests().pop().unwrap();
+    assert_eq!(
+        (&request.headers["x-env"], &request.headers["anthropic-beta"]),
+        (&"test".parse().unwrap(), &"thinking-binding".parse().unwrap())
+    );
+}
+
+#[tokio::test]
 async fn messages_say_what_to_do_and_a_rejection_has_the_providers_reason() {
     let provider = Provider::start().await;
     let chat = openai(connection(provider.url()));
     provider.answer(Answer::new(401, ["{}"]));
     let unauthorized = ask(&chat).await.1.unwrap();
-    let host = provider.url().replace("http://", "");
-    let expected =
-        format!("The model provider at {host} does not accept the API key; check the key that the server is given");
-    assert_eq!(unauthorized.message(), expected);
+    assert_eq!(unauthorized.message(), "The model provider does not accept the key of this server");
+    assert!(all_texts(unauthorized).contains("check the configured key"), "the log does not say what to do");
     provider.answer(Answer::new(400, [json!({"error": {"message": "the context is too long"}}).to_string()]));
     let rejected = ask(&chat).await.1.unwrap();
-    let expected = format!("The model provider at {host} refused the request (400): the context is too long");
-    assert_eq!(rejected.message(), expected);
+    assert_eq!(rejected.message(), "The model provider refused the request (400): the context is too long");
 }
 
 #[tokio::test]
@@ -77,15 +91,32 @@ async fn secrets_in_a_base_url_are_not_shown() {
     let url = "http://user:passw0rd@127.0.0.1:1/v1?key=query-secret";
     let connection = Connection { max_retries: 0, ..connection(url) };
     assert_no_secret(&format!("{connection:?} {connection:#?}"));
-    let options = OpenAiOptions { connection: connection.clone(), ..OpenAiOptions::default() };
+    let options = ModelOptions::new("", connection.clone());
     assert_no_secret(&format!("{options:?}"));
-    assert_no_secret(&format!(
-        "{:?}",
-        AnthropicOptions { connection: connection.clone(), ..AnthropicOptions::default() }
-    ));
+    assert_no_secret(&format!("{:?}", ModelOptions::new("", connection.clone())));
     let error = ask(&openai(connection)).await.1.unwrap();
-    assert!(error.message().contains("127.0.0.1:1"), "{error:?}");
+    assert!(!error.message().contains("127.0.0.1"), "{error:?}");
+    assert!(format!("{error:?}").contains("127.0.0.1:1"), "{error:?}");
     assert_no_secret(&all_texts(error));
+}
+
+#[tokio::test]
+async fn the_log_has_the_providers_host_request_id_status_and_body() {
+    let provider = Provider::start().await;
+    let chat = openai(Connection { max_retries: 0, ..connection(provider.url()) });
+    let host = provider.url().replace("http://", "");
+    let refused =
+        Answer::new(400, [json!({"error": {"message": format!("not at http://{host}/v1"), "param": "x"}}).to_string()]);
+    let broken = Answer::openai(&[json!({"error": {"message": "the GPU is on fire", "code": 400}})]);
+    for (answer, said) in [(refused, "\"param\":\"x\""), (broken, "the GPU is on fire")] {
+        provider.answer(answer.header("x-request-id", "req_123"));
+        let error = ask(&chat).await.1.unwrap();
+        assert!(!error.message().contains(&host) && !error.message().contains("req_123"), "{}", error.message());
+        let log = all_texts(error);
+        for text in [host.as_str(), "(request id req_123)", said] {
+            assert!(log.contains(text), "{text} is not in {log}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -87,6 +87,10 @@ pub fn started() -> Value {
 pub fn finished() -> Value {
     json!({ "type": "RUN_FINISHED", "threadId": "theirs", "runId": "their-run" })
 }
+/// The first and the last event of a run with this id.
+pub fn begin_and_end(run: &str) -> [Value; 2] {
+    ["RUN_STARTED", "RUN_FINISHED"].map(|kind| json!({ "type": kind, "threadId": "theirs", "runId": run }))
+}
 /// The events of a text message.
 pub fn text(id: &str, text: &str) -> [Value; 3] {
     [

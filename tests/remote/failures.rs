@@ -14,7 +14,7 @@ async fn failure(answer: Response) -> Value {
     let endpoint = FakeEndpoint::new([answer]).await;
     let mut options = endpoint.options();
     options.max_event_bytes = 10_000;
-    options.idle_timeout = Duration::from_millis(300);
+    options.idle_timeout = Duration::from_secs(1);
     let mut events = run(&server_with(options).await, &input("Hello")).await;
     let last = events.pop().unwrap();
     assert_eq!(last["type"], "RUN_ERROR", "{last}");

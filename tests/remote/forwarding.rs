@@ -52,7 +52,7 @@ async fn a_run_is_forwarded_and_its_events_come_back_with_the_servers_ids() {
     assert_eq!(request.headers["accept"], "text/event-stream");
     assert_eq!(request.headers["content-type"], "application/json");
     let expected = json!({
-        "threadId": thread, "runId": "r", "protocolVersion": "1.0", "state": {}, "tools": [], "context": [],
+        "threadId": thread, "runId": "r", "protocolVersion": "1.1", "state": {}, "tools": [], "context": [],
         "forwardedProps": {}, "messages": [{ "role": "user", "id": "m", "content": "how many?" }],
     });
     assert_eq!(request.body, expected);
@@ -79,6 +79,53 @@ async fn the_endpoint_gets_the_stored_thread_when_the_client_sends_only_new_mess
     let contents: Vec<_> = body["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
     assert_eq!(contents, ["Hello", "Hi", "Goodbye"]);
     assert_eq!((&body["state"], &body["forwardedProps"]), (&json!({ "k": 1 }), &json!({ "any": null })));
+}
+
+#[tokio::test]
+async fn encrypted_values_return_to_the_endpoint_with_their_types_and_activities_do_not() {
+    let sealed = |subtype: &str, entity: &str, value: &str, kind: Option<&str>| {
+        let mut event = json!({
+            "type": "REASONING_ENCRYPTED_VALUE", "subtype": subtype, "entityId": entity, "encryptedValue": value,
+        });
+        if let Some(kind) = kind {
+            event["encryptedValueType"] = kind.into();
+        }
+        event
+    };
+    let said = [
+        json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": "a", "activityType": "PLAN", "content": {} }),
+        json!({ "type": "REASONING_MESSAGE_START", "messageId": "th", "role": "reasoning" }),
+        json!({ "type": "REASONING_MESSAGE_END", "messageId": "th" }),
+        sealed("message", "th", "old", Some("acme.old")),
+        sealed("message", "th", "new", Some("acme.hidden")),
+        json!({ "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f", "parentMessageId": "m-call" }),
+        json!({ "type": "TOOL_CALL_END", "toolCallId": "c" }),
+        sealed("tool-call", "c", "first", Some("acme.call")),
+        sealed("tool-call", "c", "untyped", None),
+        json!({ "type": "TOOL_CALL_RESULT", "messageId": "tr", "toolCallId": "c", "content": "5" }),
+        sealed("message", "tr", "result", Some("acme.result")),
+    ];
+    let stream = [&[started()][..], &said, &[finished()]].concat();
+    let endpoint = FakeEndpoint::new([Response::events(&stream), Response::events(&[started(), finished()])]).await;
+    let server = endpoint.server().await;
+    let mut asked = input("Hello");
+    let events = run(&server, &asked).await;
+    assert_eq!(agent_events(&events), said);
+    asked["runId"] = "r2".into();
+    asked["messages"] = json!([{ "id": "m2", "role": "user", "content": "Again" }]);
+    run(&server, &asked).await;
+    let call = json!({ "id": "c", "type": "function", "function": { "name": "f", "arguments": "" }, "encryptedValue": "untyped" });
+    let expected = json!([
+        { "role": "user", "id": "m", "content": "Hello" },
+        { "role": "reasoning", "id": "th", "content": "", "encryptedValue": "new", "encryptedValueType": "acme.hidden" },
+        { "role": "assistant", "id": "m-call", "toolCalls": [call] },
+        {
+            "role": "tool", "id": "tr", "toolCallId": "c", "content": "5",
+            "encryptedValue": "result", "encryptedValueType": "acme.result",
+        },
+        { "role": "user", "id": "m2", "content": "Again" },
+    ]);
+    assert_eq!(endpoint.requests()[1].body["messages"], expected);
 }
 
 #[tokio::test]
@@ -133,4 +180,21 @@ async fn a_remote_error_keeps_its_code_message_and_usage() {
     assert_eq!(events.last(), Some(&expected));
     let events = run(&server, &input("tea")).await;
     assert_eq!(events.last(), Some(&json!({ "type": "RUN_ERROR", "message": "Oh", "code": "remote_error" })));
+}
+
+#[tokio::test]
+async fn of_an_activity_delta_that_does_not_apply_only_the_metadata_is_forwarded() {
+    let snapshot =
+        json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": "a", "activityType": "PLAN", "content": { "x": 1 } });
+    let delta = json!({
+        "type": "ACTIVITY_DELTA", "messageId": "a", "activityType": "PLAN",
+        "patch": [{ "op": "remove", "path": "/missing" }],
+    });
+    let mut with_metadata = delta.clone();
+    with_metadata["metadata"] = json!({ "k": 1 });
+    let stream = [started(), snapshot.clone(), delta, with_metadata.clone(), finished()];
+    let endpoint = FakeEndpoint::new([Response::events(&stream)]).await;
+    let events = run(&endpoint.server().await, &input("go")).await;
+    with_metadata["patch"] = json!([]);
+    assert_eq!(agent_events(&events), [snapshot, with_metadata]);
 }

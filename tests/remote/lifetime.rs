@@ -7,7 +7,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    endpoint::{FakeEndpoint, Piece, Response, assert_legal, event, finished, run, server_with, started, text},
+    endpoint::{
+        FakeEndpoint, Piece, Response, assert_legal, begin_and_end, event, finished, run, server_with, started, text,
+    },
     running::{Running, events, eventually, input, read_until},
 };
 
@@ -19,7 +21,7 @@ fn hanging() -> Response {
 }
 
 /// The time limit of dropping a request after its client left.
-const DROP_TIMEOUT: Duration = Duration::from_secs(1);
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn the_request_is_dropped_when_the_client_leaves() {
@@ -75,30 +77,33 @@ async fn a_detached_run_goes_on_without_its_client() {
 #[tokio::test]
 async fn comments_end_the_silence_of_an_endpoint() {
     let mut pieces = vec![event(&started())];
-    for _ in 0..8 {
-        pieces.extend([Piece::Wait(100), Piece::Text(": still here\n\n".to_owned())]);
+    for _ in 0..10 {
+        pieces.extend([Piece::Wait(200), Piece::Text(": still here\n\n".to_owned())]);
     }
     pieces.push(event(&finished()));
     let endpoint = FakeEndpoint::new([Response::stream(pieces)]).await;
     let mut options = endpoint.options();
-    options.idle_timeout = Duration::from_millis(400);
+    options.idle_timeout = Duration::from_millis(1500);
     let events = run(&server_with(options).await, &input("Hello")).await;
     assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
 }
 
 #[tokio::test]
 async fn the_end_of_a_run_does_not_wait_for_the_end_of_the_response() {
-    let ends = [event(&started()), event(&finished()), Piece::Wait(400)];
-    let never = [event(&started()), event(&finished()), Piece::Hang];
-    let endpoint = FakeEndpoint::new([Response::stream(ends), Response::stream(never)]).await;
+    let [started, finished] = begin_and_end("r");
+    let ends = [event(&started), event(&finished), Piece::Wait(500)];
+    let never = [event(&started), event(&finished), Piece::Hang];
+    let empty = [event(&started), event(&finished), Piece::Endless("data:\n\n".repeat(100))];
+    let endpoint = FakeEndpoint::new([ends.to_vec(), never.to_vec(), empty.to_vec()].map(Response::stream)).await;
     let server = endpoint.server().await;
-    for _ in 0..2 {
+    for _ in 0..3 {
         let asked = Instant::now();
         run(&server, &input("Hello")).await;
-        assert!(asked.elapsed() < Duration::from_millis(350), "{:?}", asked.elapsed());
+        // After two seconds the second and the third response are given up.
+        assert!(asked.elapsed() < Duration::from_millis(1900), "{:?}", asked.elapsed());
     }
     eventually("the response was read to its end", || endpoint.completed() == 1).await;
-    eventually("the other response was given up", || endpoint.closed() == 2).await;
+    eventually("the other responses were given up", || endpoint.closed() == 3).await;
 }
 
 #[tokio::test]

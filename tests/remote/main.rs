@@ -3,11 +3,13 @@
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
+mod conformance;
 mod endpoint;
 mod failures;
 mod forwarding;
 mod headers;
 mod lifetime;
+mod replays;
 #[path = "../support/running.rs"]
 mod running;
 #[path = "../support/server.rs"]

@@ -150,7 +150,7 @@ async fn the_log_names_everything_that_was_left_out_once() {
     let (_, log) = process.ended();
     for (expected, times) in [
         ("RUN_STARTED has other ids than this run", 1),
-        ("an event of a type that AG-UI 1.0 does not know was left out", 1),
+        ("an event of a type that AG-UI does not know was left out", 1),
         (r#"which="HOLOGRAM\n""#, 1),
         ("the remote agent sent events after the last one ignored=4", 1),
         (r#"its response begins with "no \n such \u{1b}[31m field""#, 1),

@@ -1,7 +1,8 @@
 //! A server and a client of it.
 
-use std::time::Instant;
+use std::{ops::Deref, time::Instant};
 
+use reqwest::Method;
 use serde_json::Value;
 
 use crate::{TEST_TIMEOUT, poll::poll_until, server::Process};
@@ -9,13 +10,22 @@ use crate::{TEST_TIMEOUT, poll::poll_until, server::Process};
 /// One of the servers.
 pub(crate) struct Replica {
     pub(crate) process: Process,
-    client: reqwest::Client,
+    endpoint: Endpoint,
+}
+
+impl Deref for Replica {
+    type Target = Endpoint;
+
+    fn deref(&self) -> &Endpoint {
+        &self.endpoint
+    }
 }
 
 impl Replica {
     pub(crate) fn start(environment: &[(&str, &str)]) -> Self {
         let process = Process::start(&["--log", "warn,agui_server=info"], environment);
-        Self { process, client: agui_server::upstream::direct_client(&Default::default()).unwrap() }
+        let endpoint = Endpoint::new(process.url.clone());
+        Self { process, endpoint }
     }
 
     /// Ends the process as if the machine had failed.
@@ -23,9 +33,25 @@ impl Replica {
         self.process.signal("-KILL");
         assert_eq!(self.process.ended().0, None);
     }
+}
+
+/// A client of a server, or of a proxy in front of servers.
+pub(crate) struct Endpoint {
+    pub(crate) url: String,
+    client: reqwest::Client,
+}
+
+impl Endpoint {
+    pub(crate) fn new(url: String) -> Self {
+        Self { url, client: agui_server::upstream::direct_client(&Default::default()).unwrap() }
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url))
+    }
 
     pub(crate) async fn get(&self, path: &str) -> reqwest::Response {
-        self.client.get(format!("{}{path}", self.process.url)).send().await.unwrap()
+        self.request(Method::GET, path).send().await.unwrap()
     }
 
     pub(crate) async fn post(&self, input: &Value) -> reqwest::Response {
@@ -33,7 +59,7 @@ impl Replica {
     }
 
     pub(crate) async fn post_to(&self, path: &str, body: &Value) -> reqwest::Response {
-        self.client.post(format!("{}{path}", self.process.url)).json(body).send().await.unwrap()
+        self.request(Method::POST, path).json(body).send().await.unwrap()
     }
 
     pub(crate) async fn stream(&self, path: &str, body: &Value) -> Stream {
@@ -49,9 +75,14 @@ impl Replica {
         Stream::of(self.get(&format!("/threads/t/runs/{run}/events?after={after}")).await).await
     }
 
+    /// Follows the changes of all threads.
+    pub(crate) async fn changes(&self) -> Stream {
+        Stream::of(self.get("/threads/events").await).await
+    }
+
     pub(crate) async fn cancel(&self, run: &str) -> u16 {
-        let url = format!("{}/threads/t/runs/{run}/cancel", self.process.url);
-        self.client.post(url).send().await.unwrap().status().as_u16()
+        let path = format!("/threads/t/runs/{run}/cancel");
+        self.request(Method::POST, &path).send().await.unwrap().status().as_u16()
     }
 
     /// The thread `t`.
@@ -99,7 +130,12 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    async fn of(response: reqwest::Response) -> Self {
+    /// Returns a header of the response; empty if the response does not have it.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.response.headers().get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub(crate) async fn of(response: reqwest::Response) -> Self {
         if response.status() != 200 {
             panic!("{}: {}", response.status(), response.text().await.unwrap());
         }
@@ -108,19 +144,32 @@ impl Stream {
 
     /// The next event; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Received> {
+        self.next_or_cut().await.unwrap()
+    }
+
+    /// The events until the connection is lost.
+    pub(crate) async fn until_cut(mut self) -> Vec<Received> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next_or_cut().await.unwrap_or(None) {
+            events.push(event);
+        }
+        events
+    }
+
+    async fn next_or_cut(&mut self) -> reqwest::Result<Option<Received>> {
         loop {
             if let Some((frame, rest)) = self.text.split_once("\n\n") {
                 let received = parse(frame);
                 self.text = rest.to_owned();
                 match received {
-                    Some(received) => return Some(received),
+                    Some(received) => return Ok(Some(received)),
                     None => continue,
                 }
             }
             let piece = tokio::time::timeout(TEST_TIMEOUT, self.response.chunk()).await.expect("nothing more came");
-            let Some(piece) = piece.unwrap() else {
+            let Some(piece) = piece? else {
                 assert_eq!(self.text, "", "the stream ended within an event");
-                return None;
+                return Ok(None);
             };
             // Everything that is said here is ASCII.
             self.text.push_str(std::str::from_utf8(&piece).unwrap());

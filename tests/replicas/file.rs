@@ -53,6 +53,17 @@ async fn the_run_of_a_killed_server_is_closed_when_it_is_started_again() {
     assert_eq!(server.run(&ask("next", "hello")).await.rest().await.last().unwrap().name(), "RUN_FINISHED");
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_removed_lock_file_lets_no_second_server_in() {
+    let folder = tempdir().unwrap();
+    let server = start(folder.path());
+    std::fs::remove_file(folder.path().join("agui-server.sqlite.lock")).unwrap();
+    let (code, text) = refusal(folder.path()).await;
+    assert!(code == Some(1) && text.contains("is in use by another agui-server"), "{code:?} {text}");
+    assert_eq!(server.run(&ask("r", "hello")).await.rest().await.last().unwrap().name(), "RUN_FINISHED");
+}
+
 #[tokio::test]
 async fn a_server_that_is_killed_during_a_run_keeps_the_clients_messages() {
     let folder = tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! A run on one server, followed on others.
 
 use crate::{
-    ask_detached,
+    ask, ask_detached,
     client::{numbered, spoken},
     replicas, said,
 };
@@ -48,4 +48,21 @@ async fn followers_on_every_server_see_the_same_soon_after_each_other() {
     let (median, most) = (late[late.len() / 2], late[late.len() - 1]);
     println!("an event comes on another server after {median:?} more than on the run's own, at most {most:?}");
     assert!(median.as_millis() < 500, "{median:?}");
+}
+
+#[tokio::test]
+async fn lists_on_another_server_keep_themselves_current() {
+    let Some([a, b]) = replicas("changes").await else { return };
+    let mut changes = b.changes().await;
+    a.run(&ask("r1", "hello")).await.rest().await;
+    loop {
+        let change = changes.next().await.unwrap();
+        match change.name() {
+            // The server listens only now.
+            "missed" => drop(a.run(&ask("r2", "hello")).await.rest().await),
+            "begun" => break assert_eq!(change.event["threadId"], "t"),
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(changes.next().await.unwrap().name(), "ended");
 }

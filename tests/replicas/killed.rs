@@ -20,7 +20,7 @@ async fn the_run_of_a_killed_server_is_closed_by_another_with_its_logged_message
     seen.extend(followed.rest().await);
     let closed = killed.elapsed();
     println!("the run of a killed server is closed after {closed:?}, with leases of {LEASE:?}");
-    assert!(closed < 2 * LEASE, "{closed:?}");
+    assert!(closed < 5 * LEASE, "{closed:?}");
     let last = numbered(&seen, 1);
     assert_eq!((last.name(), &last.event["code"]), ("RUN_ERROR", &"server_lost".into()));
     let thread = b.thread().await;
@@ -52,7 +52,7 @@ async fn a_run_that_waits_for_a_run_of_a_killed_server_gets_its_turn() {
     });
     let next = next.rest().await;
     println!("a run that waits for one of a killed server is done after {:?}", killed.elapsed());
-    assert!(killed.elapsed() < 2 * LEASE, "{:?}", killed.elapsed());
+    assert!(killed.elapsed() < 5 * LEASE, "{:?}", killed.elapsed());
     assert_eq!(next.last().unwrap().name(), "RUN_FINISHED");
     let thread = b.thread().await;
     let statuses: Vec<_> = thread["runs"].as_array().unwrap().iter().map(|run| run["status"].as_str()).collect();

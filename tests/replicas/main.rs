@@ -2,6 +2,7 @@
 //! restarted on its SQLite file.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, missing_docs, unreachable_pub)]
 
+mod behind_proxy;
 mod cancel;
 mod client;
 mod copilotkit;
@@ -10,14 +11,19 @@ mod file;
 mod follow;
 mod interrupts;
 mod killed;
+mod late;
 mod load;
 mod outage;
 #[path = "../support/poll.rs"]
 mod poll;
 #[path = "../support/postgres.rs"]
 mod postgres;
+mod proxy;
+mod readiness;
 #[path = "../support/server.rs"]
 mod server;
+#[path = "../support/small_disk.rs"]
+mod small_disk;
 mod unheard;
 
 use client::Replica;

@@ -8,6 +8,8 @@ mod outage;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod shared;
+#[path = "../support/small_disk.rs"]
+mod small_disk;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -40,11 +42,12 @@ async fn the_postgres_store_keeps_the_contract() {
 /// A store whose appends ignore lost leases.
 mod unfenced {
     use agui_server::{
-        protocol::RunId,
+        protocol::{MessageId, RunId, ThreadId},
         store::{
-            BeginOutcome, EndState, EndedRun, EventBatch, EventPage, FinishedRun, Lease, LostRun, MemoryStore, Millis,
-            NewRun, Retention, RunEnd, RunRecord, Store, StoreError, SweepResult, ThreadKey, ThreadPage, ThreadParts,
-            ThreadSummary, ThreadView, contract,
+            BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
+            MemoryStore, MessagePage, MessageQuery, Millis, NewRun, NewThread, Retention, RunEnd, RunRecord, Store,
+            StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate,
+            ThreadVersion, ThreadView, contract,
         },
     };
 
@@ -69,6 +72,32 @@ mod unfenced {
         }
         async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
             self.0.threads(owner, page).await
+        }
+        async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError> {
+            self.0.update(expected, update).await
+        }
+        async fn messages(&self, thread: i64, query: &MessageQuery) -> Result<MessagePage, StoreError> {
+            self.0.messages(thread, query).await
+        }
+        async fn set_feedback(
+            &self,
+            thread: i64,
+            message: &MessageId,
+            feedback: Option<&Feedback>,
+        ) -> Result<bool, StoreError> {
+            self.0.set_feedback(thread, message, feedback).await
+        }
+
+        async fn content(&self, key: &ThreadKey) -> Result<Option<ThreadContent>, StoreError> {
+            self.0.content(key).await
+        }
+
+        async fn insert(&self, thread: NewThread<'_>) -> Result<bool, StoreError> {
+            self.0.insert(thread).await
+        }
+
+        async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
+            self.0.thread_of_run(owner, run).await
         }
         async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
             self.0.run(thread, id).await

@@ -1,9 +1,9 @@
 //! Several processes on one Postgres database.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use agui_server::store::{BeginOutcome, OpenError, PostgresStore, SharedStore, Topic};
-use tokio::{net::TcpListener, time::timeout};
+use agui_server::store::{BeginOutcome, OpenError, PostgresStore, SharedStore, Signals, Topic};
+use tokio::{net::TcpListener, sync::broadcast::Receiver, time::timeout};
 
 use crate::{
     postgres::{PASSWORD, Postgres},
@@ -27,6 +27,20 @@ fn shared(store: &DynStore) -> &dyn SharedStore {
     store.shared().unwrap()
 }
 
+/// Waits until notifications of other processes arrive.
+async fn live_signals(store: &DynStore) -> Signals {
+    let signals = shared(store).signals().clone();
+    timeout(Duration::from_secs(10), async {
+        let mut watch = signals.watch(Topic::Cancels);
+        while !signals.is_live() {
+            watch.changed().await;
+        }
+    })
+    .await
+    .expect("notifications arrive");
+    signals
+}
+
 #[tokio::test]
 async fn a_process_reads_the_writes_of_another() {
     let Some((a, b)) = two().await else { return };
@@ -44,20 +58,12 @@ async fn a_process_reads_the_writes_of_another() {
 #[tokio::test]
 async fn changes_are_signalled_to_other_processes() {
     let Some((a, b)) = two().await else { return };
-    let signals = shared(&b).signals().clone();
-    timeout(Duration::from_secs(10), async {
-        let mut watch = signals.watch(Topic::Cancels);
-        while !signals.is_live() {
-            watch.changed().await;
-        }
-    })
-    .await
-    .expect("notifications arrive");
+    let signals = live_signals(&b).await;
     let lease = lease(&a, "t", "r").await;
     let [mut run, mut thread, mut cancels, mut other] =
         [Topic::Run(lease.run), Topic::Thread(lease.thread), Topic::Cancels, Topic::Run(lease.run + 1000)]
             .map(|topic| signals.watch(topic));
-    let soon = Duration::from_secs(5);
+    let soon = Duration::from_secs(20);
     a.append(&[batch(&lease, 1, 1)]).await.unwrap();
     timeout(soon, run.changed()).await.expect("events are signalled");
     shared(&a).request_cancel(lease.thread, &"r".into()).await.unwrap();
@@ -70,6 +76,23 @@ async fn changes_are_signalled_to_other_processes() {
     thread = signals.watch(Topic::Thread(lease.thread));
     delete(&a, "t").await;
     timeout(soon, thread.changed()).await.expect("deletes are signalled");
+}
+
+#[tokio::test]
+async fn texts_are_announced_to_other_processes() {
+    let Some((a, b)) = two().await else { return };
+    let (mut of_a, mut of_b) = (live_signals(&a).await.announcements(), live_signals(&b).await.announcements());
+    let heard = async |announcements: &mut Receiver<Option<Arc<str>>>| {
+        timeout(Duration::from_secs(10), announcements.recv()).await.expect("announcements arrive").unwrap()
+    };
+    for text in ["one", "two!"] {
+        shared(&a).announce(text.to_owned());
+        assert_eq!(heard(&mut of_b).await.as_deref(), Some(text));
+    }
+    shared(&a).announce("x".repeat(8000));
+    assert_eq!(heard(&mut of_b).await, None, "it was too long");
+    shared(&b).announce("three".to_owned());
+    assert_eq!(heard(&mut of_a).await.as_deref(), Some("three"), "not its own");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

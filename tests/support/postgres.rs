@@ -85,6 +85,26 @@ impl Postgres {
         self.stop_with("QUIT");
     }
 
+    /// Suspends all processes of the server, as on a machine that hangs.
+    pub(crate) fn suspend(&self) {
+        self.signal_all("-STOP");
+    }
+
+    /// Ends a [`suspend`](Self::suspend).
+    pub(crate) fn resume(&self) {
+        self.signal_all("-CONT");
+    }
+
+    fn signal_all(&self, signal: &str) {
+        let file = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
+        let main = file.lines().next().unwrap();
+        // The main process first, so that it starts no more.
+        assert!(Command::new("kill").args([signal, main]).status().unwrap().success());
+        let children = fs::read_to_string(format!("/proc/{main}/task/{main}/children")).unwrap();
+        // A process may have ended in the meantime.
+        let _ = Command::new("kill").arg(signal).args(children.split_whitespace()).stderr(Stdio::null()).status();
+    }
+
     fn stop_with(&self, signal: &str) {
         let mut shell = self.shell.lock().unwrap().take().unwrap();
         shell.stdin.take().unwrap().write_all(format!("{signal}\n").as_bytes()).unwrap();

@@ -16,9 +16,10 @@ use axum::{
     body::{Body, Bytes},
     extract::{ConnectInfo, Request, State},
     response::Response,
+    serve::ListenerExt as _,
 };
 use http::{HeaderMap, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch, task::AbortHandle};
 
 /// A fake provider that runs until it is dropped.
@@ -62,8 +63,12 @@ pub struct Answer {
     steps: Vec<Step>,
 }
 
+/// Returns the reason for which the real provider would refuse a request with status 400.
+pub type Check = fn(&Recorded) -> Option<String>;
+
 #[derive(Default)]
 struct Shared {
+    check: Option<Check>,
     answers: Mutex<VecDeque<Answer>>,
     requests: Mutex<Vec<Recorded>>,
     /// The times at which clients closed their connections before the end of the answer.
@@ -94,6 +99,17 @@ impl Answer {
         )
     }
 
+    /// Returns a stream of responses of the Gemini API.
+    pub fn gemini(responses: &[Value]) -> Self {
+        Self::stream(responses.iter().map(|response| format!("data: {response}\r\n\r\n")))
+    }
+
+    /// Returns a refusal in the form that all providers have.
+    fn refused(message: &str) -> Self {
+        let error = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
+        Self::new(400, [error.to_string()]).header("content-type", "application/json")
+    }
+
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
@@ -119,9 +135,20 @@ impl<T: Into<Bytes>> From<T> for Step {
 
 impl Provider {
     pub async fn start() -> Self {
+        Self::start_with(None).await
+    }
+
+    /// Starts a provider that refuses what the real one would refuse. A refused request takes no answer of the script.
+    pub async fn start_checked(check: Check) -> Self {
+        Self::start_with(Some(check)).await
+    }
+
+    async fn start_with(check: Option<Check>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared::default());
+        // Otherwise the end of each answer waits 40 ms for the client's acknowledgement of its beginning.
+        let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap());
+        let shared = Arc::new(Shared { check, ..Shared::default() });
         let router = Router::new().fallback(answer).with_state(shared.clone());
         let router = router.into_make_service_with_connect_info::<SocketAddr>();
         let server = tokio::spawn(async move { axum::serve(listener, router).await }).abort_handle();
@@ -178,8 +205,12 @@ async fn answer(
         at: Instant::now(),
         from,
     };
+    let refusal = shared.check.and_then(|check| check(&recorded));
     shared.requests.lock().unwrap().push(recorded);
-    let scripted = shared.answers.lock().unwrap().pop_front();
+    let scripted = match refusal {
+        Some(message) => Some(Answer::refused(&message)),
+        None => shared.answers.lock().unwrap().pop_front(),
+    };
     let answer = scripted.unwrap_or_else(|| Answer::new(418, ["the script has no answer for this request"]));
     // Created before the delay, so that a client that disconnects before the head is recorded, too.
     let mut recorder = HangUpRecorder { shared, ended: false };

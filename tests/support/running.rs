@@ -84,9 +84,22 @@ pub fn input(text: &str) -> Value {
 
 /// Parses the events of a whole body.
 pub fn events(body: &str) -> Vec<Value> {
+    numbered_events(body).into_iter().map(|(_, event)| event).collect()
+}
+
+/// The same with the numbers of the events, which those of detached runs have.
+pub fn numbered_events(body: &str) -> Vec<(Option<u64>, Value)> {
     assert!(body.ends_with("\n\n"), "{body:?}");
     let frames = body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));
-    frames.map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap()).collect()
+    frames
+        .map(|frame| {
+            let (number, data) = match frame.strip_prefix("id: ").and_then(|rest| rest.split_once('\n')) {
+                Some((number, data)) => (Some(number.parse().unwrap()), data),
+                None => (None, frame),
+            };
+            (number, serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap())
+        })
+        .collect()
 }
 
 /// Reads a response, head and body, until `enough` is true or the connection closes.

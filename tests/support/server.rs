@@ -16,6 +16,9 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) struct Process {
     pub(crate) child: Child,
     pub(crate) url: String,
+    /// The URL of the metrics, if they have a listener of their own.
+    #[allow(dead_code, reason = "not all crates that include this module read it")]
+    pub(crate) metrics_url: Option<String>,
     /// Reads the log: a full pipe would block the server.
     log: Option<JoinHandle<String>>,
     _data: tempfile::TempDir,
@@ -40,18 +43,22 @@ impl Process {
             .env_remove("RUST_LOG");
         let mut child = command.envs(environment.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
+        let (mut line, mut metrics_url) = (String::new(), None);
+        let url_after = |line: &str, text: &str| {
+            line.split(text).nth(1).map(|rest| rest.split(['"', ' ', '\n']).next().unwrap().to_owned())
+        };
         while !line.contains("listening on ") {
             line.clear();
             assert_ne!(log.read_line(&mut line).unwrap(), 0, "the server ended");
+            metrics_url = metrics_url.or(url_after(&line, "serving metrics on "));
         }
-        let url = line.split("listening on ").nth(1).unwrap().split(['"', ' ', '\n']).next().unwrap().to_owned();
+        let url = url_after(&line, "listening on ").unwrap();
         let log = std::thread::spawn(move || {
             let mut text = String::new();
             log.read_to_string(&mut text).unwrap();
             text
         });
-        Self { child, url, log: Some(log), _data: data }
+        Self { child, url, metrics_url, log: Some(log), _data: data }
     }
 
     pub(crate) fn signal(&self, signal: &str) {

@@ -107,6 +107,31 @@ pub fn seeded(count: usize) -> Vec<Script> {
     (0..count).map(|_| strategy.new_tree(&mut runner).unwrap().current()).collect()
 }
 
+/// Returns the script that a fuzzer's bytes describe. 0xFF ends a step, so that a changed byte changes one step.
+///
+/// No agent panics: a fuzzer takes every panic for a find.
+pub fn from_bytes(bytes: &[u8]) -> Script {
+    let steps = bytes.split(|byte| *byte == 0xFF);
+    let mut steps = steps.map(|step| step.iter().map(|byte| u32::from(*byte)).collect::<Vec<_>>());
+    let asked = steps.next().unwrap_or_default();
+    let mut dice = Dice::new(&asked);
+    let (kind, fails) = (dice.below(3), dice.chance(4));
+    let input = nonsense::input(&mut dice);
+    let mut events = Vec::new();
+    if kind == 0 {
+        events.extend(steps.map(|numbers| nonsense::event(&mut Dice::new(&numbers))));
+    } else {
+        // A legal walk; with kind 2, the steps that begin with a high byte change it afterwards.
+        let is_mutation = |numbers: &Vec<u32>| kind == 2 && numbers.first().is_some_and(|first| *first >= 0xF0);
+        let (mutations, steps): (Vec<_>, Vec<_>) = steps.partition(is_mutation);
+        let mut walk = Walk::new(&input);
+        steps.iter().for_each(|numbers| walk.step(&mut Dice::new(numbers)));
+        events.extend(walk.finish());
+        mutations.iter().for_each(|numbers| mutate(&mut events, &mut Dice::new(&numbers[1..])));
+    }
+    Script { input, events, ending: if fails { Ending::Fails } else { Ending::Quiet } }
+}
+
 fn ending(dice: &mut Dice<'_>) -> Ending {
     match dice.below(8) {
         6 => Ending::Fails,

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use agui_server::{
     Server,
     agent::{
-        EventStream, RunContext,
+        Emitter, EventStream, RunContext, agent_fn,
         emit::{TextMessage, state},
         events as known,
     },
-    protocol::{Message, RunAgentInput},
+    protocol::{Interrupt, Message, RunAgentInput},
 };
 use serde_json::{Value, json};
 
@@ -250,4 +250,41 @@ async fn an_interrupt_is_open_only_on_its_branch() {
     // It goes back to the branch of the interrupt, which is still open.
     let back = server.events(&with("r4", "m2", "ask me")).await;
     assert_eq!(back.last().unwrap()["outcome"]["type"], "interrupt");
+}
+
+#[tokio::test]
+async fn the_newest_run_is_a_parent_also_after_the_return_to_another_branch() {
+    let mut client = Client::with_two_turns().await;
+    let mut edited = client.shows[..2].to_vec();
+    edited.push(json!({ "id": "m3", "role": "user", "content": "edited" }));
+    assert_eq!(client.send_only(&edited, None).await.0, "one a1 edited");
+    let server = &client.server;
+    server.client.patch(server.url("/threads/t")).json(&json!({ "head": "a2" })).send().await.unwrap();
+    assert_eq!(said(&client.server.thread("t").await).last().unwrap(), "assistant: a2");
+    let question = json!({ "id": "m4", "role": "user", "content": "more" });
+    assert_eq!(client.send_only(&[question], Some("r3")).await.0, "one a1 edited a3 more");
+}
+
+#[tokio::test]
+async fn a_page_gets_the_run_that_asked_on_the_current_branch() {
+    let asks = |input: RunAgentInput, out: Emitter| async move {
+        match input.last_user_text().as_deref() {
+            Some("ask") => out.interrupt([Interrupt::new("confirmation")]).await,
+            _ => out.text("done").await,
+        }
+    };
+    let server = Running::start(Server::new().agent("asks", agent_fn(asks))).await;
+    server.events(&ask("t", "r1", "m1", "hello")).await;
+    let known = server.thread("t").await["messages"].clone();
+    for (run, message, text) in [("r2", "m2", "ask"), ("r3", "m3", "other")] {
+        let mut input = ask("t", run, message, text);
+        input["messages"] = json!([known[0], known[1], input["messages"][0]]);
+        server.events(&input).await;
+    }
+    let page =
+        async || server.get("/send-message?threadId=t").await.json::<Value>().await.unwrap()["interrupts"].clone();
+    assert_eq!(page().await, Value::Null);
+    server.client.patch(server.url("/threads/t")).json(&json!({ "head": "m2" })).send().await.unwrap();
+    let open = page().await;
+    assert_eq!((&open["runId"], open["pending"].as_array().unwrap().len()), (&json!("r2"), 1));
 }

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use agui_server::{
     Server,
-    agent::{self, RunContext, emit::ToolCallEvents},
+    agent::{
+        self, RunContext,
+        emit::{TextMessage, ToolCallEvents},
+        event_stream,
+    },
     protocol::RunAgentInput,
     run::OnDisconnect,
 };
@@ -240,7 +244,36 @@ async fn events_that_an_older_client_does_not_get_are_in_the_log() {
     let response =
         server.post("/send-message").header("accept", "text/event-stream").json(&input).send().await.unwrap();
     let told = events(&response.text().await.unwrap());
-    assert_eq!(told.last().unwrap()["outcome"], json!({ "type": "success" }));
+    let finished = told.last().unwrap();
+    assert_eq!((&finished["type"], &finished["outcome"]), (&json!("RUN_FINISHED"), &Value::Null));
     let log = server.get("/threads/older/runs/r/events").await.text().await.unwrap();
     assert!(log.contains("\"pendingToolCallIds\":[\"call_"), "{log}");
+}
+
+/// The writer of logs and the run work at the same time. Pauses keep the run below the limit of events that wait for the
+/// writer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_event_is_lost_that_comes_while_the_log_is_written() {
+    const DELTAS: usize = 20_000;
+    let agent = |_: RunAgentInput, _: RunContext| {
+        event_stream(async_stream::try_stream! {
+            let message = TextMessage::new();
+            yield message.start();
+            for number in 0..DELTAS {
+                yield message.delta(format!("{number} "));
+                match number % 16 {
+                    0 => tokio::time::sleep(Duration::from_millis(1)).await,
+                    _ => tokio::task::yield_now().await,
+                }
+            }
+        })
+    };
+    let server = Running::start(Server::new().agent("counter", agent)).await;
+    server.run(&ask_detached("t", "r")).await.text().await.unwrap();
+    let log = follow(&server, 0).await;
+    assert!((1..).zip(&log).all(|(number, (stored, _))| number == *stored));
+    let deltas: Vec<_> = log.iter().filter_map(|(_, event)| event["delta"].as_str()).collect();
+    let missing = (0..DELTAS).zip(&deltas).find(|(number, delta)| format!("{number} ") != **delta);
+    assert_eq!((missing, deltas.len()), (None, DELTAS));
+    assert_eq!(log.last().unwrap().1["outcome"]["type"], "success");
 }

@@ -1,5 +1,7 @@
 //! The stored conversation and state that an agent gets.
 
+use std::sync::Arc;
+
 use agui_server::{
     Server,
     agent::{
@@ -9,6 +11,7 @@ use agui_server::{
     },
     agents::Echo,
     protocol::RunAgentInput,
+    store::{MemoryStore, Store},
 };
 use serde_json::json;
 
@@ -87,6 +90,33 @@ async fn a_server_can_refuse_instructions_from_clients() {
     }
     assert_eq!(server.get("/threads/t").await.status(), 404, "nothing has happened");
     server.events(&ask("t", "r", "m", "hi")).await;
+}
+
+#[tokio::test]
+async fn a_server_without_stored_threads_can_refuse_instructions_from_clients() {
+    let options = changed_options(|options| options.accept_instructions = false);
+    let server = Running::start(Server::new().agent("echo", Echo).thread_options(options).stateless()).await;
+    let mut input = ask("t", "r", "m", "hi");
+    input["messages"].as_array_mut().unwrap().push(json!({ "id": "s", "role": "system", "content": "obey" }));
+    assert_eq!(server.refused(&input).await, (400, "role_not_accepted".to_owned()));
+    server.events(&ask("t", "r", "m", "hi")).await;
+}
+
+#[tokio::test]
+async fn instructions_that_a_thread_already_has_reach_no_agent_when_they_are_refused() {
+    let store = Arc::new(MemoryStore::new());
+    let mut first = ask("t", "r1", "m1", "hi");
+    first["messages"].as_array_mut().unwrap().insert(0, json!({ "id": "s", "role": "system", "content": "obey" }));
+    let shared: Arc<dyn Store> = store.clone();
+    let server = Running::start(Server::new().agent("counting", counting).store(shared.clone())).await;
+    let counted = |events: &[serde_json::Value]| {
+        events.iter().find_map(|event| event["delta"].as_str().map(str::to_owned)).unwrap()
+    };
+    assert_eq!(counted(&server.events(&first).await), "2 messages, state {}");
+    let options = changed_options(|options| options.accept_instructions = false);
+    let server = Running::start(Server::new().agent("counting", counting).store(shared).thread_options(options)).await;
+    let events = server.events(&ask("t", "r2", "m2", "again")).await;
+    assert_eq!(counted(&events), "3 messages, state {}", "the user's, the answer, and the user's");
 }
 
 #[tokio::test]

@@ -157,3 +157,84 @@ async fn an_interrupt_survives_a_restart() {
     server.events(&answer("r2", resolved(json!({ "approved": true })))).await;
     assert_eq!(deleted.get(), 1);
 }
+
+/// An agent that asks for an answer of this schema.
+fn asking(schema: Value) -> impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static {
+    move |input: RunAgentInput, cx: RunContext| {
+        if !input.resume.is_empty() {
+            return known(TextMessage::whole("Thank you."));
+        }
+        let response_schema = schema.as_object().cloned();
+        let asked = Interrupt { id: "ask".into(), response_schema, ..Interrupt::new("input_required") };
+        known([interrupt(&cx, vec![asked])])
+    }
+}
+
+#[tokio::test]
+async fn a_run_cannot_ask_with_a_schema_that_multiplies_its_references() {
+    let mut definitions = serde_json::Map::new();
+    for level in 0..36 {
+        let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
+        definitions.insert(format!("d{level}"), json!({ "allOf": [next, next] }));
+    }
+    definitions.insert("d36".to_owned(), json!({ "type": "object" }));
+    let agent = asking(json!({ "$defs": definitions, "$ref": "#/$defs/d0" }));
+    let server = Running::start(Server::new().agent("asking", agent)).await;
+    let events = server.events(&ask("t", "r1", "m", "go")).await;
+    let end = events.last().unwrap();
+    assert_eq!((&end["type"], &end["code"]), (&json!("RUN_ERROR"), &json!("protocol_violation")));
+    let message = end["message"].as_str().unwrap();
+    assert!(message.contains("\"ask\"") && message.contains("more than 100000 values"), "{message}");
+    assert_eq!(server.thread("t").await["interrupts"], json!([]));
+}
+
+#[tokio::test]
+async fn answers_that_are_hard_to_check_leave_the_server_responsive() {
+    // Each level of the answer is checked twice as often as the one around it.
+    let member = json!({ "properties": { "a": { "$ref": "#" } } });
+    let agent = asking(json!({ "allOf": [member, member] }));
+    let server = Running::start(Server::new().agent("asking", agent)).await;
+    let nested = |levels| (0..levels).fold(json!({}), |below: Value, _| json!({ "a": below }));
+    let threads: Vec<_> = (0..6).map(|n| format!("t{n}")).collect();
+    for thread in &threads {
+        server.events(&ask(thread, "r1", "m", "go")).await;
+    }
+    let answers = threads.iter().map(|thread| {
+        let mut input = ask(thread, "r2", "m", "go");
+        input["resume"] = resolved(nested(100));
+        let server = &server;
+        async move { server.events(&input).await }
+    });
+    let begin = std::time::Instant::now();
+    let health = async {
+        let response = server.get("/healthz").await;
+        (response.status(), begin.elapsed())
+    };
+    let (refused, (status, time)) = tokio::join!(futures::future::join_all(answers), health);
+    assert!(status == 200 && time.as_secs() < 10, "{status} after {time:?}");
+    for events in refused {
+        let end = events.last().unwrap();
+        assert_eq!(end["code"], "invalid_resume_payload", "{end}");
+        assert!(end["message"].as_str().unwrap().contains("steps"), "{end}");
+    }
+    let mut input = ask("t0", "r3", "m", "go");
+    input["resume"] = resolved(nested(8));
+    assert_eq!(server.events(&input).await.last().unwrap()["type"], "RUN_FINISHED");
+}
+
+#[tokio::test]
+async fn going_back_before_an_answer_does_not_let_it_take_effect_again() {
+    let (agent, deleted) = careful(None);
+    let server = Running::start(Server::new().agent("careful", agent)).await;
+    let approved = || resolved(json!({ "approved": true }));
+    server.events(&ask("t", "r1", "m", "delete it")).await;
+    server.events(&answer("r2", approved())).await;
+    // The run that answered is replaced by one of the same id.
+    server.events(&answer("r2", approved())).await;
+    for run in ["r3", "r4"] {
+        let mut again = answer(run, approved());
+        again["parentRunId"] = json!("r1");
+        server.events(&again).await;
+        assert_eq!(deleted.get(), 1, "{run}");
+    }
+}

@@ -9,6 +9,7 @@ use agui_server::{
     protocol::{Event, Message, event::RunStarted},
     store::{BeginOutcome, BranchWrite, EventBatch, Lease, MemoryStore, NewRun, Store, ThreadKey, ThreadSize, now},
 };
+use serde_json::Value;
 
 use crate::{ask, said, support::Running, types};
 
@@ -25,6 +26,7 @@ async fn left_behind(detached: bool, events: &[Event]) -> Arc<MemoryStore> {
         now: now(),
         lease_until: now() + 15_000,
         expected: None,
+        title: None,
         branch: BranchWrite { new: vec![(&message, None)], ..BranchWrite::default() },
         state: None,
         state_number: None,
@@ -43,6 +45,13 @@ async fn append(store: &MemoryStore, lease: &Lease, events: &[Event]) {
     assert_eq!(written, [true]);
 }
 
+/// Returns the events in the log of the run.
+async fn log(server: &Running) -> Vec<Value> {
+    let body = server.get("/threads/t/runs/r/events").await.text().await.unwrap();
+    let lines = body.lines().filter_map(|line| line.strip_prefix("data: "));
+    lines.map(|json| serde_json::from_str(json).unwrap()).collect()
+}
+
 #[tokio::test]
 async fn a_lost_run_is_closed_with_its_logged_messages() {
     let message = TextMessage::new();
@@ -52,15 +61,21 @@ async fn a_lost_run_is_closed_with_its_logged_messages() {
     let thread = server.until_status("t", "failed").await;
     assert_eq!(thread["runs"][0]["error"]["code"], "server_lost");
     assert_eq!(said(&thread), ["user: go", "assistant: half"]);
-    let body = server.get("/threads/t/runs/r/events").await.text().await.unwrap();
-    let all: Vec<serde_json::Value> = body
-        .lines()
-        .filter_map(|line| line.strip_prefix("data: "))
-        .map(|json| serde_json::from_str(json).unwrap())
-        .collect();
+    let all = log(&server).await;
     assert_eq!(types(&all), ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "RUN_ERROR"]);
     assert_eq!(all[3]["code"], "server_lost");
     server.events(&ask("t", "r2", "m2", "again")).await;
+}
+
+#[tokio::test]
+async fn a_run_that_was_lost_before_its_first_event_has_a_log_that_begins_and_ends() {
+    let store = left_behind(true, &[]).await;
+    let server = Running::start(Server::new().agent("echo", Echo).store(store)).await;
+    let thread = server.until_status("t", "failed").await;
+    let all = log(&server).await;
+    assert_eq!(types(&all), ["RUN_STARTED", "RUN_ERROR"]);
+    assert_eq!((&all[0]["threadId"], &all[0]["runId"]), (&"t".into(), &"r".into()));
+    assert_eq!(thread["runs"][0]["events"], 2);
 }
 
 #[tokio::test]

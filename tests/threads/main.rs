@@ -1,10 +1,16 @@
 //! Stored threads over HTTP, as clients see them. The store is the one in memory; `tests/store` checks all stores
 //! against one contract, and `tests/replicas` tests several servers on one store.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod branches;
+mod copies;
+mod deleted;
 mod detached;
+mod edits;
 mod ending;
+mod events;
+mod feedback;
+mod followers;
 mod history;
 mod interrupts;
 mod limits;
@@ -12,9 +18,16 @@ mod lost;
 mod owners;
 #[path = "../support/poll.rs"]
 mod poll;
+#[path = "../support/postgres.rs"]
+mod postgres;
 mod queue;
+mod resume;
+mod run_log;
+mod search;
 #[path = "../support/running.rs"]
 mod support;
+mod sync;
+mod titles;
 mod view;
 
 use agui_server::{

@@ -50,7 +50,11 @@ async fn the_same_id_of_two_principals_is_two_threads() {
     for (method, path) in [
         (Method::GET, "/threads/t"),
         (Method::DELETE, "/threads/t"),
+        (Method::GET, "/threads/t/messages"),
+        (Method::GET, "/threads/t/export"),
+        (Method::POST, "/threads/t/fork"),
         (Method::GET, "/threads/t/runs/r/events"),
+        (Method::GET, "/threads/t/runs/r/log"),
         (Method::POST, "/threads/t/runs/r/cancel"),
     ] {
         let foreign = server.request(BOB, method.clone(), path).await;
@@ -61,6 +65,9 @@ async fn the_same_id_of_two_principals_is_two_threads() {
     }
     let connected = server.request(BOB, Method::POST, "/threads/t/connect").await.text().await.unwrap();
     assert_eq!(events(&connected)[1]["messages"], json!([]));
+    let hydrated: Value = server.request(BOB, Method::GET, "/send-message?threadId=t").await.json().await.unwrap();
+    assert_eq!(hydrated["messages"], json!([]));
+    assert_eq!(server.request(BOB, Method::GET, "/send-message?runId=r").await.status(), 404);
 
     assert_eq!(server.run_by(BOB, &ask("t", "r", "m", "of bob")).await.status(), 200);
     assert_eq!(said(&server.thread_of(ANN, "t").await), ["user: of ann", "assistant: of ann"]);
@@ -118,6 +125,19 @@ async fn a_detached_run_is_followed_and_cancelled_by_its_owner_alone() {
     response.chunk().await.unwrap();
     assert_eq!(refusal(server.request(BOB, Method::POST, "/threads/t/runs/r/cancel").await).await.0, 404);
     assert_eq!(refusal(server.request(BOB, Method::GET, "/threads/t/runs/r/events").await).await.0, 404);
+    for path in ["log", "log?offset=-1&live=sse", "log?offset=now&live=long-poll"] {
+        let refused = refusal(server.request(BOB, Method::GET, &format!("/threads/t/runs/r/{path}")).await).await;
+        assert_eq!(refused, (404, "unknown_thread".to_owned()), "{path}");
+    }
+    assert_eq!(server.request(BOB, Method::HEAD, "/threads/t/runs/r/log").await.status(), 404);
+    for query in ["runId=r", "runId=r&threadId=t", "runId=r&offset=1"] {
+        assert_eq!(server.request(BOB, Method::GET, &format!("/send-message?{query}")).await.status(), 404, "{query}");
+    }
+    let hydrated: Value = server.request(BOB, Method::GET, "/send-message?threadId=t").await.json().await.unwrap();
+    assert_eq!((&hydrated["messages"], &hydrated["activeRun"]), (&json!([]), &Value::Null));
+    let resumed =
+        server.post("/send-message").bearer_auth(BOB).header("last-event-id", "0").json(&ask_detached("t", "r"));
+    assert_eq!(refusal(resumed.send().await.unwrap()).await, (404, "unknown_thread".to_owned()));
     // The same request by another principal is another run.
     let mut of_bob = server.run_by(BOB, &ask_detached("t", "r")).await;
     of_bob.chunk().await.unwrap();

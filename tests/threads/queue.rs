@@ -1,13 +1,17 @@
 //! Two runs on one thread.
 
-use std::time::Duration;
+use std::{
+    pin::pin,
+    time::{Duration, Instant},
+};
 
 use agui_server::{
     Server,
     run::{ConcurrentRuns, ThreadOptions},
 };
+use futures::future::select;
 
-use crate::{ask, changed_options, poll::poll_until, puppet, read_until, refusal, said, support::Running};
+use crate::{ask, changed_options, poll::poll_until, puppet, read_until, said, support::Running};
 
 fn options(concurrent_runs: ConcurrentRuns) -> ThreadOptions {
     changed_options(|options| options.concurrent_runs = concurrent_runs)
@@ -36,25 +40,24 @@ async fn runs_of_a_thread_wait_for_each_other_in_order() {
 
 #[tokio::test]
 async fn a_queue_has_a_maximum_length_and_a_timeout() {
+    const QUEUE_TIMEOUT: Duration = Duration::from_secs(3);
     let (agent, _strings, _) = puppet();
     let options = changed_options(|options| {
         options.max_queued = 1;
-        options.queue_timeout = Duration::from_millis(300);
+        options.queue_timeout = QUEUE_TIMEOUT;
     });
     let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
     let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
     read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
-    let (request, input) = (server.post("/send-message"), ask("t", "r2", "m2", "two"));
-    let second = tokio::spawn(async move { refusal(request.json(&input).send().await.unwrap()).await });
-    // As soon as one waits, others are refused at once.
-    loop {
-        let begin = tokio::time::Instant::now();
-        assert_eq!(server.refused(&ask("t", "r3", "m3", "three")).await, (409, "too_many_waiting".to_owned()));
-        if begin.elapsed() < Duration::from_millis(200) {
-            break;
-        }
-    }
-    assert_eq!(second.await.unwrap(), (409, "too_many_waiting".to_owned()));
+    let begin = Instant::now();
+    let refused = async |run| (server.refused(&ask("t", run, run, "more")).await, begin.elapsed());
+    // One of them waits, so the other one is refused at once.
+    let (second, third) = (pin!(refused("r2")), pin!(refused("r3")));
+    let ((at_once, early), waiting) = select(second, third).await.factor_first();
+    let (too_late, late) = waiting.await;
+    assert_eq!(at_once, (409, "too_many_waiting".to_owned()));
+    assert_eq!(too_late, at_once);
+    assert!(early < QUEUE_TIMEOUT && late >= QUEUE_TIMEOUT, "{early:?} {late:?}");
     // Other threads do not wait.
     let mut other = server.raw_run(&ask("other", "r", "m", "hi")).await;
     assert!(read_until(&mut other, |text| text.contains("TEXT_MESSAGE_START")).await.contains("200 OK"));
@@ -174,8 +177,8 @@ async fn many_clients_on_one_thread_lose_no_message() {
     for run in runs.collect::<Vec<_>>() {
         assert!(run.await.unwrap().contains("RUN_FINISHED"));
     }
-    let thread = server.thread("t").await;
-    let said = said(&thread);
+    let messages: serde_json::Value = server.get("/threads/t/messages?limit=200").await.json().await.unwrap();
+    let said = said(&messages);
     assert_eq!(said.len(), 80);
     for turn in said.chunks(2) {
         assert!(turn[0].starts_with("user: ") && turn[1].starts_with("assistant: "), "{turn:?}");

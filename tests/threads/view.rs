@@ -10,6 +10,17 @@ use crate::{
 };
 
 #[tokio::test]
+async fn a_thread_with_the_name_of_a_route_is_addressed_with_an_escaped_letter() {
+    let server = Running::start(Server::new().agent("echo", Echo)).await;
+    for (thread, escaped) in [("events", "%65vents"), ("import", "%69mport")] {
+        server.events(&ask(thread, "r", "m", "hi")).await;
+        assert_eq!(server.thread(escaped).await["threadId"], thread);
+        let deleted = server.client.delete(server.url(&format!("/threads/{escaped}"))).send().await.unwrap();
+        assert_eq!(deleted.status(), 204, "{thread}");
+    }
+}
+
+#[tokio::test]
 async fn threads_are_listed_page_by_page_the_newest_first() {
     let server = Running::start(Server::new().agent("echo", Echo)).await;
     for n in 0..5 {
@@ -34,6 +45,12 @@ async fn threads_are_listed_page_by_page_the_newest_first() {
     let mut sorted = found.clone();
     sorted.sort();
     assert_eq!(sorted, ["t/0.ü", "t/1.ü", "t/2.ü", "t/3.ü", "t/4.ü"]);
+    let whole: Value = server.get("/threads?limit=5").await.json().await.unwrap();
+    assert_eq!(
+        (whole["threads"].as_array().unwrap().len(), whole.get("next")),
+        (5, None),
+        "a full last page has no next"
+    );
     for wrong in ["limit=0", "limit=201", "limit=x", "cursor=x", "limit=1&limit=2"] {
         assert_eq!(server.get(&format!("/threads?{wrong}")).await.status(), 400, "{wrong}");
     }

@@ -32,6 +32,15 @@ if (mode === "noise") {
 if (mode === "garbage") process.stdout.write("Welcome!\n\n{\n\u0000\u0001\n[1,2\n{\"jsonrpc\":\"2.0\"}\n");
 
 const object = { type: "object", properties: {} };
+/** A schema that applies each definition twice in the one before. */
+const bomb = (levels) => {
+  const $defs = { [`d${levels}`]: {} };
+  for (let level = 0; level < levels; level += 1) {
+    const $ref = `#/$defs/d${level + 1}`;
+    $defs[`d${level}`] = { allOf: [{ $ref }, { $ref }] };
+  }
+  return { type: "object", $defs, $ref: "#/$defs/d0" };
+};
 const tools = [
   ...["slow", "huge", "grow", "die", "fail", "refuse", "spawn", "echo", "unknown"].map((name) => ({ name, inputSchema: object })),
   { name: "no.schema" },
@@ -40,11 +49,26 @@ const tools = [
   { name: "array", inputSchema: { type: "array" } },
   { description: "has no name", inputSchema: object },
   { name: "odd name/é", inputSchema: {} },
+  { name: "bomb", inputSchema: bomb(36) },
+  { name: "email", inputSchema: { type: "object", properties: { to: { type: "string", pattern: "^(?!\\.)[a-z.]+@[a-z.]+$" } } } },
 ];
 const text = (text) => ({ content: [{ type: "text", text }] });
 
-function call(id, name, args) {
+/** Asks a person. */
+const ask = (id, message, properties = { name: { type: "string" } }) =>
+  send({ id, method: "elicitation/create", params: { message, requestedSchema: { type: "object", properties } } });
+
+function call(id, name, args, progressToken) {
   const answer = (result) => send({ id, result });
+  const report = (progress) => send({ method: "notifications/progress", params: { progressToken, progress, message: "x".repeat(5000) } });
+  // Progress that never ends, and progress that does not increase.
+  if (name === "flood") setInterval(() => report(performance.now()), 2);
+  if (name === "storm") setInterval(() => { for (let n = 0; n < 500; n += 1) send({ method: "notifications/progress", params: { progressToken, progress: 1 } }); }, 5);
+  if (name === "still") setInterval(() => report(1), 20);
+  if (name === "pester") for (let n = 0; n < 1000; n += 1) ask(`q${n}`, `Question ${n}?`);
+  if (name === "essay") ask("q", "x".repeat(100_000));
+  if (name === "maze") ask("q", "?", Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`field ${n}`, { type: "string" }])));
+  if (name === "moody") ask("q", `It is ${performance.now()}. Go on?`);
   if (mode === "silent") return;
   if (name === "echo") answer(text(JSON.stringify(args)));
   if (name === "huge") answer(text("x".repeat(5_000_000)));
@@ -67,8 +91,8 @@ function call(id, name, args) {
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
-  const { id, method, params } = JSON.parse(line);
-  note({ method, params, word });
+  const { id, method, params, result } = JSON.parse(line);
+  note({ id, method, params, result, word });
   if (mode === "hang") continue;
   if (mode === "garbage") process.stdout.write("debug: got a message\n");
   if (method === "initialize") {
@@ -77,9 +101,11 @@ for await (const line of createInterface({ input: process.stdin })) {
   }
   if (method === "ping" && mode !== "silent") send({ id, result: {} });
   if (method === "tools/list") {
-    if (mode === "endless") send({ id, result: { tools: [{ name: `t${id}`, inputSchema: object }], nextCursor: `${id}` } });
+    if (mode === "fat") send({ id, result: { tools: Array.from({ length: 20 }, (_, n) => ({ name: `f${id}-${n}`, description: "x".repeat(500_000), inputSchema: object })), nextCursor: `${id}` } });
+    else if (mode === "asking") send({ id, result: { tools: ["flood", "storm", "still", "pester", "essay", "maze", "moody", "echo"].map((name) => ({ name, inputSchema: object })) } });
+    else if (mode === "endless") send({ id, result: { tools: [{ name: `t${id}`, inputSchema: object }], nextCursor: `${id}` } });
     else if (params?.cursor) send({ id, result: { tools: tools.slice(4) } });
     else send({ id, result: { tools: tools.slice(0, 4), nextCursor: "4" } });
   }
-  if (method === "tools/call") call(id, params.name, params.arguments);
+  if (method === "tools/call") call(id, params.name, params.arguments, params._meta?.progressToken);
 }

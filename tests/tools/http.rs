@@ -7,9 +7,10 @@ use std::{
 };
 
 use agui_server::{
+    agent::Principal,
     protocol::{ContentPart, PartSource},
     tools::{
-        Approval, ApprovalRule, OfferedTool, Tool as _, Validator,
+        Approval, ApprovalRule, CallerHeader, CallerValue, OfferedTool, Tool as _, Validator,
         http::{HttpMethod, HttpTool, HttpToolOptions},
     },
 };
@@ -21,9 +22,10 @@ use axum::{
     response::{IntoResponse, Response},
     routing::any,
 };
+use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use crate::support::{call, error_message, text};
+use crate::support::{call, context_of, error_message, text};
 
 #[derive(Debug, Clone)]
 struct RecordedRequest {
@@ -176,7 +178,7 @@ async fn hostile_arguments_do_not_leave_their_places() {
         }
     }
     // The schema refuses unknown arguments.
-    assert!(tool.validator.check(r#"{"city":"x","admin":1}"#).is_err());
+    assert!(tool.validator.check(r#"{"city":"x","admin":1}"#).await.is_err());
     // An argument cannot repeat a parameter of the URL, even without the check by the schema.
     let arguments = json!({ "city": "x", "key": "other" }).as_object().unwrap().clone();
     tool.tool.call(arguments, &crate::support::context()).await.unwrap();
@@ -279,4 +281,31 @@ async fn approval_depends_on_the_arguments() {
         tool.tool.approval(&arguments)
     };
     assert_eq!((approval("public-a"), approval("private")), (Approval::NotNeeded, Approval::Needed));
+}
+
+#[tokio::test]
+async fn a_service_learns_who_asks_and_a_model_cannot_say_it() {
+    let service = Service::start().await;
+    let tool = service.tool("/repeat?a={a}", |options| {
+        options.headers_from = IndexMap::from([
+            ("X-User".to_owned(), CallerHeader::optional(CallerValue::Principal)),
+            ("X-Tenant".to_owned(), CallerHeader::required(CallerValue::Claim("tenant".to_owned()))),
+            ("Authorization".to_owned(), CallerHeader::optional(CallerValue::Header("x-token".to_owned()))),
+        ]);
+        options.parameters = Some(json!({ "properties": { "a": {} }, "additionalProperties": true }));
+    });
+    let claims = json!({ "tenant": "acme" }).as_object().unwrap().clone();
+    let ada = context_of(Some(Principal::new("jwt:id", "ada").with_claims(claims)), &[("x-token", "of-ada-12345")]);
+    let arguments = json!({ "a": "x\r\nX-User: eve", "X-User": "eve", "headers": { "X-User": "eve" } });
+    let result = tool.tool.call(arguments.as_object().unwrap().clone(), &ada).await;
+    assert_eq!(text(result), "the key\nis [redacted]", "a caller's token is a secret, too");
+    let [request] = &service.take_requests()[..] else { panic!() };
+    for (name, value) in [("x-user", "ada"), ("x-tenant", "acme"), ("authorization", "of-ada-12345")] {
+        let values: Vec<_> = request.headers.get_all(name).iter().collect();
+        assert_eq!(values, [value]);
+    }
+    let guest = context_of(None, &[]);
+    let refused = tool.tool.call(json!({ "X-Tenant": "acme" }).as_object().unwrap().clone(), &guest).await;
+    assert_eq!(error_message(refused), "the tool was not called: the request has no claim \"tenant\" of a token");
+    assert!(service.take_requests().is_empty());
 }

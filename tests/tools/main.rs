@@ -7,6 +7,7 @@ mod http;
 mod mcp_everything;
 mod mcp_misbehaving;
 mod mcp_process;
+mod mcp_sdk;
 #[path = "../support/running.rs"]
 mod running;
 mod support;

@@ -23,7 +23,7 @@ async fn assert_answers(mcp: &McpFixture) {
     assert_eq!(text(mcp.call("echo", json!({ "message": "Grüße\n✓" })).await), "Echo: Grüße\n✓");
     let sum = text(mcp.call("get-sum", json!({ "a": 2, "b": 3 })).await);
     assert!(sum.contains('5'), "{sum}");
-    let wrong = mcp.tool("get-sum").validator.check(r#"{"a":"two"}"#).unwrap_err();
+    let wrong = mcp.tool("get-sum").validator.check(r#"{"a":"two"}"#).await.unwrap_err();
     assert!(wrong.contains("/a: ") && wrong.contains("\"b\" is a required property"), "{wrong}");
     let MessageContent::Parts(parts) = mcp.call("get-tiny-image", json!({})).await.unwrap() else { panic!() };
     let image = parts.iter().find_map(|part| match part {

@@ -2,13 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use agui_server::tools::mcp::McpServerOptions;
+use agui_server::{
+    protocol::{JsonObject, MessageContent},
+    tools::{ToolContext, ToolError, mcp::McpServerOptions},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    running::eventually,
-    support::{McpFixture, call_until_success, error_message, fake_script, kill, processes, text},
+    running::{TEST_TIMEOUT, eventually},
+    support::{McpFixture, call_until_success, context, error_message, fake_script, kill, processes, text},
 };
 
 /// The server `fake-mcp.mjs`, which records the messages that it receives.
@@ -39,6 +42,11 @@ impl FakeServer {
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
+    async fn call_in(&self, tool: &str, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+        let tool = self.mcp.tool(tool);
+        tokio::time::timeout(TEST_TIMEOUT, tool.tool.call(JsonObject::new(), cx)).await.unwrap()
+    }
+
     fn received(&self, method: &str) -> Vec<Value> {
         self.record().into_iter().filter(|message| message["method"] == method).collect()
     }
@@ -58,7 +66,11 @@ async fn tools_of_all_pages_are_listed_except_those_with_invalid_schemas() {
     let fake = FakeServer::ready("normal").await;
     let mut names = fake.mcp.names();
     names.sort();
-    assert_eq!(names, ["die", "echo", "fail", "grow", "huge", "odd_name__", "refuse", "slow", "spawn", "unknown"]);
+    // The schema of `bomb` describes 2^36 checks.
+    assert_eq!(
+        names,
+        ["die", "echo", "email", "fail", "grow", "huge", "odd_name__", "refuse", "slow", "spawn", "unknown"]
+    );
     assert_eq!(text(fake.mcp.call("echo", json!({ "a": ["é"] })).await), r#"{"a":["é"]}"#);
     tokio::select! {
         _ = fake.mcp.call("odd_name__", json!({})) => panic!("the fake server does not answer this"),
@@ -115,9 +127,9 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
 
 #[tokio::test]
 async fn a_call_without_an_answer_times_out_and_is_cancelled() {
-    let fake = FakeServer::ready_with("normal", |options| options.timeout = Duration::from_millis(300)).await;
+    let fake = FakeServer::ready_with("normal", |options| options.timeout = Duration::from_secs(2)).await;
     let error = error_message(fake.mcp.call("slow", json!({})).await);
-    assert_eq!(error, "The MCP server `test` did not answer within 0.3 s.");
+    assert_eq!(error, "The MCP server `test` did not answer within 2 s.");
     eventually("the call is cancelled", || !fake.received("notifications/cancelled").is_empty()).await;
     // The server answers the ping, so it is not started again.
     eventually("the server is pinged", || !fake.received("ping").is_empty()).await;
@@ -127,7 +139,7 @@ async fn a_call_without_an_answer_times_out_and_is_cancelled() {
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_a_ping_is_started_again() {
-    let fake = FakeServer::ready_with("silent", |options| options.timeout = Duration::from_millis(300)).await;
+    let fake = FakeServer::ready_with("silent", |options| options.timeout = Duration::from_secs(2)).await;
     error_message(fake.mcp.call("echo", json!({})).await);
     eventually("the server is started again", || fake.starts() == 2).await;
 }
@@ -227,4 +239,92 @@ async fn no_process_outlives_a_server_that_is_stopped_or_dropped() {
         drop((fake, server));
         eventually("all processes have ended", || processes(&word).is_empty() && !alive(&grandchild)).await;
     }
+}
+
+#[tokio::test]
+async fn a_list_of_tools_is_limited_in_bytes() {
+    let names = FakeServer::ready("fat").await.mcp.names();
+    // 8 MiB of tools with half a megabyte each.
+    assert_eq!(names.len(), 16);
+}
+
+#[tokio::test]
+async fn endless_progress_takes_neither_time_nor_memory() {
+    let fake = FakeServer::ready_with("asking", |options| {
+        options.timeout = Duration::from_secs(2);
+        options.max_timeout = Duration::from_secs(3);
+    });
+    let fake = fake.await;
+    let flood = context();
+    let error = error_message(fake.call_in("flood", &flood).await);
+    assert_eq!(error, "The MCP server `test` did not answer within 3 s.");
+    let events = flood.take_events();
+    assert!((1..=7).contains(&events.len()), "{}", events.len());
+    let bytes = serde_json::to_string(&events).unwrap().len();
+    assert!(bytes < 5000, "{bytes} bytes");
+    let still = context();
+    let error = error_message(fake.call_in("still", &still).await);
+    assert_eq!(error, "The MCP server `test` did not answer within 2 s.", "progress that does not increase");
+    assert_eq!(still.take_events().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_sends_in_a_loop_is_disconnected() {
+    let fake = FakeServer::ready("asking").await;
+    let error = error_message(fake.call_in("storm", &context()).await);
+    assert!(error.contains("`test` broke during the call"), "{error}");
+    eventually("the server is started again", || fake.starts() == 2).await;
+}
+
+#[tokio::test]
+async fn a_flood_of_questions_is_one_question_and_the_others_are_cancelled() {
+    let fake = FakeServer::ready("asking").await;
+    let cx = context();
+    let asked = fake.call_in("pester", &cx).await.unwrap_err();
+    assert!(asked.is_question());
+    let questions = cx.take_questions();
+    assert_eq!(questions.len(), 1);
+    assert_eq!(questions[0].message.as_deref(), Some("Question 0?"));
+    eventually("all questions are answered", || {
+        fake.record().iter().filter(|message| message["result"]["action"] == "cancel").count() == 1000
+    })
+    .await;
+    let record = fake.record();
+    let cancelled = record.iter().position(|message| message["method"] == "notifications/cancelled").unwrap();
+    let first = record.iter().position(|message| message["id"] == "q0" && !message["result"].is_null()).unwrap();
+    assert!(cancelled < first, "the call is cancelled before its question is");
+    assert_eq!(text(fake.mcp.call("echo", json!({})).await), "{}");
+}
+
+#[tokio::test]
+async fn questions_that_are_too_long_are_not_asked() {
+    let fake = FakeServer::ready_with("asking", |options| options.timeout = Duration::from_secs(2)).await;
+    for tool in ["essay", "maze"] {
+        let cx = context();
+        error_message(fake.call_in(tool, &cx).await);
+        assert!(cx.take_questions().is_empty(), "{tool}");
+    }
+    eventually("both questions are cancelled", || {
+        fake.record().iter().filter(|message| message["result"]["action"] == "cancel").count() == 2
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_question_that_could_be_of_several_calls_is_not_asked() {
+    let fake = FakeServer::ready_with("asking", |options| options.timeout = Duration::from_secs(2)).await;
+    let (first, second) = (context(), context());
+    // `still` never answers.
+    let calls = futures::future::join(fake.call_in("still", &first), async {
+        eventually("the first call arrives", || fake.was_called("still")).await;
+        fake.call_in("moody", &second).await
+    });
+    let (still, moody) = calls.await;
+    error_message(still);
+    error_message(moody);
+    assert!(first.take_questions().is_empty() && second.take_questions().is_empty());
+    // From then on, its calls run one at a time, and the question has one owner.
+    let asked = fake.call_in("moody", &second).await.unwrap_err();
+    assert!(asked.is_question());
+    assert_eq!(second.take_questions().len(), 1);
 }

@@ -7,16 +7,24 @@ use std::{
 };
 
 use agui_server::{
+    agent::{Forwarded, Principal, RunContext, RunIdentity},
     protocol::{MessageContent, RunId},
     tools::{
         OfferedTool, ToolContext, ToolError, Toolbox,
         mcp::{McpServer, McpServerOptions},
     },
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::running::TEST_TIMEOUT;
+
+/// Returns the surroundings of a call by a caller with these request headers.
+pub fn context_of(principal: Option<Principal>, headers: &[(&str, &str)]) -> ToolContext {
+    let identity = RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "a".into(), principal };
+    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    ToolContext::new(RunContext::with_forwarded(identity, Forwarded::new(headers)), json!({}), "c", "tool")
+}
 
 pub fn context() -> ToolContext {
     ToolContext::for_test("tool")
@@ -24,7 +32,7 @@ pub fn context() -> ToolContext {
 
 /// Checks the arguments against the schema, and calls a tool.
 pub async fn call(tool: &OfferedTool, arguments: Value) -> Result<MessageContent, ToolError> {
-    let arguments = tool.validator.check(&arguments.to_string()).unwrap();
+    let arguments = tool.validator.check(&arguments.to_string()).await.unwrap();
     tokio::time::timeout(TEST_TIMEOUT, tool.tool.call(arguments, &context())).await.unwrap()
 }
 

@@ -1,7 +1,10 @@
 //! Errors of remote agents: of their options, and of their runs.
 
 use super::reader::Malformed;
-use crate::{agent::AgentError, upstream::events::StreamError};
+use crate::{
+    agent::AgentError,
+    upstream::{ClientError, events::StreamError},
+};
 
 /// The error of an endpoint that cannot be an agent.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +20,7 @@ pub enum RemoteError {
     },
     /// TLS cannot be set up.
     #[error("the HTTP client cannot be created: {0}")]
-    Client(#[from] reqwest::Error),
+    Client(#[from] ClientError),
 }
 
 impl RemoteError {

@@ -131,7 +131,7 @@ impl RemoteOptions {
                 && url.username().is_empty()
                 && url.password().is_none()
         });
-        let problem = "expected a URL such as \"https://agents.example.com/run\", without credentials";
+        let problem = "expected a URL such as \"https://agents.example.com/run\", without credentials; keys go into `headers_env`";
         url.ok_or_else(|| RemoteError::option("url", problem))
     }
 

@@ -1,8 +1,8 @@
 //! Decodes the events of the endpoint; `run::guard` checks their order, for all agents.
 //!
-//! A field that AG-UI describes must have a valid value; a wrong one ends the run. Unknown event types, message roles,
-//! content parts and outcomes are left out with a warning, because later versions of the protocol add them. Events of
-//! versions before 1.0 are converted to those that replaced them.
+//! A field that AG-UI describes must have a valid value; a wrong one ends the run. Unknown event types, members, message
+//! roles, content parts, patch operations and outcomes are left out with a warning, because later versions of the protocol add
+//! them. Events of versions before 1.0 are converted to those that replaced them.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use crate::protocol::{
-    Event, EventType, JsonObject, Message, MessageId,
+    Event, EventType, JsonObject, Message, MessageId, PatchKind,
     decode::{DecodeError, decode},
     event::{MessagesSnapshot, RunError, RunFinished, RunStarted, ToolCallResult},
 };
@@ -40,6 +40,10 @@ pub(super) struct Reader {
     /// The ids given to the open `THINKING_START` and `THINKING_TEXT_MESSAGE_START`, which had none.
     reasoning_id: Option<MessageId>,
     reasoning_message_id: Option<MessageId>,
+    /// True if the current run's `RUN_STARTED` declares version 1.0 or newer.
+    declares_version_1: bool,
+    /// The types whose first event was checked by [`check_members`](Self::check_members).
+    checked: HashSet<EventType>,
     /// The warnings that were logged; each is logged once for a stream.
     warned: HashSet<String>,
 }
@@ -90,7 +94,7 @@ impl Reader {
         } else if let Some(kind) = EventType::ALL.iter().copied().find(|kind| kind.as_str() == name) {
             kind
         } else {
-            self.warn("an event of a type that AG-UI 1.0 does not know was left out", &name);
+            self.warn("an event of a type that AG-UI does not know was left out", &name);
             return Ok(Decoded::Nothing);
         };
         self.decode_event(kind, object).map_err(|problem| self.malformed(Some(kind.as_str()), problem))
@@ -104,22 +108,57 @@ impl Reader {
             EventType::RunFinished | EventType::RunError | EventType::SubagentFinished => {
                 self.fix_outcome(&mut object);
             }
-            EventType::ReasoningMessageStart if object.get("role") == Some(&json!("assistant")) => {
+            // Before 1.0, SDKs had this role here.
+            EventType::ReasoningMessageStart
+                if !self.declares_version_1 && object.get("role") == Some(&json!("assistant")) =>
+            {
                 object.insert("role".to_owned(), json!("reasoning"));
             }
+            EventType::ReasoningEncryptedValue
+                if let Some(subtype) = object.get("subtype").and_then(Value::as_str)
+                    && !["tool-call", "message"].contains(&subtype) =>
+            {
+                self.warn("an encrypted value of something that AG-UI does not know was left out", subtype);
+                return Ok(Decoded::Nothing);
+            }
+            EventType::StateDelta => self.drop_unknown_operations(object.get_mut("delta")),
+            EventType::ActivityDelta => self.drop_unknown_operations(object.get_mut("patch")),
             EventType::MessagesSnapshot => return self.messages_snapshot(object),
             EventType::ToolCallResult if object.get("content").is_some_and(Value::is_array) => {
                 return self.result_of_parts(object);
             }
             _ => {}
         }
+        let mut members = Vec::new();
+        if self.checked.insert(kind) {
+            members.extend(object.iter().filter(|(_, value)| !is_empty(value)).map(|(name, _)| name.clone()));
+        }
         let event = Event::deserialize(Value::Object(object)).map_err(|error| error.to_string())?;
+        if !members.is_empty() {
+            self.check_members(&event, members);
+        }
         Ok(match event {
-            Event::RunStarted(started) => Decoded::Started(started),
+            Event::RunStarted(started) => {
+                let version = started.protocol_version.as_deref();
+                self.declares_version_1 = version
+                    .and_then(|version| version.split('.').next()?.parse().ok())
+                    .is_some_and(|major: u32| major >= 1);
+                Decoded::Started(started)
+            }
             Event::RunFinished(finished) => Decoded::Finished(finished),
             Event::RunError(error) => Decoded::Failed(error),
             event => Decoded::Event(event),
         })
+    }
+
+    /// Warns about members that are not in the decoded event, because AG-UI does not describe them. Only the first event of a
+    /// type is checked, because writing an event costs as much as reading it.
+    fn check_members(&mut self, event: &Event, members: Vec<String>) {
+        let Ok(described) = serde_json::to_value(event) else { return };
+        let kind = event.event_type().as_str();
+        for name in members.iter().filter(|name| described.get(name).is_none()) {
+            self.warn("a member that AG-UI does not describe was left out", &format!("{kind}.{name}"));
+        }
     }
 
     /// Removes an unknown outcome, and nulls in place of optional lists.
@@ -130,9 +169,21 @@ impl Reader {
         let Some(Value::String(name)) = outcome.get("type") else { return };
         if !["success", "interrupt", "cancelled", "suspended"].contains(&name.as_str()) {
             let name = name.clone();
-            self.warn("an outcome that AG-UI 1.0 does not know was read as success", &name);
+            self.warn("an outcome that AG-UI does not know was read as success", &name);
             object.remove("outcome");
         }
+    }
+
+    /// Removes the operations that RFC 6902 does not define. The others stay, with members that it does not define.
+    fn drop_unknown_operations(&mut self, patch: Option<&mut Value>) {
+        let Some(Value::Array(operations)) = patch else { return };
+        operations.retain(|operation| match operation.get("op").and_then(Value::as_str) {
+            Some(op) if PatchKind::members(op).is_none() => {
+                self.warn("a patch operation that AG-UI does not know was left out", op);
+                false
+            }
+            _ => true,
+        });
     }
 
     /// Decodes messages like those of a request, for errors with a path and warnings about unknown members.
@@ -157,7 +208,7 @@ impl Reader {
         let input = json!({ "threadId": "t", "runId": "r", "messages": messages });
         let decoded = decode(input.to_string().as_bytes())?;
         if !decoded.ignored.is_empty() {
-            self.warn("what AG-UI 1.0 does not describe was left out", &decoded.ignored.to_string());
+            self.warn("what AG-UI does not describe was left out", &decoded.ignored.to_string());
         }
         Ok(decoded.input.messages.into_vec())
     }
@@ -198,6 +249,16 @@ impl Reader {
         if self.warned.len() < 100 && self.warned.insert(format!("{what}{which}")) {
             tracing::warn!(event = self.number, ?which, "the remote agent's stream: {what}");
         }
+    }
+}
+
+/// Returns whether a value may stand for an absent one.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(object) => object.is_empty(),
+        _ => false,
     }
 }
 

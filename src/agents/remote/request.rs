@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     agent::{AgentError, Forwarded},
-    protocol::{PROTOCOL_VERSION, RunAgentInput, is_absent},
+    protocol::{Message, PROTOCOL_VERSION, RunAgentInput, is_absent},
     upstream::{
         self, ClientOptions,
         events::{ServerEvents, StreamLimits, events},
@@ -94,9 +94,14 @@ impl Endpoint {
 }
 
 /// Returns the input in a form that all versions accept: before 1.0, `state` and `forwardedProps` were required. The
-/// version is this server's and not the client's, because this server reads the response.
+/// version is this server's and not the client's, because this server reads the response. Activities are for the user
+/// interface, and the protocol forbids sending them to an agent.
 fn outgoing(mut input: RunAgentInput) -> RunAgentInput {
     input.protocol_version = Some(PROTOCOL_VERSION.to_owned());
+    let is_activity = |message: &Message| matches!(message, Message::Activity(_));
+    if input.messages.iter().any(is_activity) {
+        input.messages.to_mut().retain(|message| !is_activity(message));
+    }
     for member in [&mut input.state, &mut input.forwarded_props] {
         if is_absent(member) {
             *member = Some(json!({}));
@@ -161,7 +166,7 @@ mod tests {
         let sent = serde_json::to_value(outgoing(RunAgentInput::new("t", "r", vec![]))).unwrap();
         let (list, object) = (json!([]), json!({}));
         let expected = json!({
-            "threadId": "t", "runId": "r", "protocolVersion": "1.0", "state": object, "messages": list,
+            "threadId": "t", "runId": "r", "protocolVersion": "1.1", "state": object, "messages": list,
             "tools": list, "context": list, "forwardedProps": object,
         });
         assert_eq!(sent, expected);

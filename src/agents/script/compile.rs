@@ -13,7 +13,7 @@ use super::{
     reply::{Call, Op, Reply, When},
     template::{JsonTemplate, Template},
 };
-use crate::protocol::{JsonPatch, patch::is_pointer};
+use crate::protocol::{JsonPatch, PatchOperation, patch};
 
 pub(super) fn compile(script: format::Script) -> Result<(Vec<Reply>, Questions), ScriptError> {
     if script.reply.is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn compile(script: format::Script) -> Result<(Vec<Reply>, Questions),
 
 fn compile_reply(reply: Spanned<format::Reply>, questions: &Questions) -> Result<Reply, ScriptError> {
     let span = reply.span();
-    let format::Reply { when, join, play } = reply.into_inner();
+    let format::Reply { when, goes_on, join, play } = reply.into_inner();
     let at_reply = |message: String| ScriptError { message, span: Some(span.clone()) };
     let (user, result) = (when.user.as_ref().map(regex).transpose()?, when.result.as_ref().map(regex).transpose()?);
     let answer = when.answer.iter().map(|(member, text)| Ok((member.clone(), regex(text)?)));
@@ -71,9 +71,22 @@ fn compile_reply(reply: Spanned<format::Reply>, questions: &Questions) -> Result
     let play = compiler.ops;
     let has_result = |tool: &str| play.iter().any(|op| matches!(op, Op::Results { of, .. } if of.includes(tool)));
     questions.check_answers(&answers, has_result).map_err(at_reply)?;
-    let (offers, approved) = (when.offers.into_vec(), when.approved);
-    let when = When { user, tool: when.tool, result, failed: when.failed, offers, answers, approved, answer, join };
-    Ok(Reply { when, play })
+    if goes_on && matches!(play.last(), Some(Op::Interrupts(_) | Op::Fail { .. })) {
+        return Err(at_reply("`goes_on` belongs to a reply that does not end the run".to_owned()));
+    }
+    let when = When {
+        user,
+        tool: when.tool,
+        result,
+        failed: when.failed,
+        offers: when.offers.into_vec(),
+        answers,
+        approved: when.approved,
+        deep_thinking: when.deep_thinking,
+        answer,
+        join,
+    };
+    Ok(Reply { when, goes_on, play })
 }
 
 fn is_member(name: &str, prefix: &str) -> bool {
@@ -157,6 +170,9 @@ impl Compiler<'_> {
                     (Some(content), None) => {
                         self.activities.insert(kind.clone());
                         Op::Activity { kind, content: self.json(content.into())? }
+                    }
+                    (None, Some(patch)) if !patch.iter().all(PatchOperation::keeps_object) => {
+                        return refuse("the content of an activity stays a table: the patch puts something else there");
                     }
                     (None, Some(patch)) if self.activities.contains(&kind) => {
                         Op::ActivityPatch { kind, patch: checked_patch(patch)? }
@@ -249,11 +265,6 @@ fn refuse<T>(message: impl Into<String>) -> Result<T, ActionError> {
 }
 
 fn checked_patch(patch: JsonPatch) -> Result<JsonPatch, ActionError> {
-    for operation in &patch {
-        let (path, from) = operation.pointers();
-        if let Some(text) = [Some(path), from].into_iter().flatten().find(|text| !is_pointer(text)) {
-            return refuse(format!("{text:?} is not a JSON Pointer"));
-        }
-    }
+    patch::check(&patch).map_err(ActionError::Here)?;
     Ok(patch)
 }

@@ -18,6 +18,8 @@ pub(super) struct Conversation<'a> {
     /// The tool result that the conversation ends with.
     answered: Option<AnsweredTool<'a>>,
     answers: Vec<Answer>,
+    /// The request's own switch.
+    pub(super) deep_thinking: Option<bool>,
 }
 
 #[derive(Clone, Copy)]
@@ -53,7 +55,8 @@ impl<'a> Conversation<'a> {
             }
             _ => None,
         };
-        Self { input, user: input.last_user_text().unwrap_or_default(), answered, answers }
+        let (user, deep_thinking) = (input.last_user_text().unwrap_or_default(), input.deep_thinking());
+        Self { input, user, answered, answers, deep_thinking }
     }
 
     pub(super) fn matches(&self, when: &When) -> Option<Match> {
@@ -69,6 +72,9 @@ impl<'a> Conversation<'a> {
         }
         let failed = self.answered.is_some_and(|answered| answered.result.error.is_some());
         if when.failed.is_some_and(|wanted| wanted != failed) {
+            return None;
+        }
+        if when.deep_thinking.is_some_and(|wanted| self.deep_thinking != Some(wanted)) {
             return None;
         }
         if !when.offers.iter().all(|tool| self.input.tool(tool).is_some()) {

@@ -20,6 +20,8 @@ pub(super) struct Script {
 pub(super) struct Reply {
     #[serde(default)]
     pub(super) when: When,
+    #[serde(default)]
+    pub(super) goes_on: bool,
     #[serde(default = "comma")]
     pub(super) join: String,
     pub(super) play: Vec<Spanned<Action>>,
@@ -41,6 +43,7 @@ pub(super) struct When {
     #[serde(default)]
     pub(super) answers: OneOrMore,
     pub(super) approved: Option<bool>,
+    pub(super) deep_thinking: Option<bool>,
     #[serde(default)]
     pub(super) answer: BTreeMap<String, Spanned<String>>,
 }

@@ -27,14 +27,17 @@
 //! | `offers` | the request offers this tool (one, or a list of which all are needed) |
 //! | `answers` | the run answers interrupts of this name (one, or a list: exactly these; `"*"` is any); without this key, the run must not answer any |
 //! | `approved` | each of these answers is a yes (`true`), or one is not (`false`) |
+//! | `deep_thinking` | the request asks for thinking (`true`), or not to think (`false`): `enableDeepThinking` in `forwardedProps`, `enable_deep_thinking` at the named-event endpoints |
 //! | `answer` | for each member, as in `answer.size = '^L$'`, the expression matches somewhere in that member of the answer |
+//!
+//! With `goes_on = true` beside `when`, the next reply whose conditions hold is played after this one.
 //!
 //! **`play`**: actions, in order. Each is a table with one of these keys, and the options named in the same row:
 //!
 //! | key | plays |
 //! |---|---|
 //! | `text` | an assistant's message: a text, or a list of deltas |
-//! | `think` | a span of reasoning: a text, or a list of deltas |
+//! | `think` | a span of reasoning: a text, or a list of deltas; left out if the request asks not to think |
 //! | `call` | a tool call: the tool's name, with `args`; `within = true` puts it into the last message; without a `result`, the application or an interrupt answers the call |
 //! | `calls` | parallel tool calls, their arguments interleaved: a list of `{ call, args, result }`; also with `within` |
 //! | `step` | a step: its name, with `play` for the actions in it |
@@ -102,6 +105,8 @@ mod template;
 
 use std::sync::Arc;
 
+use futures::{StreamExt as _, stream};
+
 pub use self::error::ScriptError;
 use self::{conversation::Conversation, questions::Questions, reply::Reply};
 use crate::{
@@ -135,13 +140,17 @@ impl Script {
 impl Agent for Script {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
         let conversation = Conversation::of(&input, &self.questions);
-        let replies = self.replies.iter().enumerate();
-        let mut matching = replies.filter_map(|(index, reply)| Some((index, conversation.matches(&reply.when)?)));
-        let Some((index, matched)) = matching.next() else {
-            return crate::agent::events([]);
-        };
-        tracing::debug!(agent = cx.agent(), reply = index + 1, "playing a reply of the script");
-        event_stream(play::play(self.replies.clone(), index, matched, cx))
+        let mut played = Vec::new();
+        for (index, reply) in self.replies.iter().enumerate() {
+            let Some(matched) = conversation.matches(&reply.when) else { continue };
+            tracing::debug!(agent = cx.agent(), reply = index + 1, "playing a reply of the script");
+            let thinks = conversation.deep_thinking != Some(false);
+            played.push(play::play(self.replies.clone(), index, matched, thinks, cx.clone()));
+            if !reply.goes_on {
+                break;
+            }
+        }
+        event_stream(stream::iter(played).flatten())
     }
 
     fn capabilities(&self) -> AgentCapabilities {

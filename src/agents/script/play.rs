@@ -28,6 +28,7 @@ pub(super) fn play(
     replies: Arc<[Reply]>,
     index: usize,
     matched: Match,
+    thinks: bool,
     cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     async_stream::try_stream! {
@@ -48,6 +49,7 @@ pub(super) fn play(
                     yield message.end();
                     last_message = Some(message);
                 }
+                Op::Think { .. } if !thinks => {}
                 Op::Think { deltas, every } => {
                     let reasoning = ReasoningSpan::new();
                     for event in reasoning.start() {

@@ -13,6 +13,8 @@ use crate::protocol::JsonPatch;
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) when: When,
+    /// True if the next reply whose conditions hold is played after this one.
+    pub(super) goes_on: bool,
     pub(super) play: Vec<Op>,
 }
 
@@ -26,6 +28,7 @@ pub(super) struct When {
     /// The names of the interrupts that the run must answer, and no others. Empty: the run answers no interrupt.
     pub(super) answers: Vec<String>,
     pub(super) approved: Option<bool>,
+    pub(super) deep_thinking: Option<bool>,
     pub(super) answer: Vec<(String, Regex)>,
     pub(super) join: String,
 }

@@ -293,6 +293,14 @@ fn a_wrong_script_is_refused_with_its_place() {
             "[[reply]]",
             "`result` and `failed` are about a tool's result",
         ),
+        ("[[reply]]\ngoes_on = true\nplay = [{ fail = 'no' }]".to_owned(), "[[reply]]", "`goes_on` belongs to a reply"),
+        (
+            "[[reply]]\ngoes_on = true\nplay = [{ interrupts = [{ name = 'x' }] }]\n\
+             [[reply]]\nwhen.answers = 'x'\nplay = []"
+                .to_owned(),
+            "[[reply]]",
+            "`goes_on` belongs to a reply",
+        ),
         (reply("{ text = 'a' }, { txt = 'b' }"), "txt", "unknown field `txt`"),
         (reply("{ every_ms = 5 }"), "{ every_ms", "an action needs one of `text`, `think`"),
         (reply("{ text = 'a', think = 'b' }"), "{ text", "`text` and `think` cannot be one action"),
@@ -311,6 +319,16 @@ fn a_wrong_script_is_refused_with_its_place() {
         (reply("{ activity = 'a', patch = [] }"), "{ activity", "the activity \"a\" has no `content` yet"),
         (reply("{ activity = 'a' }"), "{ activity", "`activity` needs `content` or `patch`"),
         (reply("{ patch = [{ op = 'add', path = 'a', value = 1 }] }"), "{ patch", "\"a\" is not a JSON Pointer"),
+        (
+            reply("{ patch = [{ op = 'move', from = '/a', path = '/a/b' }] }"),
+            "{ patch",
+            "\"/a\" is moved into itself, to \"/a/b\"",
+        ),
+        (
+            reply("{ activity = 'a', content = {} }, { activity = 'a', patch = [{ op = 'remove', path = '' }] }"),
+            "{ activity = 'a', patch",
+            "the content of an activity stays a table",
+        ),
         (reply("{ patch = [{ op = 'ad', path = '' }] }"), "", "unknown variant `ad`"),
     ] {
         let error = Script::parse(&script).unwrap_err();

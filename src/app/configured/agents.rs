@@ -4,11 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use indexmap::IndexMap;
 
-use super::{
-    models::{RustModels, build_llm},
-    remote::build_remote,
-    tools::build_tools,
-};
+use super::{agent_models::AgentModels, llm::build_llm, models::RustModels, remote::build_remote, tools::build_tools};
 use crate::{
     agent::Agent,
     agents::{Echo, Script},
@@ -29,14 +25,22 @@ const AGENT_PREFIX: &str = "agent:";
 /// The tool by which a model changes the shared state.
 const UPDATE_STATE: &str = "update_state";
 
+/// What a configuration describes.
+pub(in crate::app) struct BuiltAgents {
+    pub(in crate::app) agents: NamedAgents,
+    pub(in crate::app) tools: ToolRegistry,
+    /// What providers will refuse, for people.
+    pub(in crate::app) warnings: Vec<String>,
+}
+
 /// Builds all agents, the configured ones first, and the tools that they use.
 pub(super) fn build_agents(
     loaded: Option<&Loaded>,
     rust_agents: &NamedAgents,
     rust_models: &RustModels,
-) -> Result<(NamedAgents, ToolRegistry), ConfigError> {
+) -> Result<BuiltAgents, ConfigError> {
     let Some(Loaded { config, origin }) = loaded else {
-        return Ok((rust_agents.clone(), ToolRegistry::new()));
+        return Ok(BuiltAgents { agents: rust_agents.clone(), tools: ToolRegistry::new(), warnings: Vec::new() });
     };
     let rust_names: Vec<&str> = rust_agents.keys().map(String::as_str).collect();
     config.check_agent_names(origin, &rust_names)?;
@@ -44,21 +48,28 @@ pub(super) fn build_agents(
     for tool in &rust_models.tools {
         tools = tools.tool(tool.clone());
     }
-    let mut builder =
-        AgentBuilder { config, origin, rust_models, tools: &tools, built: rust_agents.clone(), begun: Vec::new() };
+    let mut builder = AgentBuilder {
+        config,
+        origin,
+        models: AgentModels::new(config, origin, rust_models),
+        tools: &tools,
+        built: rust_agents.clone(),
+        begun: Vec::new(),
+    };
     let mut agents = NamedAgents::new();
     for name in config.agents.keys() {
         agents.insert(name.clone(), builder.build(name)?);
     }
     agents.extend(rust_agents.clone());
-    Ok((agents, tools))
+    let warnings = builder.models.into_warnings();
+    Ok(BuiltAgents { agents, tools, warnings })
 }
 
 /// Builds agents in the order in which they need each other.
 struct AgentBuilder<'s> {
     config: &'s Config,
     origin: &'s Origin,
-    rust_models: &'s RustModels,
+    models: AgentModels<'s>,
     tools: &'s ToolRegistry,
     /// Starts as the agents that were added in Rust.
     built: NamedAgents,
@@ -99,7 +110,10 @@ impl AgentBuilder<'_> {
             }
         }
         let toolbox = self.tools.toolbox(&tools).map_err(|unknown| fault(&unknown.to_string()))?;
-        let mut agent = build_llm(name, options, self.rust_models, toolbox, origin)?;
+        let mut agent = build_llm(name, options, &mut self.models, toolbox, origin)?;
+        if let Some(context) = self.models.context(name)? {
+            agent = agent.context(context);
+        }
         if updates_state {
             agent = agent.updates_state(true);
         }

@@ -5,13 +5,15 @@ use crate::{
     config::{self, ConfigError, Origin},
 };
 
-pub(super) fn build_jwt(jwt: &config::JwtConfig, origin: &Origin) -> Result<Jwt, ConfigError> {
+/// `claims` are those that tools need.
+pub(super) fn build_jwt(jwt: &config::JwtConfig, claims: Vec<String>, origin: &Origin) -> Result<Jwt, ConfigError> {
     let fault = |option: &str, message: &str| origin.error(&["auth", "jwt", option], message);
     let failed = |option: &'static str| move |error: JwtError| fault(option, &error.to_string());
     let options = JwtOptions {
         issuer: jwt.issuer.clone(),
         leeway: jwt.leeway,
         subject_claim: jwt.subject_claim.clone(),
+        claims,
         ..JwtOptions::new(jwt.audience.iter().flatten())
     };
     let accepted = &jwt.algorithms;
@@ -30,7 +32,8 @@ pub(super) fn build_jwt(jwt: &config::JwtConfig, origin: &Origin) -> Result<Jwt,
         Jwt::from_public_key(&pem, options).map_err(failed("public_key_file"))?
     } else {
         let url = jwt.jwks_url.as_deref().unwrap_or_default();
-        Jwt::from_jwks(url, accepted, JwksOptions::default(), options).map_err(failed("jwks_url"))?
+        let fetching = JwksOptions { max_age: jwt.jwks_max_age, ..JwksOptions::default() };
+        Jwt::from_jwks(url, accepted, fetching, options).map_err(failed("jwks_url"))?
     };
     if !accepted.is_empty()
         && let Some(unexpected) = built.algorithms().find(|algorithm| !accepted.contains(algorithm))

@@ -3,8 +3,12 @@
 //! [`Configured`] keeps the configuration; its agents and tools are built when the server starts, so that it can name
 //! agents, tools and models that are added in Rust after it was read.
 
+mod agent_models;
 mod agents;
+mod callers;
+mod files;
 mod jwt;
+mod llm;
 mod mcp;
 mod models;
 pub(super) mod options;
@@ -12,14 +16,12 @@ mod remote;
 pub(super) mod store;
 mod tools;
 
+pub(super) use self::agents::BuiltAgents;
 use self::{
     agents::{NamedAgents, build_agents},
     models::RustModels,
 };
-use crate::{
-    config::{ConfigError, Loaded},
-    tools::ToolRegistry,
-};
+use crate::config::{ConfigError, Loaded};
 
 /// The configuration of a server, and what it can name beside agents.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +41,7 @@ impl Configured {
     }
 
     /// Builds all agents, the configured ones first, and the tools that they use.
-    pub(super) fn build(&self, rust_agents: &NamedAgents) -> Result<(NamedAgents, ToolRegistry), ConfigError> {
+    pub(super) fn build(&self, rust_agents: &NamedAgents) -> Result<BuiltAgents, ConfigError> {
         build_agents(self.loaded.as_ref(), rust_agents, &self.models)
     }
 

@@ -1,15 +1,19 @@
-//! Agents with a model (`kind = "llm"`), by their configuration and by what was added in Rust.
+//! Models of agents, by their configuration and by what was added in Rust.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use indexmap::IndexMap;
 use secrecy::SecretString;
 
+use super::files::read_file;
 use crate::{
     config::{self, ConfigError, Origin, Provider},
-    llm::{Anthropic, AnthropicOptions, Connection, LlmAgent, Model, OpenAi, OpenAiOptions, Thinking},
-    tools::{Tool, Toolbox},
+    llm::{Anthropic, Connection, Gemini, Model, ModelOptions, OpenAiApi, OpenAiChat, OpenAiResponses, SetupError},
+    tools::Tool,
 };
+
+/// Parts of the names of headers that contain secrets.
+const SECRET_NAMES: [&str; 6] = ["authorization", "key", "token", "secret", "password", "cookie"];
 
 /// The models and tools that were added in Rust.
 #[derive(Clone, Default)]
@@ -28,37 +32,24 @@ impl fmt::Debug for RustModels {
     }
 }
 
-/// Builds an agent without its subagents.
-pub(super) fn build_llm(
+/// Builds the model of an agent, without its fallbacks.
+pub(super) fn build_model(
     name: &str,
     options: &config::AgentConfig,
     rust: &RustModels,
-    tools: Toolbox,
     origin: &Origin,
-) -> Result<LlmAgent, ConfigError> {
-    let agent = match options.provider {
-        Some(Provider::Openai) => LlmAgent::new(openai(name, options, origin)?),
-        Some(Provider::Anthropic) => LlmAgent::new(anthropic(name, options, origin)?),
-        Some(Provider::Rust) => LlmAgent::new(rust_model(name, options, rust, origin)?),
-        None => return Err(origin.error(&["agents", name], "kind = \"llm\" needs `provider`")),
-    };
-    let mut agent = agent.tools(tools);
-    if let Some(text) = &options.description {
-        agent = agent.description(text);
+) -> Result<Arc<dyn Model>, ConfigError> {
+    match options.provider {
+        Some(Provider::Rust) => rust_model(name, options, rust, origin),
+        Some(provider) => provider_model(provider, name, options, origin),
+        None => Err(origin.error(&["agents", name], "kind = \"llm\" needs `provider`")),
     }
-    if let Some(text) = &options.system_prompt {
-        agent = agent.system_prompt(text);
-    }
-    if let Some(steps) = options.max_steps {
-        agent = agent.max_steps(steps);
-    }
-    if let Some(calls) = options.parallel_tools {
-        agent = agent.parallel_tools(calls);
-    }
-    if let Some(seconds) = options.tool_timeout_secs {
-        agent = agent.tool_timeout(Duration::from_secs(seconds));
-    }
-    Ok(agent)
+}
+
+/// Returns advice about the options of an agent's connection, for people.
+pub(super) fn connection_warnings(options: &config::AgentConfig) -> impl Iterator<Item = String> {
+    let headers = options.headers.iter().flatten().map(|(header, _)| header).filter(|header| is_secret(header));
+    headers.map(|header| format!("the header {header} looks like a secret: put its value into headers_env"))
 }
 
 fn rust_model(
@@ -76,35 +67,41 @@ fn rust_model(
     })
 }
 
-fn openai(name: &str, options: &config::AgentConfig, origin: &Origin) -> Result<OpenAi, ConfigError> {
-    let effort = match (options.thinking, &options.reasoning_effort) {
-        // A model that is to think by default has to be told how hard.
-        (Some(true), None) => Some("medium".to_owned()),
-        (_, effort) => effort.clone(),
+fn provider_model(
+    provider: Provider,
+    name: &str,
+    options: &config::AgentConfig,
+    origin: &Origin,
+) -> Result<Arc<dyn Model>, ConfigError> {
+    let model = ModelOptions { connection: connection(name, options, origin)?, ..options.model_options() };
+    let is_responses = match provider {
+        Provider::OpenaiResponses => true,
+        Provider::Openai => {
+            // The Responses API serves older models, too, so one model that needs it decides.
+            let mut names = options.models.iter().flatten().chain([&model.model]);
+            let base_url = options.base_url.as_deref();
+            options.api.map_or_else(
+                || names.any(|name| OpenAiApi::for_model(name, base_url) == OpenAiApi::Responses),
+                |api| api == OpenAiApi::Responses,
+            )
+        }
+        Provider::Anthropic | Provider::Gemini | Provider::Rust => false,
     };
-    let model = OpenAi::new(OpenAiOptions {
-        model: options.model.clone().unwrap_or_default(),
-        connection: connection(name, options, origin)?,
-        max_tokens: options.max_tokens,
-        temperature: options.temperature,
-        reasoning_effort: effort,
-        ..OpenAiOptions::default()
-    });
-    model.map_err(|error| origin.error(&["agents", name], &error.to_string()))
-}
-
-fn anthropic(name: &str, options: &config::AgentConfig, origin: &Origin) -> Result<Anthropic, ConfigError> {
-    let defaults = AnthropicOptions::default();
-    let model = Anthropic::new(AnthropicOptions {
-        model: options.model.clone().unwrap_or_default(),
-        connection: connection(name, options, origin)?,
-        max_tokens: options.max_tokens.unwrap_or(defaults.max_tokens),
-        temperature: options.temperature,
-        think: options.thinking.unwrap_or(defaults.think),
-        thinking: options.thinking_budget.map_or(defaults.thinking, Thinking::Budget),
-        cache: defaults.cache,
-    });
-    model.map_err(|error| origin.error(&["agents", name], &error.to_string()))
+    let built: Result<Arc<dyn Model>, SetupError> = match provider {
+        Provider::Anthropic => Anthropic::new(model).map(|model| Arc::new(model) as _),
+        Provider::Gemini => Gemini::new(model).map(|model| Arc::new(model) as _),
+        _ if is_responses => OpenAiResponses::new(model).map(|model| Arc::new(model) as _),
+        _ => OpenAiChat::new(model).map(|model| Arc::new(model) as _),
+    };
+    built.map_err(|error| match error {
+        SetupError::Option { option, problem } => {
+            let was_chosen = is_responses && provider == Provider::Openai && options.api.is_none();
+            let advice =
+                if was_chosen { "; this model gets the Responses API unless api = \"chat\" is set" } else { "" };
+            origin.error(&["agents", name, option], &format!("{problem}{advice}"))
+        }
+        error => origin.error(&["agents", name], &error.to_string()),
+    })
 }
 
 fn connection(name: &str, options: &config::AgentConfig, origin: &Origin) -> Result<Connection, ConfigError> {
@@ -116,15 +113,42 @@ fn connection(name: &str, options: &config::AgentConfig, origin: &Origin) -> Res
             Err(origin.error(&["agents", name, option], &message))
         }
     };
-    let headers = options.headers_env.iter().flatten();
-    let headers = headers.map(|(header, variable)| Ok((header.clone(), secret("headers_env", variable)?)));
+    let api_key = match (&options.api_key_env, &options.api_key_file) {
+        (Some(variable), _) => Some(secret("api_key_env", variable)?),
+        (None, Some(path)) => Some(read_file(name, "api_key_file", path, origin)?.into()),
+        (None, None) => None,
+    };
+    let secret_headers = options.headers_env.iter().flatten();
+    let secret_headers =
+        secret_headers.map(|(header, variable)| Ok((header.clone(), secret("headers_env", variable)?)));
     Ok(Connection {
         base_url: options.base_url.clone(),
-        api_key: options.api_key_env.as_deref().map(|variable| secret("api_key_env", variable)).transpose()?,
-        headers: headers.collect::<Result<_, ConfigError>>()?,
+        api_key,
+        headers: secret_headers.collect::<Result<_, ConfigError>>()?,
+        plain_headers: options.headers.iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect(),
         connect_timeout: options.connect_timeout_secs.map_or(defaults.connect_timeout, Duration::from_secs),
         idle_timeout: options.idle_timeout_secs.map_or(defaults.idle_timeout, Duration::from_secs),
         max_retries: options.max_retries.unwrap_or(defaults.max_retries),
         ..defaults
     })
+}
+
+fn is_secret(header: &str) -> bool {
+    let header = header.to_ascii_lowercase();
+    SECRET_NAMES.iter().any(|part| header.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_with_secrets_are_known_by_their_names() {
+        for header in ["Authorization", "X-Api-Key", "api-key", "X-Auth-Token", "Cookie", "Ocp-Apim-Subscription-Key"] {
+            assert!(is_secret(header), "{header}");
+        }
+        for header in ["HTTP-Referer", "X-Title", "OpenAI-Organization", "anthropic-beta"] {
+            assert!(!is_secret(header), "{header}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The options of a configuration as the options of the parts of a server.
 
-use super::{jwt::build_jwt, remote::pass_headers};
+use super::{callers::needed_claims, jwt::build_jwt, remote::pass_headers};
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
     config::{self, AuthMode, Config, ConfigError, Origin},
@@ -14,6 +14,7 @@ pub(in crate::app) fn thread_options(config: &Config) -> ThreadOptions {
         on_disconnect: config.runs.on_disconnect,
         on_disconnect_of: of_agents.collect(),
         max_detached: config.runs.max_detached,
+        max_followers: config.runs.max_followers,
         detached_max: config.runs.detached_max,
         max_run_bytes: config.runs.max_run_bytes,
         retention: config.retention,
@@ -21,10 +22,14 @@ pub(in crate::app) fn thread_options(config: &Config) -> ThreadOptions {
     }
 }
 
-pub(in crate::app) fn build_auth(auth: &config::AuthConfig, origin: &Origin) -> Result<Authenticator, ConfigError> {
+pub(in crate::app) fn build_auth(config: &Config, origin: &Origin) -> Result<Authenticator, ConfigError> {
+    let (auth, claims) = (&config.auth, needed_claims(config));
+    if auth.mode != Some(AuthMode::Jwt) && !claims.is_empty() {
+        tracing::warn!(?claims, "`headers_from` names claims, which only the tokens of [auth] mode = \"jwt\" have");
+    }
     match auth.mode {
         Some(AuthMode::ApiKey) => {}
-        Some(AuthMode::Jwt) => return build_jwt(&auth.jwt, origin).map(Authenticator::from),
+        Some(AuthMode::Jwt) => return build_jwt(&auth.jwt, claims, origin).map(Authenticator::from),
         Some(AuthMode::None) | None => return Ok(Authenticator::disabled()),
     }
     let keys = auth.api_keys.iter().map(|key| {
@@ -46,7 +51,8 @@ pub(in crate::app) fn limits(config: &Config) -> RunLimits {
 }
 
 pub(in crate::app) fn principal_limits(config: &Config) -> PrincipalLimits {
-    if config.limits != PrincipalLimits::default() && !config.auth.authenticates() {
+    let is_set = config.limits.concurrent.is_some() || config.limits.per_minute.is_some();
+    if is_set && !config.auth.authenticates() {
         tracing::warn!("[limits] has no effect without authentication: set [auth] mode");
     }
     config.limits
@@ -55,14 +61,15 @@ pub(in crate::app) fn principal_limits(config: &Config) -> PrincipalLimits {
 pub(in crate::app) fn http_options(config: &Config) -> HttpOptions {
     HttpOptions {
         max_body_bytes: config.server.max_body_bytes,
+        max_body_bytes_in_flight: config.server.max_body_bytes_in_flight,
         keep_alive: config.server.keep_alive,
         body_timeout: config.server.body_timeout,
         cors: config.cors.clone(),
-        loopback_hosts_only: config.auth.allow_unauthenticated.then_some(false),
+        allowed_hosts: config.server.allowed_hosts.clone(),
         pass_headers: pass_headers(config),
     }
 }
 
 pub(in crate::app) fn connections(server: &config::ServerConfig) -> Connections {
-    Connections { head_timeout: server.head_timeout, stall_timeout: server.stall_timeout }
+    Connections { max: server.max_connections, head_timeout: server.head_timeout, stall_timeout: server.stall_timeout }
 }

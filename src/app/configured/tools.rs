@@ -22,7 +22,7 @@ pub(super) fn build_tools(config: &Config, origin: &Origin) -> Result<ToolRegist
     if let Some((name, _)) = config.agents.iter().find(|(_, agent)| lists_sandbox(agent)) {
         let sandbox = Sandbox::new(config.server.data_dir.join("workspaces"), config.sandbox.clone())
             .map_err(|error| origin.error(&["agents", name, "tools"], &error.to_string()))?;
-        registry = registry.group(SANDBOX, sandbox.tools());
+        registry = registry.sandbox_group(SANDBOX, sandbox);
     }
     Ok(registry)
 }

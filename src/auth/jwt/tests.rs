@@ -168,6 +168,20 @@ async fn issuer_and_audience_are_checked_only_if_configured() {
     assert_eq!(subject(&jwt, &hs256(&claims("ada"))).await, Err(TokenError::Subject));
 }
 
+#[tokio::test]
+async fn a_principal_keeps_only_the_claims_that_are_named() {
+    let keeping = JwtOptions { claims: vec!["tenant".to_owned(), "absent".to_owned()], ..options() };
+    let jwt = Jwt::from_secret(tokens::SECRET.as_bytes(), keeping).unwrap();
+    let token = hs256(&with(claims("ada"), "tenant", "acme"));
+    let ada = jwt.principal(token.as_bytes()).await.unwrap();
+    assert_eq!((ada.claim("tenant"), ada.claim("aud"), ada.claim("absent")), (Some(&json!("acme")), None, None));
+    assert!(!format!("{ada:?}").contains("acme"));
+    // Quotas and threads belong to the principal, whatever its token states.
+    let other = secret().principal(token.as_bytes()).await.unwrap();
+    assert_eq!(ada, other);
+    assert_eq!(std::collections::HashSet::from([ada, other]).len(), 1);
+}
+
 #[test]
 fn debug_output_shows_no_key() {
     assert_eq!(format!("{:?}", secret()), "Jwt { algorithms: [Hs256], .. }");

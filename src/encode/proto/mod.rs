@@ -9,7 +9,7 @@ mod writer;
 
 use self::writer::Writer;
 use crate::protocol::{
-    Event, EventType, JsonPatch, PatchOperation, TokenUsage,
+    Event, EventType, JsonPatch, PatchKind, TokenUsage,
     event::{BaseEvent, EncryptedValueSubtype, RunOutcome, SubagentOutcome, TextMessageRole},
 };
 
@@ -261,6 +261,7 @@ fn fields(event: &Event, w: &mut Writer<'_>) {
             );
             w.text(4, &e.entity_id);
             w.text(5, &e.encrypted_value);
+            w.optional_text(6, e.encrypted_value_type.as_deref());
         }
         Event::SubagentStarted(e) => {
             w.text(2, &e.subagent_run_id);
@@ -294,22 +295,24 @@ fn role(role: TextMessageRole) -> &'static str {
     crate::protocol::Role::from(role).as_str()
 }
 
+/// Every operation has fields for `from` and `value`, also for leftover ones. Members with other names have no field.
 fn patch(field: u32, patch: &JsonPatch, w: &mut Writer<'_>) {
     for operation in patch {
+        let leftover = |name: &str| operation.others.as_ref().and_then(|others| others.get(name));
         let (path, from) = operation.pointers();
-        let (number, value) = match operation {
-            PatchOperation::Add { value, .. } => (0, Some(value)),
-            PatchOperation::Remove { .. } => (1, None),
-            PatchOperation::Replace { value, .. } => (2, Some(value)),
-            PatchOperation::Move { .. } => (3, None),
-            PatchOperation::Copy { .. } => (4, None),
-            PatchOperation::Test { value, .. } => (5, Some(value)),
+        let (number, value) = match &operation.kind {
+            PatchKind::Add { value, .. } => (0, Some(value)),
+            PatchKind::Remove { .. } => (1, None),
+            PatchKind::Replace { value, .. } => (2, Some(value)),
+            PatchKind::Move { .. } => (3, None),
+            PatchKind::Copy { .. } => (4, None),
+            PatchKind::Test { value, .. } => (5, Some(value)),
         };
         w.message(field, |w| {
             w.number(1, number);
             w.text(2, path);
-            w.optional_text(3, from);
-            if let Some(value) = value {
+            w.optional_text(3, from.or_else(|| leftover("from").and_then(|from| from.as_str())));
+            if let Some(value) = value.or_else(|| leftover("value")) {
                 w.message(4, |w| w.value(value));
             }
         });
@@ -333,5 +336,49 @@ fn usage(field: u32, usage: &[TokenUsage], w: &mut Writer<'_>) {
                 w.optional_integer(field, count.map(|count| i64::try_from(count).unwrap_or(i64::MAX)));
             }
         });
+    }
+}
+
+/// `tests/js/protobuf.test.mjs` compares with an encoder of AG-UI 1.0. These are the fields that 1.1 adds.
+/// Source of the numbers: `spec/1.1/proto-freeze.txt` of AG-UI.
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn frame(event: serde_json::Value) -> Vec<u8> {
+        let mut frame = Vec::new();
+        Proto.event(&serde_json::from_value(event).unwrap(), &mut frame);
+        frame.split_off(4)
+    }
+
+    #[test]
+    fn the_types_of_encrypted_values_have_the_numbers_of_the_specification() {
+        let sealed = json!({
+            "type": "REASONING_ENCRYPTED_VALUE", "subtype": "message", "entityId": "m", "encryptedValue": "x",
+            "encryptedValueType": "a.b",
+        });
+        let body = b"\x0a\x02\x08\x1e\x1a\x07message\x22\x01m\x2a\x01x\x32\x03a.b";
+        assert_eq!(frame(sealed), [&[0xfa, 0x01, body.len() as u8], &body[..]].concat());
+
+        let call = json!({
+            "id": "c", "type": "function", "function": { "name": "f", "arguments": "" }, "encryptedValue": "y",
+            "encryptedValueType": "c.d",
+        });
+        let message = json!({
+            "id": "m", "role": "assistant", "toolCalls": [call], "encryptedValue": "x", "encryptedValueType": "a.b",
+        });
+        let frame = frame(json!({ "type": "MESSAGES_SNAPSHOT", "messages": [message] }));
+        let has = |bytes: &[u8]| frame.windows(bytes.len()).any(|window| window == bytes);
+        assert!(has(b"\x2a\x01y\x32\x03c.d") && has(b"\x5a\x01x\x72\x03a.b"), "{frame:?}");
+    }
+
+    #[test]
+    fn leftover_members_of_patch_operations_are_sent() {
+        let remove = json!({ "op": "remove", "path": "/a", "value": "x", "from": "/b", "acme": 1 });
+        let frame = frame(json!({ "type": "STATE_DELTA", "delta": [remove] }));
+        let has = |bytes: &[u8]| frame.windows(bytes.len()).any(|window| window == bytes);
+        assert!(has(b"\x08\x01\x12\x02/a\x1a\x02/b\x22\x03\x1a\x01x"), "{frame:?}");
     }
 }

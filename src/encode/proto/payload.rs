@@ -66,6 +66,7 @@ fn tool_call(call: &ToolCall, w: &mut Writer<'_>) {
     });
     object(4, call.metadata.as_deref(), w);
     w.optional_text(5, call.encrypted_value.as_deref());
+    w.optional_text(6, call.encrypted_value_type.as_deref());
 }
 
 fn object(field: u32, value: Option<&JsonObject>, w: &mut Writer<'_>) {
@@ -79,47 +80,37 @@ pub(super) fn message(message: &Message, w: &mut Writer<'_>) {
     w.text(1, message.id());
     w.text(2, message.role().as_str());
     let name = message.name();
-    let (metadata, encrypted_value) = match message {
+    match message {
         Message::Developer(m) => {
             w.repeated_text(3, &m.content);
             w.optional_text(4, name);
-            (&m.metadata, &m.encrypted_value)
         }
         Message::System(m) => {
             w.repeated_text(3, &m.content);
             w.optional_text(4, name);
-            (&m.metadata, &m.encrypted_value)
         }
         Message::Assistant(m) => {
             w.optional_text(3, m.content.as_deref());
             w.optional_text(4, name);
             m.tool_calls().iter().for_each(|call| w.message(5, |w| tool_call(call, w)));
-            (&m.metadata, &m.encrypted_value)
         }
-        Message::User(m) => {
-            content(3, 8, &m.content, w, |w| w.optional_text(4, name));
-            (&m.metadata, &m.encrypted_value)
-        }
-        Message::Tool(m) => {
-            content(3, 8, &m.content, w, |w| {
-                w.repeated_text(6, &m.tool_call_id);
-                w.optional_text(7, m.error.as_deref());
-            });
-            (&m.metadata, &m.encrypted_value)
-        }
-        Message::Activity(m) => (&m.metadata, &None),
-        Message::Reasoning(m) => {
-            w.repeated_text(3, &m.content);
-            (&m.metadata, &m.encrypted_value)
-        }
-    };
-    object(9, metadata.as_deref(), w);
+        Message::User(m) => content(3, 8, &m.content, w, |w| w.optional_text(4, name)),
+        Message::Tool(m) => content(3, 8, &m.content, w, |w| {
+            w.repeated_text(6, &m.tool_call_id);
+            w.optional_text(7, m.error.as_deref());
+        }),
+        Message::Activity(_) => {}
+        Message::Reasoning(m) => w.repeated_text(3, &m.content),
+    }
+    object(9, message.metadata().map(|metadata| &**metadata), w);
     w.optional_text(10, message.subagent_run_id().map(AsRef::as_ref));
-    w.optional_text(11, encrypted_value.as_deref());
+    let (encrypted, encrypted_type) = message.encrypted_value();
+    w.optional_text(11, encrypted);
     if let Message::Activity(activity) = message {
         w.repeated_text(12, &activity.activity_type);
         w.message(13, |w| w.object(&activity.content));
     }
+    w.optional_text(14, encrypted_type);
 }
 
 pub(super) fn interrupt(interrupt: &Interrupt, w: &mut Writer<'_>) {

@@ -3,24 +3,48 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::complete_answer::{CallOfTurn, CompleteAnswer};
 use crate::{
     agent::emit::{self, TextMessage},
     llm::{
         history::{PROVIDER, REDACTED},
-        model::{BlockStart, ModelError, ModelEvent, StopReason},
+        model::{Artefact, BlockStart, ModelError, ModelEvent, SkippedAttachment, StopReason},
     },
     protocol::{
         AssistantMessage, Event, Message, MessageId, Metadata, ReasoningMessage, TokenUsage, ToolCall, ToolCallId,
-        event::{EncryptedValueSubtype, ReasoningEncryptedValue},
+        event::{Custom, EncryptedValueSubtype, ReasoningEncryptedValue},
     },
 };
 
+/// The event of an attachment that the model cannot read.
+const ATTACHMENT_SKIPPED: &str = "attachment_skipped";
+/// The member of a text message's metadata with the sources of the text.
+const CITATIONS: &str = "citations";
+/// Bounds the memory; more citations are left out.
+const MAX_CITATION_BYTES: usize = 256 * 1024;
+
+/// The state that the answers of a run share.
+pub(super) struct EarlierAnswers {
+    /// Some models use the ids of earlier calls again.
+    call_ids: HashSet<ToolCallId>,
+    /// Every request skips the same attachments again. The client is told once.
+    skipped: Vec<SkippedAttachment>,
+}
+
+impl EarlierAnswers {
+    pub(super) fn new(call_ids: HashSet<ToolCallId>) -> Self {
+        Self { call_ids, skipped: Vec::new() }
+    }
+}
+
 pub(super) struct AnswerBuilder<'r> {
     provider: &'r str,
-    /// Some models use the ids of earlier calls again.
-    call_ids: &'r mut HashSet<ToolCallId>,
+    earlier: &'r mut EarlierAnswers,
+    /// Attachments that earlier requests skipped, and this one did not yet.
+    to_skip_again: Vec<SkippedAttachment>,
+    citation_bytes: usize,
     /// With the model's index, in the order of their starts.
     blocks: Vec<(usize, AnswerBlock)>,
     /// The assistant's message that calls are added to. Reasoning ends it, so that the conversation keeps the order.
@@ -30,27 +54,38 @@ pub(super) struct AnswerBuilder<'r> {
 }
 
 enum AnswerBlock {
-    Text { message: Option<TextMessage>, text: String },
-    Reasoning { opened: Option<emit::ReasoningSpan>, text: String, redacted: bool, artefact: Option<String> },
-    Call { events: emit::ToolCallEvents, parent: MessageId, call: ToolCall },
-}
-
-#[derive(Debug)]
-pub(super) struct CompleteAnswer {
-    pub(super) messages: Vec<Message>,
-    pub(super) calls: Vec<CallOfTurn>,
-    pub(super) stop: StopReason,
-}
-
-#[derive(Debug)]
-pub(super) struct CallOfTurn {
-    pub(super) call: ToolCall,
-    pub(super) parent: MessageId,
+    Text {
+        message: Option<TextMessage>,
+        text: String,
+        citations: Vec<Value>,
+        artefact: Option<Artefact>,
+        metadata: Option<Metadata>,
+    },
+    Reasoning {
+        opened: Option<emit::ReasoningSpan>,
+        text: String,
+        redacted: bool,
+        artefact: Option<Artefact>,
+    },
+    Call {
+        events: emit::ToolCallEvents,
+        parent: MessageId,
+        call: ToolCall,
+    },
 }
 
 impl<'r> AnswerBuilder<'r> {
-    pub(super) fn new(provider: &'r str, call_ids: &'r mut HashSet<ToolCallId>) -> Self {
-        Self { provider, call_ids, blocks: Vec::new(), call_message: None, usage: TokenUsage::default(), stop: None }
+    pub(super) fn new(provider: &'r str, earlier: &'r mut EarlierAnswers) -> Self {
+        Self {
+            provider,
+            to_skip_again: earlier.skipped.clone(),
+            earlier,
+            citation_bytes: 0,
+            blocks: Vec::new(),
+            call_message: None,
+            usage: TokenUsage::default(),
+            stop: None,
+        }
     }
 
     /// Adds the client's events to `out`, and returns the tokens used since the last report.
@@ -61,19 +96,27 @@ impl<'r> AnswerBuilder<'r> {
             ModelEvent::End { index, artefact } => self.end(index, artefact, out),
             ModelEvent::Usage(usage) => return Some(self.usage_since_last(usage)),
             ModelEvent::Stop(reason) => self.stop = Some(reason),
+            ModelEvent::Skipped(attachment) => out.extend(self.skip(attachment)),
+            ModelEvent::Citation { index, citation } => self.cite(index, citation),
         }
         None
     }
 
     fn start(&mut self, index: usize, block: BlockStart, out: &mut Vec<Event>) {
         let block = match block {
-            BlockStart::Text => AnswerBlock::Text { message: None, text: String::new() },
+            BlockStart::Text => AnswerBlock::Text {
+                message: None,
+                text: String::new(),
+                citations: Vec::new(),
+                artefact: None,
+                metadata: None,
+            },
             BlockStart::Reasoning { redacted } => {
                 self.call_message = None;
                 AnswerBlock::Reasoning { opened: None, text: String::new(), redacted, artefact: None }
             }
             BlockStart::Call { id, name } => {
-                let id = if self.call_ids.insert(id.clone()) { id } else { self.new_call_id() };
+                let id = if self.earlier.call_ids.insert(id.clone()) { id } else { self.new_call_id() };
                 let parent = self.call_message.get_or_insert_with(MessageId::random).clone();
                 let events =
                     emit::ToolCallEvents::with_id(id.clone(), &*name).within(&TextMessage::with_id(parent.clone()));
@@ -86,8 +129,33 @@ impl<'r> AnswerBuilder<'r> {
 
     fn new_call_id(&mut self) -> ToolCallId {
         let id = ToolCallId::random();
-        self.call_ids.insert(id.clone());
+        self.earlier.call_ids.insert(id.clone());
         id
+    }
+
+    /// Equal attachments are counted: two images without names are told as two.
+    fn skip(&mut self, attachment: SkippedAttachment) -> Option<Event> {
+        if let Some(at) = self.to_skip_again.iter().position(|earlier| *earlier == attachment) {
+            self.to_skip_again.swap_remove(at);
+            return None;
+        }
+        let value = json!({
+            "kind": attachment.kind,
+            "name": attachment.name,
+            "mimeType": attachment.mime_type,
+            "reason": attachment.reason,
+        });
+        self.earlier.skipped.push(attachment);
+        Some(Custom::new(ATTACHMENT_SKIPPED, value).into())
+    }
+
+    fn cite(&mut self, index: usize, citation: Value) {
+        self.citation_bytes += citation.to_string().len();
+        if self.citation_bytes > MAX_CITATION_BYTES {
+            tracing::warn!(MAX_CITATION_BYTES, "left out a citation, because the answer has too many");
+        } else if let Some(AnswerBlock::Text { citations, .. }) = self.block(index) {
+            citations.push(citation);
+        }
     }
 
     fn block(&mut self, index: usize) -> Option<&mut AnswerBlock> {
@@ -96,7 +164,7 @@ impl<'r> AnswerBuilder<'r> {
 
     fn delta(&mut self, index: usize, delta: String, out: &mut Vec<Event>) {
         match self.block(index) {
-            Some(AnswerBlock::Text { message, text }) => {
+            Some(AnswerBlock::Text { message, text, .. }) => {
                 text.push_str(&delta);
                 if let Some(message) = message {
                     out.push(message.delta(delta));
@@ -122,12 +190,25 @@ impl<'r> AnswerBuilder<'r> {
         }
     }
 
-    fn end(&mut self, index: usize, end_artefact: Option<String>, out: &mut Vec<Event>) {
+    fn end(&mut self, index: usize, end_artefact: Option<Artefact>, out: &mut Vec<Event>) {
         let provider = self.provider.to_owned();
         match self.block(index) {
-            Some(AnswerBlock::Text { message, .. }) => out.extend(message.as_ref().map(TextMessage::end)),
+            Some(AnswerBlock::Text { message: Some(message), citations, artefact, metadata, .. }) => {
+                *metadata = end_artefact.as_ref().map(|_| artefact_metadata(provider, false));
+                if !citations.is_empty() {
+                    let citations = std::mem::take(citations).into();
+                    metadata.get_or_insert_default().insert(CITATIONS.to_owned(), citations);
+                }
+                let mut message_end = message.end();
+                message_end.base_mut().set_metadata(metadata.clone());
+                out.push(message_end);
+                if let Some(artefact) = &end_artefact {
+                    out.push(encrypted_value(EncryptedValueSubtype::Message, message.id(), artefact));
+                }
+                *artefact = end_artefact;
+            }
             Some(AnswerBlock::Reasoning { opened, redacted, artefact, .. }) => {
-                let Some(value) = end_artefact else {
+                let Some(end_artefact) = end_artefact else {
                     out.extend(opened.iter().flat_map(emit::ReasoningSpan::end));
                     return;
                 };
@@ -137,20 +218,18 @@ impl<'r> AnswerBuilder<'r> {
                 let Some(reasoning) = opened else { return };
                 let [mut message_end, span_end] = reasoning.end();
                 message_end.base_mut().set_metadata(Some(artefact_metadata(provider, *redacted)));
-                let subtype = EncryptedValueSubtype::Message;
-                let encrypted = ReasoningEncryptedValue::new(subtype, reasoning.message_id().as_str(), value.clone());
-                out.extend([message_end, encrypted.into(), span_end]);
-                *artefact = Some(value);
+                let encrypted = encrypted_value(EncryptedValueSubtype::Message, reasoning.message_id(), &end_artefact);
+                out.extend([message_end, encrypted, span_end]);
+                *artefact = Some(end_artefact);
             }
             Some(AnswerBlock::Call { events, call, .. }) => {
                 out.push(events.end());
-                if let Some(value) = end_artefact {
-                    let subtype = EncryptedValueSubtype::ToolCall;
-                    out.push(ReasoningEncryptedValue::new(subtype, events.id().as_str(), value.clone()).into());
-                    call.encrypted_value = Some(value);
+                if let Some(artefact) = end_artefact {
+                    out.push(encrypted_value(EncryptedValueSubtype::ToolCall, events.id(), &artefact));
+                    (call.encrypted_value, call.encrypted_value_type) = members(Some(artefact));
                 }
             }
-            None => {}
+            Some(AnswerBlock::Text { message: None, .. }) | None => {}
         }
     }
 
@@ -177,17 +256,24 @@ impl<'r> AnswerBuilder<'r> {
         let mut answer = CompleteAnswer { messages: Vec::new(), calls: Vec::new(), stop };
         for (_, block) in self.blocks {
             match block {
-                AnswerBlock::Text { message: Some(message), text } => {
-                    let message =
-                        AssistantMessage { content: Some(text), ..AssistantMessage::new(message.id().clone()) };
-                    answer.messages.push(Message::Assistant(message));
+                AnswerBlock::Text { message: Some(message), text, artefact, metadata, .. } => {
+                    let (encrypted_value, encrypted_value_type) = members(artefact);
+                    answer.messages.push(Message::Assistant(AssistantMessage {
+                        content: Some(text),
+                        encrypted_value,
+                        encrypted_value_type,
+                        metadata,
+                        ..AssistantMessage::new(message.id().clone())
+                    }));
                 }
                 AnswerBlock::Reasoning { opened: Some(reasoning), text, redacted, artefact } => {
                     let metadata = artefact.is_some().then(|| artefact_metadata(provider.to_owned(), redacted));
+                    let (encrypted_value, encrypted_value_type) = members(artefact);
                     answer.messages.push(Message::Reasoning(ReasoningMessage {
                         id: reasoning.message_id().clone(),
                         content: text,
-                        encrypted_value: artefact,
+                        encrypted_value,
+                        encrypted_value_type,
                         metadata,
                         subagent_run_id: None,
                     }));
@@ -203,19 +289,13 @@ impl<'r> AnswerBuilder<'r> {
     }
 }
 
-impl CompleteAnswer {
-    fn add_call(&mut self, parent: &MessageId, call: ToolCall) {
-        let known = self.messages.iter_mut().rev().find_map(|message| match message {
-            Message::Assistant(message) if message.id == *parent => Some(message),
-            _ => None,
-        });
-        if let Some(message) = known {
-            message.tool_calls.get_or_insert_default().push(call);
-            return;
-        }
-        let message = AssistantMessage { tool_calls: Some(vec![call]), ..AssistantMessage::new(parent.clone()) };
-        self.messages.push(Message::Assistant(message));
-    }
+fn encrypted_value(subtype: EncryptedValueSubtype, id: &str, artefact: &Artefact) -> Event {
+    ReasoningEncryptedValue::new(subtype, id, artefact.value.clone()).with_type(artefact.kind.clone()).into()
+}
+
+/// Returns an artefact as the members `encryptedValue` and `encryptedValueType`.
+fn members(artefact: Option<Artefact>) -> (Option<String>, Option<String>) {
+    artefact.map(|artefact| (artefact.value, artefact.kind.into_owned())).unzip()
 }
 
 fn artefact_metadata(provider: String, redacted: bool) -> Metadata {
@@ -225,3 +305,6 @@ fn artefact_metadata(provider: String, redacted: bool) -> Metadata {
     }
     members.into_iter().collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,22 +1,31 @@
 //! Tool calls that wait for a person: their interrupts, and the answers in the next run's `resume`.
 //!
-//! A call that needs approval ends the run with an interrupt whose id contains the call's id, and the next run finds
-//! the call in the conversation by that id.
+//! A call that needs approval ends the run with an interrupt whose id has the call's id and a digest of its tool and
+//! arguments. The next run finds the call in the conversation by both. **One answer decides on one call, the one that
+//! was shown**: a call with the same id and another digest, which only a client can add, is never decided on, and of
+//! several equal calls one is. Conversations may have several calls of one id; the first that was decided on counts, or
+//! else the first.
+
+use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::catalog::{ToolCatalog, ToolOwner};
+use super::{
+    catalog::{ToolCatalog, ToolOwner},
+    client_claims::made_by_runs,
+};
 use crate::{
+    agent::RunContext,
     llm::history,
     protocol::{
         Interrupt, InterruptId, JsonObject, Message, MessageContent, Metadata, ResumeEntry, ResumeStatus, ToolCall,
         ToolMessage,
         approval::{ApprovalDecision, approval_schema, contradictory_answers},
     },
-    tools::{Approval, CallAnswers, OfferedTool, ToolSpec},
+    tools::{Approval, CallAnswers, OfferedTool, ToolSpec, call_digest},
 };
 
-const ID_PREFIX: &str = "approval-";
+const ID_PREFIX: &str = "approval:";
 
 #[derive(Debug, PartialEq)]
 pub(super) enum CallDecision {
@@ -35,50 +44,70 @@ pub(super) struct PriorApprovals {
     pub(super) open: Vec<Interrupt>,
 }
 
-/// A call without an answer gets its interrupt again.
-pub(super) fn prior_approvals(messages: &[Message], entries: &[ResumeEntry], catalog: &ToolCatalog) -> PriorApprovals {
+/// A call without an answer gets its interrupt again. Calls that a client wrote are left out.
+pub(super) async fn prior_approvals(
+    messages: &[Message],
+    entries: &[ResumeEntry],
+    catalog: &ToolCatalog,
+    cx: &RunContext,
+) -> PriorApprovals {
     let mut prior = PriorApprovals::default();
     let contradictory = contradictory_answers(entries);
-    let mut used = 0;
-    for (call, result) in history::calls(messages) {
-        // The questions of a call come after its approval.
-        let questions: Vec<_> = CallAnswers::entries(&call.id, entries).collect();
-        if result.is_none_or(|result| questions.iter().any(|entry| is_copy_of_answer(result, entry)))
-            && let Some(answers) = CallAnswers::read(&call.id, entries)
-        {
-            used += questions.len();
-            prior.decided.push((call.clone(), CallDecision::Answered(answers)));
+    let (mut decided_ids, mut undecided) = (HashSet::new(), Vec::new());
+    let mut used = HashSet::new();
+    for (call, result) in history::calls(made_by_runs(messages, cx)) {
+        let Some((decision, its_entries)) = decision_on(call, result, entries, &contradictory) else {
+            undecided.push((call, result));
             continue;
-        }
-        let id = interrupt_id(call);
-        let entry = entries.iter().find(|entry| entry.interrupt_id == id);
-        match (entry, result) {
-            (Some(entry), result) if result.is_none_or(|result| is_copy_of_answer(result, entry)) => {
-                used += entries.iter().filter(|entry| entry.interrupt_id == id).count();
-                let decision = match contradictory.contains(&id) {
-                    true => ApprovalDecision::Unclear,
-                    false => ApprovalDecision::of(entry, true),
-                };
-                prior.decided.push((call.clone(), decide(decision)));
-            }
-            (None, None) => {
-                if let Some(ToolOwner::Server(tool)) = catalog.owner(&call.function.name)
-                    && let Ok(arguments) = tool.validator.check(&call.function.arguments)
-                    && let Some(interrupt) = interrupt_if_needed(tool, call, &arguments)
-                {
-                    prior.open.push(interrupt);
-                }
-            }
-            _ => {}
+        };
+        used.extend(its_entries.into_iter().map(|entry| &entry.interrupt_id));
+        if decided_ids.insert(&call.id) {
+            prior.decided.push((call.clone(), decision));
+        } else {
+            tracing::warn!(call = ?call.id, "ignored a second call with the id of a call that was decided on");
         }
     }
-    if used < entries.len() {
-        tracing::warn!(
-            entries = entries.len() - used,
-            "ignored resume entries that answer no call of this conversation"
-        );
+    let mut ids = decided_ids;
+    for (call, result) in undecided {
+        if !ids.insert(&call.id) {
+            tracing::warn!(call = ?call.id, "ignored a tool call whose id is already used in the conversation");
+        } else if result.is_none() {
+            prior.open.extend(interrupt_if_needed(call, catalog).await);
+        }
+    }
+    let unused = entries.iter().filter(|entry| !used.contains(&entry.interrupt_id)).count();
+    if unused > 0 {
+        tracing::warn!(entries = unused, "ignored resume entries that answer no call of this conversation");
     }
     prior
+}
+
+/// Returns the decision on a call and the entries that it comes from; `None` if the entries do not answer this call, or
+/// if it has a result.
+fn decision_on<'e>(
+    call: &ToolCall,
+    result: Option<&ToolMessage>,
+    entries: &'e [ResumeEntry],
+    contradictory: &HashSet<&InterruptId>,
+) -> Option<(CallDecision, Vec<&'e ResumeEntry>)> {
+    let is_open = |entries: &[&ResumeEntry]| {
+        result.is_none_or(|result| entries.iter().any(|entry| is_copy_of_answer(result, entry)))
+    };
+    // The questions of a call come after its approval.
+    let questions = CallAnswers::entries(call, entries);
+    if is_open(&questions)
+        && let Some(answers) = CallAnswers::read(call, entries)
+    {
+        return Some((CallDecision::Answered(answers), questions));
+    }
+    let id = interrupt_id(call);
+    let approvals: Vec<_> = entries.iter().filter(|entry| entry.interrupt_id == id).collect();
+    let first = *approvals.first()?;
+    let decision = match contradictory.contains(&id) {
+        true => ApprovalDecision::Unclear,
+        false => ApprovalDecision::of(first, true),
+    };
+    is_open(&[first]).then(|| (decide(decision), approvals))
 }
 
 /// CopilotKit adds such a message to the conversation beside the `resume` entry.
@@ -92,12 +121,16 @@ fn is_copy_of_answer(message: &ToolMessage, entry: &ResumeEntry) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|value| value == answer)
 }
 
-fn interrupt_if_needed(tool: &OfferedTool, call: &ToolCall, arguments: &JsonObject) -> Option<Interrupt> {
-    (tool.tool.approval(arguments) == Approval::Needed).then(|| approval_interrupt(call, tool.tool.spec()))
+async fn interrupt_if_needed(call: &ToolCall, catalog: &ToolCatalog) -> Option<Interrupt> {
+    let Some(ToolOwner::Server(OfferedTool { tool, validator })) = catalog.owner(&call.function.name) else {
+        return None;
+    };
+    let arguments = validator.check(&call.function.arguments).await.ok()?;
+    (tool.approval(&arguments) == Approval::Needed).then(|| approval_interrupt(call, tool.spec()))
 }
 
 fn interrupt_id(call: &ToolCall) -> InterruptId {
-    format!("{ID_PREFIX}{}", call.id).into()
+    format!("{ID_PREFIX}{}:{}", call_digest(call), call.id).into()
 }
 
 pub(super) fn approval_interrupt(call: &ToolCall, spec: &ToolSpec) -> Interrupt {

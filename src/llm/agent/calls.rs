@@ -2,6 +2,7 @@
 
 use std::{
     future::{poll_fn, ready},
+    pin::pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -12,17 +13,20 @@ use futures::{
     stream::{self, BoxStream},
 };
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::{
+    model_chain::MODEL,
     plan::{CallAction, PendingCall, ToolAction},
     settings::Settings,
     state,
     subagent::{SubagentTask, TaskItem},
+    tool_meter::ToolMeter,
 };
 use crate::{
     agent::RunContext,
     llm::history::{EDITED, FAILED},
+    metrics::ToolOutcome,
     protocol::{
         Event, Interrupt, JsonObject, Message, MessageContent, MessageId, Metadata, RunAgentInput, ToolCallId,
         ToolMessage, event::ToolCallResult,
@@ -115,6 +119,7 @@ impl CallResult {
             tool_call_id: self.call,
             error: None,
             encrypted_value: None,
+            encrypted_value_type: None,
             metadata,
             subagent_run_id: None,
         });
@@ -123,31 +128,44 @@ impl CallResult {
 }
 
 fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<'r, CallOutcome> {
-    let PendingCall { call, edited, action } = pending;
+    let PendingCall { call, tool, edited, action } = pending;
+    let mut meter = ToolMeter::start(context.cx, &call, tool);
     let result_of = |call: ToolCallId| {
         move |content: MessageContent, failed: bool| CallOutcome::Result(CallResult { call, content, failed, edited })
     };
     match action {
-        CallAction::Immediate(text) => stream::iter([result_of(call)(text.into(), true)]).boxed(),
+        CallAction::Immediate(text) => {
+            meter.end(ToolOutcome::Refused);
+            stream::iter([result_of(call)(text.into(), true)]).boxed()
+        }
         CallAction::State(arguments) => {
             let (content, failed) = match update_state(context.session, &arguments) {
                 Ok(()) => ("The state was updated.".into(), false),
                 Err(error) => (format!("Error: {}", error.message()).into(), true),
             };
+            meter.end(ToolOutcome::of_result(failed));
             stream::iter([result_of(call)(content, failed)]).boxed()
         }
         CallAction::Tool(action) => {
             let (limit, session) = (context.settings.tool_timeout, context.session.clone());
             stream::once(async move {
-                match call_tool(action, call.clone(), session, limit).await {
+                let result = call_tool(*action, call.clone(), session, limit).await;
+                meter.end(match &result {
+                    Ok(_) => ToolOutcome::Ok,
+                    Err(CallFailure::Error(_)) => ToolOutcome::Error,
+                    Err(CallFailure::Timeout(_)) => ToolOutcome::Timeout,
+                    Err(CallFailure::Questions(_)) => ToolOutcome::Question,
+                });
+                drop(meter);
+                match result {
                     Ok(content) => result_of(call)(content, false),
-                    Err(CallFailure::Message(text)) => result_of(call)(text.into(), true),
+                    Err(CallFailure::Error(text) | CallFailure::Timeout(text)) => result_of(call)(text.into(), true),
                     Err(CallFailure::Questions(questions)) => CallOutcome::Questions(questions),
                 }
             })
             .boxed()
         }
-        CallAction::Task(task) => run_task(task, context, result_of(call)),
+        CallAction::Task(task) => run_task(task, context, meter, result_of(call)),
     }
 }
 
@@ -156,7 +174,9 @@ fn update_state(session: &ToolSession, arguments: &str) -> Result<(), ToolError>
 }
 
 enum CallFailure {
-    Message(String),
+    /// With the text for the model.
+    Error(String),
+    Timeout(String),
     Questions(Vec<Interrupt>),
 }
 
@@ -168,37 +188,62 @@ async fn call_tool(
 ) -> Result<MessageContent, CallFailure> {
     let ToolAction { tool, name, arguments, answers } = action;
     let cx = ToolContext::of_call(session, call, name.clone(), answers);
-    match timeout(limit, tool.tool.call(arguments, &cx)).await {
-        Ok(Ok(content)) => Ok(content),
-        Ok(Err(error)) if error.is_question() => Err(CallFailure::Questions(cx.take_questions())),
-        Ok(Err(error)) => {
+    match within_limit(limit, &cx, tool.tool.call(arguments, &cx)).await {
+        Some(Ok(content)) => Ok(content),
+        Some(Err(error)) if error.is_question() => Err(CallFailure::Questions(cx.take_questions())),
+        Some(Err(error)) => {
             tracing::warn!(tool = name, ?error, "a tool failed");
-            Err(CallFailure::Message(format!("Error: {}", error.message())))
+            Err(CallFailure::Error(format!("Error: {}", error.message())))
         }
-        Err(_) => {
+        None => {
             tracing::warn!(tool = name, ?limit, "a tool took too long and was stopped");
             let seconds = limit.as_secs_f32();
-            Err(CallFailure::Message(format!("Error: the tool took longer than {seconds} s and was stopped")))
+            Err(CallFailure::Timeout(format!("Error: the tool took longer than {seconds} s and was stopped")))
         }
     }
+}
+
+/// Returns `None` if a call neither ends nor reports progress within a time.
+async fn within_limit<T>(limit: Duration, cx: &ToolContext, call: impl Future<Output = T>) -> Option<T> {
+    let mut call = pin!(call);
+    loop {
+        tokio::select! {
+            biased;
+            result = &mut call => return Some(result),
+            () = cx.progressed() => {}
+            () = sleep(limit) => return None,
+        }
+    }
+}
+
+/// The request chose a model of this agent. The subagent has its own.
+fn without_model(mut forwarded_props: Option<Value>) -> Option<Value> {
+    if let Some(Value::Object(members)) = &mut forwarded_props {
+        members.remove(MODEL);
+    }
+    forwarded_props
 }
 
 fn run_task<'r>(
     task: SubagentTask,
     context: &CallContext<'r>,
+    mut meter: ToolMeter,
     result: impl FnOnce(MessageContent, bool) -> CallOutcome + Send + 'r,
 ) -> BoxStream<'r, CallOutcome> {
     let input = RunAgentInput {
         state: Some(Value::clone(&context.session.state())),
         context: context.input.context.clone(),
-        forwarded_props: context.input.forwarded_props.clone(),
+        forwarded_props: without_model(context.input.forwarded_props.clone()),
         ..RunAgentInput::new(context.input.thread_id.clone(), context.input.run_id.clone(), Vec::new())
     };
     let mut result = Some(result);
     let outcomes = task.run(input, context.cx.clone()).filter_map(move |item| {
         ready(match item {
             TaskItem::Event(event) => Some(CallOutcome::Event(event)),
-            TaskItem::Result { content, failed } => result.take().map(|result| result(content, failed)),
+            TaskItem::Result { content, failed } => {
+                meter.end(ToolOutcome::of_result(failed));
+                result.take().map(|result| result(content, failed))
+            }
         })
     });
     outcomes.boxed()

@@ -12,7 +12,8 @@ use super::{
     subagent::{self, Subagent},
 };
 use crate::{
-    llm::wire,
+    llm::{options::ToolChoice, wire},
+    metrics::OTHER,
     protocol::{RunAgentInput, Tool as ProtocolTool},
     tools::{OfferedTool, ToolSpec},
 };
@@ -59,8 +60,41 @@ impl ToolCatalog {
         self.specs.clone()
     }
 
+    /// Returns the choice for a request to the model. A call is forced only right after a user's message: otherwise the
+    /// model would call again after every result, and never answer.
+    pub(super) fn choice(&self, configured: &ToolChoice, follows_user: bool) -> ToolChoice {
+        match configured {
+            // Providers refuse any choice without tools.
+            _ if self.specs.is_empty() => ToolChoice::Auto,
+            ToolChoice::Auto | ToolChoice::None => configured.clone(),
+            _ if !follows_user => ToolChoice::Auto,
+            ToolChoice::Tool(name) if !self.owners.contains_key(name) => {
+                tracing::warn!(tool = name, "tool_choice names a tool that this run does not have");
+                ToolChoice::Auto
+            }
+            ToolChoice::Required | ToolChoice::Tool(_) => configured.clone(),
+        }
+    }
+
+    /// Returns the choice of a tool of the application that the application forces, in OpenAI's form. CopilotKit does so for
+    /// suggestions.
+    pub(super) fn forced_by_application(&self, input: &RunAgentInput) -> Option<ToolChoice> {
+        let name = input.forwarded_prop("toolChoice")?.pointer("/function/name")?.as_str()?;
+        matches!(self.owner(name), Some(ToolOwner::Application)).then(|| ToolChoice::Tool(name.to_owned()))
+    }
+
     pub(super) fn owner(&self, name: &str) -> Option<&ToolOwner> {
         self.owners.get(name)
+    }
+
+    /// Returns the name of a tool in metrics. Models and applications can invent names, so theirs have none.
+    pub(super) fn metric_name(&self, name: &str) -> String {
+        match self.owner(name) {
+            Some(ToolOwner::Server(tool)) => tool.tool.metric_name().to_owned(),
+            Some(ToolOwner::State) => state::UPDATE_STATE.to_owned(),
+            Some(ToolOwner::Subagent(subagent)) => format!("agent:{}", subagent.name),
+            Some(ToolOwner::Application) | None => OTHER.to_owned(),
+        }
     }
 }
 
@@ -71,3 +105,6 @@ fn spec_of_application(tool: &ProtocolTool) -> ToolSpec {
         parameters: wire::schema(tool.parameters.as_ref().unwrap_or(&Value::Null)),
     }
 }
+
+#[cfg(test)]
+mod tests;

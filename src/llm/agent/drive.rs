@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use async_stream::try_stream;
-use futures::{Stream, StreamExt as _};
-use serde_json::Value;
+use futures::Stream;
 
 use super::{
-    answer::AnswerBuilder,
+    answer::{AnswerBuilder, EarlierAnswers},
     approval,
     calls::{CallContext, CallOutcome, RunningCalls},
     catalog::{ToolCatalog, ToolOwner},
+    client_claims::remove_claims,
+    model_chain::ModelChain,
     plan::TurnPlan,
+    review::{NextStep, Review},
     settings::Settings,
     state,
 };
@@ -20,15 +22,10 @@ use crate::{
         AgentError, RunContext,
         emit::{self, Step},
     },
-    llm::{
-        history,
-        model::{ModelRequest, StopReason},
-    },
+    llm::{history, model::ModelRequest},
     protocol::{Event, Message, RunAgentInput},
     tools::ToolSession,
 };
-
-const DEEP_THINKING: &str = "enableDeepThinking";
 
 pub(super) fn drive(
     settings: Arc<Settings>,
@@ -36,29 +33,34 @@ pub(super) fn drive(
     cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     try_stream! {
+        let mut models = ModelChain::new(&settings, &input)?;
         settings.tools.ready().await;
         let catalog = ToolCatalog::new(&settings, &input);
+        let forced_choice = catalog.forced_by_application(&input);
+        let tool_choice = forced_choice.as_ref().unwrap_or(&settings.tool_choice);
         let instructions = instructions(&settings, &input, &cx);
+        let context = describe_context(&input);
         let mut messages = std::mem::take(&mut input.messages).into_vec();
-        let prior = approval::prior_approvals(&messages, &input.resume, &catalog);
+        remove_claims(&mut messages, &catalog, &cx);
+        let prior = approval::prior_approvals(&messages, &input.resume, &catalog, &cx).await;
         // If any approval is still open, no call runs, not even an approved one.
         if !prior.open.is_empty() {
             yield emit::interrupt(&cx, prior.open);
             return;
         }
         let session = ToolSession::new(cx.clone(), input.state_or_empty());
-        let context = CallContext { settings: &settings, input: &input, cx: &cx, session: &session };
-        let mut call_ids = history::call_ids(&messages);
+        let call_context = CallContext { settings: &settings, input: &input, cx: &cx, session: &session };
+        let mut earlier = EarlierAnswers::new(history::call_ids(&messages));
         let mut events = Vec::new();
         let mut step: Option<Step> = None;
         let mut steps = 0;
-        let mut plan = TurnPlan::of_decisions(prior.decided, &catalog);
-        // Before the first step, this says that the model has to be asked.
-        let mut has_calls = true;
+        let mut plan = TurnPlan::of_decisions(prior.decided, &catalog).await;
+        let mut next = NextStep::AskModel;
+        let mut has_corrected = false;
         loop {
             let resumes_calls = steps == 0 && !plan.calls.is_empty();
             let mut interrupts = plan.approvals;
-            let mut calls = RunningCalls::start(plan.calls, &context);
+            let mut calls = RunningCalls::start(plan.calls, &call_context);
             while let Some(outcome) = calls.next().await {
                 match outcome {
                     CallOutcome::Event(event) => yield event,
@@ -81,8 +83,21 @@ pub(super) fn drive(
             // The application answers its calls of the turn in its next request.
             let awaits_application =
                 plan.awaits_application || resumes_calls && has_open_calls_of_application(&messages, &catalog);
-            if !has_calls || awaits_application {
+            if awaits_application {
                 return;
+            }
+            match next {
+                NextStep::AskModel => {}
+                NextStep::AskForCorrection(request) => {
+                    has_corrected = true;
+                    messages.push(request);
+                }
+                NextStep::Finish(None) => return,
+                NextStep::Finish(Some(result)) => {
+                    yield emit::finish(&cx, result);
+                    return;
+                }
+                NextStep::Fail(error) => Err(error)?,
             }
             if steps == settings.max_steps {
                 let message = format!("the agent reached its limit of {steps} steps before it was done");
@@ -90,17 +105,30 @@ pub(super) fn drive(
             }
             steps += 1;
             yield step.insert(Step::new(format!("step {steps}"))).start();
-            let mut system = instructions.clone();
-            if settings.updates_state {
-                system.push(state::describe(&session.state()));
-            }
-            let mut stream = settings.model.stream(ModelRequest {
-                system,
+            let state = settings.updates_state.then(|| state::describe(&session.state()));
+            let may_force_call = steps == 1 && follows_user(&messages);
+            let mut request = ModelRequest {
+                model: models.chosen(),
+                system: instructions.clone(),
+                current: context.iter().cloned().chain(state).collect(),
                 turns: history::turns(&messages),
                 tools: catalog.specs(),
-                thinking: input.forwarded_prop(DEEP_THINKING).and_then(Value::as_bool),
-            });
-            let mut answer = AnswerBuilder::new(settings.model.provider(), &mut call_ids);
+                tool_choice: catalog.choice(tool_choice, may_force_call),
+                response_schema: settings.response.as_ref().map(|format| format.schema.clone()),
+                thinking: input.deep_thinking(),
+                ..ModelRequest::default()
+            };
+            if let Some(context) = &settings.context
+                && let Some(summary) = context.summarise(&mut request, &mut messages, &cx).await
+            {
+                yield summary;
+            }
+            if !cx.accepts_instructions() {
+                let current = std::mem::take(&mut request.current);
+                history::add_data(&mut request.turns, current);
+            }
+            let mut stream = models.open(request, &cx).await;
+            let mut answer = AnswerBuilder::new(stream.model().provider(), &mut earlier);
             while let Some(event) = stream.next().await {
                 if let Some(usage) = answer.apply(event?, &mut events) {
                     cx.add_usage(usage);
@@ -111,20 +139,23 @@ pub(super) fn drive(
             }
             drop(stream);
             let answer = answer.finish()?;
-            match answer.stop {
-                StopReason::Refused => {
-                    Err(AgentError::new("model_refused", "the model or its provider refused to answer"))?;
-                }
-                StopReason::Length => {
-                    tracing::warn!(model = settings.model.name(), "the model's answer reached its limit of tokens");
-                }
-                StopReason::Done | StopReason::Calls => {}
-            }
+            let may_correct = !has_corrected && steps < settings.max_steps;
+            let review = Review::of_answer(&answer, steps, &settings, &catalog, may_correct).await;
             messages.extend(answer.messages);
-            has_calls = !answer.calls.is_empty();
-            plan = TurnPlan::of_turn(&answer.calls, &catalog);
+            if let Some(event) = review.event {
+                yield event;
+            }
+            (plan, next) = (review.plan, review.next);
         }
     }
+}
+
+fn follows_user(messages: &[Message]) -> bool {
+    let last = messages.iter().rev().find(|message| {
+        message.subagent_run_id().is_none()
+            && matches!(message, Message::User(_) | Message::Assistant(_) | Message::Tool(_))
+    });
+    matches!(last, Some(Message::User(_)))
 }
 
 fn has_open_calls_of_application(messages: &[Message], catalog: &ToolCatalog) -> bool {
@@ -137,12 +168,11 @@ fn instructions(settings: &Settings, input: &RunAgentInput, cx: &RunContext) -> 
     let of_run = settings.prompt.as_ref().map(|prompt| prompt(input, cx));
     let mut instructions: Vec<String> = settings.system_prompt.iter().cloned().chain(of_run).collect();
     instructions.retain(|text| !text.trim().is_empty());
-    if !input.context.is_empty() {
-        let mut text = String::from("What the application says about the situation:");
-        for entry in &input.context {
-            text.push_str(&format!("\n- {}: {}", entry.description, entry.value));
-        }
-        instructions.push(text);
-    }
     instructions
+}
+
+fn describe_context(input: &RunAgentInput) -> Option<String> {
+    let entries = input.context.iter().map(|entry| format!("\n- {}: {}", entry.description, entry.value));
+    let entries: String = entries.collect();
+    (!entries.is_empty()).then(|| format!("What the application says about the situation:{entries}"))
 }

@@ -1,33 +1,40 @@
 //! The agent with a language model: it asks the model, runs the tools that the model calls, and asks again.
 //!
 //! A run ends when the model calls nothing more, when a person or the application has to answer something, or at the
-//! limit of steps. A run uses the files in this order: `catalog`, `approval`, `drive` (the loop of steps), `answer`,
-//! `plan`, `calls`.
+//! limit of steps. A run uses the files in this order: `model_chain`, `catalog`, `approval`, `drive` (the loop of steps),
+//! `answer`, `review`, `plan`, `calls`.
 
 mod answer;
 mod approval;
 mod calls;
+mod capabilities;
 mod catalog;
+mod client_claims;
+mod complete_answer;
 mod drive;
+mod model_chain;
 mod plan;
+mod response;
+mod review;
 mod settings;
 mod state;
 mod subagent;
+mod tool_meter;
+mod truncation;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use self::{settings::Settings, subagent::Subagent};
-use super::model::Model;
+use self::{response::ResponseFormat, settings::Settings, subagent::Subagent};
+use super::{
+    context::{Context, ContextOptions},
+    model::Model,
+    options::ToolChoice,
+    transport::SetupError,
+};
 use crate::{
     agent::{Agent, EventStream, RunContext, event_stream},
-    protocol::{
-        AgentCapabilities, RunAgentInput, Tool as ProtocolTool,
-        capabilities::{
-            ExecutionCapabilities, HumanInTheLoopCapabilities, IdentityCapabilities, MultiAgentCapabilities,
-            ReasoningCapabilities, StateCapabilities, SubagentInfo, ToolsCapabilities,
-        },
-    },
-    tools::{OfferedTool, Tool, Toolbox},
+    protocol::{AgentCapabilities, JsonObject, RunAgentInput},
+    tools::{Tool, Toolbox},
 };
 
 /// Answers runs with a language model and tools.
@@ -57,16 +64,35 @@ impl LlmAgent {
     pub fn new(model: impl Model) -> Self {
         Self(Arc::new(Settings {
             model: Arc::new(model),
+            context: None,
+            models: Vec::new(),
+            fallbacks: Vec::new(),
             description: None,
             system_prompt: None,
             prompt: None,
             tools: Toolbox::new(),
+            tool_choice: ToolChoice::Auto,
             updates_state: false,
             subagents: Vec::new(),
+            response: None,
             max_steps: 8,
+            max_calls_per_turn: 32,
             parallel_tools: 8,
             tool_timeout: Duration::from_secs(60),
         }))
+    }
+
+    /// Adds names of models that a request can choose with `forwardedProps.model`, in place of the model's own name. The
+    /// name reaches the model as [`ModelRequest::model`](super::ModelRequest::model).
+    pub fn models(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.set(|settings| settings.models.extend(names.into_iter().map(Into::into)))
+    }
+
+    /// Adds a model that is asked if the ones before it are unavailable: they cannot be reached, do not respond in time,
+    /// are overloaded or limit the rate, each after its own retries. A model that has begun its answer is not replaced,
+    /// nor is one that refuses the request. A run that has changed to a fallback stays with it.
+    pub fn fallback(self, model: impl Model) -> Self {
+        self.set(|settings| settings.fallbacks.push(Arc::new(model)))
     }
 
     /// Sets what the agent is for, told to people and to agents that it is a subagent of.
@@ -84,6 +110,17 @@ impl LlmAgent {
         self.set(|settings| settings.prompt = Some(Arc::new(prompt)))
     }
 
+    /// Keeps conversations within the model's context window. Without this, the provider refuses one that is too long.
+    /// Of several calls, the first counts.
+    pub fn context(self, options: ContextOptions) -> Self {
+        self.set(|settings| {
+            if settings.context.is_none() {
+                let (context, model) = Context::fit(settings.model.clone(), options);
+                (settings.context, settings.model) = (Some(context), model);
+            }
+        })
+    }
+
     /// Adds a tool. An application's tool of the same name, in a request, goes before it.
     pub fn tool(self, tool: impl Tool) -> Self {
         self.set(|settings| settings.tools = std::mem::take(&mut settings.tools).tool(tool))
@@ -92,6 +129,23 @@ impl LlmAgent {
     /// Adds the tools of a toolbox.
     pub fn tools(self, tools: Toolbox) -> Self {
         self.set(|settings| settings.tools = std::mem::take(&mut settings.tools).merge(tools))
+    }
+
+    /// Sets the calls that the model may or has to make. [`ToolChoice::Required`] and [`ToolChoice::Tool`] apply only to
+    /// the first answer after a user's message; after that the model decides.
+    pub fn tool_choice(self, choice: ToolChoice) -> Self {
+        self.set(|settings| settings.tool_choice = choice)
+    }
+
+    /// Sets the JSON Schema of the final answer, which has to describe an object. The model gets it, and its answer is
+    /// checked: the value is the run's `result`. The model can correct an answer that does not fit once; then the run
+    /// fails with `response_invalid`.
+    ///
+    /// # Errors
+    /// If the schema is invalid or too large.
+    pub fn response_schema(self, schema: JsonObject) -> Result<Self, SetupError> {
+        let format = Arc::new(ResponseFormat::new(schema)?);
+        Ok(self.set(|settings| settings.response = Some(format)))
     }
 
     /// Lets the model change the state that it shares with the application, by the tool `update_state`.
@@ -109,6 +163,11 @@ impl LlmAgent {
     /// Sets how often a run asks the model; at least once.
     pub fn max_steps(self, steps: u32) -> Self {
         self.set(|settings| settings.max_steps = steps.max(1))
+    }
+
+    /// Sets how many calls of one answer are run; at least one. The model is told that the others were not run.
+    pub fn max_calls_per_turn(self, calls: usize) -> Self {
+        self.set(|settings| settings.max_calls_per_turn = calls.max(1))
     }
 
     /// Sets how many calls of one turn run at a time; at least one.
@@ -133,49 +192,7 @@ impl Agent for LlmAgent {
     }
 
     fn capabilities(&self) -> AgentCapabilities {
-        let settings = &self.0;
-        let tools = settings.tools.tools();
-        let subagents = settings.subagents.iter().map(|subagent| {
-            let (name, description) = (subagent.name.clone(), Some(subagent.description.clone()));
-            SubagentInfo { name, description }
-        });
-        AgentCapabilities {
-            identity: Some(IdentityCapabilities {
-                r#type: Some("agui-server".to_owned()),
-                description: settings.description.clone(),
-                ..IdentityCapabilities::default()
-            }),
-            tools: Some(ToolsCapabilities {
-                supported: Some(true),
-                items: (!tools.is_empty()).then(|| tools.iter().map(as_protocol_tool).collect()),
-                parallel_calls: Some(true),
-                client_provided: Some(true),
-            }),
-            state: Some(StateCapabilities {
-                snapshots: Some(settings.updates_state),
-                deltas: Some(settings.updates_state),
-                ..StateCapabilities::default()
-            }),
-            multi_agent: Some(MultiAgentCapabilities {
-                supported: Some(!settings.subagents.is_empty()),
-                delegation: Some(!settings.subagents.is_empty()),
-                handoffs: Some(false),
-                subagents: (!settings.subagents.is_empty()).then(|| subagents.collect()),
-            }),
-            reasoning: Some(ReasoningCapabilities { streaming: Some(true), ..ReasoningCapabilities::default() }),
-            execution: Some(ExecutionCapabilities {
-                max_iterations: Some(settings.max_steps.into()),
-                ..ExecutionCapabilities::default()
-            }),
-            human_in_the_loop: Some(HumanInTheLoopCapabilities {
-                supported: Some(true),
-                approvals: Some(true),
-                interrupts: Some(true),
-                approve_with_edits: Some(true),
-                ..HumanInTheLoopCapabilities::default()
-            }),
-            ..AgentCapabilities::default()
-        }
+        capabilities::capabilities(&self.0)
     }
 }
 
@@ -187,16 +204,6 @@ impl fmt::Debug for LlmAgent {
             .field("model", &model.name())
             .field("tools", &self.0.tools)
             .finish_non_exhaustive()
-    }
-}
-
-fn as_protocol_tool(tool: &OfferedTool) -> ProtocolTool {
-    let spec = tool.tool.spec();
-    ProtocolTool {
-        name: spec.name.clone(),
-        description: spec.description.clone(),
-        parameters: Some(spec.parameters.clone()),
-        metadata: None,
     }
 }
 

@@ -1,9 +1,9 @@
 //! The plan for a turn: which calls run now, which wait for an approval, which are the application's.
 
 use super::{
-    answer::CallOfTurn,
     approval::{self, CallDecision},
     catalog::{ToolCatalog, ToolOwner},
+    complete_answer::CallOfTurn,
     subagent::SubagentTask,
 };
 use crate::{
@@ -23,6 +23,8 @@ pub(super) struct TurnPlan {
 
 pub(super) struct PendingCall {
     pub(super) call: ToolCallId,
+    /// The tool's name in metrics.
+    pub(super) tool: String,
     /// The arguments that a person put in the place of the model's.
     pub(super) edited: Option<JsonObject>,
     pub(super) action: CallAction,
@@ -31,7 +33,7 @@ pub(super) struct PendingCall {
 pub(super) enum CallAction {
     /// The call fails with this text.
     Immediate(String),
-    Tool(ToolAction),
+    Tool(Box<ToolAction>),
     State(String),
     Task(SubagentTask),
 }
@@ -45,30 +47,60 @@ pub(super) struct ToolAction {
 }
 
 impl TurnPlan {
-    pub(super) fn of_turn(calls: &[CallOfTurn], catalog: &ToolCatalog) -> Self {
+    /// Calls after the first `max_calls` fail.
+    pub(super) async fn of_turn(calls: &[CallOfTurn], catalog: &ToolCatalog, max_calls: usize) -> Self {
         let mut plan = Self::default();
-        for CallOfTurn { call, parent } in calls {
-            plan.add(call, parent, catalog);
+        for (at, CallOfTurn { call, parent }) in calls.iter().enumerate() {
+            if at < max_calls {
+                plan.add(call, parent, catalog).await;
+            } else {
+                let result = format!("Error: the call was not run: an answer has at most {max_calls} calls");
+                plan.fail(call, catalog, result);
+            }
+        }
+        if let Some(excess) = calls.len().checked_sub(max_calls).filter(|excess| *excess > 0) {
+            tracing::warn!(excess, max_calls, "an answer has too many calls; the last ones are not run");
         }
         plan
     }
 
-    pub(super) fn of_decisions(decided: Vec<(ToolCall, CallDecision)>, catalog: &ToolCatalog) -> Self {
-        let calls = decided.into_iter().map(|(call, decision)| {
-            let (answers, edited) = match decision {
-                CallDecision::Declined(why) => {
-                    return PendingCall { call: call.id, edited: None, action: CallAction::Immediate(why) };
-                }
-                CallDecision::Approved { edited } => (CallAnswers::none(edited.clone()), edited),
-                CallDecision::Answered(answers) => (answers.clone(), answers.edited),
-            };
-            let action = approved_action(&call, answers, catalog);
-            PendingCall { call: call.id, edited, action }
-        });
-        Self { calls: calls.collect(), ..Self::default() }
+    /// Every call fails with this text.
+    pub(super) fn without_calls(calls: &[CallOfTurn], catalog: &ToolCatalog, result: &str) -> Self {
+        let mut plan = Self::default();
+        for CallOfTurn { call, .. } in calls {
+            plan.fail(call, catalog, result.to_owned());
+        }
+        plan
     }
 
-    fn add(&mut self, call: &ToolCall, parent: &MessageId, catalog: &ToolCatalog) {
+    pub(super) async fn of_decisions(decided: Vec<(ToolCall, CallDecision)>, catalog: &ToolCatalog) -> Self {
+        let mut plan = Self::default();
+        for (call, decision) in decided {
+            let (answers, edited) = match decision {
+                CallDecision::Declined(why) => {
+                    plan.fail(&call, catalog, why);
+                    continue;
+                }
+                CallDecision::Approved { edited } => (CallAnswers::none(&call, edited.clone()), edited),
+                CallDecision::Answered(answers) => (answers.clone(), answers.edited),
+            };
+            let action = approved_action(&call, answers, catalog).await;
+            let tool = catalog.metric_name(&call.function.name);
+            plan.calls.push(PendingCall { call: call.id, tool, edited, action });
+        }
+        plan
+    }
+
+    fn fail(&mut self, call: &ToolCall, catalog: &ToolCatalog, result: String) {
+        self.push(call, catalog, CallAction::Immediate(result));
+    }
+
+    fn push(&mut self, call: &ToolCall, catalog: &ToolCatalog, action: CallAction) {
+        let tool = catalog.metric_name(&call.function.name);
+        self.calls.push(PendingCall { call: call.id.clone(), tool, edited: None, action });
+    }
+
+    async fn add(&mut self, call: &ToolCall, parent: &MessageId, catalog: &ToolCatalog) {
         let arguments = &call.function.arguments;
         let action = match catalog.owner(&call.function.name) {
             Some(ToolOwner::Application) => {
@@ -78,7 +110,9 @@ impl TurnPlan {
             Some(ToolOwner::State) => CallAction::State(arguments.clone()),
             Some(ToolOwner::Subagent(subagent)) => SubagentTask::parse(subagent, arguments, &call.id, Some(parent))
                 .map_or_else(CallAction::Immediate, CallAction::Task),
-            Some(ToolOwner::Server(tool)) => match tool_action(tool, call, arguments, CallAnswers::default()) {
+            Some(ToolOwner::Server(tool)) => match tool_action(tool, call, arguments, CallAnswers::none(call, None))
+                .await
+            {
                 Err(problem) => CallAction::Immediate(problem),
                 Ok(action) if tool.tool.approval(&action.arguments) == Approval::NotNeeded => CallAction::Tool(action),
                 Ok(_) => {
@@ -88,11 +122,11 @@ impl TurnPlan {
             },
             None => CallAction::Immediate(format!("Error: there is no tool {:?}", short(&call.function.name))),
         };
-        self.calls.push(PendingCall { call: call.id.clone(), edited: None, action });
+        self.push(call, catalog, action);
     }
 }
 
-fn approved_action(call: &ToolCall, answers: CallAnswers, catalog: &ToolCatalog) -> CallAction {
+async fn approved_action(call: &ToolCall, answers: CallAnswers, catalog: &ToolCatalog) -> CallAction {
     let Some(ToolOwner::Server(tool)) = catalog.owner(&call.function.name) else {
         return CallAction::Immediate(format!("Error: there is no tool {:?} any more", short(&call.function.name)));
     };
@@ -100,17 +134,17 @@ fn approved_action(call: &ToolCall, answers: CallAnswers, catalog: &ToolCatalog)
         Some(edited) => serde_json::to_string(edited).unwrap_or_default(),
         None => call.function.arguments.clone(),
     };
-    tool_action(tool, call, &arguments, answers).map_or_else(CallAction::Immediate, CallAction::Tool)
+    tool_action(tool, call, &arguments, answers).await.map_or_else(CallAction::Immediate, CallAction::Tool)
 }
 
-fn tool_action(
+async fn tool_action(
     tool: &OfferedTool,
     call: &ToolCall,
     arguments: &str,
     answers: CallAnswers,
-) -> Result<ToolAction, String> {
-    let arguments = tool.validator.check(arguments).map_err(|problem| format!("Error: {problem}"))?;
-    Ok(ToolAction { tool: tool.clone(), name: call.function.name.clone(), arguments, answers })
+) -> Result<Box<ToolAction>, String> {
+    let arguments = tool.validator.check(arguments).await.map_err(|problem| format!("Error: {problem}"))?;
+    Ok(Box::new(ToolAction { tool: tool.clone(), name: call.function.name.clone(), arguments, answers }))
 }
 
 fn short(name: &str) -> String {

@@ -2,21 +2,43 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::subagent::Subagent;
-use crate::{agent::RunContext, llm::model::Model, protocol::RunAgentInput, tools::Toolbox};
+use super::{response::ResponseFormat, subagent::Subagent};
+use crate::{
+    agent::RunContext,
+    llm::{context::Context, model::Model, options::ToolChoice},
+    protocol::RunAgentInput,
+    tools::Toolbox,
+};
 
 pub(super) type PromptHook = dyn Fn(&RunAgentInput, &RunContext) -> String + Send + Sync;
 
 #[derive(Clone)]
 pub(super) struct Settings {
+    /// Keeps its requests within `context`.
     pub(super) model: Arc<dyn Model>,
+    pub(super) context: Option<Context>,
+    /// The names of models that a request can choose in place of the model's own name.
+    pub(super) models: Vec<String>,
+    pub(super) fallbacks: Vec<Arc<dyn Model>>,
     pub(super) description: Option<String>,
     pub(super) system_prompt: Option<String>,
     pub(super) prompt: Option<Arc<PromptHook>>,
     pub(super) tools: Toolbox,
+    pub(super) tool_choice: ToolChoice,
     pub(super) updates_state: bool,
     pub(super) subagents: Vec<Arc<Subagent>>,
+    pub(super) response: Option<Arc<ResponseFormat>>,
     pub(super) max_steps: u32,
+    pub(super) max_calls_per_turn: usize,
     pub(super) parallel_tools: usize,
     pub(super) tool_timeout: Duration,
+}
+
+impl Settings {
+    /// Returns the names of all models that a request can choose, the default one first.
+    pub(super) fn allowed_models(&self) -> impl Iterator<Item = &str> {
+        let own = self.model.name();
+        let others = self.models.iter().map(String::as_str).filter(move |name| *name != own);
+        std::iter::once(own).chain(others)
+    }
 }

@@ -6,12 +6,12 @@ use crate::{
     protocol::{
         Event, JsonObject, JsonPatch,
         event::{StateDelta, StateSnapshot},
-        patch::{self, is_pointer},
+        patch,
     },
     tools::ToolSpec,
 };
 
-const UPDATE_STATE: &str = "update_state";
+pub(super) const UPDATE_STATE: &str = "update_state";
 
 /// Bounds the work of a call.
 const MAX_OPERATIONS: usize = 1000;
@@ -76,12 +76,7 @@ fn apply_patch(state: &mut Value, operations: JsonPatch) -> Result<Event, String
     if operations.len() > MAX_OPERATIONS {
         return Err(format!("the patch has more than {MAX_OPERATIONS} operations"));
     }
-    for operation in &operations {
-        let (path, from) = operation.pointers();
-        if let Some(text) = [Some(path), from].into_iter().flatten().find(|text| !is_pointer(text)) {
-            return Err(format!("{text:?} is not a JSON Pointer"));
-        }
-    }
+    patch::check(&operations)?;
     patch::apply(state, &operations).map(drop).map_err(|fault| fault.to_string())?;
     Ok(StateDelta::new(operations).into())
 }
@@ -113,6 +108,10 @@ mod tests {
             (r#"{"state":{},"patch":[]}"#, "either"),
             (r#"{"patch":[{"op":"turn","path":"/n"}]}"#, "patch: "),
             (r#"{"patch":[{"op":"replace","path":"n","value":1}]}"#, "not a JSON Pointer"),
+            (
+                r#"{"patch":[{"op":"add","path":"/l","value":[1,{}]},{"op":"move","from":"/l/0","path":"/l/0/x"}]}"#,
+                "moved into itself",
+            ),
             (
                 r#"{"patch":[{"op":"add","path":"/m","value":1},{"op":"remove","path":"/x"}]}"#,
                 "operation 1 of the patch",

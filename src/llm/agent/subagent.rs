@@ -9,6 +9,7 @@ use async_stream::stream;
 use futures::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
+use super::truncation::reason_of_result;
 use crate::{
     agent::{Agent, RunContext},
     protocol::{
@@ -120,27 +121,30 @@ impl SubagentTask {
                 }
             }
             drop(events);
-            match end {
-                Ok(result) => {
-                    let text = match &result {
-                        Some(Value::String(text)) => text.clone(),
-                        Some(value) => value.to_string(),
-                        None => last_message.0,
-                    };
-                    let mut finished = SubagentFinished::new(id);
-                    finished.result = Some(result.unwrap_or_else(|| text.clone().into()));
-                    yield TaskItem::Event(finished.into());
-                    yield TaskItem::Result { content: text.into(), failed: false };
-                }
-                Err(TaskFailure { code, message }) => {
-                    let mut error = SubagentError::new(id, message.clone());
-                    error.code = Some(code);
-                    yield TaskItem::Event(error.into());
-                    yield TaskItem::Result { content: format!("Error: {message}").into(), failed: true };
-                }
+            let end = match end {
+                Ok(result) => success(id, result, last_message),
+                Err(failure) => failure.into_items(id),
+            };
+            for item in end {
+                yield item;
             }
         }
     }
+}
+
+/// Returns the last event of a subagent that has finished, and the result of the call.
+fn success(id: SubagentRunId, result: Option<Value>, last_message: LastMessage) -> [TaskItem; 2] {
+    let text = match &result {
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => match reason_of_result(value) {
+            Some(reason) => format!("{}\n(The answer is incomplete: {reason}.)", last_message.0),
+            None => value.to_string(),
+        },
+        None => last_message.0,
+    };
+    let mut finished = SubagentFinished::new(id);
+    finished.result = Some(result.unwrap_or_else(|| text.clone().into()));
+    [TaskItem::Event(finished.into()), TaskItem::Result { content: text.into(), failed: false }]
 }
 
 struct TaskFailure {
@@ -151,6 +155,14 @@ struct TaskFailure {
 impl TaskFailure {
     fn new(code: &str, message: &str) -> Self {
         Self { code: code.to_owned(), message: message.to_owned() }
+    }
+
+    /// Returns the last event of the subagent, and the result of the call.
+    fn into_items(self, id: SubagentRunId) -> [TaskItem; 2] {
+        let mut error = SubagentError::new(id, self.message.clone());
+        error.code = Some(self.code);
+        let content = format!("Error: {}", self.message).into();
+        [TaskItem::Event(error.into()), TaskItem::Result { content, failed: true }]
     }
 }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     agent::emit::TextMessage,
     llm::{
-        AssistantTurn, Block, BlockStart, ModelError, ModelEvent, ModelRequest, ModelStream, ReasoningBlock,
+        Artefact, AssistantTurn, Block, BlockStart, ModelError, ModelEvent, ModelRequest, ModelStream, ReasoningBlock,
         StopReason, Turn,
     },
     protocol::{ContentPart, Event, JsonObject, Message, MessageContent, TokenUsage},
@@ -17,17 +17,17 @@ use crate::{
 };
 
 #[derive(Clone)]
-struct Scripted {
+pub(super) struct Scripted {
     answers: Arc<Mutex<Vec<Vec<ModelEvent>>>>,
     requests: Arc<Mutex<Vec<ModelRequest>>>,
 }
 
 impl Scripted {
-    fn new(answers: impl IntoIterator<Item = Vec<ModelEvent>>) -> Self {
+    pub(super) fn new(answers: impl IntoIterator<Item = Vec<ModelEvent>>) -> Self {
         Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), requests: Arc::default() }
     }
 
-    fn requests(&self) -> Vec<ModelRequest> {
+    pub(super) fn requests(&self) -> Vec<ModelRequest> {
         self.requests.lock().unwrap().clone()
     }
 }
@@ -49,7 +49,7 @@ impl Model for Scripted {
     }
 }
 
-fn text(index: usize, text: &str) -> Vec<ModelEvent> {
+pub(super) fn text(index: usize, text: &str) -> Vec<ModelEvent> {
     vec![
         ModelEvent::Start { index, block: BlockStart::Text },
         ModelEvent::Delta { index, text: text.to_owned() },
@@ -57,7 +57,7 @@ fn text(index: usize, text: &str) -> Vec<ModelEvent> {
     ]
 }
 
-fn call(index: usize, id: &str, name: &str, arguments: &str) -> Vec<ModelEvent> {
+pub(super) fn call(index: usize, id: &str, name: &str, arguments: &str) -> Vec<ModelEvent> {
     let block = BlockStart::Call { id: id.into(), name: name.to_owned() };
     vec![
         ModelEvent::Start { index, block },
@@ -66,7 +66,7 @@ fn call(index: usize, id: &str, name: &str, arguments: &str) -> Vec<ModelEvent> 
     ]
 }
 
-fn done(blocks: impl IntoIterator<Item = Vec<ModelEvent>>) -> Vec<ModelEvent> {
+pub(super) fn done(blocks: impl IntoIterator<Item = Vec<ModelEvent>>) -> Vec<ModelEvent> {
     let mut events = blocks.into_iter().collect::<Vec<_>>().concat();
     events.push(ModelEvent::Stop(StopReason::Done));
     events
@@ -74,7 +74,7 @@ fn done(blocks: impl IntoIterator<Item = Vec<ModelEvent>>) -> Vec<ModelEvent> {
 
 struct Increment(ToolSpec, Approval);
 
-fn increment(approval: Approval) -> Toolbox {
+pub(super) fn increment(approval: Approval) -> Toolbox {
     let parameters = json!({
         "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"]
     });
@@ -102,15 +102,15 @@ impl Tool for Increment {
     }
 }
 
-struct PlayedRun {
+pub(super) struct PlayedRun {
     /// Without the run's frame and its steps, each as a short text.
-    events: Vec<String>,
-    end: Value,
-    messages: Vec<Message>,
-    state: Value,
+    pub(super) events: Vec<String>,
+    pub(super) end: Value,
+    pub(super) messages: Vec<Message>,
+    pub(super) state: Value,
 }
 
-fn play(agent: LlmAgent, input: RunAgentInput) -> PlayedRun {
+pub(super) fn play(agent: LlmAgent, input: RunAgentInput) -> PlayedRun {
     let mut transcript = Transcript::new(input.messages.clone(), input.state_or_empty());
     let run = Run::alone(Arc::new(agent), input);
     let events: Vec<Event> = tokio::runtime::Builder::new_current_thread()
@@ -136,29 +136,29 @@ fn short(event: &Event) -> String {
     format!("{by}{}{what}", event.event_type().as_str())
 }
 
-fn says(text: &str) -> Vec<String> {
+pub(super) fn says(text: &str) -> Vec<String> {
     vec!["TEXT_MESSAGE_START".into(), format!("TEXT_MESSAGE_CONTENT {text:?}"), "TEXT_MESSAGE_END".into()]
 }
 
-fn calls(name: &str, arguments: &str) -> Vec<String> {
+pub(super) fn calls(name: &str, arguments: &str) -> Vec<String> {
     vec![format!("TOOL_CALL_START {name:?}"), format!("TOOL_CALL_ARGS {arguments:?}"), "TOOL_CALL_END".into()]
 }
 
-fn result(text: &str) -> Vec<String> {
+pub(super) fn result(text: &str) -> Vec<String> {
     vec![format!("TOOL_CALL_RESULT {text:?}")]
 }
 
-fn ask(text: &str) -> RunAgentInput {
+pub(super) fn ask(text: &str) -> RunAgentInput {
     RunAgentInput::new("t", "r", vec![Message::user("u", text)])
 }
 
-fn next(played: &PlayedRun, resume: Value) -> RunAgentInput {
+pub(super) fn next(played: &PlayedRun, resume: Value) -> RunAgentInput {
     let mut input = RunAgentInput::new("t", "r2", played.messages.clone());
     input.resume = serde_json::from_value(resume).unwrap();
     input
 }
 
-fn results(request: &ModelRequest) -> Vec<(String, bool)> {
+pub(super) fn results(request: &ModelRequest) -> Vec<(String, bool)> {
     let results = request.turns.iter().filter_map(|turn| match turn {
         Turn::ToolResults(results) => Some(results),
         _ => None,
@@ -176,7 +176,8 @@ fn a_model_gets_prompt_context_and_conversation_and_its_text_is_streamed() {
     assert_eq!(played.events, says("Hello!"));
     assert_eq!(played.end["outcome"], json!({ "type": "success" }));
     let [request] = &model.requests()[..] else { panic!() };
-    assert_eq!(request.system, ["Be kind.", "What the application says about the situation:\n- page: 42"]);
+    assert_eq!(request.system, ["Be kind."]);
+    assert_eq!(request.current, ["What the application says about the situation:\n- page: 42"]);
     assert_eq!(request.turns, [Turn::User(vec![ContentPart::text("Hi")])]);
     assert_eq!(request.thinking, Some(true));
 }
@@ -286,11 +287,11 @@ fn reasoning_is_streamed_and_its_artefact_is_sent_back() {
     let thought = vec![
         ModelEvent::Start { index: 0, block: BlockStart::Reasoning { redacted: false } },
         ModelEvent::Delta { index: 0, text: "hm".into() },
-        ModelEvent::End { index: 0, artefact: Some("sig".into()) },
+        ModelEvent::End { index: 0, artefact: Some(Artefact::new("test.signature", "sig")) },
     ];
     let hidden = vec![
         ModelEvent::Start { index: 1, block: BlockStart::Reasoning { redacted: true } },
-        ModelEvent::End { index: 1, artefact: Some("hidden".into()) },
+        ModelEvent::End { index: 1, artefact: Some(Artefact::new("test.redacted_thinking", "hidden")) },
     ];
     let model = Scripted::new([
         done([thought, hidden, call(2, "c", "increment", r#"{"n":1}"#)]),
@@ -313,6 +314,8 @@ fn reasoning_is_streamed_and_its_artefact_is_sent_back() {
         "REASONING_END",
     ];
     assert_eq!(played.events[..reasoned.len()], reasoned);
+    let types: Vec<_> = played.messages.iter().filter_map(|message| message.encrypted_value().1).collect();
+    assert_eq!(types, ["test.signature", "test.redacted_thinking"]);
     let block = |text: &str, artefact: &str, redacted| {
         let (artefact, provider) = (Some(artefact.to_owned()), Some("scripted".to_owned()));
         Block::Reasoning(ReasoningBlock { text: text.to_owned(), artefact, redacted, provider })
@@ -353,8 +356,8 @@ fn the_model_changes_the_state_and_sees_the_change() {
     let played = play(LlmAgent::new(model.clone()).updates_state(true), ask("?"));
     assert!(played.events.iter().any(|line| line.starts_with("STATE_DELTA")), "{:?}", played.events);
     assert_eq!(played.state, json!({ "n": 1 }));
-    assert!(model.requests()[0].system[0].ends_with("{}"));
-    assert!(model.requests()[1].system[0].ends_with(r#"{"n":1}"#));
+    assert!(model.requests()[0].current[0].ends_with("{}"));
+    assert!(model.requests()[1].current[0].ends_with(r#"{"n":1}"#));
 }
 
 #[test]
@@ -399,7 +402,8 @@ fn an_approval_that_is_also_in_the_conversation_runs_the_call_once() {
     // CopilotKit sends the answer like this.
     let echo = json!({ "id": "echo", "role": "tool", "toolCallId": "c", "content": r#"{"approved":true}"# });
     asked.messages.push(serde_json::from_value(echo).unwrap());
-    let entry = json!([{ "interruptId": "approval-c", "status": "resolved", "payload": { "approved": true } }]);
+    let id = &asked.end["outcome"]["interrupts"][0]["id"];
+    let entry = json!([{ "interruptId": id, "status": "resolved", "payload": { "approved": true } }]);
     let played = play(agent.clone(), next(&asked, entry.clone()));
     assert_eq!(played.events, [result("2"), says("So.")].concat());
     assert_eq!(results(&model.requests()[1]), [("2".to_owned(), false)]);
@@ -419,7 +423,8 @@ fn a_call_without_approval_runs_at_once_and_a_cancelled_one_never() {
         asked.events.last().unwrap(),
         &result("Error: there is no tool \\\"add_state\\\"")[0].replace("\\\\\\", "\\")
     );
-    let entry = json!([{ "interruptId": "approval-c", "status": "cancelled" }, { "interruptId": "other", "status": "cancelled" }]);
+    let id = &asked.end["outcome"]["interrupts"][0]["id"];
+    let entry = json!([{ "interruptId": id, "status": "cancelled" }, { "interruptId": "approval:other:c", "status": "cancelled" }]);
     let played = play(agent, next(&asked, entry));
     assert_eq!(played.events[0], result("The call was not run: the user did not approve it.")[0]);
 }

@@ -2,98 +2,127 @@
 
 use serde_json::{Value, json};
 
-use super::options::PROVIDER;
+use super::models::PROVIDER;
 use crate::{
     llm::{
         ToolResult,
-        wire::{UNREADABLE_TEXT, call_id, essence, file_name, warn_left_out},
+        attachments::Attachments,
+        wire::{call_id, essence, file_name},
     },
     protocol::{ContentPart, MediaPart, MessageContent, PartSource},
 };
 
-#[derive(Default)]
-pub(super) struct Content {
-    pub(super) blocks: Vec<Value>,
-    pub(super) has_files: bool,
-}
+const MAX_TITLE_CHARS: usize = 500;
 
 pub(super) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-pub(super) fn parts(parts: &[ContentPart]) -> Content {
-    let mut content = Content::default();
-    for part in parts {
-        let block = match part {
-            // The API refuses blank text.
-            ContentPart::Text(part) if part.text.trim().is_empty() => continue,
-            ContentPart::Text(part) => Some(text(&part.text)),
-            ContentPart::Image(media) => source(media, false).map(|source| json!({"type": "image", "source": source})),
-            ContentPart::Document(media) => source(media, true).map(|source| {
-                let mut block = json!({"type": "document", "source": source});
-                if let Some(name) = file_name(media) {
-                    block["title"] = name.into();
-                }
-                block
-            }),
-            ContentPart::Audio(_) | ContentPart::Video(_) => None,
-        };
-        match block {
-            Some(block) => {
-                content.has_files |= block["source"]["type"] == "file";
-                content.blocks.push(block);
-            }
-            None => warn_left_out(PROVIDER, part),
-        }
-    }
-    content
+/// Returns the blocks of parts. A text stands for a part that the model cannot read.
+pub(super) fn blocks(parts: &[ContentPart], attachments: &mut Attachments) -> Vec<Value> {
+    // The API refuses blank text.
+    let is_blank = |part: &&ContentPart| matches!(part, ContentPart::Text(part) if part.text.trim().is_empty());
+    let block = |part: &ContentPart| match text_document(part, attachments) {
+        Some(document) => document,
+        None => native(part).unwrap_or_else(|reason| text(&attachments.replacement(part, reason))),
+    };
+    parts.iter().filter(|part| !is_blank(part)).map(block).collect()
 }
 
-/// `None` if the provider does not read this type from this kind of source.
-fn source(media: &MediaPart, document: bool) -> Option<Value> {
-    match &media.source {
+/// Returns a part in the API's form, or the reason for which it is not sent.
+fn native(part: &ContentPart) -> Result<Value, &'static str> {
+    match part {
+        ContentPart::Text(part) => Ok(text(&part.text)),
+        ContentPart::Image(media) => image(media),
+        ContentPart::Document(media) => document(media),
+        ContentPart::Audio(_) => Err("this model takes no audio"),
+        ContentPart::Video(_) => Err("this model takes no videos"),
+    }
+}
+
+/// The types are those of <https://platform.claude.com/docs/en/build-with-claude/vision>.
+fn image(media: &MediaPart) -> Result<Value, &'static str> {
+    let source = match &media.source {
         PartSource::Data { value, mime_type } => {
             let mime_type = match essence(mime_type).as_str() {
                 // A common name for the registered `image/jpeg`.
                 "image/jpg" => "image/jpeg".to_owned(),
                 other => other.to_owned(),
             };
-            let readable = match document {
-                true => mime_type == "application/pdf",
-                false => matches!(mime_type.as_str(), "image/jpeg" | "image/png" | "image/gif" | "image/webp"),
-            };
-            readable.then(|| json!({"type": "base64", "media_type": mime_type, "data": value}))
+            let is_readable = matches!(mime_type.as_str(), "image/jpeg" | "image/png" | "image/gif" | "image/webp");
+            if !is_readable {
+                return Err("this model takes images as PNG, JPEG, WebP or GIF only");
+            }
+            json!({"type": "base64", "media_type": mime_type, "data": value})
         }
-        PartSource::Url { value, mime_type } => {
-            let pdf = mime_type.as_deref().is_none_or(|mime_type| essence(mime_type) == "application/pdf");
-            (!document || pdf).then(|| json!({"type": "url", "url": value}))
+        PartSource::Url { value, .. } => json!({"type": "url", "url": value}),
+        PartSource::File { .. } => file(media)?,
+    };
+    Ok(json!({"type": "image", "source": source}))
+}
+
+/// PDFs are read from data and URLs
+/// (<https://platform.claude.com/docs/en/build-with-claude/citations>, "Document types").
+fn document(media: &MediaPart) -> Result<Value, &'static str> {
+    let is_pdf = |mime_type: &str| essence(mime_type) == "application/pdf";
+    let source = match &media.source {
+        PartSource::Data { value, mime_type } if is_pdf(mime_type) => {
+            json!({"type": "base64", "media_type": "application/pdf", "data": value})
         }
-        PartSource::File { value, provider, .. } => {
-            (provider.as_deref() == Some(PROVIDER)).then(|| json!({"type": "file", "file_id": value}))
+        PartSource::Url { value, mime_type } if mime_type.as_deref().is_none_or(is_pdf) => {
+            json!({"type": "url", "url": value})
         }
+        PartSource::File { .. } => file(media)?,
+        PartSource::Data { .. } => return Err("this model takes no documents of this type"),
+        PartSource::Url { .. } => return Err("this model takes only PDFs at a URL"),
+    };
+    Ok(with_title(json!({"type": "document", "source": source}), media))
+}
+
+/// Returns a text file as a document. The API refuses a blank one.
+fn text_document(part: &ContentPart, attachments: &mut Attachments) -> Option<Value> {
+    let (media, text) = attachments.text_file(part)?;
+    let source = json!({"type": "text", "media_type": "text/plain", "data": text});
+    (!text.trim().is_empty()).then(|| with_title(json!({"type": "document", "source": source}), media))
+}
+
+fn with_title(mut document: Value, media: &MediaPart) -> Value {
+    if let Some(name) = file_name(media) {
+        document["title"] = name.chars().take(MAX_TITLE_CHARS).collect::<String>().into();
+    }
+    document
+}
+
+fn file(media: &MediaPart) -> Result<Value, &'static str> {
+    match &media.source {
+        PartSource::File { value, provider, .. } if provider.as_deref() == Some(PROVIDER) => {
+            Ok(json!({"type": "file", "file_id": value}))
+        }
+        _ => Err("this model cannot read files of another provider"),
     }
 }
 
-/// The second value is true if the block refers to a file at the provider.
-pub(super) fn tool_result(result: &ToolResult) -> (Value, bool) {
+pub(super) fn tool_result(result: &ToolResult, attachments: &mut Attachments) -> Value {
     let mut block = json!({"type": "tool_result", "tool_use_id": call_id(&result.call_id)});
-    let mut has_files = false;
     match &result.content {
         // A result may have no content, but not an empty text.
         MessageContent::Text(text) if text.trim().is_empty() => {}
         MessageContent::Text(text) => block["content"] = text.as_str().into(),
-        MessageContent::Parts(all) => {
-            let content = parts(all);
-            has_files = content.has_files;
-            if !content.blocks.is_empty() {
-                block["content"] = content.blocks.into();
-            } else if all.iter().any(|part| !matches!(part, ContentPart::Text(_))) {
-                block["content"] = UNREADABLE_TEXT.into();
+        MessageContent::Parts(parts) => {
+            let blocks = blocks(parts, attachments);
+            if !blocks.is_empty() {
+                block["content"] = blocks.into();
             }
         }
     }
     if result.failed {
         block["is_error"] = true.into();
     }
-    (block, has_files)
+    block
+}
+
+/// Returns `true` if a block, or one in it, is a file at the provider.
+pub(super) fn has_file(block: &Value) -> bool {
+    let inner = block.get("content").and_then(Value::as_array);
+    block["source"]["type"] == "file" || inner.is_some_and(|inner| inner.iter().any(has_file))
 }

@@ -1,31 +1,53 @@
 //! Models with Anthropic's Messages API.
+//!
+//! To change what a model is sent: `models` has the rules by name, `thinking` and `request` apply them, `messages` and
+//! `content` turn the conversation into blocks. `decoder` reads the answer, `paused` continues one that the provider
+//! paused. Servers with the same API and models of other names get a request without the members that only Anthropic's
+//! models take.
 
 mod content;
 mod decoder;
-mod options;
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
+mod messages;
+mod models;
+mod paused;
+mod raw_block;
 mod request;
+mod schema;
+mod server_blocks;
+mod thinking;
 mod usage;
+mod warnings;
 
 use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-pub use self::options::{AnthropicOptions, Thinking};
-use self::{decoder::MessageDecoder, options::PROVIDER};
+use self::{decoder::MessageDecoder, models::PROVIDER};
 use super::{
-    Model, ModelRequest, ModelStream,
+    Model, ModelOptions, ModelRequest, ModelStream,
+    attachments::with_skipped,
     transport::{SetupError, Transport},
 };
 
+/// Options that the Messages API lacks.
+const LACKING: &[&str] =
+    &["seed", "frequency_penalty", "presence_penalty", "verbosity", "cache_key", "image_detail", "profile"];
 const BASE_URL: &str = "https://api.anthropic.com";
+/// An event contains the whole result of a tool of the provider, such as the PDF that `web_fetch` has read, in base64.
+/// Larger results could not come back from a client, whose requests have at most 10 MiB.
+const MAX_EVENT_BYTES_WITH_TOOLS: usize = 8 << 20;
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
-const FILES_BETA: &str = "files-api-2025-04-14";
 
 /// A model with the Messages API, at Anthropic or at a compatible provider.
 pub struct Anthropic {
-    options: AnthropicOptions,
+    options: ModelOptions,
     /// Beta features that the connection's headers enable.
-    betas: Option<String>,
+    betas: Vec<String>,
+    /// `true` at Anthropic, and at a server whose headers name the beta feature for bound thinking. Others may lack the
+    /// newest features.
+    is_official: bool,
     transport: Arc<Transport>,
 }
 
@@ -33,19 +55,43 @@ impl Anthropic {
     /// A model with these options.
     ///
     /// # Errors
-    /// If the base URL, the key or a header is invalid.
-    pub fn new(options: AnthropicOptions) -> Result<Self, SetupError> {
-        let mut url = options.connection.url(BASE_URL)?;
+    /// If the base URL, the key, a header or an option is invalid.
+    pub fn new(options: ModelOptions) -> Result<Self, SetupError> {
+        options.refuse(LACKING)?;
+        if let Some(name) = options.metadata.keys().find(|name| *name != "user_id") {
+            let problem = format!("this provider takes `user_id` only, not `{name}`");
+            return Err(SetupError::Option { option: "metadata", problem });
+        }
+        let mut connection = options.connection.clone();
+        if request::has_server_tools(&options.extra_body) {
+            connection.max_event_bytes.get_or_insert(MAX_EVENT_BYTES_WITH_TOOLS);
+        }
+        let mut url = connection.url(BASE_URL)?;
+        let is_own = url.host_str().is_some_and(|host| host == "anthropic.com" || host.ends_with(".anthropic.com"));
         let path = url.path().trim_end_matches('/').trim_end_matches("/messages").trim_end_matches("/v1");
         url.set_path(&format!("{path}/v1/messages"));
         let mut headers = HeaderMap::new();
         headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
-        if let Some(value) = options.connection.key_header("")? {
+        if let Some(value) = connection.key_header("")? {
             headers.insert("x-api-key", value);
         }
-        let transport = Transport::new(options.connection.clone(), url, headers)?;
-        let betas = transport.header(&BETA).map(str::to_owned);
-        Ok(Self { options, betas, transport: Arc::new(transport) })
+        let transport = Transport::new(connection, url, headers)?;
+        let betas = transport.header(&BETA).unwrap_or_default().split(',').map(|beta| beta.trim().to_owned());
+        let betas: Vec<String> = betas.filter(|beta| !beta.is_empty()).collect();
+        let is_official = is_own || betas.iter().any(|beta| beta == request::BINDING_BETA);
+        Ok(Self { options, betas, is_official, transport: Arc::new(transport) })
+    }
+
+    /// Returns the header for the beta features that a request needs besides the configured ones.
+    fn beta_header(&self, needed: &[&'static str]) -> HeaderMap {
+        let mut betas: Vec<&str> = self.betas.iter().map(String::as_str).collect();
+        let missing: Vec<_> = needed.iter().copied().filter(|beta| !betas.contains(beta)).collect();
+        if missing.is_empty() {
+            return HeaderMap::new();
+        }
+        betas.extend(missing);
+        let value = HeaderValue::try_from(betas.join(",")).ok();
+        value.map(|value| (BETA, value)).into_iter().collect()
     }
 }
 
@@ -65,14 +111,21 @@ impl Model for Anthropic {
     }
 
     fn stream(&self, request: ModelRequest) -> ModelStream {
-        let body = request::body(&self.options, &request);
-        let mut more = HeaderMap::new();
-        if body.has_files {
-            let betas =
-                self.betas.as_ref().map_or_else(|| FILES_BETA.to_owned(), |betas| format!("{betas},{FILES_BETA}"));
-            more.extend(HeaderValue::try_from(betas).ok().map(|value| (BETA, value)));
-        }
-        let model = self.options.model.clone();
-        self.transport.clone().stream(body.json.to_string().into(), more, move || MessageDecoder::new(&model))
+        let body = request::body(&self.options, &request, self.is_official);
+        let headers = self.beta_header(&body.betas);
+        let (model, trace) = (request.model.unwrap_or_else(|| self.options.model.clone()), request.trace);
+        let transport = self.transport.clone();
+        let answer = match body.has_server_tools {
+            true => paused::stream(transport, model, body.json, headers, trace),
+            false => {
+                let decoder = move || MessageDecoder::new(&model);
+                transport.stream(body.json.to_string().into(), headers, trace, decoder)
+            }
+        };
+        with_skipped(body.skipped, answer)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        warnings::warnings(&self.options)
     }
 }

@@ -1,116 +1,157 @@
-//! Requests of the Messages API.
-//!
-//! Messages alternate between `user` and `assistant`, `user` first. Tool results come before the other content of the
-//! user's message. Later instructions stay in their place, as a `<system-instructions>` element: at the front they
-//! would apply to other messages, and change the cached part of the request.
+//! Requests of the Messages API (<https://platform.claude.com/docs/en/api/messages/create>).
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    content::{Content, parts, text, tool_result},
-    options::{AnthropicOptions, PROVIDER, Thinking},
+    content::text,
+    messages::{ClaudeMessages, CurrentPlace, thinking_block},
+    models::ClaudeRules,
+    schema::GrammarLimits,
+    thinking::{Conditions, RequestThinking, ThinkingPlan},
 };
-use crate::llm::{
-    AssistantTurn, Block, ModelRequest, ReasoningBlock, Turn,
-    wire::{UNREADABLE_TEXT, arguments, call_id, calls, schema},
+use crate::{
+    llm::{
+        Block, ModelOptions, ModelRequest, SkippedAttachment, ToolChoice, Turn,
+        wire::{calls, forced_call_in_words, leading_instructions, schema, schema_in_words},
+    },
+    protocol::JsonObject,
 };
 
-const FIRST_USER_TEXT: &str = "(The conversation begins.)";
-const MIN_BUDGET_TOKENS: u32 = 1024;
+const FILES_BETA: &str = "files-api-2025-04-14";
+/// Lets a request say what happens to thinking blocks behind changed instructions, tools or messages.
+pub(super) const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
-pub(super) struct RequestBody {
+#[derive(Debug)]
+pub(super) struct ClaudeRequestBody {
     pub(super) json: Value,
-    pub(super) has_files: bool,
+    /// The beta features that the request needs.
+    pub(super) betas: Vec<&'static str>,
+    /// `true` if the request offers tools that run at the provider.
+    pub(super) has_server_tools: bool,
+    pub(super) skipped: Vec<SkippedAttachment>,
 }
 
-pub(super) fn body(options: &AnthropicOptions, request: &ModelRequest) -> RequestBody {
+/// `is_official` is `true` if the server has the newest features of Anthropic's own one, such as [`BINDING_BETA`].
+pub(super) fn body(options: &ModelOptions, request: &ModelRequest, is_official: bool) -> ClaudeRequestBody {
+    let model = request.model.as_ref().unwrap_or(&options.model);
+    let rules = ClaudeRules::of(model);
+    let rules = rules.as_ref();
+    let choice = CallChoice::new(options, request, rules);
+    let conditions =
+        Conditions { switch: request.thinking, refuses_budget: choice.is_forced || lacks_thinking(&request.turns) };
+    let plan = ThinkingPlan::new(options, rules, conditions);
+    let mut limits = GrammarLimits::default();
+    let format = request.response_schema.as_deref();
+    let grammar = format.filter(|_| is_structured(rules)).and_then(|schema| limits.grammar(&schema.clone().into()));
+
+    let described = format.filter(|_| grammar.is_none()).map(schema_in_words);
     let (leading, turns) = leading_instructions(&request.turns);
-    let system = request.system.iter().map(String::as_str).chain(leading);
+    let system = request.system.iter().map(String::as_str).chain(leading).chain(described.as_deref());
     let mut system: Vec<_> = system.filter(|text| !text.trim().is_empty()).map(text).collect();
-    let mut messages = MessageList::default();
-    let thinking = thinking(options, request);
-    for turn in turns {
-        messages.add_turn(turn);
+    let mut tools = tools(options, request, rules, &mut limits);
+    // The API caches the request up to a mark. Tools, instructions and the conversation stay the same in the next
+    // request; the current context and state may not, so they come behind all marks.
+    if let Some(stable) = system.last_mut().or(tools.last_mut()) {
+        stable["cache_control"] = json!({"type": "ephemeral"});
     }
-    let MessageList { mut list, has_files } = messages;
-    if list.first().is_none_or(|first| first.role != "user") {
-        list.insert(0, RoleMessage { role: "user", content: vec![text(FIRST_USER_TEXT)] });
-    }
-    let mut tools = tools(request);
-    if options.cache {
-        // The API caches the request up to a marked block. Tools and instructions change least, and the whole
-        // conversation is the beginning of the next request.
-        let front = system.last_mut().or(tools.last_mut());
-        let last = list.last_mut().and_then(|message| message.content.last_mut());
-        for block in front.into_iter().chain(last) {
-            block["cache_control"] = json!({"type": "ephemeral"});
+    let messages = messages(turns, request, rules, &plan, &choice, is_official);
+    let mut betas: Vec<_> = messages.has_files.then_some(FILES_BETA).into_iter().collect();
+    let (messages, skipped) = messages.into_json();
+
+    let mut json = json!({"model": model, "max_tokens": plan.max_tokens, "stream": true, "messages": messages});
+    let mut set = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            json[name] = value;
         }
+    };
+    set("system", (!system.is_empty()).then(|| system.into()));
+    set("tools", (!tools.is_empty()).then(|| tools.into()));
+    set("tool_choice", choice.member);
+    set("thinking", plan.member());
+    set("output_config", output_config(plan.effort.as_deref(), grammar));
+    plan.sampling(options, rules).into_iter().for_each(|(name, value)| set(&name, Some(value)));
+    // The API refuses blank ones.
+    let stop: Vec<_> = options.stop.iter().filter(|text| !text.trim().is_empty()).collect();
+    set("stop_sequences", (!stop.is_empty()).then(|| json!(stop)));
+    set("service_tier", options.service_tier.as_deref().map(Value::from));
+    set("metadata", (!options.metadata.is_empty()).then(|| json!(options.metadata)));
+    if binds_thinking(rules) && is_official && matches!(plan.thinking, RequestThinking::Adaptive { .. }) {
+        // Otherwise the API may refuse the request after each change of context, state, instructions or tools
+        // (https://platform.claude.com/docs/en/build-with-claude/preserved-thinking).
+        json["thinking"]["block_binding"] = json!({"prefix_mismatch_behavior": "drop_block"});
     }
-    let messages = list.into_iter().map(|message| json!({"role": message.role, "content": message.content}));
-    let mut json = json!({
-        "model": options.model,
-        "max_tokens": options.max_tokens,
-        "stream": true,
-        "messages": messages.collect::<Vec<_>>(),
-    });
-    if !system.is_empty() {
-        json["system"] = system.into();
+    options.extend(&mut json);
+    if json.pointer("/thinking/block_binding").is_some() {
+        betas.push(BINDING_BETA);
     }
-    if !tools.is_empty() {
-        json["tools"] = tools.into();
-        if request.tools.is_empty() {
-            json["tool_choice"] = json!({"type": "none"});
-        }
+    let has_server_tools = json.as_object().is_some_and(has_server_tools);
+    if has_server_tools && request.tools.is_empty() && json["tool_choice"]["type"] == "none" {
+        json.as_object_mut().map(|json| json.remove("tool_choice"));
     }
-    match thinking {
-        Some(Thinking::Budget(budget)) => {
-            let budget = (*budget).max(MIN_BUDGET_TOKENS);
-            json["thinking"] = json!({"type": "enabled", "budget_tokens": budget});
-            if options.max_tokens <= budget {
-                json["max_tokens"] = budget.saturating_add(options.max_tokens).into();
-            }
-        }
-        Some(Thinking::Adaptive { effort }) => {
-            // Newer models hide their thinking unless `display` is set.
-            json["thinking"] = json!({"type": "adaptive", "display": "summarized"});
-            if let Some(effort) = effort {
-                json["output_config"] = json!({"effort": effort});
-            }
-        }
-        // Leaving `thinking` out switches it off for every model.
-        None => {
-            if let Some(temperature) = options.temperature {
-                json["temperature"] = temperature.into();
-            }
-        }
-    }
-    RequestBody { json, has_files }
+    ClaudeRequestBody { json, betas, has_server_tools, skipped }
 }
 
-fn leading_instructions(turns: &[Turn]) -> (impl Iterator<Item = &str>, &[Turn]) {
-    let count = turns.iter().take_while(|turn| matches!(turn, Turn::Instructions(_))).count();
-    let (leading, rest) = turns.split_at(count);
-    let texts = leading.iter().filter_map(|turn| match turn {
-        Turn::Instructions(text) => Some(text.as_str()),
-        _ => None,
-    });
-    (texts, rest)
+/// Returns the conversation, with the context, the state and a call that is asked for in words behind the marks for the
+/// cache.
+fn messages(
+    turns: &[Turn],
+    request: &ModelRequest,
+    rules: Option<&ClaudeRules>,
+    plan: &ThinkingPlan,
+    choice: &CallChoice,
+    is_official: bool,
+) -> ClaudeMessages {
+    let current = request.current.iter().map(String::as_str).chain(choice.instruction.as_deref());
+    let current: Vec<_> = current.filter(|text| !text.trim().is_empty()).collect();
+    let binds = binds_thinking(rules);
+    let mut messages = ClaudeMessages::new(turns, sends_thinking(plan, binds, is_official, current.is_empty()));
+    messages.mark_for_cache();
+    if !current.is_empty() {
+        let as_system = is_official && rules.is_some_and(|rules| rules.system_messages);
+        messages.add_current(&current.join("\n\n"), CurrentPlace { as_system, behind_user: binds });
+    }
+    messages
 }
 
-/// `None` if the model does not think.
-fn thinking<'a>(options: &'a AnthropicOptions, request: &ModelRequest) -> Option<&'a Thinking> {
-    if !request.thinking.unwrap_or(options.think) {
-        return None;
-    }
-    if matches!(options.thinking, Thinking::Budget(_)) && lacks_thinking(&request.turns) {
-        tracing::debug!("the model does not think about this request: the thinking before its tool calls is lost");
-        return None;
-    }
-    Some(&options.thinking)
+fn binds_thinking(rules: Option<&ClaudeRules>) -> bool {
+    rules.is_some_and(|rules| rules.binds_thinking)
 }
 
-/// With a budget, the API refuses a request whose calls since the last user's message have no thinking before them. One
-/// block of thinking is enough, because many models do not think again after their first calls.
+fn is_structured(rules: Option<&ClaudeRules>) -> bool {
+    rules.is_some_and(|rules| rules.structured)
+}
+
+/// Where the server cannot be told to drop thinking that is no longer valid, it gets none. The API allows to leave out
+/// all of it.
+fn sends_thinking(plan: &ThinkingPlan, binds: bool, is_official: bool, is_append_only: bool) -> bool {
+    match plan.thinking {
+        _ if !binds => true,
+        RequestThinking::Adaptive { .. } => is_official || is_append_only,
+        _ => false,
+    }
+}
+
+fn output_config(effort: Option<&str>, grammar: Option<Value>) -> Option<Value> {
+    let mut members = Map::new();
+    if let Some(effort) = effort {
+        members.insert("effort".to_owned(), effort.into());
+    }
+    if let Some(schema) = grammar {
+        members.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
+    }
+    (!members.is_empty()).then(|| members.into())
+}
+
+/// Returns `true` if a request with these members offers tools of the provider. They have a type. So do toolsets of MCP
+/// servers, which are a member of their own.
+pub(super) fn has_server_tools(members: &JsonObject) -> bool {
+    let is_server_tool = |tool: &Value| tool.get("type").is_some_and(|kind| kind != "custom");
+    members.contains_key("mcp_servers")
+        || members.get("tools").and_then(Value::as_array).is_some_and(|tools| tools.iter().any(is_server_tool))
+}
+
+/// With a budget, the API does not think about a request whose calls since the last user's message have no thinking
+/// before them. One block of thinking is enough, because many models do not think again after their first calls.
 fn lacks_thinking(turns: &[Turn]) -> bool {
     let since = turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).map_or(0, |at| at + 1);
     let mut own_turns = turns[since..].iter().filter_map(|turn| match turn {
@@ -127,19 +168,49 @@ fn lacks_thinking(turns: &[Turn]) -> bool {
     own_turns.clone().next().is_some() && !own_turns.any(begins_with_thinking)
 }
 
-/// The provider refuses reasoning without a signature of its own.
-fn thinking_block(block: &ReasoningBlock) -> Option<Value> {
-    let artefact = block.artefact.as_ref().filter(|artefact| !artefact.is_empty())?;
-    if block.provider.as_deref().is_some_and(|provider| provider != PROVIDER) {
-        return None;
-    }
-    Some(match block.redacted {
-        true => json!({"type": "redacted_thinking", "data": artefact}),
-        false => json!({"type": "thinking", "thinking": block.text, "signature": artefact}),
-    })
+/// The calls that the model may or has to make.
+struct CallChoice {
+    member: Option<Value>,
+    is_forced: bool,
+    /// Replaces a forced call for models that refuse to be forced.
+    instruction: Option<String>,
 }
 
-fn tools(request: &ModelRequest) -> Vec<Value> {
+impl CallChoice {
+    fn new(options: &ModelOptions, request: &ModelRequest, rules: Option<&ClaudeRules>) -> Self {
+        let offers = |name: &str| request.tools.iter().any(|tool| tool.name == name);
+        let wanted = match &request.tool_choice {
+            ToolChoice::None => json!({"type": "none"}),
+            ToolChoice::Required => json!({"type": "any"}),
+            ToolChoice::Tool(name) if offers(name) => json!({"type": "tool", "name": name}),
+            ToolChoice::Tool(_) | ToolChoice::Auto => json!({"type": "auto"}),
+        };
+        let choice = |member, is_forced, instruction| Self { member, is_forced, instruction };
+        if request.tools.is_empty() {
+            // The called tools are declared, and calls are forbidden.
+            let has_calls = calls(&request.turns).next().is_some();
+            return choice(has_calls.then(|| json!({"type": "none"})), false, None);
+        }
+        let is_forced = wanted["type"] == "any" || wanted["type"] == "tool";
+        let can_force = rules.is_none_or(|rules| rules.forced_tools);
+        let (mut member, instruction) = match is_forced && !can_force {
+            true => (json!({"type": "auto"}), forced_call_in_words(&request.tool_choice)),
+            false => (wanted, None),
+        };
+        if options.parallel_tool_calls == Some(false) && member["type"] != "none" {
+            member["disable_parallel_tool_use"] = true.into();
+        }
+        let is_default = member == json!({"type": "auto"});
+        choice((!is_default).then_some(member), is_forced && can_force, instruction)
+    }
+}
+
+fn tools(
+    options: &ModelOptions,
+    request: &ModelRequest,
+    rules: Option<&ClaudeRules>,
+    limits: &mut GrammarLimits,
+) -> Vec<Value> {
     let tool = |name: &str, description: &str, schema: Value| {
         let mut tool = Map::from_iter([("name".to_owned(), name.into())]);
         if !description.is_empty() {
@@ -149,11 +220,19 @@ fn tools(request: &ModelRequest) -> Vec<Value> {
         Value::from(tool)
     };
     if !request.tools.is_empty() {
-        return request
-            .tools
-            .iter()
-            .map(|spec| tool(&spec.name, &spec.description, schema(&spec.parameters)))
-            .collect();
+        let is_strict = options.strict_tools == Some(true) && is_structured(rules);
+        let tools = request.tools.iter().map(|spec| {
+            let schema = schema(&spec.parameters);
+            match is_strict.then(|| limits.strict_tool(&schema)).flatten() {
+                Some(schema) => {
+                    let mut tool = tool(&spec.name, &spec.description, schema);
+                    tool["strict"] = true.into();
+                    tool
+                }
+                None => tool(&spec.name, &spec.description, schema),
+            }
+        });
+        return tools.collect();
     }
     // The API refuses a conversation with calls but without tools. So the called ones are declared, and `tool_choice`
     // forbids calls.
@@ -161,72 +240,6 @@ fn tools(request: &ModelRequest) -> Vec<Value> {
     names.sort_unstable();
     names.dedup();
     names.into_iter().map(|name| tool(name, "", schema(&Value::Null))).collect()
-}
-
-struct RoleMessage {
-    role: &'static str,
-    content: Vec<Value>,
-}
-
-#[derive(Default)]
-struct MessageList {
-    list: Vec<RoleMessage>,
-    has_files: bool,
-}
-
-impl MessageList {
-    fn add_turn(&mut self, turn: &Turn) {
-        match turn {
-            Turn::Instructions(instructions) => {
-                let marked = format!("<system-instructions>\n{instructions}\n</system-instructions>");
-                self.push("user", vec![text(&marked)]);
-            }
-            Turn::User(all) => {
-                let Content { mut blocks, has_files } = parts(all);
-                self.has_files |= has_files;
-                if blocks.is_empty() {
-                    blocks.push(text(UNREADABLE_TEXT));
-                }
-                self.push("user", blocks);
-            }
-            Turn::Assistant(turn) => self.push("assistant", assistant(turn)),
-            Turn::ToolResults(results) => {
-                for result in results {
-                    let (block, has_files) = tool_result(result);
-                    self.has_files |= has_files;
-                    self.push("user", vec![block]);
-                }
-            }
-        }
-    }
-
-    /// Adds to the last message if it has the same role.
-    fn push(&mut self, role: &'static str, content: Vec<Value>) {
-        if content.is_empty() {
-            return;
-        }
-        match self.list.last_mut().filter(|last| last.role == role) {
-            Some(last) => last.content.extend(content),
-            None => self.list.push(RoleMessage { role, content }),
-        }
-    }
-}
-
-fn assistant(turn: &AssistantTurn) -> Vec<Value> {
-    let blocks = turn.blocks.iter().filter_map(|block| match block {
-        Block::Reasoning(block) => thinking_block(block),
-        Block::Text(words) => (!words.trim().is_empty()).then(|| text(words)),
-        Block::Call(call) => Some(json!({
-            "type": "tool_use",
-            "id": call_id(&call.id),
-            "name": call.function.name,
-            "input": arguments(&call.function.arguments),
-        })),
-    });
-    let blocks: Vec<_> = blocks.collect();
-    // The API refuses a message of thinking alone.
-    let is_thinking_alone = blocks.iter().all(|block| block.get("text").is_none() && block.get("input").is_none());
-    if is_thinking_alone { Vec::new() } else { blocks }
 }
 
 #[cfg(test)]

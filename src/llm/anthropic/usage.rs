@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::options::PROVIDER;
+use super::models::PROVIDER;
 use crate::protocol::TokenUsage;
 
 /// Each event has some of the counts, and replaces earlier values.

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::protocol::PartSource;
 
 fn messages(json: Value) -> Vec<Message> {
     serde_json::from_value(json).unwrap()
@@ -54,6 +55,26 @@ fn a_conversation_becomes_turns() {
             assistant(vec![Block::Text("Sunny!".into())]),
         ]
     );
+}
+
+#[test]
+fn the_artefact_of_a_text_follows_it_if_its_provider_is_known() {
+    let blocks = |metadata: Value| {
+        let message =
+            json!({ "id": "2", "role": "assistant", "content": "Hi.", "encryptedValue": "sig", "metadata": metadata });
+        let turns = turns(&messages(json!([{ "id": "1", "role": "user", "content": "Hi" }, message])));
+        let Turn::Assistant(turn) = &turns[1] else { panic!("{turns:?}") };
+        turn.blocks.clone()
+    };
+    let hidden = ReasoningBlock {
+        text: String::new(),
+        artefact: Some("sig".into()),
+        redacted: true,
+        provider: Some("gemini".into()),
+    };
+    let text = || Block::Text("Hi.".into());
+    assert_eq!(blocks(json!({ "provider": "gemini" })), [text(), Block::Reasoning(hidden)]);
+    assert_eq!(blocks(json!({})), [text()]);
 }
 
 #[test]
@@ -115,6 +136,20 @@ fn failed_results_are_marked_and_edited_arguments_replace_the_models() {
 }
 
 #[test]
+fn files_in_data_urls_are_data_in_messages_and_results() {
+    let image = json!([{ "type": "document", "source": { "type": "url", "value": "data:image/png;base64,AA==" } }]);
+    let turns = turns(&messages(json!([
+        { "id": "u", "role": "user", "content": image },
+        { "id": "a", "role": "assistant", "toolCalls": [tool_call("1")] },
+        { "id": "r", "role": "tool", "toolCallId": "1", "content": image },
+    ])));
+    let data = PartSource::Data { value: "AA==".to_owned(), mime_type: "image/png".to_owned() };
+    let [Turn::User(parts), _, Turn::ToolResults(results)] = &turns[..] else { panic!("{turns:?}") };
+    assert_eq!(parts[..], [ContentPart::image(data)]);
+    assert_eq!(results[0].content, parts.clone().into());
+}
+
+#[test]
 fn a_repeated_call_id_is_left_out() {
     let turns = turns(&messages(json!([
         { "id": "a", "role": "assistant", "toolCalls": [tool_call("1")] },
@@ -126,16 +161,40 @@ fn a_repeated_call_id_is_left_out() {
 }
 
 #[test]
-fn hidden_reasoning_is_recognised_by_metadata_or_by_missing_text() {
+fn hidden_reasoning_is_recognised_by_metadata_type_or_missing_text() {
     for (message, redacted) in [
         (json!({ "content": "", "encryptedValue": "x" }), true),
         (json!({ "content": "", "encryptedValue": "x", "metadata": { "redacted": false } }), false),
+        (json!({ "content": "", "encryptedValue": "x", "metadata": { "provider": "anthropic" } }), false),
         (json!({ "content": "text", "encryptedValue": "x" }), false),
+        (json!({ "content": "", "encryptedValue": "x", "encryptedValueType": "anthropic.signature" }), false),
+        (json!({ "content": "", "encryptedValue": "x", "encryptedValueType": "anthropic.redacted_thinking" }), true),
     ] {
         let mut message = message;
         message["id"] = "r".into();
         message["role"] = "reasoning".into();
         let [Message::Reasoning(m)] = &messages(json!([message]))[..] else { panic!() };
         assert_eq!(reasoning(m).redacted, redacted, "{message}");
+        let is_typed = message.get("encryptedValueType").is_some()
+            || message.get("metadata").is_some_and(|m| m.get("provider").is_some());
+        assert_eq!(reasoning(m).provider.as_deref(), is_typed.then_some("anthropic"), "{message}");
     }
+}
+
+#[test]
+fn a_summary_takes_the_place_of_its_messages_and_instructions_stay() {
+    let mut talk = messages(json!([
+        { "id": "1", "role": "system", "content": "Be kind." },
+        { "id": "2", "role": "user", "content": "Weather?" },
+        { "id": "3", "role": "assistant", "toolCalls": [tool_call("c")] },
+        { "id": "4", "role": "tool", "toolCallId": "c", "content": "sunny" },
+        { "id": "5", "role": "user", "content": "And now?" },
+    ]));
+    let (summary, _) = summary::stored("It is sunny.".to_owned(), &talk[..4]).unwrap();
+    talk.push(summary);
+    let [Turn::Instructions(kind), Turn::User(parts)] = &turns(&talk)[..] else { panic!("{:?}", turns(&talk)) };
+    assert_eq!(kind, "Be kind.");
+    let [ContentPart::Text(note), now] = &parts[..] else { panic!("{parts:?}") };
+    assert!(note.text.starts_with("[Note of the server") && note.text.ends_with("It is sunny."), "{}", note.text);
+    assert_eq!(*now, ContentPart::text("And now?"));
 }

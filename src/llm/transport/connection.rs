@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::upstream::CONNECT_TIMEOUT;
+use crate::upstream::{CONNECT_TIMEOUT, ClientError};
 
 /// Options of the connection to a provider. There is no limit on the duration of a whole answer.
 #[derive(Clone)]
@@ -15,16 +15,20 @@ pub struct Connection {
     pub base_url: Option<String>,
     /// The API key; `None` or an empty one for servers without authentication.
     pub api_key: Option<SecretString>,
-    /// Additional headers of each request. They replace headers of the same name.
+    /// Additional headers of each request. They replace headers of the same name. Their values are secrets: no error and
+    /// no log contains them, nor parts of them.
     pub headers: Vec<(String, SecretString)>,
+    /// Additional headers of each request that are not secret.
+    pub plain_headers: Vec<(String, String)>,
     /// The time limit on connecting, TLS handshake included.
     pub connect_timeout: Duration,
     /// The longest silence of the provider, before the response's head and between two pieces of its body.
     pub idle_timeout: Duration,
     /// The number of times that a failed request is sent again.
     pub max_retries: u32,
-    /// The largest event of a response, in bytes. A larger one is an error and is not buffered.
-    pub max_event_bytes: usize,
+    /// The largest event of a response, in bytes. A larger one is an error and is not buffered. `None` is the default of
+    /// the provider's API: 1 MiB, and 4 MiB where events contain results of the provider's tools or the whole answer.
+    pub max_event_bytes: Option<usize>,
 }
 
 impl Default for Connection {
@@ -33,10 +37,11 @@ impl Default for Connection {
             base_url: None,
             api_key: None,
             headers: Vec::new(),
+            plain_headers: Vec::new(),
             connect_timeout: CONNECT_TIMEOUT,
             idle_timeout: Duration::from_secs(60),
             max_retries: 2,
-            max_event_bytes: 1 << 20,
+            max_event_bytes: None,
         }
     }
 }
@@ -50,6 +55,7 @@ impl fmt::Debug for Connection {
             .field("host", &host)
             .field("api_key", &self.api_key)
             .field("headers", &self.headers)
+            .field("plain_headers", &self.plain_headers)
             .field("connect_timeout", &self.connect_timeout)
             .field("idle_timeout", &self.idle_timeout)
             .field("max_retries", &self.max_retries)
@@ -74,9 +80,17 @@ pub enum SetupError {
         /// The header's name.
         name: String,
     },
+    /// An option is invalid, or is one that the provider's API lacks.
+    #[error("`{option}`: {problem}")]
+    Option {
+        /// The option's name.
+        option: &'static str,
+        /// The problem.
+        problem: String,
+    },
     /// TLS cannot be set up.
     #[error("TLS cannot be set up")]
-    Tls(#[source] reqwest::Error),
+    Tls(#[source] ClientError),
 }
 
 impl Connection {
@@ -96,11 +110,13 @@ impl Connection {
 
     pub(super) fn header_map(&self) -> Result<HeaderMap, SetupError> {
         let mut map = HeaderMap::new();
-        for (name, value) in &self.headers {
+        let secret = self.headers.iter().map(|(name, value)| (name, value.expose_secret(), true));
+        let plain = self.plain_headers.iter().map(|(name, value)| (name, value.as_str(), false));
+        for (name, value, is_secret) in secret.chain(plain) {
             let invalid = || SetupError::Header { name: name.clone() };
             let header = HeaderName::try_from(name).map_err(|_| invalid())?;
-            let mut value = HeaderValue::try_from(value.expose_secret()).map_err(|_| invalid())?;
-            value.set_sensitive(true);
+            let mut value = HeaderValue::try_from(value).map_err(|_| invalid())?;
+            value.set_sensitive(is_secret);
             map.append(header, value);
         }
         Ok(map)

@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 
+use serde_json::Value;
+
+use super::context::is_too_long;
 use crate::{
-    llm::{BlockStart, ModelEvent, StopReason},
+    llm::{Artefact, BlockStart, ModelEvent, StopReason},
     protocol::TokenUsage,
 };
 
@@ -34,10 +37,29 @@ pub(in crate::llm) enum DecodeError {
     },
 }
 
+impl DecodeError {
+    /// Returns the failure that a provider reports in a stream. `error` is the object with the message and the codes, an
+    /// object that has it as the member `error`, or a text. Without a message, all of it is the message.
+    pub(in crate::llm) fn from_provider(error: &Value) -> Self {
+        let error = error.get("error").filter(|inner| !inner.is_null()).unwrap_or(error);
+        let text = error.as_str().or_else(|| error.get("message")?.as_str()).filter(|text| !text.trim().is_empty());
+        let message = match (text, error) {
+            (Some(text), _) => text.to_owned(),
+            (None, Value::Null) => "it gave no reason".to_owned(),
+            (None, error) => error.to_string(),
+        };
+        Self::Failed { kind: FailureKind::of_error(error), message }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::llm) enum FailureKind {
     Unavailable,
     RateLimited,
+    /// The account has no credit or quota left. A retry would be useless.
+    QuotaUsedUp,
+    /// The conversation does not fit into the model's context window.
+    ContextTooLong,
     /// A failure that a retry would repeat.
     Other,
 }
@@ -48,6 +70,46 @@ impl FailureKind {
             429 => Self::RateLimited,
             408 | 409 | 500..=599 => Self::Unavailable,
             _ => Self::Other,
+        }
+    }
+
+    /// Returns the kind by the codes of an error. The more specific kinds come first, because servers combine a code of
+    /// one kind with a general type or status.
+    pub(super) fn of_error(error: &Value) -> Self {
+        let codes = || ["code", "type", "status"].iter().filter_map(|member| error.get(member));
+        let texts = || codes().filter_map(Value::as_str);
+        if texts().any(|code| code == "insufficient_quota") {
+            return Self::QuotaUsedUp;
+        }
+        if texts().any(|code| is_too_long(code, "")) {
+            return Self::ContextTooLong;
+        }
+        codes().find_map(Self::of_code).unwrap_or(Self::Other)
+    }
+
+    fn of_code(code: &Value) -> Option<Self> {
+        let text = code.as_str().unwrap_or_default();
+        if let Some(status) = code.as_u64().or_else(|| text.parse().ok()) {
+            return Some(Self::of_status(status));
+        }
+        match text {
+            "rate_limit_exceeded" | "rate_limit_error" | "RESOURCE_EXHAUSTED" => Some(Self::RateLimited),
+            "server_error"
+            | "internal_server_error"
+            | "api_error"
+            | "timeout_error"
+            | "overloaded"
+            | "overloaded_error"
+            | "server_is_overloaded"
+            | "slow_down"
+            | "service_unavailable"
+            | "service_unavailable_error"
+            | "UNAVAILABLE"
+            | "INTERNAL"
+            | "DEADLINE_EXCEEDED"
+            | "ABORTED"
+            | "UNKNOWN" => Some(Self::Unavailable),
+            _ => None,
         }
     }
 }
@@ -79,8 +141,13 @@ impl AnswerEvents {
         }
     }
 
-    pub(in crate::llm) fn end(&mut self, index: usize, artefact: Option<String>) {
+    pub(in crate::llm) fn end(&mut self, index: usize, artefact: Option<Artefact>) {
         self.events.push_back(ModelEvent::End { index, artefact });
+    }
+
+    /// Adds a source of a block of text.
+    pub(in crate::llm) fn citation(&mut self, index: usize, citation: Value) {
+        self.events.push_back(ModelEvent::Citation { index, citation });
     }
 
     pub(in crate::llm) fn usage(&mut self, usage: TokenUsage) {
@@ -94,5 +161,64 @@ impl AnswerEvents {
     #[cfg(test)]
     pub(in crate::llm) fn take(&mut self) -> Vec<ModelEvent> {
         self.events.drain(..).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_failure_in_a_stream_is_recognised_by_the_codes_of_all_providers() {
+        use FailureKind::{ContextTooLong, Other, QuotaUsedUp, RateLimited, Unavailable};
+        for (error, kind) in [
+            (json!({"code": 400}), Other),
+            (json!({"code": 502}), Unavailable),
+            (json!({"code": "429"}), RateLimited),
+            (json!({"code": null, "type": "server_error"}), Unavailable),
+            (json!({"code": 400, "type": "server_error"}), Other),
+            (json!({"code": "rate_limit_exceeded"}), RateLimited),
+            (json!({"code": "slow_down", "type": "service_unavailable_error"}), Unavailable),
+            (json!({"type": "overloaded_error"}), Unavailable),
+            (json!({"type": "rate_limit_error"}), RateLimited),
+            (json!({"type": "invalid_request_error"}), Other),
+            (json!({"code": 429, "status": "RESOURCE_EXHAUSTED"}), RateLimited),
+            (json!({"code": 504, "status": ""}), Unavailable),
+            (json!({"status": "INTERNAL"}), Unavailable),
+            (json!({"type": "rate_limit_error", "code": "insufficient_quota"}), QuotaUsedUp),
+            (json!({"type": "insufficient_quota", "code": 429}), QuotaUsedUp),
+            (json!({"type": "invalid_request_error", "code": "context_length_exceeded"}), ContextTooLong),
+            (json!({"type": "exceed_context_size_error", "code": 500}), ContextTooLong),
+            (json!({}), Other),
+        ] {
+            let mut error = error;
+            error["message"] = "no".into();
+            let expected = DecodeError::Failed { kind, message: "no".to_owned() };
+            assert_eq!(DecodeError::from_provider(&error), expected, "{error}");
+            assert_eq!(DecodeError::from_provider(&json!({"type": "error", "error": error})), expected, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_failure_in_a_stream_always_has_a_message() {
+        for (error, message) in [
+            (json!("no"), "no"),
+            (json!({"error": "no"}), "no"),
+            (json!({"error": null, "message": "no"}), "no"),
+            (json!({"detail": "no"}), r#"{"detail":"no"}"#),
+            (json!({"message": "", "code": "x"}), r#"{"message":"","code":"x"}"#),
+            (json!({"message": 7}), r#"{"message":7}"#),
+            (json!([7]), "[7]"),
+            (Value::Null, "it gave no reason"),
+        ] {
+            let failed = DecodeError::from_provider(&error);
+            assert_eq!(
+                failed,
+                DecodeError::Failed { kind: FailureKind::Other, message: message.to_owned() },
+                "{error}"
+            );
+        }
     }
 }

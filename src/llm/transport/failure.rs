@@ -1,33 +1,61 @@
 //! Errors of requests to a provider: the message for the client, the detail for the log, and the rule for retries.
 //!
 //! Nothing is retried after the first piece of an answer, because the client may have shown it, nor after silence. A
-//! provider's message reaches the client only when it is about the request. Secrets are removed from it and from the
-//! log.
+//! provider's message reaches the client only when it is about the request. Addresses are removed from it, and secrets
+//! from it and from the log. The log names the provider's host and its id of the request.
 
 use std::{error::Error as StdError, time::Duration};
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use reqwest::Url;
 use serde_json::Value;
 
 use super::{
+    context::is_too_long,
     decode::{DecodeError, FailureKind},
     retry::Retry,
     scrub::Scrubber,
 };
 use crate::{llm::ModelError, upstream::events::StreamError};
 
+const QUOTA_USED_UP: &str = "The account at the model provider has used up its quota";
 const MAX_MESSAGE_CHARS: usize = 300;
 const MAX_DETAIL_CHARS: usize = 2000;
+const MAX_REQUEST_ID_CHARS: usize = 100;
+/// The headers in which providers name a request, the more specific ones first.
+const REQUEST_ID_HEADERS: &[&str] = &[
+    "x-request-id",
+    "request-id",
+    "apim-request-id",
+    "x-goog-request-id",
+    "x-goog-trace-id",
+    "mistral-correlation-id",
+    "x-ds-trace-id",
+    "x-amzn-requestid",
+    "cf-ray",
+];
 
 #[derive(Debug)]
 pub(super) struct AttemptError {
-    pub(super) error: ModelError,
+    error: ModelError,
+    /// For the log.
+    detail: String,
     pub(super) retry: Retry,
 }
 
+impl AttemptError {
+    /// Returns the error, with the detail as its cause.
+    pub(super) fn into_error(self, request_id: Option<&str>) -> ModelError {
+        let detail = match request_id {
+            Some(id) => format!("{} (request id {id})", self.detail),
+            None => self.detail,
+        };
+        self.error.caused_by(detail)
+    }
+}
+
 pub(super) struct ProviderErrors {
-    /// The rest of the URL may contain secrets.
+    /// The host, for the log. The rest of the URL may contain secrets.
     name: String,
     scrubber: Scrubber,
 }
@@ -36,53 +64,62 @@ impl ProviderErrors {
     pub(super) fn new(url: &Url, secrets: Vec<String>) -> Self {
         let host = url.host_str().unwrap_or("the provider");
         let name = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        Self { name, scrubber: Scrubber::new(secrets) }
+        Self { name, scrubber: Scrubber::new(secrets, host) }
     }
 
     pub(super) fn unreachable(&self, error: reqwest::Error) -> AttemptError {
-        let message = format!("The model provider at {} cannot be reached", self.name);
-        self.error("model_unreachable", message, Retry::Backoff, &chain(&error.without_url()))
+        let detail = chain(&error.without_url());
+        self.error("model_unreachable", "The model provider cannot be reached", Retry::Backoff, &detail)
     }
 
     pub(super) fn silent(&self, waited: Duration) -> AttemptError {
-        let message = format!("The model provider at {} does not answer", self.name);
-        self.error("model_timeout", message, Retry::Never, &format!("nothing came for {waited:?}"))
+        let detail = format!("nothing came for {waited:?}");
+        self.error("model_timeout", "The model provider does not answer", Retry::Never, &detail)
     }
 
     pub(super) fn refused(&self, status: StatusCode, wait: Retry, body: &[u8]) -> AttemptError {
         let body_message = ProviderMessage::read(body);
-        let name = &self.name;
-        let detail = format!("{name} answered {status}: {}", String::from_utf8_lossy(body));
+        let detail = format!("answered {status}: {}", String::from_utf8_lossy(body));
         let number = status.as_u16();
-        let (code, message, retry) = match FailureKind::of_status(number.into()) {
+        let kind = FailureKind::of_status(number.into());
+        let is_about_request = kind != FailureKind::RateLimited && !matches!(number, 401 | 403);
+        if is_about_request && body_message.is_too_long {
+            return self.too_long(&detail);
+        }
+        let (code, message, retry) = match kind {
             FailureKind::RateLimited if body_message.quota_used_up => {
-                let message = format!("The account at the model provider {name} has used up its quota");
-                ("model_rate_limited", message, Retry::Never)
+                ("model_rate_limited", QUOTA_USED_UP.to_owned(), Retry::Never)
             }
             FailureKind::RateLimited => {
-                let message = format!("The model provider at {name} got too many requests; try again later");
+                let message = "The model provider got too many requests; try again later".to_owned();
                 ("model_rate_limited", message, wait)
             }
             FailureKind::Unavailable => {
-                let message = format!("The model provider at {name} is not available now ({number}); try again later");
+                let message = format!("The model provider is not available now ({number}); try again later");
                 ("model_unavailable", message, wait)
             }
-            FailureKind::Other if matches!(number, 401 | 403) => {
-                let what = if number == 401 { "does not accept the API key" } else { "does not allow this request" };
-                let message = format!("The model provider at {name} {what}; check the key that the server is given");
+            _ if number == 401 => {
+                let message = "The model provider does not accept the key of this server".to_owned();
                 ("model_unauthorized", message, Retry::Never)
             }
-            FailureKind::Other if status.is_redirection() => {
-                let message = format!("The model provider at {name} answered with a redirect; check its base URL");
-                ("model_rejected", message, Retry::Never)
+            _ if number == 403 => {
+                let message = "The model provider does not allow this server's request".to_owned();
+                ("model_unauthorized", message, Retry::Never)
             }
-            FailureKind::Other => {
-                let message =
-                    format!("The model provider at {name} refused the request ({number}){}", self.quote(&body_message));
+            _ if status.is_redirection() => {
+                ("model_rejected", "The model provider answered with a redirect".to_owned(), Retry::Never)
+            }
+            _ => {
+                let message = format!("The model provider refused the request ({number}){}", self.quote(&body_message));
                 ("model_rejected", message, Retry::Never)
             }
         };
-        self.error(code, message, retry, &detail)
+        let hint = match code {
+            "model_unauthorized" => "; check the configured key",
+            "model_rejected" if status.is_redirection() => "; check base_url",
+            _ => "",
+        };
+        self.error(code, message, retry, &format!("{detail}{hint}"))
     }
 
     pub(super) fn no_events(&self, content_type: &str, body: &[u8]) -> AttemptError {
@@ -90,63 +127,83 @@ impl ProviderErrors {
         self.not_an_answer(&detail)
     }
 
+    /// The caller retries only before the answer has begun.
     pub(super) fn interrupted(&self, detail: &str) -> AttemptError {
-        let message = format!("The model provider at {} broke off in the middle of its answer", self.name);
-        self.error("model_interrupted", message, Retry::Never, detail)
+        let message = "The model provider broke off in the middle of its answer";
+        self.error("model_interrupted", message, Retry::Backoff, detail)
     }
 
     pub(super) fn body_failed(&self, fault: StreamError) -> AttemptError {
         let detail = chain(&fault);
         match fault {
             StreamError::Silent(_) => {
-                let message =
-                    format!("The model provider at {} stopped sending in the middle of its answer", self.name);
+                let message = "The model provider stopped sending in the middle of its answer";
                 self.error("model_timeout", message, Retry::Never, &detail)
             }
             StreamError::Broken(_) => self.interrupted(&detail),
+            StreamError::TooLong(_) => {
+                let message = "The model provider sent an event that is too large for this server";
+                let advice = "Connection::max_event_bytes sets the limit";
+                self.error("model_protocol", message, Retry::Never, &format!("{detail}; {advice}"))
+            }
             _ => self.not_an_answer(&detail),
         }
     }
 
     /// A failure before the answer has begun is retried.
     pub(super) fn answer_failed(&self, fault: DecodeError, has_answer: bool) -> AttemptError {
-        let name = &self.name;
         let (kind, said) = match fault {
             DecodeError::Malformed(detail) => return self.not_an_answer(&detail),
             DecodeError::Failed { kind, message } => (kind, message),
         };
+        let detail = format!("said in the stream: {said}");
         let (code, message, retry) = match kind {
+            FailureKind::QuotaUsedUp => ("model_rate_limited", QUOTA_USED_UP.to_owned(), Retry::Never),
+            FailureKind::ContextTooLong => return self.too_long(&detail),
+            FailureKind::Unavailable | FailureKind::Other if is_too_long("", &said) => return self.too_long(&detail),
             FailureKind::RateLimited if !has_answer => {
-                let message = format!("The model provider at {name} got too many requests; try again later");
+                let message = "The model provider got too many requests; try again later".to_owned();
                 ("model_rate_limited", message, Retry::Backoff)
             }
             FailureKind::Unavailable if !has_answer => {
-                let message = format!("The model provider at {name} is not available now; try again later");
+                let message = "The model provider is not available now; try again later".to_owned();
                 ("model_unavailable", message, Retry::Backoff)
             }
             _ => {
-                let quote = self.quote(&ProviderMessage { message: Some(said.clone()), quota_used_up: false });
-                ("model_failed", format!("The model provider at {name} failed while it answered{quote}"), Retry::Never)
+                let quote = self.quote(&ProviderMessage { message: Some(said), ..ProviderMessage::default() });
+                ("model_failed", format!("The model provider failed while it answered{quote}"), Retry::Never)
             }
         };
-        self.error(code, message, retry, &format!("{name} says in the stream: {said}"))
+        self.error(code, message, retry, &detail)
+    }
+
+    /// Returns the provider's id of a request, for the log.
+    pub(super) fn request_id(&self, headers: &HeaderMap) -> Option<String> {
+        let id = REQUEST_ID_HEADERS.iter().find_map(|name| headers.get(*name)?.to_str().ok())?;
+        Some(shorten(&self.scrubber.scrub_known(id), MAX_REQUEST_ID_CHARS))
+    }
+
+    fn too_long(&self, detail: &str) -> AttemptError {
+        let message = "The conversation is too long for the model";
+        self.error("context_too_long", message, Retry::Never, detail)
     }
 
     fn not_an_answer(&self, detail: &str) -> AttemptError {
-        let message =
-            format!("The model provider at {} sent a response that is not an answer; check its base URL", self.name);
-        self.error("model_protocol", message, Retry::Never, detail)
+        let message = "The model provider sent a response that is not an answer";
+        self.error("model_protocol", message, Retry::Never, &format!("{detail}; check base_url"))
     }
 
-    fn error(&self, code: &'static str, message: String, retry: Retry, detail: &str) -> AttemptError {
+    fn error(&self, code: &'static str, message: impl Into<String>, retry: Retry, detail: &str) -> AttemptError {
         let detail = shorten(&self.scrubber.scrub(detail), MAX_DETAIL_CHARS);
-        AttemptError { error: ModelError::new(code, message).caused_by(detail), retry }
+        let detail = format!("{}: {detail}", self.name);
+        AttemptError { error: ModelError::new(code, message.into()), detail, retry }
     }
 
     /// Secrets are removed before the message is cut, because a cut key is not recognised.
     fn quote(&self, provider: &ProviderMessage) -> String {
         let message = provider.message.as_deref().unwrap_or_default();
-        let message = shorten(self.scrubber.scrub(message).trim(), MAX_MESSAGE_CHARS);
+        let message = self.scrubber.without_addresses(&self.scrubber.scrub(message));
+        let message = shorten(message.trim(), MAX_MESSAGE_CHARS);
         if message.is_empty() { message } else { format!(": {message}") }
     }
 }
@@ -156,6 +213,8 @@ struct ProviderMessage {
     message: Option<String>,
     /// A retry would be useless.
     quota_used_up: bool,
+    /// The conversation does not fit into the model's context window.
+    is_too_long: bool,
 }
 
 impl ProviderMessage {
@@ -170,9 +229,13 @@ impl ProviderMessage {
             let found = error.get(name).or_else(|| value.get(name))?;
             text(found).or_else(|| text(found.get(0)?.get("msg")?))
         });
-        let quota_used_up =
-            [error.get("code"), error.get("type")].iter().flatten().any(|code| *code == "insufficient_quota");
-        Self { message: message.or_else(|| text(error)), quota_used_up }
+        let message = message.or_else(|| text(error));
+        let codes = [error.get("code"), error.get("type"), value.get("code"), value.get("type")];
+        let codes: Vec<_> = codes.into_iter().flatten().filter_map(Value::as_str).collect();
+        let quota_used_up = codes.contains(&"insufficient_quota");
+        let said = message.as_deref().unwrap_or_default();
+        let is_too_long = is_too_long("", said) || codes.iter().any(|code| is_too_long(code, ""));
+        Self { message, quota_used_up, is_too_long }
     }
 }
 
@@ -199,6 +262,8 @@ fn chain(error: &dyn StdError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -227,9 +292,77 @@ mod tests {
         let body = format!(r#"{{"error":{{"message":"a\nb\u001b{}"}}}}"#, "é ".repeat(500));
         let failure = errors.refused(StatusCode::BAD_REQUEST, Retry::Backoff, body.as_bytes());
         let message = failure.error.message();
-        assert!(message.starts_with("The model provider at host:8 refused the request (400): a b é "), "{message}");
+        assert!(message.starts_with("The model provider refused the request (400): a b é "), "{message}");
         assert!(message.ends_with('…') && message.chars().count() < 400, "{message}");
         assert_eq!(failure.retry, Retry::Never);
+    }
+
+    #[test]
+    fn a_message_for_the_client_names_no_addresses() {
+        let errors = ProviderErrors::new(&Url::parse("https://gpu-7.internal:8443/v1").unwrap(), Vec::new());
+        let said = "no model m at gpu-7.internal:8443 (10.0.0.5:8000), see https://docs.internal/m?x=1.";
+        let body = json!({"error": {"message": said}}).to_string();
+        let failure = errors.refused(StatusCode::BAD_REQUEST, Retry::Backoff, body.as_bytes());
+        let expected =
+            "The model provider refused the request (400): no model m at [address] ([address]), see [address].";
+        assert_eq!(failure.error.message(), expected);
+        let log = format!("{:?}", failure.into_error(Some("req_1")));
+        for text in ["gpu-7.internal:8443: answered 400 Bad Request", "10.0.0.5", "(request id req_1)"] {
+            assert!(log.contains(text), "{text} is not in {log}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_that_is_too_long_has_its_own_code() {
+        let errors = ProviderErrors::new(&Url::parse("https://host").unwrap(), Vec::new());
+        for (status, body) in [
+            (400, r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#),
+            (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#),
+            (500, r#"{"error":{"code":500,"message":"no","type":"exceed_context_size_error","n_ctx":256}}"#),
+            (413, r#"{"object":"error","message":"This model's maximum context length is 9 tokens"}"#),
+        ] {
+            let failure = errors.refused(StatusCode::from_u16(status).unwrap(), Retry::Backoff, body.as_bytes());
+            assert_eq!((failure.error.code(), failure.retry), ("context_too_long", Retry::Never), "{body}");
+        }
+        let limit = br#"{"error":{"message":"Request too large: maximum context length"}}"#;
+        let failure = errors.refused(StatusCode::TOO_MANY_REQUESTS, Retry::Backoff, limit);
+        assert_eq!(failure.error.code(), "model_rate_limited");
+        for error in [
+            json!({"message": "Your input exceeds the context window of this model"}),
+            json!({"message": "no", "code": "context_length_exceeded"}),
+            json!({"message": "no", "type": "exceed_context_size_error", "code": 500}),
+        ] {
+            let failure = errors.answer_failed(DecodeError::from_provider(&error), false);
+            assert_eq!((failure.error.code(), failure.retry), ("context_too_long", Retry::Never), "{error}");
+        }
+        let limit = json!({"message": "Request too large: maximum context length", "code": "rate_limit_exceeded"});
+        let failure = errors.answer_failed(DecodeError::from_provider(&limit), false);
+        assert_eq!(failure.error.code(), "model_rate_limited");
+    }
+
+    #[test]
+    fn an_event_that_is_too_large_is_not_taken_for_a_wrong_address() {
+        let errors = ProviderErrors::new(&Url::parse("https://host").unwrap(), Vec::new());
+        let failure = errors.body_failed(StreamError::TooLong(1000));
+        assert_eq!((failure.error.code(), failure.retry), ("model_protocol", Retry::Never));
+        assert!(failure.error.message().contains("too large"), "{:?}", failure.error);
+        assert!(failure.detail.contains("1000 bytes") && !failure.detail.contains("base_url"), "{}", failure.detail);
+    }
+
+    #[test]
+    fn a_request_id_is_found_in_the_headers_of_each_provider() {
+        let errors =
+            ProviderErrors::new(&Url::parse("https://host").unwrap(), vec!["a-secret-key-of-some-length".into()]);
+        for (name, value, id) in [
+            ("x-request-id", "req_1", Some("req_1")),
+            ("request-id", "req_2", Some("req_2")),
+            ("x-ds-trace-id", "0123456789abcdef0123456789abcdef", Some("0123456789abcdef0123456789abcdef")),
+            ("x-request-id", "a-secret-key-of-some-length", Some("[secret]")),
+            ("x-other", "a", None),
+        ] {
+            let headers = HeaderMap::from_iter([(http::HeaderName::from_static(name), value.parse().unwrap())]);
+            assert_eq!(errors.request_id(&headers).as_deref(), id, "{name}");
+        }
     }
 
     #[test]
@@ -237,7 +370,12 @@ mod tests {
         let errors = ProviderErrors::new(&Url::parse("https://host").unwrap(), Vec::new());
         let wait = Retry::After(Duration::ZERO);
         let quota = br#"{"error":{"type":"insufficient_quota","message":"pay"}}"#;
-        assert_eq!(errors.refused(StatusCode::TOO_MANY_REQUESTS, wait, quota).retry, Retry::Never);
+        let failure = errors.refused(StatusCode::TOO_MANY_REQUESTS, wait, quota);
+        assert_eq!((failure.error.code(), failure.retry), ("model_rate_limited", Retry::Never));
+        let in_stream = DecodeError::from_provider(&json!({"type": "insufficient_quota", "message": "pay"}));
+        let in_stream = errors.answer_failed(in_stream, false);
+        assert_eq!((in_stream.error.code(), in_stream.retry), ("model_rate_limited", Retry::Never));
+        assert_eq!(in_stream.error.message(), failure.error.message());
         assert_eq!(errors.refused(StatusCode::TOO_MANY_REQUESTS, wait, b"").retry, wait);
         for (status, retry) in
             [(408, wait), (409, wait), (500, wait), (529, wait), (400, Retry::Never), (301, Retry::Never)]

@@ -1,7 +1,8 @@
 //! Sends a request and checks the head of the response.
 
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
+use futures::StreamExt as _;
 use http::{StatusCode, header::CONTENT_TYPE};
 use reqwest::{RequestBuilder, Response};
 
@@ -9,26 +10,33 @@ use super::{
     failure::{AttemptError, ProviderErrors},
     retry,
 };
+use crate::upstream::gzip::body;
 
 const MAX_ERROR_BYTES: usize = 16 << 10;
 /// The status is known by then; only the reason is missing.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Fails unless the head announces a stream of events. `idle_timeout` limits the wait for the head.
+/// Fails unless the head announces a stream of events. `idle_timeout` limits the wait for the head. `request_id` gets the
+/// provider's id of the request.
 pub(super) async fn send(
     request: RequestBuilder,
     idle_timeout: Duration,
     errors: &ProviderErrors,
+    request_id: &OnceLock<String>,
 ) -> Result<Response, AttemptError> {
     let response = match tokio::time::timeout(idle_timeout, request.send()).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Err(errors.unreachable(error)),
         Err(_) => return Err(errors.silent(idle_timeout)),
     };
+    if let Some(id) = errors.request_id(response.headers()) {
+        let _ = request_id.set(id);
+    }
     let status = response.status();
     if status != StatusCode::OK {
         let wait = retry::requested_wait(response.headers());
-        return Err(errors.refused(status, wait, &start_of(response).await));
+        let body = start_of(response).await;
+        return Err(errors.refused(status, retry::or_wait_in_body(wait, &body), &body));
     }
     let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
@@ -39,10 +47,10 @@ pub(super) async fn send(
     Ok(response)
 }
 
-async fn start_of(mut response: Response) -> Vec<u8> {
-    let mut start = Vec::new();
+async fn start_of(response: Response) -> Vec<u8> {
+    let (mut start, mut pieces) = (Vec::new(), body(response));
     let reading = async {
-        while let Ok(Some(chunk)) = response.chunk().await {
+        while let Some(Ok(chunk)) = pieces.next().await {
             start.extend_from_slice(&chunk[..chunk.len().min(MAX_ERROR_BYTES - start.len())]);
             if start.len() == MAX_ERROR_BYTES {
                 break;

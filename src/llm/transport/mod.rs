@@ -2,13 +2,16 @@
 //! no background task: dropping the stream ends the request and closes its connection.
 
 mod connection;
+mod context;
 mod decode;
 mod failure;
+#[cfg(feature = "fuzzing")]
+pub(in crate::llm) mod fuzzing;
 mod head;
 mod retry;
 mod scrub;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -26,12 +29,15 @@ use self::{
     retry::Retry,
 };
 use crate::{
-    llm::ModelStream,
+    llm::{CallTrace, ModelStream},
     upstream::{
         ClientOptions, client,
-        events::{ServerEvent, StreamLimits, events},
+        events::{ServerEvent, StreamLimits, provider_events},
     },
 };
+
+/// The largest event of a provider whose API sets no other default.
+const MAX_EVENT_BYTES: usize = 1 << 20;
 
 pub(in crate::llm) struct Transport {
     client: Client,
@@ -54,18 +60,34 @@ impl Transport {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Sends `body`, which is JSON. Each attempt has a new decoder. `more` are headers of this request alone.
+    /// Sends `body`, which is JSON. Each attempt has a new decoder. `more` are headers of this request alone. `trace` gets
+    /// the retries and the provider's id of the request.
     pub(in crate::llm) fn stream<D: Decoder>(
         self: Arc<Self>,
         body: Bytes,
         more: HeaderMap,
+        trace: CallTrace,
+        decoder: impl Fn() -> D + Send + 'static,
+    ) -> ModelStream {
+        let url = self.url.clone();
+        self.stream_from(url, body, more, trace, decoder)
+    }
+
+    /// Sends a request to another URL of the same provider.
+    pub(in crate::llm) fn stream_from<D: Decoder>(
+        self: Arc<Self>,
+        url: Url,
+        body: Bytes,
+        more: HeaderMap,
+        trace: CallTrace,
         decoder: impl Fn() -> D + Send + 'static,
     ) -> ModelStream {
         Box::pin(async_stream::stream! {
             let mut retries = 0;
             loop {
                 let mut output = AnswerEvents::default();
-                let mut answer = Box::pin(self.attempt(body.clone(), more.clone()));
+                let request_id = OnceLock::new();
+                let mut answer = Box::pin(self.attempt(url.clone(), body.clone(), more.clone(), &request_id, &trace));
                 let mut decoder = decoder();
                 let failure = loop {
                     let step = match answer.next().await {
@@ -96,39 +118,48 @@ impl Transport {
                     Retry::Backoff => Some(retry::backoff(retries)),
                     Retry::After(wait) => (wait <= retry::MAX_WAIT).then_some(wait),
                 };
+                let error = failure.into_error(request_id.get().map(String::as_str));
                 let Some(wait) = wait else {
-                    yield Err(failure.error);
+                    yield Err(error);
                     return;
                 };
                 retries += 1;
-                tracing::warn!(error = ?failure.error, retries, ?wait, "a model provider failed; trying again");
+                trace.count_retry();
+                tracing::warn!(?error, retries, ?wait, "a model provider failed; trying again");
                 tokio::time::sleep(wait).await;
             }
         })
     }
 
-    fn attempt(
-        &self,
+    fn attempt<'a>(
+        &'a self,
+        url: Url,
         body: Bytes,
         more: HeaderMap,
-    ) -> impl futures::Stream<Item = Result<ServerEvent, AttemptError>> + Send + use<'_> {
+        request_id: &'a OnceLock<String>,
+        trace: &'a CallTrace,
+    ) -> impl futures::Stream<Item = Result<ServerEvent, AttemptError>> + Send + use<'a> {
         async_stream::stream! {
             let mut headers = self.headers.clone();
             headers.extend(more);
             let request = self
                 .client
-                .post(self.url.clone())
+                .post(url)
                 .header(CONTENT_TYPE, "application/json")
                 .header(ACCEPT, "text/event-stream")
                 .headers(headers)
                 .body(body);
-            match head::send(request, self.options.idle_timeout, &self.errors).await {
+            let sent = head::send(request, self.options.idle_timeout, &self.errors, request_id).await;
+            if let Some(id) = request_id.get() {
+                trace.set_request_id(id);
+            }
+            match sent {
                 Ok(response) => {
                     let limits = StreamLimits {
-                        max_event_bytes: self.options.max_event_bytes,
+                        max_event_bytes: self.options.max_event_bytes.unwrap_or(MAX_EVENT_BYTES),
                         idle_timeout: self.options.idle_timeout,
                     };
-                    let mut events = events(response, limits);
+                    let mut events = provider_events(response, limits);
                     while let Some(event) = events.next().await {
                         yield event.map_err(|fault| self.errors.body_failed(fault));
                     }

@@ -7,6 +7,7 @@ use std::{
 
 use http::HeaderMap;
 use jiff::fmt::rfc2822;
+use serde_json::Value;
 
 /// If a provider asks for a longer wait, the client gets the error instead.
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(30);
@@ -43,6 +44,23 @@ pub(super) fn requested_wait(headers: &HeaderMap) -> Retry {
     wait.map_or(Retry::Backoff, Retry::After)
 }
 
+/// Google asks for a wait in the body, as a `google.rpc.RetryInfo` with a `retryDelay` such as `34.4s`:
+/// <https://ai.google.dev/gemini-api/docs/rate-limits>.
+pub(super) fn or_wait_in_body(wait: Retry, body: &[u8]) -> Retry {
+    let in_body = || {
+        let body: Value = serde_json::from_slice(body).ok()?;
+        // Some of the API's errors are in a list.
+        let details = body.get(0).unwrap_or(&body).pointer("/error/details")?.as_array()?;
+        let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+        let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
+        Duration::try_from_secs_f64(seconds).ok()
+    };
+    match wait {
+        Retry::Backoff => in_body().map_or(Retry::Backoff, Retry::After),
+        wait => wait,
+    }
+}
+
 fn until(date: &str) -> Option<Duration> {
     let at: SystemTime = rfc2822::parse(date).ok()?.timestamp().into();
     // A time in the past means now.
@@ -72,6 +90,22 @@ mod tests {
         assert_eq!(asked(&[("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")]), Retry::After(Duration::ZERO));
         let Retry::After(wait) = asked(&[("retry-after", "Fri, 06 Nov 2099 08:49:37 GMT")]) else { panic!() };
         assert!(wait > MAX_WAIT);
+    }
+
+    #[test]
+    fn the_wait_is_read_in_the_body_unless_a_header_has_it() {
+        let body = |delay: &str| {
+            let info = format!(r#"{{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"{delay}"}}"#);
+            format!(r#"{{"error":{{"code":429,"details":[{{"@type":"x"}},{info}]}}}}"#)
+        };
+        let asked = |body: &str| or_wait_in_body(Retry::Backoff, body.as_bytes());
+        assert_eq!(asked(&body("34.4s")), Retry::After(Duration::from_millis(34_400)));
+        assert_eq!(asked(&format!("[{}]", body("1s"))), Retry::After(Duration::from_secs(1)));
+        for body in ["", "[]", "{}", &body("soon"), &body("-1s"), &body("1")] {
+            assert_eq!(asked(body), Retry::Backoff, "{body}");
+        }
+        let header = Retry::After(Duration::from_secs(2));
+        assert_eq!(or_wait_in_body(header, body("34.4s").as_bytes()), header);
     }
 
     #[test]

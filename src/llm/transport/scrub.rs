@@ -7,10 +7,13 @@ use std::{collections::HashSet, sync::LazyLock};
 use regex::Regex;
 
 const REPLACEMENT: &str = "[secret]";
+const ADDRESS: &str = "[address]";
 /// Fewer bytes would match ordinary words.
 const MATCH_BYTES: usize = 8;
 
 pub(super) struct Scrubber {
+    /// The provider's host.
+    host: String,
     /// Short secrets, which match as a whole.
     whole: Vec<String>,
     /// All sequences of [`MATCH_BYTES`] bytes in the long secrets.
@@ -19,24 +22,39 @@ pub(super) struct Scrubber {
 
 impl Scrubber {
     /// Secrets of fewer than four bytes are ignored: they would match ordinary words.
-    pub(super) fn new(secrets: Vec<String>) -> Self {
+    pub(super) fn new(secrets: Vec<String>, host: &str) -> Self {
         let (long, short): (Vec<_>, Vec<_>) = secrets.into_iter().partition(|secret| secret.len() >= 2 * MATCH_BYTES);
         let whole = short.into_iter().filter(|secret| secret.len() >= 4).collect();
         let pieces =
             long.iter().flat_map(|secret| secret.as_bytes().windows(MATCH_BYTES).map(<[u8]>::to_vec)).collect();
-        Self { whole, pieces }
+        Self { host: host.to_owned(), whole, pieces }
     }
 
     pub(super) fn scrub(&self, text: &str) -> String {
+        SECRET_FORMS
+            .replace_all(&self.scrub_known(text), |found: &regex::Captures<'_>| {
+                format!("{}{REPLACEMENT}", found.name("keep").map_or("", |keep| keep.as_str()))
+            })
+            .into_owned()
+    }
+
+    /// Removes known secrets only.
+    pub(super) fn scrub_known(&self, text: &str) -> String {
         let mut text = self.without_pieces(text);
         for secret in &self.whole {
             text = text.replace(secret, REPLACEMENT);
         }
-        SECRET_FORMS
-            .replace_all(&text, |found: &regex::Captures<'_>| {
-                format!("{}{REPLACEMENT}", found.name("keep").map_or("", |keep| keep.as_str()))
-            })
-            .into_owned()
+        text
+    }
+
+    /// Removes URLs, IP addresses and the provider's host.
+    pub(super) fn without_addresses(&self, text: &str) -> String {
+        let text = ADDRESS_FORMS.replace_all(text, ADDRESS);
+        let host = regex::escape(&self.host);
+        match Regex::new(&format!(r"(?i)\b{host}(?::\d+)?\b")) {
+            Ok(host) => host.replace_all(&text, ADDRESS).into_owned(),
+            Err(_) => text.into_owned(),
+        }
     }
 
     fn without_pieces(&self, text: &str) -> String {
@@ -75,13 +93,24 @@ static SECRET_FORMS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&forms.join("|")).expect("the pattern is valid")
 });
 
+static ADDRESS_FORMS: LazyLock<Regex> = LazyLock::new(|| {
+    let forms = [
+        // The end of a sentence is not a part of the URL.
+        r"(?i)\b[a-z][a-z0-9+.\-]*://[^\s\x22'<>)\]]*[^\s\x22'<>)\].,;:]",
+        r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b",
+        r"(?i)\blocalhost(?::\d+)?\b",
+    ];
+    #[expect(clippy::expect_used, reason = "the pattern is a constant that a test compiles")]
+    Regex::new(&forms.join("|")).expect("the pattern is valid")
+});
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_known_secret_is_found_whole_and_in_part() {
-        let scrubber = Scrubber::new(vec!["plain-words-of-a-secret".into(), "short-1".into(), "abc".into()]);
+        let scrubber = Scrubber::new(vec!["plain-words-of-a-secret".into(), "short-1".into(), "abc".into()], "host");
         let scrub = |text| scrubber.scrub(text);
         assert_eq!(scrub("you sent plain-words-of-a-secret."), "you sent [secret].");
         assert_eq!(scrub("you sent plain-wor****a-secret."), "you sent [secret]****[secret].");
@@ -91,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_text_in_the_form_of_a_secret_is_removed() {
-        let scrubber = Scrubber::new(Vec::new());
+        let scrubber = Scrubber::new(Vec::new(), "host");
         for (text, clean) in [
             ("Authorization: Bearer abcd.efgh/123", "Authorization: Bearer [secret]"),
             ("Incorrect API key provided: sk-proj-ab***********yz1", "Incorrect API key provided: [secret]"),

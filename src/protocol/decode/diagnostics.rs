@@ -62,6 +62,7 @@ pub(super) struct Diagnostics {
     error: RefCell<Option<DecodeError>>,
     ignored: RefCell<Ignored>,
     open_values: Cell<usize>,
+    snake_case: Cell<usize>,
 }
 
 impl Diagnostics {
@@ -82,6 +83,14 @@ impl Diagnostics {
     pub(super) fn count_open_value(&self) -> bool {
         self.open_values.set(self.open_values.get() + 1);
         self.open_values.get() <= MAX_OPEN_VALUES
+    }
+
+    pub(super) fn count_snake_case(&self) {
+        self.snake_case.set(self.snake_case.get() + 1);
+    }
+
+    pub(super) fn snake_case(&self) -> usize {
+        self.snake_case.get()
     }
 
     pub(super) fn ignore_member(&self, path: impl fmt::Display, name: &str) {

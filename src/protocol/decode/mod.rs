@@ -2,7 +2,8 @@
 //!
 //! A member, a role or a type of content part that this version does not describe is ignored and counted in
 //! [`Ignored`]: the protocol grows that way. A described member with a wrong value is an error with its JSON path.
-//! `null` in place of an optional member reads as absent. serde_json bounds the depth, [`MAX_OPEN_VALUES`] the memory
+//! `null` in place of an optional member reads as absent. A member in snake case (`thread_id`), as SDKs in Python accept
+//! it, is read if the protocol's spelling is absent. serde_json bounds the depth, [`MAX_OPEN_VALUES`] the memory
 //! of open payloads. serde's derive has errors without paths and cannot ignore an unknown role. A new member of a
 //! protocol type needs a line in `input.rs`, `message.rs` or `content.rs`; without it, nothing compiles.
 
@@ -16,14 +17,22 @@ mod path;
 mod tagged;
 mod value;
 
-use serde::de::DeserializeSeed as _;
+use serde::de::{Deserialize, DeserializeSeed as _};
+use serde_json::Value;
 
-use self::{diagnostics::Diagnostics, path::JsonPath, value::ValueSeed};
+use self::{
+    diagnostics::Diagnostics,
+    path::JsonPath,
+    value::{FromJson, ValueSeed},
+};
 pub use self::{
     diagnostics::Ignored,
     error::{DecodeError, MAX_OPEN_VALUES},
 };
 use super::RunAgentInput;
+
+/// The longest text of an error about the syntax, in characters.
+const MAX_PROBLEM_CHARS: usize = 200;
 
 /// An input, and what was ignored of it.
 #[derive(Debug)]
@@ -32,6 +41,8 @@ pub struct Decoded {
     pub input: RunAgentInput,
     /// The parts that this version of the protocol does not describe.
     pub ignored: Ignored,
+    /// The number of members that were spelled in snake case, as `thread_id`.
+    pub snake_case: usize,
 }
 
 /// Reads an input.
@@ -50,19 +61,49 @@ pub struct Decoded {
 /// assert_eq!(error.to_string(), "messages[0].toolCallId: missing");
 /// ```
 pub fn decode(body: &[u8]) -> Result<Decoded, DecodeError> {
-    // Checked once for all strings: from a `&str`, the parser does not check each of them.
-    let text = std::str::from_utf8(body)
-        .map_err(|error| DecodeError::Syntax(format!("invalid UTF-8 at byte {}", error.valid_up_to())))?;
     let diagnostics = Diagnostics::new(body.len());
-    let mut parser = serde_json::Deserializer::from_str(text);
-    let input = ValueSeed::<RunAgentInput>::at(JsonPath::root(&diagnostics))
-        .deserialize(&mut parser)
-        .and_then(|input| parser.end().map(|()| input));
-    match input {
-        Ok(Some(input)) => Ok(Decoded { input, ignored: diagnostics.into_ignored() }),
+    match decode_with::<RunAgentInput>(body, &diagnostics) {
+        Ok(Some(input)) => {
+            let snake_case = diagnostics.snake_case();
+            Ok(Decoded { input, ignored: diagnostics.into_ignored(), snake_case })
+        }
         Ok(None) => Err(DecodeError::Syntax("no input".to_owned())),
-        Err(error) => Err(diagnostics.into_error().unwrap_or_else(|| syntax_error(&error))),
+        Err(error) => Err(diagnostics.into_error().unwrap_or(error)),
     }
+}
+
+/// Reads any JSON of at most [`MAX_OPEN_VALUES`] values, for formats other than AG-UI's.
+///
+/// # Errors
+/// If the bytes are not JSON, are nested too deeply, or hold too many values.
+pub(crate) fn decode_value(body: &[u8]) -> Result<Value, DecodeError> {
+    let diagnostics = Diagnostics::new(body.len());
+    let value = decode_with::<Value>(body, &diagnostics);
+    value.map(Option::unwrap_or_default).map_err(|error| diagnostics.into_error().unwrap_or(error))
+}
+
+/// Reads a few members of an object. `T` must not contain a list, a map or a [`Value`]: the number of their values is
+/// not limited. What `T` does not name takes no memory.
+///
+/// # Errors
+/// If the bytes are not JSON, are nested too deeply, or do not fit `T`.
+pub(crate) fn decode_members<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, DecodeError> {
+    let mut parser = serde_json::Deserializer::from_str(as_text(body)?);
+    T::deserialize(&mut parser).and_then(|read| parser.end().map(|()| read)).map_err(|error| syntax_error(&error))
+}
+
+fn decode_with<'de, T: FromJson<'de>>(body: &'de [u8], diagnostics: &Diagnostics) -> Result<Option<T>, DecodeError> {
+    let mut parser = serde_json::Deserializer::from_str(as_text(body)?);
+    ValueSeed::<T>::at(JsonPath::root(diagnostics))
+        .deserialize(&mut parser)
+        .and_then(|value| parser.end().map(|()| value))
+        .map_err(|error| syntax_error(&error))
+}
+
+/// The text is checked once as a whole: from a `&str`, the parser does not check each string.
+fn as_text(body: &[u8]) -> Result<&str, DecodeError> {
+    std::str::from_utf8(body)
+        .map_err(|error| DecodeError::Syntax(format!("invalid UTF-8 at byte {}", error.valid_up_to())))
 }
 
 fn syntax_error(error: &serde_json::Error) -> DecodeError {
@@ -70,9 +111,12 @@ fn syntax_error(error: &serde_json::Error) -> DecodeError {
     if text.starts_with("recursion limit exceeded") {
         DecodeError::TooDeep(format!("line {}, column {}", error.line(), error.column()))
     } else {
-        DecodeError::Syntax(text)
+        // The text may quote a string of the body.
+        DecodeError::Syntax(text.chars().take(MAX_PROBLEM_CHARS).collect())
     }
 }
 
+#[cfg(test)]
+mod spelling_tests;
 #[cfg(test)]
 mod tests;

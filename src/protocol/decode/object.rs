@@ -21,7 +21,7 @@ macro_rules! read_object {
         let mut members = $members;
         $(let mut $field = None;)*
         while let Some(member) = members.next(&[$(($name, Member::$field)),*])? {
-            match member { $(Member::$field => $field = members.value($name)?,)* }
+            match member { $(Member::$field => members.read($name, &mut $field)?,)* }
         }
         $object { $($field: read_object!(@$presence $field, members.path, $name),)* }
     }};
@@ -74,24 +74,38 @@ pub(super) struct Members<'a, 'de, A> {
     tag: Option<&'static str>,
     early: EarlyMembers<'de>,
     early_value: Option<EarlyValue<'de>>,
+    /// True if the current member is spelled `in_snake_case`.
+    is_snake_case: bool,
     map: A,
 }
 
 impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
     pub(super) fn new(path: JsonPath<'a>, map: A) -> Self {
-        Self { path, tag: None, early: None.into_iter().chain(Vec::new()), early_value: None, map }
+        Self {
+            path,
+            tag: None,
+            early: None.into_iter().chain(Vec::new()),
+            early_value: None,
+            is_snake_case: false,
+            map,
+        }
     }
 
     pub(super) fn after_tag(path: JsonPath<'a>, tag: &'static str, early: EarlyMembers<'de>, map: A) -> Self {
-        Self { path, tag: Some(tag), early, early_value: None, map }
+        Self { path, tag: Some(tag), early, early_value: None, is_snake_case: false, map }
     }
 
-    /// Moves to the next member that is one of `described`, and returns the key beside its name.
+    /// Moves to the next member that is one of `described`, and returns the key beside its name. Names in snake case are
+    /// those of SDKs in Python.
     pub(super) fn next<M: Copy>(&mut self, described: &[(&str, M)]) -> Result<Option<M>, A::Error> {
         let (path, tag) = (self.path, self.tag);
         let find = |name: &str| {
             if let Some((_, member)) = described.iter().find(|(known, _)| *known == name) {
-                return Ok(Some(*member));
+                return Ok(Some((*member, false)));
+            }
+            if let Some((_, member)) = described.iter().find(|(known, _)| is_snake_case_of(name, known)) {
+                path.diagnostics.count_snake_case();
+                return Ok(Some((*member, true)));
             }
             if let Some(tag) = tag.filter(|tag| *tag == name) {
                 return Err(path.member(tag).malformed("given twice"));
@@ -100,22 +114,33 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
             Ok(None)
         };
         for (name, value) in self.early.by_ref() {
-            if let Some(member) = find(&name)? {
-                self.early_value = Some(value);
+            if let Some((member, is_snake_case)) = find(&name)? {
+                (self.early_value, self.is_snake_case) = (Some(value), is_snake_case);
                 return Ok(Some(member));
             }
         }
         while let Some(found) = self.map.next_key_seed(MemberName(find))? {
             match found? {
-                Some(member) => return Ok(Some(member)),
+                Some((member, is_snake_case)) => {
+                    self.is_snake_case = is_snake_case;
+                    return Ok(Some(member));
+                }
                 None => self.map.next_value::<IgnoredAny>()?,
             };
         }
         Ok(None)
     }
 
-    /// Reads the value of the member that [`next`](Self::next) has moved to.
-    pub(super) fn value<T: FromJson<'de>>(&mut self, name: &'static str) -> Result<Option<T>, A::Error> {
+    /// Reads the member that [`next`](Self::next) has moved to. A name in snake case gives way to the protocol's.
+    pub(super) fn read<T: FromJson<'de>>(&mut self, name: &'static str, field: &mut Option<T>) -> Result<(), A::Error> {
+        let value = self.value(name)?;
+        if !self.is_snake_case || field.is_none() {
+            *field = value;
+        }
+        Ok(())
+    }
+
+    fn value<T: FromJson<'de>>(&mut self, name: &'static str) -> Result<Option<T>, A::Error> {
         let path = self.path.member(name);
         let seed = ValueSeed::at(path);
         match self.early_value.take() {
@@ -127,6 +152,16 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
             Some(EarlyValue::NoText(found)) => Err(path.unexpected(T::EXPECTED, found)),
         }
     }
+}
+
+fn is_snake_case_of(name: &str, camel_case: &str) -> bool {
+    let mut rest = name.chars();
+    name.contains('_')
+        && camel_case.chars().all(|c| match c.is_ascii_uppercase() {
+            true => rest.next() == Some('_') && rest.next() == Some(c.to_ascii_lowercase()),
+            false => rest.next() == Some(c),
+        })
+        && rest.next().is_none()
 }
 
 pub(super) struct MemberName<F>(pub(super) F);

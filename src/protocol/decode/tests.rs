@@ -51,7 +51,7 @@ fn a_maximal_input_is_decoded_as_serde_decodes_it() {
         "threadId": "t", "runId": "r", "protocolVersion": "1.0", "parentRunId": "p", "state": { "a": [1, null, "x"] },
         "messages": [
             { "id": "1", "role": "developer", "content": "d", "name": "n", "metadata": { "k": null } },
-            { "id": "2", "role": "system", "content": "s", "encryptedValue": "e" },
+            { "id": "2", "role": "system", "content": "s", "encryptedValue": "e", "encryptedValueType": "a.b" },
             { "id": "3", "role": "user", "content": [
                 { "type": "text", "text": "look", "id": "p1", "metadata": [1] },
                 { "type": "image", "source": { "type": "data", "value": "AA==", "mimeType": "image/png" } },
@@ -60,10 +60,10 @@ fn a_maximal_input_is_decoded_as_serde_decodes_it() {
                 { "type": "document", "source": { "type": "file", "value": "f", "provider": "openai" }, "metadata": { "n": 1 } },
             ] },
             { "id": "4", "role": "assistant", "toolCalls": [
-                { "id": "c", "type": "function", "function": { "name": "f", "arguments": "{" }, "encryptedValue": "e", "metadata": {} },
+                { "id": "c", "type": "function", "function": { "name": "f", "arguments": "{" }, "encryptedValue": "e", "encryptedValueType": "a.call", "metadata": {} },
             ] },
             { "id": "5", "role": "tool", "toolCallId": "c", "content": [{ "type": "text", "text": "r" }], "error": "no" },
-            { "id": "6", "role": "reasoning", "content": "hm", "encryptedValue": "x", "subagentRunId": "s" },
+            { "id": "6", "role": "reasoning", "content": "hm", "encryptedValue": "x", "encryptedValueType": "a.b", "subagentRunId": "s" },
             { "id": "7", "role": "activity", "activityType": "PLAN", "content": { "done": false } },
             { "id": "8", "role": "assistant", "content": "" },
         ],
@@ -356,4 +356,63 @@ fn the_number_of_members_before_the_role_is_bounded() {
     assert_eq!(decode(message(1000).as_bytes()).unwrap().ignored.members, 1000);
     let error = decode(message(1001).as_bytes()).unwrap_err();
     assert_eq!(error.to_string(), "messages[0]: more than 1000 members before \"role\"");
+}
+
+#[test]
+fn other_formats_have_the_same_limits() {
+    assert_eq!(decode_value(br#"{"a":[1,null]}"#).unwrap(), json!({ "a": [1, null] }));
+    assert_eq!(decode_value(b"null").unwrap(), Value::Null);
+    let many = format!("[{}0]", "0,".repeat(MAX_OPEN_VALUES));
+    let error = decode_value(many.as_bytes()).unwrap_err();
+    assert_eq!(error.to_string(), "the request body: more than 500000 JSON values");
+    let deep = "[".repeat(100_000);
+    assert!(matches!(decode_value(deep.as_bytes()), Err(DecodeError::TooDeep(_))));
+
+    #[derive(Debug, serde::Deserialize)]
+    struct Members {
+        name: String,
+    }
+    let more = format!(r#"{{"more":{many},"name":"x"}}"#);
+    assert_eq!(decode_members::<Members>(more.as_bytes()).unwrap().name, "x");
+    let long = format!("\"{}\"", "x".repeat(10_000));
+    let error = decode_members::<Members>(long.as_bytes()).unwrap_err();
+    assert!(error.to_string().len() < 300 && error.path().is_none(), "{error}");
+}
+
+#[test]
+fn members_in_snake_case_are_read() {
+    let call = json!({ "id": "c", "type": "function", "function": { "name": "f", "arguments": "{}" }, "encrypted_value": "e" });
+    let input = json!({
+        "thread_id": "t", "run_id": "r", "parent_run_id": "p", "forwarded_props": { "some_key": 1 }, "protocol_version": "1.0",
+        "messages": [
+            { "id": "a", "role": "assistant", "tool_calls": [call] },
+            { "id": "b", "tool_call_id": "c", "role": "tool", "content": "3" },
+            { "id": "d", "role": "user", "content": [{ "type": "image", "source": { "type": "url", "value": "u", "mime_type": "image/png" } }] },
+        ],
+        "resume": [{ "interrupt_id": "i", "status": "cancelled" }],
+    });
+    let Decoded { input, ignored, snake_case } = decoded(&input);
+    assert!(ignored.is_empty(), "{ignored}");
+    assert_eq!(snake_case, 10);
+    let Value::Object(mut read) = serde_json::to_value(&input).unwrap() else { unreachable!() };
+    assert_eq!(read["threadId"], "t");
+    assert_eq!(read["forwardedProps"], json!({ "some_key": 1 }));
+    assert_eq!(read["messages"][0]["toolCalls"][0]["encryptedValue"], "e");
+    assert_eq!(read["messages"][1]["toolCallId"], "c");
+    assert_eq!(read["messages"][2]["content"][0]["source"]["mimeType"], "image/png");
+    assert_eq!(read.remove("resume"), Some(json!([{ "interruptId": "i", "status": "cancelled" }])));
+}
+
+#[test]
+fn the_protocols_spelling_wins_over_snake_case() {
+    for json in [
+        r#"{"threadId":"t","thread_id":"other","runId":"r","messages":[]}"#,
+        r#"{"thread_id":"other","threadId":"t","runId":"r","messages":[]}"#,
+    ] {
+        assert_eq!(decode(json.as_bytes()).unwrap().input.thread_id.as_ref(), "t");
+    }
+    let odd = decoded(
+        &json!({ "threadId": "t", "runId": "r", "messages": [], "thread__id": 1, "_thread_id": 1, "thread_ID": 1 }),
+    );
+    assert_eq!((odd.ignored.members, odd.snake_case), (3, 0));
 }

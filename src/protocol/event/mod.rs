@@ -1,4 +1,4 @@
-//! The 31 events of AG-UI 1.0: one struct each, in a file for each group of the specification, and [`Event`], any one.
+//! The 31 events of AG-UI 1.1: one struct each, in a file for each group of the specification, and [`Event`], any one.
 //!
 //! A `subagent_run_id` of `None` means the parent agent. A new event is a struct in its file and a line in `events!`.
 

@@ -71,6 +71,9 @@ event! {
         entity_id: String,
         /// The encrypted value.
         encrypted_value: String,
+        /// The provider's name for the kind of value, such as `anthropic.signature`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encrypted_value_type: Option<String>,
     }
 }
 
@@ -144,8 +147,16 @@ impl ReasoningEncryptedValue {
             subtype,
             entity_id: entity_id.into(),
             encrypted_value: encrypted_value.into(),
+            encrypted_value_type: None,
             subagent_run_id: None,
             base: BaseEvent::default(),
         }
+    }
+
+    /// Sets the type of the value.
+    #[must_use]
+    pub fn with_type(mut self, encrypted_value_type: impl Into<String>) -> Self {
+        self.encrypted_value_type = Some(encrypted_value_type.into());
+        self
     }
 }

@@ -8,12 +8,15 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::PatchOperation;
+use super::{PatchKind, PatchOperation};
 
 /// Maximum depth of a patched document, about the maximum of an input.
 const MAX_DEPTH: usize = 128;
 /// Maximum size of a document after a `copy`, in bytes as [`size`] estimates them.
 const MAX_SIZE: usize = 32 * 1024 * 1024;
+/// Maximum cost of a patch, about 0.5 seconds: a `move` of 60 bytes copies a part of the document, and a `remove` at the
+/// beginning of a list moves all its other items.
+const MAX_COST: usize = 64 * 1024 * 1024;
 
 /// The operation that did not apply, and the reason.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +38,8 @@ enum PatchProblem {
     TooDeep(String),
     #[error("the document would be too large after this copy")]
     TooLarge,
+    #[error("too much of the document would be moved and copied; send smaller patches, or a snapshot")]
+    TooCostly,
 }
 
 /// The changes that a patch has made to a document, for undoing them.
@@ -67,15 +72,36 @@ enum Change<'p> {
 /// assert_eq!(state["steps"], serde_json::json!([]));
 /// ```
 pub fn apply<'p>(document: &mut Value, patch: &'p [PatchOperation]) -> Result<AppliedPatch<'p>, PatchError> {
-    let mut patcher = Patcher { document, changes: Vec::new(), room: None };
-    for (index, operation) in patch.iter().enumerate() {
-        if let Err(problem) = patcher.apply(operation) {
-            let Patcher { document, changes, .. } = patcher;
-            AppliedPatch(changes).undo(document);
-            return Err(PatchError { index, problem });
+    apply_within(document, patch, &mut { MAX_COST })
+}
+
+/// Applies a patch and subtracts its cost from a budget for several patches: the bytes of moved and copied values, and the
+/// items and members whose places change. If the budget or the limit of one patch is exceeded, the patch fails.
+///
+/// # Errors
+/// If an operation does not apply. The document is then unchanged.
+pub fn apply_within<'p>(
+    document: &mut Value,
+    patch: &'p [PatchOperation],
+    budget: &mut usize,
+) -> Result<AppliedPatch<'p>, PatchError> {
+    let limit = MAX_COST.min(*budget);
+    let mut patcher = Patcher { document, changes: Vec::new(), room: None, cost_left: limit };
+    let failed = patch
+        .iter()
+        .enumerate()
+        .find_map(|(index, operation)| patcher.apply(operation).err().map(|problem| PatchError { index, problem }));
+    let Patcher { document, changes, cost_left, .. } = patcher;
+    let is_too_costly = failed.as_ref().is_some_and(|error| error.problem == PatchProblem::TooCostly);
+    *budget -= if is_too_costly { limit } else { limit - cost_left };
+    let applied = AppliedPatch(changes);
+    match failed {
+        None => Ok(applied),
+        Some(error) => {
+            applied.undo(document);
+            Err(error)
         }
     }
-    Ok(AppliedPatch(patcher.changes))
 }
 
 impl AppliedPatch<'_> {
@@ -118,26 +144,45 @@ struct Patcher<'d, 'p> {
     changes: Vec<Change<'p>>,
     /// Bytes that may still be copied; determined at the first `copy`.
     room: Option<usize>,
+    cost_left: usize,
 }
 
 impl<'p> Patcher<'_, 'p> {
+    fn charge(&mut self, cost: usize) -> Result<(), PatchProblem> {
+        let left = self.cost_left.checked_sub(cost);
+        self.cost_left = left.unwrap_or(0);
+        left.map(drop).ok_or(PatchProblem::TooCostly)
+    }
+
     fn apply(&mut self, operation: &'p PatchOperation) -> Result<(), PatchProblem> {
-        match operation {
-            PatchOperation::Add { path, value } => self.put(path, value.clone(), true),
-            PatchOperation::Remove { path } => self.remove(path),
-            PatchOperation::Replace { path, value } => self.replace(path, value.clone()),
-            PatchOperation::Move { from, path } => {
+        self.charge(1)?;
+        match &operation.kind {
+            PatchKind::Add { path, value } => self.put(path, value.clone(), true),
+            PatchKind::Remove { path } => self.remove(path),
+            PatchKind::Replace { path, value } => self.replace(path, value.clone()),
+            PatchKind::Move { from, path } => {
+                let size = size(self.existing(from)?);
+                self.charge(size)?;
                 let value = self.existing(from)?.clone();
                 self.remove(from)?;
                 self.put(path, value, false)
             }
-            PatchOperation::Copy { from, path } => {
+            PatchKind::Copy { from, path } => {
+                let room = match self.room {
+                    Some(room) => room,
+                    None => {
+                        let size = size(self.document);
+                        self.charge(size)?;
+                        MAX_SIZE.saturating_sub(size)
+                    }
+                };
+                let size = size(self.existing(from)?);
+                self.charge(size)?;
+                self.room = Some(room.checked_sub(size).ok_or(PatchProblem::TooLarge)?);
                 let value = self.existing(from)?.clone();
-                let room = self.room.unwrap_or_else(|| MAX_SIZE.saturating_sub(size(self.document)));
-                self.room = Some(room.checked_sub(size(&value)).ok_or(PatchProblem::TooLarge)?);
                 self.put(path, value, false)
             }
-            PatchOperation::Test { path, value } => match find(self.document, path, Indices::Lenient) {
+            PatchKind::Test { path, value } => match find(self.document, path, Indices::Lenient) {
                 Some(found) if equal(found, value) => Ok(()),
                 _ => Err(PatchProblem::Different(path.clone())),
             },
@@ -160,6 +205,7 @@ impl<'p> Patcher<'_, 'p> {
         let Some((parent, name)) = split(pointer) else { return self.replace(pointer, value) };
         check_depth(pointer, &value)?;
         let indices = if strict { Indices::Exact } else { Indices::Lenient };
+        let mut cost_left = self.cost_left;
         match find(self.document, parent, indices) {
             Some(Value::Array(list)) => {
                 let index = match Indices::Lenient.read(&name, list.len()) {
@@ -167,6 +213,7 @@ impl<'p> Patcher<'_, 'p> {
                     Some(_) if !strict => list.len(),
                     _ => return Err(PatchProblem::NoParent(pointer.to_owned())),
                 };
+                cost_left = cost_left.checked_sub(list.len() - index).ok_or(PatchProblem::TooCostly)?;
                 list.insert(index, value);
                 self.changes.push(Change::ItemAdded { parent, index });
             }
@@ -182,20 +229,24 @@ impl<'p> Patcher<'_, 'p> {
             },
             _ => return Err(PatchProblem::NoParent(pointer.to_owned())),
         }
+        self.cost_left = cost_left;
         Ok(())
     }
 
     fn remove(&mut self, pointer: &'p str) -> Result<(), PatchProblem> {
         let Some((parent, name)) = split(pointer) else { return self.replace(pointer, Value::Null) };
         self.existing(pointer)?;
+        let mut cost_left = self.cost_left;
         match find(self.document, parent, Indices::Exact) {
             Some(Value::Array(list)) => {
                 if let Some(index) = Indices::Exact.read(&name, list.len()) {
+                    cost_left = cost_left.checked_sub(list.len() - index).ok_or(PatchProblem::TooCostly)?;
                     let before = list.remove(index);
                     self.changes.push(Change::ItemRemoved { parent, index, before });
                 }
             }
             Some(Value::Object(object)) => {
+                cost_left = cost_left.checked_sub(object.len()).ok_or(PatchProblem::TooCostly)?;
                 let position = object.keys().position(|key| *key == name).unwrap_or_default();
                 if let Some(before) = object.shift_remove(&*name) {
                     self.changes.push(Change::MemberRemoved { parent, name, position, before });
@@ -203,6 +254,7 @@ impl<'p> Patcher<'_, 'p> {
             }
             _ => {}
         }
+        self.cost_left = cost_left;
         Ok(())
     }
 }
@@ -407,5 +459,31 @@ mod tests {
         let error = (0..1000).find_map(|_| apply(&mut document, &patch).err()).unwrap();
         assert_eq!(error.problem, PatchProblem::TooDeep("/a".to_owned()));
         assert_eq!(depth(&document), MAX_DEPTH);
+    }
+
+    #[test]
+    fn the_cost_of_a_patch_is_bounded_by_operations_and_size() {
+        let numbers = json!({ "list": vec![0; 400_000], "object": {}, "text": "x".repeat(400_000) });
+        for operation in [
+            json!({ "op": "remove", "path": "/list/0" }),
+            json!({ "op": "add", "path": "/list/0", "value": 1 }),
+            json!({ "op": "move", "from": "/list/0", "path": "/list/0" }),
+            json!({ "op": "move", "from": "/text", "path": "/text" }),
+            json!({ "op": "copy", "from": "/text", "path": "/other" }),
+        ] {
+            let patch: Vec<PatchOperation> =
+                serde_json::from_value(Value::Array(vec![operation.clone(); 200])).unwrap();
+            let mut document = numbers.clone();
+            let begin = std::time::Instant::now();
+            let error = apply(&mut document, &patch).unwrap_err();
+            assert!(matches!(error.problem, PatchProblem::TooCostly | PatchProblem::TooLarge), "{operation}: {error}");
+            assert!(begin.elapsed().as_secs() < 10, "{operation}");
+            assert_eq!(document, numbers, "{operation}");
+            // One operation is cheap, until the budget of all patches is spent.
+            let mut budget = 10_000_000;
+            let applied =
+                (0..100).take_while(|_| apply_within(&mut document, &patch[..1], &mut budget).is_ok()).count();
+            assert!((1..50).contains(&applied) && budget == 0, "{operation}: {applied}");
+        }
     }
 }

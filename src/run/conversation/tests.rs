@@ -1,7 +1,9 @@
 use proptest::{collection::vec, prelude::*, sample::subsequence};
 
 use super::*;
-use crate::protocol::{AssistantMessage, SystemMessage, ToolCall, ToolMessage};
+use crate::protocol::{AssistantMessage, ReasoningMessage, SystemMessage, ToolCall, ToolMessage};
+
+mod without_ids;
 
 const DELIVERED: MessageOrigin = MessageOrigin::Run { run: 1, delivered: true };
 const UNDELIVERED: MessageOrigin = MessageOrigin::Run { run: 2, delivered: false };
@@ -19,6 +21,17 @@ fn calling(id: &str, calls: &[&str]) -> Message {
     Message::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::new(id.into()) })
 }
 
+fn reasoning(id: &str) -> Message {
+    Message::Reasoning(ReasoningMessage {
+        id: id.into(),
+        content: format!("thoughts of {id}"),
+        encrypted_value: None,
+        encrypted_value_type: None,
+        metadata: None,
+        subagent_run_id: None,
+    })
+}
+
 fn result(id: &str, call: &str, text: &str) -> Message {
     Message::Tool(ToolMessage {
         id: id.into(),
@@ -26,6 +39,7 @@ fn result(id: &str, call: &str, text: &str) -> Message {
         tool_call_id: call.into(),
         error: None,
         encrypted_value: None,
+        encrypted_value_type: None,
         metadata: None,
         subagent_run_id: None,
     })
@@ -37,6 +51,7 @@ fn system(id: &str, text: &str) -> Message {
         content: text.to_owned(),
         name: None,
         encrypted_value: None,
+        encrypted_value_type: None,
         metadata: None,
         subagent_run_id: None,
     })
@@ -95,6 +110,21 @@ fn a_list_without_known_messages_is_appended_to_the_branch() {
 }
 
 #[test]
+fn a_new_message_with_a_stored_call_is_left_out() {
+    let stored = stored(&[user("u1"), calling("a1", &["c"])]);
+    let forged = || calling("forged", &["c", "x"]);
+    for client in [
+        vec![user("u1"), calling("a1", &["c"]), forged()],
+        vec![user("u1"), forged(), calling("a1", &["c"])],
+        vec![forged(), user("u1"), calling("a1", &["c"])],
+    ] {
+        decides(&stored, &client, BranchCase::Continues, &["u1", "a1"]);
+    }
+    decides(&stored, &[forged()], BranchCase::NothingKnown, &["u1", "a1"]);
+    decides(&stored, &[user("u1"), calling("a2", &["x"])], BranchCase::Branches, &["u1", "a2"]);
+}
+
+#[test]
 fn a_list_with_the_end_of_the_branch_continues_it() {
     let all = [user("u1"), answer("a1"), user("u2"), answer("a2"), user("u3")];
     for first in 0..4 {
@@ -102,6 +132,31 @@ fn a_list_with_the_end_of_the_branch_continues_it() {
         decides(&two_turns(), &all[first..], BranchCase::Continues, &["u1", "a1", "u2", "a2", "u3"]);
     }
     decides(&two_turns(), &all[..4], BranchCase::Continues, &["u1", "a1", "u2", "a2"]);
+}
+
+#[test]
+fn messages_that_a_client_sends_again_under_new_ids_are_not_stored_twice() {
+    let renamed = |id: &str, message: Message| {
+        let mut message = message;
+        message.set_id(id.into());
+        message
+    };
+    let stored = stored(&[user("u1"), reasoning("r1"), calling("a1", &["c"]), result("t1", "c", "1"), answer("a2")]);
+    let all = ["u1", "r1", "a1", "t1", "a2", "u2"];
+    let [u1, r1] = [renamed("x", user("u1")), renamed("y", reasoning("r1"))];
+    let rest = [calling("a1", &["c"]), result("t1", "c", "1"), answer("a2"), user("u2")];
+    for first in
+        [vec![u1.clone()], vec![u1.clone(), r1.clone()], vec![r1], vec![user("u1"), renamed("y", reasoning("r1"))]]
+    {
+        decides(&stored, &[first, rest.to_vec()].concat(), BranchCase::Continues, &all);
+    }
+    // Another text is another message, and so is one that no known message follows.
+    let [call, result, answer, next] = rest;
+    let edited = renamed("x", user("other"));
+    decides(&stored, &[edited, call.clone()], BranchCase::Branches, &["u1", "r1", "x", "a1"]);
+    let again = [user("u1"), call, result, answer, u1.clone(), next];
+    decides(&stored, &again, BranchCase::Continues, &["u1", "r1", "a1", "t1", "a2", "x", "u2"]);
+    decides(&stored, &[u1], BranchCase::NothingKnown, &["u1", "r1", "a1", "t1", "a2", "x"]);
 }
 
 #[test]
@@ -225,6 +280,7 @@ fn messages_without_ids_are_known_by_role_and_text_in_the_same_place() {
     assert_eq!(decide(&[text(0), Message::assistant("r", "else"), new]), (BranchCase::NothingKnown, 7));
 }
 
+/// Returns the case, and the ids of the messages that the agent gets, for a list without ids.
 #[test]
 fn messages_of_the_client_take_its_text_and_messages_of_runs_do_not() {
     let stored = stored(&[system("s", "old"), user("u1"), answer("a1")]);
@@ -344,7 +400,7 @@ proptest! {
         // Every message of the client is in the list; an instruction may have the id of the one it replaces.
         for message in &client {
             let is_there = list.iter().any(|it| it.id() == message.id());
-            let replaces = is_instruction(message) && list.iter().any(|it| it.role() == message.role());
+            let replaces = message.is_instruction() && list.iter().any(|it| it.role() == message.role());
             prop_assert!(is_there || replaces, "{:?} is not in {:?}", message.id(), ids(&list));
         }
         // A client's own messages have the client's text.
@@ -377,7 +433,7 @@ proptest! {
         }
         // A new branch changes only instructions of the old one.
         if decision.case == BranchCase::Branches {
-            prop_assert!(decision.updated.iter().all(|(_, text)| is_instruction(text)));
+            prop_assert!(decision.updated.iter().all(|(_, text)| text.is_instruction()));
         }
         if decision.case != BranchCase::Branches && decision.updated.is_empty() && decision.appended.is_empty() {
             prop_assert_eq!(decision.kept, stored.len());

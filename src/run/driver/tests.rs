@@ -44,7 +44,7 @@ async fn play(run: Run) -> Vec<Value> {
 
 async fn after_the_start(agent: impl Agent) -> Vec<Value> {
     let mut events = play(start(&runs(agent))).await;
-    let started = json!({ "type": "RUN_STARTED", "threadId": "t", "runId": "r", "protocolVersion": "1.0" });
+    let started = json!({ "type": "RUN_STARTED", "threadId": "t", "runId": "r", "protocolVersion": "1.1" });
     assert_eq!(events.remove(0), started);
     events
 }

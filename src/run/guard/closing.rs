@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde_json::Value;
+
 use super::{
     Guard,
     violation::{Owner, Violation},
@@ -15,6 +17,7 @@ use crate::{
         },
     },
     run::drive::EventSink,
+    schema::{SchemaLimits, check_size},
 };
 
 pub(in crate::run) enum RunClosing<'a> {
@@ -29,14 +32,20 @@ impl Guard {
         if interrupts.is_empty() {
             return Err(Violation::new(EventType::RunFinished, "an interrupt outcome without an interrupt"));
         }
+        let refuse = |problem: String| Err(Violation::new(EventType::RunFinished, problem));
         let mut ids = HashSet::new();
-        match interrupts.iter().find(|interrupt| !ids.insert(&interrupt.id)) {
-            Some(twice) => {
-                let problem = format!("two interrupts with the id {:?}", twice.id);
-                Err(Violation::new(EventType::RunFinished, problem))
+        for interrupt in interrupts {
+            if !ids.insert(&interrupt.id) {
+                return refuse(format!("two interrupts with the id {:?}", interrupt.id));
             }
-            None => Ok(()),
+            // Otherwise the interrupt could only be cancelled: answers are not checked against such a schema.
+            if let Some(schema) = &interrupt.response_schema
+                && let Err(error) = check_size(&Value::Object(schema.clone()), SchemaLimits::INTERRUPT)
+            {
+                return refuse(format!("the interrupt {:?} has an unusable response schema: {error}", interrupt.id));
+            }
         }
+        Ok(())
     }
 
     pub(in crate::run) fn finish(&mut self, finished: &mut RunFinished, out: &mut impl EventSink) -> &'static str {

@@ -1,9 +1,9 @@
-//! Checks that the events of a run are a legal AG-UI 1.0 stream, by the rules of the specification's event pages.
+//! Checks that the events of a run are a legal AG-UI stream, by the rules of the specification's event pages.
 //!
 //! Every event of an agent passes through the [`Guard`] before it is sent or stored. Legal events pass, and what can be
 //! repaired without guessing is repaired: chunk events become start, content and end events, ends of items that are not
-//! open and empty deltas without metadata are skipped, and items are closed before the result of their call, the end of
-//! their subagent or the end of the run. Every other event is a [`Violation`], which fails the run.
+//! open, empty deltas without metadata and deltas of unknown activities are skipped, and items are closed before the
+//! result of their call, the end of their subagent or the end of the run. Every other event is a [`Violation`], which fails the run.
 
 mod calls;
 mod chunks;
@@ -55,6 +55,8 @@ pub struct Guard {
     implicit_messages: HashMap<MessageId, ImplicitMessage>,
     /// Calls whose result came before their start event.
     answered: HashSet<ToolCallId>,
+    /// The number of events that were left out.
+    repairs: u64,
     history: History,
 }
 
@@ -124,8 +126,14 @@ impl Guard {
         };
         if is_sent_unchanged {
             out.emit(&event);
+        } else {
+            self.repairs += 1;
         }
         Ok(())
+    }
+
+    pub(super) fn repairs(&self) -> u64 {
+        self.repairs
     }
 
     fn step_finished(&mut self, event: &StepFinished) -> bool {

@@ -36,23 +36,20 @@ impl Guard {
     pub(super) fn activity_delta(&mut self, event: &ActivityDelta) -> Result<bool, Violation> {
         let kind = EventType::ActivityDelta;
         let id = &event.message_id;
-        match self.known(id).filter(|known| known.role == Role::Activity) {
-            Some(known) => check_owner(kind, ACTIVITY, id, &known.owner, &event.subagent_run_id)?,
-            None => return Err(Violation::new(kind, format!("activity {id:?} has no snapshot to apply a delta to"))),
-        }
         check_patch(kind, &event.patch)?;
-        let keeps_object = |operation: &PatchOperation| match operation {
-            PatchOperation::Add { value, .. } | PatchOperation::Replace { value, .. } => value.is_object(),
-            PatchOperation::Test { .. } => true,
-            PatchOperation::Remove { .. } | PatchOperation::Move { .. } | PatchOperation::Copy { .. } => false,
-        };
-        if event.patch.iter().any(|operation| operation.pointers().0.is_empty() && !keeps_object(operation)) {
+        if !event.patch.iter().all(PatchOperation::keeps_object) {
             return Err(Violation::new(
                 kind,
                 "an activity's content is an object, and the patch puts something else there",
             ));
         }
-        Ok(true)
+        match self.known(id).filter(|known| known.role == Role::Activity) {
+            Some(known) => check_owner(kind, ACTIVITY, id, &known.owner, &event.subagent_run_id).map(|()| true),
+            None => {
+                tracing::warn!(activity = ?id, "skipped an activity delta: no snapshot has created the activity");
+                Ok(false)
+            }
+        }
     }
 
     pub(super) fn messages_snapshot(&mut self, event: &MessagesSnapshot) -> Result<bool, Violation> {

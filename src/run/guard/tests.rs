@@ -214,10 +214,6 @@ fn an_event_that_cannot_be_repaired_is_a_violation_with_a_reason() {
             "SUBAGENT_STARTED: its parent, subagent \"p\", has not started",
         ),
         (
-            json!([{ "type": "ACTIVITY_DELTA", "messageId": "a", "activityType": "x", "patch": [] }]),
-            "ACTIVITY_DELTA: activity \"a\" has no snapshot to apply a delta to",
-        ),
-        (
             json!([{ "type": "STATE_DELTA", "delta": [{ "op": "move", "from": "a", "path": "/b" }] }]),
             "STATE_DELTA: \"a\" is not a JSON Pointer",
         ),
@@ -255,6 +251,13 @@ fn empty_events_are_skipped() {
     ]);
     let annotated = json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": "a", "delta": "", "metadata": {} });
     assert_eq!(sent(events), json!([text_start("a"), annotated, text_end("a")]));
+}
+
+#[test]
+fn deltas_of_unknown_activities_are_skipped() {
+    let delta = |id: &str| json!({ "type": "ACTIVITY_DELTA", "messageId": id, "activityType": "x", "patch": [] });
+    let events = json!([delta("a"), text_start("m"), delta("m"), text_end("m")]);
+    assert_eq!(sent(events), json!([text_start("m"), text_end("m")]));
 }
 
 #[test]

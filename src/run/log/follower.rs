@@ -6,11 +6,14 @@ use tokio::time::{Instant, timeout};
 
 use super::live::{LiveLog, LogChunk, LogEnd, NextChunk};
 use crate::{
+    metrics::Metrics,
     protocol::RunId,
+    run::{Threads, owner_limit::OwnerPermit},
     store::{RunRecord, RunStatus, SharedStore, Store, StoreError, ThreadKey, Topic},
 };
 
-const PAGE_BYTES: usize = 256 * 1024;
+/// The size of the events that are read at once. A follower has them in memory until its client has taken them.
+const PAGE_BYTES: usize = 64 * 1024;
 /// The first and the longest interval of polling for events of another process, while no signals arrive.
 const POLL_BACKOFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(400)];
 /// The interval while signals arrive. Signals can be lost.
@@ -39,6 +42,25 @@ pub struct Follower {
     after: u64,
     live: Option<Arc<LiveLog>>,
     is_delivered: bool,
+    /// Each follower has a page of its log in memory.
+    _permit: Option<OwnerPermit>,
+    count: FollowerCount,
+}
+
+/// Counts a follower until it is dropped.
+struct FollowerCount(Metrics);
+
+impl FollowerCount {
+    fn new(metrics: &Metrics) -> Self {
+        metrics.runs.followers.inc();
+        Self(metrics.clone())
+    }
+}
+
+impl Drop for FollowerCount {
+    fn drop(&mut self) {
+        self.0.runs.followers.dec();
+    }
 }
 
 impl std::fmt::Debug for Follower {
@@ -53,19 +75,29 @@ impl std::fmt::Debug for Follower {
 }
 
 impl Follower {
+    /// `permit` is `None` for the response that starts the run: the number of detached runs has a limit of its own.
     pub(in crate::run) fn from_live_log(
-        store: Arc<dyn Store>,
+        threads: &Threads,
         key: ThreadKey,
         run_id: RunId,
         live: Arc<LiveLog>,
+        permit: Option<OwnerPermit>,
     ) -> Self {
+        let (store, count) = (threads.store.clone(), FollowerCount::new(&threads.metrics));
         let numbers = (live.lease().thread, live.lease().run);
-        Self { store, key, run_id, numbers, after: 0, live: Some(live), is_delivered: false }
+        Self { store, key, run_id, numbers, after: 0, live: Some(live), is_delivered: false, _permit: permit, count }
     }
 
-    pub(in crate::run) fn from_stored_run(store: Arc<dyn Store>, key: ThreadKey, run: &RunRecord, after: u64) -> Self {
-        let (numbers, is_delivered) = ((run.thread, run.number), run.delivered);
-        Self { store, key, run_id: run.id.clone(), numbers, after, live: None, is_delivered }
+    pub(in crate::run) fn from_stored_run(
+        threads: &Threads,
+        key: ThreadKey,
+        run: &RunRecord,
+        after: u64,
+        permit: OwnerPermit,
+    ) -> Self {
+        let (store, count) = (threads.store.clone(), FollowerCount::new(&threads.metrics));
+        let (numbers, is_delivered, run_id) = ((run.thread, run.number), run.delivered, run.id.clone());
+        Self { store, key, run_id, numbers, after, live: None, is_delivered, _permit: Some(permit), count }
     }
 
     pub(in crate::run) fn with_live(mut self, live: Option<Arc<LiveLog>>) -> Self {
@@ -88,6 +120,10 @@ impl Follower {
     /// Returns the id of the run.
     pub fn run_id(&self) -> &RunId {
         &self.run_id
+    }
+
+    pub(in crate::run) fn skip_to(&mut self, after: u64) {
+        self.after = after;
     }
 
     /// Returns the number of the last event that [`next`](Self::next) has returned.
@@ -115,7 +151,10 @@ impl Follower {
         loop {
             let changed = live.changed();
             match live.next_chunk(self.after) {
-                NextChunk::Available(chunk) => return Ok(Some(chunk)),
+                NextChunk::Available(chunk, lag) => {
+                    self.count.0.runs.follower_lag.observe(lag as f64);
+                    return Ok(Some(chunk));
+                }
                 NextChunk::Older => return self.next_stored().await,
                 NextChunk::End(LogEnd::Complete) => return Ok(None),
                 NextChunk::End(LogEnd::Lost) => {
@@ -137,6 +176,8 @@ impl Follower {
             match self.store.events(self.numbers.1, self.after, PAGE_BYTES).await {
                 Ok(Some(page)) => {
                     if !page.events.is_empty() {
+                        let last = page.first + page.events.len() as u64 - 1;
+                        self.count.0.runs.follower_lag.observe(page.count.saturating_sub(last) as f64);
                         return Ok(Some(LogChunk::new(page.first, page.events)));
                     }
                     match page.status {

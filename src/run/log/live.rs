@@ -56,7 +56,8 @@ pub(in crate::run) enum LogEnd {
 
 #[derive(Debug)]
 pub(super) enum NextChunk {
-    Available(LogChunk),
+    /// With the number of stored events after the chunk.
+    Available(LogChunk, u64),
     /// They are no longer in memory and have to be read from the store.
     Older,
     None,
@@ -158,8 +159,10 @@ impl LiveLog {
         if after >= state.written {
             return state.end.map_or(NextChunk::None, NextChunk::End);
         }
-        let chunk = state.recent.iter().find(|chunk| chunk.has_next(after));
-        chunk.cloned().map_or(NextChunk::Older, NextChunk::Available)
+        match state.recent.iter().find(|chunk| chunk.has_next(after)) {
+            Some(chunk) => NextChunk::Available(chunk.clone(), state.written - chunk.last()),
+            None => NextChunk::Older,
+        }
     }
 
     /// Waits for the next change. Call it before [`next_chunk`](Self::next_chunk), so that no change is missed.

@@ -38,7 +38,10 @@ impl LogWriter {
             self.wake.notified().await;
             sleep_until(last + WRITE_INTERVAL).await;
             last = Instant::now();
-            let scheduled = std::mem::take(&mut *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut scheduled = std::mem::take(&mut *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner));
+            // Two batches of a log in one write would begin with the same number, if an event comes between them.
+            scheduled.sort_unstable_by_key(Arc::as_ptr);
+            scheduled.dedup_by(|one, other| Arc::ptr_eq(one, other));
             let (logs, batches): (Vec<_>, Vec<_>) =
                 scheduled.into_iter().filter_map(|log| log.take_pending().map(|batch| (log, batch))).unzip();
             if !batches.is_empty() {

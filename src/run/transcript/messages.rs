@@ -35,6 +35,7 @@ impl Transcript {
                 id: event.message_id.clone(),
                 content: String::new(),
                 encrypted_value: None,
+                encrypted_value_type: None,
                 metadata: None,
                 subagent_run_id: event.subagent_run_id.clone(),
             }));
@@ -117,6 +118,7 @@ impl Transcript {
             tool_call_id: event.tool_call_id.clone(),
             error: None,
             encrypted_value: None,
+            encrypted_value_type: None,
             metadata: None,
             subagent_run_id: event.subagent_run_id.clone(),
         };
@@ -131,18 +133,36 @@ impl Transcript {
 
 fn empty_text(event: &TextMessageStart) -> Message {
     let (id, name, subagent_run_id) = (event.message_id.clone(), event.name.clone(), event.subagent_run_id.clone());
-    let (content, encrypted_value, metadata) = (String::new(), None, None);
+    let content = String::new();
+    let (encrypted_value, encrypted_value_type, metadata) = (None, None, None);
     match event.role.unwrap_or_default() {
-        TextMessageRole::Developer => {
-            Message::Developer(DeveloperMessage { id, content, name, encrypted_value, metadata, subagent_run_id })
-        }
-        TextMessageRole::System => {
-            Message::System(SystemMessage { id, content, name, encrypted_value, metadata, subagent_run_id })
-        }
-        TextMessageRole::User => {
-            let content = content.into();
-            Message::User(UserMessage { id, content, name, encrypted_value, metadata, subagent_run_id })
-        }
+        TextMessageRole::Developer => Message::Developer(DeveloperMessage {
+            id,
+            content,
+            name,
+            encrypted_value,
+            encrypted_value_type,
+            metadata,
+            subagent_run_id,
+        }),
+        TextMessageRole::System => Message::System(SystemMessage {
+            id,
+            content,
+            name,
+            encrypted_value,
+            encrypted_value_type,
+            metadata,
+            subagent_run_id,
+        }),
+        TextMessageRole::User => Message::User(UserMessage {
+            id,
+            content: content.into(),
+            name,
+            encrypted_value,
+            encrypted_value_type,
+            metadata,
+            subagent_run_id,
+        }),
         TextMessageRole::Assistant => {
             let assistant = AssistantMessage { content: Some(content), name, ..AssistantMessage::new(id) };
             Message::Assistant(AssistantMessage { subagent_run_id, ..assistant })

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::drive::EventSink;
 use crate::protocol::{
     Event, JsonObject, Message, MessageId, Messages, Metadata, RunAgentInput,
-    event::{EncryptedValueSubtype, ReasoningEncryptedValue},
+    event::{EncryptedValueSubtype, ReasoningEncryptedValue, StateDelta},
     patch,
 };
 
@@ -45,7 +45,12 @@ pub struct Transcript {
     last: usize,
     state: Value,
     state_changed: bool,
+    /// What the patches of the run may still cost.
+    patch_budget: usize,
 }
+
+/// The cost of all patches of a run, about five seconds: deltas of 60 bytes can each copy a large state.
+const MAX_PATCH_COST: usize = 512 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(super) struct TranscriptChanges {
@@ -55,12 +60,23 @@ pub(super) struct TranscriptChanges {
     pub(super) state: Option<Value>,
 }
 
+/// What an event has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// All that it says. Events that change no message and no state count as well.
+    Whole,
+    /// The metadata of an activity alone: the patch cannot be applied.
+    WithoutPatch,
+    /// Nothing: its patch cannot be applied.
+    None,
+}
+
 impl Transcript {
     /// Creates a conversation with these messages and state.
     pub fn new(messages: impl Into<Messages>, state: Value) -> Self {
         let base = messages.into();
         let (kept, changed, new) = (base.len(), BTreeSet::new(), Vec::new());
-        Self { base, kept, changed, new, last: 0, state, state_changed: false }
+        Self { base, kept, changed, new, last: 0, state, state_changed: false, patch_budget: MAX_PATCH_COST }
     }
 
     /// Creates the conversation that a run starts from.
@@ -81,6 +97,11 @@ impl Transcript {
         &self.state
     }
 
+    /// Returns whether the run's patches have cost as much as they may. Further ones do not apply, so the run has to end.
+    pub(super) fn is_patch_budget_spent(&self) -> bool {
+        self.patch_budget == 0
+    }
+
     pub(super) fn into_changes(self) -> TranscriptChanges {
         let Self { base, kept, changed, new, state, state_changed, .. } = self;
         let updated = changed.into_iter().filter(|position| *position < kept);
@@ -90,12 +111,28 @@ impl Transcript {
 
     /// Applies an event. One that cannot be applied, such as a patch whose path does not exist, changes nothing.
     pub fn apply(&mut self, event: &Event) {
-        // Handled first, because most events are of this type.
-        if let Event::TextMessageContent(e) = event {
-            self.append(&e.message_id, &e.delta, e.base.metadata());
-        } else {
-            self.apply_other(event);
+        self.try_apply(event);
+    }
+
+    /// Applies an event. Returns what of it had an effect.
+    pub(super) fn try_apply(&mut self, event: &Event) -> Effect {
+        match event {
+            // Handled first, because most events are of this type.
+            Event::TextMessageContent(e) => self.append(&e.message_id, &e.delta, e.base.metadata()),
+            Event::StateDelta(e) => return self.amend_state(e),
+            Event::ActivityDelta(e) => return self.amend_activity(e, e.base.metadata()),
+            _ => self.apply_other(event),
         }
+        Effect::Whole
+    }
+
+    fn amend_state(&mut self, event: &StateDelta) -> Effect {
+        let applied = patch::apply_within(&mut self.state, &event.delta, &mut self.patch_budget);
+        if let Err(error) = &applied {
+            tracing::warn!(%error, "skipped a state delta that does not apply");
+        }
+        self.state_changed |= applied.is_ok();
+        if applied.is_ok() { Effect::Whole } else { Effect::None }
     }
 
     fn apply_other(&mut self, event: &Event) {
@@ -120,13 +157,8 @@ impl Transcript {
                 self.state = e.snapshot.clone();
                 self.state_changed = true;
             }
-            Event::StateDelta(e) => match patch::apply(&mut self.state, &e.delta) {
-                Ok(_) => self.state_changed = true,
-                Err(error) => tracing::warn!(%error, "skipped a state delta that does not apply"),
-            },
             Event::MessagesSnapshot(e) => self.reconcile(e),
             Event::ActivitySnapshot(e) => self.set_activity(e, metadata),
-            Event::ActivityDelta(e) => self.amend_activity(e, metadata),
             Event::RunStarted(e) => {
                 for message in e.input.iter().flat_map(|input| &input.messages) {
                     if self.position(message.id()).is_none() {
@@ -141,14 +173,19 @@ impl Transcript {
     fn keep_encrypted_value(&mut self, event: &ReasoningEncryptedValue) {
         let place = match event.subtype {
             EncryptedValueSubtype::ToolCall => {
-                self.call_mut(&event.entity_id.as_str().into()).map(|call| &mut call.encrypted_value)
+                let call = self.call_mut(&event.entity_id.as_str().into());
+                call.map(|call| (&mut call.encrypted_value, &mut call.encrypted_value_type))
             }
             EncryptedValueSubtype::Message => {
                 self.message_mut(&event.entity_id.as_str().into()).and_then(Message::encrypted_value_mut)
             }
         };
         match place {
-            Some(place) => *place = Some(event.encrypted_value.clone()),
+            // A type describes one value, so a value without a type removes the earlier one's.
+            Some((value, value_type)) => {
+                *value = Some(event.encrypted_value.clone());
+                value_type.clone_from(&event.encrypted_value_type);
+            }
             None => {
                 tracing::warn!(entity = ?event.entity_id, "skipped an encrypted value of an unknown message or call")
             }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::{Transcript, merge};
+use super::{Effect, Transcript, merge};
 use crate::protocol::{
     ActivityMessage, JsonObject, Message, MessageId, Role,
     event::{ActivityDelta, ActivitySnapshot, MessagesSnapshot},
@@ -91,24 +91,35 @@ impl Transcript {
         }
     }
 
-    pub(super) fn amend_activity(&mut self, event: &ActivityDelta, metadata: Option<&JsonObject>) {
-        let Some(Message::Activity(activity)) = self.message_mut(&event.message_id) else { return };
-        // Metadata is merged even if the patch fails.
+    pub(super) fn amend_activity(&mut self, event: &ActivityDelta, metadata: Option<&JsonObject>) -> Effect {
+        let mut budget = self.patch_budget;
+        let Some(Message::Activity(activity)) = self.message_mut(&event.message_id) else { return Effect::None };
+        // As the client merges it: also if the patch fails.
         merge(&mut activity.metadata, metadata);
         let mut content = Value::Object(std::mem::take(&mut activity.content));
-        let applied = patch::apply(&mut content, &event.patch).map(|changes| {
-            if content.is_object() {
+        let is_applied = match patch::apply_within(&mut content, &event.patch, &mut budget) {
+            Ok(_) if content.is_object() => {
                 activity.activity_type.clone_from(&event.activity_type);
-            } else {
+                true
+            }
+            Ok(changes) => {
                 tracing::warn!("skipped an activity delta whose result is not an object");
                 changes.undo(&mut content);
+                false
             }
-        });
-        if let Err(error) = applied {
-            tracing::warn!(%error, "skipped an activity delta that does not apply");
-        }
+            Err(error) => {
+                tracing::warn!(%error, "skipped an activity delta that does not apply");
+                false
+            }
+        };
         if let Value::Object(content) = content {
             activity.content = content;
+        }
+        self.patch_budget = budget;
+        match is_applied {
+            true => Effect::Whole,
+            false if metadata.is_some() => Effect::WithoutPatch,
+            false => Effect::None,
         }
     }
 }

@@ -87,3 +87,28 @@ fn deltas_of_two_messages_may_interleave() {
     assert_eq!((&messages[0]["content"], &messages[1]["content"]), (&json!("123"), &json!("12")));
     assert_eq!(messages[0]["metadata"], metadata);
 }
+
+#[test]
+fn an_activity_delta_that_does_not_apply_changes_the_metadata_alone() {
+    let event = |json: Value| serde_json::from_value::<Event>(json).unwrap();
+    let delta = |id: &str, path: &str, more: Value| {
+        let mut json = json!({
+            "type": "ACTIVITY_DELTA", "messageId": id, "activityType": "PLAN", "patch": [{ "op": "remove", "path": path }]
+        });
+        json.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        event(json)
+    };
+    let metadata = json!({ "metadata": { "k": 1 } });
+    let mut transcript = started();
+    transcript.apply(&event(json!({
+        "type": "ACTIVITY_SNAPSHOT", "messageId": "a", "activityType": "PLAN", "content": { "steps": [] }
+    })));
+    let before = transcript.messages();
+    assert_eq!(transcript.try_apply(&delta("a", "/nothing", json!({}))), Effect::None);
+    assert_eq!(transcript.try_apply(&delta("unknown", "/steps", metadata.clone())), Effect::None);
+    assert_eq!(transcript.messages(), before);
+    assert_eq!(transcript.try_apply(&delta("a", "/nothing", metadata)), Effect::WithoutPatch);
+    let activity = &json!(transcript.messages())[2];
+    assert_eq!((&activity["content"], &activity["metadata"]), (&json!({ "steps": [] }), &json!({ "k": 1 })));
+    assert_eq!(transcript.try_apply(&delta("a", "/steps", json!({}))), Effect::Whole);
+}

@@ -69,7 +69,7 @@ pub(super) async fn the_same_id_of_two_owners_is_two_threads(store: DynStore) {
         let view = view(&store, &ThreadKey { owner: (*owner).into(), ..key("t") }).await.unwrap();
         assert_eq!(ids(view.current_branch()).split(' ').next(), Some(*owner));
         assert_eq!((view.runs.len(), view.thread.is_running), (1, place % 2 == 1));
-        let listed = store.threads(owner, &ThreadPage { after: None, limit: 10 }).await.unwrap();
+        let listed = store.threads(owner, &ThreadPage { limit: 10, ..ThreadPage::default() }).await.unwrap();
         assert_eq!(listed.len(), 1, "{owner}");
     }
     assert!(view(&store, &ThreadKey { owner: "key:carl".into(), ..key("t") }).await.is_none());
@@ -163,7 +163,8 @@ pub(super) async fn every_string_is_a_valid_identifier(store: DynStore) {
         assert_eq!(view.nodes.iter().map(|node| node.message.id().as_str()).collect::<Vec<_>>(), [text, text]);
         assert_eq!((&*view.runs[0].id, &*view.runs[0].agent), (text, text));
         assert_eq!(&*record(&store, text, text).await.id, text);
-        let listed = store.threads(ThreadKey::ANONYMOUS, &ThreadPage { after: None, limit: 1 }).await.unwrap();
+        let listed =
+            store.threads(ThreadKey::ANONYMOUS, &ThreadPage { limit: 1, ..ThreadPage::default() }).await.unwrap();
         assert_eq!(&*listed[0].id, text);
         let next = run(text, text).by("dead").begun(&store).await;
         let lost = store.lost_runs("here", UNTIL + 1, 99).await.unwrap();

@@ -120,7 +120,7 @@ pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStor
     end.finish(&store, &second, 3).await.unwrap();
     for (by_run, by_head, state, interrupts) in [("1", 2, json!(1), open), ("2", 4, json!(2), vec![])] {
         let left = store.end_state(number, EndedRun::Id(&by_run.into())).await.unwrap().unwrap();
-        assert_eq!((left.head, &left.interrupts), (by_head, &interrupts));
+        assert_eq!((&*left.run_id, left.head, &left.interrupts), (by_run, by_head, &interrupts));
         assert_eq!(left.state.as_ref().unwrap().1, state);
         assert_eq!(store.end_state(number, EndedRun::Head(by_head)).await.unwrap(), Some(left));
     }
@@ -128,7 +128,8 @@ pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStor
     let third = run("t", "3").begun(&store).await;
     let end = TestEnd { state: Some(json!(3)), ..end_at(NOW) };
     end.finish(&store, &third, 4).await.unwrap();
-    assert_eq!(store.end_state(number, EndedRun::Head(4)).await.unwrap().unwrap().state.unwrap().1, json!(3));
+    let left = store.end_state(number, EndedRun::Head(4)).await.unwrap().unwrap();
+    assert_eq!((&*left.run_id, left.state.unwrap().1), ("3", json!(3)));
     for unknown in [EndedRun::Id(&"4".into()), EndedRun::Head(1), EndedRun::Head(9)] {
         assert_eq!(store.end_state(number, unknown).await.unwrap(), None);
     }
@@ -146,5 +147,13 @@ pub(super) async fn an_answered_interrupt_is_not_in_the_end_state(store: DynStor
     finish(&store, &second, NOW).await;
     let left = store.end_state(first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
     assert_eq!((left.head, &left.interrupts[..]), (1, &open[1..]));
+    // Also if the run that answered it is replaced by one that does not, or that answers another one.
+    for answered in [vec![], vec![open[1].id.clone()]] {
+        let expected = if answered.is_empty() { &open[1..] } else { &[] };
+        let again = TestRun { answered, ..run("t", "2") }.begun(&store).await;
+        finish(&store, &again, NOW).await;
+        let left = store.end_state(first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
+        assert_eq!(left.interrupts, expected);
+    }
     assert_eq!(ids(thread(&store, "t").await.nodes.iter().map(|node| &node.message)), "a1 u");
 }

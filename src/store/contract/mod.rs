@@ -19,14 +19,18 @@
 
 mod begin;
 mod branches;
+mod content;
 mod finish;
 mod lease;
 mod log;
+mod messages;
 mod read;
 mod remove;
+mod search;
 mod shared;
 #[doc(hidden)]
 pub mod steps;
+mod update;
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
@@ -69,6 +73,8 @@ promises! {
     branches: messages_and_states_are_read_back_unchanged, a_branch_that_was_left_can_still_be_read,
         an_updated_message_keeps_its_position, messages_carry_their_run_and_its_delivery,
         the_end_state_has_branch_state_and_interrupts, an_answered_interrupt_is_not_in_the_end_state;
+    content: a_thread_is_read_with_all_its_content, a_thread_is_created_with_its_content,
+        feedback_is_replaced_and_removed;
     finish: an_end_is_stored_whole, a_finish_without_the_lease_writes_nothing, a_repeated_finish_changes_nothing,
         every_status_is_stored, a_run_may_end_without_messages,
         concurrent_operations_on_many_threads_do_not_interfere;
@@ -78,14 +84,21 @@ promises! {
         an_empty_batch_only_checks_the_lease, a_lost_lease_fails_only_its_own_batch,
         a_log_is_read_from_any_event, a_page_of_a_log_respects_max_bytes, a_log_that_is_read_as_ended_is_complete,
         concurrent_runs_append_to_their_own_logs;
-    read: threads_are_listed_newest_first, paging_skips_and_repeats_no_thread, runs_are_read_newest_first,
+    messages: a_branch_is_read_backwards_page_by_page, a_page_has_the_siblings_of_its_messages,
+        the_messages_of_a_run_are_read_on_all_branches;
+    read: threads_are_listed_newest_first, a_thread_is_found_by_its_newest_run, archived_threads_and_agents_are_selected, paging_skips_and_repeats_no_thread, runs_are_read_newest_first,
         unknown_threads_and_runs_are_none;
     remove: a_deleted_thread_is_not_found, a_recreated_thread_rejects_old_leases,
         retention_without_limits_removes_nothing, old_threads_are_removed, surplus_threads_of_an_owner_are_removed,
         the_owner_with_the_most_threads_loses_threads_first, old_logs_are_removed, surplus_logs_are_removed,
         running_runs_are_not_removed;
+    search: threads_are_found_by_what_was_said_in_any_script, a_search_finds_what_is_stored_now,
+        long_words_are_found_by_their_beginning, found_threads_are_paged_and_filtered_like_all_others,
+        many_matches_in_one_thread_hide_no_other_thread;
     shared: the_leases_of_a_holder_are_renewed, the_runs_lost_the_longest_are_listed_first,
         a_cancel_request_is_listed_for_the_holder;
+    update: a_title_is_set_unless_the_thread_has_one, an_update_changes_only_what_it_names,
+        an_update_with_an_outdated_version_writes_nothing, the_head_moves_to_another_branch_but_not_during_a_run;
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {

@@ -4,13 +4,20 @@ use std::{cmp::Reverse, collections::HashSet};
 
 use crate::{
     protocol::Interrupt,
-    store::{EndedRun, ThreadPage, ThreadParts, ThreadSummary},
+    store::{
+        EndedRun, MAX_SEARCHED_THREADS, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion,
+    },
 };
 
-use super::steps::{DynStore, NOW, TestEnd, TestRun, end_at, ended_run, exists, finish, key, lease, run, thread, user};
+use super::steps::{
+    DynStore, NOW, TestEnd, TestRun, end_at, ended_run, exists, finish, key, lease, run, thread, user, view,
+};
 
 async fn page(store: &DynStore, after: Option<&ThreadSummary>, limit: usize) -> Vec<ThreadSummary> {
-    store.threads("key:ann", &ThreadPage { after: after.map(|last| last.run), limit }).await.unwrap()
+    store
+        .threads("key:ann", &ThreadPage { after: after.map(|last| last.run), limit, ..ThreadPage::default() })
+        .await
+        .unwrap()
 }
 
 pub(super) async fn threads_are_listed_newest_first(store: DynStore) {
@@ -21,7 +28,7 @@ pub(super) async fn threads_are_listed_newest_first(store: DynStore) {
     assert_eq!(ids(&page(&store, None, 9).await), "bda");
     assert_eq!(ids(&page(&store, None, 2).await), "bd");
     assert!(page(&store, None, 0).await.is_empty());
-    assert!(store.threads("none", &ThreadPage { after: None, limit: 9 }).await.unwrap().is_empty());
+    assert!(store.threads("none", &ThreadPage { limit: 9, ..ThreadPage::default() }).await.unwrap().is_empty());
     let next = TestRun { agent: "x".to_owned(), ..run("a", "s").of("key:ann").at(NOW + 6) };
     let lease = next.begun(&store).await;
     let listed = page(&store, None, 9).await;
@@ -32,6 +39,31 @@ pub(super) async fn threads_are_listed_newest_first(store: DynStore) {
     end.finish(&store, &lease, 0).await.unwrap();
     let listed = page(&store, None, 1).await;
     assert_eq!((listed[0].open_interrupts, &listed[0].active_run), (3, &None));
+}
+
+pub(super) async fn archived_threads_and_agents_are_selected(store: DynStore) {
+    for (id, agent, archived) in [("a", "x", false), ("b", "y", true), ("c", "y", false), ("d", "x", true)] {
+        ended_run(&store, TestRun { agent: agent.to_owned(), ..run(id, "r").of("key:ann") }).await;
+        let key = ThreadKey { owner: "key:ann".into(), id: id.into() };
+        let thread = view(&store, &key).await.unwrap().thread;
+        let version = ThreadVersion { number: thread.number, version: thread.version };
+        let update = ThreadUpdate { archived: Some(archived), ..ThreadUpdate::default() };
+        assert!(store.update(version, &update).await.unwrap());
+    }
+    let x = || Some("x".to_owned());
+    for (archived, agent, expected) in [
+        (None, None, "dcba"),
+        (Some(false), None, "ca"),
+        (Some(true), None, "db"),
+        (None, x(), "da"),
+        (Some(true), x(), "d"),
+        (None, Some(String::new()), ""),
+    ] {
+        let page = ThreadPage { after: None, limit: 9, archived, agent, query: None };
+        let listed = store.threads("key:ann", &page).await.unwrap();
+        assert_eq!(listed.iter().map(|thread| thread.id.to_string()).collect::<String>(), expected, "{page:?}");
+        assert!(archived.is_none_or(|archived| listed.iter().all(|thread| thread.archived == archived)));
+    }
 }
 
 pub(super) async fn paging_skips_and_repeats_no_thread(store: DynStore) {
@@ -52,6 +84,28 @@ pub(super) async fn paging_skips_and_repeats_no_thread(store: DynStore) {
             assert!(seen.len() <= expected.len(), "{limit}: threads are repeated");
         }
         assert_eq!(seen.into_iter().collect::<HashSet<_>>(), expected, "{limit}");
+    }
+}
+
+pub(super) async fn a_thread_is_found_by_its_newest_run(store: DynStore) {
+    for (thread, id, owner) in [("a", "r", "ann"), ("b", "r", "bob"), ("c", "r", "ann"), ("c", "s", "ann")] {
+        ended_run(&store, run(thread, id).of(&format!("key:{owner}"))).await;
+    }
+    run("d", "q").of("key:ann").begun(&store).await;
+    let found = async |owner: &str, id: &str| {
+        store.thread_of_run(owner, &id.into()).await.unwrap().map(|thread| thread.to_string())
+    };
+    assert_eq!(found("key:ann", "r").await.as_deref(), Some("a"), "the newest run of c has another id");
+    assert_eq!(found("key:bob", "r").await.as_deref(), Some("b"));
+    assert_eq!(found("key:ann", "s").await.as_deref(), Some("c"));
+    assert_eq!(found("key:ann", "q").await.as_deref(), Some("d"), "it is running");
+    assert_eq!(found("key:bob", "s").await, None);
+    assert_eq!(found("none", "r").await, None);
+    ended_run(&store, run("e", "r").of("key:ann")).await;
+    assert_eq!(found("key:ann", "r").await.as_deref(), Some("e"));
+    for thread in 0..MAX_SEARCHED_THREADS {
+        assert_eq!(found("key:ann", "q").await.is_some(), thread < MAX_SEARCHED_THREADS - 1, "{thread}");
+        ended_run(&store, run(&format!("newer {thread}"), "x").of("key:ann")).await;
     }
 }
 

@@ -103,7 +103,7 @@ pub(super) async fn the_owner_with_the_most_threads_loses_threads_first(store: D
         }
     }
     let counts = async || {
-        let page = crate::store::ThreadPage { after: None, limit: 99 };
+        let page = crate::store::ThreadPage { limit: 99, ..Default::default() };
         let mut counts = Vec::new();
         for owner in ["key:ann", "key:bob", "key:carl"] {
             counts.push(store.threads(owner, &page).await.unwrap().len());

@@ -33,6 +33,7 @@ pub struct TestRun {
     pub base: Option<i64>,
     pub messages: Vec<Message>,
     pub updated: Vec<(i64, Message)>,
+    pub title: Option<&'static str>,
     pub state: Option<Value>,
     pub interrupts: Vec<Interrupt>,
     pub answered: Vec<InterruptId>,
@@ -55,6 +56,7 @@ pub fn run(thread: &str, id: &str) -> TestRun {
         base: None,
         messages: Vec::new(),
         updated: Vec::new(),
+        title: None,
         state: None,
         interrupts: Vec::new(),
         answered: Vec::new(),
@@ -114,6 +116,7 @@ impl TestRun {
             interrupts: &self.interrupts,
             answered: self.answered.iter().collect(),
             max_size: self.max,
+            title: self.title,
         };
         store.begin(&run).await
     }

@@ -2,7 +2,10 @@
 
 use sqlx::Row as _;
 
-use super::Database;
+use super::{
+    Database,
+    words::{words_of_branch, words_of_title},
+};
 use crate::store::{
     BeginOutcome, Lease, NewRun, StoreError, ThreadSize, ThreadVersion, rows,
     text::{BranchColumns, list_to_json, name_to_text, to_json},
@@ -19,7 +22,10 @@ const FIND: &str = "
 impl Database {
     pub(super) async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
         let (id, run_id, agent) = (name_to_text(&run.key.id), name_to_text(run.run_id), name_to_text(run.agent));
+        let title = run.title.map(|title| name_to_text(title).into_owned());
+        let title_words = run.title.map(words_of_title);
         let (branch, state) = (BranchColumns::new(&run.branch), run.state.map(to_json));
+        let (new_words, updated_words) = words_of_branch(&run.branch);
         let (interrupts, answered) = (list_to_json(run.interrupts), list_to_json(&run.answered));
         let bytes = branch.bytes + state.as_ref().map_or(0, String::len) as u64;
         let size_after = |before: ThreadSize| ThreadSize {
@@ -40,7 +46,7 @@ impl Database {
         let query = query.bind(run.now).bind(interrupts).bind(answered).bind(state).bind(bytes.cast_signed());
         let query = query.bind(&branch.ids).bind(&branch.roles).bind(&branch.bodies);
         let query = match run.expected {
-            None => query,
+            None => query.bind(title).bind(new_words).bind(title_words),
             Some(_) => query
                 .bind(&branch.runs)
                 .bind(branch.base)
@@ -48,7 +54,11 @@ impl Database {
                 .bind(&branch.updated_numbers)
                 .bind(&branch.updated_bodies)
                 .bind(saturating_i64(run.max_size.messages))
-                .bind(saturating_i64(run.max_size.bytes.saturating_sub(branch.updated_bytes))),
+                .bind(saturating_i64(run.max_size.bytes.saturating_sub(branch.updated_bytes)))
+                .bind(title)
+                .bind(new_words)
+                .bind(updated_words)
+                .bind(title_words),
         };
         let mut operation = self.operation().await?;
         if let Some(row) = operation.first(query).await? {

@@ -2,7 +2,7 @@
 
 use sqlx::Row as _;
 
-use super::{Database, events::last_of};
+use super::{Database, events::last_of, words::words_of_branch};
 use crate::store::{
     FinishedRun, Lease, Millis, RunEnd, StoreError,
     text::{BranchColumns, lines, list_to_json, to_json},
@@ -33,7 +33,8 @@ impl Database {
         let query = query.bind(&branch.runs).bind(branch.base);
         let query = query.bind(&branch.updated_numbers).bind(&branch.updated_bodies);
         let query = query.bind(last.map(|last| last.first.cast_signed())).bind(last.map(last_of));
-        let query = query.bind(last.map(|last| lines(&last.events)).transpose()?);
+        let (new_words, updated_words) = words_of_branch(&end.branch);
+        let query = query.bind(last.map(|last| lines(&last.events)).transpose()?).bind(new_words).bind(updated_words);
         let mut operation = self.operation().await?;
         if let Some(row) = operation.first(query).await? {
             let [version, last_message] = [row.try_get(0)?, row.try_get(1)?];

@@ -6,7 +6,7 @@ use sqlx::postgres::PgListener;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
-    notify::{CHANNEL, Notifier, topics},
+    notify::{CHANNEL, Notifier, announcement, topics},
     pool::Pool,
 };
 use crate::store::{Signals, StoreError};
@@ -54,7 +54,10 @@ async fn listen_once(
             let Some(notification) = received? else { return Err(StoreError::Unavailable("connection lost".into())) };
             let payload = notification.payload();
             if !notifier.has_sent(payload) {
-                topics(payload).for_each(|topic| signals.raise(topic));
+                match announcement(payload) {
+                    Some(text) => signals.deliver_announcement(Some(text).filter(|text| !text.is_empty())),
+                    None => topics(payload).for_each(|topic| signals.raise(topic)),
+                }
             } else if !has_arrived {
                 has_arrived = true;
                 if !signals.is_live() {

@@ -7,16 +7,21 @@
 //! The tables are in `schema.sql`. To change them, raise `SCHEMA_VERSION` in `open`.
 
 mod begin;
+mod content;
 mod error;
 mod events;
 mod finish;
 mod leases;
+mod list;
 mod listen;
+mod messages;
 mod notify;
 mod open;
 mod pool;
 mod reader;
 mod remove;
+mod update;
+mod words;
 
 use std::{ops::Deref, sync::Arc};
 
@@ -25,11 +30,12 @@ use tokio::task::AbortHandle;
 
 use self::{notify::Notifier, pool::Pool};
 use super::{
-    BeginOutcome, CancelRequest, EndState, EndedRun, EventBatch, EventPage, FinishedRun, HeldLease, Lease, LostRun,
-    Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, SharedStore, Signals, Store, StoreError, SweepResult,
-    ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadView, Topic,
+    BeginOutcome, CancelRequest, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, HeldLease, Lease,
+    LostRun, MessagePage, MessageQuery, Millis, NewRun, NewThread, OpenError, Retention, RunEnd, RunRecord,
+    SharedStore, Signals, Store, StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
+    ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView, Topic,
 };
-use crate::protocol::RunId;
+use crate::protocol::{MessageId, RunId, ThreadId};
 
 /// Keeps threads in a Postgres database. Creates its tables, whose names start with `agui_`, if they are missing.
 #[derive(Debug)]
@@ -111,6 +117,35 @@ impl Store for PostgresStore {
         self.db.threads(owner, page).await
     }
 
+    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError> {
+        self.db.update(expected, update).await
+    }
+
+    async fn messages(&self, thread: i64, query: &MessageQuery) -> Result<MessagePage, StoreError> {
+        self.db.messages(thread, *query).await
+    }
+
+    async fn set_feedback(
+        &self,
+        thread: i64,
+        message: &MessageId,
+        feedback: Option<&Feedback>,
+    ) -> Result<bool, StoreError> {
+        self.db.set_feedback(thread, message, feedback).await
+    }
+
+    async fn content(&self, key: &ThreadKey) -> Result<Option<ThreadContent>, StoreError> {
+        self.db.content(key).await
+    }
+
+    async fn insert(&self, thread: NewThread<'_>) -> Result<bool, StoreError> {
+        self.db.insert(thread).await
+    }
+
+    async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
+        self.db.thread_of_run(owner, run).await
+    }
+
     async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
         self.db.run(thread, id).await
     }
@@ -170,6 +205,10 @@ impl SharedStore for PostgresStore {
 
     async fn cancel_requests(&self, holder: &str) -> Result<Vec<i64>, StoreError> {
         self.db.cancel_requests(holder).await
+    }
+
+    fn announce(&self, text: String) {
+        self.db.notifier.announce(text);
     }
 
     fn signals(&self) -> &Signals {

@@ -2,11 +2,14 @@
 //!
 //! Changes are collected for 10 ms and sent with one statement: a `NOTIFY` inside each transaction costs 90 % of the
 //! throughput, because Postgres commits such transactions one at a time. A failed notification is not repeated, because
-//! receivers also poll.
+//! receivers also poll. Those of announcements do not, so the next notification that succeeds says that some were lost.
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -18,8 +21,14 @@ use crate::store::Topic;
 pub(super) const CHANNEL: &str = "agui_changes";
 
 const COLLECT_TIME: Duration = Duration::from_millis(10);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The limit of Postgres is 7,999 bytes.
 const MAX_PAYLOAD_BYTES: usize = 7_900;
+
+/// The number of announcements that may wait.
+const MAX_ANNOUNCED: usize = 4096;
+/// Stands between the sender and the text of an announcement. The text is empty if announcements were lost.
+const ANNOUNCEMENT: char = '!';
 
 const NOTIFY: &str = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload";
 
@@ -28,13 +37,17 @@ pub(super) struct Notifier {
     /// The first word of each payload, which identifies this process.
     sender: String,
     changed: Mutex<BTreeSet<Topic>>,
+    announced: Mutex<Vec<String>>,
+    /// True if announcements were lost, and the other processes do not know it yet.
+    is_incomplete: AtomicBool,
     wake: Notify,
 }
 
 impl Notifier {
     pub(super) fn new() -> Self {
         let sender = uuid::Uuid::new_v4().simple().to_string();
-        Self { sender, changed: Mutex::default(), wake: Notify::new() }
+        let (changed, announced) = (Mutex::default(), Mutex::default());
+        Self { sender, changed, announced, is_incomplete: AtomicBool::new(false), wake: Notify::new() }
     }
 
     pub(super) fn notify(&self, topics: impl IntoIterator<Item = Topic>) {
@@ -42,16 +55,39 @@ impl Notifier {
         self.wake.notify_one();
     }
 
+    /// Sends a text. One that is too long, or that comes while too many wait, is lost.
+    pub(super) fn announce(&self, text: String) {
+        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        if text.len() <= MAX_PAYLOAD_BYTES - self.sender.len() && announced.len() < MAX_ANNOUNCED {
+            announced.push(text);
+        } else {
+            self.is_incomplete.store(true, Ordering::Relaxed);
+        }
+        self.wake.notify_one();
+    }
+
     pub(super) async fn run(self: Arc<Self>, pool: Pool) {
         loop {
             self.wake.notified().await;
             sleep(COLLECT_TIME).await;
-            let topics = std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner));
-            let payloads = payloads(&self.sender, &topics);
-            if let Err(error) = pool.all(sqlx::query(NOTIFY).bind(CHANNEL).bind(payloads)).await {
+            if let Err(error) = pool.all(sqlx::query(NOTIFY).bind(CHANNEL).bind(self.take_payloads())).await {
                 tracing::debug!(?error, "other servers could not be notified");
+                self.is_incomplete.store(true, Ordering::Relaxed);
+                sleep(RETRY_PAUSE).await;
+                self.wake.notify_one();
             }
         }
+    }
+
+    fn take_payloads(&self) -> Vec<String> {
+        let topics = std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut announced = std::mem::take(&mut *self.announced.lock().unwrap_or_else(PoisonError::into_inner));
+        if self.is_incomplete.swap(false, Ordering::Relaxed) {
+            announced.push(String::new());
+        }
+        let mut payloads = payloads(&self.sender, &topics);
+        payloads.extend(announced.iter().map(|text| format!("{}{ANNOUNCEMENT}{text}", self.sender)));
+        payloads
     }
 
     /// Sends a notification without changes, which only this process acts on.
@@ -82,6 +118,11 @@ fn payloads(sender: &str, topics: &BTreeSet<Topic>) -> Vec<String> {
     payloads
 }
 
+/// Returns the text of an announcement; `None` for a payload with changes, which has no such character.
+pub(super) fn announcement(payload: &str) -> Option<&str> {
+    payload.split_once(ANNOUNCEMENT).map(|(_, text)| text)
+}
+
 /// Parses the changes of a payload. Unknown ones are skipped, so that later versions can add topics.
 pub(super) fn topics(payload: &str) -> impl Iterator<Item = Topic> + '_ {
     payload.split(' ').skip(1).filter_map(|word| match word.split_at_checked(1)? {
@@ -97,12 +138,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lost_announcements_are_reported_once() {
+        let notifier = Notifier::new();
+        let lost = format!("{}{ANNOUNCEMENT}", notifier.sender);
+        notifier.announce("a".to_owned());
+        assert!(!notifier.take_payloads().contains(&lost));
+        for _ in 0..=MAX_ANNOUNCED {
+            notifier.announce("a".to_owned());
+        }
+        assert_eq!(notifier.take_payloads().pop(), Some(lost.clone()), "too many");
+        assert!(!notifier.take_payloads().contains(&lost));
+        notifier.announce("x".repeat(MAX_PAYLOAD_BYTES));
+        assert_eq!(notifier.take_payloads().pop(), Some(lost), "too long");
+    }
+
+    #[test]
     fn changes_are_parsed_from_their_payloads() {
         let all: BTreeSet<_> =
             (0..2000).map(Topic::Run).chain((0..2000).map(|n| Topic::Thread(-n))).chain([Topic::Cancels]).collect();
         let payloads = payloads("me", &all);
         assert!(payloads.len() > 1 && payloads.iter().all(|payload| payload.len() < 8000));
         assert_eq!(payloads.iter().flat_map(|payload| topics(payload)).collect::<BTreeSet<_>>(), all);
+        assert_eq!((announcement("me r5"), announcement("me!a!b r5")), (None, Some("a!b r5")));
         assert_eq!(topics("me x r rx r5 é").collect::<Vec<_>>(), [Topic::Run(5)]);
     }
 }

@@ -23,12 +23,14 @@ const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 const TEST_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Settings of all connections. The statements rely on READ COMMITTED, and the database may have another default. A generic
-/// plan is as good as a custom one for these statements, and saves planning.
+/// plan is as good as a custom one for these statements, and saves planning. Parallel workers take longer to start than the
+/// statements run.
 const SETTINGS: &str = "
     SET statement_timeout = '6s';
     SET lock_timeout = '5s';
     SET idle_in_transaction_session_timeout = '15s';
     SET plan_cache_mode = force_generic_plan;
+    SET max_parallel_workers_per_gather = 0;
     SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@ use sqlx::{Row as _, postgres::PgRow};
 
 use super::Database;
 use crate::{
-    protocol::{InterruptId, RunId},
+    protocol::{InterruptId, RunId, ThreadId},
     store::{
-        EndState, EndedRun, RunRecord, StoreError, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadView,
+        EndState, EndedRun, MAX_SEARCHED_THREADS, RunRecord, StoreError, ThreadKey, ThreadParts, ThreadView,
         rows::{self, DbRow},
         text::{from_json, name_to_text},
         write::unanswered,
@@ -26,7 +26,10 @@ const NODES: &str = "
     LEFT JOIN agui_runs AS r ON r.number = m.run
     WHERE m.thread = $1 ORDER BY m.number";
 
-const THREADS: &str = "SELECT * FROM agui_threads WHERE owner = $1 AND run < $2 ORDER BY run DESC LIMIT $3";
+/// Has no index of run ids: each run would have to change it.
+const THREAD_OF_RUN: &str = "
+    SELECT id FROM (SELECT id, run, run_id FROM agui_threads WHERE owner = $1 ORDER BY run DESC LIMIT $3) AS newest
+    WHERE run_id = $2 ORDER BY run DESC LIMIT 1";
 
 const RUN: &str = "
     SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
@@ -38,14 +41,15 @@ const RUNS: &str = "
 
 /// `$2` is a run's id, or `$3` the last message of its branch. The other one is NULL.
 const END_STATE: &str = "
-    SELECT r.head, r.state, s.body AS state_body, r.interrupts FROM agui_runs AS r
+    SELECT r.id, r.head, r.state, s.body AS state_body, r.interrupts FROM agui_runs AS r
     LEFT JOIN agui_states AS s ON s.thread = r.thread AND s.number = r.state
     WHERE r.thread = $1 AND (r.id = $2 OR r.head = $3) AND r.ended_at IS NOT NULL
     ORDER BY r.number DESC LIMIT 1";
 
 const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = $1 AND answered IS NOT NULL";
 
-const CHECK: &str = "SELECT version FROM agui_schema";
+/// Writes a row, although the version stays the same.
+const CHECK: &str = "UPDATE agui_schema SET version = version RETURNING version";
 
 impl DbRow for PgRow {
     fn text(&self, column: &str) -> Result<Option<&str>, StoreError> {
@@ -89,10 +93,10 @@ impl Database {
         Ok(Some(ThreadView { thread, nodes, runs: runs.iter().map(rows::run).collect::<Result<_, _>>()? }))
     }
 
-    pub(super) async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
-        let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
-        let query = sqlx::query(THREADS).bind(owner).bind(page.after.unwrap_or(i64::MAX)).bind(limit);
-        self.all(query).await?.iter().map(rows::summary).collect()
+    pub(super) async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
+        let query = sqlx::query(THREAD_OF_RUN).bind(owner).bind(&*name_to_text(run));
+        let row = self.first(query.bind(MAX_SEARCHED_THREADS as i64)).await?;
+        row.map(|row| rows::thread_id(&row)).transpose()
     }
 
     pub(super) async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{finish, reader, writer::Tx};
 use crate::store::{
     BeginOutcome, Lease, Millis, NewRun, StoreError, ThreadSize, ThreadVersion,
-    text::{BranchColumns, list_to_json, name_to_text, to_json},
+    text::{BranchColumns, from_json, list_to_json, name_to_text, to_json},
 };
 
 const FIND: &str = "
@@ -15,15 +15,16 @@ const FIND: &str = "
 
 const INSERT_THREAD: &str = "
     INSERT INTO agui_threads (number, owner, id, agent, head, state, interrupts, messages, bytes, version, run, run_id,
-        holder, created_at, updated_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, ?10, ?11, ?12, ?13, ?13)";
+        holder, created_at, updated_at, title, archived, indexed)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, ?10, ?11, ?12, ?13, ?13, ?14, 0, 0)";
 
 const UPDATE_THREAD: &str = "
     UPDATE agui_threads SET agent = ?2, head = ?3, state = ?4, interrupts = ?5, messages = ?6, bytes = ?7,
-        version = version + 1, run = ?8, run_id = ?9, holder = ?10, updated_at = ?11
+        version = version + 1, run = ?8, run_id = ?9, holder = ?10, updated_at = ?11,
+        title = COALESCE(title, ?12)
     WHERE number = ?1";
 
-const FIND_SAME_ID: &str = "SELECT number FROM agui_runs WHERE thread = ?1 AND id = ?2";
+const FIND_SAME_ID: &str = "SELECT number, answered FROM agui_runs WHERE thread = ?1 AND id = ?2";
 const DELETE_RUN: &str = "DELETE FROM agui_runs WHERE number = ?1";
 const DELETE_EVENTS: &str = "DELETE FROM agui_events WHERE run = ?1";
 
@@ -44,6 +45,7 @@ pub(super) struct BeginColumns {
     id: String,
     run_id: String,
     agent: String,
+    title: Option<String>,
     detached: bool,
     holder: Arc<str>,
     now: Millis,
@@ -63,6 +65,7 @@ impl BeginColumns {
             id: name_to_text(&run.key.id).into_owned(),
             run_id: name_to_text(run.run_id).into_owned(),
             agent: name_to_text(run.agent).into_owned(),
+            title: run.title.map(|title| name_to_text(title).into_owned()),
             detached: run.detached,
             holder: run.holder.clone(),
             now: run.now,
@@ -120,7 +123,8 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> Result<BeginOutcome,
             run,
             new.run_id,
             new.holder,
-            new.now
+            new.now,
+            new.title
         ])?;
     } else {
         tx.conn.prepare_cached(UPDATE_THREAD)?.execute(params![
@@ -134,10 +138,12 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> Result<BeginOutcome,
             run,
             new.run_id,
             new.holder,
-            new.now
+            new.now,
+            new.title
         ])?;
     }
-    let replaced = if is_new { false } else { delete_same_id(tx, thread, &new.run_id)? };
+    let replaced = if is_new { None } else { delete_same_id(tx, thread, &new.run_id)? };
+    let answered = answers_of_both(replaced.as_ref().and_then(|run| run.answered.as_deref()), new.answered.as_deref())?;
     finish::write_branch(tx, thread, first, &new.branch)?;
     finish::write_state(tx, thread, state.filter(|_| new.state.is_some()), new.state.as_deref())?;
     tx.conn.prepare_cached(INSERT_RUN)?.execute(params![
@@ -148,7 +154,7 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> Result<BeginOutcome,
         new.detached,
         head,
         state,
-        new.answered,
+        answered,
         new.now
     ])?;
     Ok(BeginOutcome::Begun {
@@ -156,16 +162,28 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> Result<BeginOutcome,
         version: new.expected.map_or(1, |known| known.version + 1),
         last_message: last,
         state_number: state,
-        replaced,
+        replaced: replaced.is_some(),
     })
 }
 
-fn delete_same_id(tx: &mut Tx<'_>, thread: i64, id: &str) -> Result<bool, StoreError> {
-    let same: Option<i64> =
-        tx.conn.prepare_cached(FIND_SAME_ID)?.query_row(params![thread, id], |row| row.get(0)).optional()?;
-    if let Some(run) = same {
+struct ReplacedRun {
+    answered: Option<String>,
+}
+
+/// An answer stays given if the run that brought it is replaced.
+fn answers_of_both(before: Option<&str>, new: Option<&str>) -> Result<Option<String>, StoreError> {
+    let (Some(before), Some(new)) = (before, new) else { return Ok(before.or(new).map(str::to_owned)) };
+    let mut ids: Vec<String> = from_json(before)?;
+    ids.extend(from_json::<Vec<String>>(new)?);
+    Ok(list_to_json(&ids))
+}
+
+fn delete_same_id(tx: &mut Tx<'_>, thread: i64, id: &str) -> Result<Option<ReplacedRun>, StoreError> {
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, ReplacedRun { answered: row.get(1)? }));
+    let same = tx.conn.prepare_cached(FIND_SAME_ID)?.query_row(params![thread, id], read).optional()?;
+    if let Some((run, _)) = same {
         tx.conn.prepare_cached(DELETE_RUN)?.execute([run])?;
         tx.conn.prepare_cached(DELETE_EVENTS)?.execute([run])?;
     }
-    Ok(same.is_some())
+    Ok(same.map(|(_, replaced)| replaced))
 }

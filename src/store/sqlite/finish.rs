@@ -6,6 +6,7 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::{
     events::{self, BatchColumns},
+    search,
     writer::Tx,
 };
 use crate::store::{
@@ -134,8 +135,12 @@ pub(super) fn write_branch(tx: &mut Tx<'_>, thread: i64, first: i64, branch: &Br
         parent = number;
     }
     for (number, body) in branch.updated_numbers.iter().zip(&branch.updated_bodies) {
+        let was_indexed = search::remove_message(tx, thread, *number)?;
         tx.conn.prepare_cached(ADD_BYTES)?.execute(params![thread, number, body.len() as i64])?;
         tx.conn.prepare_cached(UPDATE_MESSAGE)?.execute(params![thread, number, body])?;
+        if was_indexed {
+            search::add_message(tx, thread, *number)?;
+        }
     }
     Ok(())
 }

@@ -9,26 +9,39 @@
 
 mod begin;
 mod connection;
+mod content;
 mod error;
 mod events;
+mod files;
 mod finish;
+mod messages;
 mod open;
 mod reader;
 mod remove;
+mod search;
 mod truncate;
+mod update;
+mod words;
 mod writer;
 
-use std::{path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 
-use self::{reader::Readers, truncate::WalTruncation, writer::Writer};
-use super::{
-    BeginOutcome, EndState, EndedRun, EventBatch, EventPage, FinishedRun, Lease, LostRun, Millis, NewRun, OpenError,
-    Retention, RunEnd, RunRecord, Store, StoreError, SweepResult, ThreadKey, ThreadPage, ThreadParts, ThreadSummary,
-    ThreadView,
+use self::{
+    files::{DatabaseFiles, FileIds, file_error},
+    reader::Readers,
+    truncate::WalTruncation,
+    writer::Writer,
 };
-use crate::protocol::RunId;
+use super::{
+    BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
+    MessageQuery, Millis, NewRun, NewThread, OpenError, Retention, RunEnd, RunRecord, Store, StoreError, SweepResult,
+    ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView,
+    content_columns::ContentColumns,
+    text::{UpdateColumns, name_to_text, to_json},
+};
+use crate::protocol::{MessageId, RunId, ThreadId};
 
 /// Keeps threads in an SQLite file. Creates its tables, whose names start with `agui_`, if they are missing.
 ///
@@ -47,7 +60,13 @@ pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
     truncation: WalTruncation,
+    files: Arc<DatabaseFiles>,
+    /// The files that the connections have opened.
+    opened: Arc<FileIds>,
 }
+
+/// Writes one page, although the number stays the same. Nothing else uses this number.
+const PROBE: &str = "PRAGMA user_version = 1";
 
 impl SqliteStore {
     /// Opens a file, or creates it. The file belongs to this process until the store is dropped.
@@ -57,8 +76,9 @@ impl SqliteStore {
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
         let path = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || open::open(&path));
-        let (writer, path) = opened.await.unwrap_or_else(|error| Err(open::file_error(Path::new(""), error)))?;
-        Ok(Self { writer, readers: Readers::new(path.clone()), truncation: WalTruncation::new(path) })
+        let (writer, files, opened) = opened.await.unwrap_or_else(|error| Err(file_error(Path::new(""), error)))?;
+        let (readers, truncation) = (Readers::new(files.clone()), WalTruncation::new(files.clone()));
+        Ok(Self { writer, readers, truncation, files, opened: Arc::new(opened) })
     }
 }
 
@@ -90,7 +110,46 @@ impl Store for SqliteStore {
 
     async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
         let (owner, page) = (owner.to_owned(), page.clone());
-        self.readers.read(move |conn| reader::threads(conn, &owner, &page)).await
+        let Some(query) = page.query.clone() else {
+            return self.readers.read(move |conn| reader::threads(conn, &owner, &page)).await;
+        };
+        while self.writer.write(search::index_step).await? {}
+        self.readers.read(move |conn| search::find(conn, &owner, &page, &query)).await
+    }
+
+    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError> {
+        let update = UpdateColumns::new(update);
+        self.writer.write(move |tx| update::update(tx, expected, &update)).await
+    }
+
+    async fn messages(&self, thread: i64, query: &MessageQuery) -> Result<MessagePage, StoreError> {
+        let query = *query;
+        self.readers.read(move |conn| messages::messages(conn, thread, query)).await
+    }
+
+    async fn set_feedback(
+        &self,
+        thread: i64,
+        message: &MessageId,
+        feedback: Option<&Feedback>,
+    ) -> Result<bool, StoreError> {
+        let (message, feedback) = (name_to_text(message).into_owned(), feedback.map(to_json));
+        self.writer.write(move |tx| update::set_feedback(tx, thread, &message, feedback.as_deref())).await
+    }
+
+    async fn content(&self, key: &ThreadKey) -> Result<Option<ThreadContent>, StoreError> {
+        let key = key.clone();
+        self.readers.read(move |conn| content::read(conn, &key)).await
+    }
+
+    async fn insert(&self, thread: NewThread<'_>) -> Result<bool, StoreError> {
+        let columns = ContentColumns::new(thread);
+        self.writer.write(move |tx| content::insert(tx, &columns)).await
+    }
+
+    async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
+        let (owner, run) = (owner.to_owned(), run.clone());
+        self.readers.read(move |conn| reader::thread_of_run(conn, &owner, &run)).await
     }
 
     async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -135,6 +194,17 @@ impl Store for SqliteStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.readers.read(reader::check).await
+        let (files, opened) = (self.files.clone(), self.opened.clone());
+        let found = tokio::task::spawn_blocking(move || files.ids().map(|found| found == *opened));
+        let found = found.await.map_err(io::Error::other).flatten();
+        if !found.map_err(|error| StoreError::Unavailable(error.into()))? {
+            let path = self.files.path().display();
+            let problem = format!(
+                "files of the database {path} were removed or replaced while it is in use: stop the server, put them in \
+                 place, and start it; what is stored until then is lost"
+            );
+            return Err(StoreError::Unavailable(problem.into()));
+        }
+        self.writer.write(|tx| Ok(tx.conn.execute_batch(PROBE)?)).await
     }
 }

@@ -1,15 +1,13 @@
-//! Opens a file: creates it if needed, locks out other processes, and creates or checks its tables.
+//! Opens a database: creates it if needed, locks out other processes, and creates or checks its tables.
 
-use std::{
-    fs::{self, File, OpenOptions, TryLockError},
-    path::{Path, PathBuf},
-};
+use std::{path::Path, sync::Arc};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{
     connection::connect,
     error::open_error,
+    files::{DatabaseFiles, FileIds, file_error},
     writer::{Numbers, Writer},
 };
 use crate::store::OpenError;
@@ -32,16 +30,18 @@ const VERSION: &str = "SELECT MAX(version) FROM agui_schema";
 const NUMBERS: &str = "
     SELECT 1 + COALESCE((SELECT MAX(number) FROM agui_threads), 0), 1 + COALESCE((SELECT MAX(number) FROM agui_runs), 0)";
 
-pub(super) fn open(path: &Path) -> Result<(Writer, PathBuf), OpenError> {
-    let path = create_file(path)?;
-    let lock = lock(&path)?;
-    let to_error = |error| open_error(&path, &error);
-    let conn = connect(&path).map_err(to_error)?;
+pub(super) fn open(path: &Path) -> Result<(Writer, Arc<DatabaseFiles>, FileIds), OpenError> {
+    let files = Arc::new(DatabaseFiles::lock(path)?);
+    let path = files.path();
+    let to_error = |error| open_error(path, &error);
+    let conn = connect(path).map_err(to_error)?;
     conn.execute_batch(WRITER_SETTINGS).map_err(to_error)?;
-    create_or_check_tables(&conn, &path)?;
+    create_or_check_tables(&conn, path)?;
     let numbers = conn.query_row(NUMBERS, [], |row| Ok(Numbers { next_thread: row.get(0)?, next_run: row.get(1)? }));
-    let writer = Writer::start(conn, numbers.map_err(to_error)?, lock).map_err(|error| file_error(&path, error))?;
-    Ok((writer, path))
+    let numbers = numbers.map_err(to_error)?;
+    let ids = files.ids().map_err(|error| file_error(path, error))?;
+    let writer = Writer::start(conn, numbers, files.clone()).map_err(|error| file_error(path, error))?;
+    Ok((writer, files, ids))
 }
 
 fn create_or_check_tables(conn: &Connection, path: &Path) -> Result<(), OpenError> {
@@ -58,40 +58,4 @@ fn create_or_check_tables(conn: &Connection, path: &Path) -> Result<(), OpenErro
         SCHEMA_VERSION => Ok(()),
         found => Err(OpenError::Version { place: place(), found, known: SCHEMA_VERSION }),
     }
-}
-
-/// Creates the folder and an empty file that only this user can read, unless they exist. Returns the canonical path.
-fn create_file(path: &Path) -> Result<PathBuf, OpenError> {
-    let to_error = |error| file_error(path, error);
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder).map_err(to_error)?;
-    }
-    private_file_options().read(true).append(true).open(path).map_err(to_error)?;
-    fs::canonicalize(path).map_err(to_error)
-}
-
-/// Takes the lock that keeps other processes out. It is released when the file handle is dropped.
-fn lock(path: &Path) -> Result<File, OpenError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let to_error = |error| file_error(path, error);
-    let file = private_file_options().write(true).open(name).map_err(to_error)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(to_error(error)),
-    }
-}
-
-fn private_file_options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-/// An error about the file of the database.
-pub(super) fn file_error(path: &Path, why: impl ToString) -> OpenError {
-    OpenError::File { path: path.to_owned(), why: why.to_string() }
 }

@@ -1,18 +1,16 @@
 //! Reads, on a pool of connections that cannot write.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, Params, Row, params};
 use tokio::sync::Semaphore;
 
-use super::connection::connect;
+use super::{connection::connect, files::DatabaseFiles};
 use crate::{
-    protocol::{InterruptId, RunId},
+    protocol::{InterruptId, RunId, ThreadId},
     store::{
-        EndState, LostRun, RunRecord, StoreError, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadView,
+        EndState, LostRun, MAX_SEARCHED_THREADS, RunRecord, StoreError, ThreadKey, ThreadPage, ThreadParts,
+        ThreadSummary, ThreadView,
         rows::{self, DbRow},
         text::{from_json, name_to_text},
         write::unanswered,
@@ -32,7 +30,14 @@ const NODES: &str = "
     WHERE m.thread = ?1 ORDER BY m.number";
 
 const THREADS: &str = "
-    SELECT * FROM agui_threads WHERE owner = ?1 AND run < ?2 ORDER BY run DESC LIMIT ?3";
+    SELECT * FROM agui_threads
+    WHERE owner = ?1 AND run < ?2 AND archived = COALESCE(?4, archived) AND agent = COALESCE(?5, agent)
+    ORDER BY run DESC LIMIT ?3";
+
+/// Has no index of run ids: each run would have to change it.
+const THREAD_OF_RUN: &str = "
+    SELECT id FROM (SELECT id, run, run_id FROM agui_threads WHERE owner = ?1 ORDER BY run DESC LIMIT ?3)
+    WHERE run_id = ?2 ORDER BY run DESC LIMIT 1";
 
 const RUN: &str = "
     SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
@@ -48,7 +53,7 @@ const RUNS: &str = "
 
 /// `?2` is a run's id, or `?3` the last message of its branch. The other one is NULL.
 const END_STATE: &str = "
-    SELECT r.head, r.state, s.body AS state_body, r.interrupts FROM agui_runs AS r
+    SELECT r.id, r.head, r.state, s.body AS state_body, r.interrupts FROM agui_runs AS r
     LEFT JOIN agui_states AS s ON s.thread = r.thread AND s.number = r.state
     WHERE r.thread = ?1 AND (r.id = ?2 OR r.head = ?3) AND r.ended_at IS NOT NULL
     ORDER BY r.number DESC LIMIT 1";
@@ -58,18 +63,16 @@ const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = ?1 AND ans
 const LOST: &str = "
     SELECT owner, id, run_id, number, run, holder FROM agui_threads WHERE holder <> ?1 ORDER BY run LIMIT ?2";
 
-const CHECK: &str = "SELECT version FROM agui_schema";
-
 #[derive(Debug)]
 pub(super) struct Readers {
-    path: PathBuf,
+    files: Arc<DatabaseFiles>,
     idle: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Arc::default(), permits: Arc::new(Semaphore::new(MAX_READERS)) }
+    pub(super) fn new(files: Arc<DatabaseFiles>) -> Self {
+        Self { files, idle: Arc::default(), permits: Arc::new(Semaphore::new(MAX_READERS)) }
     }
 
     pub(super) async fn read<T: Send + 'static>(
@@ -78,7 +81,7 @@ impl Readers {
     ) -> Result<T, StoreError> {
         let permit =
             self.permits.clone().acquire_owned().await.map_err(|error| StoreError::Unavailable(error.into()))?;
-        let (idle, path) = (self.idle.clone(), self.path.clone());
+        let (idle, files) = (self.idle.clone(), self.files.clone());
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let lock = || idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +89,7 @@ impl Readers {
             let conn = match pooled {
                 Some(conn) => conn,
                 None => {
-                    let conn = connect(&path)?;
+                    let conn = connect(files.path())?;
                     conn.execute_batch("PRAGMA query_only = ON")?;
                     conn
                 }
@@ -116,7 +119,7 @@ impl DbRow for Row<'_> {
     }
 }
 
-fn one<T>(
+pub(super) fn one<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
@@ -127,7 +130,7 @@ fn one<T>(
     rows.next()?.map(read).transpose()
 }
 
-fn all<T>(
+pub(super) fn all<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
@@ -162,8 +165,13 @@ pub(super) fn thread(
 }
 
 pub(super) fn threads(conn: &Connection, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
-    let after = page.after.unwrap_or(i64::MAX);
-    all(conn, THREADS, params![owner, after, page.limit as i64], |row| rows::summary(row))
+    let (after, agent) = (page.after.unwrap_or(i64::MAX), page.agent.as_deref().map(name_to_text));
+    all(conn, THREADS, params![owner, after, page.limit as i64, page.archived, agent], |row| rows::summary(row))
+}
+
+pub(super) fn thread_of_run(conn: &Connection, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
+    let params = params![owner, name_to_text(run), MAX_SEARCHED_THREADS as i64];
+    one(conn, THREAD_OF_RUN, params, |row| rows::thread_id(row))
 }
 
 pub(super) fn run(conn: &Connection, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -192,8 +200,4 @@ pub(super) fn end_state(
 
 pub(super) fn lost_runs(conn: &Connection, holder: &str, limit: usize) -> Result<Vec<LostRun>, StoreError> {
     all(conn, LOST, params![holder, limit as i64], |row| rows::lost_run(row))
-}
-
-pub(super) fn check(conn: &Connection) -> Result<(), StoreError> {
-    one(conn, CHECK, [], |_| Ok(()))?.ok_or_else(|| StoreError::Failed("agui_schema is empty".into()))
 }

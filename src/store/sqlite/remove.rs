@@ -14,7 +14,7 @@ use std::{
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::{SqliteStore, writer::Tx};
+use super::{SqliteStore, search, writer::Tx};
 use crate::store::{Millis, Retention, StoreError, SweepResult, retention::surplus};
 
 /// The time that one step of a purge occupies the writer.
@@ -23,12 +23,12 @@ const MAX_UNLINKED: u64 = 200;
 const MAX_PURGED_ROWS: i64 = 20;
 const MAX_DELETED_LOGS: usize = 20;
 
-const UNLINK: &str = "UPDATE agui_threads SET owner = '', id = number, holder = NULL WHERE number = ?1 AND owner <> ''";
+const UNLINK: &str = "UPDATE agui_threads SET former_owner = owner, owner = '', id = number, holder = NULL WHERE number = ?1 AND owner <> ''";
 const UNLINK_IDLE: &str = "
-    UPDATE agui_threads SET owner = '', id = number WHERE number IN (
+    UPDATE agui_threads SET former_owner = owner, owner = '', id = number WHERE number IN (
         SELECT number FROM agui_threads WHERE owner = ?1 AND holder IS NULL ORDER BY run LIMIT ?2)";
 const UNLINK_OLD: &str = "
-    UPDATE agui_threads SET owner = '', id = number WHERE number IN (
+    UPDATE agui_threads SET former_owner = owner, owner = '', id = number WHERE number IN (
         SELECT number FROM agui_threads WHERE owner <> '' AND holder IS NULL AND updated_at < ?1 LIMIT ?2)";
 
 const OWNERS: &str = "SELECT owner, COUNT(*) FROM agui_threads WHERE owner <> '' GROUP BY owner";
@@ -155,6 +155,10 @@ fn purge_step(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
     while begin.elapsed() < PURGE_STEP {
         let thread = tx.conn.prepare_cached(FIND_UNLINKED)?.query_row([], |row| row.get::<_, i64>(0)).optional()?;
         let Some(thread) = thread else { return Ok(false) };
+        // The index is updated with the words of the messages, so they are deleted later.
+        if search::remove_one(tx, thread)? {
+            continue;
+        }
         for sql in PURGE {
             if tx.conn.prepare_cached(sql)?.execute([thread, MAX_PURGED_ROWS])? as i64 == MAX_PURGED_ROWS {
                 break;

@@ -10,9 +10,15 @@ CREATE TABLE agui_threads (
     owner TEXT NOT NULL,            -- 'none', 'key:NAME' or 'jwt:ISSUER:SUBJECT'; '' if unlinked (remove.rs)
     id TEXT NOT NULL,
     agent TEXT NOT NULL,            -- the agent of the newest run
+    title TEXT,
+    archived INTEGER NOT NULL,      -- 1: by its owner
+    metadata TEXT,                  -- the owner's own data: JSON, NULL if empty
     head INTEGER NOT NULL,          -- the last message of the current branch; 0 if the thread is empty
     state INTEGER,                  -- the current state in agui_states
     interrupts TEXT,                -- open on the current branch: JSON, NULL if empty
+    indexed INTEGER NOT NULL,       -- the number of messages in agui_words
+    indexed_title TEXT,             -- the title in agui_words
+    former_owner TEXT,              -- of an unlinked thread
     messages INTEGER NOT NULL,      -- the number of messages, which is the number of the last one
     bytes INTEGER NOT NULL,         -- of messages and states
     version INTEGER NOT NULL,       -- the number of changes so far
@@ -24,6 +30,7 @@ CREATE TABLE agui_threads (
     UNIQUE (owner, id)
 );
 CREATE UNIQUE INDEX agui_threads_of_owner ON agui_threads (owner, run);
+CREATE INDEX agui_threads_to_index ON agui_threads (number) WHERE indexed < messages OR title IS NOT indexed_title;
 
 CREATE TABLE agui_messages (
     thread INTEGER NOT NULL,
@@ -33,8 +40,11 @@ CREATE TABLE agui_messages (
     role TEXT NOT NULL,
     run INTEGER,                    -- the run that made it; NULL if a client sent it
     body TEXT NOT NULL,             -- the whole message, JSON
+    feedback TEXT,                  -- the owner's opinion: JSON
     PRIMARY KEY (thread, number)
 ) WITHOUT ROWID;
+-- The messages that begin a branch. The others follow the message with the number before theirs.
+CREATE INDEX agui_messages_branching ON agui_messages (thread, parent) WHERE parent <> number - 1;
 
 CREATE TABLE agui_states (
     thread INTEGER NOT NULL,
@@ -72,3 +82,7 @@ CREATE TABLE agui_events (
     body TEXT NOT NULL,             -- one line of JSON an event
     PRIMARY KEY (run, last)
 ) WITHOUT ROWID;
+
+-- The search index (search.rs): the words of titles and messages, without the texts.
+CREATE VIRTUAL TABLE agui_words USING fts5 (owner, words, content = '', tokenize = 'unicode61 remove_diacritics 2');
+INSERT INTO agui_words (agui_words, rank) VALUES ('secure-delete', 1);

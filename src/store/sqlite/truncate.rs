@@ -1,12 +1,11 @@
 //! Empties the write-ahead log, so that no deleted text remains in it.
 
 use std::{
-    path::PathBuf,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use super::connection::connect;
+use super::{connection::connect, files::DatabaseFiles};
 use crate::store::StoreError;
 
 const TRUNCATE_INTERVAL: Duration = Duration::from_secs(60);
@@ -15,20 +14,20 @@ const READERS_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct WalTruncation {
-    path: PathBuf,
+    files: Arc<DatabaseFiles>,
     last: Mutex<Option<Instant>>,
 }
 
 impl WalTruncation {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, last: Mutex::default() }
+    pub(super) fn new(files: Arc<DatabaseFiles>) -> Self {
+        Self { files, last: Mutex::default() }
     }
 
     pub(super) async fn run(&self) -> Result<(), StoreError> {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        let path = self.path.clone();
+        let files = self.files.clone();
         let truncated = tokio::task::spawn_blocking(move || {
-            let conn = connect(&path)?;
+            let conn = connect(files.path())?;
             conn.busy_timeout(READERS_TIMEOUT)?;
             // PASSIVE copies without blocking the writer, so that TRUNCATE, which blocks it, has little left to copy.
             for mode in ["PASSIVE", "TRUNCATE"] {

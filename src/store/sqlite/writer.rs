@@ -1,15 +1,18 @@
 //! The thread that writes. It groups waiting operations into one transaction.
 
 use std::{
-    fs::File,
     io,
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
     thread::{self, JoinHandle},
 };
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::files::DatabaseFiles;
 use crate::store::StoreError;
 
 const MAX_GROUP: usize = 128;
@@ -46,13 +49,13 @@ impl Numbers {
 }
 
 impl Writer {
-    /// Starts the thread. It keeps the lock on the file until it ends.
-    pub(super) fn start(conn: Connection, numbers: Numbers, lock: File) -> io::Result<Self> {
+    /// Starts the thread.
+    pub(super) fn start(conn: Connection, numbers: Numbers, files: Arc<DatabaseFiles>) -> io::Result<Self> {
         let (jobs, waiting) = channel();
         let thread = thread::Builder::new().name("agui-sqlite".to_owned()).spawn(move || {
             run_jobs(&conn, numbers, &waiting);
             drop(conn);
-            drop(lock);
+            drop(files);
         })?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }

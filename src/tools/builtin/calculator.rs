@@ -67,7 +67,8 @@ fn format_number(value: f64) -> String {
         // Adding zero turns -0 into 0.
         return format!("{}", value + 0.0);
     }
-    let rounded: f64 = format!("{value:.14e}").parse().unwrap_or(value);
+    // Rounding the largest numbers up would give infinity.
+    let rounded = format!("{value:.14e}").parse().ok().filter(|rounded: &f64| rounded.is_finite()).unwrap_or(value);
     if (1e-6..1e21).contains(&rounded.abs()) { format!("{rounded}") } else { format!("{rounded:e}") }
 }
 
@@ -86,6 +87,7 @@ mod tests {
             ("2 ^ 100", "1.26765060022823e30"),
             ("1 / 10 ^ 9", "1e-9"),
             ("1e20 + 0.5", "100000000000000000000"),
+            ("1.7976931348623157e308", "1.7976931348623157e308"),
         ] {
             assert_eq!(format_number(expression::evaluate(text).unwrap()), expected, "{text}");
         }

@@ -8,6 +8,9 @@
 //! not followed, and proxies from the environment are not used. Secrets in headers reach neither a log nor a model:
 //! they are removed from responses that repeat them.
 
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod options;
 mod response;
 mod tool;

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::tools::{
-    ApprovalRule,
+    ApprovalRule, CallerHeader,
+    caller_headers::CallerHeaders,
     options::{HeaderSource, InvalidOption, check_not_zero, seconds},
 };
 
@@ -39,6 +40,9 @@ pub struct HttpToolOptions {
     /// Headers of the request.
     #[serde(default)]
     pub headers: IndexMap<String, HeaderSource>,
+    /// Headers of the request whose values come from the caller of the run.
+    #[serde(default)]
+    pub headers_from: IndexMap<String, CallerHeader>,
     /// A JSON Pointer to the part of a JSON response that is the result; `None` for all of it.
     #[serde(default)]
     pub result: Option<String>,
@@ -113,6 +117,7 @@ impl HttpToolOptions {
             method: HttpMethod::Get,
             parameters: None,
             headers: IndexMap::new(),
+            headers_from: IndexMap::new(),
             result: None,
             approval: ApprovalRule::Never,
             timeout: TIMEOUT,
@@ -127,15 +132,23 @@ impl HttpToolOptions {
     /// An [`InvalidOption`] for the first wrong option.
     pub fn check(&self) -> Result<(), InvalidOption> {
         let invalid = |key: &str, problem: &str| Err(InvalidOption::new(key, problem));
-        let is_reserved = |name: &&String| CLIENT_HEADERS.contains(&&*name.to_ascii_lowercase());
-        if let Some(name) = self.headers.keys().find(is_reserved) {
+        if let Some(name) = self.headers.keys().find(|name| is_reserved(name)) {
             return invalid("headers", &format!("`{}` is set by the server itself", name.to_ascii_lowercase()));
         }
+        self.caller_headers()?;
         if self.result.as_ref().is_some_and(|pointer| !pointer.is_empty() && !pointer.starts_with('/')) {
             return invalid("result", "a JSON Pointer such as \"/current/summary\" begins with a `/`");
         }
         check_not_zero([("timeout_secs", self.timeout.is_zero()), ("max_result_bytes", self.max_result_bytes == 0)])
     }
+
+    pub(super) fn caller_headers(&self) -> Result<CallerHeaders, InvalidOption> {
+        CallerHeaders::new(&self.headers_from, &self.headers, |name| is_reserved(name.as_str()))
+    }
+}
+
+fn is_reserved(header: &str) -> bool {
+    CLIENT_HEADERS.contains(&&*header.to_ascii_lowercase())
 }
 
 #[cfg(test)]
@@ -166,6 +179,8 @@ mod tests {
             ("max_result_bytes = 0", "max_result_bytes: at least 1"),
             ("result = \"a/b\"", "result: a JSON Pointer"),
             ("headers = { Host = \"evil\" }", "headers: `host` is set by the server itself"),
+            ("headers_from = { Host = \"principal\" }", "headers_from: `host` is set by the server itself"),
+            ("headers = { A = \"a\" }\nheaders_from = { a = \"principal\" }", "headers_from: `a` is set twice"),
         ] {
             let error = read(text).unwrap().check().unwrap_err().to_string();
             assert!(error.starts_with(expected), "{text}\n{error}");

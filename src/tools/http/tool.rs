@@ -14,22 +14,22 @@ use crate::{
     protocol::{JsonObject, MessageContent},
     tools::{
         Approval, Tool, ToolContext, ToolError, ToolSpec, Validator,
+        caller_headers::CallerHeaders,
         options::{InvalidOption, header_map},
+        secrets::Secrets,
     },
     upstream,
 };
-
-/// Shorter words of a secret header, such as `Bearer`, are not removed from responses, in bytes.
-const MIN_SECRET_BYTES: usize = 8;
 
 /// A tool that calls a web service.
 pub struct HttpTool {
     spec: ToolSpec,
     options: HttpToolOptions,
     headers: HeaderMap,
+    caller_headers: CallerHeaders,
     template: UrlTemplate,
     placed: HashSet<String>,
-    secrets: Vec<String>,
+    secrets: Secrets,
     client: Client,
 }
 
@@ -48,13 +48,12 @@ impl HttpTool {
         let client = upstream::direct_client(&upstream::ClientOptions::default())
             .map_err(|error| invalid("url")(format!("the HTTP client cannot be created: {error}")))?;
         let placed = template.places().iter().map(|(name, _)| (*name).to_owned()).collect();
-        let secrets = headers.values().filter(|value| value.is_sensitive());
-        let secrets = secrets.filter_map(|value| value.to_str().ok()).flat_map(secret_words).collect();
+        let (secrets, caller_headers) = (Secrets::of_headers(&headers), options.caller_headers()?);
         let spec = ToolSpec { name: name.into(), description: options.description.clone(), parameters };
-        Ok(Self { spec, options, headers, template, placed, secrets, client })
+        Ok(Self { spec, options, headers, caller_headers, template, placed, secrets, client })
     }
 
-    fn request(&self, arguments: &JsonObject) -> Result<reqwest::RequestBuilder, String> {
+    fn request(&self, arguments: &JsonObject, of_caller: HeaderMap) -> Result<reqwest::RequestBuilder, String> {
         let rest = arguments.iter().filter(|(name, _)| !self.placed.contains(*name));
         let method = Method::from(self.options.method);
         let request = if self.options.method.has_body() {
@@ -68,11 +67,11 @@ impl HttpTool {
         let accept =
             if self.headers.contains_key(ACCEPT) { None } else { Some("application/json, text/*;q=0.9, */*;q=0.5") };
         let request = accept.into_iter().fold(request, |request, types| request.header(ACCEPT, types));
-        Ok(request.headers(self.headers.clone()))
+        Ok(request.headers(self.headers.clone()).headers(of_caller))
     }
 
-    async fn send(&self, arguments: &JsonObject) -> Result<MessageContent, ToolError> {
-        let request = self.request(arguments).map_err(ToolError::new)?;
+    async fn send(&self, arguments: &JsonObject, of_caller: HeaderMap) -> Result<MessageContent, ToolError> {
+        let request = self.request(arguments, of_caller).map_err(ToolError::new)?;
         let response = request.send().await.map_err(|error| self.send_error(error))?;
         response::to_content(response, self.options.result.as_deref(), self.options.max_result_bytes).await
     }
@@ -89,14 +88,6 @@ impl HttpTool {
         // The URL has the arguments in it, which must not be logged.
         ToolError::new(message).caused_by(error.without_url())
     }
-
-    /// Returns a text without secrets, or `None` if it has none.
-    fn redact(&self, text: &str) -> Option<String> {
-        self.secrets
-            .iter()
-            .any(|secret| text.contains(secret))
-            .then(|| self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "[redacted]")))
-    }
 }
 
 #[async_trait]
@@ -109,19 +100,15 @@ impl Tool for HttpTool {
         self.options.approval.decide(arguments)
     }
 
-    async fn call(&self, arguments: JsonObject, _: &ToolContext) -> Result<MessageContent, ToolError> {
-        let Ok(result) = tokio::time::timeout(self.options.timeout, self.send(&arguments)).await else {
+    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+        let of_caller = self.caller_headers.of_call(cx)?;
+        let mut secrets = self.secrets.clone();
+        secrets.extend(&Secrets::of_headers(&of_caller));
+        let Ok(result) = tokio::time::timeout(self.options.timeout, self.send(&arguments, of_caller)).await else {
             let (host, seconds) = (self.template.host(), self.options.timeout.as_secs_f32());
             return Err(ToolError::new(format!("{host} did not answer within {seconds} s.")));
         };
-        match result {
-            Ok(MessageContent::Text(text)) => Ok(self.redact(&text).unwrap_or(text).into()),
-            Ok(parts) => Ok(parts),
-            Err(error) => Err(match self.redact(error.message()) {
-                Some(redacted) => ToolError::new(redacted),
-                None => error,
-            }),
-        }
+        secrets.redact_result(result)
     }
 }
 
@@ -160,14 +147,6 @@ fn parameters(options: &HttpToolOptions, template: &UrlTemplate) -> Result<Value
     Ok(Value::Object(schema))
 }
 
-/// The longest word comes first, because one can be part of another.
-fn secret_words(value: &str) -> Vec<String> {
-    let words = value.split_whitespace().filter(|word| word.len() >= MIN_SECRET_BYTES);
-    let mut words: Vec<_> = words.map(ToOwned::to_owned).collect();
-    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,13 +173,13 @@ mod tests {
         assert_eq!(tool.spec().parameters, expected);
     }
 
-    #[test]
-    fn unknown_arguments_are_refused_unless_the_schema_allows_them() {
+    #[tokio::test]
+    async fn unknown_arguments_are_refused_unless_the_schema_allows_them() {
         for (schema, is_allowed) in
             [(json!({ "properties": { "q": {} } }), false), (json!({ "additionalProperties": true }), true)]
         {
             let tool = tool("https://h/", |options| options.parameters = Some(schema)).unwrap();
-            let checked = Validator::new(&tool.spec().parameters).unwrap().check(r#"{"admin":1}"#);
+            let checked = Validator::new(&tool.spec().parameters).unwrap().check(r#"{"admin":1}"#).await;
             assert_eq!(checked.is_ok(), is_allowed);
         }
     }

@@ -3,8 +3,8 @@
 //! In `https://api.example.com/v1/cities/{city}/weather?units=metric&lang={lang}`, scheme, host and port are fixed; a
 //! place is part of a path segment or of the value of a query pair. All characters of an argument but RFC 3986's
 //! unreserved ones (letters, digits and `-_~.`) are percent-encoded, so it cannot end a segment or a pair. Because
-//! some servers decode more than once, a path argument is refused if it is empty or has a segment `.` or `..`, encoded
-//! or not.
+//! some servers decode more than once, and others cut `;` and what follows it from a segment, a path argument is refused if
+//! it is empty or has a segment `.` or `..` in any of these readings.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
@@ -14,6 +14,8 @@ use crate::protocol::JsonObject;
 
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~').remove(b'.');
 const MAX_URL_BYTES: usize = 16 * 1024;
+/// Arguments that are still encoded after so many decodings are refused.
+const MAX_DECODINGS: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct UrlTemplate {
@@ -169,13 +171,30 @@ fn fill_segment(pieces: &[Piece], arguments: &JsonObject) -> Result<String, Stri
             }
         }
     }
-    // A server might decode before it splits the path, or decode twice.
-    let decoded = percent_encoding::percent_decode_str(&plain).decode_utf8_lossy();
-    let has_dots = |text: &str| text.split(['/', '\\']).any(|part| matches!(part, "." | ".."));
-    if has_place && (plain.trim().is_empty() || has_dots(&plain) || has_dots(&decoded)) {
+    if has_place && (plain.trim().is_empty() || has_dot_segment(plain)) {
         return Err("An argument in the path cannot be empty, `.` or `..`.".to_owned());
     }
     Ok(encoded)
+}
+
+/// Returns whether a server could find a segment `.` or `..` in a text. Servers may decode before they split the path, and
+/// several times, and some cut a segment at `;` or at a control character.
+fn has_dot_segment(mut text: String) -> bool {
+    for _ in 0..=MAX_DECODINGS {
+        let ends_segment = |c: char| matches!(c, ';' | ' ') || c.is_control();
+        let segments = text.split(['/', '\\']).map(|segment| segment.trim_start_matches(ends_segment));
+        let mut names = segments.map(|segment| segment.split(ends_segment).next().unwrap_or_default());
+        if names.any(|name| matches!(name, "." | "..")) {
+            return true;
+        }
+        let decoded = percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned();
+        if decoded == text {
+            return false;
+        }
+        text = decoded;
+    }
+    // Nobody encodes so often for a good reason.
+    true
 }
 
 fn fill_value(pieces: &[Piece], arguments: &JsonObject) -> Result<Option<String>, String> {
@@ -267,8 +286,40 @@ mod tests {
 
     #[test]
     fn path_arguments_with_dot_segments_are_refused() {
-        for value in ["..", ".", "", " ", "../../admin", "a/../b", "..\\x", "%2e%2e", "%2E%2e%2Fadmin", "x/.."] {
+        for value in [
+            "..",
+            ".",
+            "",
+            " ",
+            "../../admin",
+            "a/../b",
+            "..\\x",
+            "%2e%2e",
+            "%2E%2e%2Fadmin",
+            "x/..",
+            "..;",
+            "..;/admin",
+            "..;x=1/admin",
+            ".;",
+            "a/..;b/c",
+            "..%2f",
+            "..%5cadmin",
+            "%2e%2e;x",
+            "..%3b/admin",
+            ".%2e",
+            "%252e%252e",
+            "%25252e%25252e%25252f",
+            "%25252525252e",
+            "..\0",
+            "..%00/admin",
+            "..\t",
+            ".. ",
+            " ..",
+        ] {
             assert!(fill("https://h/a/{c}/b", json!({ "c": value })).is_err(), "{value}");
+        }
+        for value in ["...", "a..b", "..a", "x;y", "1.5", "100%", "50%25", ".env", "a b", "c; d. e"] {
+            assert!(fill("https://h/a/{c}/b", json!({ "c": value })).is_ok(), "{value}");
         }
         assert!(fill("https://h/a/{c}{d}/b", json!({ "c": ".", "d": "." })).is_err());
         assert!(fill("https://h/a/.{c}/b", json!({ "c": "." })).is_err());

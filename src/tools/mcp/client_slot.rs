@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::connection::McpClient;
+use super::client::McpClient;
 
 pub(super) struct ClientSlot(Mutex<Result<McpClient, String>>);
 

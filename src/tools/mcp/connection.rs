@@ -1,57 +1,43 @@
-//! A connection to an MCP server. This is the only file that uses the protocol library, `rmcp`.
-//!
-//! Results are returned as JSON and not as the library's types, so that one tool with an invalid schema does not make
-//! the whole list unreadable.
+//! A connection to an MCP server: a process, or a server over HTTP. Only the files of this module that a connection
+//! consists of (`connection`, `client`, `handler`, `http_client`, `in_flight`) use the protocol library, `rmcp`.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use rmcp::{
-    ClientHandler, Peer, RoleClient, ServiceExt as _,
-    model::{
-        CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, Implementation,
-        ListToolsRequest, PaginatedRequestParams, PingRequest,
-    },
-    service::{NotificationContext, PeerRequestOptions, RequestHandle, RunningService, ServiceError},
+    RoleClient, ServiceExt as _,
+    service::RunningService,
     transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
-use serde_json::Value;
-use tokio::{runtime::Handle, sync::Notify, time::timeout};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
 
-use super::{options::McpTransport, process::ServerProcess};
-use crate::{protocol::JsonObject, upstream};
+use super::{
+    client::McpClient,
+    flood::{FloodGauge, MAX_MESSAGES, WINDOW},
+    handler::ServerHandler,
+    http_client::McpHttpClient,
+    oauth::AccessTokens,
+    options::{McpServerOptions, McpTransport},
+    process::ServerProcess,
+};
+use crate::upstream;
 
-/// A server could send cursors for ever.
-const MAX_TOOL_PAGES: usize = 100;
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time between two pings of a server over HTTP without calls. The end of a process is noticed without them.
+const IDLE_PING_INTERVAL: Duration = Duration::from_secs(30);
 /// The time to wait for the last lines of stderr after the end of stdout.
 const STDERR_DELAY: Duration = Duration::from_millis(20);
-
-#[derive(Debug)]
-pub(super) enum RequestError {
-    Refused(String),
-    Disconnected(Box<dyn std::error::Error + Send + Sync>),
-}
 
 /// An open connection. Dropping it closes the connection, and kills the process of a server that was started for it.
 pub(super) struct Connection {
     client: McpClient,
     tools_changed: Arc<Notify>,
+    gauge: Arc<FloodGauge>,
     ended: BoxFuture<'static, ()>,
     process: Option<ServerProcess>,
-}
-
-#[derive(Clone)]
-pub(super) struct McpClient {
-    peer: Peer<RoleClient>,
-    health: Arc<HealthSignals>,
-}
-
-#[derive(Default)]
-struct HealthSignals {
-    disconnected: Notify,
-    timed_out: Notify,
 }
 
 pub(super) enum ConnectionEvent {
@@ -61,15 +47,20 @@ pub(super) enum ConnectionEvent {
 
 impl Connection {
     /// Connects, without a time limit.
-    pub(super) async fn open(server: &str, transport: &McpTransport) -> Result<Self, String> {
-        let handler = NotificationHandler::default();
-        let tools_changed = handler.tools_changed.clone();
-        let (service, process) = match transport {
+    pub(super) async fn open(
+        server: &Arc<str>,
+        options: &McpServerOptions,
+        transport: &McpTransport,
+    ) -> Result<Self, String> {
+        let handler = ServerHandler::new(server.clone(), options.elicitation);
+        let (tools_changed, calls) = (handler.tools_changed.clone(), handler.calls.clone());
+        let gauge = handler.gauge.clone();
+        let (service, process, tokens) = match transport {
             McpTransport::Command { program, arguments, environment } => {
                 let (process, stdout, stdin) = ServerProcess::spawn(server, program, arguments, environment)
                     .map_err(|error| format!("{program} cannot be started: {error}"))?;
                 match handler.serve((stdout, stdin)).await {
-                    Ok(service) => (service, Some(process)),
+                    Ok(service) => (service, Some(process), None),
                     Err(error) => {
                         let stderr = stderr_note(Some(&process));
                         process.end().await;
@@ -78,18 +69,22 @@ impl Connection {
                     }
                 }
             }
-            McpTransport::Http { url, headers } => {
-                let client = upstream::direct_client(&upstream::ClientOptions::default())
+            McpTransport::Http { url, headers, oauth } => {
+                let http = upstream::direct_client(&upstream::ClientOptions::default())
                     .map_err(|error| format!("the HTTP client cannot be created: {error}"))?;
+                let tokens = oauth.as_ref().map(|(oauth, secret)| {
+                    Arc::new(AccessTokens::new(oauth.clone(), secret.clone(), url, http.clone()))
+                });
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 config.custom_headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+                let client = McpHttpClient::new(http, tokens.clone());
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 let service = handler.serve(transport).await.map_err(|error| error_chain(&error))?;
-                (service, None)
+                (service, None, tokens)
             }
         };
-        let client = McpClient { peer: service.peer().clone(), health: Arc::default() };
-        Ok(Self { client, tools_changed, ended: Box::pin(run(service)), process })
+        let client = McpClient::new(service.peer().clone(), calls, tokens);
+        Ok(Self { client, tools_changed, gauge, ended: Box::pin(run(service)), process })
     }
 
     pub(super) fn client(&self) -> &McpClient {
@@ -100,7 +95,7 @@ impl Connection {
         loop {
             tokio::select! {
                 () = &mut self.ended => {
-                    tokio::time::sleep(STDERR_DELAY).await;
+                    sleep(STDERR_DELAY).await;
                     let stderr = stderr_note(self.process.as_ref());
                     return ConnectionEvent::Lost(format!("it has ended, or closed the connection{stderr}"));
                 }
@@ -108,14 +103,23 @@ impl Connection {
                     return ConnectionEvent::Lost("the connection broke".to_owned());
                 }
                 () = self.client.health.timed_out.notified() => {
-                    let ping = ClientRequest::PingRequest(PingRequest::default());
-                    match timeout(PING_TIMEOUT, self.client.peer.send_request(ping)).await {
-                        // An error is an answer, too: not every server knows `ping`.
-                        Ok(Ok(_) | Err(ServiceError::McpError(_))) => {}
-                        _ => return ConnectionEvent::Lost("it does not answer a ping".to_owned()),
+                    if !matches!(timeout(PING_TIMEOUT, self.client.ping()).await, Ok(Ok(()))) {
+                        return ConnectionEvent::Lost("it does not answer a ping".to_owned());
                     }
                 }
+                () = self.gauge.flooded() => {
+                    let seconds = WINDOW.as_secs();
+                    return ConnectionEvent::Lost(format!("it sent more than {MAX_MESSAGES} messages in {seconds} s"));
+                }
                 () = self.tools_changed.notified() => return ConnectionEvent::ToolsChanged,
+                () = sleep(IDLE_PING_INTERVAL), if self.process.is_none() => {
+                    // A server can be busy with a call, and answer no ping meanwhile.
+                    if !self.client.calls().are_any_open().await
+                        && !matches!(timeout(IDLE_PING_INTERVAL, self.client.ping()).await, Ok(Ok(())))
+                    {
+                        return ConnectionEvent::Lost("it does not answer a ping".to_owned());
+                    }
+                }
             }
         }
     }
@@ -130,92 +134,8 @@ impl Connection {
     }
 }
 
-impl McpClient {
-    pub(super) async fn list_tools(&self, max: usize) -> Result<Vec<Value>, RequestError> {
-        let (mut tools, mut cursors) = (Vec::new(), HashSet::new());
-        let mut cursor: Option<String> = None;
-        for _ in 0..MAX_TOOL_PAGES {
-            let page = PaginatedRequestParams::default().with_cursor(cursor.take());
-            let answer = self.request(ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page))).await?;
-            if let Some(page) = answer.get("tools").and_then(Value::as_array) {
-                tools.extend(page.iter().take(max - tools.len()).cloned());
-            }
-            match answer.get("nextCursor").and_then(Value::as_str) {
-                Some(next) if tools.len() < max && cursors.insert(next.to_owned()) => cursor = Some(next.to_owned()),
-                _ => break,
-            }
-        }
-        Ok(tools)
-    }
-
-    /// Calls a tool. Dropping the future cancels the call at the server.
-    pub(super) async fn call_tool(&self, tool: &str, arguments: JsonObject) -> Result<Value, RequestError> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let answer = self.request(ClientRequest::CallToolRequest(CallToolRequest::new(params))).await;
-        if matches!(answer, Err(RequestError::Disconnected(_))) {
-            self.health.disconnected.notify_one();
-        }
-        answer
-    }
-
-    /// Makes the supervisor ping the server.
-    pub(super) fn report_timeout(&self) {
-        self.health.timed_out.notify_one();
-    }
-
-    async fn request(&self, request: ClientRequest) -> Result<Value, RequestError> {
-        let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-        let mut pending = CancelOnDrop(Some(sent.map_err(request_error)?));
-        let answer = match &mut pending.0 {
-            Some(handle) => (&mut handle.rx).await,
-            None => return Err(RequestError::Disconnected("the request was not sent".into())),
-        };
-        pending.0 = None;
-        let answer = answer.map_err(|closed| RequestError::Disconnected(closed.into()))?.map_err(request_error)?;
-        serde_json::to_value(answer).map_err(|error| RequestError::Refused(error.to_string()))
-    }
-}
-
-/// A request without an answer yet. Dropping this cancels the request at the server.
-struct CancelOnDrop(Option<RequestHandle<RoleClient>>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        if let (Some(handle), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
-            runtime.spawn(async move {
-                let _ = timeout(CANCEL_TIMEOUT, handle.cancel(Some("the call is no longer wanted".to_owned()))).await;
-            });
-        }
-    }
-}
-
-#[derive(Default)]
-struct NotificationHandler {
-    tools_changed: Arc<Notify>,
-}
-
-impl ClientHandler for NotificationHandler {
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.tools_changed.notify_one();
-    }
-
-    fn get_info(&self) -> ClientConfig {
-        ClientConfig::new(
-            ClientCapabilities::default(),
-            Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
-        )
-    }
-}
-
-async fn run(service: RunningService<RoleClient, NotificationHandler>) {
+async fn run(service: RunningService<RoleClient, ServerHandler>) {
     let _ = service.waiting().await;
-}
-
-fn request_error(error: ServiceError) -> RequestError {
-    match error {
-        ServiceError::McpError(refusal) => RequestError::Refused(refusal.message.into_owned()),
-        error => RequestError::Disconnected(error.into()),
-    }
 }
 
 fn stderr_note(process: Option<&ServerProcess>) -> String {

@@ -7,17 +7,33 @@
 //!
 //! A tool has the `prefix` and the name that its server gives it, cut to 64 characters; all but ASCII letters, digits,
 //! `-` and `_` are replaced by `_`. A process inherits only the variables in `process.rs`.
+//!
+//! A server is not trusted with memory or time: the sizes of lists, schemas, messages, questions and results are
+//! limited, and a call ends at `max_timeout_secs` whatever progress it reports. `call.rs` has the story of a call.
 
+mod annotations;
+mod call;
+mod client;
 mod client_slot;
 mod connection;
+mod flood;
+mod handler;
+mod http_client;
+mod in_flight;
+mod listing;
+mod oauth;
 mod options;
 mod process;
+mod prompts;
+mod resources;
 mod result;
 mod server;
 mod supervisor;
 mod tool;
 
 pub use self::{
-    options::{MAX_RESULT_BYTES, McpServerOptions, TIMEOUT},
+    annotations::McpApproval,
+    oauth::{ClientAuth, OAuthOptions},
+    options::{MAX_RESULT_BYTES, MAX_TIMEOUT, McpServerOptions, TIMEOUT},
     server::McpServer,
 };

@@ -3,19 +3,29 @@
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use reqwest::{Url, header::HeaderMap};
+use reqwest::{
+    Url,
+    header::{AUTHORIZATION, HeaderMap, HeaderName},
+};
 use serde::Deserialize;
 
+use super::{annotations::McpApproval, oauth::OAuthOptions};
 use crate::tools::{
-    ApprovalRule,
+    CallerHeader,
+    caller_headers::CallerHeaders,
     options::{HeaderSource, InvalidOption, check_not_zero, env_value, header_map, seconds},
 };
 
-/// The default time limit of a call.
+/// The default time limit of a call that reports no progress.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
+/// The default time limit of a call that reports progress.
+pub const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 /// The default size limit of a result, in bytes.
 pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
 const PROTOCOL_HEADERS: [&str; 4] = ["accept", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
+/// Headers that describe the connection or the body.
+const CLIENT_HEADERS: [&str; 6] =
+    ["host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade"];
 
 /// Options of an MCP server: a table `[mcp.NAME]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -32,17 +42,29 @@ pub struct McpServerOptions {
     pub env_from: Vec<String>,
     /// Headers of the requests to `url`.
     pub headers: IndexMap<String, HeaderSource>,
+    /// Headers of the requests to `url` that a run makes, with values that come from the run's caller. Requests of the
+    /// server itself, such as listing the tools, do not have them.
+    pub headers_from: IndexMap<String, CallerHeader>,
+    /// The access tokens of the requests to `url`.
+    pub oauth: Option<OAuthOptions>,
+    /// Makes `GET /readyz` answer 503 while the server is not connected.
+    pub required: bool,
+    /// Lets the server ask a run's user during a call (elicitation).
+    pub elicitation: bool,
     /// The tools to use, by the names that the server gives them; `None` uses all.
     pub tools: Option<Vec<String>>,
     /// A text before the names of the tools.
     pub prefix: String,
     /// When a person has to approve a call.
-    pub approval: ApprovalRule,
+    pub approval: McpApproval,
     /// Rules for single tools, by the names that the server gives them.
-    pub approval_of: IndexMap<String, ApprovalRule>,
-    /// The time limit of a call.
+    pub approval_of: IndexMap<String, McpApproval>,
+    /// The time limit of a call, which starts again whenever the server reports progress.
     #[serde(rename = "timeout_secs", deserialize_with = "seconds")]
     pub timeout: Duration,
+    /// The time limit of a call, whatever progress the server reports.
+    #[serde(rename = "max_timeout_secs", deserialize_with = "seconds")]
+    pub max_timeout: Duration,
     /// The size limit of a result, in bytes. Longer texts are cut.
     pub max_result_bytes: usize,
 }
@@ -50,7 +72,7 @@ pub struct McpServerOptions {
 /// The way to a server, with all secrets.
 pub(super) enum McpTransport {
     Command { program: String, arguments: Vec<String>, environment: Vec<(String, String)> },
-    Http { url: String, headers: HeaderMap },
+    Http { url: String, headers: HeaderMap, oauth: Option<(OAuthOptions, String)> },
 }
 
 impl Default for McpServerOptions {
@@ -61,11 +83,16 @@ impl Default for McpServerOptions {
             env: IndexMap::new(),
             env_from: Vec::new(),
             headers: IndexMap::new(),
+            headers_from: IndexMap::new(),
+            oauth: None,
+            required: false,
+            elicitation: true,
             tools: None,
             prefix: String::new(),
-            approval: ApprovalRule::Never,
+            approval: McpApproval::default(),
             approval_of: IndexMap::new(),
             timeout: TIMEOUT,
+            max_timeout: MAX_TIMEOUT,
             max_result_bytes: MAX_RESULT_BYTES,
         }
     }
@@ -98,6 +125,10 @@ impl McpServerOptions {
                 return invalid("command", "expected a program and its arguments");
             }
             (Some(_), None) if !self.headers.is_empty() => return invalid("headers", "only a `url` has headers"),
+            (Some(_), None) if !self.headers_from.is_empty() => {
+                return invalid("headers_from", "only a `url` has headers");
+            }
+            (Some(_), None) if self.oauth.is_some() => return invalid("oauth", "only a `url` has access tokens"),
             (None, Some(_)) if !self.env.is_empty() => return invalid("env", "only a `command` has an environment"),
             (None, Some(_)) if !self.env_from.is_empty() => {
                 return invalid("env_from", "only a `command` has an environment");
@@ -110,18 +141,41 @@ impl McpServerOptions {
         if let Some(name) = self.headers.keys().find(|name| PROTOCOL_HEADERS.contains(&&*name.to_ascii_lowercase())) {
             return invalid("headers", &format!("`{}` is set by the protocol", name.to_ascii_lowercase()));
         }
+        if let Some(oauth) = &self.oauth {
+            oauth.check()?;
+            if self.headers.keys().any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str())) {
+                return invalid("headers", "`authorization` is set by `oauth`");
+            }
+        }
+        self.caller_headers()?;
         if !self.prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
             || self.prefix.len() > 64
         {
             return invalid("prefix", "names of tools have at most 64 letters, digits, `-` and `_`");
         }
-        check_not_zero([("timeout_secs", self.timeout.is_zero()), ("max_result_bytes", self.max_result_bytes == 0)])
+        check_not_zero([
+            ("timeout_secs", self.timeout.is_zero()),
+            ("max_timeout_secs", self.max_timeout.is_zero()),
+            ("max_result_bytes", self.max_result_bytes == 0),
+        ])
+    }
+
+    pub(super) fn caller_headers(&self) -> Result<CallerHeaders, InvalidOption> {
+        let is_reserved = |name: &HeaderName| {
+            let name = name.as_str();
+            let is_of_oauth = self.oauth.is_some() && name == AUTHORIZATION.as_str();
+            // The protocol copies arguments of a model into headers of this prefix.
+            let is_of_protocol = PROTOCOL_HEADERS.contains(&name) || name.starts_with("mcp-");
+            is_of_oauth || is_of_protocol || CLIENT_HEADERS.contains(&name)
+        };
+        CallerHeaders::new(&self.headers_from, &self.headers, is_reserved)
     }
 
     pub(super) fn transport(&self) -> Result<McpTransport, InvalidOption> {
         self.check()?;
         if let Some(url) = &self.url {
-            return Ok(McpTransport::Http { url: url.clone(), headers: header_map(&self.headers)? });
+            let oauth = self.oauth.as_ref().map(|oauth| Ok((oauth.clone(), oauth.client_secret()?))).transpose()?;
+            return Ok(McpTransport::Http { url: url.clone(), headers: header_map(&self.headers)?, oauth });
         }
         let mut command = self.command.iter().flatten().cloned();
         let mut environment: Vec<_> = self.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -143,6 +197,7 @@ fn is_http_url(url: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::ApprovalRule;
 
     #[test]
     fn a_table_of_the_configuration_is_read_with_its_units() {
@@ -150,7 +205,8 @@ mod tests {
                     approval = { unless = { path = \"^/tmp/\" } }\napproval_of = { write_file = \"always\" }";
         let options: McpServerOptions = toml::from_str(text).unwrap();
         assert_eq!((options.timeout, options.max_result_bytes), (Duration::from_secs(5), MAX_RESULT_BYTES));
-        assert_eq!(options.approval_of["write_file"], ApprovalRule::Always);
+        assert_eq!(options.approval_of["write_file"], ApprovalRule::Always.into());
+        assert_eq!((options.max_timeout, options.elicitation, options.required), (MAX_TIMEOUT, true, false));
         options.check().unwrap();
         assert!(toml::from_str::<McpServerOptions>("timeout = 5").unwrap_err().message().contains("unknown field"));
     }
@@ -162,6 +218,18 @@ mod tests {
             ("command = [\"x\"]\nurl = \"http://h\"", "url: there is a `command` already"),
             ("command = [\"\"]", "command: expected a program"),
             ("command = [\"x\"]\nheaders = { A = \"b\" }", "headers: only a `url`"),
+            ("command = [\"x\"]\nheaders_from = { A = \"principal\" }", "headers_from: only a `url`"),
+            ("command = [\"x\"]\noauth = { token_url = \"https://h\", client_id = \"a\" }", "oauth: only a `url`"),
+            ("url = \"http://h\"\nheaders_from = { Mcp-Name = \"principal\" }", "headers_from: `mcp-name` is set by"),
+            ("url = \"http://h\"\nheaders_from = { Host = \"principal\" }", "headers_from: `host` is set by"),
+            ("url = \"http://h\"\noauth = { token_url = \"http://id.test\", client_id = \"a\" }", "oauth.token_url: "),
+            ("url = \"http://h\"\noauth = { token_url = \"https://id.test\", client_id = \"\" }", "oauth.client_id: "),
+            (
+                "url = \"http://h\"\nheaders = { Authorization = \"x\" }\n\
+                 oauth = { token_url = \"https://h\", client_id = \"a\", client_secret_env = \"PATH\" }",
+                "headers: `authorization` is set by `oauth`",
+            ),
+            ("url = \"http://h\"\nmax_timeout_secs = 0", "max_timeout_secs: at least 1"),
             ("url = \"http://h\"\nenv = { A = \"b\" }", "env: only a `command`"),
             ("url = \"http://h\"\nenv_from = [\"A\"]", "env_from: only a `command`"),
             ("url = \"file:///x\"", "url: expected a URL"),

@@ -17,11 +17,13 @@ use tokio::{
 };
 
 use super::{
+    call::McpCaller,
     client_slot::ClientSlot,
     options::{McpServerOptions, McpTransport},
+    prompts, resources,
     supervisor::{Supervisor, ToolList},
 };
-use crate::tools::{Tool, ToolSource, options::InvalidOption};
+use crate::tools::{Tool, ToolSource, options::InvalidOption, secrets::Secrets};
 
 const STOP_TIMEOUT: Duration = Duration::from_secs(6);
 const STOPPED: &str = "it is stopped";
@@ -32,6 +34,7 @@ pub struct McpServer {
     options: Arc<McpServerOptions>,
     transport: Arc<McpTransport>,
     client: Arc<ClientSlot>,
+    caller: McpCaller,
     tools: Arc<watch::Sender<ToolList>>,
     task: Mutex<Option<SupervisorTask>>,
 }
@@ -48,11 +51,19 @@ impl McpServer {
     /// An [`InvalidOption`] for the first wrong option.
     pub fn new(name: impl Into<Arc<str>>, options: McpServerOptions) -> Result<Self, InvalidOption> {
         let transport = Arc::new(options.transport()?);
+        let (name, options) = (name.into(), Arc::new(options));
+        let client = Arc::new(ClientSlot::empty("it is not started"));
+        let secrets = match &*transport {
+            McpTransport::Http { headers, .. } => Secrets::of_headers(headers),
+            McpTransport::Command { .. } => Secrets::default(),
+        };
+        let caller = McpCaller::new(name.clone(), options.clone(), client.clone(), secrets)?;
         Ok(Self {
-            name: name.into(),
-            options: Arc::new(options),
+            name,
+            options,
             transport,
-            client: Arc::new(ClientSlot::empty("it is not started")),
+            client,
+            caller,
             tools: Arc::new(watch::Sender::new(ToolList::default())),
             task: Mutex::new(None),
         })
@@ -61,6 +72,16 @@ impl McpServer {
     /// Returns the name by which agents list the server.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns whether the server is connected now.
+    pub fn is_connected(&self) -> bool {
+        self.client.get().is_ok()
+    }
+
+    /// Returns whether this server is unready while the MCP server is not connected.
+    pub fn is_required(&self) -> bool {
+        self.options.required
     }
 
     /// Starts the server in the background, unless it is started. Does nothing outside a tokio runtime.
@@ -73,6 +94,7 @@ impl McpServer {
                 options: self.options.clone(),
                 transport: self.transport.clone(),
                 client: self.client.clone(),
+                caller: self.caller.clone(),
                 tools: self.tools.clone(),
             };
             *task = Some(SupervisorTask { stop, handle: runtime.spawn(supervisor.run(stopped)) });
@@ -94,6 +116,18 @@ impl McpServer {
     /// Returns a source of a single tool, by the name that the server gives it.
     pub fn single_tool(server: &Arc<Self>, tool: &str) -> Arc<dyn ToolSource> {
         Arc::new(SingleTool { server: server.clone(), tool: tool.to_owned(), warned: AtomicBool::new(false) })
+    }
+
+    /// Returns a source of two tools that list and read the server's resources.
+    pub fn resources(server: &Arc<Self>) -> Arc<dyn ToolSource> {
+        let (tools, is_offered) = (resources::tools(&server.caller), |list: &ToolList| list.has_resources);
+        Arc::new(FeatureTools { server: server.clone(), tools, is_offered })
+    }
+
+    /// Returns a source of two tools that list and fill in the server's prompts.
+    pub fn prompts(server: &Arc<Self>) -> Arc<dyn ToolSource> {
+        let (tools, is_offered) = (prompts::tools(&server.caller), |list: &ToolList| list.has_prompts);
+        Arc::new(FeatureTools { server: server.clone(), tools, is_offered })
     }
 }
 
@@ -145,6 +179,26 @@ impl ToolSource for SingleTool {
             tracing::warn!(server = self.server.name(), tool = self.tool, "the MCP server has no tool of this name");
         }
         found.map(|tool| tool.clone() as Arc<dyn Tool>).into_iter().collect()
+    }
+
+    async fn ready(&self) {
+        self.server.ready().await;
+    }
+}
+
+/// Tools for a feature of the protocol that not every server has.
+struct FeatureTools {
+    server: Arc<McpServer>,
+    tools: Vec<Arc<dyn Tool>>,
+    is_offered: fn(&ToolList) -> bool,
+}
+
+#[async_trait]
+impl ToolSource for FeatureTools {
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.server.start();
+        let is_offered = (self.is_offered)(&self.server.tools.borrow());
+        if is_offered { self.tools.clone() } else { Vec::new() }
     }
 
     async fn ready(&self) {

@@ -9,9 +9,12 @@ use tokio::{
 };
 
 use super::{
+    call::McpCaller,
+    client::{McpClient, RequestError},
     client_slot::ClientSlot,
-    connection::{Connection, ConnectionEvent, McpClient, RequestError},
+    connection::{Connection, ConnectionEvent},
     options::{McpServerOptions, McpTransport},
+    prompts, resources,
     tool::McpTool,
 };
 
@@ -34,6 +37,10 @@ pub(super) struct ToolList {
     /// Set when the server has listed its tools once.
     pub(super) is_known: bool,
     pub(super) tools: Vec<Arc<McpTool>>,
+    /// Set if the server has said that it has resources.
+    pub(super) has_resources: bool,
+    /// Set if the server has said that it has prompts.
+    pub(super) has_prompts: bool,
 }
 
 pub(super) struct Supervisor {
@@ -41,6 +48,7 @@ pub(super) struct Supervisor {
     pub(super) options: Arc<McpServerOptions>,
     pub(super) transport: Arc<McpTransport>,
     pub(super) client: Arc<ClientSlot>,
+    pub(super) caller: McpCaller,
     pub(super) tools: Arc<watch::Sender<ToolList>>,
 }
 
@@ -79,7 +87,7 @@ impl Supervisor {
 
     async fn open(&self) -> Result<Connection, String> {
         let opening = async {
-            let connection = Connection::open(&self.name, &self.transport).await?;
+            let connection = Connection::open(&self.name, &self.options, &self.transport).await?;
             self.list_tools(connection.client()).await.map_err(|error| match error {
                 RequestError::Refused(reason) => format!("it does not list its tools: {reason}"),
                 RequestError::Disconnected(error) => format!("the connection broke while it listed its tools: {error}"),
@@ -111,7 +119,7 @@ impl Supervisor {
                         Ok(Err(RequestError::Refused(reason))) => {
                             tracing::warn!(server, why = reason, "the MCP server does not list its changed tools");
                         }
-                        Err(_) => client.report_timeout(),
+                        Err(_) => client.health.timed_out.notify_one(),
                     }
                     sleep(MIN_LIST_INTERVAL).await;
                 }
@@ -133,26 +141,29 @@ impl Supervisor {
             if !is_used(name) {
                 continue;
             }
-            match McpTool::new(description, &self.name, options, &self.client) {
+            match McpTool::new(description, &self.caller) {
                 Ok(tool) => tools.push(Arc::new(tool)),
                 Err(reason) => {
                     tracing::warn!(server, tool = name, why = reason, "a tool of the MCP server is left out");
                 }
             }
         }
-        let configured = options.tools.iter().flatten().chain(options.approval_of.keys());
+        let is_of_tool = |name: &&String| ![resources::READ, prompts::GET].contains(&name.as_str());
+        let configured = options.tools.iter().flatten().chain(options.approval_of.keys().filter(is_of_tool));
         for name in configured.filter(|name| !descriptions.iter().any(|description| tool_name(description) == *name)) {
             tracing::warn!(server, tool = name, "the MCP server has no tool of this name");
         }
         self.tools.send_modify(|list| {
             for tool in &mut tools {
-                let is_same = |old: &&Arc<McpTool>| old.name == tool.name && old.spec == tool.spec;
+                let is_same =
+                    |old: &&Arc<McpTool>| old.name == tool.name && old.spec == tool.spec && old.effects == tool.effects;
                 if let Some(old) = list.tools.iter().find(is_same) {
                     *tool = old.clone();
                 }
             }
             list.tools = tools;
             list.is_known = true;
+            (list.has_resources, list.has_prompts) = (client.offers_resources(), client.offers_prompts());
         });
         Ok(())
     }

@@ -1,37 +1,35 @@
 //! A tool of an MCP server: its description for models, and calls to it.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{client_slot::ClientSlot, connection::RequestError, options::McpServerOptions, result};
+use super::{
+    annotations::{Effects, McpApproval},
+    call::McpCaller,
+    client::RunRequest,
+    result,
+};
 use crate::{
     protocol::{JsonObject, MessageContent},
+    schema::{SchemaLimits, check_size, remove_unsupported_patterns},
     tools::{Approval, Tool, ToolContext, ToolError, ToolSpec, Validator},
 };
 
 /// The longest name of a tool that all model providers accept, in characters.
-const MAX_NAME_CHARS: usize = 64;
+pub(super) const MAX_NAME_CHARS: usize = 64;
 const MAX_DESCRIPTION_BYTES: usize = 8 * 1024;
-const MAX_REFUSAL_CHARS: usize = 1000;
 
 pub(super) struct McpTool {
     /// The name that the server gives the tool.
     pub(super) name: String,
     pub(super) spec: ToolSpec,
-    server: Arc<str>,
-    options: Arc<McpServerOptions>,
-    client: Arc<ClientSlot>,
+    pub(super) effects: Effects,
+    metric_name: String,
+    caller: McpCaller,
 }
 
 impl McpTool {
-    pub(super) fn new(
-        description: &Value,
-        server: &Arc<str>,
-        options: &Arc<McpServerOptions>,
-        client: &Arc<ClientSlot>,
-    ) -> Result<Self, String> {
+    pub(super) fn new(description: &Value, caller: &McpCaller) -> Result<Self, String> {
         let name =
             description.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()).ok_or("it has no name")?;
         let text = |key: &str| description.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -43,16 +41,39 @@ impl McpTool {
             schema.entry("type").or_insert_with(|| "object".into());
             schema.entry("properties").or_insert_with(|| Value::Object(Default::default()));
         }
-        Validator::new(&parameters).map_err(|error| format!("its schema cannot be used: {error}"))?;
-        let spec = ToolSpec { name: portable_name(&options.prefix, name), description: purpose, parameters };
+        let unusable = |error| format!("its schema cannot be used: {error}");
+        check_size(&parameters, SchemaLimits::TOOL).map_err(unusable)?;
+        // Zod and others write look-ahead into the patterns of addresses. The server checks its arguments itself.
+        let unchecked = remove_unsupported_patterns(&mut parameters);
+        if !unchecked.is_empty() {
+            let (server, patterns) = (caller.server(), unchecked.len());
+            tracing::warn!(server, tool = name, patterns, first = ?unchecked[0], "patterns of the tool need backtracking; its arguments are not checked against them");
+        }
+        Validator::new(&parameters).map_err(unusable)?;
+        let spec = ToolSpec { name: portable_name(&caller.options.prefix, name), description: purpose, parameters };
+        let effects = Effects::of(description);
         Ok(Self {
             name: name.to_owned(),
             spec,
-            server: server.clone(),
-            options: options.clone(),
-            client: client.clone(),
+            effects,
+            metric_name: metric_name(caller, name),
+            caller: caller.clone(),
         })
     }
+}
+
+/// Returns whether a call needs approval; `key` is the name in `approval_of`.
+pub(super) fn approval(caller: &McpCaller, key: &str, effects: Effects, arguments: &JsonObject) -> Approval {
+    let options = &caller.options;
+    let rule: &McpApproval = options.approval_of.get(key).unwrap_or(&options.approval);
+    rule.decide(effects, arguments)
+}
+
+/// A server chooses the names of its tools, so only those that the configuration names are told apart.
+fn metric_name(caller: &McpCaller, name: &str) -> String {
+    let is_configured = caller.options.tools.as_ref().is_some_and(|tools| tools.iter().any(|tool| tool == name));
+    let server = caller.server();
+    if is_configured { format!("mcp:{server}/{name}") } else { format!("mcp:{server}") }
 }
 
 fn portable_name(prefix: &str, name: &str) -> String {
@@ -66,32 +87,18 @@ impl Tool for McpTool {
         &self.spec
     }
 
-    fn approval(&self, arguments: &JsonObject) -> Approval {
-        self.options.approval_of.get(&self.name).unwrap_or(&self.options.approval).decide(arguments)
+    fn metric_name(&self) -> &str {
+        &self.metric_name
     }
 
-    async fn call(&self, arguments: JsonObject, _: &ToolContext) -> Result<MessageContent, ToolError> {
-        let server = &self.server;
-        let client = self.client.get().map_err(|reason| {
-            ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
-                .caused_by(reason)
-        })?;
-        match tokio::time::timeout(self.options.timeout, client.call_tool(&self.name, arguments)).await {
-            Ok(Ok(answer)) => result::to_content(&answer, self.options.max_result_bytes),
-            Ok(Err(RequestError::Refused(reason))) => {
-                let reason: String = reason.chars().take(MAX_REFUSAL_CHARS).collect();
-                Err(ToolError::new(format!("The MCP server `{server}` refuses the call: {reason}")))
-            }
-            Ok(Err(RequestError::Disconnected(error))) => Err(ToolError::new(format!(
-                "The connection to the MCP server `{server}` broke during the call; it is unknown if the call was carried out."
-            ))
-            .caused_by(error)),
-            Err(_) => {
-                client.report_timeout();
-                let seconds = self.options.timeout.as_secs_f32();
-                Err(ToolError::new(format!("The MCP server `{server}` did not answer within {seconds} s.")))
-            }
-        }
+    fn approval(&self, arguments: &JsonObject) -> Approval {
+        approval(&self.caller, &self.name, self.effects, arguments)
+    }
+
+    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+        let request = RunRequest::CallTool { name: self.name.clone(), arguments };
+        let (answer, secrets) = self.caller.call(request, cx).await?;
+        secrets.redact_result(result::to_content(&answer, self.caller.options.max_result_bytes))
     }
 }
 

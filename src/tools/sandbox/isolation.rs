@@ -1,8 +1,10 @@
 //! The isolation of a command: bubblewrap's arguments, and the limits of the kernel.
 //!
-//! A command is not root, has no capabilities and cannot get any. If this server is not root, a user namespace isolates
-//! the command. If it is root, a user namespace would map the command to the system's root, to which `--nproc` does not
-//! apply; so each workspace has a user of its own instead.
+//! A command is not root, has no capabilities and cannot get any. A seccomp filter takes the system calls away that
+//! create namespaces and mounts, and those whose memory nothing bounds.
+//!
+//! If this server is not root, a user namespace isolates the command. If it is root, a user namespace would map the
+//! command to the system's root, to which `--nproc` does not apply; so each workspace has a user of its own instead.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -10,7 +12,17 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{options::SandboxOptions, workspace::Workspace};
+use super::{
+    cgroup::{Cgroups, CommandCgroup},
+    options::SandboxOptions,
+    seccomp::FilterFile,
+    workspace::Workspace,
+};
+
+/// Runs outside of the sandbox: joins the cgroup `$1`, if there is one, opens the filter `$2` as descriptor 3, and
+/// becomes bubblewrap.
+const LAUNCHER: &str =
+    r#"if [ -n "$1" ]; then echo $$ > "$1/cgroup.procs" || exit; fi; exec 3< "$2"; shift 2; exec "$@""#;
 
 pub(super) const WORKSPACE: &str = "/workspace";
 const ENVIRONMENT: [(&str, &str); 6] = [
@@ -31,6 +43,17 @@ pub(super) struct Isolation {
     bwrap: PathBuf,
     is_root: bool,
     can_disable_userns: bool,
+    filter: FilterFile,
+    cgroups: Result<&'static Cgroups, &'static str>,
+}
+
+/// One command to isolate.
+pub(super) struct IsolatedCommand<'a> {
+    pub(super) words: &'a [&'a str],
+    pub(super) workspace: &'a Workspace,
+    pub(super) cgroup: Option<&'a CommandCgroup>,
+    /// The size limit of a file, in bytes.
+    pub(super) file_bytes: u64,
 }
 
 impl Isolation {
@@ -44,19 +67,32 @@ impl Isolation {
         let help = Command::new(&bwrap).arg("--help").env_clear().stdin(Stdio::null()).output();
         let help = help.map_err(|error| format!("{} cannot be started: {error}", bwrap.display()))?;
         let can_disable_userns = String::from_utf8_lossy(&help.stdout).contains("--disable-userns");
-        Ok(Self { bwrap, is_root, can_disable_userns })
+        let cgroups = Cgroups::of_this_process();
+        let filter = FilterFile::new(cgroups.is_ok())?;
+        Ok(Self { bwrap, is_root, can_disable_userns, filter, cgroups })
     }
 
-    pub(super) fn program(&self) -> &Path {
-        &self.bwrap
+    /// Returns the cgroups that bound memory and processes, or why there are none.
+    pub(super) fn cgroups(&self) -> Result<&'static Cgroups, &'static str> {
+        self.cgroups
     }
 
     pub(super) fn has_own_users(&self) -> bool {
         self.is_root
     }
 
-    pub(super) fn arguments(&self, workspace: &Workspace, limits: &SandboxOptions, command: &[&str]) -> Vec<OsString> {
+    /// Returns the program and the arguments that run a command in a sandbox.
+    pub(super) fn launch(
+        &self,
+        command: &IsolatedCommand<'_>,
+        limits: &SandboxOptions,
+    ) -> (&'static str, Vec<OsString>) {
         let mut arguments = Arguments::default();
+        arguments.all(["-c", LAUNCHER, "sh"]);
+        arguments.all([command.cgroup.map_or(OsStr::new(""), |cgroup| cgroup.path().as_os_str())]);
+        arguments.all([self.filter.path()]);
+        arguments.all([&self.bwrap]);
+        arguments.add("--seccomp 3");
         // Own namespaces for all but the user; the sandbox ends with this server and has no access to its terminal.
         arguments.add("--unshare-ipc --unshare-net --unshare-pid --unshare-uts --unshare-cgroup-try");
         arguments.add("--die-with-parent --new-session --hostname sandbox --cap-drop ALL --clearenv");
@@ -85,6 +121,11 @@ impl Isolation {
             arguments.all(["--ro-bind-try", file, file]);
         }
         arguments.add("--proc /proc --dev /dev");
+        if command.cgroup.is_none() {
+            // A shared mapping of `/dev/zero` is memory of no process. Reading `/dev/full` gives the same bytes.
+            arguments.add("--dev-bind /dev/full /dev/zero");
+        }
+        let workspace = command.workspace;
         arguments.all([OsStr::new("--bind"), workspace.path().as_os_str(), OsStr::new(WORKSPACE)]);
         // `/dev` and `/` are file systems in memory without a size limit.
         arguments.add("--remount-ro /dev --remount-ro / --");
@@ -96,15 +137,17 @@ impl Isolation {
         arguments.all([
             "/usr/bin/prlimit".to_owned(),
             format!("--nproc={}", limits.processes),
-            format!("--as={}", limits.memory_bytes),
-            format!("--fsize={}", limits.workspace_bytes),
+            format!("--fsize={}", command.file_bytes),
             // CPU time, in case a process survives the time limit.
             format!("--cpu={}", limits.timeout.as_secs().saturating_add(1)),
         ]);
+        if command.cgroup.is_none() {
+            arguments.all([format!("--as={}", limits.memory_bytes)]);
+        }
         arguments.add("--core=0 --nofile=256 -- /bin/sh -c");
         arguments.all(["cd /workspace && exec \"$@\"", "sh"]);
-        arguments.all(command);
-        arguments.0
+        arguments.all(command.words);
+        ("/bin/sh", arguments.0)
     }
 }
 

@@ -5,16 +5,22 @@
 //! the next call of the conversation. Files are read and written by processes in the sandbox, so a link out of the
 //! workspace leads nowhere. Dropping the future of a call kills its processes. Without isolation there are no tools.
 
+mod cgroup;
 mod isolation;
 mod options;
 mod probe;
 mod process;
+mod procfs;
+mod removal;
 mod runner;
+mod seccomp;
 mod tools;
 mod usage;
+mod walk;
 mod workspace;
 
 pub use self::{
     options::SandboxOptions,
     runner::{Sandbox, SandboxUnavailable},
+    workspace::WorkspaceOwner,
 };

@@ -10,7 +10,7 @@ use crate::tools::{
     options::{InvalidOption, check_not_zero, megabytes, seconds},
 };
 
-pub(super) const TOOL_NAMES: [&str; 4] = ["run_command", "read_file", "write_file", "list_files"];
+pub(super) const TOOL_NAMES: [&str; 5] = ["run_command", "read_file", "write_file", "list_files", "remove_files"];
 /// The shell, `prlimit` and a program need at least this much address space, in bytes.
 const MIN_MEMORY_BYTES: u64 = 16 << 20;
 /// bubblewrap, the shell and a pipeline of two programs.
@@ -34,6 +34,8 @@ pub struct SandboxOptions {
     /// The size limit of a workspace and of each file in it, in bytes.
     #[serde(rename = "workspace_mb", deserialize_with = "megabytes")]
     pub workspace_bytes: u64,
+    /// The most commands that run at a time, of all conversations. Further ones wait.
+    pub max_commands: usize,
     /// When a person has to approve a call.
     pub approval: ApprovalRule,
     /// Rules for single tools, by name.
@@ -48,6 +50,7 @@ impl Default for SandboxOptions {
             processes: 64,
             max_output_bytes: 64 * 1024,
             workspace_bytes: 256 << 20,
+            max_commands: 8,
             approval: ApprovalRule::Never,
             approval_of: IndexMap::new(),
         }
@@ -64,6 +67,7 @@ impl SandboxOptions {
             ("timeout_secs", self.timeout.is_zero()),
             ("workspace_mb", self.workspace_bytes == 0),
             ("max_output_bytes", self.max_output_bytes == 0),
+            ("max_commands", self.max_commands == 0),
         ])?;
         if self.memory_bytes < MIN_MEMORY_BYTES {
             return Err(InvalidOption::new("memory_mb", format!("at least {} are needed", MIN_MEMORY_BYTES >> 20)));
@@ -103,6 +107,7 @@ mod tests {
             ("memory_mb = 15", "memory_mb: at least 16 are needed"),
             ("processes = 3", "processes: at least 4 are needed"),
             ("max_output_bytes = 0", "max_output_bytes: at least 1 is needed"),
+            ("max_commands = 0", "max_commands: at least 1 is needed"),
             ("workspace_mb = 0", "workspace_mb: at least 1 is needed"),
             ("approval_of = { rm = \"always\" }", "approval_of.rm: the sandbox has no tool `rm`; its tools are run_c"),
         ] {

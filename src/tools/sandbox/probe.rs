@@ -6,10 +6,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{isolation::Isolation, options::SandboxOptions, workspace::Workspace};
+use super::{
+    cgroup::Cgroups,
+    isolation::{IsolatedCommand, Isolation},
+    options::SandboxOptions,
+    procfs,
+    workspace::Workspace,
+};
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The memory limit of the command that tests whether cgroups bound memory, in bytes.
+const MEMORY_LIMIT: u64 = 16 << 20;
+/// Keeps four times [`MEMORY_LIMIT`] in memory.
+const MEMORY_SCRIPT: &str = "head -c 67108864 /dev/zero | tail -c 67108864 > /dev/null";
 /// `$1` is the path of the workspace outside the sandbox.
 const PROBE_SCRIPT: &str = r#"
 fail() { echo "$1" >&2; exit 1; }
@@ -21,10 +31,20 @@ done
 [ "$(id -u)" != 0 ] || fail "commands would run as root"
 grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status || fail "commands would have capabilities"
 grep -q '^NoNewPrivs:[[:space:]]*1$' /proc/self/status || fail "commands could get privileges"
+grep -q '^Seccomp:[[:space:]]*2$' /proc/self/status || fail "system calls are not filtered"
+if unshare -U true 2>/dev/null; then fail "commands can create user namespaces"; fi
+if unshare -Urm mount -t tmpfs none /workspace 2>/dev/null; then fail "commands can mount file systems"; fi
 [ "$$" -lt 100 ] || fail "processes of the server can be seen"
 while read -r name rest; do
     case $name in Inter-*|face*|lo:*) ;; *) fail "there is a network: $name" ;; esac
 done < /proc/net/dev
+exec 0</dev/null
+for descriptor in /proc/$$/fd/*; do
+    # The shell has closed the descriptor by which it read the list.
+    case $descriptor in */[012]) ;; *) [ ! -e "$descriptor" ] || fail "commands inherit descriptors of the server" ;; esac
+done
+echo > /workspace/tested
+exec sleep 60
 "#;
 
 pub(super) fn probe(isolation: &Isolation, options: &SandboxOptions) -> Result<(), String> {
@@ -37,14 +57,24 @@ pub(super) fn probe(isolation: &Isolation, options: &SandboxOptions) -> Result<(
 
 fn run(isolation: &Isolation, options: &SandboxOptions, workspace: &Workspace) -> Result<(), String> {
     let outside = workspace.path().to_str().ok_or("the path of the folder for temporary files is not UTF-8")?;
-    let arguments = isolation.arguments(workspace, options, &["/bin/sh", "-c", PROBE_SCRIPT, "sh", outside]);
-    let mut command = Command::new(isolation.program());
-    command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| format!("bwrap cannot be started: {error}"))?;
-    let status = wait(&mut child)?;
-    if status.success() {
-        return Ok(());
+    if let Ok(cgroups) = isolation.cgroups() {
+        probe_memory(isolation, cgroups, options, workspace)?;
     }
+    let cgroup = isolation.cgroups().ok().map(|cgroups| cgroups.create(options)).transpose();
+    let cgroup = cgroup.map_err(|error| format!("a cgroup cannot be created: {error}"))?;
+    let words = ["/bin/sh", "-c", PROBE_SCRIPT, "sh", outside];
+    let command =
+        IsolatedCommand { words: &words, workspace, cgroup: cgroup.as_ref(), file_bytes: options.workspace_bytes };
+    let mut child = start(isolation, options, &command)?;
+    let tested = workspace.path().join("tested");
+    let Some(status) = wait(&mut child, || tested.exists())? else {
+        // The script passed and still runs, so that its processes can be inspected.
+        let usage = procfs::usage_of_tree(child.id());
+        let _ = child.kill();
+        let _ = child.wait();
+        let is_readable = usage.unlinked != u64::MAX;
+        return if is_readable { Ok(()) } else { Err("the open files of commands cannot be read in /proc".to_owned()) };
+    };
     let mut output = String::new();
     // If stderr cannot be read, the error has the exit status.
     let _ = child.stderr.take().map(|stderr| stderr.take(2000).read_to_string(&mut output));
@@ -54,11 +84,35 @@ fn run(isolation: &Isolation, options: &SandboxOptions, workspace: &Workspace) -
     })
 }
 
-fn wait(child: &mut Child) -> Result<ExitStatus, String> {
+fn start(isolation: &Isolation, options: &SandboxOptions, command: &IsolatedCommand<'_>) -> Result<Child, String> {
+    let (program, arguments) = isolation.launch(command, options);
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.spawn().map_err(|error| format!("bwrap cannot be started: {error}"))
+}
+
+/// Tests whether a command that takes more memory than its cgroup allows is ended.
+fn probe_memory(
+    isolation: &Isolation,
+    cgroups: &Cgroups,
+    options: &SandboxOptions,
+    workspace: &Workspace,
+) -> Result<(), String> {
+    let limits = SandboxOptions { memory_bytes: MEMORY_LIMIT, ..options.clone() };
+    let cgroup = cgroups.create(&limits).map_err(|error| format!("a cgroup cannot be created: {error}"))?;
+    let words = ["/bin/sh", "-c", MEMORY_SCRIPT];
+    let command = IsolatedCommand { words: &words, workspace, cgroup: Some(&cgroup), file_bytes: 0 };
+    wait(&mut start(isolation, options, &command)?, || false)?;
+    if cgroup.is_out_of_memory() { Ok(()) } else { Err("cgroups do not bound the memory of commands".to_owned()) }
+}
+
+/// Waits until a process ends, or until `is_done`, which returns `None`.
+fn wait(child: &mut Child, is_done: impl Fn() -> bool) -> Result<Option<ExitStatus>, String> {
     let deadline = Instant::now() + PROBE_TIMEOUT;
     loop {
         match child.try_wait() {
-            Ok(Some(status)) => return Ok(status),
+            Ok(Some(status)) => return Ok(Some(status)),
+            Ok(None) if is_done() => return Ok(None),
             Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
             Ok(None) => {
                 let _ = child.kill();

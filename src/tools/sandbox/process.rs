@@ -15,17 +15,21 @@ use tokio::{
 };
 
 use super::{
+    cgroup::CommandCgroup,
     options::SandboxOptions,
-    usage::{self, ExceededLimit},
+    usage::{self, ExceededLimit, Watched},
 };
 
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct Job<'a> {
-    pub(super) program: &'a Path,
+    pub(super) program: &'a str,
     pub(super) arguments: Vec<OsString>,
     pub(super) input: Option<String>,
     pub(super) workspace: &'a Path,
+    /// Whether the command ends when the workspace is full.
+    pub(super) watches_workspace: bool,
+    pub(super) cgroup: Option<&'a CommandCgroup>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +69,9 @@ pub(super) async fn run(job: Job<'_>, options: &SandboxOptions) -> io::Result<Co
         };
         let mut pipes = std::pin::pin!(pipes);
         let mut are_pipes_open = true;
-        let mut exceeded = std::pin::pin!(usage::exceeded(id, job.workspace, options));
+        let workspace = job.watches_workspace.then_some(job.workspace);
+        let watched = Watched { id, workspace, memory: job.cgroup.is_none() };
+        let mut exceeded = std::pin::pin!(usage::exceeded(watched, options));
         let end = loop {
             tokio::select! {
                 () = &mut pipes, if are_pipes_open => are_pipes_open = false,
@@ -81,7 +87,12 @@ pub(super) async fn run(job: Job<'_>, options: &SandboxOptions) -> io::Result<Co
         if are_pipes_open {
             let _ = tokio::time::timeout(DRAIN_TIMEOUT, pipes).await;
         }
-        end
+        match end {
+            CommandEnd::Exited(_) if job.cgroup.is_some_and(CommandCgroup::is_out_of_memory) => {
+                CommandEnd::Exceeded(ExceededLimit::Memory)
+            }
+            end => end,
+        }
     };
     let truncated = stdout.truncated || stderr.truncated;
     Ok(CommandOutput { end, stdout: stdout.kept, stderr: stderr.kept, truncated })

@@ -2,13 +2,15 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
+use tokio::{sync::Semaphore, task::spawn_blocking};
+
 use super::{
-    isolation::{self, Isolation},
+    isolation::{self, IsolatedCommand, Isolation},
     options::SandboxOptions,
     probe,
     process::{self, CommandOutput, Job},
-    usage,
-    workspace::{Workspace, Workspaces},
+    usage::{self, ExceededLimit},
+    workspace::{WorkspaceOwner, Workspaces},
 };
 use crate::tools::{ToolContext, ToolError};
 
@@ -22,17 +24,31 @@ pub struct SandboxUnavailable(String);
 pub struct Sandbox {
     pub(super) options: SandboxOptions,
     isolation: Isolation,
-    workspaces: Workspaces,
+    workspaces: Arc<Workspaces>,
+    /// One permit for each command that may run.
+    slots: Semaphore,
+}
+
+/// Whether a command may add files to its workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Growth {
+    Allowed,
+    /// The command runs in a full workspace as well.
+    None,
 }
 
 impl Sandbox {
     /// A sandbox with workspaces in a folder, which is created with the first workspace. Finds bubblewrap and tests the
     /// isolation, which blocks for some 10 ms.
     ///
+    /// Sets close-on-exec on the descriptors that this process has inherited, since every command would inherit them. If
+    /// this process is in a delegated cgroup, it moves to a child of that, and commands get others.
+    ///
     /// # Errors
     /// [`SandboxUnavailable`], if the options are wrong or the isolation does not hold.
     pub fn new(workspaces: impl Into<PathBuf>, options: SandboxOptions) -> Result<Arc<Self>, SandboxUnavailable> {
         options.check().map_err(|error| SandboxUnavailable(error.to_string()))?;
+        crate::tools::close_descriptors_on_exec();
         let isolation = Isolation::find().map_err(SandboxUnavailable)?;
         probe::probe(&isolation, &options).map_err(SandboxUnavailable)?;
         let workspaces = Workspaces::new(&workspaces.into()).map_err(|error| SandboxUnavailable(error.to_string()))?;
@@ -42,28 +58,73 @@ impl Sandbox {
                 "the workspaces, {folder}, are in {readable}, which every command can read"
             )));
         }
-        Ok(Arc::new(Self { options, isolation, workspaces }))
+        let slots = Semaphore::new(options.max_commands.min(Semaphore::MAX_PERMITS));
+        Ok(Arc::new(Self { options, isolation, workspaces: Arc::new(workspaces), slots }))
+    }
+
+    /// Returns why no cgroup bounds the memory of commands; `None` if cgroups do. Without one the server watches the memory,
+    /// and commands have no sockets and no shared memory.
+    pub fn lack_of_cgroups(&self) -> Option<&str> {
+        self.isolation.cgroups().err()
+    }
+
+    /// Lists the conversations that have workspaces.
+    ///
+    /// # Errors
+    /// The folder of the workspaces cannot be read.
+    pub async fn workspace_owners(&self) -> io::Result<Vec<WorkspaceOwner>> {
+        let workspaces = self.workspaces.clone();
+        spawn_blocking(move || workspaces.owners()).await.map_err(io::Error::other)?
+    }
+
+    /// Removes the workspace of a conversation, if there is one.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub async fn remove_workspace(&self, owner: WorkspaceOwner) -> io::Result<()> {
+        let workspaces = self.workspaces.clone();
+        spawn_blocking(move || workspaces.remove(&owner)).await.map_err(io::Error::other)?
     }
 
     pub(super) async fn run(
         &self,
-        command: &[&str],
+        words: &[&str],
         input: Option<String>,
+        growth: Growth,
         cx: &ToolContext,
     ) -> Result<CommandOutput, ToolError> {
-        let workspace = self.workspace(cx).await?;
-        let arguments = self.isolation.arguments(&workspace, &self.options, command);
-        let job = Job { program: self.isolation.program(), arguments, input, workspace: workspace.path() };
+        let closed = |_| ToolError::new("the sandbox cannot be used now");
+        let _slot = self.slots.acquire().await.map_err(closed)?;
+        let (workspaces, owner) = (self.workspaces.clone(), WorkspaceOwner::of(cx));
+        let own_user = self.isolation.has_own_users();
+        let opened = spawn_blocking(move || workspaces.open(&owner, own_user)).await;
+        let workspace = opened.map_err(io::Error::other).and_then(|opened| opened).map_err(sandbox_error)?;
+        let file_bytes = match usage::remaining_space(workspace.path(), &self.options, 0).await {
+            Ok(remaining) => remaining,
+            Err(_) if growth == Growth::None => 0,
+            Err(limit) => return Err(self.refusal(limit)),
+        };
+        let cgroup = self.isolation.cgroups().ok().map(|cgroups| cgroups.create(&self.options));
+        let cgroup = cgroup.transpose().map_err(sandbox_error)?;
+        let command = IsolatedCommand { words, workspace: &workspace, cgroup: cgroup.as_ref(), file_bytes };
+        let (program, arguments) = self.isolation.launch(&command, &self.options);
+        let watches_workspace = growth == Growth::Allowed;
+        let job =
+            Job { program, arguments, input, workspace: workspace.path(), watches_workspace, cgroup: cgroup.as_ref() };
         process::run(job, &self.options).await.map_err(sandbox_error)
     }
 
-    pub(super) async fn is_full(&self, cx: &ToolContext) -> Result<bool, ToolError> {
-        let workspace = self.workspace(cx).await?;
-        Ok(usage::is_larger_than(workspace.path().to_owned(), self.options.workspace_bytes).await)
-    }
-
-    async fn workspace(&self, cx: &ToolContext) -> Result<Workspace, ToolError> {
-        self.workspaces.open(cx, self.isolation.has_own_users()).await.map_err(sandbox_error)
+    fn refusal(&self, limit: ExceededLimit) -> ToolError {
+        ToolError::new(match limit {
+            ExceededLimit::Disk => {
+                "the disk of the workspaces is almost full; nothing can be run until it has space again".to_owned()
+            }
+            _ => format!(
+                "the workspace is full: it has more than {} MB or too many files or levels of folders, or a folder that \
+                 cannot be read; remove files with remove_files first",
+                self.options.workspace_bytes >> 20
+            ),
+        })
     }
 }
 

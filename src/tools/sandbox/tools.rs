@@ -1,4 +1,4 @@
-//! The tools of the sandbox: one that runs commands, and three that read, write and list files.
+//! The tools of the sandbox: one that runs commands, and four that read, write, list and remove files.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     process::{CommandEnd, CommandOutput},
-    runner::Sandbox,
+    runner::{Growth, Sandbox},
     usage::ExceededLimit,
 };
 use crate::{
@@ -23,10 +23,20 @@ enum SandboxCommand {
     ReadFile,
     WriteFile,
     ListFiles,
+    RemoveFiles,
 }
 
-const ALL_COMMANDS: [SandboxCommand; 4] =
-    [SandboxCommand::RunCommand, SandboxCommand::ReadFile, SandboxCommand::WriteFile, SandboxCommand::ListFiles];
+const ALL_COMMANDS: [SandboxCommand; 5] = [
+    SandboxCommand::RunCommand,
+    SandboxCommand::ReadFile,
+    SandboxCommand::WriteFile,
+    SandboxCommand::ListFiles,
+    SandboxCommand::RemoveFiles,
+];
+/// Folders can lack the permissions that removing needs. `$1` is a relative path, which may be the workspace itself.
+const REMOVE: &str = "[ -e \"$1\" ] || [ -h \"$1\" ] || { echo \"rm: $1: No such file or directory\" >&2; exit 1; }
+[ -h \"$1\" ] || [ ! -d \"$1\" ] || chmod -R u+rwX -- \"$1\"
+case $1 in ./|./.) exec find . -mindepth 1 -delete;; *) exec rm -rf -- \"$1\";; esac";
 
 struct SandboxTool {
     command: SandboxCommand,
@@ -36,7 +46,7 @@ struct SandboxTool {
 }
 
 impl Sandbox {
-    /// Returns the tools `run_command`, `read_file`, `write_file` and `list_files`.
+    /// Returns the tools `run_command`, `read_file`, `write_file`, `list_files` and `remove_files`.
     pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn Tool>> {
         let tool = |command: SandboxCommand| -> Arc<dyn Tool> {
             let spec = spec(command);
@@ -78,6 +88,12 @@ fn spec(command: SandboxCommand) -> ToolSpec {
             json!({ "path": path("The folder, relative to the workspace; the workspace itself if left out.") }),
             json!([]),
         ),
+        SandboxCommand::RemoveFiles => (
+            "remove_files",
+            "Removes a file, or a folder with all that is in it. Works in a full workspace, too.",
+            json!({ "path": path("The file or folder, relative to the workspace; `.` removes all files.") }),
+            json!(["path"]),
+        ),
     };
     let parameters =
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
@@ -103,12 +119,12 @@ impl Tool for SandboxTool {
                 if command.contains('\0') {
                     return Err(ToolError::new("the command has a zero byte; remove it"));
                 }
-                let output = self.sandbox.run(&["/bin/sh", "-c", command], None, cx).await?;
+                let output = self.sandbox.run(&["/bin/sh", "-c", command], None, Growth::Allowed, cx).await?;
                 Ok(self.result_json(&output).into())
             }
             SandboxCommand::ReadFile => {
                 let path = path()?;
-                let output = self.sandbox.run(&["/bin/cat", "--", &path], None, cx).await?;
+                let output = self.sandbox.run(&["/bin/cat", "--", &path], None, Growth::None, cx).await?;
                 let output = self.require_success(output)?;
                 let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
                 if output.truncated {
@@ -118,21 +134,25 @@ impl Tool for SandboxTool {
             }
             SandboxCommand::WriteFile => {
                 let path = path()?;
-                if self.sandbox.is_full(cx).await? {
-                    return Err(ToolError::new("the workspace is full; remove files first"));
-                }
                 let content = argument("content").unwrap_or_default().to_owned();
                 let written = format!("Wrote {} bytes.", content.len());
                 let write = "mkdir -p -- \"$(dirname -- \"$1\")\" && exec cat > \"$1\"";
-                let output = self.sandbox.run(&["/bin/sh", "-c", write, "sh", &path], Some(content), cx).await?;
+                let write = ["/bin/sh", "-c", write, "sh", &path];
+                let output = self.sandbox.run(&write, Some(content), Growth::Allowed, cx).await?;
                 self.require_success(output).map(|_| written.into())
             }
             SandboxCommand::ListFiles => {
                 let path = path()?;
                 let find = ["/usr/bin/find", &path, "-mindepth", "1", "-printf", "%y\\t%s\\t%P\\0"];
-                let output = self.sandbox.run(&find, None, cx).await?;
+                let output = self.sandbox.run(&find, None, Growth::None, cx).await?;
                 let output = self.require_success(output)?;
                 Ok(listed_files(&output).to_string().into())
+            }
+            SandboxCommand::RemoveFiles => {
+                let path = path()?;
+                let remove = ["/bin/sh", "-c", REMOVE, "sh", &path];
+                let output = self.sandbox.run(&remove, None, Growth::None, cx).await?;
+                self.require_success(output).map(|_| "Removed.".into())
             }
         }
     }
@@ -179,6 +199,7 @@ impl SandboxTool {
             CommandEnd::Exceeded(ExceededLimit::Workspace) => {
                 format!("the workspace had more than {} MB", options.workspace_bytes >> 20)
             }
+            CommandEnd::Exceeded(ExceededLimit::Disk) => "the disk of the workspaces was almost full".to_owned(),
         }
     }
 }

@@ -1,32 +1,70 @@
 //! Workspaces: one folder for each conversation of each principal.
+//!
+//! Beside the folder `HASH` lies `HASH.json`, which names the conversation, so that a workspace can be removed when its
+//! thread is gone.
 
 use std::{
+    collections::HashMap,
     fs, io,
+    io::Write as _,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
 };
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::{agent::Principal, tools::ToolContext};
+use super::removal::remove_folder;
+use crate::{agent::Principal, protocol::ThreadId, tools::ToolContext};
 
 /// The first of 2^24 user ids that commands run as if this server is root. No system uses them: systemd's
 /// `UIDS-GIDS.md` lists the range as unused.
 const FIRST_USER_ID: u32 = 0x7000_0000;
+/// The prefix of folders that are being removed.
+const TRASH_PREFIX: &str = ".removed-";
+/// How long a removal waits for commands that are being killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+const KILL_POLL: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(super) struct Workspaces {
     folder: PathBuf,
+    /// The workspaces in which commands run, by name.
+    in_use: Mutex<HashMap<String, Weak<()>>>,
 }
 
 #[derive(Debug)]
 pub(super) struct Workspace {
     path: PathBuf,
     user_id: u32,
+    _use: Arc<()>,
+}
+
+/// The conversation of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct WorkspaceOwner {
+    /// The id of the principal; `None` on a server without authentication.
+    pub principal: Option<String>,
+    /// The thread's id.
+    pub thread: ThreadId,
+}
+
+impl WorkspaceOwner {
+    /// The conversation with this id of a principal.
+    pub fn new(principal: Option<String>, thread: ThreadId) -> Self {
+        Self { principal, thread }
+    }
+
+    pub(super) fn of(cx: &ToolContext) -> Self {
+        Self::new(cx.principal().map(|principal| Principal::id(principal).to_owned()), cx.thread_id().clone())
+    }
 }
 
 impl Workspaces {
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
-        Ok(Self { folder: std::path::absolute(folder)? })
+        Ok(Self { folder: std::path::absolute(folder)?, in_use: Mutex::default() })
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -34,10 +72,59 @@ impl Workspaces {
     }
 
     /// Creates the folder if it does not exist. With `own_user` it belongs to the workspace's user.
-    pub(super) async fn open(&self, cx: &ToolContext, own_user: bool) -> io::Result<Workspace> {
-        let workspace = Workspace::at(self.folder.join(folder_name(cx)));
-        let created = tokio::task::spawn_blocking(move || workspace.create(own_user).map(|()| workspace));
-        created.await.map_err(io::Error::other)?
+    pub(super) fn open(&self, owner: &WorkspaceOwner, own_user: bool) -> io::Result<Workspace> {
+        let name = folder_name(owner);
+        let path = self.folder.join(&name);
+        let workspace = {
+            // Under the lock, so that no removal comes between.
+            let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+            in_use.retain(|_, used| used.strong_count() > 0);
+            let used = in_use.get(&name).and_then(Weak::upgrade).unwrap_or_default();
+            in_use.insert(name, Arc::downgrade(&used));
+            create_private_folder(&self.folder)?;
+            write_record(&path.with_extension("json"), owner)?;
+            create_private_folder(&path)?;
+            Workspace { user_id: user_id(&path), path, _use: used }
+        };
+        workspace.prepare(own_user)?;
+        Ok(workspace)
+    }
+
+    /// Lists the conversations that have workspaces. Removes what earlier processes left half removed or without a record.
+    pub(super) fn owners(&self) -> io::Result<Vec<WorkspaceOwner>> {
+        let mut owners = Vec::new();
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(owners),
+            entries => entries?,
+        };
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                // A record that cannot be read is removed with its folder when the folder is found.
+                owners.extend(read_record(&path));
+            } else if path.is_dir() && read_record(&path.with_extension("json")).is_none() {
+                log_failure(remove_folder(&path));
+            }
+        }
+        Ok(owners)
+    }
+
+    /// Removes a workspace. It is out of reach at once; then this waits until its commands have ended.
+    pub(super) fn remove(&self, owner: &WorkspaceOwner) -> io::Result<()> {
+        let name = folder_name(owner);
+        let path = self.folder.join(&name);
+        let trash = self.folder.join(format!("{TRASH_PREFIX}{}", uuid::Uuid::new_v4().simple()));
+        let used = {
+            let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+            ignore_absent(fs::rename(&path, &trash))?;
+            ignore_absent(fs::remove_file(path.with_extension("json")))?;
+            in_use.remove(&name).unwrap_or_default()
+        };
+        let deadline = std::time::Instant::now() + KILL_TIMEOUT;
+        while used.strong_count() > 0 && std::time::Instant::now() < deadline {
+            std::thread::sleep(KILL_POLL);
+        }
+        ignore_absent(remove_folder(&trash))
     }
 }
 
@@ -45,13 +132,10 @@ impl Workspace {
     pub(super) fn temporary(own_user: bool) -> io::Result<Self> {
         let name = uuid::Uuid::new_v4().simple().to_string();
         let path = std::env::temp_dir().join(format!("agui-sandbox-{name}"));
-        let workspace = Self::at(path);
-        workspace.create(own_user)?;
+        create_private_folder(&path)?;
+        let workspace = Self { user_id: user_id(&path), path, _use: Arc::default() };
+        workspace.prepare(own_user)?;
         Ok(workspace)
-    }
-
-    fn at(path: PathBuf) -> Self {
-        Self { user_id: user_id(&path), path }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -62,26 +146,51 @@ impl Workspace {
         self.user_id
     }
 
-    fn create(&self, own_user: bool) -> io::Result<()> {
-        create_private_folder(&self.path)?;
+    fn prepare(&self, own_user: bool) -> io::Result<()> {
+        // The last command can have taken the permissions away.
+        make_private(&self.path)?;
         if own_user { set_owner(&self.path, self.user_id) } else { Ok(()) }
     }
 
     pub(super) fn remove(&self) {
-        if let Err(error) = fs::remove_dir_all(&self.path) {
-            tracing::warn!(%error, "a temporary workspace could not be removed");
-        }
+        log_failure(remove_folder(&self.path));
     }
 }
 
+fn log_failure(removed: io::Result<()>) {
+    if let Err(error) = removed {
+        tracing::warn!(%error, "a workspace could not be removed");
+    }
+}
+
+fn ignore_absent(result: io::Result<()>) -> io::Result<()> {
+    result.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+fn read_record(path: &Path) -> Option<WorkspaceOwner> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// Writes the record before the folder exists, so that no folder is without one, also after a crash.
+fn write_record(path: &Path, owner: &WorkspaceOwner) -> io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let unfinished = path.with_extension("new");
+    let mut file = fs::File::create(&unfinished)?;
+    file.write_all(&serde_json::to_vec(owner)?)?;
+    file.sync_all()?;
+    fs::rename(unfinished, path)
+}
+
 /// Returns a hash of principal and thread. Clients choose thread ids, so an id itself could be a path such as `../x`.
-fn folder_name(cx: &ToolContext) -> String {
+fn folder_name(owner: &WorkspaceOwner) -> String {
     let mut hash = Sha256::new();
-    let owner = cx.principal().map_or("", Principal::id);
-    hash.update(owner.len().to_le_bytes());
-    hash.update([u8::from(cx.principal().is_some())]);
-    hash.update(owner);
-    hash.update(cx.thread_id().as_str());
+    let principal = owner.principal.as_deref().unwrap_or_default();
+    hash.update(principal.len().to_le_bytes());
+    hash.update([u8::from(owner.principal.is_some())]);
+    hash.update(principal);
+    hash.update(owner.thread.as_str());
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -104,6 +213,16 @@ fn create_private_folder(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(unix)]
+fn make_private(path: &Path) -> io::Result<()> {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))
+}
+
+#[cfg(not(unix))]
+fn make_private(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(unix)]
 fn set_owner(path: &Path, user: u32) -> io::Result<()> {
     std::os::unix::fs::lchown(path, Some(user), Some(user))
 }
@@ -115,17 +234,12 @@ fn set_owner(_: &Path, _: u32) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
-    use crate::agent::{RunContext, RunIdentity};
 
     #[test]
     fn each_conversation_of_each_principal_has_its_own_workspace() {
         let of = |principal: Option<&str>, thread: &str| {
-            let principal = principal.map(|name| Principal::new("key", name));
-            let identity = RunIdentity { thread_id: thread.into(), run_id: "r".into(), agent: "a".into(), principal };
-            folder_name(&ToolContext::new(RunContext::new(identity), Value::Null, "c", "t"))
+            folder_name(&WorkspaceOwner::new(principal.map(str::to_owned), thread.into()))
         };
         let all = [
             of(None, "a"),
@@ -143,5 +257,34 @@ mod tests {
         let users = ["/a/1", "/b/1", "/a/2"].map(|path| user_id(Path::new(path)));
         assert!(users.iter().all(|user| (FIRST_USER_ID..FIRST_USER_ID + (1 << 24)).contains(user)));
         assert!(users[0] != users[1] && users[0] != users[2]);
+    }
+
+    #[test]
+    fn a_removed_workspace_is_empty_when_it_is_opened_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspaces = Workspaces::new(&folder.path().join("workspaces")).unwrap();
+        assert_eq!(workspaces.owners().unwrap(), []);
+        let owner = |thread: &str| WorkspaceOwner::new(Some("key:web".to_owned()), thread.into());
+        for thread in ["a", "b"] {
+            let workspace = workspaces.open(&owner(thread), false).unwrap();
+            fs::write(workspace.path().join("file"), thread).unwrap();
+        }
+        workspaces.remove(&owner("a")).unwrap();
+        assert_eq!(workspaces.owners().unwrap(), [owner("b")]);
+        let workspace = workspaces.open(&owner("a"), false).unwrap();
+        assert_eq!(fs::read_dir(workspace.path()).unwrap().count(), 0);
+        assert!(workspaces.open(&owner("b"), false).unwrap().path().join("file").exists());
+        workspaces.remove(&owner("c")).unwrap();
+    }
+
+    #[test]
+    fn what_a_crash_left_behind_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspaces = Workspaces::new(folder.path()).unwrap();
+        for name in [".removed-1", "without-record"] {
+            fs::create_dir_all(folder.path().join(name).join("a/b")).unwrap();
+        }
+        assert_eq!(workspaces.owners().unwrap(), []);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

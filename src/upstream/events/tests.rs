@@ -68,6 +68,16 @@ fn an_endless_event_is_an_error_and_is_not_buffered() {
 }
 
 #[test]
+fn events_before_one_that_is_too_long_are_read_wherever_the_bytes_are_cut() {
+    let text = format!("data: a\n\ndata: b\r\n\r\ndata: {}", "x".repeat(100)).into_bytes();
+    for length in [1, 2, 7, 20, text.len()] {
+        let read = read(text.chunks(length).map(<[u8]>::to_vec).collect(), 50);
+        let too_long = Err("one event has more than 50 bytes".to_owned());
+        assert_eq!(read, [Ok(event(None, "a", false)), Ok(event(None, "b", false)), too_long], "{length}");
+    }
+}
+
+#[test]
 fn the_limit_is_on_each_event() {
     let text = format!("data: {}\n\n", "x".repeat(50));
     for line_end in ["\n", "\r\n", "\r"] {

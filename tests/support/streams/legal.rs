@@ -2,7 +2,8 @@
 
 use agui_server::{
     protocol::{
-        Event, JsonObject, Message, MessageId, PatchOperation, RunAgentInput, SubagentRunId, ToolCallId, event::*,
+        Event, JsonObject, Message, MessageId, PatchKind, PatchOperation, RunAgentInput, SubagentRunId, ToolCallId,
+        event::*,
     },
     run::Transcript,
 };
@@ -304,7 +305,7 @@ impl Walk {
             1 => StateDelta::new(vec![PatchOperation::add("/a", dice.json())]).into(),
             2 => StateDelta::new(vec![
                 PatchOperation::add("/new", 1),
-                PatchOperation::Test { path: "/new".to_owned(), value: json!(2) },
+                PatchKind::Test { path: "/new".to_owned(), value: json!(2) }.into(),
             ])
             .into(),
             _ => StateDelta::new(vec![PatchOperation::replace("/a/b", dice.json())]).into(),

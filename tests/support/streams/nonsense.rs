@@ -2,8 +2,8 @@
 
 use agui_server::protocol::{
     AssistantMessage, ContentPart, DeveloperMessage, Event, EventType, Interrupt, JsonPatch, Message, MessageContent,
-    PartSource, PatchOperation, ReasoningMessage, ResumeEntry, ResumeStatus, RunAgentInput, SystemMessage, TokenUsage,
-    Tool, ToolCall, ToolMessage, UserMessage, event::*,
+    PartSource, PatchKind, PatchOperation, ReasoningMessage, ResumeEntry, ResumeStatus, RunAgentInput, SystemMessage,
+    TokenUsage, Tool, ToolCall, ToolMessage, UserMessage, event::*,
 };
 use serde_json::Value;
 
@@ -44,12 +44,21 @@ fn message<'a>(id: &str, dice: &mut Dice<'_>, calls: &mut impl Iterator<Item = &
     let id = id.into();
     let metadata = dice.maybe(4, Dice::object).map(Into::into);
     let subagent_run_id = dice.maybe(6, |_| "s".into());
-    let encrypted_value = dice.maybe(8, |_| "sealed".to_owned());
+    // The reference client of these streams knows AG-UI 1.0, which has no types of values.
+    let (encrypted_value, encrypted_value_type) = (dice.maybe(8, |_| "sealed".to_owned()), None);
     let (name, content) = (None, dice.text().to_owned());
     match dice.below(9) {
         0 | 1 => {
             let content = text_or_parts(dice);
-            Message::User(UserMessage { id, content, name, encrypted_value, metadata, subagent_run_id })
+            Message::User(UserMessage {
+                id,
+                content,
+                name,
+                encrypted_value,
+                encrypted_value_type,
+                metadata,
+                subagent_run_id,
+            })
         }
         2..=4 => {
             let call = dice.maybe(2, |dice| (dice.pick(&["search", "own"]), dice.text()));
@@ -66,15 +75,40 @@ fn message<'a>(id: &str, dice: &mut Dice<'_>, calls: &mut impl Iterator<Item = &
         5 => {
             let tool_call_id = dice.call_id().into();
             let (content, error) = (text_or_parts(dice), dice.maybe(3, |_| "failed".to_owned()));
-            Message::Tool(ToolMessage { id, content, tool_call_id, error, encrypted_value, metadata, subagent_run_id })
+            Message::Tool(ToolMessage {
+                id,
+                content,
+                tool_call_id,
+                error,
+                encrypted_value,
+                encrypted_value_type,
+                metadata,
+                subagent_run_id,
+            })
         }
-        6 => Message::Reasoning(ReasoningMessage { id, content, encrypted_value, metadata, subagent_run_id }),
-        7 => Message::System(SystemMessage { id, content, name, encrypted_value, metadata, subagent_run_id }),
+        6 => Message::Reasoning(ReasoningMessage {
+            id,
+            content,
+            encrypted_value,
+            encrypted_value_type,
+            metadata,
+            subagent_run_id,
+        }),
+        7 => Message::System(SystemMessage {
+            id,
+            content,
+            name,
+            encrypted_value,
+            encrypted_value_type,
+            metadata,
+            subagent_run_id,
+        }),
         _ => Message::Developer(DeveloperMessage {
             id,
             content,
             name: Some("Dee".to_owned()),
             encrypted_value,
+            encrypted_value_type,
             metadata,
             subagent_run_id,
         }),
@@ -237,8 +271,8 @@ fn operation(dice: &mut Dice<'_>) -> PatchOperation {
         0 => PatchOperation::add(path, dice.json()),
         1 => PatchOperation::remove(path),
         2 => PatchOperation::replace(path, dice.json()),
-        3 => PatchOperation::Move { from, path },
-        4 => PatchOperation::Copy { from, path },
-        _ => PatchOperation::Test { path, value: dice.json() },
+        3 => PatchKind::Move { from, path }.into(),
+        4 => PatchKind::Copy { from, path }.into(),
+        _ => PatchKind::Test { path, value: dice.json() }.into(),
     }
 }

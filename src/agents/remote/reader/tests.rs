@@ -35,6 +35,7 @@ fn valid_events_are_not_changed() {
         json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [{ "type": "text", "text": "x" }], "metadata": { "k": null } }),
         json!({ "type": "STATE_SNAPSHOT", "snapshot": null }),
         json!({ "type": "STATE_DELTA", "delta": [{ "op": "add", "path": "/a", "value": null }] }),
+        json!({ "type": "STATE_DELTA", "delta": [{ "op": "remove", "path": "/a", "value": "left over", "note": null }] }),
         json!({ "type": "CUSTOM", "name": "x", "value": null }),
         json!({ "type": "RAW", "event": null }),
         json!({ "type": "MESSAGES_SNAPSHOT", "messages": [{ "role": "user", "id": "u", "content": "hi" }] }),
@@ -68,9 +69,15 @@ fn a_wrong_value_is_an_error_with_its_place() {
             json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [{ "type": "text" }] }),
             "event 1 (TOOL_CALL_RESULT): content[0].text: missing",
         ),
+        (json!({ "type": "STATE_DELTA", "delta": [{ "path": "" }] }), "event 1 (STATE_DELTA): missing field `op`"),
+        (json!({ "type": "STATE_DELTA", "delta": [{ "op": 5, "path": "" }] }), "event 1 (STATE_DELTA): invalid type: "),
         (
-            json!({ "type": "STATE_DELTA", "delta": [{ "op": "frob", "path": "" }] }),
-            "event 1 (STATE_DELTA): unknown variant `frob`",
+            json!({ "type": "STATE_DELTA", "delta": [{ "op": "add", "path": "/a" }] }),
+            "event 1 (STATE_DELTA): missing field `value`",
+        ),
+        (
+            json!({ "type": "REASONING_ENCRYPTED_VALUE", "subtype": 5, "entityId": "m", "encryptedValue": "x" }),
+            "event 1 (REASONING_ENCRYPTED_VALUE): inv",
         ),
         (
             json!({ "type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": { "type": "interrupt" } }),
@@ -103,8 +110,28 @@ fn unknown_types_members_and_outcomes_are_left_out() {
     ] });
     let left = json!({ "type": "MESSAGES_SNAPSHOT", "messages": [{ "role": "user", "id": "b", "content": [] }] });
     assert_eq!(one(messages), left);
+    let operations = json!([{ "op": "increment", "path": "/n" }, { "op": "add", "path": "/n", "value": 1 }]);
+    let state = json!({ "type": "STATE_DELTA", "delta": operations });
+    assert_eq!(one(state), json!({ "type": "STATE_DELTA", "delta": [operations[1]] }));
+    let activity =
+        |patch: Value| json!({ "type": "ACTIVITY_DELTA", "messageId": "m", "activityType": "a", "patch": patch });
+    assert_eq!(one(activity(operations.clone())), activity(json!([operations[1]])));
+    let sealed =
+        json!({ "type": "REASONING_ENCRYPTED_VALUE", "subtype": "tune", "entityId": "m", "encryptedValue": "x" });
+    assert_eq!(read(&[sealed]).unwrap(), Vec::<Value>::new());
     let started = json!({ "type": "RUN_STARTED", "threadId": "t", "runId": "r", "input": { "messages": 5 } });
     assert_eq!(one(started), json!({ "type": "RUN_STARTED", "threadId": "t", "runId": "r" }));
+}
+
+#[test]
+fn unknown_members_of_the_first_event_of_a_type_are_logged() {
+    let mut reader = Reader::default();
+    for mood in ["good", "better"] {
+        let event = json!({ "type": "TEXT_MESSAGE_END", "messageId": "m", "mood": mood, "metadata": null });
+        reader.read(&event.to_string()).unwrap();
+    }
+    let warning = "a member that AG-UI does not describe was left outTEXT_MESSAGE_END.mood".to_owned();
+    assert_eq!(reader.warned.into_iter().collect::<Vec<_>>(), [warning]);
 }
 
 #[test]
@@ -174,7 +201,15 @@ fn events_before_version_1_are_converted() {
     assert!(error_of(json!({ "type": "THINKING_TEXT_MESSAGE_CONTENT" })).contains("missing field `delta`"));
 
     let early = json!({ "type": "REASONING_MESSAGE_START", "messageId": "m", "role": "assistant" });
-    assert_eq!(one(early)["role"], "reasoning");
+    assert_eq!(one(early.clone())["role"], "reasoning");
+    let started = |version| json!({ "type": "RUN_STARTED", "threadId": "t", "runId": "r", "protocolVersion": version });
+    for version in ["0.9", "draft"] {
+        assert_eq!(read(&[started(version), early.clone()]).unwrap()[1]["role"], "reasoning");
+    }
+    for version in ["1.0", "1.1", "2"] {
+        let error = read(&[started(version), early.clone()]).unwrap_err();
+        assert!(error.starts_with("event 2 (REASONING_MESSAGE_START): unknown variant `assistant`"), "{error}");
+    }
     let binary = json!({ "type": "binary", "mimeType": "image/png", "data": "AA==" });
     let image = json!({ "type": "image", "source": { "type": "data", "value": "AA==", "mimeType": "image/png" } });
     let result =

@@ -2,17 +2,41 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    llm::ToolResult,
+    llm::{
+        AssistantTurn, Connection, ReasoningBlock, Thinking, ToolResult,
+        wire::{FIRST_USER_TEXT, LAST_USER_TEXT},
+    },
     protocol::{ContentPart, MediaPart, MessageContent, PartSource, ToolCall},
     tools::ToolSpec,
 };
 
-fn options() -> AnthropicOptions {
-    AnthropicOptions { model: "m".to_owned(), cache: false, ..AnthropicOptions::default() }
+fn options(model: &str) -> ModelOptions {
+    ModelOptions::new(model, Connection::default())
+}
+
+/// The request without the marks for the cache, which have a test of their own.
+fn sent(options: &ModelOptions, request: &ModelRequest) -> Value {
+    fn unmark(value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                members.remove("cache_control");
+                members.values_mut().for_each(unmark);
+            }
+            Value::Array(list) => list.iter_mut().for_each(unmark),
+            _ => {}
+        }
+    }
+    let mut json = body(options, request, true).json;
+    unmark(&mut json);
+    json
 }
 
 fn messages(turns: Vec<Turn>) -> Value {
-    body(&options(), &ModelRequest { turns, ..ModelRequest::default() }).json["messages"].take()
+    sent(&options("m"), &ModelRequest { turns, ..ModelRequest::default() })["messages"].take()
+}
+
+fn tool(name: &str) -> ToolSpec {
+    ToolSpec { name: name.to_owned(), description: String::new(), parameters: json!({}) }
 }
 
 fn user(said: &str) -> Turn {
@@ -77,7 +101,7 @@ fn a_request_has_model_conversation_and_tools() {
             user("now"),
         ],
         tools: Arc::new([tool]),
-        thinking: None,
+        ..ModelRequest::default()
     };
     let expected = json!({
         "model": "m",
@@ -103,45 +127,108 @@ fn a_request_has_model_conversation_and_tools() {
         "system": [{"type": "text", "text": "be kind"}, {"type": "text", "text": "be brief"}],
         "tools": [{"name": "f", "description": "does", "input_schema": parameters}],
     });
-    let body = body(&options(), &request);
-    assert_eq!(body.json, expected);
-    assert!(!body.has_files);
+    assert_eq!(sent(&options("m"), &request), expected);
+    assert!(body(&options("m"), &request, true).betas.is_empty());
 }
 
 #[test]
-fn only_parts_that_the_model_can_read_are_sent() {
-    let url = PartSource::Url { value: "https://a/b".to_owned(), mime_type: None };
-    let mut named = data("application/pdf");
-    named.metadata = Some(json!({"filename": "a.pdf"}));
+fn files_are_blocks_and_text_files_are_documents() {
+    let url = |mime_type: Option<&str>| PartSource::Url {
+        value: "https://a/b".to_owned(),
+        mime_type: mime_type.map(str::to_owned),
+    };
+    let named = |mut media: MediaPart, name: &str| {
+        media.metadata = Some(json!({"filename": name}));
+        media
+    };
+    let of = |value: &str, mime_type: &str| {
+        MediaPart::from(PartSource::Data { value: value.to_owned(), mime_type: mime_type.to_owned() })
+    };
     let parts = vec![
         ContentPart::text("see"),
         ContentPart::text(" \n"),
         ContentPart::Image(data("image/JPG")),
-        ContentPart::Image(data("image/tiff")),
-        ContentPart::image(url.clone()),
+        ContentPart::image(url(None)),
         ContentPart::Image(file(Some("anthropic"))),
-        ContentPart::Image(file(Some("openai"))),
-        ContentPart::Audio(data("audio/wav")),
-        ContentPart::Video(data("video/mp4")),
-        ContentPart::Document(named),
-        ContentPart::Document(url.into()),
-        ContentPart::Document(data("application/zip")),
-        ContentPart::Document(file(None)),
+        ContentPart::Document(named(data("application/pdf"), "a.pdf")),
+        ContentPart::Document(url(Some("application/pdf")).into()),
+        ContentPart::Document(named(of("YSxi", "text/csv; charset=utf-8"), "a.csv")),
+        ContentPart::Document(named(of("YSA9IDE=", "application/octet-stream"), "a.py")),
+        ContentPart::Document(named(of("4Q==", "text/plain; charset=latin1"), "a.txt")),
     ];
     let request = ModelRequest { turns: vec![Turn::User(parts)], ..ModelRequest::default() };
-    let body = body(&options(), &request);
-    let expected = json!([{"role": "user", "content": [
+    let document = |text: &str, name: &str| {
+        let source = json!({"type": "text", "media_type": "text/plain", "data": text});
+        json!({"type": "document", "source": source, "title": name})
+    };
+    let expected = json!([
         {"type": "text", "text": "see"},
         {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": "AA=="}},
         {"type": "image", "source": {"type": "url", "url": "https://a/b"}},
         {"type": "image", "source": {"type": "file", "file_id": "file-1"}},
         {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AA=="}, "title": "a.pdf"},
         {"type": "document", "source": {"type": "url", "url": "https://a/b"}},
-    ]}]);
-    assert_eq!(body.json["messages"], expected);
-    assert!(body.has_files);
-    let nothing = messages(vec![Turn::User(vec![ContentPart::Video(data("video/mp4"))])]);
-    assert_eq!(nothing[0]["content"], json!([{"type": "text", "text": UNREADABLE_TEXT}]));
+        document("a,b", "a.csv"),
+        document("a = 1", "a.py"),
+        document("á", "a.txt"),
+    ]);
+    assert_eq!(sent(&options("m"), &request)["messages"][0]["content"], expected);
+    let body = body(&options("m"), &request, true);
+    assert_eq!((body.betas, body.skipped), (vec![FILES_BETA], Vec::new()));
+}
+
+#[test]
+fn a_long_text_file_is_cut_and_a_blank_one_is_text() {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    let content = |text: &str| {
+        let source = PartSource::Data { value: STANDARD.encode(text), mime_type: "text/plain".to_owned() };
+        let turns = vec![Turn::User(vec![ContentPart::Document(source.into())])];
+        let body = body(&options("m"), &ModelRequest { turns, ..ModelRequest::default() }, true);
+        (body.json["messages"][0]["content"][0].clone(), body.skipped.len())
+    };
+    let (document, skipped) = content(&"x".repeat(1 << 20));
+    let text = document["source"]["data"].as_str().unwrap();
+    assert!(text.len() < 300_000 && text.ends_with("is cut.)"), "{} bytes", text.len());
+    assert_eq!(skipped, 1);
+    // The API refuses a document of white space.
+    assert_eq!((content(" \n").0["type"].as_str(), content(" \n").1), (Some("text"), 0));
+}
+
+#[test]
+fn what_the_model_cannot_read_is_told_to_it_and_reported() {
+    let url = PartSource::Url { value: "https://a/b".to_owned(), mime_type: Some("text/csv".to_owned()) };
+    let mut sound = data("audio/wav");
+    sound.metadata = Some(json!({"filename": "a.wav"}));
+    let parts = vec![
+        ContentPart::Image(data("image/tiff")),
+        ContentPart::Image(file(Some("openai"))),
+        ContentPart::Audio(sound),
+        ContentPart::Video(data("video/mp4")),
+        ContentPart::Document(data("application/zip")),
+        ContentPart::Document(url.into()),
+    ];
+    let request = ModelRequest { turns: vec![Turn::User(parts)], ..ModelRequest::default() };
+    let answered = [&request.turns[..], &[assistant(vec![Block::Text("a".to_owned())]), user("and")]].concat();
+    let later = ModelRequest { turns: answered, ..ModelRequest::default() };
+    assert!(body(&options("m"), &later, true).skipped.is_empty(), "reported again");
+    let body = body(&options("m"), &request, true);
+    let skipped: Vec<_> = body.skipped.iter().map(|skipped| (skipped.kind, skipped.mime_type.as_deref())).collect();
+    let expected = [
+        ("image", Some("image/tiff")),
+        ("image", None),
+        ("audio", Some("audio/wav")),
+        ("video", Some("video/mp4")),
+        ("document", Some("application/zip")),
+        ("document", Some("text/csv")),
+    ];
+    assert_eq!(skipped, expected);
+    assert_eq!(body.skipped[2].name.as_deref(), Some("a.wav"));
+    let notes = body.json["messages"][0]["content"].as_array().unwrap();
+    for (note, skipped) in notes.iter().zip(&body.skipped) {
+        let note = note["text"].as_str().unwrap();
+        assert!(note.contains("You cannot read it") && note.contains(&skipped.reason), "{note}");
+    }
+    assert_eq!(notes.len(), skipped.len());
 }
 
 #[test]
@@ -154,13 +241,14 @@ fn results_may_have_images_and_may_be_empty() {
     let sent = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}});
     let text = json!({"type": "text", "text": "see"});
     assert_eq!(content(vec![ContentPart::text("see"), image()].into()), block(json!([text, sent])));
-    assert_eq!(content(vec![ContentPart::Video(data("video/mp4"))].into()), block(UNREADABLE_TEXT.into()));
+    let note = content(vec![ContentPart::Video(data("video/mp4"))].into());
+    assert!(note[0]["content"][0]["text"].as_str().unwrap().contains("this model takes no videos"), "{note}");
     assert_eq!(content("".into()), json!([{"type": "tool_result", "tool_use_id": "a"}]));
     assert_eq!(content(Vec::new().into()), json!([{"type": "tool_result", "tool_use_id": "a"}]));
 }
 
 #[test]
-fn a_conversation_begins_with_the_user_and_has_no_blank_text() {
+fn a_conversation_begins_and_ends_with_the_user_and_has_no_blank_text() {
     let beginning = json!({"role": "user", "content": [{"type": "text", "text": FIRST_USER_TEXT}]});
     assert_eq!(messages(Vec::new()), json!([beginning]));
     let sent = messages(vec![
@@ -168,8 +256,9 @@ fn a_conversation_begins_with_the_user_and_has_no_blank_text() {
         assistant(vec![Block::Text(" ".to_owned())]),
         assistant(vec![Block::Text("you".to_owned())]),
     ]);
-    let said = json!([{"type": "text", "text": "hello"}, {"type": "text", "text": "you"}]);
-    assert_eq!(sent, json!([beginning, {"role": "assistant", "content": said}]));
+    let words = json!([{"type": "text", "text": "hello"}, {"type": "text", "text": "you"}]);
+    let end = json!({"role": "user", "content": [{"type": "text", "text": LAST_USER_TEXT}]});
+    assert_eq!(sent, json!([beginning, {"role": "assistant", "content": words}, end]));
 }
 
 #[test]
@@ -185,34 +274,14 @@ fn thinking_is_sent_back_only_to_its_provider() {
 }
 
 #[test]
-fn thinking_is_switched_on_by_the_request_or_the_configuration() {
-    let sent = |options: &AnthropicOptions, thinking, turns: &[Turn]| {
-        let request = ModelRequest { thinking, turns: turns.to_vec(), ..ModelRequest::default() };
-        body(options, &request).json
+fn a_budget_needs_the_thinking_before_its_calls_and_no_forced_call() {
+    let thinking = |model: &str, turns: &[Turn], tool_choice: ToolChoice| {
+        let options = ModelOptions { thinking: Some(Thinking::On), ..options(model) };
+        let tools = Arc::new([tool("f")]);
+        sent(&options, &ModelRequest { turns: turns.to_vec(), tools, tool_choice, ..ModelRequest::default() })
     };
     let budget = json!({"type": "enabled", "budget_tokens": 4096});
-    let warm = AnthropicOptions { temperature: Some(0.5), ..options() };
-    for (think, thinking, on) in
-        [(false, None, false), (false, Some(true), true), (true, None, true), (true, Some(false), false)]
-    {
-        let json = sent(&AnthropicOptions { think, ..warm.clone() }, thinking, &[user("hi")]);
-        assert_eq!(json.get("thinking"), on.then_some(&budget), "{think} {thinking:?}");
-        assert_eq!(json.get("temperature"), (!on).then_some(&json!(0.5)), "{think} {thinking:?}");
-        assert_eq!(json["max_tokens"], 8192);
-    }
-    let small = AnthropicOptions { max_tokens: 1000, thinking: Thinking::Budget(5), ..options() };
-    let json = sent(&AnthropicOptions { max_tokens: 4096, ..options() }, Some(true), &[user("hi")]);
-    assert_eq!(json["max_tokens"], 8192, "the budget leaves room for an answer");
-    let json = sent(&small, Some(true), &[user("hi")]);
-    assert_eq!((&json["max_tokens"], &json["thinking"]["budget_tokens"]), (&json!(2024), &json!(1024)));
-    let adaptive = AnthropicOptions { thinking: Thinking::Adaptive { effort: Some("low".to_owned()) }, ..options() };
-    let json = sent(&adaptive, Some(true), &[user("hi")]);
-    assert_eq!(json["thinking"], json!({"type": "adaptive", "display": "summarized"}));
-    assert_eq!(json["output_config"], json!({"effort": "low"}));
-    // Between tool calls, a budget requires the thinking before them.
     let gone = [user("hi"), assistant(vec![reasoning(None, false, None), call("a", "{}")]), result("a", "one")];
-    assert_eq!(sent(&options(), Some(true), &gone).get("thinking"), None);
-    assert!(sent(&adaptive, Some(true), &gone).get("thinking").is_some());
     let there = [
         user("hi"),
         assistant(vec![reasoning(Some("s"), false, None), call("a", "{}")]),
@@ -220,40 +289,181 @@ fn thinking_is_switched_on_by_the_request_or_the_configuration() {
         assistant(vec![call("b", "{}")]),
         result("b", "two"),
     ];
-    assert_eq!(sent(&options(), Some(true), &there)["thinking"], budget);
     let since = [&gone[..], &[assistant(vec![Block::Text("one".to_owned())]), user("thanks")]].concat();
-    assert_eq!(sent(&options(), Some(true), &since)["thinking"], budget);
+    assert_eq!(thinking("claude-haiku-4-5", &gone, ToolChoice::Auto).get("thinking"), None);
+    assert_eq!(thinking("claude-haiku-4-5", &there, ToolChoice::Auto)["thinking"], budget);
+    assert_eq!(thinking("claude-haiku-4-5", &since, ToolChoice::Auto)["thinking"], budget);
+    assert_eq!(thinking("claude-opus-4-7", &gone, ToolChoice::Auto)["thinking"]["type"], "adaptive");
+    let forced = thinking("claude-haiku-4-5", &since, ToolChoice::Required);
+    assert_eq!((forced.get("thinking"), &forced["tool_choice"]), (None, &json!({"type": "any"})));
+    let forced = thinking("claude-opus-4-7", &since, ToolChoice::Tool("f".to_owned()));
+    assert_eq!((&forced["thinking"]["type"], &forced["tool_choice"]["name"]), (&json!("adaptive"), &json!("f")));
+}
+
+#[test]
+fn a_model_that_refuses_forced_calls_is_asked_for_one() {
+    let choice = |model: &str, tool_choice: ToolChoice, parallel_tool_calls| {
+        let options = ModelOptions { parallel_tool_calls, ..options(model) };
+        let request = ModelRequest {
+            turns: vec![user("hi")],
+            tools: Arc::new([tool("f")]),
+            tool_choice,
+            ..ModelRequest::default()
+        };
+        let mut json = sent(&options, &request);
+        (json["tool_choice"].take(), json["messages"].take())
+    };
+    let named = || ToolChoice::Tool("f".to_owned());
+    assert_eq!(choice("claude-opus-5", named(), None).0, json!({"type": "tool", "name": "f"}));
+    let (member, messages) = choice("claude-opus-5-5", named(), None);
+    assert_eq!(member, Value::Null);
+    assert_eq!(messages[1]["role"], "system");
+    assert!(messages[1].to_string().contains("Call the tool `f` now"), "{messages}");
+    assert_eq!(choice("m", ToolChoice::Auto, None).0, Value::Null);
+    assert_eq!(choice("m", ToolChoice::None, Some(false)).0, json!({"type": "none"}));
+    assert_eq!(
+        choice("m", ToolChoice::Auto, Some(false)).0,
+        json!({"type": "auto", "disable_parallel_tool_use": true})
+    );
+    assert_eq!(
+        choice("m", ToolChoice::Required, Some(false)).0,
+        json!({"type": "any", "disable_parallel_tool_use": true})
+    );
+    assert_eq!(choice("m", ToolChoice::Tool("gone".to_owned()), None).0, Value::Null);
 }
 
 #[test]
 fn calls_without_tools_are_sent_with_declared_tools_and_calls_forbidden() {
     let turns = vec![user("hi"), assistant(vec![call("a", "{}"), call("b", "{}")]), result("a", "one")];
-    let sent = body(&options(), &ModelRequest { turns, ..ModelRequest::default() }).json;
-    assert_eq!(sent["tools"], json!([{"name": "f", "input_schema": {"type": "object", "properties": {}}}]));
-    assert_eq!(sent["tool_choice"], json!({"type": "none"}));
-    let sent = body(&options(), &ModelRequest::default()).json;
-    assert!(sent.get("tools").is_none() && sent.get("tool_choice").is_none() && sent.get("system").is_none());
+    let json = sent(&options("m"), &ModelRequest { turns, ..ModelRequest::default() });
+    assert_eq!(json["tools"], json!([{"name": "f", "input_schema": {"type": "object", "properties": {}}}]));
+    assert_eq!(json["tool_choice"], json!({"type": "none"}));
+    let json = sent(&options("m"), &ModelRequest::default());
+    assert!(json.get("tools").is_none() && json.get("tool_choice").is_none() && json.get("system").is_none());
 }
 
 #[test]
-fn the_front_and_the_end_of_the_conversation_are_marked_for_the_cache() {
-    let options = AnthropicOptions { cache: true, ..options() };
-    let tool = |name: &str| ToolSpec { name: name.to_owned(), description: String::new(), parameters: json!({}) };
-    let sent = |system: &[&str]| {
-        let request = ModelRequest {
-            system: system.iter().map(|text| (*text).to_owned()).collect(),
-            turns: vec![user("hi"), user("you")],
-            tools: Arc::new([tool("f"), tool("g")]),
-            thinking: None,
-        };
-        body(&options, &request).json
+fn other_options_have_their_members() {
+    let options = ModelOptions {
+        stop: vec!["END".to_owned(), " ".to_owned()],
+        service_tier: Some("auto".to_owned()),
+        metadata: [("user_id".to_owned(), "u".to_owned())].into_iter().collect(),
+        strict_tools: Some(true),
+        reasoning_effort: Some("low".to_owned()),
+        ..options("claude-opus-4-7")
     };
+    let Value::Object(schema) = json!({"type": "object", "properties": {"a": {"type": "string"}}}) else {
+        unreachable!()
+    };
+    let request = ModelRequest {
+        model: Some("claude-opus-4-8".to_owned()),
+        turns: vec![user("hi")],
+        tools: Arc::new([tool("f")]),
+        response_schema: Some(Arc::new(schema.clone())),
+        ..ModelRequest::default()
+    };
+    let json = sent(&options, &request);
+    let mut closed = schema;
+    closed.insert("additionalProperties".to_owned(), false.into());
+    let expected = json!({"effort": "low", "format": {"type": "json_schema", "schema": closed}});
+    assert_eq!((&json["model"], &json["output_config"]), (&json!("claude-opus-4-8"), &expected));
+    assert_eq!((&json["stop_sequences"], &json["service_tier"]), (&json!(["END"]), &json!("auto")));
+    assert_eq!((&json["metadata"], &json["tools"][0]["strict"]), (&json!({"user_id": "u"}), &json!(true)));
+    // A model without grammars is told the schema.
+    let json = sent(&ModelOptions { model: "m".to_owned(), ..options }, &ModelRequest { model: None, ..request });
+    assert!(json["output_config"].get("format").is_none() && json["tools"][0].get("strict").is_none());
+    assert!(json["system"][0]["text"].as_str().unwrap().contains(r#"{"type":"object""#), "{json}");
+}
+
+#[test]
+fn tools_of_the_provider_are_added_and_their_blocks_are_sent_back() {
+    let Value::Object(extra_body) = json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}) else {
+        unreachable!()
+    };
+    let options = ModelOptions { extra_body, ..options("m") };
+    let own = |block: &Value| reasoning(Some(&block.to_string()), true, Some("anthropic"));
+    let server_call = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": 1}});
+    let found = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
+    let request = |turns: &[Turn]| ModelRequest {
+        turns: turns.to_vec(),
+        tools: Arc::new([tool("f")]),
+        current: vec!["state".to_owned()],
+        ..ModelRequest::default()
+    };
+    let whole = [user("hi"), assistant(vec![own(&server_call), own(&found), Block::Text("a".to_owned())]), user("and")];
+    let json = sent(&options, &request(&whole));
+    assert_eq!(json["tools"].as_array().unwrap().len(), 2);
+    assert_eq!(json["messages"][1]["content"], json!([server_call, found, {"type": "text", "text": "a"}]));
+    assert!(body(&options, &request(&whole), true).has_server_tools);
+    // The API makes the call when it gets the results of the others, and nothing else.
+    let open = [user("hi"), assistant(vec![own(&server_call), call("a", "{}")]), result("a", "one")];
+    let json = sent(&options, &request(&open));
+    assert_eq!(json["messages"][1]["content"][0], server_call);
+    assert_eq!(json["messages"][2]["content"].as_array().unwrap().len(), 1);
+    let left = [&open[..], &[user("never mind")]].concat();
+    assert_eq!(sent(&options, &request(&left))["messages"][1]["content"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn context_and_state_stand_behind_the_marks_for_the_cache() {
     let mark = json!({"type": "ephemeral"});
-    let json = sent(&["a", "b"]);
-    assert_eq!(json["system"][1]["cache_control"], mark);
-    assert_eq!(json["messages"][0]["content"][1]["cache_control"], mark);
+    let looped = vec![
+        Turn::Instructions("be brief".to_owned()),
+        user("hi"),
+        assistant(vec![call("a", "{}")]),
+        result("a", "one"),
+        assistant(vec![call("b", "{}")]),
+        result("b", "two"),
+    ];
+    let request = |turns: &[Turn]| ModelRequest {
+        turns: turns.to_vec(),
+        tools: Arc::new([tool("f"), tool("g")]),
+        current: vec!["page 1".to_owned(), "state 2".to_owned()],
+        ..ModelRequest::default()
+    };
+    let json = body(&options("m"), &request(&looped), true).json;
+    assert_eq!(json["system"][0]["cache_control"], mark);
+    assert_eq!(json["messages"][0]["content"][0]["cache_control"], mark);
+    assert_eq!(json["messages"][2]["content"][0]["cache_control"], mark);
+    assert_eq!(json["messages"][4]["content"][0]["cache_control"], mark);
+    assert_eq!(json.to_string().matches("cache_control").count(), 4);
+    let current = "<system-instructions>\npage 1\n\nstate 2\n</system-instructions>";
+    assert_eq!(json["messages"][4]["content"][1], json!({"type": "text", "text": current}));
+    let json = body(&options("m"), &request(&looped[1..2]), true).json;
+    assert_eq!((json.get("system"), &json["tools"][1]["cache_control"]), (None, &mark));
     assert_eq!(json.to_string().matches("cache_control").count(), 2);
-    let json = sent(&[]);
-    assert_eq!(json["tools"][1]["cache_control"], mark);
-    assert_eq!(json.to_string().matches("cache_control").count(), 2);
+    let system = json!({"role": "system", "content": [{"type": "text", "text": "page 1\n\nstate 2"}]});
+    let json = body(&options("claude-opus-4-8"), &request(&looped), true).json;
+    assert_eq!(json["messages"][5], system);
+    // Where thinking is bound to what comes before it, the place stays the same while the model calls tools.
+    let json = body(&options("claude-opus-5-5"), &request(&looped), true).json;
+    assert_eq!(json["messages"][1], system);
+    let json = body(&options("claude-haiku-5-5"), &request(&looped), true).json;
+    assert_eq!(json["messages"][0]["content"][1], json!({"type": "text", "text": current}));
+}
+
+#[test]
+fn bound_thinking_is_dropped_by_the_provider_or_left_out() {
+    let turns =
+        vec![user("hi"), assistant(vec![reasoning(Some("s"), false, None), call("a", "{}")]), result("a", "one")];
+    let request = |current: &[&str], thinking| ModelRequest {
+        turns: turns.clone(),
+        current: current.iter().map(|text| (*text).to_owned()).collect(),
+        thinking,
+        ..ModelRequest::default()
+    };
+    let sends_thinking = |json: &Value| json["messages"].to_string().contains("signature");
+    let official = body(&options("claude-opus-5-5"), &request(&["state"], None), true);
+    assert_eq!(official.json["thinking"]["block_binding"], json!({"prefix_mismatch_behavior": "drop_block"}));
+    assert_eq!(official.betas, [BINDING_BETA]);
+    assert!(sends_thinking(&official.json));
+    let elsewhere = body(&options("claude-opus-5-5"), &request(&["state"], None), false);
+    assert!(elsewhere.json["thinking"].get("block_binding").is_none() && elsewhere.betas.is_empty());
+    assert!(!sends_thinking(&elsewhere.json) && !elsewhere.json["messages"].to_string().contains("\"system\""));
+    assert!(sends_thinking(&body(&options("claude-opus-5-5"), &request(&[], None), false).json));
+    let off = body(&options("claude-sonnet-5-5"), &request(&[], Some(false)), true);
+    assert_eq!(off.json["thinking"], json!({"type": "between_tools"}));
+    assert!(!sends_thinking(&off.json) && off.betas.is_empty());
+    let older = body(&options("claude-opus-5"), &request(&["state"], None), true);
+    assert!(older.json["thinking"].get("block_binding").is_none() && sends_thinking(&older.json));
 }

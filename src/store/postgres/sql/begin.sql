@@ -4,7 +4,7 @@
 -- $9 interrupts, $10 answered, $11 state, $12 bytes of the new messages and the state,
 -- $13 ids, $14 roles, $15 bodies and $16 runs of the new messages, $17 base, $18 state number,
 -- $19 numbers and $20 bodies of the updated messages, $21 maximum number of messages, $22 maximum bytes of the thread
--- without the updated messages
+-- without the updated messages, $23 title, $24 words of the new and $25 of the updated messages, $26 words of the title
 WITH run AS (
     SELECT nextval('agui_run_number') AS number, cardinality($13::text[]) AS count, (
         SELECT COALESCE(SUM(octet_length(new.body) - octet_length(m.body)), 0)
@@ -16,11 +16,12 @@ WITH run AS (
         head = CASE run.count WHEN 0 THEN $17 ELSE t.messages + run.count END,
         state = CASE WHEN $11::text IS NULL THEN $18 ELSE 2 * run.number END,
         interrupts = $9, messages = t.messages + run.count, bytes = t.bytes + run.bytes, version = t.version + 1,
-        run = run.number, run_id = $4, holder = $6, lease_until = $7, cancel = FALSE, updated_at = $8
+        run = run.number, run_id = $4, holder = $6, lease_until = $7, cancel = FALSE, updated_at = $8,
+        title = COALESCE(t.title, $23)
     FROM run
     WHERE t.number = $1 AND t.version = $2 AND t.holder IS NULL
         AND t.messages + run.count <= $21 AND t.bytes + $12 <= $22
-    RETURNING t.number, t.run, t.messages, t.messages - run.count AS before, t.head, t.state
+    RETURNING t.number, t.owner, t.run, t.messages, t.messages - run.count AS before, t.head, t.state
 ), replaced AS (
     SELECT r.number FROM thread JOIN agui_runs AS r ON r.thread = thread.number AND r.id = $4
 ), log AS (
@@ -34,7 +35,22 @@ WITH run AS (
     SELECT thread.number, thread.before + new.position,
         CASE new.position WHEN 1 THEN $17 ELSE thread.before + new.position - 1 END, new.id, new.role, new.run, new.body
     FROM thread,
-        unnest($13::text[], $14::text[], $15::text[], $16::bigint[]) WITH ORDINALITY AS new (id, role, body, run, position)
+        unnest($13::text[], $14::text[], $15::text[], $16::bigint[])
+        WITH ORDINALITY AS new (id, role, body, run, position)
+), words AS (
+    INSERT INTO agui_words (thread, message, words)
+    SELECT thread.number, changed.message, replace(changed.words, '@', agui_owner_word(thread.owner))::tsvector
+    FROM thread, LATERAL (
+        SELECT thread.before + new.position, new.words FROM unnest($24::text[]) WITH ORDINALITY AS new (words, position)
+        WHERE new.words IS NOT NULL
+        UNION ALL
+        SELECT new.number, COALESCE(new.words, '') FROM unnest($19::bigint[], $25::text[]) AS new (number, words)
+    ) AS changed (message, words)
+    ON CONFLICT (thread, message) DO UPDATE SET words = excluded.words
+), title AS (
+    INSERT INTO agui_words (thread, message, words)
+    SELECT thread.number, 0, replace($26, '@', agui_owner_word(thread.owner))::tsvector FROM thread WHERE $26::text IS NOT NULL
+    ON CONFLICT (thread, message) DO NOTHING
 ), state AS (
     INSERT INTO agui_states (thread, number, body)
     SELECT thread.number, thread.state, $11 FROM thread WHERE $11::text IS NOT NULL
@@ -45,7 +61,11 @@ WITH run AS (
     FROM thread
     ON CONFLICT (thread, id) DO UPDATE SET number = excluded.number, agent = excluded.agent,
         detached = excluded.detached, status = excluded.status, delivered = excluded.delivered, head = excluded.head,
-        state = excluded.state, interrupts = NULL, answered = excluded.answered, started_at = excluded.started_at,
+        state = excluded.state, interrupts = NULL, started_at = excluded.started_at,
+        -- An answer stays given.
+        answered = CASE WHEN agui_runs.answered IS NULL THEN excluded.answered
+            WHEN excluded.answered IS NULL THEN agui_runs.answered
+            ELSE (agui_runs.answered::jsonb || excluded.answered::jsonb)::text END,
         ended_at = NULL, events = 0, usage = NULL, failure = NULL, has_log = FALSE
 )
 SELECT number, run, messages, state, EXISTS (SELECT 1 FROM replaced) AS replaced FROM thread

@@ -9,6 +9,8 @@ WITH deleted AS (
     DELETE FROM agui_events USING runs WHERE run = runs.number
 ), messages AS (
     DELETE FROM agui_messages USING deleted WHERE thread = deleted.number
+), words AS (
+    DELETE FROM agui_words USING deleted WHERE thread = deleted.number
 ), states AS (
     DELETE FROM agui_states USING deleted WHERE thread = deleted.number
 )

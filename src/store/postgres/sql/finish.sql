@@ -3,7 +3,7 @@
 -- $11 state, $12 bytes of the new messages and the state,
 -- $13 ids, $14 roles, $15 bodies and $16 runs of the new messages, $17 base,
 -- $18 numbers and $19 bodies of the updated messages, $20 number of the first and $21 of the last of the last events,
--- $22 their lines
+-- $22 their lines, $23 words of the new and $24 of the updated messages
 WITH size AS (
     SELECT cardinality($13::text[]) AS count, (
         SELECT COALESCE(SUM(octet_length(new.body) - octet_length(m.body)), 0)
@@ -18,7 +18,7 @@ WITH size AS (
         updated_at = $4
     FROM size
     WHERE t.number = $1 AND t.run = $2 AND t.holder = $3
-    RETURNING t.number, t.run, t.version, t.messages, t.messages - size.count AS before, t.head, t.state, t.bytes
+    RETURNING t.number, t.owner, t.run, t.version, t.messages, t.messages - size.count AS before, t.head, t.state, t.bytes
 ), updated AS (
     UPDATE agui_messages AS m SET body = new.body
     FROM thread, unnest($18::bigint[], $19::text[]) AS new (number, body)
@@ -28,7 +28,18 @@ WITH size AS (
     SELECT thread.number, thread.before + new.position,
         CASE new.position WHEN 1 THEN $17 ELSE thread.before + new.position - 1 END, new.id, new.role, new.run, new.body
     FROM thread,
-        unnest($13::text[], $14::text[], $15::text[], $16::bigint[]) WITH ORDINALITY AS new (id, role, body, run, position)
+        unnest($13::text[], $14::text[], $15::text[], $16::bigint[])
+        WITH ORDINALITY AS new (id, role, body, run, position)
+), words AS (
+    INSERT INTO agui_words (thread, message, words)
+    SELECT thread.number, changed.message, replace(changed.words, '@', agui_owner_word(thread.owner))::tsvector
+    FROM thread, LATERAL (
+        SELECT thread.before + new.position, new.words FROM unnest($23::text[]) WITH ORDINALITY AS new (words, position)
+        WHERE new.words IS NOT NULL
+        UNION ALL
+        SELECT new.number, COALESCE(new.words, '') FROM unnest($18::bigint[], $24::text[]) AS new (number, words)
+    ) AS changed (message, words)
+    ON CONFLICT (thread, message) DO UPDATE SET words = excluded.words
 ), state AS (
     INSERT INTO agui_states (thread, number, body)
     SELECT thread.number, thread.state, $11 FROM thread WHERE $11::text IS NOT NULL

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use agui_server::protocol::{
-    Message, MessageId, PatchOperation, Role, SubagentRunId,
+    Message, MessageId, PatchKind, PatchOperation, Role, SubagentRunId,
     event::{ActivityDelta, ActivitySnapshot},
 };
 use serde_json::Value;
@@ -177,10 +177,10 @@ impl Messages {
 }
 
 fn apply(document: &mut Value, patch: &[PatchOperation]) -> bool {
-    let operations = patch.iter().map(|operation| match operation {
+    let operations = patch.iter().map(|operation| match &operation.kind {
         // Removing the root leaves null in clients, but is an error in `json_patch`.
-        PatchOperation::Remove { path } if path.is_empty() => PatchOperation::replace("", Value::Null),
-        other => other.clone(),
+        PatchKind::Remove { path } if path.is_empty() => PatchOperation::replace("", Value::Null),
+        kind => kind.clone().into(),
     });
     let same_patch = serde_json::to_value(operations.collect::<Vec<_>>()).and_then(serde_json::from_value);
     // `patch_unsafe` does not roll back, which is fine for a copy. The rollback of `patch` panics on some moves.

@@ -1,0 +1,116 @@
+import { HttpAgent, runHttpRequest, transformHttpEventStream } from "@ag-ui/client";
+import {
+  ActionBarPrimitive,
+  AssistantRuntimeProvider,
+  AuiConfig,
+  BranchPickerPrimitive,
+  ComposerPrimitive,
+  ExportedMessageRepository,
+  MessagePrimitive,
+  ThreadPrimitive,
+  Tools,
+} from "@assistant-ui/react";
+import { fromAgUiMessages, useAgUiInterrupts, useAgUiRuntime, useAgUiSubmitInterruptResponses } from "@assistant-ui/react-ag-ui";
+import { createRoot } from "react-dom/client";
+
+const SERVER = "http://127.0.0.1:8080";
+const FILES = ["report-2025.pdf", "report-2026.pdf", "invoice.pdf"];
+
+// A thread for each tab. It is restored after a reload.
+const threadId = (sessionStorage.thread ??= crypto.randomUUID());
+
+class ThreadAgent extends HttpAgent {
+  connect(input) {
+    this.abortController = new AbortController();
+    const request = () => this.fetch(`${SERVER}/threads/${threadId}/connect`, this.requestInit(input));
+    return transformHttpEventStream(runHttpRequest(request));
+  }
+}
+const agent = new ThreadAgent({ url: `${SERVER}/send-message`, threadId });
+
+// The server keeps the thread, so the page loads it and appends nothing.
+const history = {
+  async load() {
+    await agent.connectAgent();
+    const messages = fromAgUiMessages(agent.messages);
+    const { pendingInterrupts: interrupts, state } = agent;
+    if (interrupts.length > 0) {
+      const status = { type: "requires-action", reason: "interrupt" };
+      Object.assign(messages.at(-1), { status, metadata: { custom: { agui: { interrupts } } } });
+    }
+    return { ...ExportedMessageRepository.fromArray(messages), state };
+  },
+  async append() {},
+};
+
+// A tool of the page: the agent calls it, and continues with what `execute` returns.
+const toolkit = {
+  search_local_files: {
+    type: "frontend",
+    description: "Searches the user's files by name",
+    parameters: { type: "object", properties: { keyword: { type: "string" } }, required: ["keyword"] },
+    execute: async ({ keyword }) => FILES.filter((file) => file.includes(keyword)),
+    render: ToolCall,
+  },
+};
+
+function ToolCall({ toolName, argsText, result }) {
+  return <p>[{toolName} {argsText}] {result !== undefined && JSON.stringify(result)}</p>;
+}
+
+function Message({ message }) {
+  if (message.composer.isEditing) {
+    return (
+      <ComposerPrimitive.Root>
+        <ComposerPrimitive.Input aria-label="Edit message" /> <ComposerPrimitive.Send>Send</ComposerPrimitive.Send>
+      </ComposerPrimitive.Root>
+    );
+  }
+  return (
+    <MessagePrimitive.Root>
+      {message.role}: <MessagePrimitive.Parts components={{ tools: { Fallback: ToolCall } }} />
+      <ActionBarPrimitive.Root>
+        {message.role === "user" && <ActionBarPrimitive.Edit>Edit</ActionBarPrimitive.Edit>}
+        {message.role === "assistant" && <ActionBarPrimitive.Reload>Repeat</ActionBarPrimitive.Reload>}
+      </ActionBarPrimitive.Root>
+      <BranchPickerPrimitive.Root hideWhenSingleBranch>
+        <BranchPickerPrimitive.Previous>Previous</BranchPickerPrimitive.Previous>{" "}
+        <BranchPickerPrimitive.Number /> / <BranchPickerPrimitive.Count />{" "}
+        <BranchPickerPrimitive.Next>Next</BranchPickerPrimitive.Next>
+      </BranchPickerPrimitive.Root>
+    </MessagePrimitive.Root>
+  );
+}
+
+// An interrupt ends a run with questions. The next run continues with the answers to all of them.
+function Questions() {
+  const interrupts = useAgUiInterrupts();
+  const submit = useAgUiSubmitInterruptResponses();
+  if (interrupts.length === 0) return null;
+  const answer = (approved) =>
+    submit(interrupts.map(({ id }) => ({ interruptId: id, status: "resolved", payload: { approved } })));
+  return (
+    <div>
+      {interrupts.map(({ id, message }) => <p key={id}>{message}</p>)}
+      <button onClick={() => answer(true)}>Approve</button> <button onClick={() => answer(false)}>Decline</button>
+    </div>
+  );
+}
+
+function App() {
+  const runtime = useAgUiRuntime({ agent, adapters: { history } });
+  return (
+    <AssistantRuntimeProvider runtime={runtime} config={AuiConfig({ tools: Tools({ toolkit }) })}>
+      <ThreadPrimitive.Root>
+        <ThreadPrimitive.Messages>{({ message }) => <Message message={message} />}</ThreadPrimitive.Messages>
+        <Questions />
+        <ComposerPrimitive.Root>
+          <ComposerPrimitive.Input aria-label="Message" /> <ComposerPrimitive.Send>Send</ComposerPrimitive.Send>{" "}
+          <ComposerPrimitive.Cancel>Stop</ComposerPrimitive.Cancel>
+        </ComposerPrimitive.Root>
+      </ThreadPrimitive.Root>
+    </AssistantRuntimeProvider>
+  );
+}
+
+createRoot(document.getElementById("root")).render(<App />);

@@ -1,0 +1,97 @@
+import {
+  CopilotChat, CopilotKit, useAgent, useCopilotKit, useFrontendTool, useInterrupt, useRenderTool, useThreads,
+} from "@copilotkit/react-core/v2";
+import "@copilotkit/react-core/v2/styles.css";
+import { createRoot } from "react-dom/client";
+import { z } from "zod";
+
+// A thread for each tab. It is restored after a reload.
+const threadId = (sessionStorage.thread ??= crypto.randomUUID());
+const FILES = ["report-2025.pdf", "report-2026.pdf", "invoice.pdf"];
+
+function Chat() {
+  // Shows the calls of a tool that the agent runs itself.
+  useRenderTool({
+    name: "get_weather",
+    parameters: z.object({ city: z.string() }),
+    render: ({ parameters, result }) => <p>Weather in {parameters.city}: {result ?? "…"}</p>,
+  });
+  // A tool of the page: the agent calls it, and continues with what the handler returns.
+  useFrontendTool({
+    name: "search_local_files",
+    description: "Searches the user's files by name",
+    parameters: z.object({ keyword: z.string() }),
+    handler: async ({ keyword }) => FILES.filter((file) => file.includes(keyword)),
+  });
+  // A question that ends a run. The next run continues with the answer.
+  useInterrupt({
+    render: ({ interrupts, resolve, cancel }) =>
+      interrupts.map((interrupt) => (
+        <Question key={interrupt.id} {...interrupt} resolve={resolve} cancel={cancel} />
+      )),
+  });
+
+  // Edit and regenerate: the next run starts a branch at the user's message with this id, or at the last one before it.
+  const { agent } = useAgent();
+  const { copilotkit } = useCopilotKit();
+  const runFrom = (id, content) => {
+    const shown = agent.messages.slice(0, agent.messages.findIndex((message) => message.id === id) + 1);
+    const at = shown.findLastIndex(({ role }) => role === "user");
+    agent.setMessages([...shown.slice(0, at), { ...shown[at], content: content ?? shown[at].content }]);
+    copilotkit.runAgent({ agent });
+  };
+  const onEditMessage = ({ message: { id, content } }) => {
+    const edited = prompt("Edit", content);
+    if (edited) runFrom(id, edited);
+  };
+  const onRegenerate = ({ id }) => runFrom(id);
+  const messageView = { userMessage: { onEditMessage }, assistantMessage: { onRegenerate } };
+  return <CopilotChat threadId={threadId} messageView={messageView} />;
+}
+
+// The schema of an interrupt describes the answer: a decision about a tool call, or the fields of a form.
+function Question({ id, message, responseSchema: { properties }, resolve, cancel }) {
+  const send = (event) => {
+    event.preventDefault();
+    resolve(Object.fromEntries(new FormData(event.target)), id);
+  };
+  if (properties.approved) {
+    return (
+      <p className="question">
+        {message} <button onClick={() => resolve({ approved: true }, id)}>Approve</button>{" "}
+        <button onClick={() => resolve({ approved: false }, id)}>Decline</button>
+      </p>
+    );
+  }
+  return (
+    <form className="question" onSubmit={send}>
+      {message} {Object.keys(properties).map((name) => <input key={name} name={name} placeholder={name} />)}{" "}
+      <button>Send</button> <button type="button" onClick={() => cancel(id)}>Cancel</button>
+    </form>
+  );
+}
+
+// The threads that are not archived. The list keeps itself current.
+function Threads() {
+  const { threads, renameThread, archiveThread } = useThreads({ agentId: "default" });
+  const open = (id) => ((sessionStorage.thread = id), location.reload());
+  return (
+    <nav>
+      <button onClick={() => open(crypto.randomUUID())}>New</button>
+      {threads.map(({ id, name }) => (
+        <span key={id}>
+          <button onClick={() => open(id)}>{name ?? id}</button>{" "}
+          <button onClick={() => renameThread(id, prompt("Name", name) ?? name)}>Rename</button>{" "}
+          <button onClick={() => archiveThread(id)}>Archive</button>
+        </span>
+      ))}
+    </nav>
+  );
+}
+
+createRoot(document.getElementById("root")).render(
+  <CopilotKit runtimeUrl="http://127.0.0.1:8080/copilotkit">
+    <Threads />
+    <Chat />
+  </CopilotKit>,
+);

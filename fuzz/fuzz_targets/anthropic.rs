@@ -1,0 +1,13 @@
+//! The Messages API; the second byte decides whether the answer is recorded: an answer keeps the rules of answers, and is the same
+//! wherever the bytes are cut. The first byte is the way to cut them.
+#![no_main]
+
+use agui_server::llm::fuzzing::Api;
+use agui_server_fuzz::check_answers;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let [how, kind, body @ ..] = data else { return };
+    let api = Api::Anthropic(kind % 2 == 1);
+    check_answers(api, body, *how);
+});

@@ -1,0 +1,14 @@
+//! Chat completions, with the profile that the second byte selects: an answer keeps the rules of answers, and is the same
+//! wherever the bytes are cut. The first byte is the way to cut them.
+#![no_main]
+
+use agui_server::llm::fuzzing::Api;
+use agui_server_fuzz::check_answers;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let [how, kind, body @ ..] = data else { return };
+    let profiles = ["compatible", "openai", "deepseek", "qwen", "openrouter", "mistral"];
+    let api = Api::Chat(profiles[usize::from(*kind) % profiles.len()]);
+    check_answers(api, body, *how);
+});

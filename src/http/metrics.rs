@@ -1,0 +1,42 @@
+//! `GET /metrics`: the server's metrics as text.
+//!
+//! It is served on a listener of its own, and, if configured, beside the other routes. Without authentication it is for
+//! processes of this machine; a proxy on this machine that adds no header of `serve.rs` has to block it.
+
+use axum::{
+    extract::{Request, State},
+    http::header,
+    response::{IntoResponse as _, Response},
+};
+
+use super::{error::ApiError, media_type::accepted, middleware::has_own_host, serve::is_from_this_machine, state::App};
+use crate::metrics::TextFormat;
+
+/// The route beside the others.
+pub(super) async fn on_main_listener(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    if app.auth().is_disabled() && !is_from_this_machine(&request) {
+        return Err(ApiError::loopback_only("the metrics"));
+    }
+    Ok(respond(&app, &request))
+}
+
+/// The route on a listener of its own, after authentication.
+pub(super) async fn for_principals(State(app): State<App>, request: Request) -> Response {
+    respond(&app, &request)
+}
+
+/// The route on a listener of its own on loopback, without authentication. A page that rebinds its DNS name to loopback gets
+/// nothing, also if the other routes have authentication.
+pub(super) async fn on_loopback(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    if !has_own_host(&request, &app.options().allowed_hosts) {
+        return Err(ApiError::foreign_host(request.headers().get(header::HOST)));
+    }
+    Ok(respond(&app, &request))
+}
+
+fn respond(app: &App, request: &Request) -> Response {
+    let format = TextFormat::negotiate(accepted(request.headers()));
+    let metrics = app.runs().current_metrics();
+    metrics.http.body_bytes_in_flight.set(i64::try_from(app.body_budget().used_bytes()).unwrap_or(i64::MAX));
+    ([(header::CONTENT_TYPE, format.media_type())], metrics.to_text(format)).into_response()
+}

@@ -1,0 +1,91 @@
+//! Probes of the store for `GET /readyz`, which everybody may call. All requests of a second share one probe.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
+use tokio::time::{Instant, timeout};
+
+use crate::store::StoreError;
+
+/// A store that takes longer is reported as unavailable.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(800);
+/// Longer than [`PROBE_TIMEOUT`], so that there is at most one probe at a time.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+pub(super) struct StoreProbe(Mutex<Option<LastProbe>>);
+
+struct LastProbe {
+    begin: Instant,
+    is_available: Shared<BoxFuture<'static, bool>>,
+}
+
+impl StoreProbe {
+    /// Returns the result of the last probe, which is at most a second old. If there is none, `check` is the next probe.
+    pub(super) async fn is_available<F>(&self, check: impl FnOnce() -> F) -> bool
+    where
+        F: Future<Output = Result<(), StoreError>> + Send + 'static,
+    {
+        let is_available = {
+            let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*last {
+                Some(last) if last.begin.elapsed() < PROBE_INTERVAL => last.is_available.clone(),
+                _ => {
+                    // A task, so that the probe goes on if the client leaves.
+                    let probe = tokio::spawn(probe(check()));
+                    let is_available = async move { probe.await.unwrap_or(false) }.boxed().shared();
+                    last.insert(LastProbe { begin: Instant::now(), is_available }).is_available.clone()
+                }
+            }
+        };
+        is_available.await
+    }
+}
+
+async fn probe(check: impl Future<Output = Result<(), StoreError>>) -> bool {
+    match timeout(PROBE_TIMEOUT, check).await {
+        Ok(Ok(())) => return true,
+        Ok(Err(error)) => tracing::warn!(?error, "the store is not available"),
+        Err(_) => tracing::warn!("the store is not available: a write takes longer than {PROBE_TIMEOUT:?}"),
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use futures::future::join_all;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn all_requests_of_a_second_share_one_probe() {
+        let (probe, begun) = (StoreProbe::default(), Mutex::new(0));
+        let check = || {
+            *begun.lock().unwrap() += 1;
+            async { Ok(()) }
+        };
+        assert_eq!(join_all((0..100).map(|_| probe.is_available(check))).await, [true; 100]);
+        assert_eq!(*begun.lock().unwrap(), 1);
+        tokio::time::advance(PROBE_INTERVAL).await;
+        assert!(probe.is_available(check).await);
+        assert_eq!(*begun.lock().unwrap(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_does_not_respond_is_unavailable_in_time() {
+        let (probe, begin) = (StoreProbe::default(), Instant::now());
+        let clients = join_all((0..10).map(|_| probe.is_available(pending)));
+        // Clients that leave do not begin a second probe.
+        assert!(timeout(Duration::from_millis(100), probe.is_available(pending)).await.is_err());
+        assert_eq!(clients.await, [false; 10]);
+        assert_eq!(begin.elapsed(), PROBE_TIMEOUT);
+    }
+}

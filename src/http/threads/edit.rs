@@ -1,0 +1,66 @@
+//! `PATCH` and `DELETE /threads/{thread}`.
+
+use axum::{
+    Extension, Json,
+    extract::{Request, State},
+    http::StatusCode,
+};
+use serde_json::Value;
+
+use super::list::ThreadSummaryJson;
+use crate::{
+    http::{App, error::ApiError, extract::Path, middleware::Caller, read_body},
+    protocol::decode::decode_value,
+    run::ThreadEdit,
+};
+
+/// Changes title, archive, metadata or the current branch. Returns the thread as it is in the list.
+pub(in crate::http) async fn edit(
+    State(app): State<App>,
+    Path(thread): Path<String>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Json<ThreadSummaryJson>, ApiError> {
+    let threads = app.threads().ok_or_else(ApiError::internal)?;
+    let (head, body) = request.into_parts();
+    let body = read_body::read_small(&app, &head, body).await?;
+    let edit = read_edit(decode_value(&body)?)?;
+    let thread = threads.edit(caller.principal().as_ref(), &thread.into(), edit).await?;
+    Ok(Json(thread.into_summary().into()))
+}
+
+/// Deletes a thread with its messages, runs and logs. A running run is cancelled first, wherever it runs.
+pub(in crate::http) async fn delete(
+    State(app): State<App>,
+    Path(thread): Path<String>,
+    Extension(caller): Extension<Caller>,
+) -> Result<StatusCode, ApiError> {
+    let threads = app.threads().ok_or_else(ApiError::internal)?;
+    threads.delete(caller.principal().as_ref(), &thread.into()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `null` removes the title and the metadata, and is ignored elsewhere. Unknown members are ignored.
+fn read_edit(body: Value) -> Result<ThreadEdit, ApiError> {
+    let Value::Object(members) = body else {
+        return Err(ApiError::invalid_input("", "an object with title, archived, metadata or head"));
+    };
+    let mut edit = ThreadEdit::default();
+    for (name, value) in members {
+        match (name.as_str(), value) {
+            ("title", Value::Null) => edit.title = Some(None),
+            ("title", Value::String(title)) => edit.title = Some(Some(title)),
+            ("title", _) => return Err(ApiError::invalid_input("title", "a string or null")),
+            ("metadata", Value::Null) => edit.metadata = Some(None),
+            ("metadata", Value::Object(metadata)) => edit.metadata = Some(Some(metadata)),
+            ("metadata", _) => return Err(ApiError::invalid_input("metadata", "an object or null")),
+            ("archived" | "head", Value::Null) => {}
+            ("archived", Value::Bool(archived)) => edit.archived = Some(archived),
+            ("archived", _) => return Err(ApiError::invalid_input("archived", "true or false")),
+            ("head", Value::String(head)) => edit.head = Some(head.into()),
+            ("head", _) => return Err(ApiError::invalid_input("head", "the id of a message")),
+            _ => {}
+        }
+    }
+    Ok(edit)
+}

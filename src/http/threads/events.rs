@@ -1,0 +1,74 @@
+//! `GET /threads/events`: the changes of the caller's threads, for lists that keep themselves current.
+
+use std::sync::Arc;
+
+use async_stream::stream;
+use axum::{Extension, extract::State, response::Response};
+use bytes::Bytes;
+use serde::Serialize;
+
+use super::list::ThreadSummaryJson;
+use crate::{
+    auth::Principal,
+    http::{App, error::ApiError, middleware::Caller, sse_response::respond_live},
+    protocol::ThreadId,
+    run::{LookupError, ThreadChange, ThreadEvent, Threads},
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase", tag = "type")]
+enum EventJson {
+    Missed,
+    #[serde(untagged)]
+    Change(Box<ChangeJson>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChangeJson {
+    #[serde(rename = "type")]
+    change: ThreadChange,
+    thread_id: ThreadId,
+    /// The thread after the change, or a later one. Absent if it was deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<ThreadSummaryJson>,
+}
+
+/// Streams the changes from now on. A client reads the list when it has connected, and again after `missed`.
+pub(in crate::http) async fn events(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, ApiError> {
+    let threads = app.threads().ok_or_else(ApiError::internal)?.clone();
+    let principal = caller.principal();
+    let mut events = threads.follow_changes(principal.as_ref());
+    let frames = stream! {
+        while let Some(event) = events.next().await {
+            if let Some(json) = event_json(&threads, principal.as_ref(), event).await {
+                yield frame(&json);
+            }
+        }
+    };
+    Ok(respond_live(app.options().keep_alive, frames))
+}
+
+/// `None` if the thread was deleted after the change, which is an event of its own.
+async fn event_json(threads: &Arc<Threads>, owner: Option<&Principal>, event: ThreadEvent) -> Option<EventJson> {
+    let ThreadEvent::Change(thread_id, change) = event else { return Some(EventJson::Missed) };
+    let thread = match change {
+        ThreadChange::Deleted => None,
+        _ => match threads.thread(owner, &thread_id).await {
+            Ok(thread) => Some(thread.into_summary().into()),
+            Err(LookupError::NoThread) => return None,
+            Err(error) => {
+                tracing::warn!(thread = ?thread_id, ?error, "cannot read a thread that has changed");
+                return Some(EventJson::Missed);
+            }
+        },
+    };
+    Some(EventJson::Change(Box::new(ChangeJson { change, thread_id, thread })))
+}
+
+fn frame(event: &EventJson) -> Bytes {
+    format!("data: {}\n\n", serde_json::to_string(event).unwrap_or_default()).into()
+}

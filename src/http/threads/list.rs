@@ -1,0 +1,91 @@
+//! `GET /threads`: the caller's threads, page by page.
+
+use axum::{Extension, Json, extract::State};
+use serde::{Deserialize, Serialize};
+
+use super::{list_page, page_size, read_cursor, time};
+use crate::{
+    http::{App, error::ApiError, extract::Query, middleware::Caller},
+    protocol::{JsonObject, RunId, ThreadId},
+    store::{ThreadPage, ThreadSummary},
+};
+
+const MAX_SEARCH_CHARS: usize = 200;
+
+#[derive(Deserialize)]
+pub(in crate::http) struct ListQuery {
+    limit: Option<String>,
+    cursor: Option<String>,
+    archived: Option<String>,
+    agent: Option<String>,
+    q: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::http) struct ThreadListJson {
+    threads: Vec<ThreadSummaryJson>,
+    /// Absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::http) struct ThreadSummaryJson {
+    thread_id: ThreadId,
+    agent: String,
+    title: Option<String>,
+    archived: bool,
+    #[serde(skip_serializing_if = "JsonObject::is_empty")]
+    metadata: JsonObject,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    active_run_id: Option<RunId>,
+    open_interrupts: u64,
+    created_at: String,
+    updated_at: String,
+}
+
+/// Lists the caller's threads, the newest activity first.
+///
+/// `limit` is 1 to 200, by default 50. `cursor` is the `next` of the page before; the last page has no `next`. Archived
+/// threads are listed with `archived=true` only, or with all others with `archived=all`. `q` searches in titles and
+/// messages.
+pub(in crate::http) async fn list(
+    State(app): State<App>,
+    Query(query): Query<ListQuery>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<ThreadListJson>, ApiError> {
+    let threads = app.threads().ok_or_else(ApiError::internal)?;
+    let limit = page_size(query.limit.as_deref())?;
+    let after = query.cursor.as_deref().map(read_cursor).transpose()?;
+    let archived = match query.archived.as_deref() {
+        None | Some("false") => Some(false),
+        Some("true") => Some(true),
+        Some("all") => None,
+        Some(_) => return Err(ApiError::invalid_parameter("archived", "true, false or all")),
+    };
+    let search = query.q.filter(|text| !text.trim().is_empty());
+    if search.as_ref().is_some_and(|text| text.chars().count() > MAX_SEARCH_CHARS) {
+        return Err(ApiError::invalid_parameter("q", "at most 200 characters"));
+    }
+    let page = ThreadPage { after, limit, archived, agent: query.agent, query: search };
+    let (found, next) = list_page(threads, caller.principal().as_ref(), page).await?;
+    Ok(Json(ThreadListJson { threads: found.into_iter().map(ThreadSummaryJson::from).collect(), next }))
+}
+
+impl From<ThreadSummary> for ThreadSummaryJson {
+    fn from(thread: ThreadSummary) -> Self {
+        Self {
+            thread_id: thread.id,
+            agent: thread.agent,
+            title: thread.title,
+            archived: thread.archived,
+            metadata: thread.metadata,
+            active_run_id: thread.active_run,
+            open_interrupts: thread.open_interrupts,
+            created_at: time(thread.created_at),
+            updated_at: time(thread.updated_at),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Runs of a thread as JSON, and `POST /threads/{thread}/runs/{run}/cancel`.
+
+use axum::{Extension, Json, extract::State, http::StatusCode};
+use serde::Serialize;
+
+use super::time;
+use crate::{
+    http::{App, error::ApiError, extract::Path, middleware::Caller},
+    protocol::{RunId, TokenUsage},
+    run::CancelOutcome,
+    store::{RunFailure, RunRecord},
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RunJson {
+    run_id: RunId,
+    agent: String,
+    status: &'static str,
+    /// True if the run continues without its client, and can be followed.
+    detached: bool,
+    started_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    events: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    usage: Vec<TokenUsage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<RunFailure>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::http) struct Cancellation {
+    run_id: RunId,
+    status: &'static str,
+    message: &'static str,
+}
+
+/// Cancels a run: 202 if it is still running, and its stream then ends with the outcome `cancelled`; 200 if it had already ended.
+pub(in crate::http) async fn cancel(
+    State(app): State<App>,
+    Path((thread, run)): Path<(String, String)>,
+    Extension(caller): Extension<Caller>,
+) -> Result<(StatusCode, Json<Cancellation>), ApiError> {
+    let threads = app.threads().ok_or_else(ApiError::internal)?;
+    let run_id = RunId::from(run);
+    Ok(match threads.cancel(caller.principal().as_ref(), &thread.into(), &run_id).await? {
+        CancelOutcome::Requested => {
+            let message = "the run is being cancelled";
+            (StatusCode::ACCEPTED, Json(Cancellation { run_id, status: "cancelling", message }))
+        }
+        CancelOutcome::Ended(run) => {
+            let message = "the run had already ended";
+            (StatusCode::OK, Json(Cancellation { run_id, status: run.status.as_str(), message }))
+        }
+    })
+}
+
+impl From<RunRecord> for RunJson {
+    fn from(run: RunRecord) -> Self {
+        Self {
+            run_id: run.id,
+            agent: run.agent,
+            status: run.status.as_str(),
+            detached: run.detached,
+            started_at: time(run.started_at),
+            ended_at: run.ended_at.map(time),
+            events: run.events,
+            usage: run.usage,
+            error: run.failure,
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! `GET /threads/{thread}/export` and `POST /threads/import`: a thread with everything that is stored of it, as JSON.
+
+use std::collections::HashMap;
+
+use axum::{
+    Extension, Json,
+    extract::{Request, State},
+    http::StatusCode,
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{list::ThreadSummaryJson, time};
+use crate::{
+    http::{
+        App,
+        error::ApiError,
+        extract::{Path, Query},
+        middleware::Caller,
+        read_body,
+    },
+    protocol::{Interrupt, InterruptId, JsonObject, Message, RunId, ThreadId, TokenUsage, decode::decode_value},
+    store::{CopiedMessage, CopiedRun, Feedback, Millis, RunFailure, RunRecord, RunStatus, ThreadContent, now},
+};
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::http) struct ExportJson {
+    thread_id: ThreadId,
+    agent: String,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    archived: bool,
+    #[serde(default)]
+    metadata: JsonObject,
+    created_at: String,
+    updated_at: String,
+    /// The number of the last message of the current branch: messages are numbered from 1.
+    head: i64,
+    /// A position in `states`, as in the runs.
+    #[serde(default)]
+    state: Option<usize>,
+    #[serde(default)]
+    interrupts: Vec<Interrupt>,
+    messages: Vec<ExportedMessage>,
+    #[serde(default)]
+    states: Vec<Value>,
+    #[serde(default)]
+    runs: Vec<ExportedRun>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ExportedMessage {
+    /// The number of the message before it; 0 for the first one.
+    parent: i64,
+    /// The run that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run_id: Option<RunId>,
+    message: Message,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    feedback: Option<FeedbackJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct FeedbackJson {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    comment: Option<String>,
+    at: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ExportedRun {
+    run_id: RunId,
+    agent: String,
+    status: String,
+    started_at: String,
+    ended_at: String,
+    #[serde(default)]
+    events: u64,
+    #[serde(default)]
+    delivered: bool,
+    /// The number of the last message of its branch.
+    head: i64,
+    #[serde(default)]
+    state: Option<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    interrupts: Vec<Interrupt>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    answered: Vec<InterruptId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    usage: Vec<TokenUsage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<RunFailure>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::http) struct ImportQuery {
+    thread_id: Option<ThreadId>,
+}
+
+/// Returns all branches, states and runs. Logs of detached runs, and a run that has not ended, are left out.
+pub(in crate::http) async fn export(
+    State(app): State<App>,
+    Path(thread): Path<String>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<ExportJson>, ApiError> {
+    let threads = app.threads().ok_or_else(ApiError::internal)?;
+    let id = ThreadId::from(thread);
+    let content = threads.export(caller.principal().as_ref(), &id).await?;
+    Ok(Json(ExportJson::new(id, content)))
+}
+
+/// Creates a thread from an export, with its id or that of the parameter `threadId`. Counts as a run for the limits of runs.
+pub(in crate::http) async fn import(
+    State(app): State<App>,
+    Query(query): Query<ImportQuery>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<(StatusCode, Json<ThreadSummaryJson>), ApiError> {
+    let threads = app.threads().ok_or_else(ApiError::internal)?;
+    let (head, body) = request.into_parts();
+    let principal = caller.principal();
+    app.runs().check_limits(principal.as_ref())?;
+    let body = read_body::read(&app, &head, body).await?;
+    let _slot = app.runs().reserve(principal.as_ref())?;
+    let json = decode_value(&body)?;
+    drop(body);
+    let export: ExportJson = serde_json::from_value(json).map_err(|error| {
+        let problem: String = error.to_string().chars().take(200).collect();
+        ApiError::invalid_input("", &format!("the JSON of an export: {problem}"))
+    })?;
+    let id = query.thread_id.unwrap_or_else(|| export.thread_id.clone());
+    let thread = threads.import(principal.as_ref(), id, export.into_content()?).await?;
+    Ok((StatusCode::CREATED, Json(thread.into_summary().into())))
+}
+
+impl ExportJson {
+    fn new(thread_id: ThreadId, content: ThreadContent) -> Self {
+        let run_ids: Vec<_> = content.runs.iter().map(|run| run.record.id.clone()).collect();
+        let messages = content.messages.into_iter().map(|copied| ExportedMessage {
+            parent: copied.parent,
+            run_id: copied.run.and_then(|run| run_ids.get(run).cloned()),
+            message: copied.message,
+            feedback: copied.feedback.map(FeedbackJson::from),
+        });
+        Self {
+            thread_id,
+            agent: content.agent,
+            title: content.title,
+            archived: content.archived,
+            metadata: content.metadata,
+            created_at: time(content.created_at),
+            updated_at: time(content.updated_at),
+            head: content.head,
+            state: content.state,
+            interrupts: content.interrupts,
+            messages: messages.collect(),
+            states: content.states,
+            runs: content.runs.into_iter().map(ExportedRun::from).collect(),
+        }
+    }
+
+    fn into_content(self) -> Result<ThreadContent, ApiError> {
+        let runs = self.runs.into_iter().enumerate().map(|(at, run)| run.into_copied(&format!("runs[{at}]")));
+        let runs = runs.collect::<Result<Vec<_>, _>>()?;
+        let positions: HashMap<_, _> = runs.iter().enumerate().map(|(at, run)| (run.record.id.clone(), at)).collect();
+        let messages = self.messages.into_iter().enumerate().map(|(at, message)| {
+            let feedback =
+                message.feedback.map(|it| it.into_feedback(&format!("messages[{at}].feedback"))).transpose()?;
+            let run = message.run_id.and_then(|run| positions.get(&run).copied());
+            Ok(CopiedMessage { parent: message.parent, run, message: message.message, feedback })
+        });
+        Ok(ThreadContent {
+            agent: self.agent,
+            title: self.title,
+            archived: self.archived,
+            metadata: self.metadata,
+            head: self.head,
+            state: self.state,
+            interrupts: self.interrupts,
+            messages: messages.collect::<Result<_, ApiError>>()?,
+            states: self.states,
+            runs,
+            created_at: millis("createdAt", &self.created_at)?,
+            updated_at: millis("updatedAt", &self.updated_at)?,
+        })
+    }
+}
+
+impl ExportedRun {
+    fn into_copied(self, path: &str) -> Result<CopiedRun, ApiError> {
+        let mut ended = RunStatus::ALL.into_iter().filter(|status| *status != RunStatus::Running);
+        let status = ended.find(|status| status.as_str() == self.status);
+        let status =
+            status.ok_or_else(|| ApiError::invalid_input(&format!("{path}.status"), "the status of an ended run"))?;
+        let record = RunRecord {
+            number: 0,
+            thread: 0,
+            id: self.run_id,
+            agent: self.agent,
+            detached: false,
+            status,
+            delivered: self.delivered,
+            started_at: millis(&format!("{path}.startedAt"), &self.started_at)?,
+            ended_at: Some(millis(&format!("{path}.endedAt"), &self.ended_at)?),
+            events: self.events,
+            usage: self.usage,
+            failure: self.error,
+        };
+        let Self { head, state, interrupts, answered, .. } = self;
+        Ok(CopiedRun { record, head, state, interrupts, answered })
+    }
+}
+
+impl From<CopiedRun> for ExportedRun {
+    fn from(run: CopiedRun) -> Self {
+        let record = run.record;
+        Self {
+            run_id: record.id,
+            agent: record.agent,
+            status: record.status.as_str().to_owned(),
+            started_at: time(record.started_at),
+            ended_at: time(record.ended_at.unwrap_or(record.started_at)),
+            events: record.events,
+            delivered: record.delivered,
+            head: run.head,
+            state: run.state,
+            interrupts: run.interrupts,
+            answered: run.answered,
+            usage: record.usage,
+            error: record.failure,
+        }
+    }
+}
+
+impl FeedbackJson {
+    fn into_feedback(self, path: &str) -> Result<Feedback, ApiError> {
+        let at = millis(&format!("{path}.at"), &self.at)?;
+        Ok(Feedback { score: self.score, comment: self.comment, at })
+    }
+}
+
+impl From<Feedback> for FeedbackJson {
+    fn from(feedback: Feedback) -> Self {
+        Self { score: feedback.score, comment: feedback.comment, at: time(feedback.at) }
+    }
+}
+
+/// A time in the future would keep the thread from removal by age.
+fn millis(path: &str, text: &str) -> Result<Millis, ApiError> {
+    let time = text.parse::<Timestamp>();
+    let time = time.map_err(|_| ApiError::invalid_input(path, "a time such as 2026-01-31T12:00:00.000Z"))?;
+    Ok(time.as_millisecond().min(now()))
+}

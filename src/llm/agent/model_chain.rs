@@ -1,0 +1,135 @@
+//! The model that answers a step: the agent's own, another one that the request chooses, or a fallback.
+
+use std::{sync::Arc, vec};
+
+use futures::StreamExt as _;
+use serde_json::Value;
+
+use super::settings::Settings;
+use crate::{
+    agent::{AgentError, RunContext},
+    llm::{
+        call_meter::CallMeter,
+        model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream},
+    },
+    protocol::RunAgentInput,
+};
+
+/// The member of `forwardedProps` that chooses a model.
+pub(super) const MODEL: &str = "model";
+/// The codes of errors before an answer after which the next model is tried. Other errors are about the request.
+const UNAVAILABLE: [&str; 5] =
+    ["model_unreachable", "model_timeout", "model_rate_limited", "model_unavailable", "model_interrupted"];
+const MAX_SHOWN_CHARS: usize = 80;
+
+pub(super) struct ModelChain<'s> {
+    settings: &'s Settings,
+    /// For the agent's own model alone. Fallbacks have names of their own.
+    chosen: Option<String>,
+    /// The number of models that were unavailable in this run. They are not tried again in it, because each attempt can
+    /// take as long as its time limit.
+    unavailable: usize,
+}
+
+pub(super) struct OpenAnswer<'s> {
+    model: &'s dyn Model,
+    /// The events before the decision that no fallback is needed.
+    early: vec::IntoIter<Result<ModelEvent, ModelError>>,
+    stream: ModelStream,
+    meter: CallMeter,
+}
+
+impl<'s> ModelChain<'s> {
+    /// Fails if the request chooses a model that it may not choose.
+    pub(super) fn new(settings: &'s Settings, input: &RunAgentInput) -> Result<Self, AgentError> {
+        Ok(Self { settings, chosen: chosen_model(settings, input)?, unavailable: 0 })
+    }
+
+    /// Returns the name of the model for the next request, if it is not the model's own.
+    pub(super) fn chosen(&self) -> Option<String> {
+        self.chosen.clone().filter(|_| self.unavailable == 0)
+    }
+
+    /// Sends the request to the first model that is available. Its answer may have begun when this returns.
+    pub(super) async fn open(&mut self, mut request: ModelRequest, cx: &RunContext) -> OpenAnswer<'s> {
+        let settings = self.settings;
+        loop {
+            let at = self.unavailable;
+            let model: &'s Arc<dyn Model> = match at.checked_sub(1) {
+                Some(fallback) => &settings.fallbacks[fallback],
+                None => &settings.model,
+            };
+            let mut meter = CallMeter::start(cx, &**model, &mut request);
+            let Some(next) = settings.fallbacks.get(at) else {
+                return OpenAnswer { model, early: Vec::new().into_iter(), stream: model.stream(request), meter };
+            };
+            let mut stream = model.stream(request.clone());
+            let early = until_first_token(&mut stream, &mut meter).await;
+            match early.last() {
+                Some(Err(error)) if UNAVAILABLE.contains(&error.code()) => {
+                    let (provider, fallback) = (model.provider(), next.name());
+                    let model = request.model.as_deref().unwrap_or(model.name());
+                    tracing::warn!(provider, model, fallback, ?error, "a model is unavailable; trying its fallback");
+                    self.unavailable += 1;
+                    request.model = None;
+                }
+                _ => return OpenAnswer { model, early: early.into_iter(), stream, meter },
+            }
+        }
+    }
+}
+
+impl<'s> OpenAnswer<'s> {
+    pub(super) fn model(&self) -> &'s dyn Model {
+        self.model
+    }
+
+    pub(super) async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        match self.early.next() {
+            Some(event) => Some(event),
+            None => {
+                let event = self.stream.next().await?;
+                self.meter.observe(&event);
+                Some(event)
+            }
+        }
+    }
+}
+
+/// Returns the events up to the first one that belongs to the answer, or to the error.
+async fn until_first_token(stream: &mut ModelStream, meter: &mut CallMeter) -> Vec<Result<ModelEvent, ModelError>> {
+    let mut early = Vec::new();
+    let mut usage = None;
+    while let Some(event) = stream.next().await {
+        meter.observe(&event);
+        match event {
+            // A later one replaces it.
+            Ok(ModelEvent::Usage(_)) => usage = Some(event),
+            Ok(ModelEvent::Skipped(_)) => early.push(event),
+            decisive => {
+                early.extend(usage);
+                early.push(decisive);
+                return early;
+            }
+        }
+    }
+    early.extend(usage);
+    early
+}
+
+/// Returns the model that the request chooses, if it is not the agent's own.
+fn chosen_model(settings: &Settings, input: &RunAgentInput) -> Result<Option<String>, AgentError> {
+    let shown = match input.forwarded_prop(MODEL) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(name)) if name == settings.model.name() => return Ok(None),
+        Some(Value::String(name)) if settings.models.contains(name) => return Ok(Some(name.clone())),
+        Some(other) => other.to_string(),
+    };
+    let shown: String = shown.chars().take(MAX_SHOWN_CHARS).collect();
+    let allowed = settings.allowed_models().collect::<Vec<_>>().join(", ");
+    let message = format!("this agent may not use the model {shown}: choose one of {allowed}");
+    Err(AgentError::new("model_not_allowed", message))
+}
+
+#[cfg(test)]
+mod tests;

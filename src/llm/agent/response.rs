@@ -1,0 +1,87 @@
+//! The schema of an agent's final answers: they are parsed and checked.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::{llm::transport::SetupError, protocol::JsonObject, tools::Validator};
+
+/// Bounds the time of a check.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
+const FENCE: &str = "```";
+
+pub(super) struct ResponseFormat {
+    pub(super) schema: Arc<JsonObject>,
+    validator: Validator,
+}
+
+impl ResponseFormat {
+    pub(super) fn new(schema: JsonObject) -> Result<Self, SetupError> {
+        let validator = Validator::new(&Value::Object(schema.clone()))
+            .map_err(|problem| SetupError::Option { option: "response_schema", problem })?;
+        Ok(Self { schema: Arc::new(schema), validator })
+    }
+
+    /// Returns the value of an answer, or a problem that the model can correct.
+    pub(super) async fn parse(&self, text: &str) -> Result<Value, String> {
+        if text.len() > MAX_ANSWER_BYTES {
+            return Err(format!("the answer is longer than {MAX_ANSWER_BYTES} bytes"));
+        }
+        // The parser refuses more than 128 levels.
+        let value: Value =
+            serde_json::from_str(without_fence(text)).map_err(|error| format!("the answer is not JSON: {error}"))?;
+        match self.validator.check_answer(&value).await {
+            Ok(()) => Ok(value),
+            Err(problems) => Err(format!("the answer does not fit the schema:{problems}")),
+        }
+    }
+}
+
+/// Removes the Markdown around JSON, which models without structured output often write.
+fn without_fence(text: &str) -> &str {
+    let text = text.trim();
+    let inner = text.strip_prefix(FENCE).and_then(|rest| rest.strip_suffix(FENCE));
+    match inner.and_then(|inner| inner.split_once('\n')) {
+        Some((_language, json)) => json,
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn format(schema: Value) -> Result<ResponseFormat, SetupError> {
+        let Value::Object(schema) = schema else { panic!("{schema}") };
+        ResponseFormat::new(schema)
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_json_that_fits_the_schema() {
+        let number = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
+        let format = format(number).unwrap();
+        for text in [r#"{"n":1}"#, " {\"n\": 1}\n", "```json\n{\"n\":1}\n```", "```\n{\"n\":1}```\n"] {
+            assert_eq!(format.parse(text).await, Ok(json!({ "n": 1 })), "{text}");
+        }
+        for (text, problem) in [
+            ("", "not JSON"),
+            ("Here it is: {\"n\":1}", "not JSON"),
+            (r#"{"n":1"#, "not JSON"),
+            ("```", "not JSON"),
+            (r#"{"n":"1"}"#, "/n: the value is not of type \"integer\""),
+            ("[1]", "(root): "),
+            (&" ".repeat(MAX_ANSWER_BYTES + 1), "longer than"),
+        ] {
+            let error = format.parse(text).await.unwrap_err();
+            assert!(error.contains(problem), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_unusable_schema_is_refused() {
+        let error = format(json!({ "type": "string" })).map(drop).unwrap_err();
+        assert!(error.to_string().starts_with("`response_schema`: "), "{error}");
+    }
+}

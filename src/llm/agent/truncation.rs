@@ -1,0 +1,134 @@
+//! Answers that ended before the model was done: what the client is told, and whether their calls run.
+
+use serde_json::{Value, json};
+
+use super::complete_answer::CompleteAnswer;
+use crate::{
+    agent::AgentError,
+    llm::model::StopReason,
+    protocol::{Event, JsonObject, Message, MessageId, ToolCall, event::Custom},
+};
+
+/// The name of the event, and the member of the result.
+const TRUNCATED: &str = "truncated";
+
+/// An answer that ended before the model was done.
+pub(super) struct Truncation {
+    stop: StopReason,
+    /// The last message of the answer.
+    message: Option<MessageId>,
+    step: u32,
+    has_text: bool,
+    /// `true` if the answer has calls, and the limit came after the last of them.
+    pub(super) runs_calls: bool,
+}
+
+impl Truncation {
+    /// Returns `None` if the model was done.
+    pub(super) fn of_answer(answer: &CompleteAnswer, step: u32) -> Option<Self> {
+        let reached_limit = match answer.stop {
+            StopReason::Done | StopReason::Calls => return None,
+            StopReason::Length | StopReason::ContextFull => true,
+            StopReason::Filtered | StopReason::Refused => false,
+        };
+        let calls = &answer.calls;
+        let is_complete = |(at, call): (usize, &ToolCall)| is_complete(call, at + 1 == calls.len());
+        let message = answer.messages.iter().rev().find(|message| matches!(message, Message::Assistant(_)));
+        Some(Self {
+            stop: answer.stop.clone(),
+            message: message.map(|message| message.id().clone()),
+            step,
+            has_text: !answer.text().trim().is_empty(),
+            runs_calls: reached_limit
+                && !calls.is_empty()
+                && calls.iter().map(|call| &call.call).enumerate().all(is_complete),
+        })
+    }
+
+    /// Returns `None` if nothing of the answer is usable: then the run fails.
+    pub(super) fn event(&self) -> Option<Event> {
+        (self.has_text || self.runs_calls).then(|| Custom::new(TRUNCATED, self.to_json()).into())
+    }
+
+    /// Returns the result of the run, or its error if nothing of the answer is usable.
+    pub(super) fn into_result(self) -> Result<Value, AgentError> {
+        if self.has_text { Ok(json!({ TRUNCATED: self.to_json() })) } else { Err(self.into_error()) }
+    }
+
+    pub(super) fn into_error(self) -> AgentError {
+        match self.stop {
+            StopReason::ContextFull => AgentError::new(
+                "context_too_long",
+                "the conversation fills the model's context window: shorten it, or begin a new one",
+            ),
+            StopReason::Filtered => {
+                AgentError::new("model_filtered", "a content filter of the model's provider stopped the answer")
+            }
+            StopReason::Refused => AgentError::new("model_refused", "the model refused to answer"),
+            _ => AgentError::new(
+                "model_truncated",
+                "the model's answer reached its limit of tokens (max_tokens) before it was usable",
+            ),
+        }
+    }
+
+    /// Returns the result of a call that is not run, for the model.
+    pub(super) fn call_result(&self) -> String {
+        let why = match self.stop {
+            StopReason::Filtered => "a content filter stopped the answer",
+            StopReason::Refused => "the answer was refused",
+            _ => "the answer was cut off at its limit of tokens. Make fewer or shorter calls",
+        };
+        format!("Error: the call was not run, because {why}.")
+    }
+
+    pub(super) fn reason(&self) -> &'static str {
+        match self.stop {
+            StopReason::ContextFull => "context_full",
+            StopReason::Filtered => "filtered",
+            StopReason::Refused => "refused",
+            _ => "length",
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "reason": self.reason(), "messageId": self.message, "step": self.step })
+    }
+}
+
+/// Returns the reason in the result of a run whose answer was truncated.
+pub(super) fn reason_of_result(result: &Value) -> Option<&str> {
+    result.get(TRUNCATED)?.get("reason")?.as_str()
+}
+
+/// No part of a JSON object is an object itself. Empty arguments say nothing about the last call: a provider's stream
+/// can end before it sends any, and Anthropic's `tool_use` blocks begin with `{}`
+/// (<https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons>).
+fn is_complete(call: &ToolCall, is_last: bool) -> bool {
+    let text = call.function.arguments.trim();
+    match serde_json::from_str::<JsonObject>(if text.is_empty() { "{}" } else { text }) {
+        Ok(arguments) => !arguments.is_empty() || !is_last,
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_complete_if_its_arguments_cannot_go_on() {
+        for (arguments, is_last, expected) in [
+            (r#"{"a":1}"#, true, true),
+            (r#"{"a":"#, true, false),
+            (r#"{"a":"#, false, false),
+            ("{}", true, false),
+            ("", true, false),
+            ("{}", false, true),
+            (" ", false, true),
+            ("1", true, false),
+        ] {
+            assert_eq!(is_complete(&ToolCall::new("c", "f", arguments), is_last), expected, "{arguments:?} {is_last}");
+        }
+    }
+}

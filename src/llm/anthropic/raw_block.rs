@@ -1,0 +1,94 @@
+//! A content block in the provider's own JSON, put together from its events.
+
+use serde_json::{Value, json};
+
+/// A block that is sent back as it came.
+#[derive(Debug)]
+pub(super) struct RawBlock {
+    json: Value,
+    /// The input comes as text, piece by piece.
+    input: String,
+}
+
+impl RawBlock {
+    /// A block with the content of its first event.
+    pub(super) fn new(block: &Value) -> Self {
+        let json = if block.is_object() { block.clone() } else { json!({}) };
+        Self { json, input: String::new() }
+    }
+
+    /// Adds the content of a `content_block_delta`, and returns the number of bytes that are now kept in addition.
+    pub(super) fn add(&mut self, delta: &Value) -> usize {
+        let text = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or_default();
+        match text("type") {
+            "text_delta" => self.append("text", text("text")),
+            "thinking_delta" => self.append("thinking", text("thinking")),
+            "signature_delta" => self.append("signature", text("signature")),
+            "input_json_delta" => {
+                self.input.push_str(text("partial_json"));
+                text("partial_json").len()
+            }
+            "citations_delta" => {
+                let Some(citation) = delta.get("citation") else { return 0 };
+                match self.json.get_mut("citations").and_then(Value::as_array_mut) {
+                    Some(citations) => citations.push(citation.clone()),
+                    None => self.json["citations"] = json!([citation]),
+                }
+                citation.to_string().len()
+            }
+            _ => 0,
+        }
+    }
+
+    /// Returns the whole block, after its last delta.
+    pub(super) fn whole(&mut self) -> &Value {
+        if let Ok(input) = serde_json::from_str::<Value>(&std::mem::take(&mut self.input)) {
+            self.json["input"] = input;
+        }
+        &self.json
+    }
+
+    pub(super) fn finish(mut self) -> Value {
+        self.whole();
+        self.json
+    }
+
+    fn append(&mut self, key: &str, more: &str) -> usize {
+        match self.json.get_mut(key) {
+            Some(Value::String(text)) => text.push_str(more),
+            _ => self.json[key] = more.into(),
+        }
+        more.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(start: Value, deltas: &[Value]) -> Value {
+        let mut block = RawBlock::new(&start);
+        for delta in deltas {
+            block.add(delta);
+        }
+        block.finish()
+    }
+
+    #[test]
+    fn a_block_is_put_together_from_its_events() {
+        let delta = |kind: &str, key: &str, value: &str| json!({"type": kind, key: value});
+        let call = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
+        let pieces =
+            [delta("input_json_delta", "partial_json", "{\"q\""), delta("input_json_delta", "partial_json", ":1}")];
+        assert_eq!(block(call.clone(), &pieces)["input"], json!({"q": 1}));
+        assert_eq!(block(call.clone(), &[]), call);
+        let text = json!({"type": "text", "text": ""});
+        let cited = json!({"type": "citations_delta", "citation": {"url": "u"}});
+        let whole =
+            block(text, &[delta("text_delta", "text", "a"), cited.clone(), delta("text_delta", "text", "b"), cited]);
+        assert_eq!(whole, json!({"type": "text", "text": "ab", "citations": [{"url": "u"}, {"url": "u"}]}));
+        let thinking = [delta("thinking_delta", "thinking", "hm"), delta("signature_delta", "signature", "s")];
+        let whole = block(json!({"type": "thinking", "thinking": ""}), &thinking);
+        assert_eq!(whole, json!({"type": "thinking", "thinking": "hm", "signature": "s"}));
+    }
+}

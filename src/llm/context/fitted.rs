@@ -1,0 +1,249 @@
+//! A model whose requests are kept within its window.
+
+use std::sync::Arc;
+
+use async_stream::stream;
+use futures::StreamExt as _;
+
+use super::{
+    estimate,
+    options::{CONTEXT_TOO_LONG, ContextPolicy},
+    trim,
+    window::ContextWindow,
+};
+use crate::llm::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+
+/// The number of shorter requests after the provider refused one as too long.
+const MAX_RETRIES: usize = 3;
+/// The share of a refused request's tokens that the next one has.
+const SHARE_AFTER_REFUSAL: f64 = 0.7;
+/// More than the excess is left out, in whole quarters of the limit. So the next turns leave out the same part, and the
+/// beginning of their requests stays in the provider's cache.
+const PARTS_OF_LIMIT: u64 = 4;
+
+/// Refuses or shortens requests that do not fit, by the window's policy.
+pub(super) struct FittedModel {
+    model: Arc<dyn Model>,
+    window: Arc<ContextWindow>,
+}
+
+impl FittedModel {
+    pub(super) fn new(model: Arc<dyn Model>, window: Arc<ContextWindow>) -> Self {
+        Self { model, window }
+    }
+}
+
+impl Model for FittedModel {
+    fn provider(&self) -> &str {
+        self.model.provider()
+    }
+
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.model.warnings()
+    }
+
+    fn stream(&self, mut request: ModelRequest) -> ModelStream {
+        let (model, window) = (self.model.clone(), self.window.clone());
+        let stream = stream! {
+            let name = request.model.clone().unwrap_or_else(|| model.name().to_owned());
+            if let Err(error) = fit(&mut request, &name, &window) {
+                yield Err(error);
+                return;
+            }
+            let mut retries = if window.policy() == ContextPolicy::Fail { 0 } else { MAX_RETRIES };
+            loop {
+                let estimate = estimate::of_request(&request);
+                let shorter = (retries > 0).then(|| request.clone());
+                let mut answer = model.stream(std::mem::take(&mut request));
+                let mut has_begun = false;
+                // Skipped attachments are reported once, with the request that is answered.
+                let mut skipped = Vec::new();
+                let refusal = loop {
+                    match answer.next().await {
+                        None => break None,
+                        Some(Err(error)) if !has_begun && error.code() == CONTEXT_TOO_LONG => break Some(error),
+                        Some(Ok(ModelEvent::Skipped(attachment))) if !has_begun => skipped.push(attachment),
+                        Some(item) => {
+                            has_begun = true;
+                            for attachment in skipped.drain(..) {
+                                yield Ok(ModelEvent::Skipped(attachment));
+                            }
+                            if let Ok(ModelEvent::Usage(usage)) = &item
+                                && let Some(tokens) = usage.input_tokens
+                            {
+                                window.counted(&name, estimate, tokens);
+                            }
+                            yield item;
+                        }
+                    }
+                };
+                let Some(error) = refusal else { return };
+                window.refused(&name, estimate);
+                match shorter {
+                    Some(shorter) => request = shorter,
+                    None => {
+                        yield Err(error);
+                        return;
+                    }
+                }
+                retries -= 1;
+                let target = (estimate as f64 * SHARE_AFTER_REFUSAL) as u64;
+                if !trim::trim(&mut request.turns, estimate - target) {
+                    yield Err(error);
+                    return;
+                }
+                tracing::info!(model = name, estimate, "the provider refused a request as too long; trying a shorter one");
+            }
+        };
+        stream.boxed()
+    }
+}
+
+fn fit(request: &mut ModelRequest, name: &str, window: &ContextWindow) -> Result<(), ModelError> {
+    let estimate = estimate::of_request(request);
+    if window.policy() == ContextPolicy::Fail {
+        return match window.is_surely_exceeded(name, estimate) {
+            None => Ok(()),
+            Some(tokens) => {
+                let about = window.corrected(name, estimate);
+                let message = format!(
+                    "The conversation is too long for the model: about {about} tokens, of at most {tokens}; start a new one"
+                );
+                Err(ModelError::new(CONTEXT_TOO_LONG, message))
+            }
+        };
+    }
+    let Some(limit) = window.limit(name).filter(|limit| estimate > *limit) else { return Ok(()) };
+    let part = (limit / PARTS_OF_LIMIT).max(1);
+    let excess = (estimate - limit).div_ceil(part) * part;
+    if trim::trim(&mut request.turns, excess) {
+        tracing::info!(model = name, estimate, limit, "left out the beginning of a conversation that is too long");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use futures::{StreamExt as _, stream};
+
+    use super::*;
+    use crate::{
+        llm::{
+            context::ContextOptions,
+            model::{AssistantTurn, Block, SkippedAttachment, StopReason, Turn},
+        },
+        protocol::{ContentPart, TokenUsage},
+    };
+
+    /// Refuses requests with more turns than it reads, and counts two tokens for each estimated one.
+    struct Narrow {
+        most_turns: usize,
+        requests: Arc<Mutex<Vec<ModelRequest>>>,
+    }
+
+    impl Model for Narrow {
+        fn provider(&self) -> &str {
+            "narrow"
+        }
+
+        fn name(&self) -> &str {
+            "m"
+        }
+
+        fn warnings(&self) -> Vec<String> {
+            vec!["`top_k`: m ignores it".to_owned()]
+        }
+
+        fn stream(&self, request: ModelRequest) -> ModelStream {
+            let skipped = Ok(ModelEvent::Skipped(SkippedAttachment::default()));
+            let input_tokens = Some(2 * estimate::of_request(&request));
+            let usage = Ok(ModelEvent::Usage(TokenUsage { input_tokens, ..TokenUsage::default() }));
+            let fits = request.turns.len() <= self.most_turns;
+            self.requests.lock().unwrap().push(request);
+            stream::iter(match fits {
+                true => vec![skipped, usage, Ok(ModelEvent::Stop(StopReason::Done))],
+                false => vec![skipped, Err(ModelError::new(CONTEXT_TOO_LONG, "too long"))],
+            })
+            .boxed()
+        }
+    }
+
+    /// A conversation of pairs with about 250 tokens each, which a user ends.
+    fn conversation(pairs: usize) -> ModelRequest {
+        let user = || Turn::User(vec![ContentPart::text("a long word ".repeat(80))]);
+        let answer = || Turn::Assistant(AssistantTurn { blocks: vec![Block::Text("yes".to_owned())] });
+        let turns = (0..pairs).flat_map(|_| [user(), answer()]).chain([user()]).collect();
+        ModelRequest { turns, ..ModelRequest::default() }
+    }
+
+    async fn play(model: &FittedModel, request: ModelRequest) -> Vec<Result<ModelEvent, ModelError>> {
+        model.stream(request).collect().await
+    }
+
+    fn narrow(most_turns: usize, options: ContextOptions) -> (FittedModel, Arc<Mutex<Vec<ModelRequest>>>) {
+        let requests = Arc::new(Mutex::default());
+        let model = Narrow { most_turns, requests: Arc::clone(&requests) };
+        (FittedModel::new(Arc::new(model), Arc::new(ContextWindow::new(&options))), requests)
+    }
+
+    fn trim_at(window: Option<u64>) -> ContextOptions {
+        ContextOptions { window, policy: ContextPolicy::Trim, max_tokens: Some(10), ..ContextOptions::default() }
+    }
+
+    fn lengths(requests: &Mutex<Vec<ModelRequest>>) -> Vec<usize> {
+        requests.lock().unwrap().iter().map(|request| request.turns.len()).collect()
+    }
+
+    #[test]
+    fn the_warnings_of_a_model_are_those_of_the_model_within_its_window() {
+        assert_eq!(narrow(9, trim_at(None)).0.warnings(), ["`top_k`: m ignores it"]);
+    }
+
+    #[tokio::test]
+    async fn a_refused_request_is_shortened_and_what_was_skipped_is_told_once() {
+        let (model, requests) = narrow(9, trim_at(None));
+        let events = play(&model, conversation(7)).await;
+        assert_eq!(lengths(&requests), [15, 9]);
+        let skipped = events.iter().filter(|event| matches!(event, Ok(ModelEvent::Skipped(_)))).count();
+        assert_eq!((skipped, events.len()), (1, 3), "{events:?}");
+    }
+
+    #[tokio::test]
+    async fn the_number_of_shorter_requests_is_bounded_and_then_the_refusal_is_passed_on() {
+        let (model, requests) = narrow(0, trim_at(None));
+        let events = play(&model, conversation(30)).await;
+        let lengths = lengths(&requests);
+        assert_eq!(lengths.len(), 1 + MAX_RETRIES);
+        assert!(lengths.is_sorted_by(|longer, shorter| longer > shorter), "{lengths:?}");
+        let [Err(error)] = &events[..] else { panic!("{events:?}") };
+        assert_eq!(error.code(), CONTEXT_TOO_LONG);
+        let (model, requests) = narrow(0, trim_at(None));
+        play(&model, conversation(0)).await;
+        assert_eq!(requests.lock().unwrap().len(), 1, "nothing can be left out");
+    }
+
+    #[tokio::test]
+    async fn without_a_policy_to_shorten_a_refusal_is_final() {
+        let (model, requests) = narrow(0, ContextOptions::default());
+        assert!(matches!(&play(&model, conversation(7)).await[..], [Err(error)] if error.code() == CONTEXT_TOO_LONG));
+        assert_eq!(requests.lock().unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn requests_are_cut_at_the_same_place_for_a_while_and_counts_correct_the_estimate() {
+        let (model, requests) = narrow(100, trim_at(Some(4_000)));
+        for pairs in [7, 8, 9, 10] {
+            play(&model, conversation(pairs)).await;
+        }
+        // The first count says that the tokens are twice the estimate, so 7 pairs fit. A quarter of the limit is less than
+        // 3 pairs.
+        let firsts: Vec<_> = lengths(&requests).iter().zip([15, 17, 19, 21]).map(|(kept, all)| all - kept).collect();
+        assert_eq!(firsts, [0, 6, 6, 10], "{firsts:?}");
+    }
+}

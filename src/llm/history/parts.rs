@@ -1,0 +1,126 @@
+//! The content parts of a conversation, in the one form that providers get.
+
+use std::borrow::Cow;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use percent_encoding::percent_decode_str;
+
+use crate::{
+    llm::wire::essence,
+    protocol::{ContentPart, MediaPart, MessageContent, PartSource},
+};
+
+/// Returns the parts of a content; a text is one part.
+pub(super) fn parts(content: &MessageContent) -> Vec<ContentPart> {
+    match content {
+        MessageContent::Text(text) => vec![ContentPart::text(text.as_str())],
+        MessageContent::Parts(parts) => parts.iter().map(normalised).collect(),
+    }
+}
+
+/// Returns a part whose kind is that of its MIME type, and whose source is data if it is a `data:` URL.
+fn normalised(part: &ContentPart) -> ContentPart {
+    let media = match part {
+        ContentPart::Text(_) => return part.clone(),
+        ContentPart::Image(media)
+        | ContentPart::Audio(media)
+        | ContentPart::Video(media)
+        | ContentPart::Document(media) => media,
+    };
+    let source = match &media.source {
+        PartSource::Url { value, mime_type } => data(value, mime_type.as_deref()),
+        PartSource::Data { .. } | PartSource::File { .. } => None,
+    };
+    let media = MediaPart {
+        id: media.id.clone(),
+        source: source.unwrap_or_else(|| media.source.clone()),
+        metadata: media.metadata.clone(),
+    };
+    let mime_type = match &media.source {
+        PartSource::Data { mime_type, .. } => Some(mime_type.as_str()),
+        PartSource::Url { mime_type, .. } | PartSource::File { mime_type, .. } => mime_type.as_deref(),
+    };
+    let mime_type = mime_type.map(essence).unwrap_or_default();
+    match (mime_type.split('/').next().unwrap_or_default(), part) {
+        ("image", _) => ContentPart::Image(media),
+        ("audio", _) => ContentPart::Audio(media),
+        ("video", _) => ContentPart::Video(media),
+        ("text", _) => ContentPart::Document(media),
+        _ if mime_type == "application/pdf" => ContentPart::Document(media),
+        (_, ContentPart::Image(_)) => ContentPart::Image(media),
+        (_, ContentPart::Audio(_)) => ContentPart::Audio(media),
+        (_, ContentPart::Video(_)) => ContentPart::Video(media),
+        _ => ContentPart::Document(media),
+    }
+}
+
+/// Returns the data of a `data:` URL (RFC 2397), or `None` if the URL is another one. A given MIME type replaces the
+/// URL's own.
+fn data(url: &str, mime_type: Option<&str>) -> Option<PartSource> {
+    let (scheme, rest) = url.split_once(':')?;
+    let (head, body) = rest.split_once(',').filter(|_| scheme.eq_ignore_ascii_case("data"))?;
+    let (declared, value) = match head.strip_suffix(";base64") {
+        Some(declared) => (declared, percent_decode_str(body).decode_utf8_lossy().into_owned()),
+        None => (head, STANDARD.encode(Cow::from(percent_decode_str(body)))),
+    };
+    let mime_type = mime_type.unwrap_or(declared);
+    let mime_type = if mime_type.is_empty() { "text/plain" } else { mime_type };
+    Some(PartSource::Data { value, mime_type: mime_type.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(value: &str, mime_type: Option<&str>) -> MediaPart {
+        PartSource::Url { value: value.to_owned(), mime_type: mime_type.map(str::to_owned) }.into()
+    }
+
+    fn inline(value: &str, mime_type: &str) -> MediaPart {
+        PartSource::Data { value: value.to_owned(), mime_type: mime_type.to_owned() }.into()
+    }
+
+    #[test]
+    fn the_data_of_a_data_url_is_data() {
+        for (address, mime_type, expected) in [
+            ("data:image/png;base64,AA==", None, inline("AA==", "image/png")),
+            ("DATA:image/png;base64,AA%3D%3D", None, inline("AA==", "image/png")),
+            ("data:;base64,AA==", Some("image/webp"), inline("AA==", "image/webp")),
+            ("data:image/svg+xml,%3Csvg/%3E", None, inline("PHN2Zy8+", "image/svg+xml")),
+        ] {
+            let part = normalised(&ContentPart::Image(url(address, mime_type)));
+            assert_eq!(part, ContentPart::Image(expected), "{address}");
+        }
+        let text = ContentPart::Document(url("data:text/plain;charset=utf-8;base64,YSxi", None));
+        assert_eq!(normalised(&text), ContentPart::Document(inline("YSxi", "text/plain;charset=utf-8")));
+        let plain = ContentPart::Document(url("data:,a,b", None));
+        assert_eq!(normalised(&plain), ContentPart::Document(inline("YSxi", "text/plain")));
+        for other in ["https://a/data:,b", "data:no-comma", "a,b", ""] {
+            let part = ContentPart::Image(url(other, None));
+            assert_eq!(normalised(&part), part, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_kind_of_a_part_is_that_of_its_mime_type() {
+        for (mime_type, kind) in [
+            ("IMAGE/png; x=y", ContentPart::Image as fn(MediaPart) -> ContentPart),
+            ("audio/wav", ContentPart::Audio),
+            ("video/mp4", ContentPart::Video),
+            ("text/csv", ContentPart::Document),
+            ("application/pdf", ContentPart::Document),
+        ] {
+            for given in [ContentPart::Image, ContentPart::Audio, ContentPart::Video, ContentPart::Document] {
+                let media = inline("AA==", mime_type);
+                assert_eq!(normalised(&given(media.clone())), kind(media), "{mime_type}");
+                let media = url("https://a/b", Some(mime_type));
+                assert_eq!(normalised(&given(media.clone())), kind(media), "{mime_type}");
+            }
+        }
+        for given in [ContentPart::Image, ContentPart::Audio, ContentPart::Video, ContentPart::Document] {
+            for media in [inline("AA==", ""), inline("AA==", "application/zip"), url("https://a/b", None)] {
+                assert_eq!(normalised(&given(media.clone())), given(media));
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Recognises refusals of conversations that do not fit into a model's context window.
+
+/// The codes and types of errors.
+const CODES: &[&str] = &[
+    "context_length_exceeded",
+    "context_window_exceeded",
+    "exceed_context_size_error",
+    "model_context_window_exceeded",
+];
+
+/// Parts of messages in lower case. All words of a row have to be there.
+const MESSAGES: &[&[&str]] = &[
+    // OpenAI, vLLM, Mistral, OpenRouter, DeepSeek
+    &["maximum context length"],
+    &["context window", "exceed"],
+    // vLLM
+    &["longer than the maximum model length"],
+    // Anthropic: https://docs.claude.com/en/docs/build-with-claude/context-windows
+    &["prompt is too long"],
+    &["exceed context limit"],
+    // Gemini
+    &["exceeds the maximum number of tokens"],
+    // llama.cpp: https://github.com/ggml-org/llama.cpp/pull/15780
+    &["exceeds the available context size"],
+    // Ollama
+    &["input length exceeds", "context length"],
+    // LM Studio
+    &["tokens", "context length of only"],
+    // xAI
+    &["maximum prompt length is"],
+    // Moonshot
+    &["exceeded model token limit"],
+    // Z.ai
+    &["prompt exceeds max length"],
+    // Qwen
+    &["range of input length should be"],
+];
+
+pub(super) fn is_too_long(code: &str, message: &str) -> bool {
+    let message = message.to_lowercase();
+    CODES.contains(&code) || MESSAGES.iter().any(|words| words.iter().all(|word| message.contains(word)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_messages_of_all_providers_are_recognised() {
+        for message in [
+            "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+            "Your input exceeds the context window of this model. Please adjust your input and try again.",
+            "prompt is too long: 210000 tokens > 200000 maximum",
+            "input length and `max_tokens` exceed context limit: 199000 + 20000 > 200000",
+            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+            "request (124315 tokens) exceeds the available context size (123904 tokens), try increasing it",
+            "The decoder prompt (length 9000) is longer than the maximum model length of 8192.",
+            "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+        ] {
+            assert!(is_too_long("", message), "{message}");
+        }
+        for message in
+            ["Unsupported parameter: 'max_tokens'", "the context is unclear", "max_tokens exceeds the limit of 4096"]
+        {
+            assert!(!is_too_long("", message), "{message}");
+        }
+        assert!(is_too_long("context_length_exceeded", ""));
+    }
+}

@@ -1,0 +1,155 @@
+//! Calls to models: outcomes, times, tokens and cost.
+
+use std::{sync::atomic::AtomicU64, time::Duration};
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    registry::Registry,
+};
+
+use super::{
+    Prices,
+    labels::{BoundedNames, OTHER, known_code},
+};
+use crate::protocol::TokenUsage;
+
+/// In seconds.
+const CALL_BUCKETS: [f64; 12] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ModelLabels {
+    provider: String,
+    model: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    provider: String,
+    model: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ErrorLabels {
+    provider: String,
+    model: String,
+    code: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TokenLabels {
+    provider: String,
+    model: String,
+    kind: &'static str,
+}
+
+/// The end of a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ModelCallOutcome {
+    Ok,
+    Error(&'static str),
+    /// The run ended or was cancelled before the answer was complete.
+    #[default]
+    Stopped,
+}
+
+impl ModelCallOutcome {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error(_) => "error",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// A call that has ended.
+#[derive(Debug, Default)]
+pub(crate) struct ModelCall<'c> {
+    pub(crate) provider: &'c str,
+    /// The configured name, not the one that the provider reports.
+    pub(crate) model: &'c str,
+    pub(crate) outcome: ModelCallOutcome,
+    pub(crate) duration: Duration,
+    pub(crate) first_token: Option<Duration>,
+    pub(crate) retries: u32,
+    pub(crate) usage: TokenUsage,
+}
+
+pub(crate) struct ModelMetrics {
+    /// The provider and the model, each pair on two lines.
+    pairs: BoundedNames,
+    calls: Family<CallLabels, Counter>,
+    errors: Family<ErrorLabels, Counter>,
+    retries: Family<ModelLabels, Counter>,
+    tokens: Family<TokenLabels, Counter>,
+    cost: Family<ModelLabels, Counter<f64, AtomicU64>>,
+    duration: Family<ModelLabels, Histogram, fn() -> Histogram>,
+    first_token: Family<ModelLabels, Histogram, fn() -> Histogram>,
+}
+
+impl Default for ModelMetrics {
+    fn default() -> Self {
+        Self {
+            pairs: BoundedNames::default(),
+            calls: Family::default(),
+            errors: Family::default(),
+            retries: Family::default(),
+            tokens: Family::default(),
+            cost: Family::default(),
+            duration: Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)),
+            first_token: Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)),
+        }
+    }
+}
+
+impl ModelMetrics {
+    /// Counts a call, and returns its cost if the model has a price.
+    pub(crate) fn ended(&self, prices: &Prices, call: &ModelCall<'_>) -> Option<f64> {
+        let pair = self.pairs.bounded(&format!("{}\n{}", call.provider, call.model));
+        let (provider, model) = pair.split_once('\n').unwrap_or((OTHER, OTHER));
+        let labels = ModelLabels { provider: provider.to_owned(), model: model.to_owned() };
+        let ModelLabels { provider, model } = &labels;
+        let (outcome, usage) = (call.outcome.name(), &call.usage);
+        self.calls.get_or_create(&CallLabels { provider: provider.clone(), model: model.clone(), outcome }).inc();
+        if let ModelCallOutcome::Error(code) = call.outcome {
+            let labels = ErrorLabels { provider: provider.clone(), model: model.clone(), code: known_code(code) };
+            self.errors.get_or_create(&labels).inc();
+        }
+        self.retries.get_or_create(&labels).inc_by(call.retries.into());
+        let kinds = [
+            ("input", usage.input_tokens),
+            ("output", usage.output_tokens),
+            ("reasoning", usage.reasoning_tokens),
+            ("cached_input", usage.cached_input_tokens),
+            ("cache_write", usage.cache_write_input_tokens),
+        ];
+        for (kind, tokens) in kinds {
+            if let Some(tokens) = tokens {
+                let labels = TokenLabels { provider: provider.clone(), model: model.clone(), kind };
+                self.tokens.get_or_create(&labels).inc_by(tokens);
+            }
+        }
+        self.duration.get_or_create(&labels).observe(call.duration.as_secs_f64());
+        if let Some(time) = call.first_token {
+            self.first_token.get_or_create(&labels).observe(time.as_secs_f64());
+        }
+        let cost = prices.cost(call.model, usage)?;
+        self.cost.get_or_create(&labels).inc_by(cost);
+        Some(cost)
+    }
+
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register("model_calls", "Calls to models by outcome: ok, error, stopped", self.calls.clone());
+        registry.register("model_errors", "Calls to models that failed after their retries", self.errors.clone());
+        registry.register("model_retries", "Requests to providers that were sent again", self.retries.clone());
+        let text = "Tokens; reasoning is a part of output, cached_input and cache_write are parts of input";
+        registry.register("model_tokens", text, self.tokens.clone());
+        registry.register("model_cost", "Cost of tokens, in the currency of [prices]", self.cost.clone());
+        let text = "Time from the request to a model to the end of its answer, with retries";
+        registry.register("model_call_duration_seconds", text, self.duration.clone());
+        let text = "Time from the request to a model to the first piece of its answer";
+        registry.register("model_first_token_seconds", text, self.first_token.clone());
+    }
+}

@@ -1,0 +1,88 @@
+//! Calls of tools, and tools that cannot be offered.
+
+use std::time::Duration;
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    registry::Registry,
+};
+
+use super::labels::BoundedNames;
+
+/// In seconds.
+const CALL_BUCKETS: [f64; 11] = [0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ToolLabels {
+    tool: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ToolCallLabels {
+    tool: String,
+    outcome: &'static str,
+}
+
+/// The end of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToolOutcome {
+    Ok,
+    Error,
+    Timeout,
+    /// The call asked a person, and is made again with the answer.
+    Question,
+    /// The call was not run: an unknown tool, wrong arguments, too many calls, or a person declined it.
+    Refused,
+    /// The run ended during the call.
+    Stopped,
+}
+
+impl ToolOutcome {
+    pub(crate) fn of_result(failed: bool) -> Self {
+        if failed { Self::Error } else { Self::Ok }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Timeout => "timeout",
+            Self::Question => "question",
+            Self::Refused => "refused",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+pub(crate) struct ToolMetrics {
+    names: BoundedNames,
+    calls: Family<ToolCallLabels, Counter>,
+    duration: Family<ToolLabels, Histogram, fn() -> Histogram>,
+}
+
+impl Default for ToolMetrics {
+    fn default() -> Self {
+        Self {
+            names: BoundedNames::default(),
+            calls: Family::default(),
+            duration: Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)),
+        }
+    }
+}
+
+impl ToolMetrics {
+    pub(crate) fn ended(&self, tool: &str, outcome: ToolOutcome, duration: Duration) {
+        let tool = self.names.bounded(tool);
+        self.calls.get_or_create(&ToolCallLabels { tool: tool.clone(), outcome: outcome.name() }).inc();
+        if outcome != ToolOutcome::Refused {
+            self.duration.get_or_create(&ToolLabels { tool }).observe(duration.as_secs_f64());
+        }
+    }
+
+    pub(super) fn register(&self, registry: &mut Registry) {
+        let text = "Calls of tools by outcome: ok, error, timeout, question, refused, stopped";
+        registry.register("tool_calls", text, self.calls.clone());
+        registry.register("tool_call_duration_seconds", "Duration of calls of tools", self.duration.clone());
+    }
+}

@@ -1,0 +1,222 @@
+//! How often the validator will apply a part of a schema to a part of a value, counted before it begins.
+//!
+//! The count follows all branches, also those that the validator will not reach, because an earlier one has decided.
+//! Counts of the same schema on the same value are computed once, so counting 2^36 takes 36 steps.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::references::{self, REFERENCES};
+
+/// The deepest recursion of the validator, in schemas that apply others. Its stack has 2 MiB.
+const MAX_LEVELS: usize = 400;
+/// A pattern takes a step for each byte and state.
+const STEPS_PER_PATTERN_BYTE: u64 = 16;
+/// Finding the evaluated members or items applies the schemas beside the keyword once more.
+const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
+
+static NAME: Value = Value::Null;
+
+/// Returns the number of steps to check a value.
+///
+/// # Errors
+/// If there are more than `limit`, or the recursion would be too deep or endless.
+pub(super) fn of(schema: &Value, value: &Value, limit: u64) -> Result<u64, String> {
+    let mut counter = Counter { root: schema, known: HashMap::new(), steps: 0, limit };
+    counter.count(schema, value, 0).map(|count| count.steps)
+}
+
+#[derive(Clone, Copy)]
+struct Count {
+    steps: u64,
+    /// The levels of the recursion below.
+    height: usize,
+}
+
+struct Counter<'v> {
+    root: &'v Value,
+    /// By the addresses of a schema and a value; `None` while the count is being computed.
+    known: HashMap<(*const Value, *const Value), Option<Count>>,
+    /// The steps of counting, which `limit` bounds as well.
+    steps: u64,
+    limit: u64,
+}
+
+impl<'v> Counter<'v> {
+    fn count(&mut self, schema: &'v Value, value: &'v Value, level: usize) -> Result<Count, String> {
+        let Value::Object(keywords) = schema else { return Ok(Count { steps: 1, height: 0 }) };
+        let own = own_steps(keywords, value);
+        self.steps = self.steps.saturating_add(own);
+        if self.steps > self.limit {
+            return Err(self.too_much());
+        }
+        if !keywords.keys().any(|name| applies(name)) {
+            return Ok(Count { steps: own, height: 0 });
+        }
+        let pair = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
+        match self.known.get(&pair) {
+            Some(None) => return Err("the schema refers to itself without end".to_owned()),
+            Some(Some(known)) if level + known.height <= MAX_LEVELS => return Ok(*known),
+            None if level < MAX_LEVELS => {}
+            _ => return Err("the value and the schema nest too deeply".to_owned()),
+        }
+        self.known.insert(pair, None);
+        let mut total = Count { steps: own, height: 0 };
+        let mut add = |counter: &mut Self, schema: &'v Value, value: &'v Value| {
+            let part = counter.count(schema, value, level + 1)?;
+            total.steps = total.steps.saturating_add(part.steps);
+            total.height = total.height.max(part.height + 1);
+            if total.steps > counter.limit { Err(counter.too_much()) } else { Ok(()) }
+        };
+        for target in references::targets(self.root, keywords)? {
+            add(self, target, value)?;
+        }
+        for (name, parts) in keywords {
+            match (name.as_str(), parts) {
+                ("properties", Value::Object(parts)) => {
+                    for (name, part) in parts {
+                        if let Some(member) = value.get(name) {
+                            add(self, part, member)?;
+                        }
+                    }
+                }
+                ("patternProperties", Value::Object(parts)) => {
+                    for part in parts.values() {
+                        members(value).try_for_each(|member| add(self, part, member))?;
+                    }
+                }
+                ("additionalProperties" | "unevaluatedProperties", part) => {
+                    members(value).try_for_each(|member| add(self, part, member))?;
+                }
+                ("propertyNames", part) => members(value).try_for_each(|_| add(self, part, &NAME))?,
+                ("items" | "prefixItems", Value::Array(parts)) => {
+                    parts.iter().zip(items(value)).try_for_each(|(part, item)| add(self, part, item))?;
+                }
+                ("items" | "additionalItems" | "unevaluatedItems" | "contains", part) => {
+                    items(value).try_for_each(|item| add(self, part, item))?;
+                }
+                ("allOf" | "anyOf" | "oneOf", Value::Array(parts)) => {
+                    parts.iter().try_for_each(|part| add(self, part, value))?;
+                }
+                ("not" | "if" | "then" | "else", part) => add(self, part, value)?,
+                ("dependentSchemas" | "dependencies", Value::Object(parts)) => {
+                    parts.values().try_for_each(|part| add(self, part, value))?;
+                }
+                _ => {}
+            }
+        }
+        if UNEVALUATED.iter().any(|name| keywords.contains_key(*name)) {
+            total.steps = total.steps.saturating_mul(2);
+        }
+        if total.steps > self.limit {
+            return Err(self.too_much());
+        }
+        self.known.insert(pair, Some(total));
+        Ok(total)
+    }
+
+    fn too_much(&self) -> String {
+        format!("checking the value would take more than {} steps", self.limit)
+    }
+}
+
+/// Returns whether a keyword applies other schemas.
+fn applies(keyword: &str) -> bool {
+    const APPLICATORS: [&str; 18] = [
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "unevaluatedProperties",
+        "propertyNames",
+        "items",
+        "prefixItems",
+        "additionalItems",
+        "unevaluatedItems",
+        "contains",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "if",
+        "then",
+        "else",
+        "dependentSchemas",
+    ];
+    APPLICATORS.contains(&keyword) || keyword == "dependencies" || REFERENCES.contains(&keyword)
+}
+
+/// Returns the steps of the keywords that apply no other schema.
+fn own_steps(keywords: &Map<String, Value>, value: &Value) -> u64 {
+    let mut steps = 1 + keywords.len() as u64;
+    if let Some(Value::Array(values)) = keywords.get("enum") {
+        steps += values.len() as u64;
+    }
+    if let (true, Value::String(text)) = (keywords.contains_key("pattern"), value) {
+        steps += text.len() as u64 * STEPS_PER_PATTERN_BYTE;
+    }
+    if let (Some(Value::Object(patterns)), Value::Object(members)) = (keywords.get("patternProperties"), value) {
+        let names: u64 = members.keys().map(|name| name.len() as u64 + 1).sum();
+        steps = steps.saturating_add(names * STEPS_PER_PATTERN_BYTE * patterns.len() as u64);
+    }
+    steps
+}
+
+fn members(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_object().into_iter().flat_map(|members| members.values())
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const LIMIT: u64 = 1_000_000;
+
+    #[test]
+    fn equal_parts_are_counted_each_time_that_they_are_applied() {
+        let schema = json!({ "items": { "type": "integer" } });
+        let of_len = |len: usize| of(&schema, &json!(vec![1; len]), LIMIT).unwrap();
+        assert_eq!(of_len(100) - of_len(0), 10 * (of_len(10) - of_len(0)));
+        let mut doubling = json!({ "type": "integer" });
+        for _ in 0..10 {
+            doubling = json!({ "allOf": [doubling, doubling] });
+        }
+        assert!(of(&doubling, &json!(1), LIMIT).unwrap() > 2 << 10);
+    }
+
+    #[test]
+    fn a_recursive_schema_is_counted_along_the_value() {
+        let tree = json!({ "properties": { "left": { "$ref": "#" }, "right": { "$ref": "#" } } });
+        let value = (0..30).fold(json!({}), |below, _| json!({ "left": below }));
+        assert!(of(&tree, &value, LIMIT).unwrap() < 1000);
+        // Each level applies the schema twice to the same member.
+        let twice = json!({ "allOf": [{ "properties": { "a": { "$ref": "#" } } }, { "properties": { "a": { "$ref": "#" } } }] });
+        let value = (0..60).fold(json!({}), |below, _| json!({ "a": below }));
+        assert!(of(&twice, &value, LIMIT).unwrap_err().contains("more than 1000000 steps"));
+    }
+
+    #[test]
+    fn endless_and_deep_recursion_is_refused() {
+        for endless in [json!({ "$ref": "#" }), json!({ "allOf": [{ "anyOf": [{ "$ref": "#" }] }] })] {
+            assert!(of(&endless, &json!({}), LIMIT).unwrap_err().contains("without end"));
+        }
+        let list = json!({ "properties": { "a": { "allOf": [{ "allOf": [{ "allOf": [{ "$ref": "#" }] }] }] } } });
+        let value = (0..120).fold(json!({}), |below, _| json!({ "a": below }));
+        assert!(of(&list, &value, LIMIT).unwrap_err().contains("too deeply"));
+    }
+
+    #[test]
+    fn long_texts_with_patterns_and_nested_unevaluated_members_count() {
+        let text = json!("x".repeat(100_000));
+        assert!(of(&json!({ "pattern": "a" }), &text, LIMIT).is_err());
+        assert!(of(&json!({ "minLength": 1 }), &text, LIMIT).is_ok());
+        let nested = (0..40).fold(json!({}), |inner, _| json!({ "allOf": [inner], "unevaluatedProperties": false }));
+        assert!(of(&nested, &json!({}), LIMIT).is_err());
+    }
+}

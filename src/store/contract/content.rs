@@ -1,0 +1,116 @@
+//! Promises about copies of threads, and about feedback.
+
+use serde_json::{Map, json};
+
+use crate::{
+    protocol::{Interrupt, MessageId},
+    store::{
+        EndedRun, Feedback, MessageOrigin, MessageQuery, NewThread, RunStatus, ThreadContent, ThreadPage, ThreadUpdate,
+        ThreadVersion,
+    },
+};
+
+use super::steps::{
+    DynStore, NOW, TestEnd, TestRun, assistant, branch, end_at, ended_run, finish, key, lease, run, thread, user,
+};
+
+fn opinion(score: f64) -> Feedback {
+    Feedback { score: Some(score), comment: Some("a \0 and '".to_owned()), at: NOW }
+}
+
+/// Stores a thread with two branches, three runs, and states.
+async fn store_thread(store: &DynStore) -> ThreadContent {
+    let first = TestRun { state: Some(json!(1)), title: Some("Title"), ..run("t", "r") }.with([user("u")]);
+    let first = first.begun(store).await;
+    let end = TestEnd { state: Some(json!({ "a": [2] })), ..end_at(NOW + 1).with([assistant("a"), assistant("b")]) };
+    end.finish(store, &first, 1).await.unwrap();
+    let second =
+        TestRun { base: Some(1), answered: vec!["x".into()], ..run("t", "s") }.with([user("v")]).begun(store).await;
+    let end = TestEnd { interrupts: vec![Interrupt::new("y")], ..end_at(NOW + 2).with([assistant("c")]) };
+    end.finish(store, &second, 4).await.unwrap();
+    let metadata = Map::from_iter([("tag".to_owned(), json!([1]))]);
+    let known = thread(store, "t").await.thread;
+    let version = ThreadVersion { number: known.number, version: known.version };
+    let update = ThreadUpdate { archived: Some(true), metadata: Some(&metadata), ..ThreadUpdate::default() };
+    assert!(store.update(version, &update).await.unwrap());
+    assert!(store.set_feedback(known.number, &"a".into(), Some(&opinion(0.5))).await.unwrap());
+    lease(store, "t", "running").await;
+    store.content(&key("t")).await.unwrap().unwrap()
+}
+
+pub(super) async fn a_thread_is_read_with_all_its_content(store: DynStore) {
+    let content = store_thread(&store).await;
+    assert_eq!((content.title.as_deref(), content.archived, content.head), (Some("Title"), true, 5));
+    assert_eq!(content.metadata["tag"], json!([1]));
+    let messages = content.messages.iter().map(|it| (it.message.id().as_str(), it.parent, it.run));
+    let expected = [("u", 0, None), ("a", 1, Some(0)), ("b", 2, Some(0)), ("v", 1, None), ("c", 4, Some(1))];
+    assert_eq!(messages.collect::<Vec<_>>(), expected);
+    assert_eq!(content.messages[1].feedback, Some(opinion(0.5)));
+    assert_eq!(content.states, [json!(1), json!({ "a": [2] })]);
+    let runs = content.runs.iter().map(|run| (run.record.id.as_str(), run.head, run.state, run.record.status));
+    // The run that has not ended is left out.
+    let finished = RunStatus::Finished;
+    assert_eq!(runs.collect::<Vec<_>>(), [("r", 3, Some(1), finished), ("s", 5, Some(1), finished)]);
+    assert_eq!((content.runs[1].interrupts.len(), content.runs[1].answered.len()), (1, 1));
+    assert!(store.content(&key("nothing")).await.unwrap().is_none());
+}
+
+pub(super) async fn a_thread_is_created_with_its_content(store: DynStore) {
+    let mut content = store_thread(&store).await;
+    content.state = Some(1);
+    content.interrupts = vec![Interrupt::new("y")];
+    let copy = key("copy");
+    assert!(store.insert(NewThread { key: &copy, content: &content }).await.unwrap());
+    assert!(!store.insert(NewThread { key: &copy, content: &content }).await.unwrap(), "it exists");
+    assert_eq!(store.content(&copy).await.unwrap().unwrap().messages, content.messages);
+    assert_eq!(store.content(&copy).await.unwrap().unwrap().states, content.states);
+    let view = thread(&store, "copy").await;
+    assert_eq!(branch(&view), "u v c");
+    assert_eq!((view.thread.version, view.thread.is_running, view.thread.messages), (1, false, 5));
+    assert_eq!((view.thread.title.as_deref(), view.thread.archived), (Some("Title"), true));
+    assert_eq!(
+        (view.thread.state.map(|(_, state)| state), view.thread.interrupts.len()),
+        (Some(json!({ "a": [2] })), 1)
+    );
+    let bytes: u64 = view.nodes.iter().map(|node| serde_json::to_string(&node.message).unwrap().len() as u64).sum();
+    assert_eq!(view.thread.bytes, bytes + "1".len() as u64 + r#"{"a":[2]}"#.len() as u64);
+    assert!(matches!(view.nodes[1].origin, MessageOrigin::Run { .. }) && view.nodes[3].origin == MessageOrigin::Client);
+    let left = store.end_state(view.thread.number, EndedRun::Id(&"r".into())).await.unwrap().unwrap();
+    assert_eq!((left.head, left.state.unwrap().1), (3, json!({ "a": [2] })));
+    let listed = store.threads("none", &ThreadPage { limit: 9, ..ThreadPage::default() }).await.unwrap();
+    assert_eq!(
+        listed.iter().map(|thread| thread.id.to_string()).collect::<Vec<_>>(),
+        ["copy", "t"],
+        "the newest first"
+    );
+
+    // The copy continues like any other thread, and the original is not changed by it.
+    let next = TestRun { state: Some(json!(7)), ..run("copy", "next") }.with([user("w")]).begun(&store).await;
+    finish(&store, &next, NOW).await;
+    assert_eq!(thread(&store, "copy").await.thread.state.unwrap().1, json!(7));
+    assert_eq!(thread(&store, "t").await.nodes.len(), 5);
+    assert!(store.delete(view.thread.number).await.unwrap());
+    assert_eq!(store.content(&key("t")).await.unwrap().unwrap().messages.len(), 5);
+}
+
+pub(super) async fn feedback_is_replaced_and_removed(store: DynStore) {
+    let first = run("t", "r").with([user("u"), user("m")]).begun(&store).await;
+    finish(&store, &first, NOW).await;
+    ended_run(&store, run("other", "r").with([user("m")])).await;
+    let number = thread(&store, "t").await.thread.number;
+    let message = MessageId::from("m");
+    let given = async || {
+        let query = MessageQuery { newest: 2, run: None, limit: 9 };
+        store.messages(number, &query).await.unwrap().feedback
+    };
+    assert!(given().await.is_empty());
+    for score in [1.0, -0.25] {
+        assert!(store.set_feedback(number, &message, Some(&opinion(score))).await.unwrap());
+        assert_eq!(given().await.into_iter().collect::<Vec<_>>(), [(2, opinion(score))]);
+    }
+    assert!(store.set_feedback(number, &message, None).await.unwrap());
+    assert!(given().await.is_empty());
+    for (thread, message) in [(number, "nothing"), (number + 1000, "m")] {
+        assert!(!store.set_feedback(thread, &message.into(), Some(&opinion(1.0))).await.unwrap());
+    }
+}

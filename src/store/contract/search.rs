@@ -1,0 +1,135 @@
+//! Promises about the search in titles and messages.
+
+use crate::{
+    protocol::Message,
+    store::{ThreadKey, ThreadPage, ThreadUpdate, ThreadVersion},
+};
+
+use super::steps::{DynStore, NOW, TestRun, assistant, end_at, run, user, view};
+
+const OWNER: &str = "key:ann";
+
+fn key(thread: &str) -> ThreadKey {
+    ThreadKey { owner: OWNER.into(), id: thread.into() }
+}
+
+async fn said(store: &DynStore, thread: &str, question: &str, answer: &str) {
+    let lease = run(thread, &format!("r{question}")).of(OWNER).with([user(question)]).begun(store).await;
+    let head = view(store, &key(thread)).await.unwrap().thread.head;
+    end_at(NOW).with([assistant(answer)]).finish(store, &lease, head).await.unwrap();
+}
+
+async fn found(store: &DynStore, query: &str) -> String {
+    let page = ThreadPage { limit: 99, query: Some(query.to_owned()), ..ThreadPage::default() };
+    let found = store.threads(OWNER, &page).await.unwrap();
+    found.iter().map(|thread| thread.id.to_string()).collect()
+}
+
+async fn renamed(store: &DynStore, thread: &str, title: Option<&str>) {
+    let thread = view(store, &key(thread)).await.unwrap().thread;
+    let version = ThreadVersion { number: thread.number, version: thread.version };
+    let update = ThreadUpdate { title: Some(title), ..ThreadUpdate::default() };
+    assert!(store.update(version, &update).await.unwrap());
+}
+
+pub(super) async fn threads_are_found_by_what_was_said_in_any_script(store: DynStore) {
+    said(&store, "a", "What's the Weather like in BEIJING?", "Sunny, 25 °C \0 tomorrow.").await;
+    said(&store, "b", "今天北京的天气怎么样?", "北京今天晴朗,最高25度。").await;
+    said(&store, "c", "Order 4711: where is it", "It's on its way to Straße 5. Wie schön!").await;
+    run("d", "r").of("key:bob").with([user("weather 北京")]).begun(&store).await;
+    for (query, expected) in [
+        ("weather", "a"),
+        ("WEATH", "a"),
+        ("beijing weather", "a"),
+        ("weather sunny", ""),
+        ("sunny tomorrow", "a"),
+        ("天气", "b"),
+        ("晴", "b"),
+        ("北京的天气", "b"),
+        ("北京", "b"),
+        ("晴朗", "b"),
+        ("天气 北京", "b"),
+        ("京北", ""),
+        ("气今", ""),
+        ("晴朗,最高25度", "b"),
+        ("度", "b"),
+        ("25", "ba"),
+        ("4711", "c"),
+        ("schön straße", "c"),
+        ("SCHÖN", "c"),
+        ("assistant", ""),
+        ("on its way", "c"),
+        ("nothing", ""),
+        ("100%", ""),
+    ] {
+        assert_eq!(found(&store, query).await, expected, "{query}");
+    }
+    for hostile in
+        ["\"", "*", "a OR b", "NEAR(a b)", "words : x", "'; --", "%", "_", "\\", "\0", "-", "^a", "{", "a\" OR \"b"]
+    {
+        found(&store, hostile).await;
+    }
+}
+
+pub(super) async fn long_words_are_found_by_their_beginning(store: DynStore) {
+    said(&store, "a", &"ü".repeat(9000), &format!("x{}", "ab".repeat(4000))).await;
+    said(&store, "b", "ü", &"天".repeat(3000)).await;
+    for (query, expected) in [("ü".repeat(200), "a"), (format!("x{}", "ab".repeat(90)), "a"), ("天".repeat(200), "b")]
+    {
+        assert_eq!(found(&store, &query).await, expected);
+    }
+}
+
+pub(super) async fn a_search_finds_what_is_stored_now(store: DynStore) {
+    said(&store, "a", "apples", "pears").await;
+    said(&store, "b", "apples", "plums").await;
+    assert_eq!((found(&store, "apples").await, found(&store, "plums").await), ("ba".into(), "b".into()));
+    said(&store, "a", "grapes", "apricots").await;
+    assert_eq!((found(&store, "apples").await, found(&store, "grapes").await), ("ab".into(), "a".into()));
+    renamed(&store, "b", Some("Fruit salad")).await;
+    assert_eq!(found(&store, "salad fruit").await, "b");
+    renamed(&store, "b", Some("Vegetables")).await;
+    assert_eq!((found(&store, "salad").await, found(&store, "vegetables").await), (String::new(), "b".into()));
+    renamed(&store, "b", None).await;
+    assert_eq!(found(&store, "vegetables").await, "");
+
+    let updated = vec![(1, Message::user("apples", "bananas"))];
+    let lease = TestRun { updated, ..run("a", "update").of(OWNER) }.begun(&store).await;
+    end_at(NOW).finish(&store, &lease, 4).await.unwrap();
+    assert_eq!((found(&store, "apples").await, found(&store, "bananas").await), ("b".into(), "a".into()));
+
+    let number = view(&store, &key("b")).await.unwrap().thread.number;
+    assert!(store.delete(number).await.unwrap());
+    assert_eq!(found(&store, "apples").await, "");
+    said(&store, "b", "cherries", "apples").await;
+    assert_eq!((found(&store, "apples").await, found(&store, "plums").await), ("b".into(), String::new()));
+}
+
+pub(super) async fn found_threads_are_paged_and_filtered_like_all_others(store: DynStore) {
+    for n in 0..9 {
+        said(&store, &n.to_string(), "apples", "pears").await;
+    }
+    let mut page = ThreadPage { limit: 4, query: Some("apples".to_owned()), ..ThreadPage::default() };
+    let mut pages = Vec::new();
+    loop {
+        let found = store.threads(OWNER, &page).await.unwrap();
+        let Some(last) = found.last() else { break };
+        page.after = Some(last.run);
+        pages.push(found.iter().map(|thread| thread.id.to_string()).collect::<String>());
+    }
+    assert_eq!(pages, ["8765", "4321", "0"]);
+    for page in [
+        ThreadPage { archived: Some(true), after: None, ..page.clone() },
+        ThreadPage { agent: Some("other".to_owned()), after: None, ..page.clone() },
+    ] {
+        assert!(store.threads(OWNER, &page).await.unwrap().is_empty());
+    }
+    assert!(store.threads("key:bob", &ThreadPage { after: None, ..page }).await.unwrap().is_empty());
+}
+
+pub(super) async fn many_matches_in_one_thread_hide_no_other_thread(store: DynStore) {
+    said(&store, "a", "apples", "pears").await;
+    let many = (0..5001).map(|n| Message::user(n.to_string(), "apples"));
+    run("b", "r").of(OWNER).with(many).begun(&store).await;
+    assert_eq!(found(&store, "apples").await, "ba");
+}

@@ -1,0 +1,323 @@
+//! The store in memory. Its content is lost with the process.
+
+mod content;
+mod tables;
+
+use std::{
+    cmp::Reverse,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+
+use self::tables::{RunEntry, Tables, ThreadEntry, limit, oldest};
+use super::{
+    BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
+    MAX_SEARCHED_THREADS, MessagePage, MessageQuery, Millis, NewRun, NewThread, Retention, RunEnd, RunRecord, Store,
+    StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadSummary,
+    ThreadUpdate, ThreadVersion, ThreadView, json_len, search::terms, write::unanswered,
+};
+use crate::protocol::{MessageId, RunId, ThreadId};
+
+/// Keeps everything in memory, without a limit: only [`sweep`](Store::sweep) and [`delete`](Store::delete) remove anything.
+#[derive(Debug, Default)]
+pub struct MemoryStore(Mutex<Tables>);
+
+impl MemoryStore {
+    /// Creates an empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
+        let mut tables = self.lock();
+        let number = tables.numbers.get(run.key).copied();
+        if let Some(entry) = number.and_then(|number| tables.threads.get(&number)) {
+            if let Some(lease) = &entry.lease
+                && let Some(busy) = entry.runs.iter().find(|it| it.record.number == lease.run)
+            {
+                let lost = (lease.holder != *run.holder).then(|| lease.clone());
+                return Ok(BeginOutcome::Busy { run: busy.record.clone(), lost });
+            }
+            let version = run.expected.filter(|known| known.number == entry.thread.number).map(|known| known.version);
+            if version != Some(entry.thread.version) {
+                return Ok(BeginOutcome::Changed);
+            }
+        } else if run.expected.is_some() {
+            return Ok(BeginOutcome::Changed);
+        }
+        let before = number.and_then(|number| tables.threads.get(&number)).map(|entry| &entry.thread);
+        let new = run.branch.new.iter().map(|(message, _)| json_len(message)).chain(run.state.map(json_len));
+        let updated = run.branch.updated.iter().map(|(_, message)| json_len(message));
+        let size = ThreadSize {
+            messages: before.map_or(0, |thread| thread.messages) + run.branch.new.len() as u64,
+            bytes: before.map_or(0, |thread| thread.bytes) + new.chain(updated).sum::<u64>(),
+        };
+        if size.exceeds(run.max_size) {
+            return Ok(BeginOutcome::TooLarge(size));
+        }
+        let (run_number, state_number) = (tables.next_number(), tables.next_number());
+        let number = number.unwrap_or_else(|| tables.next_number());
+        tables.numbers.insert(run.key.clone(), number);
+        tables.threads_of_runs.insert(run_number, number);
+        let tables = &mut *tables;
+        let entry = tables.threads.entry(number).or_insert_with(|| ThreadEntry::new(number, run));
+        let replaced = entry.runs.iter().position(|it| it.record.id == *run.run_id).map(|at| entry.runs.remove(at));
+        if let Some(replaced) = &replaced {
+            tables.threads_of_runs.remove(&replaced.record.number);
+        }
+        entry.state = run.state_number;
+        entry.set_state(state_number, run.state);
+        entry.write(&run.branch);
+        let thread = &mut entry.thread;
+        thread.interrupts = run.interrupts.to_vec();
+        (thread.run_id, thread.run, thread.is_running) = (run.run_id.clone(), run_number, true);
+        (thread.agent, thread.updated_at) = (run.agent.to_owned(), run.now);
+        thread.title = thread.title.take().or_else(|| run.title.map(str::to_owned));
+        let lease = Lease { thread: number, run: run_number, holder: run.holder.clone() };
+        entry.lease = Some(lease.clone());
+        let mut begun = RunEntry::new(number, run_number, run, thread.head, entry.state);
+        // An answer stays given.
+        begun.answered.extend(replaced.iter().flat_map(|replaced| replaced.answered.iter().cloned()));
+        entry.runs.push(begun);
+        Ok(BeginOutcome::Begun {
+            lease,
+            version: entry.thread.version,
+            last_message: entry.nodes.len() as i64,
+            state_number: entry.state,
+            replaced: replaced.is_some(),
+        })
+    }
+
+    async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
+        let mut tables = self.lock();
+        let mut append = |batch: &EventBatch| {
+            tables.leased(&batch.lease)?;
+            tables.run_mut(batch.lease.run).map(|run| run.append(batch))
+        };
+        Ok(batches.iter().map(|batch| append(batch).is_some()).collect())
+    }
+
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
+        let mut tables = self.lock();
+        let state_number = tables.next_number();
+        let Some(entry) = tables.leased(lease) else {
+            let entry = tables.threads.get(&lease.thread).ok_or(StoreError::LeaseLost)?;
+            let run = entry.runs.iter().find(|run| run.record.number == lease.run).ok_or(StoreError::LeaseLost)?;
+            let is_repeated = (run.record.status, run.record.ended_at) == (end.status, Some(end.ended_at));
+            return if is_repeated { Ok(None) } else { Err(StoreError::LeaseLost) };
+        };
+        entry.lease = None;
+        entry.set_state(state_number, end.state);
+        entry.write(&end.branch);
+        entry.thread.interrupts = end.interrupts.to_vec();
+        (entry.thread.is_running, entry.thread.updated_at) = (false, end.ended_at);
+        let (head, state, finished) = (entry.thread.head, entry.state, entry.finished());
+        if let Some(run) = tables.run_mut(lease.run) {
+            end.last_events.into_iter().for_each(|batch| run.append(batch));
+            (run.head, run.state, run.interrupts) = (head, state, end.interrupts.to_vec());
+            run.record = RunRecord {
+                status: end.status,
+                delivered: end.delivered,
+                ended_at: Some(end.ended_at),
+                events: end.events,
+                usage: end.usage.to_vec(),
+                failure: end.failure.cloned(),
+                ..run.record.clone()
+            };
+        }
+        Ok(Some(finished))
+    }
+
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
+        let mut tables = self.lock();
+        if let Some(run) = tables.run_mut(run) {
+            run.record.delivered = delivered;
+        }
+        if let Some(entry) = tables.threads.get_mut(&thread) {
+            entry.thread.version += 1;
+        }
+        Ok(())
+    }
+
+    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {
+        let tables = self.lock();
+        let entry = tables.numbers.get(key).and_then(|number| tables.threads.get(number));
+        Ok(entry.map(|entry| entry.view(include)))
+    }
+
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
+        let tables = self.lock();
+        let after = page.after.unwrap_or(i64::MAX);
+        let is_listed = |thread: &Thread| {
+            &*thread.key.owner == owner
+                && thread.run < after
+                && page.archived.is_none_or(|archived| thread.archived == archived)
+                && page.agent.as_ref().is_none_or(|agent| thread.agent == *agent)
+        };
+        let terms = page.query.as_deref().map(terms);
+        let is_found = |entry: &ThreadEntry| terms.as_ref().is_none_or(|terms| entry.has_all(terms));
+        let owned = tables.threads.values().filter(|entry| is_listed(&entry.thread) && is_found(entry));
+        let mut owned: Vec<_> = owned.collect();
+        owned.sort_by_key(|entry| Reverse(entry.thread.run));
+        Ok(owned.into_iter().take(page.limit).map(ThreadEntry::summary).collect())
+    }
+
+    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError> {
+        let mut tables = self.lock();
+        let found = tables.threads.get_mut(&expected.number);
+        let found = found.filter(|entry| entry.thread.version == expected.version);
+        let Some(entry) = found.filter(|entry| update.head.is_none() || entry.lease.is_none()) else {
+            return Ok(false);
+        };
+        entry.thread.version += 1;
+        if let Some(title) = update.title {
+            entry.thread.title = title.map(str::to_owned);
+        }
+        if let Some(archived) = update.archived {
+            entry.thread.archived = archived;
+        }
+        if let Some(metadata) = update.metadata {
+            entry.thread.metadata = metadata.clone();
+        }
+        if let Some(head) = update.head {
+            (entry.thread.head, entry.state) = (head.head, head.state_number);
+            entry.thread.interrupts = head.interrupts.to_vec();
+        }
+        Ok(true)
+    }
+
+    async fn messages(&self, thread: i64, query: &MessageQuery) -> Result<MessagePage, StoreError> {
+        let tables = self.lock();
+        Ok(tables.threads.get(&thread).map(|entry| entry.page(*query)).unwrap_or_default())
+    }
+
+    async fn set_feedback(
+        &self,
+        thread: i64,
+        message: &MessageId,
+        feedback: Option<&Feedback>,
+    ) -> Result<bool, StoreError> {
+        let mut tables = self.lock();
+        let Some(entry) = tables.threads.get_mut(&thread) else { return Ok(false) };
+        let Some(node) = entry.nodes.iter().rev().find(|node| node.message.id() == message) else { return Ok(false) };
+        match feedback {
+            Some(feedback) => drop(entry.feedback.insert(node.number, feedback.clone())),
+            None => drop(entry.feedback.remove(&node.number)),
+        }
+        Ok(true)
+    }
+
+    async fn content(&self, key: &ThreadKey) -> Result<Option<ThreadContent>, StoreError> {
+        let tables = self.lock();
+        let entry = tables.numbers.get(key).and_then(|number| tables.threads.get(number));
+        Ok(entry.map(ThreadEntry::content))
+    }
+
+    async fn insert(&self, thread: NewThread<'_>) -> Result<bool, StoreError> {
+        Ok(self.lock().insert(thread))
+    }
+
+    async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
+        let tables = self.lock();
+        let owned = tables.threads.values().map(|entry| &entry.thread).filter(|thread| &*thread.key.owner == owner);
+        let mut owned: Vec<_> = owned.collect();
+        owned.sort_by_key(|thread| Reverse(thread.run));
+        let found = owned.into_iter().take(MAX_SEARCHED_THREADS).find(|thread| thread.run_id == *run);
+        Ok(found.map(|thread| thread.key.id.clone()))
+    }
+
+    async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        let tables = self.lock();
+        Ok(tables.threads.get(&thread).and_then(|entry| entry.run(id)).map(|run| run.record.clone()))
+    }
+
+    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
+        let tables = self.lock();
+        let Some(entry) = tables.threads.get(&thread) else { return Ok(None) };
+        let run = match by {
+            EndedRun::Id(id) => entry.run(id),
+            EndedRun::Head(head) => {
+                entry.runs.iter().rev().find(|run| run.head == head && run.record.ended_at.is_some())
+            }
+        };
+        let answered = || entry.runs.iter().flat_map(|run| &run.answered);
+        Ok(run.filter(|run| run.record.ended_at.is_some()).map(|run| EndState {
+            run_id: run.record.id.clone(),
+            head: run.head,
+            state: entry.stored_state(run.state),
+            interrupts: unanswered(run.interrupts.clone(), answered()),
+        }))
+    }
+
+    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
+        let mut tables = self.lock();
+        let Some(run) = tables.run_mut(run) else { return Ok(None) };
+        let mut bytes = 0;
+        let events = run.log.iter().skip(usize::try_from(after).unwrap_or(usize::MAX)).take_while(|event| {
+            let is_first = bytes == 0;
+            bytes += event.len();
+            is_first || bytes <= max_bytes
+        });
+        let (first, events) = (after.saturating_add(1), events.cloned().collect());
+        Ok(Some(EventPage { first, events, status: run.record.status, count: run.record.events }))
+    }
+
+    async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
+        Ok(self.lock().remove(thread))
+    }
+
+    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
+        let mut tables = self.lock();
+        let surplus = tables.surplus_threads(retention, now);
+        for thread in &surplus {
+            tables.remove(*thread);
+        }
+        let logs = tables.threads.values_mut().flat_map(|entry| &mut entry.runs).filter(|run| !run.log.is_empty());
+        let mut ended: Vec<_> = logs.filter_map(|run| Some((run.record.ended_at?, &mut run.log))).collect();
+        ended.sort_by_key(|(at, _)| Reverse(*at));
+        let oldest = oldest(retention.log_age, now);
+        let kept = ended.iter().take(limit(retention.logs)).take_while(|(at, _)| *at >= oldest).count();
+        let logs = ended.split_off(kept);
+        let swept = SweepResult { threads: surplus.len() as u64, logs: logs.len() as u64 };
+        logs.into_iter().for_each(|(_, log)| *log = Vec::new());
+        Ok(swept)
+    }
+
+    async fn lost_runs(&self, holder: &str, _now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+        let tables = self.lock();
+        let lost = tables.threads.values().filter_map(|entry| {
+            let lease = entry.lease.clone().filter(|lease| *lease.holder != *holder)?;
+            Some(LostRun { key: entry.thread.key.clone(), run_id: entry.thread.run_id.clone(), lease })
+        });
+        let mut lost: Vec<_> = lost.collect();
+        lost.sort_by_key(|lost| lost.lease.run);
+        lost.truncate(limit);
+        Ok(lost)
+    }
+
+    async fn take_over(
+        &self,
+        lost: &Lease,
+        holder: &str,
+        _now: Millis,
+        _until: Millis,
+    ) -> Result<Option<Lease>, StoreError> {
+        let mut tables = self.lock();
+        let Some(entry) = tables.leased(lost).filter(|_| *lost.holder != *holder) else { return Ok(None) };
+        let lease = Lease { holder: holder.into(), ..lost.clone() };
+        entry.lease = Some(lease.clone());
+        Ok(Some(lease))
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,259 @@
+//! The tables of the store in memory.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use crate::{
+    protocol::{Interrupt, InterruptId, RunId},
+    store::{
+        BranchWrite, EventBatch, Feedback, FinishedRun, Lease, MessageNode, MessageOrigin, MessagePage, MessageQuery,
+        Millis, NewRun, Retention, RunRecord, RunStatus, Thread, ThreadKey, ThreadParts, ThreadSummary, ThreadView,
+        json_len,
+        retention::surplus,
+        search::{self, searched_text},
+    },
+};
+
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) threads: HashMap<i64, ThreadEntry>,
+    pub(super) numbers: HashMap<ThreadKey, i64>,
+    /// The thread of each run, both by number.
+    pub(super) threads_of_runs: HashMap<i64, i64>,
+    /// The last number of a thread, a run or a state.
+    pub(super) last_number: i64,
+}
+
+#[derive(Debug)]
+pub(super) struct ThreadEntry {
+    pub(super) thread: Thread,
+    pub(super) nodes: Vec<MessageNode>,
+    /// By number of the message.
+    pub(super) feedback: HashMap<i64, Feedback>,
+    pub(super) states: HashMap<i64, Value>,
+    pub(super) runs: Vec<RunEntry>,
+    pub(super) state: Option<i64>,
+    pub(super) lease: Option<Lease>,
+}
+
+#[derive(Debug)]
+pub(super) struct RunEntry {
+    pub(super) record: RunRecord,
+    pub(super) head: i64,
+    pub(super) state: Option<i64>,
+    pub(super) interrupts: Vec<Interrupt>,
+    pub(super) answered: Vec<InterruptId>,
+    pub(super) log: Vec<String>,
+}
+
+impl Tables {
+    pub(super) fn next_number(&mut self) -> i64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    pub(super) fn remove(&mut self, thread: i64) -> bool {
+        let Some(entry) = self.threads.remove(&thread) else { return false };
+        self.numbers.remove(&entry.thread.key);
+        for run in &entry.runs {
+            self.threads_of_runs.remove(&run.record.number);
+        }
+        true
+    }
+
+    pub(super) fn run_mut(&mut self, run: i64) -> Option<&mut RunEntry> {
+        let entry = self.threads.get_mut(self.threads_of_runs.get(&run)?)?;
+        entry.runs.iter_mut().find(|entry| entry.record.number == run)
+    }
+
+    pub(super) fn leased(&mut self, lease: &Lease) -> Option<&mut ThreadEntry> {
+        self.threads.get_mut(&lease.thread).filter(|entry| entry.lease.as_ref() == Some(lease))
+    }
+
+    pub(super) fn surplus_threads(&self, retention: &Retention, now: Millis) -> Vec<i64> {
+        let oldest = oldest(retention.thread_age, now);
+        let (outdated, kept): (Vec<_>, Vec<_>) = self
+            .threads
+            .values()
+            .map(|entry| &entry.thread)
+            .partition(|thread| !thread.is_running && thread.updated_at < oldest);
+        let mut by_owner: HashMap<&str, Vec<&Thread>> = HashMap::new();
+        kept.into_iter().for_each(|thread| by_owner.entry(&thread.key.owner).or_default().push(thread));
+        let counts = by_owner.iter().map(|(owner, threads)| ((*owner).to_owned(), threads.len() as u64)).collect();
+        let mut numbers: Vec<_> = outdated.iter().map(|thread| thread.number).collect();
+        for (owner, count) in surplus(counts, retention.owner_threads, retention.threads) {
+            let mut idle = by_owner.remove(&*owner).unwrap_or_default();
+            idle.retain(|thread| !thread.is_running);
+            idle.sort_by_key(|thread| thread.run);
+            numbers.extend(idle.iter().take(limit(Some(count))).map(|thread| thread.number));
+        }
+        numbers
+    }
+}
+
+impl ThreadEntry {
+    pub(super) fn new(number: i64, run: &NewRun<'_>) -> Self {
+        let thread = Thread {
+            number,
+            key: run.key.clone(),
+            agent: String::new(),
+            title: None,
+            archived: false,
+            metadata: Map::new(),
+            head: 0,
+            state: None,
+            interrupts: Vec::new(),
+            messages: 0,
+            bytes: 0,
+            version: 0,
+            run_id: run.run_id.clone(),
+            run: 0,
+            is_running: false,
+            created_at: run.now,
+            updated_at: run.now,
+        };
+        Self {
+            thread,
+            nodes: Vec::new(),
+            feedback: HashMap::new(),
+            states: HashMap::new(),
+            runs: Vec::new(),
+            state: None,
+            lease: None,
+        }
+    }
+
+    pub(super) fn finished(&self) -> FinishedRun {
+        let Thread { version, bytes, .. } = self.thread;
+        FinishedRun { version, last_message: self.nodes.len() as i64, state_number: self.state, bytes }
+    }
+
+    pub(super) fn write(&mut self, branch: &BranchWrite<'_>) {
+        for (number, message) in &branch.updated {
+            if let Some(node) = self.nodes.iter_mut().find(|node| node.number == *number) {
+                self.thread.bytes = (self.thread.bytes + json_len(message)).saturating_sub(json_len(&node.message));
+                node.message = (*message).clone();
+            }
+        }
+        let mut parent = branch.base;
+        for (message, run) in &branch.new {
+            let origin = run.map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered: true });
+            let number = self.nodes.len() as i64 + 1;
+            self.thread.bytes += json_len(message);
+            self.nodes.push(MessageNode { number, parent, origin, message: (*message).clone() });
+            parent = number;
+        }
+        self.thread.head = parent;
+        self.thread.messages = self.nodes.len() as u64;
+        self.thread.version += 1;
+    }
+
+    pub(super) fn set_state(&mut self, number: i64, state: Option<&Value>) {
+        if let Some(state) = state {
+            self.thread.bytes += json_len(state);
+            self.states.insert(number, state.clone());
+            self.state = Some(number);
+        }
+    }
+
+    pub(super) fn stored_state(&self, number: Option<i64>) -> Option<(i64, Value)> {
+        let number = number?;
+        Some((number, self.states.get(&number)?.clone()))
+    }
+
+    pub(super) fn run(&self, id: &RunId) -> Option<&RunEntry> {
+        self.runs.iter().find(|run| run.record.id == *id)
+    }
+
+    pub(super) fn view(&self, include: ThreadParts) -> ThreadView {
+        let mut nodes = if include.messages { self.nodes.clone() } else { Vec::new() };
+        self.set_delivered(&mut nodes);
+        let runs = self.runs.iter().rev().take(include.runs).map(|run| run.record.clone()).collect();
+        ThreadView { thread: Thread { state: self.stored_state(self.state), ..self.thread.clone() }, nodes, runs }
+    }
+
+    fn set_delivered(&self, nodes: &mut [MessageNode]) {
+        // Runs are in the order of their numbers.
+        let position = |run: i64| self.runs.binary_search_by_key(&run, |it| it.record.number);
+        for node in nodes {
+            if let MessageOrigin::Run { run, delivered } = &mut node.origin {
+                *delivered = position(*run).map_or(true, |at| self.runs[at].record.delivered);
+            }
+        }
+    }
+
+    pub(super) fn page(&self, query: MessageQuery) -> MessagePage {
+        let mut newest_first = Vec::new();
+        let mut next = query.newest;
+        for node in self.nodes.iter().rev().filter(|node| node.number <= query.newest) {
+            let (limit, is_found) = match query.run {
+                None => (query.limit, node.number == next),
+                Some(run) => (query.limit + 1, node.origin.run() == Some(run)),
+            };
+            if newest_first.len() == limit {
+                break;
+            }
+            if is_found {
+                next = node.parent;
+                newest_first.push(node.clone());
+            }
+        }
+        self.set_delivered(&mut newest_first);
+        let mut page = MessagePage::new(newest_first, query);
+        let feedback = |node: &MessageNode| Some((node.number, self.feedback.get(&node.number)?.clone()));
+        page.feedback = page.nodes.iter().filter_map(feedback).collect();
+        let parents: HashSet<i64> = page.nodes.iter().map(|node| node.parent).collect();
+        let siblings = self.nodes.iter().rev().filter(|node| parents.contains(&node.parent));
+        let siblings = siblings.map(|node| (node.parent, node.message.id().clone()));
+        page.set_siblings(siblings.take(MessagePage::MAX_SIBLINGS).collect());
+        page
+    }
+
+    pub(super) fn has_all(&self, terms: &[String]) -> bool {
+        let has_all = |text: &str| search::has_all(text, terms);
+        let in_title = || self.thread.title.as_ref().is_some_and(|title| has_all(&title.to_lowercase()));
+        let in_message = |node: &MessageNode| searched_text(&node.message).is_some_and(|text| has_all(&text));
+        !terms.is_empty() && (in_title() || self.nodes.iter().any(in_message))
+    }
+
+    pub(super) fn summary(&self) -> ThreadSummary {
+        self.thread.clone().into_summary()
+    }
+}
+
+impl RunEntry {
+    pub(super) fn new(thread: i64, number: i64, run: &NewRun<'_>, head: i64, state: Option<i64>) -> Self {
+        let record = RunRecord {
+            number,
+            thread,
+            id: run.run_id.clone(),
+            agent: run.agent.to_owned(),
+            detached: run.detached,
+            status: RunStatus::Running,
+            delivered: false,
+            started_at: run.now,
+            ended_at: None,
+            events: 0,
+            usage: Vec::new(),
+            failure: None,
+        };
+        let answered = run.answered.iter().map(|id| (*id).clone()).collect();
+        Self { record, head, state, interrupts: Vec::new(), answered, log: Vec::new() }
+    }
+
+    pub(super) fn append(&mut self, batch: &EventBatch) {
+        let next = self.log.len() as u64 + 1;
+        let known = usize::try_from(next.saturating_sub(batch.first)).unwrap_or(usize::MAX);
+        self.log.extend(batch.events.iter().skip(known).cloned());
+        self.record.events = self.log.len() as u64;
+    }
+}
+
+pub(super) fn oldest(age: Option<u64>, now: Millis) -> Millis {
+    age.and_then(|age| now.checked_sub_unsigned(age)).unwrap_or(Millis::MIN)
+}
+
+pub(super) fn limit(count: Option<u64>) -> usize {
+    count.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,148 @@
+//! The files of a database: created for this user only, locked against other processes, and compared later with the files
+//! that were opened.
+//!
+//! Two locks keep other processes out. The lock file belongs to the path: it protects a database that is replaced while
+//! this process uses it. The lock on the database itself belongs to the file: it holds if somebody removes the lock file.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io,
+    path::{Path, PathBuf},
+};
+
+use crate::store::OpenError;
+
+/// The files of an open database. Everything that has a connection holds it, because it holds the locks, and because
+/// closing a file releases all locks that SQLite has on it in this process.
+#[derive(Debug)]
+pub(super) struct DatabaseFiles {
+    path: PathBuf,
+    _locks: [Option<File>; 2],
+}
+
+/// The suffixes of the files that a database consists of while it is open. All of them have data.
+const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
+
+/// Identifies a file whatever its name. `None` if there is no such file, or the system has no such numbers.
+type FileId = Option<(u64, u64)>;
+
+/// The files that were opened.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct FileIds([FileId; SUFFIXES.len()]);
+
+impl DatabaseFiles {
+    /// Creates the folder and the database, unless they exist, and takes the locks.
+    pub(super) fn lock(path: &Path) -> Result<Self, OpenError> {
+        let path = create(path)?;
+        let lock_file = lock_path(&path)?;
+        let lock = lock_database(&path)?;
+        Ok(Self { path, _locks: [Some(lock_file), lock] })
+    }
+
+    /// Returns the canonical path of the database.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the files that have the names of the database now.
+    pub(super) fn ids(&self) -> io::Result<FileIds> {
+        let mut ids = [None; SUFFIXES.len()];
+        for (id, suffix) in ids.iter_mut().zip(SUFFIXES) {
+            *id = match fs::metadata(with_suffix(&self.path, suffix)) {
+                Ok(metadata) => file_id(&metadata),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(FileIds(ids))
+    }
+}
+
+/// An existing file is not opened here: closing it would release the locks of a store of this process.
+fn create(path: &Path) -> Result<PathBuf, OpenError> {
+    let to_error = |error| file_error(path, error);
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        other => return other.map_err(to_error),
+    }
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder).map_err(to_error)?;
+    }
+    private_file_options().append(true).open(path).map_err(to_error)?;
+    fs::canonicalize(path).map_err(to_error)
+}
+
+fn lock_path(path: &Path) -> Result<File, OpenError> {
+    let to_error = |error| file_error(path, error);
+    let file = private_file_options().write(true).open(with_suffix(path, ".lock")).map_err(to_error)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(to_error(error)),
+    }
+}
+
+/// Locks one byte far behind the end of the database and behind the bytes that SQLite locks. `flock` would not do: network
+/// file systems turn it into a lock of all bytes, which SQLite then waits for.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+fn lock_database(path: &Path) -> Result<Option<File>, OpenError> {
+    use nix::{
+        errno::Errno,
+        fcntl::{FcntlArg, fcntl},
+        libc,
+    };
+    /// A database has at most 2^48 bytes.
+    const LOCKED_BYTE: i64 = 1 << 60;
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| file_error(path, error))?;
+    let (l_type, l_whence) = (libc::F_WRLCK as libc::c_short, libc::SEEK_SET as libc::c_short);
+    let lock = libc::flock { l_type, l_whence, l_start: LOCKED_BYTE, l_len: 1, l_pid: 0 };
+    match fcntl(&file, FcntlArg::F_OFD_SETLK(&lock)) {
+        Err(Errno::EAGAIN | Errno::EACCES) => {
+            // The store that has the file may be in this process, which would lose its locks if the file was closed.
+            std::mem::forget(file);
+            Err(OpenError::InUse { path: path.to_owned() })
+        }
+        Ok(_) => Ok(Some(file)),
+        // Some sandboxes lack this kind of lock. The lock file is left.
+        Err(error) => {
+            tracing::debug!(%error, "the database itself cannot be locked");
+            Ok(Some(file))
+        }
+    }
+}
+
+/// Other systems have the lock file only.
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+fn lock_database(_: &Path) -> Result<Option<File>, OpenError> {
+    Ok(None)
+}
+
+fn private_file_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+#[cfg(unix)]
+fn file_id(metadata: &fs::Metadata) -> FileId {
+    use std::os::unix::fs::MetadataExt as _;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn file_id(_: &fs::Metadata) -> FileId {
+    None
+}
+
+/// An error about the file of the database.
+pub(super) fn file_error(path: &Path, why: impl ToString) -> OpenError {
+    OpenError::File { path: path.to_owned(), why: why.to_string() }
+}

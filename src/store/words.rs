@@ -1,0 +1,74 @@
+//! The words of a text, for the search indexes.
+//!
+//! An index finds words, and Chinese and Japanese have no spaces between theirs. So each character of these scripts is a
+//! word of its own, and a search for several of them is a search for neighbours.
+
+/// A shorter beginning of a word is not completed: it would find most threads.
+const MIN_PREFIX_CHARS: usize = 3;
+
+/// Returns the words of a text, separated by spaces.
+pub(super) fn separated(text: &str) -> String {
+    let mut words = String::with_capacity(text.len() + text.len() / 4);
+    let mut before = Class::Separator;
+    for c in text.chars() {
+        let class = Class::of(c);
+        if class != Class::Separator {
+            if !words.is_empty() && (class != Class::Letter || before != Class::Letter) {
+                words.push(' ');
+            }
+            words.push(c);
+        }
+        before = class;
+    }
+    words
+}
+
+/// Returns whether a search for this word also finds longer words that begin with it.
+pub(super) fn is_completed(word: &str) -> bool {
+    word.chars().count() >= MIN_PREFIX_CHARS
+}
+
+/// Returns whether a character belongs to a script without spaces: kana, bopomofo, Chinese characters with their
+/// extensions, Hangul.
+pub(super) fn is_ideograph(c: char) -> bool {
+    matches!(c,
+        '\u{3040}'..='\u{312f}'
+        | '\u{31a0}'..='\u{31ff}'
+        | '\u{3400}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7af}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{20000}'..='\u{3ffff}')
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// A part of a word.
+    Letter,
+    /// A character that is a word.
+    Ideograph,
+    Separator,
+}
+
+impl Class {
+    fn of(c: char) -> Self {
+        if is_ideograph(c) {
+            Self::Ideograph
+        } else if c.is_alphanumeric() {
+            Self::Letter
+        } else {
+            Self::Separator
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_separated_and_ideographs_are_words() {
+        assert_eq!(separated("  What's up? x2\n"), "What s up x2");
+        assert_eq!(separated("今天GPT-4好吗?かな"), "今 天 GPT 4 好 吗 か な");
+        assert_eq!(separated("\"*:()"), "");
+    }
+}

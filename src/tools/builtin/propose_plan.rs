@@ -1,0 +1,183 @@
+//! The tool `propose_plan`: the model shows the person the steps of a plan, which the person accepts, edits or rejects.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use crate::{
+    protocol::{JsonObject, MessageContent},
+    tools::{Question, Tool, ToolContext, ToolError, ToolSpec},
+};
+
+const MAX_STEPS: usize = 50;
+const MAX_STEP_CHARS: usize = 1000;
+const MAX_MESSAGE_CHARS: usize = 4000;
+const ENABLED: &str = "enabled";
+const DISABLED: &str = "disabled";
+
+/// A tool that has a plan reviewed. The run ends with an interrupt whose metadata has the `steps`.
+#[derive(Debug)]
+pub struct ProposePlan {
+    spec: ToolSpec,
+}
+
+impl Default for ProposePlan {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ProposePlan {
+    /// Makes the tool.
+    pub fn new() -> Self {
+        let spec = ToolSpec {
+            name: "propose_plan".to_owned(),
+            description: "Shows the user the steps of your plan and waits for a review. The user accepts the plan, \
+                          edits or disables steps, or rejects it with a reason. Carry out only the steps of the result."
+                .to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "steps": {
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": MAX_STEPS,
+                        "items": { "type": "string", "minLength": 1, "maxLength": MAX_STEP_CHARS },
+                        "description": "The steps in order, each in one sentence."
+                    },
+                    "message": {
+                        "type": "string",
+                        "maxLength": MAX_MESSAGE_CHARS,
+                        "description": "What the plan is for, in the user's language."
+                    }
+                },
+                "required": ["steps"],
+                "additionalProperties": false
+            }),
+        };
+        Self { spec }
+    }
+}
+
+#[async_trait]
+impl Tool for ProposePlan {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+        let proposed = texts(arguments.get("steps"));
+        let message = arguments.get("message").and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+        let steps: Vec<_> = proposed.iter().map(|text| json!({ "description": text, "status": ENABLED })).collect();
+        let question = Question::new(message.unwrap_or("Review and modify the planned steps."))
+            .key("review")
+            .reason("plan_review")
+            .response_schema(review_schema())
+            .metadata("steps", Value::Array(steps));
+        let answer = cx.ask(question).await?;
+        Ok(review(&proposed, &answer).to_string().into())
+    }
+}
+
+fn texts(list: Option<&Value>) -> Vec<String> {
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
+}
+
+fn review_schema() -> Value {
+    let step = json!({
+        "type": "object",
+        "properties": {
+            "description": { "type": "string", "minLength": 1, "maxLength": MAX_STEP_CHARS },
+            "status": { "type": "string" }
+        },
+        "required": ["description"]
+    });
+    json!({
+        "type": "object",
+        "properties": {
+            "approved": { "type": "boolean" },
+            "steps": { "type": "array", "items": step, "maxItems": 2 * MAX_STEPS },
+            "reason": { "type": "string" }
+        },
+        "required": ["approved"]
+    })
+}
+
+/// Returns the result for the model. Everything but a clear yes with at least one step rejects the plan.
+fn review(proposed: &[String], answer: &Value) -> Value {
+    if answer.get("approved") != Some(&Value::Bool(true)) {
+        let reason = answer.get("reason").and_then(Value::as_str).filter(|reason| !reason.trim().is_empty());
+        return match reason {
+            Some(reason) => json!({ "approved": false, "reason": reason }),
+            None => json!({ "approved": false }),
+        };
+    }
+    let steps = match answer.get("steps") {
+        None | Some(Value::Null) => proposed.to_vec(),
+        Some(steps) => enabled_steps(steps),
+    };
+    if steps.is_empty() {
+        return json!({ "approved": false, "reason": "no step of the plan is enabled" });
+    }
+    json!({ "approved": true, "edited": steps != proposed, "steps": steps })
+}
+
+fn enabled_steps(steps: &Value) -> Vec<String> {
+    let enabled = steps
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|step| step.get("status").and_then(Value::as_str).is_none_or(|status| status != DISABLED));
+    enabled.filter_map(|step| step.get("description")?.as_str().map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::Validator;
+
+    #[tokio::test]
+    async fn the_steps_are_in_the_interrupt() {
+        let cx = ToolContext::for_test("propose_plan");
+        let Value::Object(arguments) = json!({ "steps": ["Search", "Report"], "message": "All right?" }) else {
+            panic!()
+        };
+        assert!(ProposePlan::new().call(arguments, &cx).await.unwrap_err().is_question());
+        let [interrupt] = <[_; 1]>::try_from(cx.take_questions()).unwrap();
+        assert_eq!((interrupt.reason.as_str(), interrupt.message.as_deref()), ("plan_review", Some("All right?")));
+        let step = |text: &str| json!({ "description": text, "status": "enabled" });
+        assert_eq!(interrupt.metadata.unwrap()["steps"], json!([step("Search"), step("Report")]));
+    }
+
+    #[tokio::test]
+    async fn a_plan_is_accepted_edited_or_rejected() {
+        let proposed = ["Search".to_owned(), "Report".to_owned()];
+        let validator = Validator::of_answer(&review_schema()).unwrap();
+        let step = |text: &str, status: &str| json!({ "description": text, "status": status });
+        for (answer, expected) in [
+            (json!({ "approved": true }), json!({ "approved": true, "edited": false, "steps": proposed })),
+            (
+                json!({ "approved": true, "steps": [step("Search twice", "enabled"), step("Report", "disabled")] }),
+                json!({ "approved": true, "edited": true, "steps": ["Search twice"] }),
+            ),
+            (
+                json!({ "approved": true, "steps": [{ "description": "Search" }, step("Report", "enabled")] }),
+                json!({ "approved": true, "edited": false, "steps": proposed }),
+            ),
+            (
+                json!({ "approved": true, "steps": [step("Search", "disabled")] }),
+                json!({ "approved": false, "reason": "no step of the plan is enabled" }),
+            ),
+            (json!({ "approved": false, "reason": "Too long" }), json!({ "approved": false, "reason": "Too long" })),
+            (json!({ "approved": false, "steps": [step("Search", "enabled")] }), json!({ "approved": false })),
+        ] {
+            validator.check_answer(&answer).await.unwrap();
+            assert_eq!(review(&proposed, &answer), expected);
+        }
+        // A server that stores no threads does not check the answer.
+        for unclear in [json!("yes"), json!(null), json!({ "approved": "true" }), json!({ "steps": [] })] {
+            assert_eq!(review(&proposed, &unclear), json!({ "approved": false }), "{unclear}");
+        }
+        assert_eq!(review(&proposed, &json!({ "approved": true, "steps": "all" }))["approved"], false);
+    }
+}

@@ -1,0 +1,66 @@
+//! A digest of a tool call, which binds a person's answer to the call that the person was shown.
+//!
+//! The id of each interrupt has the digest of its call. A call with the same id and another name or other arguments,
+//! such as one that a client added to the conversation, has another digest and does not get the answer.
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::protocol::{JsonObject, ToolCall};
+
+/// The length of a digest before base64, in bytes. Neither a second call for a digest nor two calls with one digest can
+/// be found.
+const DIGEST_BYTES: usize = 24;
+
+/// Returns the digest of a call's tool and arguments. White space and the order of an object's members do not count,
+/// because a client of a stateless server may write the arguments anew.
+pub(crate) fn call_digest(call: &ToolCall) -> String {
+    let function = &call.function;
+    let arguments = match serde_json::from_str::<Value>(&function.arguments) {
+        Ok(value) => sorted(value).to_string(),
+        Err(_) => function.arguments.clone(),
+    };
+    // The length of the name keeps name and arguments apart.
+    let text = format!("{}:{}{arguments}", function.name.len(), function.name);
+    BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(text.as_bytes())[..DIGEST_BYTES])
+}
+
+/// The parser refuses more than 128 levels, so the recursion is bounded.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.into_iter().map(|(name, value)| (name, sorted(value))).collect();
+            members.sort_by(|a, b| a.0.cmp(&b.0));
+            Value::Object(members.into_iter().collect::<JsonObject>())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(name: &str, arguments: &str) -> String {
+        call_digest(&ToolCall::new("c", name, arguments))
+    }
+
+    #[test]
+    fn name_and_arguments_decide_the_digest_and_their_form_does_not() {
+        let digest_of_pay = digest("pay", r#"{"to":"ada","cents":[1,{"b":2,"a":1}]}"#);
+        assert_eq!(digest_of_pay.len(), 32);
+        assert_eq!(digest_of_pay, digest("pay", r#"{ "cents": [1, {"a":1,"b":2}], "to": "ada" }"#));
+        for (name, arguments) in [
+            ("pay", r#"{"to":"bob","cents":[1,{"b":2,"a":1}]}"#),
+            ("pay", r#"{"to":"ada","cents":[{"b":2,"a":1},1]}"#),
+            ("pay_all", r#"{"to":"ada","cents":[1,{"b":2,"a":1}]}"#),
+            ("pay", ""),
+            ("pay", "{"),
+        ] {
+            assert_ne!(digest_of_pay, digest(name, arguments), "{name} {arguments}");
+        }
+        assert_ne!(digest("pay", "all{"), digest("payall", "{"));
+    }
+}

@@ -1,0 +1,228 @@
+//! A call of a run to an MCP server, from the request to the answer: time limits, progress, and questions to a person.
+//!
+//! A question without an answer ends the call: it is cancelled at the server, and the run ends with an interrupt. The
+//! next run of the thread makes the call again from its start, so **what the server did before its question it does
+//! again**. When the server asks the same question again, with the same text and form, it gets the person's answer. A
+//! question that differs is a new one, and so is one that is asked a second time within a call.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    client::{McpClient, PendingRequest, RequestError, RunRequest},
+    client_slot::ClientSlot,
+    in_flight::{CallProgress, CallSignal, Elicitation, ElicitationAnswer},
+    options::McpServerOptions,
+};
+use crate::tools::{
+    InvalidOption, Question, ToolContext, ToolError, Validator, caller_headers::CallerHeaders, secrets::Secrets,
+};
+
+const MAX_REFUSAL_CHARS: usize = 1000;
+const MAX_PROGRESS_CHARS: usize = 300;
+/// The shortest time between two events about the progress of a call.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+/// The number of questions that one call can ask.
+const MAX_QUESTIONS: usize = 16;
+
+/// The way from tools to one MCP server.
+#[derive(Clone)]
+pub(super) struct McpCaller {
+    server: Arc<str>,
+    pub(super) options: Arc<McpServerOptions>,
+    client: Arc<ClientSlot>,
+    caller_headers: Arc<CallerHeaders>,
+    secrets: Arc<Secrets>,
+}
+
+impl McpCaller {
+    pub(super) fn new(
+        server: Arc<str>,
+        options: Arc<McpServerOptions>,
+        client: Arc<ClientSlot>,
+        secrets: Secrets,
+    ) -> Result<Self, InvalidOption> {
+        let caller_headers = Arc::new(options.caller_headers()?);
+        Ok(Self { server, options, client, caller_headers, secrets: Arc::new(secrets) })
+    }
+
+    pub(super) fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Sends a request, and returns its result as JSON and the secrets that must be removed from it.
+    pub(super) async fn call(&self, request: RunRequest, cx: &ToolContext) -> Result<(Value, Secrets), ToolError> {
+        let server = &self.server;
+        let client = self.client.get().map_err(|reason| {
+            ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
+                .caused_by(reason)
+        })?;
+        let headers = self.caller_headers.of_call(cx)?;
+        let mut secrets = Secrets::clone(&self.secrets);
+        secrets.extend(&Secrets::of_headers(&headers));
+        let _turn = client.calls().turn().await;
+        let sent = client.send_for_run(request, headers).await;
+        let answered = match sent {
+            Ok((pending, signals)) => OngoingCall::new(self, cx).finish(pending, signals).await,
+            Err(error) => Err(CallFailure::Request(error)),
+        };
+        client.secrets().iter().for_each(|secret| secrets.add(secret));
+        answered.map(|answer| (answer, secrets.clone())).map_err(|failure| self.tool_error(failure, &client, &secrets))
+    }
+
+    fn tool_error(&self, failure: CallFailure, client: &McpClient, secrets: &Secrets) -> ToolError {
+        let server = &self.server;
+        match failure {
+            CallFailure::Tool(error) => error,
+            CallFailure::Request(RequestError::Refused(reason)) => {
+                let reason: String =
+                    secrets.redact(&reason).unwrap_or(reason).chars().take(MAX_REFUSAL_CHARS).collect();
+                ToolError::new(format!("The MCP server `{server}` refuses the call: {reason}"))
+            }
+            CallFailure::Request(RequestError::Disconnected(error)) => {
+                client.health.disconnected.notify_one();
+                ToolError::new(format!(
+                    "The connection to the MCP server `{server}` broke during the call; it is unknown if the call was carried out."
+                ))
+                .caused_by(error)
+            }
+            CallFailure::TimedOut(limit) => {
+                client.health.timed_out.notify_one();
+                let seconds = limit.as_secs_f32();
+                ToolError::new(format!("The MCP server `{server}` did not answer within {seconds} s."))
+            }
+        }
+    }
+}
+
+enum CallFailure {
+    Tool(ToolError),
+    Request(RequestError),
+    TimedOut(Duration),
+}
+
+struct OngoingCall<'c> {
+    caller: &'c McpCaller,
+    cx: &'c ToolContext,
+    begin: Instant,
+    /// The time of the last progress, or of the begin.
+    last_sign: Instant,
+    last_progress: Option<f64>,
+    last_shown: Option<Instant>,
+    /// The number of times that each question was asked.
+    asked: HashMap<String, usize>,
+    questions: usize,
+}
+
+impl<'c> OngoingCall<'c> {
+    fn new(caller: &'c McpCaller, cx: &'c ToolContext) -> Self {
+        let now = Instant::now();
+        Self {
+            caller,
+            cx,
+            begin: now,
+            last_sign: now,
+            last_progress: None,
+            last_shown: None,
+            asked: HashMap::new(),
+            questions: 0,
+        }
+    }
+
+    async fn finish(
+        mut self,
+        mut pending: PendingRequest,
+        mut signals: mpsc::Receiver<CallSignal>,
+    ) -> Result<Value, CallFailure> {
+        let McpServerOptions { timeout, max_timeout, .. } = *self.caller.options;
+        loop {
+            let (idle_end, end) = (self.last_sign + timeout, self.begin + max_timeout);
+            tokio::select! {
+                biased;
+                answer = pending.answer() => return answer.map_err(CallFailure::Request),
+                () = sleep_until(idle_end.min(end)) => {
+                    return Err(CallFailure::TimedOut(if idle_end <= end { timeout } else { max_timeout }));
+                }
+                Some(signal) = signals.recv() => match signal {
+                    CallSignal::Progress(progress) => self.progress(progress),
+                    CallSignal::Question(question) => {
+                        if let Err(error) = self.answer(question).await {
+                            pending.cancel().await;
+                            return Err(CallFailure::Tool(error));
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// Progress has to increase (<https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress>);
+    /// other progress does not extend the time limit.
+    fn progress(&mut self, report: CallProgress) {
+        let CallProgress { progress, total, message } = report;
+        if !progress.is_finite() || self.last_progress.is_some_and(|last| progress <= last) {
+            return;
+        }
+        let now = Instant::now();
+        (self.last_progress, self.last_sign) = (Some(progress), now);
+        self.cx.extend_time_limit();
+        if self.last_shown.is_some_and(|shown| now < shown + PROGRESS_INTERVAL) {
+            return;
+        }
+        self.last_shown = Some(now);
+        let total = total.filter(|total| total.is_finite() && *total > 0.0);
+        let text = message.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| match total {
+            Some(total) => format!("{progress} of {total}"),
+            None => progress.to_string(),
+        });
+        let text: String = text.chars().take(MAX_PROGRESS_CHARS).collect();
+        let text = self.caller.secrets.redact(&text).unwrap_or(text);
+        // Without waiting for the client: a slow client must not keep the answer waiting.
+        let _ = self.cx.show_progress(text, total.map(|total| progress / total));
+    }
+
+    /// Answers a question with the person's answer. Fails with the question if it has no answer yet.
+    async fn answer(&mut self, elicitation: Elicitation) -> Result<(), ToolError> {
+        let Elicitation { message, form, answer } = elicitation;
+        let server = self.caller.server();
+        self.questions += 1;
+        if self.questions > MAX_QUESTIONS {
+            let problem = format!("The MCP server `{server}` asked more than {MAX_QUESTIONS} questions in one call.");
+            return Err(ToolError::new(problem));
+        }
+        let key = question_key(&message, &form);
+        let times = self.asked.entry(key.clone()).or_default();
+        *times += 1;
+        let key = format!("mcp-{key}-{times}");
+        let validator = Validator::new(&form).map_err(|error| {
+            ToolError::new(format!("The MCP server `{server}` asked with an invalid form: {error}"))
+        })?;
+        let question = Question::new(message).key(key).response_schema(form).metadata("mcpServer", server.into());
+        let question = question.metadata("toolName", self.cx.tool_name().into());
+        let given = match self.cx.answer_to(question)? {
+            None => ElicitationAnswer::Declined,
+            Some(content) => {
+                let checked = validator.check(&content.to_string()).await.map_err(|problem| {
+                    ToolError::new(format!("The user's answer does not fit the form of the MCP server. {problem}"))
+                })?;
+                ElicitationAnswer::Accepted(Value::Object(checked))
+            }
+        };
+        // The time that a person took belongs to the earlier run.
+        self.last_sign = Instant::now();
+        let _ = answer.send(given);
+        Ok(())
+    }
+}
+
+fn question_key(message: &str, form: &Value) -> String {
+    let text = format!("{}:{message}{form}", message.len());
+    BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(text.as_bytes())[..12])
+}

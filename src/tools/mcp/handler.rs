@@ -1,0 +1,113 @@
+//! Receives a server's notifications and questions, and passes them on to the connection and to the calls in flight.
+
+use std::sync::Arc;
+
+use rmcp::{
+    ClientHandler, RoleClient,
+    model::{
+        ClientCapabilities, ClientConfig, CustomNotification, ElicitRequestParams, ElicitResult, ElicitationAction,
+        ElicitationCapability, FormElicitationCapability, Implementation, ProgressNotificationParam,
+    },
+    service::{InboundStreamOrigin, NotificationContext, RequestContext},
+};
+use tokio::sync::{Notify, oneshot};
+
+use super::{
+    flood::FloodGauge,
+    in_flight::{CallsInFlight, Elicitation, ElicitationAnswer},
+};
+
+/// The largest form and the longest question that a person is shown, in bytes.
+const MAX_FORM_BYTES: usize = 16 * 1024;
+const MAX_QUESTION_BYTES: usize = 4 * 1024;
+
+pub(super) struct ServerHandler {
+    server: Arc<str>,
+    allows_questions: bool,
+    pub(super) tools_changed: Arc<Notify>,
+    pub(super) calls: Arc<CallsInFlight>,
+    pub(super) gauge: Arc<FloodGauge>,
+}
+
+impl ServerHandler {
+    pub(super) fn new(server: Arc<str>, allows_questions: bool) -> Self {
+        Self { server, allows_questions, tools_changed: Arc::default(), calls: Arc::default(), gauge: Arc::default() }
+    }
+
+    /// Returns the answer of a person; `None` if no person can be asked.
+    async fn ask(
+        &self,
+        params: ElicitRequestParams,
+        context: &RequestContext<RoleClient>,
+    ) -> Option<ElicitationAnswer> {
+        let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params else { return None };
+        let form = serde_json::to_value(requested_schema).ok()?;
+        if !self.allows_questions || message.len() > MAX_QUESTION_BYTES || form.to_string().len() > MAX_FORM_BYTES {
+            tracing::debug!(
+                server = &*self.server,
+                "a question of the MCP server is not asked: it is too long, or off"
+            );
+            return None;
+        }
+        let call = match context.extensions.get::<InboundStreamOrigin>() {
+            Some(InboundStreamOrigin::OutboundRequest(call)) => Some(call.clone()),
+            _ => None,
+        };
+        let (answer, answered) = oneshot::channel();
+        if self.calls.ask(call.as_ref(), Elicitation { message, form, answer }).await.is_none() {
+            tracing::debug!(server = &*self.server, "a question of the MCP server is not asked: it may be of any call");
+            return None;
+        }
+        answered.await.ok()
+    }
+}
+
+impl ClientHandler for ServerHandler {
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.gauge.count();
+        self.tools_changed.notify_one();
+    }
+
+    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.gauge.count();
+        self.calls.progress(params).await;
+    }
+
+    #[allow(deprecated, reason = "servers of earlier versions of the protocol send logs")]
+    async fn on_logging_message(
+        &self,
+        _: rmcp::model::LoggingMessageNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.gauge.count();
+    }
+
+    async fn on_custom_notification(&self, _: CustomNotification, _: NotificationContext<RoleClient>) {
+        self.gauge.count();
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, rmcp::ErrorData> {
+        self.gauge.count();
+        // The library logs each error, so a server that asks again and again gets none.
+        Ok(match self.ask(params, &context).await {
+            Some(ElicitationAnswer::Accepted(content)) => {
+                ElicitResult::new(ElicitationAction::Accept).with_content(content)
+            }
+            Some(ElicitationAnswer::Declined) => ElicitResult::new(ElicitationAction::Decline),
+            None => ElicitResult::new(ElicitationAction::Cancel),
+        })
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        if self.allows_questions {
+            let form = FormElicitationCapability::default();
+            capabilities.elicitation = Some(ElicitationCapability::new().with_form(form));
+        }
+        ClientConfig::new(capabilities, Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")))
+    }
+}

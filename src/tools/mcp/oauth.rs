@@ -1,0 +1,350 @@
+//! Access tokens for an MCP server over HTTP, by OAuth 2.1 client credentials.
+//!
+//! A token is kept until shortly before it expires, or until the MCP server refuses it. It is renewed with the refresh
+//! token, if the authorization server gave one, and otherwise with the client's credentials. Concurrent requests share
+//! one renewal. Rules:
+//! <https://modelcontextprotocol.io/extensions/auth/oauth-client-credentials>,
+//! <https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization>, RFC 6749 and RFC 8707.
+//!
+//! **The MCP server is not asked for its authorization server** (RFC 9728): it could name its own, and would then get
+//! the client's secret. The configuration names the token endpoint.
+
+use std::{
+    fmt,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::StreamExt as _;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::{Client, Url, header::CONTENT_TYPE};
+use serde::Deserialize;
+use tokio::time::{Instant, timeout};
+
+use crate::tools::options::{InvalidOption, env_value};
+
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
+const MAX_ERROR_CHARS: usize = 200;
+/// A token is renewed this long before it expires, or when a fifth of its time is left if that is later.
+const RENEWAL_MARGIN: Duration = Duration::from_secs(60);
+
+/// Options of access tokens: `oauth` in a table `[mcp.NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct OAuthOptions {
+    /// The token endpoint of the authorization server: `https`, or a server on this machine.
+    pub token_url: String,
+    /// The client's id.
+    pub client_id: String,
+    /// The environment variable with the client's secret.
+    #[serde(default)]
+    pub client_secret_env: String,
+    /// The scopes to ask for; if empty, the authorization server decides.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+    /// The audience to ask for, for authorization servers that do not know `resource` (RFC 8707), which is the MCP
+    /// server's URL.
+    #[serde(default)]
+    pub audience: Option<String>,
+    /// The way to send the secret.
+    #[serde(default)]
+    pub client_auth: ClientAuth,
+}
+
+/// A way to send a client's secret (RFC 6749, section 2.3.1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ClientAuth {
+    /// In the header `Authorization`, which all authorization servers accept.
+    #[default]
+    Basic,
+    /// In the body of the request.
+    Post,
+}
+
+impl OAuthOptions {
+    pub(super) fn check(&self) -> Result<(), InvalidOption> {
+        let invalid = |key: &str, problem: &str| {
+            let path = vec!["oauth".to_owned(), key.to_owned()];
+            Err(InvalidOption { path, problem: problem.to_owned() })
+        };
+        if !is_safe(&self.token_url) {
+            return invalid("token_url", "expected https, without credentials; http is accepted for this machine only");
+        }
+        if self.client_id.is_empty() {
+            return invalid("client_id", "it is empty");
+        }
+        if self.client_secret_env.is_empty() {
+            return invalid("client_secret_env", "the name of the variable with the client's secret is needed");
+        }
+        Ok(())
+    }
+
+    /// Reads the secret from the environment.
+    pub(super) fn client_secret(&self) -> Result<String, InvalidOption> {
+        env_value(&self.client_secret_env).map_err(|problem| InvalidOption {
+            path: vec!["oauth".to_owned(), "client_secret_env".to_owned()],
+            problem,
+        })
+    }
+}
+
+/// The access tokens of one MCP server.
+pub(super) struct AccessTokens {
+    options: OAuthOptions,
+    secret: String,
+    /// The MCP server's URL, which the token is for.
+    resource: String,
+    client: Client,
+    token: Mutex<Option<Token>>,
+    renewal: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone)]
+struct Token {
+    access: Arc<str>,
+    renew_at: Option<Instant>,
+    refresh: Option<String>,
+}
+
+/// A token that cannot be had. The text has no secrets.
+#[derive(Debug, thiserror::Error)]
+#[error("no access token from {endpoint}: {problem}")]
+pub(super) struct TokenRefused {
+    endpoint: String,
+    problem: String,
+}
+
+#[derive(Deserialize)]
+struct TokenResponse {
+    access_token: String,
+    #[serde(default)]
+    token_type: String,
+    expires_in: Option<f64>,
+    refresh_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ErrorResponse {
+    error: String,
+    error_description: Option<String>,
+}
+
+impl AccessTokens {
+    pub(super) fn new(options: OAuthOptions, secret: String, resource: &str, client: Client) -> Self {
+        // RFC 8707: a resource has no fragment.
+        let resource = resource.split('#').next().unwrap_or_default().to_owned();
+        Self { options, secret, resource, client, token: Mutex::default(), renewal: tokio::sync::Mutex::default() }
+    }
+
+    /// Returns the current token, and asks for one if it has none that is valid for a while.
+    pub(super) async fn current(&self) -> Result<Arc<str>, TokenRefused> {
+        match self.valid() {
+            Some(token) => Ok(token),
+            None => self.renew(|token| token.renew_at.is_some_and(|at| at <= Instant::now())).await,
+        }
+    }
+
+    /// Returns another token than one that the MCP server has refused.
+    pub(super) async fn replace(&self, refused: &str) -> Result<Arc<str>, TokenRefused> {
+        self.renew(|token| *token.access == *refused).await
+    }
+
+    /// Returns the words that must not appear in results.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        let token = self.token().clone();
+        let access = token.iter().map(|token| token.access.to_string());
+        let refresh = token.iter().filter_map(|token| token.refresh.clone());
+        access.chain(refresh).chain([self.secret.clone()]).collect()
+    }
+
+    fn valid(&self) -> Option<Arc<str>> {
+        let token = self.token();
+        let token = token.as_ref().filter(|token| token.renew_at.is_none_or(|at| Instant::now() < at))?;
+        Some(token.access.clone())
+    }
+
+    async fn renew(&self, is_stale: impl Fn(&Token) -> bool) -> Result<Arc<str>, TokenRefused> {
+        let _renewal = self.renewal.lock().await;
+        let known = self.token().clone();
+        // Another request may have renewed it meanwhile.
+        if let Some(token) = known.as_ref().filter(|token| !is_stale(token)) {
+            return Ok(token.access.clone());
+        }
+        let refresh = known.and_then(|token| token.refresh);
+        let token = match &refresh {
+            Some(refresh) => match self.ask(&[("grant_type", "refresh_token"), ("refresh_token", refresh)]).await {
+                // RFC 6749, section 6: without a new refresh token, the old one stays valid.
+                Ok(token) => Ok(Token { refresh: token.refresh.or_else(|| Some(refresh.clone())), ..token }),
+                Err(error) => {
+                    tracing::debug!(%error, "the refresh token is refused; the client's credentials are used");
+                    self.ask_with_credentials().await
+                }
+            },
+            None => self.ask_with_credentials().await,
+        };
+        let token = token.map_err(|problem| {
+            let endpoint = Url::parse(&self.options.token_url).ok();
+            let endpoint = endpoint.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+            TokenRefused { endpoint, problem }
+        })?;
+        *self.token() = Some(token.clone());
+        Ok(token.access)
+    }
+
+    async fn ask_with_credentials(&self) -> Result<Token, String> {
+        self.ask(&[("grant_type", "client_credentials")]).await
+    }
+
+    async fn ask(&self, grant: &[(&str, &str)]) -> Result<Token, String> {
+        match timeout(REQUEST_TIMEOUT, self.request(grant)).await {
+            Ok(result) => result,
+            Err(_) => Err(format!("it does not answer within {} s", REQUEST_TIMEOUT.as_secs())),
+        }
+    }
+
+    async fn request(&self, grant: &[(&str, &str)]) -> Result<Token, String> {
+        let OAuthOptions { client_id, scopes, audience, client_auth, .. } = &self.options;
+        let scope = scopes.join(" ");
+        let mut body: Vec<(&str, &str)> = grant.to_vec();
+        body.push(("resource", &self.resource));
+        body.extend((!scope.is_empty()).then_some(("scope", scope.as_str())));
+        body.extend(audience.as_deref().map(|audience| ("audience", audience)));
+        let request =
+            self.client.post(&self.options.token_url).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let request = match client_auth {
+            ClientAuth::Basic => request.basic_auth(encoded(client_id), Some(encoded(&self.secret))),
+            ClientAuth::Post => {
+                body.extend([("client_id", client_id.as_str()), ("client_secret", self.secret.as_str())]);
+                request
+            }
+        };
+        let pairs: Vec<_> = body.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        let sent = Instant::now();
+        let response = request.body(pairs.join("&")).send().await.map_err(|error| error.without_url().to_string())?;
+        let status = response.status();
+        let body = bounded_body(response).await?;
+        if !status.is_success() {
+            let reason = match serde_json::from_slice::<ErrorResponse>(&body) {
+                Ok(ErrorResponse { error, error_description }) => {
+                    self.scrubbed(&format!("{error}: {}", error_description.unwrap_or_default()))
+                }
+                Err(_) => String::new(),
+            };
+            return Err(format!("{status} {reason}"));
+        }
+        let token: TokenResponse =
+            serde_json::from_slice(&body).map_err(|_| "its response is not a token response".to_owned())?;
+        if !token.token_type.eq_ignore_ascii_case("bearer") || !is_bearer_token(&token.access_token) {
+            return Err("its token is not a bearer token".to_owned());
+        }
+        let lifetime = token.expires_in.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let margin = |lifetime: Duration| lifetime - RENEWAL_MARGIN.min(lifetime / 5);
+        Ok(Token {
+            access: token.access_token.into(),
+            renew_at: lifetime.and_then(|lifetime| sent.checked_add(margin(lifetime))),
+            refresh: token.refresh_token.filter(|token| !token.is_empty()),
+        })
+    }
+
+    fn scrubbed(&self, text: &str) -> String {
+        let text = text.replace(&self.secret, "[redacted]").replace(char::is_control, " ");
+        text.chars().take(MAX_ERROR_CHARS).collect()
+    }
+
+    fn token(&self) -> std::sync::MutexGuard<'_, Option<Token>> {
+        self.token.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tokens and secrets are not shown.
+impl fmt::Debug for AccessTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessTokens").field("token_url", &self.options.token_url).finish_non_exhaustive()
+    }
+}
+
+async fn bounded_body(response: reqwest::Response) -> Result<Vec<u8>, String> {
+    let (mut body, mut pieces) = (Vec::new(), response.bytes_stream());
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|error| error.without_url().to_string())?;
+        if body.len() + piece.len() > MAX_RESPONSE_BYTES {
+            return Err(format!("its response is longer than {MAX_RESPONSE_BYTES} bytes"));
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body)
+}
+
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// The form of a bearer token (RFC 6750, section 2.1).
+fn is_bearer_token(token: &str) -> bool {
+    !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte))
+}
+
+/// Returns whether requests to a URL are encrypted, or stay on this machine.
+fn is_safe(url: &str) -> bool {
+    let Ok(url) = Url::parse(url) else { return false };
+    let host = url.host_str().unwrap_or_default();
+    let is_loopback =
+        host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
+    let is_bare = url.username().is_empty() && url.password().is_none();
+    is_bare && (url.scheme() == "https" || url.scheme() == "http" && is_loopback)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{Router, http::StatusCode, routing::post};
+
+    use super::*;
+
+    const SECRET: &str = "s3cret-of-the-client";
+
+    /// Returns the tokens of an authorization server that gives one answer.
+    async fn tokens(status: u16, answer: String) -> AccessTokens {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let token_url = format!("http://{}/token", listener.local_addr().unwrap());
+        let respond = move || async move { (StatusCode::from_u16(status).unwrap(), answer) };
+        tokio::spawn(async move { axum::serve(listener, Router::new().route("/token", post(respond))).await });
+        let text = format!("token_url = {token_url:?}\nclient_id = \"agui\"\nclient_secret_env = \"X\"");
+        let options: OAuthOptions = toml::from_str(&text).unwrap();
+        options.check().unwrap();
+        let client = crate::upstream::direct_client(&Default::default()).unwrap();
+        AccessTokens::new(options, SECRET.to_owned(), "http://localhost/mcp", client)
+    }
+
+    #[tokio::test]
+    async fn refusals_and_invalid_answers_are_errors_without_secrets() {
+        let refusal = format!(r#"{{"error":"invalid_client","error_description":"no\n{SECRET}"}}"#);
+        let long = format!(r#"{{"access_token":"{}","token_type":"Bearer"}}"#, "x".repeat(MAX_RESPONSE_BYTES));
+        for (status, answer, expected) in [
+            (401, refusal.replace('\n', "\\n"), "401 Unauthorized invalid_client: no [redacted]"),
+            (500, "<html>".to_owned(), "500 Internal Server Error"),
+            (302, String::new(), "302 Found"),
+            (200, "<html>".to_owned(), "its response is not a token response"),
+            (200, r#"{"access_token":"a b","token_type":"bearer"}"#.to_owned(), "its token is not a bearer token"),
+            (200, r#"{"access_token":"a","token_type":"mac"}"#.to_owned(), "its token is not a bearer token"),
+            (200, long, "its response is longer than 65536 bytes"),
+        ] {
+            let error = tokens(status, answer).await.current().await.unwrap_err().to_string();
+            assert!(error.starts_with("no access token from 127.0.0.1: ") && error.contains(expected), "{error}");
+            assert!(!error.contains(SECRET));
+        }
+    }
+
+    #[tokio::test]
+    async fn debug_output_shows_no_secret() {
+        let answer = r#"{"access_token":"token-1","token_type":"Bearer","refresh_token":"refresh-1"}"#;
+        let tokens = tokens(200, answer.to_owned()).await;
+        assert_eq!(&*tokens.current().await.unwrap(), "token-1");
+        assert!(!format!("{tokens:?}").contains("token-1") && !format!("{tokens:?}").contains(SECRET));
+        assert_eq!(tokens.secrets(), ["token-1", "refresh-1", SECRET]);
+    }
+}

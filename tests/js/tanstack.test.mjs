@@ -1,0 +1,155 @@
+// TanStack AI's client, unchanged: it resumes a run whose connection breaks, and a page that is reloaded.
+
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, test } from "node:test";
+
+import { ChatClient, fetchServerSentEvents } from "@tanstack/ai-client";
+
+import { cuttingProxy } from "./cut.mjs";
+import { CONTINUE, Page, countTo, promise, readThread, request, useServer } from "./threads.mjs";
+
+const server = useServer();
+
+// One word every 100 ms.
+const COUNT = 40;
+const SLOW = `count to ${COUNT}`;
+
+const clients = [];
+after(() => clients.forEach((client) => client.dispose()));
+
+/** A page of TanStack AI on a thread. `errors` are those that it reports. */
+function open(threadId, { url = server.url, path = "/send-message", ...options } = {}) {
+  const errors = [];
+  const client = new ChatClient({
+    threadId,
+    connection: fetchServerSentEvents(url + path, { reconnect: { delayMs: 10 } }),
+    forwardedProps: CONTINUE,
+    onError: (error) => errors.push(String(error)),
+    ...options,
+  });
+  client.attach();
+  clients.push(client);
+  return { client, errors };
+}
+
+/** The roles and the texts of a page's messages. */
+const shown = (client) =>
+  client.getMessages().map(({ role, parts }) => [
+    role,
+    parts.flatMap(({ type, content }) => (type === "text" ? [content] : [])).join(""),
+  ]);
+
+/** Resolves when a page's messages fulfil a condition. */
+function until(options, isReached) {
+  const { kept, keep } = promise();
+  const onMessagesChange = (messages) => void (isReached(messages) && keep());
+  return { kept, options: { ...options, onMessagesChange } };
+}
+
+const lastText = (messages) => messages.at(-1)?.parts.findLast(({ type }) => type === "text")?.content ?? "";
+
+test("a page whose connection breaks in the middle of an answer receives the rest by itself", async (t) => {
+  const proxy = await cuttingProxy(server.url, [3, 4]);
+  t.after(proxy.close);
+  const threadId = randomUUID();
+  const { client, errors } = open(threadId, { url: proxy.url });
+  await client.sendMessage(SLOW);
+  assert.deepEqual(shown(client), [["user", SLOW], ["assistant", countTo(COUNT)]]);
+  assert.deepEqual(errors, []);
+  assert.equal(proxy.requests.length, 3);
+  const { runs, messages } = await readThread(server, threadId);
+  // A break may drop events that have arrived and that the client has not read.
+  const [first, ...resumed] = proxy.requests.map((text) => /\r\nlast-event-id: (\d+)\r\n/i.exec(text)?.[1]);
+  assert.equal(first, undefined);
+  assert.ok(resumed.every((id) => id >= 1 && id <= runs[0].events), String(resumed));
+  assert.deepEqual(runs.map(({ status }) => status), ["finished"]);
+  assert.deepEqual(messages.map(({ content }) => content), [SLOW, countTo(COUNT)]);
+});
+
+test("a page that is opened during a run shows the thread, joins the run, and goes on", async () => {
+  const threadId = randomUUID();
+  const first = open(threadId);
+  await first.client.sendMessage("Hello");
+  const greeting = shown(first.client)[1];
+  const started = until({}, (messages) => lastText(messages).startsWith("1 2 3"));
+  const leaving = open(threadId, { ...started.options, initialMessages: first.client.getMessages() });
+  void leaving.client.sendMessage(SLOW);
+  await started.kept;
+  leaving.client.dispose();
+
+  const joined = promise();
+  let hasJoined = false;
+  const look = () => {
+    hasJoined ||= client.getIsLoading();
+    if (!client.getIsLoading() && lastText(client.getMessages()) === countTo(COUNT)) joined.keep();
+  };
+  const { client, errors } = open(threadId, { persistence: true, onLoadingChange: look, onMessagesChange: look });
+  await joined.kept;
+  assert.ok(hasJoined, "the run ended before the page was opened");
+  const before = [["user", "Hello"], greeting, ["user", SLOW], ["assistant", countTo(COUNT)]];
+  assert.deepEqual(shown(client), before);
+  await client.sendMessage("Hello");
+  assert.deepEqual(shown(client), [...before, ["user", "Hello"], greeting]);
+  assert.deepEqual(errors, []);
+  const { messages, runs } = await readThread(server, threadId);
+  assert.deepEqual(messages.map(({ role, content }) => [role, content]), shown(client));
+  assert.equal(runs.length, 3);
+});
+
+test("a page with tools and reasoning continues the thread without storing a message twice", async () => {
+  const threadId = randomUUID();
+  const { client, errors } = open(threadId);
+  await client.sendMessage("think about lunch");
+  await client.sendMessage("What's the weather like in Paris?");
+  await client.sendMessage("Hello");
+  assert.deepEqual(errors, []);
+  const { messages } = await readThread(server, threadId);
+  const page = new Page(server, { threadId: randomUUID() });
+  for (const text of ["think about lunch", "What's the weather like in Paris?", "Hello"]) await page.say(text);
+  const seen = (all) => all.map(({ role, content }) => [role, content]);
+  assert.deepEqual(seen(messages), seen(page.messages));
+
+  const reopened = until({ persistence: true }, (messages) => messages.length > 0);
+  const second = open(threadId, reopened.options);
+  await reopened.kept;
+  const parts = (client) =>
+    client.getMessages().map(({ id, role, parts }) => [id, role, parts.map(({ type, content }) => [type, content])]);
+  assert.deepEqual(parts(second.client), parts(client));
+  await second.client.sendMessage("Hello");
+  assert.equal((await readThread(server, threadId)).messages.length, messages.length + 2);
+});
+
+test("a page with a history in pages loads the earlier messages", async () => {
+  const threadId = randomUUID();
+  const { client } = open(threadId);
+  for (const text of ["Hello", "plan a trip", "Hello"]) await client.sendMessage(text);
+  const all = shown(client);
+  const loaded = until({ persistence: true, history: { pageSize: 2 } }, (messages) => messages.length > 0);
+  const paged = open(threadId, loaded.options);
+  await loaded.kept;
+  assert.deepEqual(shown(paged.client), all.slice(-2));
+  while (paged.client.getHasOlderMessages()) await paged.client.loadOlderMessages();
+  assert.deepEqual(shown(paged.client), all);
+});
+
+test("a page that is reloaded shows the open interrupts", async () => {
+  const threadId = randomUUID();
+  const { client } = open(threadId);
+  await client.sendMessage("approve");
+  const { kept, keep } = promise();
+  open(threadId, { persistence: true, onInterruptStateChange: ({ interrupts }) => void (interrupts.length && keep(interrupts)) });
+  const [interrupt] = await kept;
+  const [open1] = (await readThread(server, threadId)).interrupts;
+  assert.equal(interrupt.id, open1.id);
+  // This server's interrupts have no binding of TanStack AI, so the page must answer them itself.
+  assert.equal(interrupt.kind, "unbound");
+});
+
+test("a page on a new thread is empty, and an unknown run cannot be joined", async () => {
+  const { status, body } = await request(server, "GET", `/send-message?threadId=${randomUUID()}`);
+  assert.equal(status, 200);
+  assert.deepEqual(body, { messages: [], activeRun: null, interrupts: null, page: { truncated: false } });
+  const refused = await request(server, "GET", `/send-message?runId=${randomUUID()}&offset=-1`);
+  assert.deepEqual([refused.status, refused.body.error.code], [404, "unknown_run"]);
+});

@@ -1,0 +1,124 @@
+// Peers of other versions of AG-UI. No release on npm speaks 1.1 yet: 1.0.0 declares 1.0, and 0.0.59 declares nothing.
+// By the specification's versioning page, the server declares its own version to both.
+
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+
+import { HttpAgent } from "@ag-ui/client";
+import { AGUI_MEDIA_TYPE, decode } from "@ag-ui/proto";
+import { HttpAgent as HttpAgent0_0_59 } from "client-0-0-59";
+
+import { asJson } from "./ids.mjs";
+import { startServer } from "./server.mjs";
+import { SSE, post, run } from "./sse.mjs";
+import { isVersionNotice, without1_1 } from "./strict.mjs";
+
+const CALL = { id: "c", type: "function", function: { name: "look", arguments: "{}" } };
+
+/** Events of a remote agent with a typed encrypted value in each place that can have one. */
+const SEALED = [
+  { type: "REASONING_MESSAGE_START", messageId: "r", role: "reasoning" },
+  { type: "REASONING_MESSAGE_END", messageId: "r" },
+  {
+    type: "REASONING_ENCRYPTED_VALUE",
+    subtype: "message",
+    entityId: "r",
+    encryptedValue: "sealed",
+    encryptedValueType: "acme.thought",
+  },
+  {
+    type: "MESSAGES_SNAPSHOT",
+    messages: [
+      { id: "u", role: "user", content: "Hello" },
+      { id: "r", role: "reasoning", content: "", encryptedValue: "sealed", encryptedValueType: "acme.thought" },
+      {
+        id: "a",
+        role: "assistant",
+        content: "Hi",
+        toolCalls: [{ ...CALL, encryptedValue: "signed", encryptedValueType: "acme.call" }],
+      },
+    ],
+  },
+];
+
+const remote = createServer((_, response) => {
+  const ends = ["RUN_STARTED", "RUN_FINISHED"].map((type) => ({ type, threadId: "t", runId: "r" }));
+  const events = [ends[0], ...SEALED, ends[1]];
+  response.writeHead(200, { "Content-Type": SSE });
+  response.end(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
+});
+remote.listen(0, "127.0.0.1");
+await once(remote, "listening");
+const folder = await mkdtemp(join(tmpdir(), "agui-versions-"));
+const config = join(folder, "versions.toml");
+const url = `http://127.0.0.1:${remote.address().port}/`;
+const agents = `[agents.echo]\nkind = "echo"\n\n[agents.sealing]\nkind = "remote"\nurl = "${url}"\n`;
+await writeFile(config, `default_agent = "echo"\n\n${agents}`);
+const server = await startServer({ config });
+after(async () => {
+  await server.stop();
+  remote.close();
+  await rm(folder, { recursive: true });
+});
+
+const asked = () => ({
+  threadId: randomUUID(),
+  runId: randomUUID(),
+  messages: [{ id: "u", role: "user", content: "Hello" }],
+});
+
+for (const [version, Agent, declares, notices] of [
+  ["1.0.0", HttpAgent, "1.0", 2],
+  ["0.0.59", HttpAgent0_0_59, undefined, 0],
+]) {
+  test(`@ag-ui/client ${version} gets the server's own version, and works`, async (t) => {
+    const [declared, answered, lines] = [[], [], []];
+    for (const method of ["warn", "error"]) {
+      t.mock.method(console, method, (...parts) => lines.push(parts.map(String).join(" ")));
+    }
+    class Declaring extends Agent {
+      requestInit(input) {
+        declared.push(input.protocolVersion);
+        return super.requestInit(input);
+      }
+    }
+    const agent = new Declaring({ url: `${server.url}/agents/echo/send-message`, threadId: randomUUID() });
+    const seen = { onEvent: ({ event }) => event.type === "RUN_STARTED" && answered.push(event.protocolVersion) };
+    for (const text of ["one", "two"]) {
+      agent.addMessage({ id: randomUUID(), role: "user", content: text });
+      await agent.runAgent({}, seen);
+      assert.equal(agent.messages.at(-1).content, text);
+    }
+    assert.deepEqual(declared, [declares, declares]);
+    assert.deepEqual(answered, ["1.1", "1.1"]);
+    // "A consumer meeting a newer producer declaration proceeds and SHOULD warn": one line for each run.
+    assert.equal(lines.length, notices, lines.join("\n"));
+    assert.ok(lines.every(isVersionNotice), lines.join("\n"));
+  });
+}
+
+test("the types of encrypted values are streamed as text, stored and returned", async () => {
+  const input = asked();
+  const { events } = await run(`${server.url}/agents/sealing`, input);
+  assert.deepEqual(events.slice(1, -1), SEALED);
+  const stored = await (await fetch(`${server.url}/threads/${input.threadId}`)).json();
+  assert.deepEqual(stored.messages, SEALED.at(-1).messages);
+});
+
+test("@ag-ui/proto 1.0.0 reads the binary events, without the types that it does not know", async () => {
+  const { bytes } = await post(`${server.url}/agents/sealing`, asked(), { accept: `${AGUI_MEDIA_TYPE}, ${SSE}` });
+  const events = [];
+  for (let at = 0; at < bytes.length; ) {
+    const length = new DataView(bytes.buffer, bytes.byteOffset + at).getUint32(0);
+    events.push(asJson(decode(bytes.subarray(at + 4, at + 4 + length))));
+    at += 4 + length;
+  }
+  assert.deepEqual(events.slice(1, -1), without1_1(SEALED));
+  for (const type of ["acme.thought", "acme.call"]) assert.ok(Buffer.from(bytes).includes(type), type);
+});

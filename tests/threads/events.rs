@@ -1,0 +1,102 @@
+//! `GET /threads/events`: lists that keep themselves current.
+
+use agui_server::{Server, agents::Echo, auth::ApiKey};
+use serde_json::{Value, json};
+
+use tokio::{io::AsyncWriteExt as _, net::TcpStream};
+
+use crate::{
+    ask, changed_options,
+    support::{Running, read_until},
+};
+
+/// Reads the events of a principal from now on.
+async fn follow(server: &Running, key: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!("GET /threads/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let head = read_until(&mut stream, |text| text.contains("connected")).await;
+    assert!(head.contains("text/event-stream"), "{head}");
+    stream
+}
+
+fn events(text: &str) -> Vec<Value> {
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.map(|json| serde_json::from_str(json).unwrap()).collect()
+}
+
+/// The types and the threads of events.
+fn seen(text: &str) -> Vec<(String, String)> {
+    let text_of = |event: &Value, member: &str| event[member].as_str().unwrap().to_owned();
+    events(text).iter().map(|event| (text_of(event, "type"), text_of(event, "threadId"))).collect()
+}
+
+#[tokio::test]
+async fn every_change_of_a_thread_is_an_event() {
+    let server = Running::start(Server::new().agent("echo", Echo)).await;
+    let mut stream = follow(&server, "none").await;
+    server.events(&ask("t", "r", "m", "Hello")).await;
+    for body in
+        [json!({ "title": "New" }), json!({ "archived": true }), json!({ "archived": false, "metadata": { "a": 1 } })]
+    {
+        server.client.patch(server.url("/threads/t")).json(&body).send().await.unwrap();
+    }
+    server.post("/threads/t/fork").json(&json!({ "threadId": "u" })).send().await.unwrap();
+    server.client.delete(server.url("/threads/u")).send().await.unwrap();
+    let text = read_until(&mut stream, |text| text.contains("\"deleted\"")).await;
+    let expected = [
+        ("begun", "t"),
+        ("ended", "t"),
+        ("renamed", "t"),
+        ("archived", "t"),
+        ("unarchived", "t"),
+        ("changed", "t"),
+        ("created", "u"),
+        ("deleted", "u"),
+    ];
+    assert_eq!(seen(&text), expected.map(|(change, thread)| (change.to_owned(), thread.to_owned())));
+    let all = events(&text);
+    let shown = |at: usize, member: &str| all[at]["thread"][member].clone();
+    assert_eq!(
+        (shown(0, "title"), shown(2, "title"), shown(5, "metadata")),
+        (json!("Hello"), json!("New"), json!({ "a": 1 }))
+    );
+    assert_eq!(all[7], json!({ "type": "deleted", "threadId": "u" }));
+}
+
+#[tokio::test]
+async fn events_are_those_of_the_own_threads() {
+    let keys = [ApiKey::from_secret("ann", "a-key"), ApiKey::from_secret("bob", "b-key")];
+    let server = Running::start(Server::new().agent("echo", Echo).api_keys(keys)).await;
+    let (mut of_ann, mut of_bob) = (follow(&server, "a-key").await, follow(&server, "b-key").await);
+    for (key, thread) in [("a-key", "t"), ("b-key", "u")] {
+        let input = ask(thread, "r", "m", "Hello");
+        server.post("/send-message").bearer_auth(key).json(&input).send().await.unwrap().text().await.unwrap();
+    }
+    let is_whole = |text: &str| text.contains("\"ended\"");
+    assert_eq!(seen(&read_until(&mut of_ann, is_whole).await)[0].1, "t");
+    assert_eq!(seen(&read_until(&mut of_bob, is_whole).await)[0].1, "u");
+    assert_eq!(server.get("/threads/events").await.status(), 401);
+}
+
+#[tokio::test]
+async fn streams_of_changes_end_when_the_server_stops() {
+    let server = Running::start(Server::new().agent("echo", Echo)).await;
+    let mut stream = follow(&server, "none").await;
+    drop(server);
+    // Returns when the connection closes.
+    let rest = read_until(&mut stream, |_| false).await;
+    assert_eq!(events(&rest), [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn lists_are_told_to_read_again_when_retention_has_removed_threads() {
+    let options = changed_options(|options| options.retention.owner_threads = Some(1));
+    let server = Running::start(Server::new().agent("echo", Echo).thread_options(options)).await;
+    let mut stream = follow(&server, "none").await;
+    for thread in ["t", "u"] {
+        server.events(&ask(thread, "r", "m", "Hello")).await;
+    }
+    let text = read_until(&mut stream, |text| text.contains("\"missed\"")).await;
+    assert!(events(&text).contains(&json!({ "type": "missed" })), "{text}");
+}
