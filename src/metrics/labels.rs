@@ -7,8 +7,8 @@ use std::{
 
 /// The value for everything that has no value of its own.
 pub(crate) const OTHER: &str = "other";
-/// The number of different names of agents or tools, and of different pairs of a provider and a model. Names come from the configuration or from the application's
-/// code, so a server that reaches this bound computes them.
+/// The number of different names of agents or tools, and of different pairs of a provider and a model. Names come from the
+/// configuration or from the application's code, so a server that reaches this bound computes them.
 pub(super) const MAX_NAMES: usize = 200;
 
 /// The error codes of runs and model calls that this server makes. Agents and remote endpoints can send others.

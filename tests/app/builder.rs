@@ -1,4 +1,4 @@
-//! The order of the builder's calls makes no difference.
+//! The builder: the order of its calls makes no difference, and what it refuses.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use agui_server::{
     agents::Echo,
     auth::ApiKey,
     http::{Connections, HttpOptions},
+    metrics::{ModelPrice, Prices},
     store::MemoryStore,
 };
 
@@ -60,5 +61,14 @@ async fn a_server_without_authentication_answers_loopback_and_allowed_names_only
         let server = Running::start(Server::new().http_options(options).agent("echo", Echo)).await;
         let post = server.post("/send-message").header("host", "agents.example.com").json(&input("Hello"));
         assert_eq!(post.send().await.unwrap().status(), status, "{allowed:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_with_an_invalid_price_does_not_start() {
+    for price in [-1.0, f64::NAN] {
+        let prices = Prices::from_iter([("a-model".to_owned(), ModelPrice::new(1.0, price))]);
+        let error = Server::new().agent("echo", Echo).prices(prices).into_router().unwrap_err();
+        assert_eq!(error.to_string(), "prices.\"a-model\": prices are numbers of at least 0");
     }
 }
