@@ -2,8 +2,8 @@
 //!
 //! All clients of this crate are made here. They have a limit on connecting and none on the whole response: a
 //! response may stream for long, and its reader limits the silence. Redirects are not followed, because a key for one
-//! host must not reach another. They ask for no compression, which delays the pieces of a stream, and read gzip if it
-//! comes anyway.
+//! host must not reach another. They ask for no compression, which delays the pieces of a stream. The readers of models'
+//! answers read gzip if it comes anyway; a remote agent's stream must not be compressed.
 
 mod bare_errors;
 pub mod events;

@@ -286,10 +286,16 @@ async fn without_a_summary_the_oldest_turns_are_left_out() {
         thread.say(&long(number)).await;
     }
     provider.answer(Answer::new(401, ["no"]));
+    // In the second step, the summariser is not asked again.
+    let call =
+        json!({ "index": 0, "id": "c", "type": "function", "function": { "name": "unknown", "arguments": "{}" } });
+    provider.answer(Answer::openai(&[chunk(json!({ "tool_calls": [call] }))]));
     provider.answer(says("Yes."));
     let events = thread.say(&long(5)).await;
     assert_eq!(text_and_error(&events), ("Yes.".to_owned(), None));
     let request = provider.requests().pop().unwrap();
     assert!(conversation(&request)[0].contains(NOTE) && !mentions(&request, 1) && mentions(&request, 5));
+    let models: Vec<_> = provider.requests().iter().skip(4).map(|request| request.body["model"].clone()).collect();
+    assert_eq!(models, ["small", "m", "m"]);
     assert_eq!(summaries(&thread.stored().await).len(), 0);
 }

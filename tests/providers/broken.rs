@@ -72,9 +72,9 @@ async fn silence_is_an_error_and_closes_the_connection() {
 #[tokio::test]
 async fn an_answer_may_take_longer_than_the_limit_on_silence() {
     let provider = Provider::start().await;
-    let pieces = (0..8).flat_map(|_| [Step::Pause(Duration::from_millis(200)), data("a").into()]);
+    let pieces = (0..8).flat_map(|_| [Step::Pause(Duration::from_millis(500)), data("a").into()]);
     provider.answer(Answer::stream(pieces).then("data: [DONE]\n\n"));
-    let chat = openai(Connection { idle_timeout: Duration::from_secs(1), ..connection(provider.url()) });
+    let chat = openai(Connection { idle_timeout: Duration::from_secs(3), ..connection(provider.url()) });
     assert_eq!(crate::text(&chat).await, "aaaaaaaa");
 }
 

@@ -91,16 +91,15 @@ async fn comments_end_the_silence_of_an_endpoint() {
 #[tokio::test]
 async fn the_end_of_a_run_does_not_wait_for_the_end_of_the_response() {
     let [started, finished] = begin_and_end("r");
-    let ends = [event(&started), event(&finished), Piece::Wait(500)];
+    let ends = [event(&started), event(&finished), Piece::Wait(1_500)];
     let never = [event(&started), event(&finished), Piece::Hang];
     let empty = [event(&started), event(&finished), Piece::Endless("data:\n\n".repeat(100))];
     let endpoint = FakeEndpoint::new([ends.to_vec(), never.to_vec(), empty.to_vec()].map(Response::stream)).await;
     let server = endpoint.server().await;
-    for _ in 0..3 {
-        let asked = Instant::now();
+    for earlier in 0..3 {
         run(&server, &input("Hello")).await;
-        // After two seconds the second and the third response are given up.
-        assert!(asked.elapsed() < Duration::from_millis(1900), "{:?}", asked.elapsed());
+        // The response of this run goes on: it is given up after two seconds.
+        assert!(endpoint.closed() <= earlier, "{earlier}");
     }
     eventually("the response was read to its end", || endpoint.completed() == 1).await;
     eventually("the other responses were given up", || endpoint.closed() == 3).await;

@@ -57,6 +57,7 @@ pub(super) fn drive(
         let mut plan = TurnPlan::of_decisions(prior.decided, &catalog).await;
         let mut next = NextStep::AskModel;
         let mut has_corrected = false;
+        let mut may_summarise = true;
         loop {
             let resumes_calls = steps == 0 && !plan.calls.is_empty();
             let mut interrupts = plan.approvals;
@@ -118,10 +119,15 @@ pub(super) fn drive(
                 thinking: input.deep_thinking(),
                 ..ModelRequest::default()
             };
-            if let Some(context) = &settings.context
-                && let Some(summary) = context.summarise(&mut request, &mut messages, &cx).await
-            {
-                yield summary;
+            if let Some(context) = settings.context.as_ref().filter(|_| may_summarise) {
+                match context.summarise(&mut request, &mut messages, &cx).await {
+                    Ok(None) => {}
+                    Ok(Some(summary)) => yield summary,
+                    Err(error) => {
+                        tracing::warn!(?error, "the conversation could not be summarised; this run does not try again");
+                        may_summarise = false;
+                    }
+                }
             }
             if !cx.accepts_instructions() {
                 let current = std::mem::take(&mut request.current);

@@ -25,6 +25,19 @@ pub(super) fn of_request(request: &ModelRequest) -> u64 {
     of_frame(request) + request.turns.iter().map(of_turn).sum::<u64>()
 }
 
+/// Returns whether the estimate counts an image, a recording or a document, whose tokens depend on more than the request
+/// shows.
+pub(super) fn is_rough(request: &ModelRequest) -> bool {
+    request.turns.iter().any(|turn| match turn {
+        Turn::User(parts) => parts.iter().any(is_media),
+        Turn::ToolResults(results) => results.iter().any(|result| match &result.content {
+            MessageContent::Text(_) => false,
+            MessageContent::Parts(parts) => parts.iter().any(is_media),
+        }),
+        Turn::Instructions(_) | Turn::Assistant(_) => false,
+    })
+}
+
 /// Returns the tokens of a request without its conversation.
 pub(super) fn of_frame(request: &ModelRequest) -> u64 {
     let instructions: u64 = request.system.iter().chain(&request.current).map(|text| OVERHEAD + of_text(text)).sum();
@@ -92,12 +105,24 @@ fn of_part(part: &ContentPart) -> u64 {
     }
 }
 
+fn is_media(part: &ContentPart) -> bool {
+    match part {
+        ContentPart::Text(_) => false,
+        ContentPart::Document(document) => !is_text_document(document),
+        ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Video(_) => true,
+    }
+}
+
 /// Texts are sent as texts: 3 bytes for each 4 characters of base64, and about 3 bytes a token.
 fn of_document(document: &MediaPart) -> u64 {
     match &document.source {
-        PartSource::Data { value, mime_type } if is_text(mime_type) => value.len() as u64 / 4,
+        PartSource::Data { value, .. } if is_text_document(document) => value.len() as u64 / 4,
         _ => DOCUMENT,
     }
+}
+
+fn is_text_document(document: &MediaPart) -> bool {
+    matches!(&document.source, PartSource::Data { mime_type, .. } if is_text(mime_type))
 }
 
 fn is_text(mime_type: &str) -> bool {

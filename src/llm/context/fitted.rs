@@ -57,6 +57,9 @@ impl Model for FittedModel {
             let mut retries = if window.policy() == ContextPolicy::Fail { 0 } else { MAX_RETRIES };
             loop {
                 let estimate = estimate::of_request(&request);
+                // What is learned holds for the requests of all users, so a guess must not be learned.
+                let mut may_count = !estimate::is_rough(&request);
+                let may_learn_refusal = may_count;
                 let shorter = (retries > 0).then(|| request.clone());
                 let mut answer = model.stream(std::mem::take(&mut request));
                 let mut has_begun = false;
@@ -72,17 +75,22 @@ impl Model for FittedModel {
                             for attachment in skipped.drain(..) {
                                 yield Ok(ModelEvent::Skipped(attachment));
                             }
-                            if let Ok(ModelEvent::Usage(usage)) = &item
+                            // The first count is that of this request. Later ones can be sums with continued requests.
+                            if may_count
+                                && let Ok(ModelEvent::Usage(usage)) = &item
                                 && let Some(tokens) = usage.input_tokens
                             {
                                 window.counted(&name, estimate, tokens);
+                                may_count = false;
                             }
                             yield item;
                         }
                     }
                 };
                 let Some(error) = refusal else { return };
-                window.refused(&name, estimate);
+                if may_learn_refusal {
+                    window.refused(&name, estimate);
+                }
                 match shorter {
                     Some(shorter) => request = shorter,
                     None => {
@@ -131,6 +139,7 @@ mod tests {
     use std::sync::Mutex;
 
     use futures::{StreamExt as _, stream};
+    use serde_json::json;
 
     use super::*;
     use crate::{
@@ -141,7 +150,7 @@ mod tests {
         protocol::{ContentPart, TokenUsage},
     };
 
-    /// Refuses requests with more turns than it reads, and counts two tokens for each estimated one.
+    /// Refuses requests with more turns than it reads. Counts two tokens for each estimated one, and then three times as many.
     struct Narrow {
         most_turns: usize,
         requests: Arc<Mutex<Vec<ModelRequest>>>,
@@ -162,12 +171,15 @@ mod tests {
 
         fn stream(&self, request: ModelRequest) -> ModelStream {
             let skipped = Ok(ModelEvent::Skipped(SkippedAttachment::default()));
-            let input_tokens = Some(2 * estimate::of_request(&request));
-            let usage = Ok(ModelEvent::Usage(TokenUsage { input_tokens, ..TokenUsage::default() }));
+            let counted = 2 * estimate::of_request(&request);
+            let usage = |requests: u64| {
+                let input_tokens = Some(requests * counted);
+                Ok(ModelEvent::Usage(TokenUsage { input_tokens, ..TokenUsage::default() }))
+            };
             let fits = request.turns.len() <= self.most_turns;
             self.requests.lock().unwrap().push(request);
             stream::iter(match fits {
-                true => vec![skipped, usage, Ok(ModelEvent::Stop(StopReason::Done))],
+                true => vec![skipped, usage(1), usage(3), Ok(ModelEvent::Stop(StopReason::Done))],
                 false => vec![skipped, Err(ModelError::new(CONTEXT_TOO_LONG, "too long"))],
             })
             .boxed()
@@ -211,7 +223,7 @@ mod tests {
         let events = play(&model, conversation(7)).await;
         assert_eq!(lengths(&requests), [15, 9]);
         let skipped = events.iter().filter(|event| matches!(event, Ok(ModelEvent::Skipped(_)))).count();
-        assert_eq!((skipped, events.len()), (1, 3), "{events:?}");
+        assert_eq!((skipped, events.len()), (1, 4), "{events:?}");
     }
 
     #[tokio::test]
@@ -226,6 +238,29 @@ mod tests {
         let (model, requests) = narrow(0, trim_at(None));
         play(&model, conversation(0)).await;
         assert_eq!(requests.lock().unwrap().len(), 1, "nothing can be left out");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_learned_from_a_request_with_media() {
+        let (model, requests) = narrow(3, trim_at(None));
+        let mut with_image = conversation(3);
+        let image = json!({ "type": "image", "source": { "type": "url", "value": "https://example.com/a.png" } });
+        with_image.turns[6] = Turn::User(vec![serde_json::from_value(image).unwrap()]);
+        play(&model, with_image).await;
+        requests.lock().unwrap().clear();
+        play(&model, conversation(1)).await;
+        assert_eq!((lengths(&requests), model.window.limit("m")), (vec![3], None));
+    }
+
+    #[tokio::test]
+    async fn of_the_counts_of_an_answer_the_first_is_learned() {
+        let (model, _) = narrow(9, ContextOptions { window: Some(10_000), ..trim_at(None) });
+        let request = conversation(4);
+        let estimate = estimate::of_request(&request);
+        assert!(estimate > 1_000, "{estimate}");
+        // `Narrow` counts twice the estimate, and then what a paused answer would sum up.
+        play(&model, request).await;
+        assert_eq!(model.window.corrected("m", 100), 200);
     }
 
     #[tokio::test]

@@ -19,7 +19,7 @@ use self::{fitted::FittedModel, window::ContextWindow};
 use super::model::Model;
 use crate::{
     agent::RunContext,
-    llm::model::ModelRequest,
+    llm::model::{ModelError, ModelRequest},
     protocol::{Event, Message},
 };
 
@@ -51,14 +51,17 @@ impl Context {
     }
 
     /// Replaces the oldest turns of a request that is too long by a summary, which becomes the last of `messages`.
-    /// Returns the event that stores the summary.
+    /// Returns the event that stores the summary; `None` if the request fits or there is nothing to summarise.
+    ///
+    /// # Errors
+    /// The summariser failed. The request is then as before.
     pub(super) async fn summarise(
         &self,
         request: &mut ModelRequest,
         messages: &mut Vec<Message>,
         cx: &RunContext,
-    ) -> Option<Event> {
-        let summariser = self.summariser.as_deref()?;
+    ) -> Result<Option<Event>, ModelError> {
+        let Some(summariser) = self.summariser.as_deref() else { return Ok(None) };
         let name = request.model.clone().unwrap_or_else(|| self.model.name().to_owned());
         summarise::summarise(summariser, &self.window, &name, request, messages, cx).await
     }

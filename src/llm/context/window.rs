@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 use super::{
     options::{ContextOptions, ContextPolicy},
@@ -18,6 +21,9 @@ const RATIO_RANGE: (f64, f64) = (0.4, 2.5);
 const CAUTIOUS_RATIO: f64 = 0.6;
 /// The share of a refused request's tokens that the next request may have.
 const SHARE_OF_REFUSED: f64 = 0.9;
+/// Refusals are forgotten after this time: estimates of other texts differ, and shortened requests cannot show that longer
+/// ones fit.
+const REFUSAL_LIFETIME: Duration = Duration::from_secs(600);
 /// The tokens that are kept free for the answer if `max_tokens` is not set, or an eighth of the window if that is less.
 const DEFAULT_RESERVE: u64 = 16_384;
 
@@ -34,8 +40,8 @@ pub(super) struct ContextWindow {
 struct Learned {
     /// The provider's count of the last request, divided by the estimate.
     ratio: Option<f64>,
-    /// The estimate of the last request that the provider refused as too long.
-    refused: Option<u64>,
+    /// The estimate of the last request that the provider refused as too long, and when this was.
+    refused: Option<(u64, Instant)>,
 }
 
 impl ContextWindow {
@@ -56,7 +62,8 @@ impl ContextWindow {
     pub(super) fn limit(&self, model: &str) -> Option<u64> {
         let learned = self.learned(model);
         let fits = self.input_tokens(model).map(|tokens| tokens as f64 / learned.ratio.unwrap_or(1.0));
-        let refused = learned.refused.map(|refused| refused as f64 * SHARE_OF_REFUSED);
+        let refused = learned.refused.filter(|(_, at)| at.elapsed() < REFUSAL_LIFETIME);
+        let refused = refused.map(|(estimate, _)| estimate as f64 * SHARE_OF_REFUSED);
         let limit = match (fits, refused) {
             (Some(fits), Some(refused)) => fits.min(refused),
             (fits, refused) => fits.or(refused)?,
@@ -85,12 +92,12 @@ impl ContextWindow {
         self.learn(model, |learned| {
             learned.ratio = Some(ratio);
             // The window is larger than that refusal said, such as after a change at the provider.
-            learned.refused = learned.refused.filter(|refused| *refused > estimate);
+            learned.refused = learned.refused.filter(|(refused, _)| *refused > estimate);
         });
     }
 
     pub(super) fn refused(&self, model: &str, estimate: u64) {
-        self.learn(model, |learned| learned.refused = Some(estimate));
+        self.learn(model, |learned| learned.refused = Some((estimate, Instant::now())));
     }
 
     /// Returns the window, and the part of it that the input may fill.
@@ -147,6 +154,16 @@ mod tests {
         assert_eq!(window.corrected("m", 10), 20);
         window.counted("m", 10_000, 1_000_000);
         assert_eq!(window.limit("m"), Some(32_000));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_is_forgotten_after_a_while() {
+        let window = window(None, None);
+        window.refused("m", 10_000);
+        tokio::time::advance(REFUSAL_LIFETIME - Duration::from_secs(1)).await;
+        assert_eq!(window.limit("m"), Some(9_000));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(window.limit("m"), None);
     }
 
     #[test]
