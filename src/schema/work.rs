@@ -13,10 +13,14 @@ use super::references::{self, REFERENCES};
 const MAX_LEVELS: usize = 400;
 /// A pattern takes a step for each byte and state.
 const STEPS_PER_PATTERN_BYTE: u64 = 16;
+/// The keywords that read a whole text, with the bytes that they read in a step. Characters are counted in blocks.
+const TEXT_KEYWORDS: [(&str, u64); 5] =
+    [("minLength", 64), ("maxLength", 64), ("format", 1), ("contentEncoding", 1), ("contentMediaType", 1)];
+/// `uniqueItems` compares the items of short lists in pairs, and puts those of longer lists into a set.
+const STEPS_PER_UNIQUE_VALUE: u64 = 8;
+const BYTES_PER_UNIQUE_STEP: u64 = 8;
 /// Finding the evaluated members or items applies the schemas beside the keyword once more.
 const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
-
-static NAME: Value = Value::Null;
 
 /// Returns the number of steps to check a value.
 ///
@@ -24,7 +28,14 @@ static NAME: Value = Value::Null;
 /// If there are more than `limit`, or the recursion would be too deep or endless.
 pub(super) fn of(schema: &Value, value: &Value, limit: u64) -> Result<u64, String> {
     let mut counter = Counter { root: schema, known: HashMap::new(), steps: 0, limit };
-    counter.count(schema, value, 0).map(|count| count.steps)
+    counter.count(schema, Instance::Value(value), 0).map(|count| count.steps)
+}
+
+/// What a schema is applied to: a value, or a member's name, by `propertyNames`.
+#[derive(Clone, Copy)]
+enum Instance<'v> {
+    Value(&'v Value),
+    Name(&'v str),
 }
 
 #[derive(Clone, Copy)]
@@ -36,17 +47,17 @@ struct Count {
 
 struct Counter<'v> {
     root: &'v Value,
-    /// By the addresses of a schema and a value; `None` while the count is being computed.
-    known: HashMap<(*const Value, *const Value), Option<Count>>,
+    /// By the addresses of a schema and an instance; `None` while the count is being computed.
+    known: HashMap<(*const Value, *const u8), Option<Count>>,
     /// The steps of counting, which `limit` bounds as well.
     steps: u64,
     limit: u64,
 }
 
 impl<'v> Counter<'v> {
-    fn count(&mut self, schema: &'v Value, value: &'v Value, level: usize) -> Result<Count, String> {
+    fn count(&mut self, schema: &'v Value, instance: Instance<'v>, level: usize) -> Result<Count, String> {
         let Value::Object(keywords) = schema else { return Ok(Count { steps: 1, height: 0 }) };
-        let own = own_steps(keywords, value);
+        let own = own_steps(keywords, instance);
         self.steps = self.steps.saturating_add(own);
         if self.steps > self.limit {
             return Err(self.too_much());
@@ -54,7 +65,7 @@ impl<'v> Counter<'v> {
         if !keywords.keys().any(|name| applies(name)) {
             return Ok(Count { steps: own, height: 0 });
         }
-        let pair = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
+        let pair = (std::ptr::from_ref(schema), instance.address());
         match self.known.get(&pair) {
             Some(None) => return Err("the schema refers to itself without end".to_owned()),
             Some(Some(known)) if level + known.height <= MAX_LEVELS => return Ok(*known),
@@ -63,45 +74,47 @@ impl<'v> Counter<'v> {
         }
         self.known.insert(pair, None);
         let mut total = Count { steps: own, height: 0 };
-        let mut add = |counter: &mut Self, schema: &'v Value, value: &'v Value| {
-            let part = counter.count(schema, value, level + 1)?;
+        let mut add = |counter: &mut Self, schema: &'v Value, instance: Instance<'v>| {
+            let part = counter.count(schema, instance, level + 1)?;
             total.steps = total.steps.saturating_add(part.steps);
             total.height = total.height.max(part.height + 1);
             if total.steps > counter.limit { Err(counter.too_much()) } else { Ok(()) }
         };
         for target in references::targets(self.root, keywords)? {
-            add(self, target, value)?;
+            add(self, target, instance)?;
         }
         for (name, parts) in keywords {
             match (name.as_str(), parts) {
                 ("properties", Value::Object(parts)) => {
                     for (name, part) in parts {
-                        if let Some(member) = value.get(name) {
-                            add(self, part, member)?;
+                        if let Some(member) = instance.value().and_then(|value| value.get(name)) {
+                            add(self, part, Instance::Value(member))?;
                         }
                     }
                 }
                 ("patternProperties", Value::Object(parts)) => {
                     for part in parts.values() {
-                        members(value).try_for_each(|member| add(self, part, member))?;
+                        members(instance).try_for_each(|member| add(self, part, member))?;
                     }
                 }
                 ("additionalProperties" | "unevaluatedProperties", part) => {
-                    members(value).try_for_each(|member| add(self, part, member))?;
+                    members(instance).try_for_each(|member| add(self, part, member))?;
                 }
-                ("propertyNames", part) => members(value).try_for_each(|_| add(self, part, &NAME))?,
+                ("propertyNames", part) => {
+                    names(instance).try_for_each(|name| add(self, part, Instance::Name(name)))?;
+                }
                 ("items" | "prefixItems", Value::Array(parts)) => {
-                    parts.iter().zip(items(value)).try_for_each(|(part, item)| add(self, part, item))?;
+                    parts.iter().zip(items(instance)).try_for_each(|(part, item)| add(self, part, item))?;
                 }
                 ("items" | "additionalItems" | "unevaluatedItems" | "contains", part) => {
-                    items(value).try_for_each(|item| add(self, part, item))?;
+                    items(instance).try_for_each(|item| add(self, part, item))?;
                 }
                 ("allOf" | "anyOf" | "oneOf", Value::Array(parts)) => {
-                    parts.iter().try_for_each(|part| add(self, part, value))?;
+                    parts.iter().try_for_each(|part| add(self, part, instance))?;
                 }
-                ("not" | "if" | "then" | "else", part) => add(self, part, value)?,
+                ("not" | "if" | "then" | "else", part) => add(self, part, instance)?,
                 ("dependentSchemas" | "dependencies", Value::Object(parts)) => {
-                    parts.values().try_for_each(|part| add(self, part, value))?;
+                    parts.values().try_for_each(|part| add(self, part, instance))?;
                 }
                 _ => {}
             }
@@ -147,27 +160,74 @@ fn applies(keyword: &str) -> bool {
 }
 
 /// Returns the steps of the keywords that apply no other schema.
-fn own_steps(keywords: &Map<String, Value>, value: &Value) -> u64 {
+fn own_steps(keywords: &Map<String, Value>, instance: Instance<'_>) -> u64 {
     let mut steps = 1 + keywords.len() as u64;
     if let Some(Value::Array(values)) = keywords.get("enum") {
         steps += values.len() as u64;
     }
-    if let (true, Value::String(text)) = (keywords.contains_key("pattern"), value) {
-        steps += text.len() as u64 * STEPS_PER_PATTERN_BYTE;
+    if let Some(text) = instance.text() {
+        let len = text.len() as u64;
+        if keywords.contains_key("pattern") {
+            steps += len * STEPS_PER_PATTERN_BYTE;
+        }
+        let read = TEXT_KEYWORDS.iter().filter(|(name, _)| keywords.contains_key(*name));
+        steps += read.map(|(_, bytes_per_step)| len / bytes_per_step).sum::<u64>();
     }
-    if let (Some(Value::Object(patterns)), Value::Object(members)) = (keywords.get("patternProperties"), value) {
-        let names: u64 = members.keys().map(|name| name.len() as u64 + 1).sum();
+    if let Some(Value::Object(patterns)) = keywords.get("patternProperties") {
+        let names: u64 = names(instance).map(|name| name.len() as u64 + 1).sum();
         steps = steps.saturating_add(names * STEPS_PER_PATTERN_BYTE * patterns.len() as u64);
+    }
+    if keywords.get("uniqueItems") == Some(&Value::Bool(true)) {
+        steps = steps.saturating_add(unique_steps(items(instance)));
     }
     steps
 }
 
-fn members(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_object().into_iter().flat_map(|members| members.values())
+/// Returns the steps to compare items with each other, without recursion.
+fn unique_steps<'v>(items: impl Iterator<Item = Instance<'v>>) -> u64 {
+    let (mut steps, mut open) = (0, items.collect::<Vec<_>>());
+    while let Some(instance) = open.pop() {
+        let bytes = instance.text().map_or(0, str::len) + names(instance).map(str::len).sum::<usize>();
+        steps += STEPS_PER_UNIQUE_VALUE + bytes as u64 / BYTES_PER_UNIQUE_STEP;
+        open.extend(members(instance).chain(self::items(instance)));
+    }
+    steps
 }
 
-fn items(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
+impl<'v> Instance<'v> {
+    fn value(self) -> Option<&'v Value> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Name(_) => None,
+        }
+    }
+
+    fn text(self) -> Option<&'v str> {
+        match self {
+            Self::Value(value) => value.as_str(),
+            Self::Name(name) => Some(name),
+        }
+    }
+
+    fn address(self) -> *const u8 {
+        match self {
+            Self::Value(value) => std::ptr::from_ref(value).cast(),
+            Self::Name(name) => name.as_ptr(),
+        }
+    }
+}
+
+fn names(instance: Instance<'_>) -> impl Iterator<Item = &str> {
+    instance.value().and_then(Value::as_object).into_iter().flat_map(|members| members.keys().map(String::as_str))
+}
+
+fn members(instance: Instance<'_>) -> impl Iterator<Item = Instance<'_>> {
+    let members = instance.value().and_then(Value::as_object).into_iter();
+    members.flat_map(|members| members.values().map(Instance::Value))
+}
+
+fn items(instance: Instance<'_>) -> impl Iterator<Item = Instance<'_>> {
+    instance.value().and_then(Value::as_array).into_iter().flatten().map(Instance::Value)
 }
 
 #[cfg(test)]
@@ -218,5 +278,42 @@ mod tests {
         assert!(of(&json!({ "minLength": 1 }), &text, LIMIT).is_ok());
         let nested = (0..40).fold(json!({}), |inner, _| json!({ "allOf": [inner], "unevaluatedProperties": false }));
         assert!(of(&nested, &json!({}), LIMIT).is_err());
+    }
+
+    #[test]
+    fn names_of_members_count_as_texts() {
+        let many = |part: Value| json!({ "propertyNames": { "allOf": vec![json!({ "$ref": "#/$defs/p" }); 1000] }, "$defs": { "p": part } });
+        let value = |len: usize| json!({ "n".repeat(len): 1 });
+        for part in [json!({ "pattern": "a" }), json!({ "maxLength": 1 }), json!({ "format": "regex" })] {
+            let schema = many(part);
+            assert!(of(&schema, &value(10), LIMIT).is_ok());
+            assert!(of(&schema, &value(1 << 20), LIMIT).is_err(), "{schema}");
+        }
+        let alike =
+            json!({ "propertyNames": { "$ref": "#/$defs/p" }, "$defs": { "p": { "allOf": [{ "minLength": 1 }] } } });
+        assert!(of(&alike, &json!({ "": 1, "a": { "": 2 } }), LIMIT).is_ok());
+    }
+
+    #[test]
+    fn texts_count_each_time_that_they_are_measured() {
+        let text = json!("x".repeat(1 << 20));
+        for part in [json!({ "minLength": 1 }), json!({ "maxLength": 1 }), json!({ "format": "uri" })] {
+            let schema = json!({ "allOf": vec![json!({ "$ref": "#/$defs/p" }); 1000], "$defs": { "p": part } });
+            assert!(of(&schema, &text, LIMIT).is_err(), "{schema}");
+        }
+    }
+
+    #[test]
+    fn unique_items_count_with_all_that_they_contain() {
+        let schema =
+            json!({ "allOf": vec![json!({ "$ref": "#/$defs/p" }); 800], "$defs": { "p": { "uniqueItems": true } } });
+        let numbers = |len: usize| (0..len).map(Value::from).collect::<Vec<_>>();
+        assert!(of(&schema, &json!(numbers(20)), LIMIT).is_ok());
+        let texts = vec![json!("a".repeat(100_000)), json!("a".repeat(100_000))];
+        for value in
+            [json!(numbers(10_000)), json!([numbers(10_000), []]), json!(texts), json!([{ "a".repeat(100_000): 1 }])]
+        {
+            assert!(of(&schema, &value, LIMIT).is_err());
+        }
     }
 }
