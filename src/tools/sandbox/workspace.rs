@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashMap,
+    ffi::OsStr,
     fs, io,
     io::Write as _,
     path::{Path, PathBuf},
@@ -99,21 +100,52 @@ impl Workspaces {
         };
         for entry in entries {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "json") {
-                // A record that cannot be read is removed with its folder when the folder is found.
-                owners.extend(read_record(&path));
-            } else if path.is_dir() && read_record(&path.with_extension("json")).is_none() {
-                log_failure(remove_folder(&path));
+            let is_record = path.extension().is_some_and(|extension| extension == "json");
+            if !is_record && !path.is_dir() {
+                continue;
+            }
+            match read_record(&path.with_extension("json")) {
+                Ok(Some(owner)) => owners.extend(is_record.then_some(owner)),
+                Ok(None) => {
+                    let folder = if is_record { path.with_extension("") } else { path };
+                    log_failure(self.remove_ownerless(&folder));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, path = %path.display(), "the record of a workspace could not be read; the workspace stays");
+                }
             }
         }
         Ok(owners)
+    }
+
+    /// Removes a folder without a valid record, and the invalid record, unless it is a workspace in use.
+    fn remove_ownerless(&self, path: &Path) -> io::Result<()> {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let trash = {
+            let in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_used = in_use.get(name).is_some_and(|used| used.strong_count() > 0);
+            let record = path.with_extension("json");
+            // The workspace may have been opened meanwhile.
+            if is_used || read_record(&record)?.is_some() {
+                return Ok(());
+            }
+            ignore_absent(fs::remove_file(record))?;
+            let trash = self.trash();
+            ignore_absent(fs::rename(path, &trash))?;
+            trash
+        };
+        ignore_absent(remove_folder(&trash))
+    }
+
+    fn trash(&self) -> PathBuf {
+        self.folder.join(format!("{TRASH_PREFIX}{}", uuid::Uuid::new_v4().simple()))
     }
 
     /// Removes a workspace. It is out of reach at once; then this waits until its commands have ended.
     pub(super) fn remove(&self, owner: &WorkspaceOwner) -> io::Result<()> {
         let name = folder_name(owner);
         let path = self.folder.join(&name);
-        let trash = self.folder.join(format!("{TRASH_PREFIX}{}", uuid::Uuid::new_v4().simple()));
+        let trash = self.trash();
         let used = {
             let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
             ignore_absent(fs::rename(&path, &trash))?;
@@ -167,8 +199,13 @@ fn ignore_absent(result: io::Result<()>) -> io::Result<()> {
     result.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
-fn read_record(path: &Path) -> Option<WorkspaceOwner> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+/// Returns `None` if the record is absent or invalid. Other errors, such as too many open files, say nothing about it.
+fn read_record(path: &Path) -> io::Result<Option<WorkspaceOwner>> {
+    match fs::read(path) {
+        Ok(record) => Ok(serde_json::from_slice(&record).ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Writes the record before the folder exists, so that no folder is without one, also after a crash.
@@ -286,5 +323,38 @@ mod tests {
         }
         assert_eq!(workspaces.owners().unwrap(), []);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_workspace_whose_record_cannot_be_read_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspaces = Workspaces::new(folder.path()).unwrap();
+        let workspace = workspaces.open(&WorkspaceOwner::new(None, "a".into()), false).unwrap();
+        let path = workspace.path().to_owned();
+        drop(workspace);
+        // Reading a link to itself fails, also for root.
+        let record = path.with_extension("json");
+        fs::remove_file(&record).unwrap();
+        std::os::unix::fs::symlink(&record, &record).unwrap();
+        assert_eq!(workspaces.owners().unwrap(), []);
+        assert!(path.is_dir() && record.is_symlink());
+    }
+
+    #[test]
+    fn an_invalid_record_is_removed_with_its_folder_once_no_command_runs_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspaces = Workspaces::new(folder.path()).unwrap();
+        let owner = WorkspaceOwner::new(None, "a".into());
+        let workspace = workspaces.open(&owner, false).unwrap();
+        let path = workspace.path().to_owned();
+        fs::write(path.with_extension("json"), "{").unwrap();
+        assert_eq!(workspaces.owners().unwrap(), []);
+        assert!(path.is_dir(), "a command runs in it");
+        drop(workspace);
+        assert_eq!(workspaces.owners().unwrap(), []);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        drop(workspaces.open(&owner, false).unwrap());
+        assert_eq!(workspaces.owners().unwrap(), [owner]);
     }
 }
