@@ -2,7 +2,7 @@
 //!
 //! A token is kept until shortly before it expires, or until the MCP server refuses it. It is renewed with the refresh
 //! token, if the authorization server gave one, and otherwise with the client's credentials. Concurrent requests share
-//! one renewal. Rules:
+//! one renewal, and its failure. Until a token expires, it is used while a renewal runs and if the renewal fails. Rules:
 //! <https://modelcontextprotocol.io/extensions/auth/oauth-client-credentials>,
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization>, RFC 6749 and RFC 8707.
 //!
@@ -29,6 +29,8 @@ const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 const MAX_ERROR_CHARS: usize = 200;
 /// A token is renewed this long before it expires, or when a fifth of its time is left if that is later.
 const RENEWAL_MARGIN: Duration = Duration::from_secs(60);
+/// After a failed renewal, requests fail without another one for this long.
+const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Options of access tokens: `oauth` in a table `[mcp.NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -101,18 +103,20 @@ pub(super) struct AccessTokens {
     resource: String,
     client: Client,
     token: Mutex<Option<Token>>,
-    renewal: tokio::sync::Mutex<()>,
+    /// The time and the error of the last renewal, if it has failed. Locked during a renewal.
+    renewal: tokio::sync::Mutex<Option<(Instant, TokenRefused)>>,
 }
 
 #[derive(Clone)]
 struct Token {
     access: Arc<str>,
     renew_at: Option<Instant>,
+    expires_at: Option<Instant>,
     refresh: Option<String>,
 }
 
 /// A token that cannot be had. The text has no secrets.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("no access token from {endpoint}: {problem}")]
 pub(super) struct TokenRefused {
     endpoint: String,
@@ -143,10 +147,15 @@ impl AccessTokens {
 
     /// Returns the current token, and asks for one if it has none that is valid for a while.
     pub(super) async fn current(&self) -> Result<Arc<str>, TokenRefused> {
-        match self.valid() {
-            Some(token) => Ok(token),
-            None => self.renew(|token| token.renew_at.is_some_and(|at| at <= Instant::now())).await,
+        if let Some(token) = self.known(|token| token.renew_at) {
+            return Ok(token);
         }
+        let unexpired = self.known(|token| token.expires_at);
+        if let (Some(token), Err(_)) = (unexpired, self.renewal.try_lock()) {
+            return Ok(token);
+        }
+        let renewed = self.renew(|token| token.renew_at.is_some_and(|at| at <= Instant::now())).await;
+        renewed.or_else(|error| self.known(|token| token.expires_at).ok_or(error))
     }
 
     /// Returns another token than one that the MCP server has refused.
@@ -162,18 +171,24 @@ impl AccessTokens {
         access.chain(refresh).chain([self.secret.clone()]).collect()
     }
 
-    fn valid(&self) -> Option<Arc<str>> {
+    /// Returns the known token if the end that it has is in the future, or if it has none.
+    fn known(&self, end: impl Fn(&Token) -> Option<Instant>) -> Option<Arc<str>> {
         let token = self.token();
-        let token = token.as_ref().filter(|token| token.renew_at.is_none_or(|at| Instant::now() < at))?;
+        let token = token.as_ref().filter(|token| end(token).is_none_or(|at| Instant::now() < at))?;
         Some(token.access.clone())
     }
 
     async fn renew(&self, is_stale: impl Fn(&Token) -> bool) -> Result<Arc<str>, TokenRefused> {
-        let _renewal = self.renewal.lock().await;
+        let mut failure = self.renewal.lock().await;
         let known = self.token().clone();
         // Another request may have renewed it meanwhile.
         if let Some(token) = known.as_ref().filter(|token| !is_stale(token)) {
             return Ok(token.access.clone());
+        }
+        if let Some((at, error)) = &*failure
+            && at.elapsed() < FAILURE_PAUSE
+        {
+            return Err(error.clone());
         }
         let refresh = known.and_then(|token| token.refresh);
         let token = match &refresh {
@@ -191,7 +206,9 @@ impl AccessTokens {
             let endpoint = Url::parse(&self.options.token_url).ok();
             let endpoint = endpoint.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
             TokenRefused { endpoint, problem }
-        })?;
+        });
+        *failure = token.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        let token = token?;
         *self.token() = Some(token.clone());
         Ok(token.access)
     }
@@ -247,6 +264,7 @@ impl AccessTokens {
         Ok(Token {
             access: token.access_token.into(),
             renew_at: lifetime.and_then(|lifetime| sent.checked_add(margin(lifetime))),
+            expires_at: lifetime.and_then(|lifetime| sent.checked_add(lifetime)),
             refresh: token.refresh_token.filter(|token| !token.is_empty()),
         })
     }
@@ -301,6 +319,8 @@ fn is_safe(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use axum::{Router, http::StatusCode, routing::post};
 
     use super::*;
@@ -309,10 +329,14 @@ mod tests {
 
     /// Returns the tokens of an authorization server that gives one answer.
     async fn tokens(status: u16, answer: String) -> AccessTokens {
+        let respond = move || async move { (StatusCode::from_u16(status).unwrap(), answer) };
+        tokens_from(Router::new().route("/token", post(respond))).await
+    }
+
+    async fn tokens_from(server: Router) -> AccessTokens {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let token_url = format!("http://{}/token", listener.local_addr().unwrap());
-        let respond = move || async move { (StatusCode::from_u16(status).unwrap(), answer) };
-        tokio::spawn(async move { axum::serve(listener, Router::new().route("/token", post(respond))).await });
+        tokio::spawn(async move { axum::serve(listener, server).await });
         let text = format!("token_url = {token_url:?}\nclient_id = \"agui\"\nclient_secret_env = \"X\"");
         let options: OAuthOptions = toml::from_str(&text).unwrap();
         options.check().unwrap();
@@ -337,6 +361,61 @@ mod tests {
             assert!(error.starts_with("no access token from 127.0.0.1: ") && error.contains(expected), "{error}");
             assert!(!error.contains(SECRET));
         }
+    }
+
+    /// A token that has to be renewed, and expires after some time.
+    fn old_token(expires_in: Duration) -> Token {
+        let now = Instant::now();
+        Token { access: "old".into(), renew_at: Some(now), expires_at: Some(now + expires_in), refresh: None }
+    }
+
+    #[tokio::test]
+    async fn a_token_that_cannot_be_renewed_is_used_until_it_expires() {
+        let tokens = tokens(503, String::new()).await;
+        *tokens.token() = Some(old_token(RENEWAL_MARGIN));
+        assert_eq!(&*tokens.current().await.unwrap(), "old");
+        tokens.replace("old").await.unwrap_err();
+        *tokens.token() = Some(old_token(Duration::ZERO));
+        tokens.current().await.unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn a_token_is_used_while_it_is_being_renewed() {
+        let asked = Arc::new(tokio::sync::Notify::new());
+        let seen = asked.clone();
+        let never_answer = move || async move {
+            seen.notify_one();
+            std::future::pending::<()>().await;
+        };
+        let tokens = Arc::new(tokens_from(Router::new().route("/token", post(never_answer))).await);
+        *tokens.token() = Some(old_token(RENEWAL_MARGIN));
+        let renewing = tokens.clone();
+        let renewal = tokio::spawn(async move { renewing.current().await });
+        asked.notified().await;
+        let begin = Instant::now();
+        assert_eq!(&*tokens.current().await.unwrap(), "old");
+        assert!(begin.elapsed() < REQUEST_TIMEOUT / 3);
+        renewal.abort();
+    }
+
+    #[tokio::test]
+    async fn requests_that_wait_for_a_renewal_share_its_failure() {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = requests.clone();
+        let refuse = move || async move {
+            counted.fetch_add(1, Ordering::Relaxed);
+            StatusCode::SERVICE_UNAVAILABLE
+        };
+        let tokens = tokens_from(Router::new().route("/token", post(refuse))).await;
+        let errors = futures::future::join_all((0..10).map(|_| tokens.current())).await;
+        assert!(errors.iter().all(|error| error.as_ref().is_err_and(|error| error.to_string().contains("503"))));
+        assert_eq!(requests.load(Ordering::Relaxed), 1);
+        // The pause ends.
+        if let Some((at, _)) = &mut *tokens.renewal.lock().await {
+            *at -= FAILURE_PAUSE;
+        }
+        tokens.current().await.unwrap_err();
+        assert_eq!(requests.load(Ordering::Relaxed), 2);
     }
 
     #[tokio::test]
