@@ -78,6 +78,7 @@ const TESTS: &[(&str, &str, &str)] = &[
         "answers_that_are_hard_to_check_leave_the_server_responsive",
     ),
     ("tool calls", "tests/models/options.rs", "calls_beyond_the_limit_are_not_run"),
+    ("results of MCP servers", "src/tools/mcp/result.rs", "blocks_beyond_the_limit_add_nothing"),
     (
         "commands of the sandbox",
         "tests/named_events/sandbox.rs",

@@ -8,11 +8,23 @@ use crate::{
     tools::ToolError,
 };
 
+/// A result can have several 100,000 empty blocks, each of which would be a part.
+const MAX_PARTS: usize = 1000;
+
 /// Converts a result. Content beyond `limit` bytes is cut or left out, with a note.
 pub(super) fn to_content(answer: &Value, limit: usize) -> Result<MessageContent, ToolError> {
     let blocks = answer.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let mut result = ContentBuilder { parts: Vec::new(), room: limit, limit };
-    blocks.iter().for_each(|block| result.push_block(block));
+    let mut result = ContentBuilder { parts: Vec::new(), room: limit, limit, is_cut: false };
+    for block in blocks {
+        if result.is_cut {
+            break;
+        }
+        if result.parts.len() == MAX_PARTS {
+            result.push_part(ContentPart::text(format!("[cut here: the result has more than {MAX_PARTS} parts]")));
+            break;
+        }
+        result.push_block(block);
+    }
     if result.parts.is_empty() {
         match answer.get("structuredContent") {
             Some(structured) => result.push_text(structured.to_string()),
@@ -30,6 +42,8 @@ struct ContentBuilder {
     parts: Vec<ContentPart>,
     room: usize,
     limit: usize,
+    /// Set by the first part that is cut; the result ends there.
+    is_cut: bool,
 }
 
 impl ContentBuilder {
@@ -65,24 +79,29 @@ impl ContentBuilder {
             Some("audio") => ContentPart::Audio,
             _ => return self.push_text(format!("[{mime_type} {place}, which cannot be shown]")),
         };
-        if data.len() > self.room {
+        if data.len() + mime_type.len() > self.room {
             return self
                 .push_text(format!("[{mime_type} {place}, left out: the result is larger than {} bytes]", self.limit));
         }
-        self.room -= data.len();
+        self.room -= data.len() + mime_type.len();
         let source = PartSource::Data { value: data.to_owned(), mime_type: mime_type.to_owned() };
-        self.parts.push(part(source.into()));
+        self.push_part(part(source.into()));
     }
 
     fn push_text(&mut self, mut text: String) {
         if text.len() > self.room {
             text.truncate(text.floor_char_boundary(self.room));
             text.push_str(&format!("\n[cut here: the result is larger than {} bytes]", self.limit));
-            self.room = 0;
-        } else {
-            self.room -= text.len();
+            self.is_cut = true;
         }
-        self.parts.push(ContentPart::text(text));
+        self.room = self.room.saturating_sub(text.len());
+        self.push_part(ContentPart::text(text));
+    }
+
+    fn push_part(&mut self, part: ContentPart) {
+        self.parts.push(part);
+        // The separator between two texts.
+        self.room = self.room.saturating_sub(1);
     }
 
     fn build(self) -> MessageContent {
@@ -168,5 +187,31 @@ mod tests {
             "{text}"
         );
         assert!(text.len() < 200);
+    }
+
+    #[test]
+    fn blocks_beyond_the_limit_add_nothing() {
+        let note = "\n[cut here: the result is larger than 1000 bytes]";
+        let line = json!({ "type": "text", "text": "x".repeat(99) });
+        assert_eq!(text(json!({ "content": vec![line.clone(); 10] })).len(), 999);
+        let cut = text(json!({ "content": vec![line; 10_000] }));
+        assert!(cut.len() <= 1001 + note.len() && cut.ends_with(note), "{}", cut.len());
+        let empty = json!({ "type": "text", "text": "" });
+        assert!(text(json!({ "content": vec![empty; 10_000] })).len() <= 1001 + note.len());
+    }
+
+    #[test]
+    fn the_number_of_parts_is_limited() {
+        let parts = |count: usize| {
+            let image = json!({ "type": "image", "data": "", "mimeType": "image/png" });
+            match to_content(&json!({ "content": vec![image; count] }), 1 << 20).unwrap() {
+                MessageContent::Parts(parts) => parts,
+                text => panic!("{text:?}"),
+            }
+        };
+        assert_eq!(parts(MAX_PARTS).len(), MAX_PARTS);
+        let cut = parts(100 * MAX_PARTS);
+        assert_eq!(cut.len(), MAX_PARTS + 1);
+        assert_eq!(cut.last(), Some(&ContentPart::text("[cut here: the result has more than 1000 parts]")));
     }
 }
