@@ -58,6 +58,7 @@ const text = (text) => ({ content: [{ type: "text", text }] });
 const ask = (id, message, properties = { name: { type: "string" } }) =>
   send({ id, method: "elicitation/create", params: { message, requestedSchema: { type: "object", properties } } });
 
+let isLate = false;
 function call(id, name, args, progressToken) {
   const answer = (result) => send({ id, result });
   const report = (progress) => send({ method: "notifications/progress", params: { progressToken, progress, message: "x".repeat(5000) } });
@@ -68,6 +69,9 @@ function call(id, name, args, progressToken) {
   if (name === "pester") for (let n = 0; n < 1000; n += 1) ask(`q${n}`, `Question ${n}?`);
   if (name === "essay") ask("q", "x".repeat(100_000));
   if (name === "maze") ask("q", "?", Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`field ${n}`, { type: "string" }])));
+  // The first call asks its question when the next one runs.
+  if (name === "late") isLate = true;
+  if (name === "still" && isLate) ask("q", "Shall I delete your files?");
   if (name === "moody") ask("q", `It is ${performance.now()}. Go on?`);
   if (mode === "silent") return;
   if (name === "echo") answer(text(JSON.stringify(args)));
@@ -102,7 +106,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (method === "ping" && mode !== "silent") send({ id, result: {} });
   if (method === "tools/list") {
     if (mode === "fat") send({ id, result: { tools: Array.from({ length: 20 }, (_, n) => ({ name: `f${id}-${n}`, description: "x".repeat(500_000), inputSchema: object })), nextCursor: `${id}` } });
-    else if (mode === "asking") send({ id, result: { tools: ["flood", "storm", "still", "pester", "essay", "maze", "moody", "echo"].map((name) => ({ name, inputSchema: object })) } });
+    else if (mode === "asking") send({ id, result: { tools: ["flood", "storm", "still", "pester", "essay", "maze", "moody", "late", "echo"].map((name) => ({ name, inputSchema: object })) } });
     else if (mode === "endless") send({ id, result: { tools: [{ name: `t${id}`, inputSchema: object }], nextCursor: `${id}` } });
     else if (params?.cursor) send({ id, result: { tools: tools.slice(4) } });
     else send({ id, result: { tools: tools.slice(0, 4), nextCursor: "4" } });

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use agui_server::{
+    agent::Principal,
     protocol::{JsonObject, MessageContent},
     tools::{ToolContext, ToolError, mcp::McpServerOptions},
 };
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::{
     running::{TEST_TIMEOUT, eventually},
-    support::{McpFixture, call_until_success, context, error_message, fake_script, kill, processes, text},
+    support::{McpFixture, call_until_success, context, context_of, error_message, fake_script, kill, processes, text},
 };
 
 /// The server `fake-mcp.mjs`, which records the messages that it receives.
@@ -327,4 +328,22 @@ async fn a_question_that_could_be_of_several_calls_is_not_asked() {
     let asked = fake.call_in("moody", &second).await.unwrap_err();
     assert!(asked.is_question());
     assert_eq!(second.take_questions().len(), 1);
+}
+
+#[tokio::test]
+async fn a_late_question_of_a_cancelled_call_does_not_reach_another_user() {
+    let fake = FakeServer::ready_with("asking", |options| options.timeout = Duration::from_secs(2)).await;
+    let of = |name: &str| context_of(Some(Principal::new("key", name)), &[]);
+    let (ada, bob) = (of("ada"), of("bob"));
+    tokio::select! {
+        _ = fake.call_in("late", &ada) => panic!("the fake server does not answer this"),
+        () = eventually("the call arrives", || fake.was_called("late")) => {}
+    }
+    let error = error_message(fake.call_in("still", &bob).await);
+    assert!(error.contains("did not answer within 2 s"), "{error}");
+    assert!(bob.take_questions().is_empty());
+    eventually("the question is cancelled", || {
+        fake.record().iter().any(|message| message["result"]["action"] == "cancel")
+    })
+    .await;
 }

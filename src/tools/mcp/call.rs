@@ -10,15 +10,12 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use tokio::{
-    sync::mpsc,
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     client::{McpClient, PendingRequest, RequestError, RunRequest},
     client_slot::ClientSlot,
-    in_flight::{CallProgress, CallSignal, Elicitation, ElicitationAnswer},
+    in_flight::{CallProgress, CallSignal, Conversation, Elicitation, ElicitationAnswer, OpenCall},
     options::McpServerOptions,
 };
 use crate::tools::{
@@ -68,9 +65,9 @@ impl McpCaller {
         let mut secrets = Secrets::clone(&self.secrets);
         secrets.extend(&Secrets::of_headers(&headers));
         let _turn = client.calls().turn().await;
-        let sent = client.send_for_run(request, headers).await;
+        let sent = client.send_for_run(request, headers, Conversation::of(cx), self.options.max_timeout).await;
         let answered = match sent {
-            Ok((pending, signals)) => OngoingCall::new(self, cx).finish(pending, signals).await,
+            Ok((pending, open)) => OngoingCall::new(self, cx).finish(pending, open).await,
             Err(error) => Err(CallFailure::Request(error)),
         };
         client.secrets().iter().for_each(|secret| secrets.add(secret));
@@ -136,25 +133,29 @@ impl<'c> OngoingCall<'c> {
         }
     }
 
-    async fn finish(
-        mut self,
-        mut pending: PendingRequest,
-        mut signals: mpsc::Receiver<CallSignal>,
-    ) -> Result<Value, CallFailure> {
+    async fn finish(mut self, mut pending: PendingRequest, mut open: OpenCall) -> Result<Value, CallFailure> {
         let McpServerOptions { timeout, max_timeout, .. } = *self.caller.options;
         loop {
             let (idle_end, end) = (self.last_sign + timeout, self.begin + max_timeout);
             tokio::select! {
                 biased;
-                answer = pending.answer() => return answer.map_err(CallFailure::Request),
+                answer = pending.answer() => {
+                    open.finish();
+                    return answer.map_err(CallFailure::Request);
+                }
                 () = sleep_until(idle_end.min(end)) => {
                     return Err(CallFailure::TimedOut(if idle_end <= end { timeout } else { max_timeout }));
                 }
-                Some(signal) = signals.recv() => match signal {
+                Some(signal) = open.signals.recv() => match signal {
                     CallSignal::Progress(progress) => self.progress(progress),
                     CallSignal::Question(question) => {
                         if let Err(error) = self.answer(question).await {
                             pending.cancel().await;
+                            if error.is_question() {
+                                // The next run makes the call again. The server is told twice that this one is over: by
+                                // the cancellation, and by the answer `cancel` to its question.
+                                open.finish();
+                            }
                             return Err(CallFailure::Tool(error));
                         }
                     }

@@ -17,13 +17,13 @@ use rmcp::{
 use serde_json::Value;
 use tokio::{
     runtime::Handle,
-    sync::{Notify, mpsc, oneshot},
+    sync::{Notify, oneshot},
     time::timeout,
 };
 
 use super::{
     http_client::MessageHeaders,
-    in_flight::{CallSignal, CallsInFlight},
+    in_flight::{CallsInFlight, Conversation, OpenCall},
     oauth::AccessTokens,
 };
 use crate::protocol::JsonObject;
@@ -114,12 +114,14 @@ impl McpClient {
         &self,
         request: RunRequest,
         headers: HeaderMap,
-    ) -> Result<(PendingRequest, mpsc::Receiver<CallSignal>), RequestError> {
+        conversation: Conversation,
+        max_duration: Duration,
+    ) -> Result<(PendingRequest, OpenCall), RequestError> {
         let mut request = request.into_message();
         if !headers.is_empty() {
             request.extensions_mut().insert(MessageHeaders(headers.clone()));
         }
-        let begun = self.calls.begin(async {
+        let begun = self.calls.begin(conversation, max_duration, async {
             let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
             let (id, progress_token) = (sent.id.clone(), sent.progress_token.clone());
             let pending = PendingRequest { id: Some(id.clone()), received: sent.rx, peer: self.peer.clone(), headers };

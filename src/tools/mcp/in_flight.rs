@@ -4,22 +4,35 @@
 //! protocol does not say which call a question belongs to: it is the only one in flight, or else the question is not
 //! asked, because it could reach another run's user. A server that has asked once on such a stream gets its calls one
 //! at a time from then on.
+//!
+//! The server may still work on a call that has timed out or was cancelled: many servers ignore the cancellation, and
+//! none has to answer a cancelled call. So such a call stays unfinished for a while, and until then only calls of the
+//! same conversation get questions.
 
 use std::{
     collections::HashMap,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken, RequestId};
 use serde_json::Value;
-use tokio::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc, oneshot};
+use tokio::{
+    sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc, oneshot},
+    time::Instant,
+};
+
+use crate::{agent::Principal, protocol::ThreadId, tools::ToolContext};
 
 /// Signals of a server that sends more than a call reads are left out.
 const MAX_WAITING_SIGNALS: usize = 16;
 
 #[derive(Default)]
 pub(super) struct CallsInFlight {
-    /// A call that has ended stays until the next one begins; its receiver is closed.
+    /// A call that has ended and is not unfinished stays until the next one begins; its receiver is closed.
     calls: Mutex<HashMap<RequestId, CallLink>>,
     turns: RwLock<()>,
     asks_on_shared_streams: AtomicBool,
@@ -28,6 +41,24 @@ pub(super) struct CallsInFlight {
 struct CallLink {
     progress_token: ProgressToken,
     signals: mpsc::Sender<CallSignal>,
+    conversation: Conversation,
+    is_finished: Arc<AtomicBool>,
+    /// The time until which the server may work on the call.
+    work_end: Instant,
+}
+
+/// The conversation that a call belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Conversation {
+    principal: Option<String>,
+    thread: ThreadId,
+}
+
+/// The receiving end of a call. Dropping it ends the call, which stays unfinished unless [`finish`](Self::finish) was
+/// called.
+pub(super) struct OpenCall {
+    pub(super) signals: mpsc::Receiver<CallSignal>,
+    is_finished: Arc<AtomicBool>,
 }
 
 pub(super) enum CallSignal {
@@ -76,16 +107,23 @@ impl CallsInFlight {
     }
 
     /// Registers the request that `send` makes. The server cannot be faster: its signals wait for the registration.
+    /// A call takes at most `max_duration`; an unfinished one is remembered for as long again.
     pub(super) async fn begin<T, E>(
         &self,
+        conversation: Conversation,
+        max_duration: Duration,
         send: impl Future<Output = Result<(T, RequestId, ProgressToken), E>>,
-    ) -> Result<(T, mpsc::Receiver<CallSignal>), E> {
+    ) -> Result<(T, OpenCall), E> {
         let mut calls = self.calls.lock().await;
         let (sent, id, progress_token) = send.await?;
         let (signals, received) = mpsc::channel(MAX_WAITING_SIGNALS);
-        calls.retain(|_, call| !call.signals.is_closed());
-        calls.insert(id, CallLink { progress_token, signals });
-        Ok((sent, received))
+        let now = Instant::now();
+        calls.retain(|_, call| !call.signals.is_closed() || call.is_unfinished(now));
+        let is_finished = Arc::new(AtomicBool::new(false));
+        let open = OpenCall { signals: received, is_finished: is_finished.clone() };
+        let work_end = now + max_duration.saturating_mul(2);
+        calls.insert(id, CallLink { progress_token, signals, conversation, is_finished, work_end });
+        Ok((sent, open))
     }
 
     pub(super) async fn progress(&self, params: ProgressNotificationParam) {
@@ -104,10 +142,39 @@ impl CallsInFlight {
             None => {
                 self.asks_on_shared_streams.store(true, Ordering::Relaxed);
                 let mut open = calls.values().filter(|call| !call.signals.is_closed());
-                open.next().filter(|_| open.next().is_none())?
+                let only = open.next().filter(|_| open.next().is_none())?;
+                let now = Instant::now();
+                let is_of_another = |call: &CallLink| call.is_unfinished(now) && call.conversation != only.conversation;
+                if calls.values().any(is_of_another) {
+                    return None;
+                }
+                only
             }
         };
         call.signals.try_send(CallSignal::Question(elicitation)).ok()
+    }
+}
+
+impl CallLink {
+    /// Returns whether the call has ended, and the server may still work on it.
+    fn is_unfinished(&self, now: Instant) -> bool {
+        self.signals.is_closed() && !self.is_finished.load(Ordering::Acquire) && now < self.work_end
+    }
+}
+
+impl OpenCall {
+    /// Notes that the server has finished the call.
+    pub(super) fn finish(&self) {
+        self.is_finished.store(true, Ordering::Release);
+    }
+}
+
+impl Conversation {
+    pub(super) fn of(cx: &ToolContext) -> Self {
+        Self {
+            principal: cx.principal().map(|principal| Principal::id(principal).to_owned()),
+            thread: cx.thread_id().clone(),
+        }
     }
 }
 
@@ -121,9 +188,16 @@ mod tests {
         NumberOrString::Number(number)
     }
 
-    async fn begin(calls: &CallsInFlight, number: i64) -> mpsc::Receiver<CallSignal> {
+    const MAX_DURATION: Duration = Duration::from_secs(60);
+
+    async fn begin_in(calls: &CallsInFlight, number: i64, thread: &str) -> OpenCall {
         let sent = async { Ok::<_, ()>(((), id(number), ProgressToken(id(number)))) };
-        calls.begin(sent).await.unwrap().1
+        let conversation = Conversation { principal: None, thread: thread.into() };
+        calls.begin(conversation, MAX_DURATION, sent).await.unwrap().1
+    }
+
+    async fn begin(calls: &CallsInFlight, number: i64) -> OpenCall {
+        begin_in(calls, number, "t").await
     }
 
     async fn ask(calls: &CallsInFlight, call: Option<i64>) -> Option<()> {
@@ -139,9 +213,9 @@ mod tests {
         for n in 0..1000 {
             calls.progress(ProgressNotificationParam::new(ProgressToken(id(2)), f64::from(n))).await;
         }
-        assert!(first.try_recv().is_err());
+        assert!(first.signals.try_recv().is_err());
         let mut received = 0;
-        while second.try_recv().is_ok() {
+        while second.signals.try_recv().is_ok() {
             received += 1;
         }
         assert_eq!(received, MAX_WAITING_SIGNALS);
@@ -153,12 +227,41 @@ mod tests {
         assert_eq!(ask(&calls, None).await, None);
         let mut first = begin(&calls, 1).await;
         assert_eq!(ask(&calls, None).await, Some(()));
-        assert!(matches!(first.try_recv(), Ok(CallSignal::Question(_))));
+        assert!(matches!(first.signals.try_recv(), Ok(CallSignal::Question(_))));
         let mut second = begin(&calls, 2).await;
         assert_eq!(ask(&calls, None).await, None, "it could be either");
         assert_eq!(ask(&calls, Some(2)).await, Some(()));
-        assert!(first.try_recv().is_err() && second.try_recv().is_ok());
+        assert!(first.signals.try_recv().is_err() && second.signals.try_recv().is_ok());
         drop(second);
+        assert_eq!(ask(&calls, None).await, Some(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_the_server_may_still_work_on_keeps_questions_from_other_conversations() {
+        let calls = CallsInFlight::default();
+        // It has timed out, or was cancelled.
+        drop(begin_in(&calls, 1, "a").await);
+        let mut of_another = begin_in(&calls, 2, "b").await;
+        assert_eq!(ask(&calls, None).await, None, "it could be of the first call");
+        assert!(of_another.signals.try_recv().is_err());
+        assert_eq!(ask(&calls, Some(2)).await, Some(()));
+        of_another.finish();
+        drop(of_another);
+        let same = begin_in(&calls, 3, "a").await;
+        assert_eq!(ask(&calls, None).await, Some(()));
+        same.finish();
+        drop(same);
+        tokio::time::advance(2 * MAX_DURATION).await;
+        let _late = begin_in(&calls, 4, "b").await;
+        assert_eq!(ask(&calls, None).await, Some(()));
+        assert_eq!(calls.calls.lock().await.len(), 1, "ended calls are forgotten");
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_finished_keeps_no_question_from_others() {
+        let calls = CallsInFlight::default();
+        begin_in(&calls, 1, "a").await.finish();
+        let _other = begin_in(&calls, 2, "b").await;
         assert_eq!(ask(&calls, None).await, Some(()));
     }
 
