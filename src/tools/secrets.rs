@@ -9,7 +9,8 @@ use crate::protocol::{ContentPart, MessageContent};
 const MIN_SECRET_BYTES: usize = 8;
 const REPLACEMENT: &str = "[redacted]";
 
-/// Words that must reach neither a model nor a client.
+/// Words that must reach neither a model nor a client. They are removed before a text is cut: the beginning of a word
+/// that the cut divides would not be recognised.
 #[derive(Clone, Default)]
 pub(super) struct Secrets(Vec<String>);
 

@@ -183,8 +183,8 @@ impl<'c> OngoingCall<'c> {
             Some(total) => format!("{progress} of {total}"),
             None => progress.to_string(),
         });
-        let text: String = text.chars().take(MAX_PROGRESS_CHARS).collect();
         let text = self.caller.secrets.redact(&text).unwrap_or(text);
+        let text: String = text.chars().take(MAX_PROGRESS_CHARS).collect();
         // Without waiting for the client: a slow client must not keep the answer waiting.
         let _ = self.cx.show_progress(text, total.map(|total| progress / total));
     }

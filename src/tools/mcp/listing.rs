@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{result, tool::MAX_NAME_CHARS};
 use crate::{
     protocol::{JsonObject, MessageContent},
-    tools::ToolError,
+    tools::{ToolError, secrets::Secrets},
 };
 
 const MAX_ENTRY_CHARS: usize = 500;
@@ -29,12 +29,12 @@ pub(super) fn cursor(arguments: &JsonObject) -> Option<String> {
 }
 
 /// Returns a line for each entry of a list: its `key`, name, media type, description and arguments.
-pub(super) fn lines(answer: &Value, list: &str, key: &str) -> Vec<String> {
+pub(super) fn lines(answer: &Value, list: &str, key: &str, secrets: &Secrets) -> Vec<String> {
     let entries = answer.get(list).and_then(Value::as_array).into_iter().flatten();
-    entries.take(MAX_ENTRIES).map(|entry| line(entry, key)).collect()
+    entries.take(MAX_ENTRIES).map(|entry| line(entry, key, secrets)).collect()
 }
 
-fn line(entry: &Value, key: &str) -> String {
+fn line(entry: &Value, key: &str, secrets: &Secrets) -> String {
     let text = |name: &str| entry.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let mut line = format!("- {}", text(key).unwrap_or("(nameless)"));
     let title = text("title").or(text("name")).filter(|title| text(key) != Some(*title));
@@ -52,11 +52,17 @@ fn line(entry: &Value, key: &str) -> String {
     if !arguments.is_empty() {
         line.push_str(&format!("; arguments: {}", arguments.join(", ")));
     }
+    let line = secrets.redact(&line).unwrap_or(line);
     line.replace(char::is_control, " ").chars().take(MAX_ENTRY_CHARS).collect()
 }
 
 /// `page` is the answer that has the cursor of the next page.
-pub(super) fn to_content(mut lines: Vec<String>, page: &Value, limit: usize) -> Result<MessageContent, ToolError> {
+pub(super) fn to_content(
+    mut lines: Vec<String>,
+    page: &Value,
+    limit: usize,
+    secrets: &Secrets,
+) -> Result<MessageContent, ToolError> {
     if lines.is_empty() {
         lines.push("(the list is empty)".to_owned());
     }
@@ -67,7 +73,7 @@ pub(super) fn to_content(mut lines: Vec<String>, page: &Value, limit: usize) -> 
         Some(_) => lines.insert(0, "There are more, which cannot be listed.".to_owned()),
         None => {}
     }
-    result::to_content(&json!({ "content": [{ "type": "text", "text": lines.join("\n") }] }), limit)
+    result::to_content(&json!({ "content": [{ "type": "text", "text": lines.join("\n") }] }), limit, secrets)
 }
 
 #[cfg(test)]
@@ -81,12 +87,23 @@ mod tests {
             "arguments": [{ "name": "who", "required": true }, { "name": "how" }, {}]
         });
         let page = json!({ "prompts": [entry, { "uri": 7 }, "x", { "name": "y".repeat(5000) }], "nextCursor": "2" });
-        let lines = lines(&page, "prompts", "name");
+        let lines = lines(&page, "prompts", "name", &Secrets::default());
         assert_eq!(lines[0], "- greet (Greeting): Says hello; arguments: who (required), how");
         assert_eq!((&*lines[1], &*lines[2], lines[3].len()), ("- (nameless)", "- (nameless)", MAX_ENTRY_CHARS));
-        let content = to_content(lines, &page, 10_000).unwrap();
+        let content = to_content(lines, &page, 10_000, &Secrets::default()).unwrap();
         assert!(content.text().starts_with("There are more. Call again with {\"cursor\":\"2\"}.\n- greet"));
-        assert_eq!(to_content(Vec::new(), &json!({}), 100).unwrap().text(), "(the list is empty)");
+        assert_eq!(to_content(Vec::new(), &json!({}), 100, &Secrets::default()).unwrap().text(), "(the list is empty)");
+    }
+
+    #[test]
+    fn a_secret_at_the_end_of_an_entry_is_removed_as_a_whole() {
+        let mut secrets = Secrets::default();
+        secrets.add("sk-12345678");
+        for before in MAX_ENTRY_CHARS - 20..MAX_ENTRY_CHARS {
+            let entry = json!({ "name": "a", "description": format!("{}sk-12345678", "x".repeat(before)) });
+            let lines = lines(&json!({ "prompts": [entry] }), "prompts", "name", &secrets);
+            assert!(!lines[0].contains("sk"), "{}", lines[0]);
+        }
     }
 
     #[test]

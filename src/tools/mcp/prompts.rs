@@ -54,8 +54,8 @@ impl Tool for ListPrompts {
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
         let request = RunRequest::ListPrompts { cursor: listing::cursor(&arguments) };
         let (answer, secrets) = self.caller.call(request, cx).await?;
-        let lines = listing::lines(&answer, "prompts", "name");
-        secrets.redact_result(listing::to_content(lines, &answer, self.caller.options.max_result_bytes))
+        let lines = listing::lines(&answer, "prompts", "name", &secrets);
+        listing::to_content(lines, &answer, self.caller.options.max_result_bytes, &secrets)
     }
 }
 
@@ -87,6 +87,6 @@ impl Tool for GetPrompt {
             [json!({ "type": "text", "text": format!("{role}:") }), message.get("content").cloned().unwrap_or_default()]
         });
         let content = json!({ "content": blocks.collect::<Vec<_>>() });
-        secrets.redact_result(result::to_content(&content, self.caller.options.max_result_bytes))
+        result::to_content(&content, self.caller.options.max_result_bytes, &secrets)
     }
 }

@@ -52,14 +52,14 @@ impl Tool for ListResources {
         let cursor = listing::cursor(&arguments);
         let is_first_page = cursor.is_none();
         let (answer, secrets) = self.caller.call(RunRequest::ListResources { cursor }, cx).await?;
-        let mut lines = listing::lines(&answer, "resources", "uri");
+        let mut lines = listing::lines(&answer, "resources", "uri", &secrets);
         if is_first_page {
             // Not every server has templates.
-            if let Ok((templates, _)) = self.caller.call(RunRequest::ListResourceTemplates, cx).await {
-                lines.extend(listing::lines(&templates, "resourceTemplates", "uriTemplate"));
+            if let Ok((templates, secrets)) = self.caller.call(RunRequest::ListResourceTemplates, cx).await {
+                lines.extend(listing::lines(&templates, "resourceTemplates", "uriTemplate", &secrets));
             }
         }
-        secrets.redact_result(listing::to_content(lines, &answer, self.caller.options.max_result_bytes))
+        listing::to_content(lines, &answer, self.caller.options.max_result_bytes, &secrets)
     }
 }
 
@@ -84,6 +84,6 @@ impl Tool for ReadResource {
         let contents = answer.get("contents").and_then(Value::as_array).into_iter().flatten();
         let blocks: Vec<_> = contents.map(|content| json!({ "type": "resource", "resource": content })).collect();
         let limit = self.caller.options.max_result_bytes;
-        secrets.redact_result(result::to_content(&json!({ "content": blocks }), limit))
+        result::to_content(&json!({ "content": blocks }), limit, &secrets)
     }
 }

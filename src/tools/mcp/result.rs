@@ -5,16 +5,16 @@ use serde_json::Value;
 
 use crate::{
     protocol::{ContentPart, MessageContent, PartSource},
-    tools::ToolError,
+    tools::{ToolError, secrets::Secrets},
 };
 
 /// A result can have several 100,000 empty blocks, each of which would be a part.
 const MAX_PARTS: usize = 1000;
 
-/// Converts a result. Content beyond `limit` bytes is cut or left out, with a note.
-pub(super) fn to_content(answer: &Value, limit: usize) -> Result<MessageContent, ToolError> {
+/// Converts a result, without the secrets. Content beyond `limit` bytes is cut or left out, with a note.
+pub(super) fn to_content(answer: &Value, limit: usize, secrets: &Secrets) -> Result<MessageContent, ToolError> {
     let blocks = answer.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let mut result = ContentBuilder { parts: Vec::new(), room: limit, limit, is_cut: false };
+    let mut result = ContentBuilder { parts: Vec::new(), room: limit, limit, is_cut: false, secrets };
     for block in blocks {
         if result.is_cut {
             break;
@@ -38,15 +38,16 @@ pub(super) fn to_content(answer: &Value, limit: usize) -> Result<MessageContent,
     }
 }
 
-struct ContentBuilder {
+struct ContentBuilder<'s> {
     parts: Vec<ContentPart>,
     room: usize,
     limit: usize,
     /// Set by the first part that is cut; the result ends there.
     is_cut: bool,
+    secrets: &'s Secrets,
 }
 
-impl ContentBuilder {
+impl ContentBuilder<'_> {
     fn push_block(&mut self, block: &Value) {
         let text_of = |key: &str| block.get(key).and_then(Value::as_str);
         match text_of("type").unwrap_or_default() {
@@ -88,7 +89,8 @@ impl ContentBuilder {
         self.push_part(part(source.into()));
     }
 
-    fn push_text(&mut self, mut text: String) {
+    fn push_text(&mut self, text: String) {
+        let mut text = self.secrets.redact(&text).unwrap_or(text);
         if text.len() > self.room {
             text.truncate(text.floor_char_boundary(self.room));
             text.push_str(&format!("\n[cut here: the result is larger than {} bytes]", self.limit));
@@ -123,7 +125,7 @@ mod tests {
     use super::*;
 
     fn text(answer: Value) -> String {
-        match to_content(&answer, 1000).unwrap() {
+        match to_content(&answer, 1000, &Secrets::default()).unwrap() {
             MessageContent::Text(text) => text,
             parts => panic!("{parts:?}"),
         }
@@ -164,13 +166,16 @@ mod tests {
             ContentPart::image(data("AAAA", "image/png")),
             ContentPart::Audio(data("BBBB", "audio/wav").into()),
         ];
-        assert_eq!(to_content(&json!({ "content": blocks }), 1000).unwrap(), expected.into());
+        assert_eq!(to_content(&json!({ "content": blocks }), 1000, &Secrets::default()).unwrap(), expected.into());
     }
 
     #[test]
     fn an_error_result_is_an_error_with_its_text() {
-        let error =
-            to_content(&json!({ "content": [{ "type": "text", "text": "no such file" }], "isError": true }), 1000);
+        let error = to_content(
+            &json!({ "content": [{ "type": "text", "text": "no such file" }], "isError": true }),
+            1000,
+            &Secrets::default(),
+        );
         assert_eq!(error.unwrap_err().message(), "no such file");
     }
 
@@ -181,7 +186,10 @@ mod tests {
             { "type": "image", "data": "A".repeat(50), "mimeType": "image/png" },
             { "type": "text", "text": "é".repeat(40) },
         ]);
-        let MessageContent::Text(text) = to_content(&json!({ "content": blocks }), 41).unwrap() else { panic!() };
+        let MessageContent::Text(text) = to_content(&json!({ "content": blocks }), 41, &Secrets::default()).unwrap()
+        else {
+            panic!()
+        };
         assert!(
             text.starts_with("éééé\n[image/png in the result") && text.ends_with("larger than 41 bytes]"),
             "{text}"
@@ -204,7 +212,7 @@ mod tests {
     fn the_number_of_parts_is_limited() {
         let parts = |count: usize| {
             let image = json!({ "type": "image", "data": "", "mimeType": "image/png" });
-            match to_content(&json!({ "content": vec![image; count] }), 1 << 20).unwrap() {
+            match to_content(&json!({ "content": vec![image; count] }), 1 << 20, &Secrets::default()).unwrap() {
                 MessageContent::Parts(parts) => parts,
                 text => panic!("{text:?}"),
             }
@@ -213,5 +221,20 @@ mod tests {
         let cut = parts(100 * MAX_PARTS);
         assert_eq!(cut.len(), MAX_PARTS + 1);
         assert_eq!(cut.last(), Some(&ContentPart::text("[cut here: the result has more than 1000 parts]")));
+    }
+
+    #[test]
+    fn a_secret_at_the_cut_is_removed_as_a_whole() {
+        let mut secrets = Secrets::default();
+        secrets.add("sk-12345678");
+        for limit in 1..30 {
+            let blocks = json!([{ "type": "text", "text": "the key sk-12345678 is valid" }]);
+            for is_error in [false, true] {
+                let result = to_content(&json!({ "content": blocks, "isError": is_error }), limit, &secrets);
+                let text =
+                    result.map_or_else(|error| error.message().to_owned(), |content| content.text().into_owned());
+                assert!(!text.contains("sk-"), "{text}");
+            }
+        }
     }
 }

@@ -98,7 +98,7 @@ impl Tool for McpTool {
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
         let request = RunRequest::CallTool { name: self.name.clone(), arguments };
         let (answer, secrets) = self.caller.call(request, cx).await?;
-        secrets.redact_result(result::to_content(&answer, self.caller.options.max_result_bytes))
+        result::to_content(&answer, self.caller.options.max_result_bytes, &secrets)
     }
 }
 
