@@ -33,6 +33,7 @@ const MAX_QUESTIONS: usize = 16;
 #[derive(Clone)]
 pub(super) struct McpCaller {
     server: Arc<str>,
+    metric_name: Arc<str>,
     pub(super) options: Arc<McpServerOptions>,
     client: Arc<ClientSlot>,
     caller_headers: Arc<CallerHeaders>,
@@ -47,11 +48,17 @@ impl McpCaller {
         secrets: Secrets,
     ) -> Result<Self, InvalidOption> {
         let caller_headers = Arc::new(options.caller_headers()?);
-        Ok(Self { server, options, client, caller_headers, secrets: Arc::new(secrets) })
+        let metric_name = format!("mcp:{server}").into();
+        Ok(Self { server, metric_name, options, client, caller_headers, secrets: Arc::new(secrets) })
     }
 
     pub(super) fn server(&self) -> &str {
         &self.server
+    }
+
+    /// Returns the name by which metrics count the tools whose names the server chooses, and those for its lists.
+    pub(super) fn metric_name(&self) -> &str {
+        &self.metric_name
     }
 
     /// Sends a request, and returns its result as JSON and the secrets that must be removed from it.

@@ -51,6 +51,10 @@ impl Tool for ListPrompts {
         &self.spec
     }
 
+    fn metric_name(&self) -> &str {
+        self.caller.metric_name()
+    }
+
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
         let request = RunRequest::ListPrompts { cursor: listing::cursor(&arguments) };
         let (answer, secrets) = self.caller.call(request, cx).await?;
@@ -68,6 +72,10 @@ struct GetPrompt {
 impl Tool for GetPrompt {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn metric_name(&self) -> &str {
+        self.caller.metric_name()
     }
 
     fn approval(&self, arguments: &JsonObject) -> Approval {

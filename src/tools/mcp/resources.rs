@@ -48,6 +48,10 @@ impl Tool for ListResources {
         &self.spec
     }
 
+    fn metric_name(&self) -> &str {
+        self.caller.metric_name()
+    }
+
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
         let cursor = listing::cursor(&arguments);
         let is_first_page = cursor.is_none();
@@ -72,6 +76,10 @@ struct ReadResource {
 impl Tool for ReadResource {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn metric_name(&self) -> &str {
+        self.caller.metric_name()
     }
 
     fn approval(&self, arguments: &JsonObject) -> Approval {

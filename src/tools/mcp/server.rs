@@ -205,3 +205,16 @@ impl ToolSource for FeatureTools {
         self.server.ready().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tools_for_resources_and_prompts_count_as_their_server() {
+        let server = McpServer::new("files", McpServerOptions::command(["files-server"])).unwrap();
+        let tools = [resources::tools(&server.caller), prompts::tools(&server.caller)].concat();
+        let names: Vec<_> = tools.iter().map(|tool| tool.metric_name()).collect();
+        assert_eq!(names, ["mcp:files"; 4]);
+    }
+}

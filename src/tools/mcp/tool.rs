@@ -72,8 +72,8 @@ pub(super) fn approval(caller: &McpCaller, key: &str, effects: Effects, argument
 /// A server chooses the names of its tools, so only those that the configuration names are told apart.
 fn metric_name(caller: &McpCaller, name: &str) -> String {
     let is_configured = caller.options.tools.as_ref().is_some_and(|tools| tools.iter().any(|tool| tool == name));
-    let server = caller.server();
-    if is_configured { format!("mcp:{server}/{name}") } else { format!("mcp:{server}") }
+    let server = caller.metric_name();
+    if is_configured { format!("{server}/{name}") } else { server.to_owned() }
 }
 
 fn portable_name(prefix: &str, name: &str) -> String {
