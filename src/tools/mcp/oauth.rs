@@ -2,7 +2,8 @@
 //!
 //! A token is kept until shortly before it expires, or until the MCP server refuses it. It is renewed with the refresh
 //! token, if the authorization server gave one, and otherwise with the client's credentials. Concurrent requests share
-//! one renewal, and its failure. Until a token expires, it is used while a renewal runs and if the renewal fails. Rules:
+//! one renewal, and its failure. Until a token expires, it is used while a renewal
+//! runs and if the renewal fails. Rules:
 //! <https://modelcontextprotocol.io/extensions/auth/oauth-client-credentials>,
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization>, RFC 6749 and RFC 8707.
 //!
