@@ -10,6 +10,8 @@ import { button, labelled, testApproval, testPageTool, testStop } from "./chat.m
 const used = useBrowser();
 const open = (options) => used.open("assistant-ui", options);
 const { send, shows } = labelled;
+/** Waits until the page knows that the run has ended, which is later than on the server. Before, clicks may be lost. */
+const idle = (page) => page.getByRole("button", { name: "Stop", disabled: true }).waitFor();
 const chat = { used, open, ...labelled };
 
 test("a message is answered, with the calls of the server's tools", async () => {
@@ -42,6 +44,8 @@ test("an edited message starts a branch", async () => {
   await shows(page, "Hello! How can I help you?");
   await send(page, "count to 3");
   await shows(page, "1 2 3");
+  await endedRuns(used, page, 2);
+  await idle(page);
   await button(page, "Edit").last().click();
   await page.getByLabel("Edit message").fill("count to 4");
   await button(page, "Send").first().click();
@@ -63,8 +67,7 @@ test("Repeat makes a new answer, and the page shows both", async () => {
   await send(page, "hello");
   await shows(page, "Hello! How can I help you?");
   const before = await endedRuns(used, page);
-  // The page learns of the end later than the server, and may lose a click meanwhile.
-  await page.getByRole("button", { name: "Stop", disabled: true }).waitFor();
+  await idle(page);
   await button(page, "Repeat").click();
   await shows(page, "2 / 2");
   const { messages } = await endedRuns(used, page, 2);

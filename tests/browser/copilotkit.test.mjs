@@ -19,6 +19,8 @@ const users = (page) => page.getByTestId("copilot-user-message");
 const assistants = (page) => page.getByTestId("copilot-assistant-message");
 /** Waits until the assistant's last message has the text. */
 const ended = (page, text) => assistants(page).last().filter({ hasText: text }).waitFor();
+/** Waits until the page knows that the run has ended. During a run the button means Stop and is enabled without a text. */
+const idle = (page) => page.getByTestId("copilot-send-button").and(page.locator(":disabled")).waitFor();
 const chat = { used, open, send, shows: ended, stop: (page) => page.getByTestId("copilot-send-button").click() };
 
 /** Does `load`, which loads the page, and waits until the page's lists and chat receive changes from the server. */
@@ -111,6 +113,7 @@ test("an edited message starts a branch", async () => {
   await ended(page, "1 2 3");
   await send(page, "hello");
   await ended(page, "Hello!");
+  await idle(page);
   const asked = answerDialogs(page, false, "count to 4");
   for (const _ of ["dismissed", "answered"]) {
     await users(page).first().hover();
@@ -131,6 +134,7 @@ test("Regenerate makes a new answer", async () => {
   await send(page, "count to 3");
   await ended(page, "1 2 3");
   const before = await endedRuns(used, page, 2);
+  await idle(page);
   await assistants(page).last().hover();
   await page.getByTestId("copilot-regenerate-button").last().click();
   const after = await endedRuns(used, page, 3);

@@ -29,6 +29,7 @@ test("an edited message starts a branch", async () => {
   await send(page, "count to 3");
   await shows(page, "1 2 3");
   answerDialogs(page, "count to 4");
+  // A click waits until the button is enabled, that is, until the page knows that the run has ended.
   await button(page, "Edit").last().click();
   await shows(page, "1 2 3 4");
   const { messages } = await endedRuns(used, page, 3);

@@ -66,7 +66,7 @@ function App() {
       {messages.map(({ id, role, parts }, index) => (
         <p key={id}>
           {role}: {parts.map((part, at) => <Part key={at} part={part} />)}{" "}
-          {role === "user" && <button onClick={() => edit(index)}>Edit</button>}
+          {role === "user" && <button disabled={isLoading} onClick={() => edit(index)}>Edit</button>}
         </p>
       ))}
       {interrupts.map(({ id, message }) => <p key={id}>{message}</p>)}
@@ -78,7 +78,8 @@ function App() {
       <p role="alert">{error?.message}</p>
       <form onSubmit={send}>
         <input aria-label="Message" value={text} onChange={(event) => setText(event.target.value)} /> <button>Send</button>{" "}
-        <button type="button" onClick={chat.reload}>Repeat</button> <button type="button" onClick={stop}>Stop</button>
+        <button type="button" disabled={isLoading} onClick={chat.reload}>Repeat</button>{" "}
+        <button type="button" onClick={stop}>Stop</button>
       </form>
     </>
   );
