@@ -211,10 +211,10 @@ else
 fi
 step 'features' features
 step 'documentation' documentation
+[ -z "${started['Docker image']:-}" ] || finish 'Docker image'
 start 'chaos' chaos
 step 'fuzz targets' fuzz_targets
 finish 'chaos'
-[ -z "${started['Docker image']:-}" ] || finish 'Docker image'
 
 # --- Summary --------------------------------------------------------------------------------------
 
