@@ -102,6 +102,9 @@ test("the proxies have the limits and times of the server", () => {
   assert.ok(parseInt(nginx("proxy_read_timeout")) >= 2 * silence);
   assert.ok(Number(ofIngress("proxy-read-timeout")) >= 2 * silence);
   assert.equal(ofIngress("proxy-buffering"), "off");
+  // Otherwise the server may close a connection while the proxy sends a request on it.
+  const [, ofCaddy] = /^\s*keepalive (\d+)s$/m.exec(read("deploy/Caddyfile"));
+  for (const idle of [nginx("keepalive_timeout"), ofCaddy]) assert.ok(parseInt(idle) < option("head_timeout_secs"));
 });
 
 test("Caddy accepts the Caddyfile", async (t) => {
