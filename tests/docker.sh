@@ -21,9 +21,10 @@ check() { # check NAME COMMAND…
     fi
 }
 
+# Below the ports that the kernel gives to outgoing connections (32768 and above).
 free_port() {
     local port
-    while port=$((20000 + RANDOM % 20000)); (: </dev/tcp/127.0.0.1/"$port") 2>/dev/null; do :; done
+    while port=$((20000 + RANDOM % 12000)); (: </dev/tcp/127.0.0.1/"$port") 2>/dev/null; do :; done
     echo "$port"
 }
 
