@@ -19,7 +19,7 @@ const users = (page) => page.getByTestId("copilot-user-message");
 const assistants = (page) => page.getByTestId("copilot-assistant-message");
 /** Waits until the assistant's last message has the text. */
 const ended = (page, text) => assistants(page).last().filter({ hasText: text }).waitFor();
-/** Waits until the page knows that the run has ended. During a run the button means Stop and is enabled without a text. */
+/** Waits until the page knows that the run has ended. During a run the button means Stop and needs no text. */
 const idle = (page) => page.getByTestId("copilot-send-button").and(page.locator(":disabled")).waitFor();
 const chat = { used, open, send, shows: ended, stop: (page) => page.getByTestId("copilot-send-button").click() };
 
