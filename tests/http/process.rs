@@ -32,7 +32,7 @@ async fn without_arguments_the_demo_agent_is_served() {
 #[tokio::test]
 async fn a_signal_lets_runs_end_and_then_ends_them() {
     for signal in ["-TERM", "-INT"] {
-        let process = Process::start(&[], &[("AGUI_SERVER__DRAIN_SECS", "1")]);
+        let process = Process::start(&[], &[("AGUI_SERVER__DRAIN_SECS", "5")]);
         let send = |text: &str| client().post(format!("{}/send-message", process.url)).json(&input(text)).send();
         let (short, long) = (send("count to 4").await.unwrap(), send("count to 1000").await.unwrap());
         process.signal(signal);

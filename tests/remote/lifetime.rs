@@ -77,13 +77,14 @@ async fn a_detached_run_goes_on_without_its_client() {
 #[tokio::test]
 async fn comments_end_the_silence_of_an_endpoint() {
     let mut pieces = vec![event(&started())];
-    for _ in 0..10 {
+    // Together longer than the time limit.
+    for _ in 0..30 {
         pieces.extend([Piece::Wait(200), Piece::Text(": still here\n\n".to_owned())]);
     }
     pieces.push(event(&finished()));
     let endpoint = FakeEndpoint::new([Response::stream(pieces)]).await;
     let mut options = endpoint.options();
-    options.idle_timeout = Duration::from_millis(1500);
+    options.idle_timeout = Duration::from_secs(5);
     let events = run(&server_with(options).await, &input("Hello")).await;
     assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
 }
