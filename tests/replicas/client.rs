@@ -1,6 +1,9 @@
 //! A server and a client of it.
 
-use std::{ops::Deref, time::Instant};
+use std::{
+    ops::Deref,
+    time::{Duration, Instant},
+};
 
 use reqwest::Method;
 use serde_json::Value;
@@ -210,6 +213,13 @@ pub(crate) fn numbered(events: &[Received], first: u64) -> &Received {
     let ends = events.iter().filter(|event| matches!(event.name(), "RUN_FINISHED" | "RUN_ERROR")).count();
     assert!(ends == 1 && matches!(last.name(), "RUN_FINISHED" | "RUN_ERROR"), "{ends} ends, the last is {last:?}");
     last
+}
+
+/// Asserts that texts arrive while the run goes on, not all at its end. On a busy machine some arrive together.
+pub(crate) fn assert_gradual(events: &[Received]) {
+    let texts: Vec<_> = events.iter().filter(|event| event.name() == "TEXT_MESSAGE_CONTENT").collect();
+    let time = texts[texts.len() - 1].at.duration_since(texts[0].at);
+    assert!(time > Duration::from_millis(200), "{} texts arrive within {time:?}", texts.len());
 }
 
 /// Returns the text of a run.

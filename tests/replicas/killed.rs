@@ -3,14 +3,16 @@
 use std::time::Instant;
 
 use crate::{
-    LEASE, ask, ask_detached,
+    SHORT_LEASE, ask, ask_detached,
     client::{numbered, spoken},
-    replicas, said,
+    postgres::Postgres,
+    replicas_on, said,
 };
 
 #[tokio::test]
 async fn the_run_of_a_killed_server_is_closed_by_another_with_its_logged_messages() {
-    let Some([a, b, c]) = replicas("killed").await else { return };
+    let Some(postgres) = Postgres::shared() else { return };
+    let [a, b, c] = replicas_on(&postgres.database("killed").await, SHORT_LEASE);
     let started = a.run(&ask_detached("r", "count to 10000")).await;
     let mut followed = b.follow("r", 0).await;
     let mut seen = followed.take(10).await;
@@ -19,8 +21,8 @@ async fn the_run_of_a_killed_server_is_closed_by_another_with_its_logged_message
     drop(started);
     seen.extend(followed.rest().await);
     let closed = killed.elapsed();
-    println!("the run of a killed server is closed after {closed:?}, with leases of {LEASE:?}");
-    assert!(closed < 5 * LEASE, "{closed:?}");
+    println!("the run of a killed server is closed after {closed:?}, with leases of {SHORT_LEASE:?}");
+    assert!(closed < 5 * SHORT_LEASE, "{closed:?}");
     let last = numbered(&seen, 1);
     assert_eq!((last.name(), &last.event["code"]), ("RUN_ERROR", &"server_lost".into()));
     let thread = b.thread().await;
@@ -41,7 +43,8 @@ async fn the_run_of_a_killed_server_is_closed_by_another_with_its_logged_message
 
 #[tokio::test]
 async fn a_run_that_waits_for_a_run_of_a_killed_server_gets_its_turn() {
-    let Some([a, b]) = replicas("waiting").await else { return };
+    let Some(postgres) = Postgres::shared() else { return };
+    let [a, b] = replicas_on(&postgres.database("waiting").await, SHORT_LEASE);
     let mut started = a.run(&ask("r", "count to 10000")).await;
     started.take(5).await;
     let waiting = ask("next", "hello");
@@ -52,7 +55,7 @@ async fn a_run_that_waits_for_a_run_of_a_killed_server_gets_its_turn() {
     });
     let next = next.rest().await;
     println!("a run that waits for one of a killed server is done after {:?}", killed.elapsed());
-    assert!(killed.elapsed() < 5 * LEASE, "{:?}", killed.elapsed());
+    assert!(killed.elapsed() < 5 * SHORT_LEASE, "{:?}", killed.elapsed());
     assert_eq!(next.last().unwrap().name(), "RUN_FINISHED");
     let thread = b.thread().await;
     let statuses: Vec<_> = thread["runs"].as_array().unwrap().iter().map(|run| run["status"].as_str()).collect();

@@ -3,7 +3,7 @@
 use sqlx::{Connection as _, PgConnection};
 
 use crate::{
-    LEASE, ask, ask_detached,
+    SHORT_LEASE, ask, ask_detached,
     client::{numbered, spoken},
     postgres::Postgres,
     replicas_on, said,
@@ -19,7 +19,7 @@ const RENEW_TOO_LATE: &str = "
 async fn a_server_does_not_close_its_own_run_as_lost() {
     let Some(postgres) = Postgres::shared() else { return };
     let url = postgres.database("late").await;
-    let [server] = replicas_on(&url, LEASE);
+    let [server] = replicas_on(&url, SHORT_LEASE);
     let mut connection = PgConnection::connect(&url).await.unwrap();
     sqlx::raw_sql(RENEW_TOO_LATE).execute(&mut connection).await.unwrap();
     // Longer than two renewals.

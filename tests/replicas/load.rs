@@ -13,10 +13,16 @@ use std::{
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::{client::Replica, poll::poll_until};
+use crate::{
+    client::Replica,
+    poll::{poll_until, poll_within},
+};
 
 /// The number of runs after which a client uses a new thread.
 const RUNS_PER_THREAD: usize = 20;
+
+/// Longer than a crash of the database can block runs: leases of up to 15 seconds, then the queues of their threads.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The running clients.
 pub(crate) struct Load {
@@ -57,7 +63,7 @@ impl Load {
     pub(crate) async fn until_finished(&self, more: usize) {
         let before = self.finished();
         let what = format!("{more} more runs than {before} finished");
-        poll_until(&what, async || (self.finished() >= before + more).then_some(())).await;
+        poll_within(FINISH_TIMEOUT, &what, async || (self.finished() >= before + more).then_some(())).await;
     }
 
     pub(crate) fn finished(&self) -> usize {
@@ -73,7 +79,14 @@ impl Load {
         let mut lost = 0;
         for FinishedRun { thread, messages } in &finished {
             if !stored.contains_key(thread) {
-                let body: Value = server.get(&format!("/threads/{thread}")).await.json().await.unwrap();
+                // After an outage a request may get a connection that was lost. 404 is the answer for a lost thread.
+                let path = format!("/threads/{thread}");
+                let what = format!("{path} is answered");
+                let response = poll_until(&what, async || {
+                    let response = server.get(&path).await;
+                    [200, 404].contains(&response.status().as_u16()).then_some(response)
+                });
+                let body: Value = response.await.json().await.unwrap();
                 let ids = body["messages"].as_array().into_iter().flatten();
                 let ids: HashSet<String> = ids.map(|message| message["id"].as_str().unwrap().to_owned()).collect();
                 stored.insert(thread, ids);

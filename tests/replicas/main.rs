@@ -31,8 +31,11 @@ use postgres::Postgres;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The duration of leases in these tests.
-const LEASE: Duration = Duration::from_secs(3);
+/// The duration of leases, unless a test waits for one to end. It is the server's default: a renewal that comes a few
+/// seconds late on a busy machine ends no run.
+const LEASE: Duration = Duration::from_secs(15);
+/// The duration of leases in tests where a server is killed or renews too late.
+const SHORT_LEASE: Duration = Duration::from_secs(3);
 /// Longer than anything in these tests takes.
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -44,8 +47,13 @@ async fn replicas<const N: usize>(name: &str) -> Option<[Replica; N]> {
 /// Starts servers on a database, all at once, so that they create its tables concurrently.
 fn replicas_on<const N: usize>(url: &str, lease: Duration) -> [Replica; N] {
     let lease = lease.as_secs().to_string();
-    let environment =
-        [("AGUI_STORE__URL", url), ("AGUI_THREADS__LEASE_SECS", &lease), ("AGUI_THREADS__MAX_QUEUED", "100")];
+    let environment = [
+        ("AGUI_STORE__URL", url),
+        ("AGUI_THREADS__LEASE_SECS", &lease),
+        ("AGUI_THREADS__MAX_QUEUED", "100"),
+        // The last of many runs on one thread waits for all others.
+        ("AGUI_THREADS__QUEUE_TIMEOUT_SECS", "120"),
+    ];
     std::thread::scope(|scope| {
         std::array::from_fn::<_, N, _>(|_| scope.spawn(|| Replica::start(&environment))).map(|it| it.join().unwrap())
     })

@@ -64,7 +64,7 @@ impl Proxy {
                 );
                 let file = format!("{folder}/nginx.conf");
                 fs::write(&file, main).unwrap();
-                let mut command = Command::new(program);
+                let mut command = Command::new(&program);
                 command.args(["-e", "stderr", "-c", &file]);
                 command
             })
@@ -90,7 +90,7 @@ impl Proxy {
                 let site = site.replace("lb_policy", &upstream);
                 let file = folder.join("Caddyfile");
                 fs::write(&file, format!("{{\n\tadmin off\n}}\n{site}")).unwrap();
-                let mut command = Command::new(program);
+                let mut command = Command::new(&program);
                 command.args(["run", "--adapter", "caddyfile", "--config"]).arg(file).env("HOME", folder);
                 command
             })
@@ -99,20 +99,27 @@ impl Proxy {
     }
 
     /// `command` writes the configuration into the folder, for the address of the proxy and those of the replicas.
-    async fn start(replicas: [&Replica; 2], command: impl FnOnce(&Path, &str, [String; 2]) -> Command) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    async fn start(replicas: [&Replica; 2], command: impl Fn(&Path, &str, [String; 2]) -> Command) -> Self {
         let replicas = replicas.map(|replica| replica.url.trim_start_matches("http://").to_owned());
-        let child = command(folder.path(), &address, replicas).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let endpoint = Endpoint::new(format!("http://{address}"));
-        let mut proxy = Self { child: child.unwrap(), endpoint, _folder: folder };
-        poll_until("the proxy forwards requests", async || {
-            assert!(proxy.child.try_wait().unwrap().is_none(), "the proxy ended: run its command by hand");
-            let response = proxy.endpoint.request(reqwest::Method::GET, "/healthz").send().await;
-            response.is_ok_and(|response| response.status() == 200).then_some(())
-        })
-        .await;
-        proxy
+        // Another process may take the free port before the proxy does.
+        for _ in 0..5 {
+            let folder = tempfile::tempdir().unwrap();
+            let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+            let mut command = command(folder.path(), &address, replicas.clone());
+            let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let mut proxy = Self { child, endpoint: Endpoint::new(format!("http://{address}")), _folder: folder };
+            let is_running = poll_until("the proxy forwards requests or ends", async || {
+                if proxy.child.try_wait().unwrap().is_some() {
+                    return Some(false);
+                }
+                let response = proxy.endpoint.request(reqwest::Method::GET, "/healthz").send().await;
+                response.is_ok_and(|response| response.status() == 200).then_some(true)
+            });
+            if is_running.await {
+                return proxy;
+            }
+        }
+        panic!("the proxy does not start: run its command by hand")
     }
 }
 
