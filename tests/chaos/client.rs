@@ -91,8 +91,7 @@ impl Client {
         }
     }
 
-    /// Returns a thread; `None` if it does not exist.
-    /// Returns a thread with all messages of its branch.
+    /// Returns a thread with all messages of its branch; `None` if it does not exist.
     pub(crate) async fn view(&self, dice: &mut Dice, thread: &str) -> Result<Option<Value>, Broken> {
         let mut view = match self.ask(dice, "GET", &format!("/threads/{thread}")).await? {
             (200, view) => view,

@@ -54,7 +54,9 @@ use worker::Worker;
 
 const WORKERS_PER_PRINCIPAL: usize = 3;
 /// Longer than any request of a worker takes.
-const ROUND_TIMEOUT: Duration = Duration::from_secs(120);
+const WORK_TIMEOUT: Duration = Duration::from_secs(120);
+/// Longer than a check takes, which sends many requests, each after the other.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(300);
 
 fn variable<T: std::str::FromStr>(name: &str) -> Option<T> {
     let text = std::env::var(name).ok()?;
@@ -141,7 +143,7 @@ impl Crowd {
     async fn work_while(&mut self, future: impl Future<Output = ()>) {
         let is_over = Arc::new(AtomicBool::new(false));
         let stop = is_over.clone();
-        let work = self.each("work", move |mut worker| {
+        let work = self.each("work", WORK_TIMEOUT, move |mut worker| {
             let is_over = is_over.clone();
             Box::pin(async move {
                 while !is_over.load(Ordering::Relaxed) {
@@ -158,7 +160,7 @@ impl Crowd {
     }
 
     async fn check(&mut self) {
-        self.each("be checked", |mut worker| {
+        self.each("be checked", CHECK_TIMEOUT, |mut worker| {
             Box::pin(async move {
                 worker.check().await;
                 worker
@@ -171,13 +173,18 @@ impl Crowd {
     }
 
     /// Runs a function on all workers at the same time.
-    async fn each(&mut self, what: &str, function: impl Fn(Worker) -> futures::future::BoxFuture<'static, Worker>) {
+    async fn each(
+        &mut self,
+        what: &str,
+        limit: Duration,
+        function: impl Fn(Worker) -> futures::future::BoxFuture<'static, Worker>,
+    ) {
         let mut tasks = JoinSet::new();
         for workers in &mut self.principals {
             workers.drain(..).for_each(|worker| drop(tasks.spawn(function(worker))));
         }
-        let Ok(workers) = timeout(ROUND_TIMEOUT, tasks.join_all()).await else {
-            return self.report.violation(format!("the clients did not {what} within {ROUND_TIMEOUT:?}"));
+        let Ok(workers) = timeout(limit, tasks.join_all()).await else {
+            return self.report.violation(format!("the clients did not {what} within {limit:?}"));
         };
         workers.into_iter().for_each(|worker| self.principals[worker.client.principal].push(worker));
     }

@@ -14,6 +14,8 @@ use crate::{Crowd, dice::Dice, model::Report, seed, site::Site, variable};
 const BURST: Duration = Duration::from_secs(2);
 /// The part of the time in which caches and pools fill, so that it is not measured: 1/3.
 const WARM_UP: u32 = 3;
+/// The smallest number of samples after the warm-up.
+const MIN_SAMPLES: usize = 5;
 /// The largest growth after the warm-up that is taken for noise: of memory in KiB, and the share of the memory.
 const MEMORY_NOISE_KIB: f64 = 6.0 * 1024.0;
 const MEMORY_NOISE_SHARE: f64 = 0.05;
@@ -80,7 +82,11 @@ async fn soak(name: &str, site: Site, mut dice: Dice) {
     let mut crowd = Crowd::new(&site, &report, &mut dice);
     let begin = Instant::now();
     let mut samples = Vec::new();
-    while begin.elapsed() < duration && report.violations().is_empty() {
+    let warm_up = duration.as_secs_f64() / f64::from(WARM_UP);
+    let measured = |samples: &[Sample]| samples.iter().copied().filter(|it| it.at >= warm_up).collect::<Vec<_>>();
+    // Also after the time, because a slow machine takes few samples, and a line needs several.
+    let is_complete = |samples: &[Sample]| begin.elapsed() >= duration && measured(samples).len() >= MIN_SAMPLES;
+    while !is_complete(&samples) && report.violations().is_empty() {
         crowd.work_while(sleep(BURST)).await;
         crowd.check().await;
         let sample = Sample::take(begin, &site);
@@ -89,8 +95,7 @@ async fn soak(name: &str, site: Site, mut dice: Dice) {
     }
     println!("{name}: {}", report.counts());
     assert_eq!(report.violations(), Vec::<String>::new());
-    let measured: Vec<_> =
-        samples.iter().copied().filter(|it| it.at >= duration.as_secs_f64() / f64::from(WARM_UP)).collect();
+    let measured = measured(&samples);
     let memory = growth(&measured, |sample| sample.memory_kib);
     let limit = MEMORY_NOISE_KIB + MEMORY_NOISE_SHARE * measured[0].memory_kib;
     println!(
