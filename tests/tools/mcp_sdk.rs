@@ -176,24 +176,24 @@ async fn progress_is_shown_and_extends_the_time_limit_up_to_its_maximum() {
     for stdio in [true, false] {
         let server = SdkServer::start("http").await;
         let change = |options: &mut McpServerOptions| {
-            options.timeout = Duration::from_secs(2);
-            options.max_timeout = Duration::from_secs(4);
+            options.timeout = Duration::from_secs(4);
+            options.max_timeout = Duration::from_secs(8);
         };
         let mcp = match stdio {
             true => McpFixture::node(&sdk_script(), &["stdio"], change).ready().await,
             false => server.connect(change).await,
         };
         let cx = context_of(None, &[]);
-        let done = call_in(&mcp, "steps", json!({ "count": 5, "millis": 500 }), &cx).await;
-        assert_eq!(text(done), "done", "the call takes 2.5 s");
+        let done = call_in(&mcp, "steps", json!({ "count": 10, "millis": 500 }), &cx).await;
+        assert_eq!(text(done), "done", "the call takes 5 s");
         let shown: Vec<_> = cx.take_events().into_iter().map(activity).collect();
-        assert!((2..=5).contains(&shown.len()), "{shown:?}");
+        assert!((2..=10).contains(&shown.len()), "{shown:?}");
         assert_eq!(shown[0]["message"], "step 1");
-        assert_eq!(shown[0]["fraction"], 0.2);
+        assert_eq!(shown[0]["fraction"], 0.1);
         let error = error_message(call_in(&mcp, "steps", json!({ "count": 1, "millis": 10_000 }), &cx).await);
-        assert_eq!(error, "The MCP server `test` did not answer within 2 s.");
-        let error = error_message(call_in(&mcp, "steps", json!({ "count": 100, "millis": 300 }), &cx).await);
         assert_eq!(error, "The MCP server `test` did not answer within 4 s.");
+        let error = error_message(call_in(&mcp, "steps", json!({ "count": 100, "millis": 300 }), &cx).await);
+        assert_eq!(error, "The MCP server `test` did not answer within 8 s.");
     }
 }
 
