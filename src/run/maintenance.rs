@@ -11,12 +11,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use super::{
     Threads, active::ActiveRun, control::Stop, removal::SweepCounter, thread_event_hub::receive_announcements,
 };
-use crate::store::{HeldLease, SharedStore, StoreError, Topic, now};
+use crate::store::{HeldLease, LostRun, SharedStore, StoreError, Topic, now};
 
 /// The interval of polling for cancel requests of other processes: without signals, and with signals, which can be lost.
 const CANCEL_POLL: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(2)];
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 const MAX_RECOVERED_RUNS: usize = 100;
+/// No process has this name, so all runs are runs of other holders.
+const ALL_HOLDERS: &str = "";
 
 impl Threads {
     /// Starts the background tasks and the writer of logs, unless they are running. They end when `self` is dropped.
@@ -32,8 +34,9 @@ impl Threads {
         });
     }
 
-    /// Closes lost runs of other processes. A run of this process is not lost if its lease was renewed too late: this process
-    /// would take over its own lease, and the run could go on writing to the log that is being closed.
+    /// Closes lost runs of other processes; [`LeaseRenewal`] closes those of this process. A run of this process is not lost
+    /// if its lease was renewed too late: this process would take over its own lease, and the run could go on writing to the
+    /// log that is being closed.
     async fn recover_lost(&self) -> Result<(), StoreError> {
         let lost = self.store.lost_runs(&self.holder, now(), MAX_RECOVERED_RUNS).await?;
         for lost in lost.into_iter().filter(|lost| lost.lease.holder != self.holder) {
@@ -94,7 +97,7 @@ async fn forward_cancels(threads: Weak<Threads>) {
     }
 }
 
-/// In a store that is not shared, lost runs are runs of an earlier process.
+/// In a store that is not shared, no lease has to be renewed, and lost runs are runs of an earlier process.
 async fn maintain_leases(threads: Weak<Threads>, lease: Duration) {
     let mut ticks = interval((lease / 3).max(Duration::from_millis(1)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -104,7 +107,7 @@ async fn maintain_leases(threads: Weak<Threads>, lease: Duration) {
         let Some(threads) = threads.upgrade() else { return };
         let renewed = match threads.store.shared() {
             Some(shared) => renewal.renew(&threads, shared).await,
-            None => Ok(()),
+            None => renewal.close_unknown(&threads).await,
         };
         warn_on_error(renewed, "leases could not be renewed");
         warn_on_error(threads.recover_lost().await, "lost runs could not be closed");
@@ -119,7 +122,7 @@ fn warn_on_error(result: Result<(), StoreError>, failure: &'static str) {
 
 struct LeaseRenewal {
     renewed: Instant,
-    /// Runs whose lease this process had at the last renewal without running them.
+    /// Runs whose lease this process had the last time without running them.
     unknown: HashSet<i64>,
 }
 
@@ -131,7 +134,7 @@ impl LeaseRenewal {
             Ok(held) => {
                 self.renewed = begin;
                 stop_lost(&active, &held);
-                self.close_unlaunched(threads, &held).await
+                self.close_unlaunched(threads, held.into_iter().map(|held| held.run).collect()).await
             }
             Err(error) => {
                 // The leases have ended, and other servers may have closed the runs.
@@ -143,14 +146,23 @@ impl LeaseRenewal {
         }
     }
 
-    /// Closes runs that were begun but not launched, because the response to the write was lost. A run that is just being
-    /// begun looks the same, so a run is closed when it is found at two renewals in a row.
-    async fn close_unlaunched(&mut self, threads: &Threads, held: &[HeldLease]) -> Result<(), StoreError> {
+    /// Does the same in a store that is not shared, in which leases are not renewed.
+    async fn close_unknown(&mut self, threads: &Threads) -> Result<(), StoreError> {
+        // So many that the running ones do not hide the others.
+        let limit = threads.queue.all_active().len() + MAX_RECOVERED_RUNS;
+        let mut held = threads.store.lost_runs(ALL_HOLDERS, now(), limit).await?;
+        held.retain(|run| run.lease.holder == threads.holder);
+        self.close_unlaunched(threads, held).await
+    }
+
+    /// Closes runs that were begun but not launched, because the response to the write was lost, and runs whose end could
+    /// not be stored. A run that is just being begun looks the same, so a run is closed when it is found twice in a row.
+    async fn close_unlaunched(&mut self, threads: &Threads, held: Vec<LostRun>) -> Result<(), StoreError> {
         let known: HashSet<_> = threads.queue.all_active().iter().map(|run| run.lease.run).collect();
-        let unknown: Vec<_> = held.iter().filter(|held| !known.contains(&held.run.lease.run)).collect();
-        let all = unknown.iter().map(|held| held.run.lease.run).collect();
+        let unknown: Vec<_> = held.into_iter().filter(|run| !known.contains(&run.lease.run)).collect();
+        let all = unknown.iter().map(|run| run.lease.run).collect();
         let before = std::mem::replace(&mut self.unknown, all);
-        for HeldLease { run, .. } in unknown.into_iter().filter(|held| before.contains(&held.run.lease.run)) {
+        for run in unknown.into_iter().filter(|run| before.contains(&run.lease.run)) {
             match threads.close_lost(&run.key, &run.run_id, &run.lease).await {
                 Ok(()) | Err(StoreError::LeaseLost) => {}
                 Err(error) => return Err(error),

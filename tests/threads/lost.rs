@@ -1,6 +1,6 @@
 //! Runs whose server was lost.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use agui_server::{
     Server,
@@ -11,18 +11,24 @@ use agui_server::{
 };
 use serde_json::Value;
 
-use crate::{ask, said, support::Running, types};
+use crate::{ask, changed_options, puppet, read_until, said, support::Running, types};
 
 /// Returns a store in which another server has begun a run with these events.
 async fn left_behind(detached: bool, events: &[Event]) -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::new());
+    let lease = begin(&store, "t", "another server", detached).await;
+    append(&store, &lease, events).await;
+    store
+}
+
+async fn begin(store: &MemoryStore, thread: &str, holder: &str, detached: bool) -> Lease {
     let message = Message::user("m", "go");
     let run = NewRun {
-        key: &ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: "t".into() },
+        key: &ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() },
         run_id: &"r".into(),
         agent: "echo",
         detached,
-        holder: &"another server".into(),
+        holder: &holder.into(),
         now: now(),
         lease_until: now() + 15_000,
         expected: None,
@@ -35,8 +41,7 @@ async fn left_behind(detached: bool, events: &[Event]) -> Arc<MemoryStore> {
         max_size: ThreadSize { messages: 10, bytes: 10_000 },
     };
     let BeginOutcome::Begun { lease, .. } = store.begin(&run).await.unwrap() else { panic!("it is new") };
-    append(&store, &lease, events).await;
-    store
+    lease
 }
 
 async fn append(store: &MemoryStore, lease: &Lease, events: &[Event]) {
@@ -86,4 +91,26 @@ async fn the_thread_of_a_lost_run_can_be_used_at_once() {
     let thread = server.thread("t").await;
     assert_eq!(thread["runs"][1]["error"]["code"], "server_lost");
     assert_eq!(said(&thread), ["user: go", "user: again", "assistant: again"]);
+}
+
+/// The end of the run on the thread "stuck" was not stored, because the store failed.
+#[tokio::test]
+async fn a_run_of_this_process_whose_end_was_not_stored_is_closed_and_running_ones_are_not() {
+    let store = Arc::new(MemoryStore::new());
+    let (agent, strings, _) = puppet();
+    let options = changed_options(|options| options.lease = Duration::from_millis(300));
+    let server = Server::new().agent("puppet", agent).thread_options(options).store(store.clone());
+    let server = Running::start(server).await;
+    let mut running = server.raw_run(&ask("running", "r", "m", "go")).await;
+    read_until(&mut running, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let holder = store.lost_runs("", now(), 1).await.unwrap().remove(0).lease.holder;
+    begin(&store, "stuck", &holder, false).await;
+
+    let stuck = server.until_status("stuck", "failed").await;
+    assert_eq!(stuck["runs"][0]["error"]["code"], "server_lost");
+    strings.send("end".to_owned()).unwrap();
+    let end = read_until(&mut running, |text| text.contains("RUN_")).await;
+    assert!(end.contains("RUN_FINISHED"), "{end}");
+    strings.send("end".to_owned()).unwrap();
+    server.events(&ask("stuck", "r2", "m2", "again")).await;
 }
