@@ -24,7 +24,7 @@ use super::{
     run_report::{FirstTimes, RunReport},
 };
 use crate::{
-    agent::{Agent, AgentError, EventStream, Forwarded, Principal, RunContext, RunIdentity},
+    agent::{Agent, AgentError, EventStream, Principal, RunContext, RunIdentity},
     protocol::{
         Event, RunAgentInput, RunId, TokenUsage,
         event::{RunError, RunFinished, RunOutcome, RunStarted},
@@ -162,13 +162,6 @@ impl Run {
 
     pub(super) fn events(&self) -> u64 {
         self.events
-    }
-
-    /// Sets the forwarded headers that the agent sees. Has no effect after the run was polled.
-    pub fn with_forwarded(mut self, forwarded: Forwarded) -> Self {
-        let (identity, metrics) = (self.cx.identity().clone(), self.cx.metrics().clone());
-        self.cx = RunContext::counted(identity, forwarded, Default::default(), metrics);
-        self
     }
 
     /// Sends `RUN_STARTED` and returns before the agent is called, so that a slow agent does not delay the event.
