@@ -11,6 +11,7 @@ mod renamed;
 mod without_ids;
 
 use std::{
+    cell::LazyCell,
     collections::{HashMap, HashSet, VecDeque},
     ops::Range,
 };
@@ -18,7 +19,7 @@ use std::{
 use self::{renamed::show_renamed, without_ids::shown_without_ids};
 use super::branch::Branch;
 use crate::{
-    protocol::{Message, MessageId, Role},
+    protocol::{Message, MessageId, Role, ToolCallId},
     store::{MessageNode, MessageOrigin},
 };
 
@@ -156,7 +157,8 @@ fn differences(stored: &Branch, stays: usize, client: &[Message], shown: &[Optio
             }
         }
         changed.extend(new_text(stored, position, &client[at]).map(|_| (position, at)));
-        left_out_from = position + 1;
+        // Never backwards, so that a list in another order does not read the branch once for each message.
+        left_out_from = left_out_from.max(position + 1);
     }
     // The sorts are stable: of several texts for one position, or new messages of one id, the first is used.
     changed.sort_by_key(|(position, _)| *position);
@@ -231,16 +233,37 @@ fn repeats_call(stored: &Branch, stays: usize, message: &Message) -> bool {
 /// Returns for each message of the client its position in the branch.
 fn shown(stored: &Branch, client: &[Message], anonymous: &[usize]) -> Vec<Option<usize>> {
     let mut shown = shown_without_ids(stored, client, anonymous);
+    let results = LazyCell::new(|| result_positions(stored));
     let mut next = 0;
     for (at, message) in client.iter().enumerate().filter(|(at, _)| anonymous.binary_search(at).is_err()) {
-        shown[at] = position_of(stored, message, next);
+        shown[at] = position_of(stored, &results, message, next);
         next = shown[at].map_or(next, |position| position + 1);
     }
     show_renamed(stored, client, &mut shown);
     shown
 }
 
-fn position_of(stored: &Branch, message: &Message, expected: usize) -> Option<usize> {
+/// The position of each stored call's first result.
+type ResultPositions<'a> = HashMap<&'a ToolCallId, usize>;
+
+fn result_positions(stored: &Branch) -> ResultPositions<'_> {
+    let mut results = HashMap::new();
+    for (position, message) in stored.messages().iter().enumerate() {
+        if let Message::Tool(result) = message
+            && stored.messages().call_position(&result.tool_call_id).is_some_and(|call| call < position)
+        {
+            results.entry(&result.tool_call_id).or_insert(position);
+        }
+    }
+    results
+}
+
+fn position_of<'a>(
+    stored: &'a Branch,
+    results: &LazyCell<ResultPositions<'a>, impl FnOnce() -> ResultPositions<'a>>,
+    message: &Message,
+    expected: usize,
+) -> Option<usize> {
     let messages = stored.messages();
     if messages.get(expected).is_some_and(|known| known.id().is(message.id())) {
         return Some(expected);
@@ -250,12 +273,7 @@ fn position_of(stored: &Branch, message: &Message, expected: usize) -> Option<us
             let calls = assistant.tool_calls().iter().map(|call| messages.call_position(&call.id));
             calls.collect::<Option<Vec<_>>>()?.into_iter().max()
         }
-        Message::Tool(result) => {
-            let call = messages.call_position(&result.tool_call_id)?;
-            let answers =
-                |known: &Message| matches!(known, Message::Tool(it) if it.tool_call_id == result.tool_call_id);
-            Some(call + messages[call..].iter().position(answers)?)
-        }
+        Message::Tool(result) => results.get(&result.tool_call_id).copied(),
         _ => None,
     })
 }

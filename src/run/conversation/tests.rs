@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use proptest::{collection::vec, prelude::*, sample::subsequence};
 
 use super::*;
@@ -327,6 +329,27 @@ fn new_messages_between_known_ones_are_inserted_there() {
 fn another_order_loses_and_duplicates_no_message() {
     let client = [answer("a2"), user("x"), user("u1"), user("y")];
     decides(&two_turns(), &client, BranchCase::Continues, &["x", "u1", "a1", "u2", "a2", "y"]);
+}
+
+/// In quadratic time each list takes 10^9 steps.
+#[test]
+fn a_long_list_in_any_order_takes_linear_time() {
+    const STORED: usize = 20_000;
+    const SENT: usize = 100_000;
+    let mut messages: Vec<_> = (0..STORED).map(|n| user(&format!("u{n}"))).collect();
+    messages[0] = calling("u0", &["c"]);
+    let stored = stored(&messages);
+    let begin = std::time::Instant::now();
+
+    let [first, last] = [messages[0].clone(), messages[STORED - 1].clone()];
+    let alternating: Vec<_> = (0..SENT).map(|n| if n % 2 == 0 { first.clone() } else { last.clone() }).collect();
+    let decision = decide_branch(&stored, of(&alternating));
+    assert_eq!((decision.case, decision.kept), (BranchCase::Continues, STORED));
+
+    let results: Vec<_> = (0..SENT).map(|n| result(&format!("t{n}"), "c", "x")).collect();
+    let decision = decide_branch(&stored, of(&results));
+    assert_eq!((decision.case, decision.appended.len()), (BranchCase::NothingKnown, SENT));
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
 }
 
 #[test]
