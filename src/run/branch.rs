@@ -159,11 +159,14 @@ impl BranchCache {
     }
 
     /// Repeats a write of [`Store::set_delivered`](crate::store::Store::set_delivered) on the cached thread.
-    pub(super) fn set_delivered(&self, key: &ThreadKey, thread: i64, run: i64, delivered: bool) {
+    /// `after` is the version after the write. A run that has ended since has put a newer version here.
+    pub(super) fn set_delivered(&self, key: &ThreadKey, after: ThreadVersion, run: i64, delivered: bool) {
         let mut cached = self.lock();
-        if let Some(cached) = cached.threads.get_mut(key).filter(|cached| cached.version.number == thread) {
-            cached.version.version += 1;
+        if let Some(cached) = cached.threads.get_mut(key).filter(|cached| cached.version.number == after.number) {
             cached.branch.set_delivered(run, delivered);
+            if cached.version.version + 1 == after.version {
+                cached.version = after;
+            }
         }
     }
 
@@ -190,4 +193,28 @@ impl BranchCache {
 
 fn cached_size(LoadedThread { bytes, branch, .. }: &LoadedThread) -> u64 {
     bytes + THREAD_OVERHEAD_BYTES + MESSAGE_OVERHEAD_BYTES * branch.len() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delivery_raises_only_the_version_directly_before_it() {
+        let cache = BranchCache::default();
+        let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: "t".into() };
+        let origin = MessageOrigin::Run { run: 7, delivered: false };
+        let branch: Branch = [(Message::assistant("a", "text"), 1, origin)].into_iter().collect();
+        // Of the thread's versions 1 to 5, the delivery made number 4.
+        for (cached, expected) in [(2, 2), (3, 4), (4, 4), (5, 5)] {
+            let version = ThreadVersion { number: 1, version: cached };
+            let thread =
+                LoadedThread { version, state: None, interrupts: Vec::new(), bytes: 0, branch: branch.clone() };
+            cache.put(key.clone(), thread);
+            cache.set_delivered(&key, ThreadVersion { number: 1, version: 4 }, 7, true);
+            let thread = cache.take(&key).unwrap();
+            assert_eq!(thread.version.version, expected, "version {cached}");
+            assert_eq!(thread.branch.origin(0), MessageOrigin::Run { run: 7, delivered: true });
+        }
+    }
 }

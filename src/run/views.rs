@@ -10,7 +10,7 @@ use crate::{
     protocol::{RunId, ThreadId},
     store::{
         CancelRequest, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadSummary,
-        ThreadView,
+        ThreadVersion, ThreadView,
     },
 };
 
@@ -254,7 +254,11 @@ impl Threads {
 
     pub(super) async fn set_delivered(&self, key: &ThreadKey, thread: i64, run: i64, delivered: bool) {
         match self.store.set_delivered(thread, run, delivered).await {
-            Ok(()) => self.cache.set_delivered(key, thread, run, delivered),
+            Ok(Some(version)) => {
+                self.cache.set_delivered(key, ThreadVersion { number: thread, version }, run, delivered);
+            }
+            // The thread was deleted.
+            Ok(None) => {}
             Err(error) => tracing::warn!(?error, "could not store whether a run was delivered"),
         }
     }

@@ -26,7 +26,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).finish(lease, end).await
     }
 
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<Option<i64>, StoreError> {
         (**self).set_delivered(thread, run, delivered).await
     }
 

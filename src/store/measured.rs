@@ -60,7 +60,7 @@ impl Store for MeasuredStore {
         self.measure("finish", self.store.finish(lease, end)).await
     }
 
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<Option<i64>, StoreError> {
         self.measure("set_delivered", self.store.set_delivered(thread, run, delivered)).await
     }
 

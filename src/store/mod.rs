@@ -127,8 +127,8 @@ pub trait Store: Send + Sync + 'static {
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError>;
 
     /// Stores whether the response of an ended run reached a client to its end, and increases the thread's version by
-    /// one. Succeeds without an effect if the run does not exist.
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError>;
+    /// one. Returns the thread's new version; `None`, without an effect, if the thread does not exist.
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<Option<i64>, StoreError>;
 
     /// Reads the parts of a thread that `include` names, as they were at one moment.
     async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError>;

@@ -102,10 +102,11 @@ pub(super) async fn messages_carry_their_run_and_its_delivery(store: DynStore) {
     let origins = |delivered| [MessageOrigin::Client, MessageOrigin::Run { run: first.run, delivered }];
     assert_eq!(before.nodes.iter().map(|node| node.origin).collect::<Vec<_>>(), origins(false));
     assert!(!before.runs[0].delivered);
-    store.set_delivered(first.thread, first.run, true).await.unwrap();
+    let version = store.set_delivered(first.thread, first.run, true).await.unwrap();
     let after = thread(&store, "t").await;
     assert_eq!(after.nodes.iter().map(|node| node.origin).collect::<Vec<_>>(), origins(true));
     assert!(after.runs[0].delivered && after.thread.version > before.thread.version);
+    assert_eq!(version, Some(after.thread.version));
 }
 
 pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStore) {

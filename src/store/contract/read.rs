@@ -135,5 +135,5 @@ pub(super) async fn unknown_threads_and_runs_are_none(store: DynStore) {
     let page = store.events(lease.run, 0, 99).await.unwrap().unwrap();
     assert!(page.events.is_empty() && page.count == 0);
     // The run may have been deleted, so this is no error.
-    store.set_delivered(number + 1000, lease.run + 1000, true).await.unwrap();
+    assert_eq!(store.set_delivered(number + 1000, lease.run + 1000, true).await.unwrap(), None);
 }

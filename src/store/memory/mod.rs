@@ -136,15 +136,16 @@ impl Store for MemoryStore {
         Ok(Some(finished))
     }
 
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<Option<i64>, StoreError> {
         let mut tables = self.lock();
         if let Some(run) = tables.run_mut(run) {
             run.record.delivered = delivered;
         }
-        if let Some(entry) = tables.threads.get_mut(&thread) {
+        let entry = tables.threads.get_mut(&thread);
+        Ok(entry.map(|entry| {
             entry.thread.version += 1;
-        }
-        Ok(())
+            entry.thread.version
+        }))
     }
 
     async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {

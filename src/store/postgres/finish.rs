@@ -13,7 +13,7 @@ const IS_REPEATED: &str = "SELECT 1 FROM agui_runs WHERE number = $1 AND thread 
 
 const SET_DELIVERED: &str = "
     WITH run AS (UPDATE agui_runs SET delivered = $3 WHERE number = $2)
-    UPDATE agui_threads SET version = version + 1 WHERE number = $1";
+    UPDATE agui_threads SET version = version + 1 WHERE number = $1 RETURNING version";
 
 const TAKE_OVER: &str = "
     UPDATE agui_threads SET holder = $4, lease_until = $6
@@ -46,8 +46,14 @@ impl Database {
         operation.first(repeated).await?.map(|_| None).ok_or(StoreError::LeaseLost)
     }
 
-    pub(super) async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
-        self.all(sqlx::query(SET_DELIVERED).bind(thread).bind(run).bind(delivered)).await.map(drop)
+    pub(super) async fn set_delivered(
+        &self,
+        thread: i64,
+        run: i64,
+        delivered: bool,
+    ) -> Result<Option<i64>, StoreError> {
+        let raised = self.first(sqlx::query(SET_DELIVERED).bind(thread).bind(run).bind(delivered)).await?;
+        Ok(raised.map(|row| row.try_get(0)).transpose()?)
     }
 
     pub(super) async fn take_over(

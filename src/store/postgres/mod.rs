@@ -105,7 +105,7 @@ impl Store for PostgresStore {
         Ok(finished)
     }
 
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<Option<i64>, StoreError> {
         self.db.set_delivered(thread, run, delivered).await
     }
 

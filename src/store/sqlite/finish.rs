@@ -40,7 +40,7 @@ const UPDATE_MESSAGE: &str = "UPDATE agui_messages SET body = ?3 WHERE thread = 
 const INSERT_STATE: &str = "INSERT INTO agui_states (thread, number, body) VALUES (?1, ?2, ?3)";
 
 const SET_DELIVERED: &str = "UPDATE agui_runs SET delivered = ?2 WHERE number = ?1";
-const RAISE_VERSION: &str = "UPDATE agui_threads SET version = version + 1 WHERE number = ?1";
+const RAISE_VERSION: &str = "UPDATE agui_threads SET version = version + 1 WHERE number = ?1 RETURNING version";
 const TAKE_OVER: &str = "UPDATE agui_threads SET holder = ?4 WHERE number = ?1 AND run = ?2 AND holder = ?3";
 
 pub(super) struct FinishColumns {
@@ -162,10 +162,14 @@ pub(super) fn write_state(
     Ok(())
 }
 
-pub(super) fn set_delivered(tx: &mut Tx<'_>, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
+pub(super) fn set_delivered(
+    tx: &mut Tx<'_>,
+    thread: i64,
+    run: i64,
+    delivered: bool,
+) -> Result<Option<i64>, StoreError> {
     tx.conn.prepare_cached(SET_DELIVERED)?.execute(params![run, delivered])?;
-    tx.conn.prepare_cached(RAISE_VERSION)?.execute([thread])?;
-    Ok(())
+    Ok(tx.conn.prepare_cached(RAISE_VERSION)?.query_row([thread], |row| row.get(0)).optional()?)
 }
 
 pub(super) fn take_over(tx: &mut Tx<'_>, lost: &Lease, holder: &Arc<str>) -> Result<Option<Lease>, StoreError> {

@@ -99,7 +99,7 @@ impl Store for SqliteStore {
         self.writer.write(move |tx| finish::finish(tx, &end)).await
     }
 
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<Option<i64>, StoreError> {
         self.writer.write(move |tx| finish::set_delivered(tx, thread, run, delivered)).await
     }
 
