@@ -218,7 +218,7 @@ mod tests {
         let begin = std::time::Instant::now();
         let decision = check_resume(&open, vec![resolved("a")], now());
         assert!(matches!(decision, ResumeDecision::Refused("invalid_response_schema", _)), "{decision:?}");
-        assert!(begin.elapsed() < std::time::Duration::from_secs(1));
+        assert!(begin.elapsed() < std::time::Duration::from_secs(10));
     }
 
     #[test]
