@@ -29,7 +29,7 @@ use crate::{
     },
     store::{
         BranchWrite, EventBatch, FinishedRun, Lease, MessageOrigin, RunEnd, RunFailure, RunStatus, StoreError,
-        ThreadKey, now,
+        ThreadKey, json_len, now,
     },
 };
 
@@ -38,8 +38,8 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 const STORE_RETRY_BACKOFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 /// The version of a thread that a run has created.
 const VERSION_OF_FIRST_RUN: i64 = 1;
-/// The bytes that an event other than a delta counts for `max_run_bytes`: about the smallest message or call.
-const EVENT_OVERHEAD_BYTES: usize = 100;
+/// The bytes that an event other than a delta counts at least for `max_run_bytes`: about the smallest message or call.
+const EVENT_OVERHEAD_BYTES: u64 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecorderStep {
@@ -58,7 +58,7 @@ pub(super) struct RunRecorder {
 
 /// Separate from the run, so that the run can be polled with a sink that borrows it.
 struct RecordingState {
-    bytes_left: usize,
+    bytes_left: u64,
     is_too_long: bool,
     transcript: Transcript,
     terminal: Option<Box<Event>>,
@@ -80,7 +80,7 @@ pub(super) struct RunGuards {
 
 impl RunRecorder {
     pub(super) fn new(run: Box<Run>, transcript: Transcript, thread: LoadedThread, guards: RunGuards) -> Self {
-        let bytes_left = usize::try_from(guards.threads.options.max_run_bytes).unwrap_or(usize::MAX);
+        let bytes_left = guards.threads.options.max_run_bytes;
         let recording = RecordingState {
             bytes_left,
             is_too_long: false,
@@ -297,12 +297,22 @@ fn interrupts(terminal: &Event) -> &[Interrupt] {
     }
 }
 
-fn added_bytes(event: &Event) -> usize {
+/// Returns how much an event adds at most to the messages, with its metadata. A state replaces the one before it.
+fn added_bytes(event: &Event) -> u64 {
+    let metadata = event.base().metadata().map_or(0, json_len);
     match event {
-        Event::TextMessageContent(e) => e.delta.len(),
-        Event::ReasoningMessageContent(e) => e.delta.len(),
-        Event::ToolCallArgs(e) => e.delta.len(),
-        _ => EVENT_OVERHEAD_BYTES,
+        Event::TextMessageContent(e) => e.delta.len() as u64 + metadata,
+        Event::ReasoningMessageContent(e) => e.delta.len() as u64 + metadata,
+        Event::ToolCallArgs(e) => e.delta.len() as u64 + metadata,
+        Event::TextMessageStart(_)
+        | Event::ReasoningMessageStart(_)
+        | Event::ReasoningEncryptedValue(_)
+        | Event::ToolCallStart(_)
+        | Event::ToolCallResult(_)
+        | Event::ActivitySnapshot(_)
+        | Event::ActivityDelta(_)
+        | Event::MessagesSnapshot(_) => json_len(event).max(EVENT_OVERHEAD_BYTES),
+        _ => EVENT_OVERHEAD_BYTES + metadata,
     }
 }
 
@@ -360,5 +370,32 @@ impl<S: EventSink> EventSink for RecordingSink<'_, S> {
             }
             _ => self.recording.skipped_events += 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn everything_that_an_event_adds_to_the_messages_is_counted() {
+        let long = "x".repeat(5_000);
+        for event in [
+            json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "x", "metadata": { "a": long } }),
+            json!({ "type": "TEXT_MESSAGE_END", "messageId": "m", "metadata": { "a": long } }),
+            json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": long }),
+            json!({ "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": long }),
+            json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": long }),
+            json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": "m", "activityType": "a", "content": { "a": long } }),
+            json!({ "type": "MESSAGES_SNAPSHOT", "messages": [{ "id": "m", "role": "user", "content": long }] }),
+        ] {
+            let event: Event = serde_json::from_value(event).unwrap();
+            let added = added_bytes(&event);
+            assert!((5_000..6_000).contains(&added), "{added}: {event:?}");
+        }
+        let end: Event = serde_json::from_value(json!({ "type": "TEXT_MESSAGE_END", "messageId": "m" })).unwrap();
+        assert_eq!(added_bytes(&end), EVENT_OVERHEAD_BYTES);
     }
 }
