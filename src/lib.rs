@@ -34,7 +34,7 @@
 //! events, [`encode`] writes them into the response, and the [`store`] keeps threads. [`agents`] are the built-in agents,
 //! [`llm`] those with a model, [`tools`] the tools of models, [`upstream`] the HTTP clients. [`auth`] authenticates,
 //! [`config`] reads the configuration, [`telemetry`] logs, [`metrics`] counts, and [`app`] puts the parts together. [`named_events`] and
-//! [`copilotkit`] are further sets of routes.
+//! [`copilotkit`] are further sets of routes, and [`playground`] is a page for all agents.
 
 pub mod agent;
 pub mod agents;
@@ -51,6 +51,8 @@ pub mod http;
 pub mod llm;
 pub mod metrics;
 pub mod named_events;
+#[cfg(feature = "playground")]
+pub mod playground;
 pub mod prelude;
 pub mod protocol;
 pub mod run;

@@ -35,6 +35,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "copilotkit",
             "metrics",
             "named_events",
+            "playground",
             "telemetry",
             "protocol",
         ],
@@ -42,6 +43,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("telemetry", &[]),
     ("http", &["run", "store", "auth", "encode", "metrics", "protocol", "telemetry"]),
     ("copilotkit", &["http", "run", "store", "auth", "encode", "agent", "protocol"]),
+    ("playground", &["http"]),
     ("named_events", &["http", "run", "store", "auth", "encode", "agent", "protocol"]),
 ];
 

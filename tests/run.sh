@@ -106,7 +106,9 @@ npm_packages() { # npm_packages FOLDER
         { npm --prefix "$1" ci --no-audit --no-fund && cp "$1/package-lock.json" "$stamp"; }
 }
 
-web_pages() { npm_packages tests/browser && npm_packages examples/web && npm --prefix examples/web run build; }
+web_pages() {
+    npm_packages tests/browser && npm_packages web && npm_packages examples/web && npm --prefix examples/web run build
+}
 
 python_packages() {
     python_environment tests/.venv tests/py/requirements.txt &&

@@ -81,6 +81,7 @@ impl Server {
             http: http_options(config),
             copilotkit: config.copilotkit.clone(),
             named_events: config.named_events.clone(),
+            playground: config.playground.clone(),
             connections: connections(&config.server),
             metrics: config.metrics.clone(),
             prices: config.prices.clone(),
@@ -122,7 +123,7 @@ mod tests {
         let (configured, new) = (Server::from_config(&loaded).unwrap(), Server::new());
         let options = |server: &Server| {
             format!(
-                "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+                "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
                 server.run_limits,
                 server.principal_limits,
                 server.max_concurrent_runs,
@@ -130,6 +131,7 @@ mod tests {
                 server.http,
                 server.copilotkit,
                 server.named_events,
+                server.playground,
                 server.connections,
                 server.metrics,
                 server.prices,

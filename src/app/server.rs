@@ -10,6 +10,8 @@ use super::configured::Configured;
 use crate::auth::Jwt;
 #[cfg(feature = "llm")]
 use crate::metrics::Prices;
+#[cfg(feature = "playground")]
+use crate::playground::PlaygroundOptions;
 use crate::{
     agent::Agent,
     auth::{ApiKey, ApiKeys, Authenticator},
@@ -51,6 +53,8 @@ pub struct Server {
     pub(super) http: HttpOptions,
     pub(super) copilotkit: CopilotKitOptions,
     pub(super) named_events: NamedEventOptions,
+    #[cfg(feature = "playground")]
+    pub(super) playground: PlaygroundOptions,
     pub(super) connections: Connections,
     pub(super) metrics: MetricsOptions,
     #[cfg(feature = "llm")]
@@ -81,6 +85,8 @@ impl Server {
             http: HttpOptions::default(),
             copilotkit: CopilotKitOptions::default(),
             named_events: NamedEventOptions::default(),
+            #[cfg(feature = "playground")]
+            playground: PlaygroundOptions::default(),
             connections: Connections::default(),
             metrics: MetricsOptions::default(),
             #[cfg(feature = "llm")]
@@ -206,6 +212,14 @@ impl Server {
     /// Sets the options of the [named-event endpoints](crate::named_events).
     pub fn named_events(mut self, options: NamedEventOptions) -> Self {
         self.named_events = options;
+        self
+    }
+
+    /// Sets the options of the [playground](crate::playground). Without this, [`serve`](Self::serve) and
+    /// [`serve_on`](Self::serve_on) serve it on loopback addresses without authentication, and a mounted server does not.
+    #[cfg(feature = "playground")]
+    pub fn playground(mut self, options: PlaygroundOptions) -> Self {
+        self.playground = options;
         self
     }
 

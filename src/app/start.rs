@@ -1,6 +1,6 @@
 //! From a [`Server`]'s settings to a running server.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use futures::future::BoxFuture;
@@ -19,6 +19,8 @@ use crate::{
     named_events::{self, NamedEventOptions},
     run::Runs,
 };
+#[cfg(feature = "playground")]
+use crate::{http::BuildRoutes, playground};
 
 /// Connections on the listener for metrics. Further ones wait.
 const MAX_METRICS_CONNECTIONS: usize = 32;
@@ -41,7 +43,7 @@ impl Server {
                  for example with Authenticator::from_extension()"
             );
         }
-        let (routers, handle, _) = self.start()?;
+        let (routers, handle, _) = self.start(None)?;
         Ok((routers.main, handle))
     }
 
@@ -65,10 +67,11 @@ impl Server {
 
     async fn serve_until(self, listener: TcpListener, shutdown: BoxFuture<'_, ()>) -> io::Result<()> {
         let metrics_listener = metrics_listener(&self).await?;
-        if let Ok(address) = listener.local_addr() {
+        let address = listener.local_addr().ok();
+        if let Some(address) = address {
             log_start(address, &self);
         }
-        let (routers, handle, connections) = self.start().map_err(io::Error::other)?;
+        let (routers, handle, connections) = self.start(address).map_err(io::Error::other)?;
         let metrics = handle.runs.metrics().clone();
         let router = routers.main;
         // Stops serving metrics when it is dropped, which is after the runs have ended.
@@ -91,7 +94,9 @@ impl Server {
         Ok(())
     }
 
-    fn start(self) -> Result<(Routers, ServerHandle, Connections), ServerError> {
+    /// `address`: that of the listener, unknown if the server is mounted.
+    #[cfg_attr(not(feature = "playground"), allow(unused_variables))]
+    fn start(self, address: Option<SocketAddr>) -> Result<(Routers, ServerHandle, Connections), ServerError> {
         #[cfg(feature = "llm")]
         if let Some(model) = self.prices.find_invalid() {
             return Err(ServerError::Price(model.to_owned()));
@@ -126,7 +131,15 @@ impl Server {
         let dependencies = mcp_dependencies(&tools);
         #[cfg(not(feature = "config"))]
         let dependencies: Dependencies = Arc::new(Vec::new);
-        let further = further_routes(self.copilotkit, self.named_events, self.store.is_some(), dependencies);
+        #[cfg_attr(not(feature = "playground"), allow(unused_mut))]
+        let mut further = further_routes(self.copilotkit, self.named_events, self.store.is_some(), dependencies);
+        #[cfg(feature = "playground")]
+        {
+            let is_loopback = address.is_some_and(|address| address.ip().to_canonical().is_loopback());
+            if self.playground.is_served(is_loopback && self.auth.is_disabled()) {
+                add_playground(&mut further);
+            }
+        }
         let runs = match self.store {
             Some(store) => runs.stored(store, self.threads),
             None => runs.accept_instructions(self.threads.accept_instructions).stateless(),
@@ -202,6 +215,15 @@ fn further_routes(
         build_public: Box::new(move |app| public.routes(app)),
         dependencies,
     }
+}
+
+#[cfg(feature = "playground")]
+fn add_playground(further: &mut FurtherRoutes) {
+    let purpose = "is a page to try the agents".into();
+    further.list.push(Route { methods: "GET", path: playground::PATH.into(), purpose });
+    let nothing: BuildRoutes = Box::new(|_| Router::new());
+    let others = std::mem::replace(&mut further.build_public, nothing);
+    further.build_public = Box::new(move |app| others(app).merge(playground::routes()));
 }
 
 /// Returns the MCP servers as dependencies.

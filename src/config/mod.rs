@@ -38,6 +38,7 @@ use crate::{
     http::Cors,
     metrics::{MetricsOptions, Prices},
     named_events::NamedEventOptions,
+    playground::PlaygroundOptions,
     run::{PrincipalLimits, ThreadOptions},
     store::Retention,
     telemetry::logs::LogOptions,
@@ -70,6 +71,8 @@ pub struct Config {
     pub cors: Cors,
     /// The routes for pages with CopilotKit.
     pub copilotkit: CopilotKitOptions,
+    /// The page at `/playground`.
+    pub playground: PlaygroundOptions,
     /// Logs.
     pub log: LogOptions,
     /// Where metrics are served.
@@ -109,6 +112,7 @@ impl Default for Config {
             named_events: NamedEventOptions::default(),
             cors: Cors::default(),
             copilotkit: CopilotKitOptions::default(),
+            playground: PlaygroundOptions::default(),
             log: LogOptions::default(),
             metrics: MetricsOptions::default(),
             prices: Prices::default(),

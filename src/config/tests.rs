@@ -58,6 +58,7 @@ fn the_default_file_lists_every_option() {
         "named_events",
         "sandbox",
         "copilotkit",
+        "playground",
         "log",
     ] {
         let text = if section.is_empty() { "x = 1".to_owned() } else { format!("[{section}]\nx = 1") };

@@ -43,6 +43,8 @@ mod ui_message;
 pub use cors::Cors;
 pub use options::{AgentPath, HttpOptions};
 pub(crate) use route_list::Route;
+#[cfg(feature = "playground")]
+pub(crate) use routes::BuildRoutes;
 pub(crate) use routes::{FurtherRoutes, Routers, router};
 pub use serve::Connections;
 pub(crate) use serve::is_from_this_machine;

@@ -52,14 +52,15 @@ async function servePages() {
 
 /**
  * A server, the built pages and a browser for the tests of one file. A test fails if a page writes an error to its console.
- * @param {{ variables?: object, names?: string[], flags?: string[] }} options `variables`: environment variables of the
- *   server; `names`: further host names of this machine, for the browser alone; `flags`: further flags of Chromium
+ * @param {{ variables?: object, names?: string[], flags?: string[], examples?: boolean }} options `variables`: environment variables of the
+ *   server; `names`: further host names of this machine, for the browser alone; `flags`: further flags of Chromium;
+ *   `examples`: false if the pages of examples/web are not needed
  */
-export function useBrowser({ variables, names = [], flags = [] } = {}) {
+export function useBrowser({ variables, names = [], flags = [], examples = true } = {}) {
   const used = { problems: [] };
   before(async () => {
     used.server = await startServer({ variables });
-    used.pages = await servePages();
+    if (examples) used.pages = await servePages();
     const { host, hostname } = new URL(used.server.url);
     // The first rule that matches is used. No other host is found.
     const rules = [
@@ -84,16 +85,22 @@ export function useBrowser({ variables, names = [], flags = [] } = {}) {
     assert.deepEqual(used.problems.splice(0), [], "errors in the consoles of pages");
   });
 
+  /** Opens an empty tab, of which the errors are problems. */
+  used.newPage = async (context = used.context) => {
+    const page = await context.newPage();
+    page.setDefaultTimeout(TIMEOUT_MS);
+    page.on("pageerror", (error) => void used.problems.push(String(error)));
+    page.on("console", (message) => void (message.type() === "error" && used.problems.push(message.text())));
+    return page;
+  };
+
   /**
    * Opens a page of examples/web in a new tab.
    * @param {{ threadId?: string, answers?: array }} options `threadId`: the thread that the page restores; `answers`: see
    *   answerDialogs
    */
   used.open = async (name, { threadId, answers } = {}) => {
-    const page = await used.context.newPage();
-    page.setDefaultTimeout(TIMEOUT_MS);
-    page.on("pageerror", (error) => void used.problems.push(String(error)));
-    page.on("console", (message) => void (message.type() === "error" && used.problems.push(message.text())));
+    const page = await used.newPage();
     if (threadId) await page.addInitScript((thread) => (sessionStorage.thread = thread), threadId);
     if (answers) answerDialogs(page, ...answers);
     await page.goto(`http://localhost:${used.pages.port}/${name}/`);

@@ -10,6 +10,7 @@ mod index;
 mod jwks;
 mod jwt;
 mod limits;
+mod playground;
 mod process;
 mod quota;
 #[path = "../support/server.rs"]

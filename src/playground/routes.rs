@@ -1,0 +1,104 @@
+//! The routes of the page's files. They are public.
+
+use axum::{
+    Router,
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use bytes::Bytes;
+
+use super::assets::{ASSETS, Asset};
+use crate::http::App;
+
+/// The path of the page.
+pub(crate) const PATH: &str = "/playground";
+
+/// Scripts, styles and requests are those of this server only. Images can also be attachments, which are `data:` and
+/// `blob:` URLs. Nothing that a model writes becomes markup: scripts cannot write HTML at all.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                                       img-src 'self' data: blob:; media-src data: blob:; base-uri 'none'; \
+                                       form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+                                       trusted-types 'none'";
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route(PATH, get(async |headers: HeaderMap| respond("", &headers)))
+        // The addresses in the page are relative to the path without a slash at its end.
+        .route(&format!("{PATH}/"), get((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "../playground")])))
+        .route(&format!("{PATH}/main.js"), get(async |headers: HeaderMap| respond("main.js", &headers)))
+        .route(&format!("{PATH}/main.css"), get(async |headers: HeaderMap| respond("main.css", &headers)))
+        .route(&format!("{PATH}/icon.svg"), get(async |headers: HeaderMap| respond("icon.svg", &headers)))
+}
+
+fn respond(name: &str, request: &HeaderMap) -> Response {
+    let Some(asset) = ASSETS.iter().find(|asset| asset.name == name) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let mut response = if has_copy(request, &asset.etag) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        content(asset, accepts_gzip(request))
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, asset.etag.clone());
+    // A browser asks each time, so a page never has files of two versions.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
+    headers.insert(HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin"));
+    response
+}
+
+fn content(asset: &Asset, with_gzip: bool) -> Response {
+    let is_compressed = with_gzip && !asset.gzip.is_empty();
+    let body = if is_compressed { asset.gzip.clone() } else { Bytes::from_static(asset.content) };
+    let mut response = body.into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(asset.media_type));
+    if is_compressed {
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response
+}
+
+/// Weak comparison, as for all GET requests.
+fn has_copy(request: &HeaderMap, etag: &HeaderValue) -> bool {
+    let etag = etag.to_str().unwrap_or_default().trim_start_matches("W/");
+    let known = request.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    known.flat_map(|list| list.split(',')).any(|known| known.trim().trim_start_matches("W/") == etag)
+}
+
+/// True if the client names gzip without refusing it (`gzip;q=0`).
+fn accepts_gzip(request: &HeaderMap) -> bool {
+    let codings = request.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    codings.flat_map(|list| list.split(',')).any(|coding| {
+        let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+        let quality = parameters.trim().strip_prefix("q=").map_or(Ok(1.0), |quality| quality.trim().parse::<f32>());
+        name.trim().eq_ignore_ascii_case("gzip") && quality.is_ok_and(|quality| quality > 0.0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_sent_to_clients_that_accept_it() {
+        for (accepted, expected) in [
+            ("gzip", true),
+            ("br, GZip;q=0.5", true),
+            ("gzip; q=1", true),
+            ("", false),
+            ("br", false),
+            ("gzip;q=0", false),
+            ("gzip;q=0.000, br", false),
+            ("gzip;q=x", false),
+        ] {
+            let headers = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted))]);
+            assert_eq!(accepts_gzip(&headers), expected, "{accepted:?}");
+        }
+        assert!(!accepts_gzip(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,479 @@
+// The playground of the server's binary in Chromium. A violation of the page's policy is an error in the console.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+import { startServer } from "../js/server.mjs";
+import { endedThread, statuses, useBrowser } from "./browser.mjs";
+import { button } from "./chat.mjs";
+
+const AGENTS = {
+  AGUI_DEFAULT_AGENT: "demo",
+  AGUI_AGENTS__DEMO__KIND: "script",
+  AGUI_AGENTS__DEMO__SCRIPT: fileURLToPath(new URL("../../config/scripts/demo.toml", import.meta.url)),
+  AGUI_AGENTS__ECHO__KIND: "echo",
+};
+const KEY = "open-sesame-1234";
+/** One red pixel. */
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+
+const used = useBrowser({ variables: AGENTS, examples: false });
+
+/** Opens the playground of a server in a new tab, with settings of its own. */
+async function open({ url = used.server.url, ...settings } = {}) {
+  const context = await used.browser.newContext({
+    locale: "en-GB",
+    permissions: ["clipboard-read", "clipboard-write"],
+    viewport: { width: 1400, height: 900 },
+    ...settings,
+  });
+  const page = await used.newPage(context);
+  page.once("close", () => context.close());
+  used.opened.push(page);
+  await page.goto(`${url}/playground`);
+  return page;
+}
+used.opened = [];
+test.afterEach(() => Promise.all(used.opened.splice(0).map((page) => page.context().close())));
+
+const field = (page) => page.getByLabel("Message", { exact: true });
+const chat = (page) => page.getByRole("log");
+const shows = (page, text) => chat(page).getByText(text).last().waitFor();
+const tab = (page, name) => page.getByRole("tab", { name, exact: true }).click();
+const events = (page) => page.getByRole("list", { name: "Events", exact: true }).getByRole("listitem");
+const threads = (page) => page.getByRole("navigation", { name: "Threads" });
+const message = (page, text) => page.getByRole("article").filter({ hasText: text }).last();
+
+async function send(page, text) {
+  await field(page).fill(text);
+  await field(page).press("Enter");
+}
+
+/** Sends a message and waits for the end of its run. */
+async function ask(page, text, answer) {
+  await send(page, text);
+  await shows(page, answer);
+  await button(page, "Stop").waitFor({ state: "detached" });
+}
+
+const threadId = (page) => new URL(page.url()).hash.split("/")[2];
+const ended = (page, count) => endedThread(used.server, threadId(page), count);
+
+/** Chooses an action of a thread in the list. */
+async function act(page, title, action) {
+  const item = threads(page).getByRole("listitem").filter({ hasText: title });
+  await item.hover();
+  await item.locator("summary").click();
+  await item.getByRole("button", { name: action, exact: true }).click();
+}
+
+test("an answer is shown with its tool call, its events and its run", async () => {
+  const page = await open();
+  await ask(page, "what's the weather like in Beijing today?", "with a temperature of 25°C.");
+  const call = chat(page).locator(".tool-call");
+  assert.match(await call.innerText(), /get_weather[^]*"city": "Beijing"[^]*Sunny, 25°C/);
+  const types = await page.locator(".event-type").allInnerTexts();
+  assert.deepEqual(types.filter((type) => type.startsWith("RUN")), ["RUN_STARTED", "RUN_FINISHED"]);
+  assert.ok(types.includes("TOOL_CALL_RESULT"), types.join());
+  await tab(page, "Runs");
+  const run = page.locator(".run");
+  assert.match(await run.innerText(), /finished[^]*Duration\n[\d.]+ m?s\nFirst event\n[\d.]+ m?s\nFirst text\n[\d.]+ m?s\nEvents\n12/);
+});
+
+test("events and messages lead to each other", async () => {
+  const page = await open();
+  await ask(page, "what's the weather like in Beijing today?", "with a temperature of 25°C.");
+  await events(page).filter({ hasText: "Beijing is sunny" }).getByRole("button").first().click();
+  await page.locator("article.is-marked", { hasText: "Beijing is sunny" }).waitFor();
+  assert.equal(await page.locator(".events li.is-marked").count(), 3, "start, content and end");
+
+  await tab(page, "State");
+  await chat(page).locator(".tool-call summary").getByRole("button").click();
+  await page.locator(".tool-call.is-marked").waitFor();
+  const marked = await page.locator(".events li.is-marked .event-type").allInnerTexts();
+  assert.deepEqual(marked, ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT"]);
+
+  await page.getByLabel("Filter events").fill("tool_call_args");
+  await page.waitForFunction(() => document.querySelectorAll(".events > li").length === 1);
+});
+
+test("the state is a tree, with what each event changed", async () => {
+  const page = await open();
+  await ask(page, "plan a trip", "both of its steps.");
+  await tab(page, "State");
+  const panel = page.getByRole("tabpanel");
+  assert.match(await panel.innerText(), /goal: "a trip"[^]*title: "Decide"\nstatus: "done"\nfinished: true/);
+  assert.deepEqual(await panel.locator(".tree-leaf.is-changed").allInnerTexts(), ['status: "done"', "finished: true"]);
+  const changes = await panel.getByRole("list", { name: "Changed" }).allInnerTexts();
+  assert.deepEqual(changes.slice(0, 2), ['replace /steps/1/status = "done"\nadd /finished = true', 'replace /steps/1/status = "running"']);
+  assert.match(changes.at(-1), /^add \/goal = "a trip"\nadd \/steps = /, "the snapshot, compared with the empty state");
+});
+
+test("reasoning is shown apart from the answer", async () => {
+  const page = await open();
+  await ask(page, "think about tea", "this is my answer.");
+  const reasoning = page.locator("details.reasoning");
+  assert.match(await reasoning.innerText(), /The question is: tea\./);
+  await reasoning.locator("summary").click();
+  assert.equal(await reasoning.evaluate(({ open }) => open), false);
+});
+
+test("Markdown is rendered, HTML stays text, and nothing is loaded from elsewhere", async () => {
+  const page = await open();
+  const requests = [];
+  page.on("request", (request) => requests.push(request.url()));
+  await page.getByRole("combobox", { name: "Agent" }).selectOption("echo");
+  const text = [
+    "# Title", "Some **bold** and `code` and *soft*.", "- one\n  - two", "1. first", "```js\nlet a = 1 < 2;\n```",
+    "| a | b |\n|---|---|\n| 1 | 2 |", "> quoted", "<img src=x onerror=alert(1)><script>alert(1)</script>",
+    "[good](https://example.com/a_(b)) [bad](javascript:alert(1)) ![picture](https://example.com/x.png)",
+  ].join("\n\n");
+  await field(page).fill(text);
+  await button(page, "Send").click();
+  const answer = page.locator(".message.is-assistant .markdown");
+  await answer.getByText("quoted").waitFor();
+  await button(page, "Stop").waitFor({ state: "detached" });
+  const found = await answer.evaluate((node) => ({
+    bold: node.querySelector("strong").textContent,
+    nested: node.querySelector("ul ul li").textContent,
+    code: node.querySelector("pre code").textContent,
+    cells: [...node.querySelectorAll("td")].map((cell) => cell.textContent),
+    links: [...node.querySelectorAll("a")].map((link) => link.getAttribute("href")),
+    foreign: node.querySelectorAll("img, script, iframe").length,
+    quote: node.querySelector("blockquote").textContent,
+  }));
+  assert.deepEqual(found, {
+    bold: "bold",
+    nested: "two",
+    code: "let a = 1 < 2;",
+    cells: ["1", "2"],
+    links: ["https://example.com/a_(b)", "https://example.com/x.png"],
+    foreign: 0,
+    quote: "quoted",
+  });
+  assert.match(await answer.innerText(), /<img src=x onerror=alert\(1\)>/);
+  const foreign = requests.filter((url) => !url.startsWith(used.server.url));
+  assert.deepEqual(foreign, []);
+});
+
+test("an image and a file are sent and shown, also after a reload", async () => {
+  const page = await open();
+  await page.locator(".composer input[type=file]").setInputFiles([
+    { name: "red.png", mimeType: "image/png", buffer: Buffer.from(PNG, "base64") },
+    { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("hello") },
+  ]);
+  await button(page, "Remove red.png").waitFor();
+  await ask(page, "describe this", "I have no model to look at it with.");
+  const isShown = () => page.waitForFunction(() => document.querySelector(".message img.attachment")?.naturalWidth === 1);
+  await isShown();
+  const [question] = (await ended(page)).messages;
+  assert.deepEqual(question.content.map(({ type }) => type), ["text", "image", "document"]);
+  await page.reload();
+  await isShown();
+  await shows(page, "notes.txt");
+});
+
+test("Stop and Escape end the run on the server", async () => {
+  for (const stop of [(page) => button(page, "Stop").click(), (page) => page.keyboard.press("Escape")]) {
+    const page = await open();
+    await send(page, "count to 3000");
+    await shows(page, "1 2 3");
+    await stop(page);
+    assert.deepEqual(statuses(await ended(page)), ["cancelled"]);
+    await button(page, "Send").waitFor();
+  }
+});
+
+test("an error of the run is shown", async () => {
+  const page = await open();
+  await send(page, "fail");
+  await chat(page).getByRole("alert").waitFor();
+  await tab(page, "Runs");
+  await page.locator(".run .badge.is-failed").waitFor();
+});
+
+test("a tool call is approved with changed arguments, approved as it is, or rejected", async () => {
+  const page = await open();
+  await send(page, "delete inactive users");
+  const args = page.getByLabel("Arguments");
+  const asked = JSON.parse(await args.inputValue());
+  await args.fill("{");
+  await button(page, "Approve").click();
+  await page.getByText("This is not valid JSON").waitFor();
+  await args.fill(JSON.stringify({ ...asked, limit: 7 }));
+  await button(page, "Approve").click();
+  await button(page, "Approve").waitFor({ state: "detached" });
+  const { messages } = await ended(page, 2);
+  assert.match(JSON.stringify(messages), /limit[^]{1,10}7/);
+
+  await ask(page, "approve", "Send the e-mail");
+  await button(page, "Reject").click();
+  await shows(page, "declined, so it was not sent.");
+  await ask(page, "approve", "Send the e-mail");
+  await button(page, "Approve").click();
+  await shows(page, "sent to ada@example.com.");
+  assert.deepEqual((await ended(page, 6)).interrupts, []);
+});
+
+test("two questions are answered in one run, after both have an answer", async () => {
+  const page = await open();
+  await send(page, "approve two");
+  await button(page, "Approve").nth(1).waitFor();
+  await button(page, "Approve").first().click();
+  await button(page, "Reject").click();
+  await shows(page, "a train to Beijing is booked; declined, so no hotel is booked.");
+  assert.equal((await ended(page, 2)).runs.length, 2);
+});
+
+test("a question has a form for its schema, which survives a reload", async () => {
+  const page = await open();
+  await ask(page, "form", "in which size?");
+  await page.reload();
+  await page.getByLabel("Name").fill("Ada");
+  await page.getByLabel("E-mail").fill("ada@example.com");
+  await page.getByLabel("Size").selectOption("M");
+  await button(page, "Answer").click();
+  await button(page, "Answer").waitFor({ state: "detached" });
+  const thread = await ended(page, 2);
+  assert.deepEqual([statuses(thread), thread.interrupts], [["finished", "interrupted"], []]);
+  assert.match(await chat(page).innerText(), /Ada/);
+});
+
+test("an edited message and another answer are branches to return to", async () => {
+  const page = await open();
+  await ask(page, "hello", "How can I help you?");
+  await ask(page, "think about tea", "this is my answer.");
+  const question = message(page, "think about tea");
+  await question.hover();
+  await question.getByRole("button", { name: "Edit" }).click();
+  await page.getByRole("textbox", { name: "Edit" }).fill("think about coffee");
+  await button(page, "Save").click();
+  await shows(page, "The question is: coffee.");
+  assert.equal(await chat(page).getByText("tea").count(), 0);
+  await page.getByLabel("Version 2 of 2").or(page.getByLabel("2 of 2")).first().waitFor();
+  await button(page, "Previous version").first().click();
+  await shows(page, "The question is: tea.");
+
+  await button(page, "Regenerate").click();
+  await message(page, "this is my answer.").waitFor();
+  await button(page, "Stop").waitFor({ state: "detached" });
+  assert.equal((await ended(page, 4)).runs.length, 4);
+  await page.locator(".branches").nth(1).waitFor();
+});
+
+test("the first message can be edited, and both versions can be shown", async () => {
+  const page = await open();
+  await ask(page, "hello", "How can I help you?");
+  const first = page.locator(".message.is-user");
+  await first.hover();
+  await first.getByRole("button", { name: "Edit" }).click();
+  await page.getByRole("textbox", { name: "Edit" }).fill("think about tea");
+  await button(page, "Save").click();
+  await shows(page, "this is my answer.");
+  await button(page, "Show the other version").click();
+  await shows(page, "How can I help you?");
+  assert.equal(await chat(page).getByText("this is my answer.").count(), 0);
+});
+
+test("threads are found, renamed, archived and deleted", async () => {
+  const page = await open();
+  await ask(page, "hello to the zebra", "How can I help you?");
+  await button(page, "New thread").click();
+  await ask(page, "hello to the giraffe", "How can I help you?");
+  await page.getByLabel("Search threads").fill("zebra");
+  await threads(page).getByText("giraffe").waitFor({ state: "detached" });
+  await act(page, "zebra", "Rename");
+  await page.getByLabel("Title").fill("Striped zebra");
+  await page.getByLabel("Title").press("Enter");
+  await threads(page).getByText("Striped zebra").click();
+  await page.locator(".message.is-user", { hasText: "hello to the zebra" }).waitFor();
+
+  await act(page, "Striped zebra", "Archive");
+  await threads(page).getByText("No threads").waitFor();
+  await page.getByLabel("Archived").check();
+  await act(page, "Striped zebra", "Delete");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await threads(page).getByText("No threads").waitFor();
+  await page.getByLabel("Archived").uncheck();
+  await page.getByLabel("Search threads").fill("");
+  await threads(page).getByText("giraffe").waitFor();
+});
+
+test("a thread is exported, and imported as another thread", async () => {
+  const page = await open();
+  await ask(page, "hello to the walrus", "How can I help you?");
+  const downloaded = page.waitForEvent("download");
+  await act(page, "walrus", "Export");
+  const path = await (await downloaded).path();
+  const content = JSON.parse(await readFile(path, "utf8"));
+  assert.equal(content.messages.length, 2);
+  const original = threadId(page);
+  const file = { name: "thread.json", mimeType: "application/json", buffer: await readFile(path) };
+  await threads(page).locator("input[type=file]").setInputFiles(file);
+  await page.waitForFunction((id) => !location.hash.includes(id), original);
+  await shows(page, "How can I help you?");
+  assert.equal((await ended(page, 1)).messages.length, 2);
+});
+
+test("a reloaded page follows its run, stops it, and reads the events of earlier runs", async () => {
+  const page = await open();
+  await ask(page, "hello", "How can I help you?");
+  await send(page, "count to 3000");
+  await shows(page, "1 2 3");
+  await page.reload();
+  await shows(page, "How can I help you?");
+  await shows(page, "1 2 3 4");
+  await button(page, "Stop").click();
+  assert.deepEqual(statuses(await ended(page, 2)), ["cancelled", "finished"]);
+  await button(page, "Send").waitFor();
+  await tab(page, "Runs");
+  await page.locator(".run").nth(1).getByRole("button", { name: "Load events" }).click();
+  await tab(page, "Events");
+  await events(page).filter({ hasText: "How can I help you?" }).first().waitFor();
+});
+
+test("tools of the page answer by script, or ask", async () => {
+  const page = await open();
+  await tab(page, "Tools");
+  await button(page, "Add the examples").click();
+  await ask(page, "search for report files locally", "Found 2 files: report-2025.pdf and report-2026.pdf");
+  await send(page, "delete all temporary files");
+  await page.getByText("The agent calls confirmAction").waitFor();
+  await page.getByLabel("Result", { exact: true }).fill("no");
+  await button(page, "Send the result").click();
+  await shows(page, "All right, nothing was deleted.");
+
+  await button(page, "Edit search_local_files").click();
+  await page.getByLabel("Parameters (JSON Schema)").fill("{");
+  await button(page, "Save").click();
+  await page.getByRole("alert").getByText("This is not valid JSON").waitFor();
+  await page.getByLabel("Parameters (JSON Schema)").fill("{}");
+  await page.getByLabel("Answer", { exact: true }).last().fill("[]");
+  await button(page, "Save").click();
+  await ask(page, "search for report files locally", "Found no files.");
+  await page.reload();
+  await tab(page, "Tools");
+  await button(page, "Delete confirmAction").click();
+  assert.equal(await page.locator(".tool").count(), 1);
+});
+
+test("a run is copied as a curl command that works", async () => {
+  const page = await open();
+  await ask(page, "hello, it's me", "How can I help you?");
+  await tab(page, "Runs");
+  await button(page, "Copy as curl").click();
+  await page.getByText("Copied").waitFor();
+  const command = await page.evaluate(() => navigator.clipboard.readText());
+  const { stdout } = await promisify(execFile)("sh", ["-c", `${command} -s`]);
+  assert.match(stdout, /RUN_STARTED[^]*RUN_FINISHED/);
+});
+
+test("capabilities of the chosen agent are shown", async () => {
+  const page = await open();
+  await tab(page, "Capabilities");
+  await page.getByRole("tabpanel").getByText("resumable").waitFor();
+});
+
+test("with authentication the page asks for the key and keeps it in the tab", async () => {
+  const server = await startServer({
+    variables: {
+      ...AGENTS,
+      AGUI_PLAYGROUND__ENABLED: "true",
+      AGUI_AUTH__MODE: "api_key",
+      AGUI_AUTH__API_KEYS: '[{ name = "web", env = "AGUI_KEY_WEB" }]',
+      AGUI_KEY_WEB: KEY,
+    },
+  });
+  try {
+    const page = await open({ url: server.url });
+    await page.getByLabel("Key").fill("wrong");
+    await button(page, "Continue").click();
+    await page.getByRole("alert").waitFor();
+    await page.getByLabel("Key").fill(KEY);
+    await button(page, "Continue").click();
+    await ask(page, "hello", "How can I help you?");
+    await tab(page, "Runs");
+    await button(page, "Copy as curl").click();
+    await page.getByText("Copied").waitFor();
+    const command = await page.evaluate(() => navigator.clipboard.readText());
+    assert.ok(command.includes('"Authorization: Bearer $KEY"') && !command.includes(KEY), command);
+    await page.reload();
+    await shows(page, "How can I help you?");
+    assert.equal(await page.evaluate(() => JSON.stringify(localStorage)).then((text) => text.includes("sesame")), false);
+
+    const other = await used.newPage(page.context());
+    await other.goto(`${server.url}/playground`);
+    await other.getByLabel("Key").waitFor();
+    await button(page, "Forget the key").click();
+    await page.getByLabel("Key").waitFor();
+    assert.equal(await page.evaluate(() => JSON.stringify(sessionStorage)), "{}");
+  } finally {
+    await server.stop();
+  }
+  // The browser reports each 401 on its console.
+  const expected = used.problems.filter((problem) => problem.includes("401 (Unauthorized)"));
+  used.problems.splice(0, used.problems.length, ...used.problems.filter((problem) => !expected.includes(problem)));
+  assert.ok(expected.length > 0);
+});
+
+test("the page speaks Chinese to a Chinese browser, and the choice of a language is kept", async () => {
+  const page = await open({ locale: "zh-CN" });
+  await page.getByLabel("消息", { exact: true }).fill("你好");
+  await button(page, "发送").click();
+  await shows(page, "有什么可以帮你的吗");
+  assert.equal(await page.evaluate(() => document.documentElement.lang), "zh");
+  await page.getByRole("combobox", { name: "语言" }).selectOption("en");
+  await button(page, "New thread").waitFor();
+  await page.reload();
+  await button(page, "New thread").waitFor();
+});
+
+test("the colours are those of the system, or the chosen ones", async () => {
+  const page = await open({ colorScheme: "dark" });
+  const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await page.getByRole("combobox", { name: "Colours" }).waitFor();
+  const dark = await background();
+  await page.getByRole("combobox", { name: "Colours" }).selectOption("light");
+  const light = await background();
+  assert.notEqual(light, dark);
+  await page.reload();
+  await page.getByRole("combobox", { name: "Colours" }).waitFor();
+  assert.equal(await background(), light);
+});
+
+test("the keyboard reaches everything, and each control has a name", async () => {
+  const page = await open();
+  await ask(page, "approve", "Send the e-mail");
+  await page.getByRole("tab", { name: "Events" }).focus();
+  for (const name of ["State", "Runs", "Tools", "Capabilities", "Events"]) {
+    await page.keyboard.press("ArrowRight");
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), name);
+    assert.equal(await page.getByRole("tab", { name, exact: true }).getAttribute("aria-selected"), "true");
+    const nameless = await page.evaluate(() =>
+      [...document.querySelectorAll("button, input:not([hidden]), select, textarea, summary")]
+        .filter((node) => !(node.getAttribute("aria-label") || node.textContent.trim() && node.matches("button, summary") || node.labels?.length))
+        .map((node) => node.outerHTML),
+    );
+    assert.deepEqual(nameless, []);
+  }
+  await events(page).first().getByRole("button").focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  assert.equal(await events(page).nth(1).getByRole("button").getAttribute("aria-expanded"), "true");
+  assert.equal(await page.getByRole("status").innerText(), "The agent waits for your answer");
+});
+
+test("a narrow screen shows one part at a time, without scrolling sideways", async () => {
+  const page = await open({ viewport: { width: 390, height: 800 } });
+  await ask(page, "what's the weather like in Beijing today?", "with a temperature of 25°C.");
+  for (const [name, shown] of [["Threads", ".threads"], ["Inspector", ".inspector"], ["Chat", ".chat"]]) {
+    await page.locator(".views").getByRole("button", { name }).click();
+    await page.locator(shown).waitFor();
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= 390, `${name}: ${width}`);
+  }
+});

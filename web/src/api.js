@@ -1,0 +1,51 @@
+// Requests to the server that serves this page.
+
+import { readTab, writeTab } from "./storage.js";
+
+/** The server's address, also if a proxy or an application has mounted it below a path. */
+export const BASE = location.origin + location.pathname.replace(/\/playground\/?$/, "");
+
+const KEY = "key";
+export const readKey = () => readTab(KEY);
+export const writeKey = (key) => writeTab(KEY, key || undefined);
+
+export class ApiError extends Error {
+  constructor(status, code, message) {
+    super(message);
+    Object.assign(this, { status, code });
+  }
+}
+
+/** Like `fetch`, with the key. A response that is not a success becomes an ApiError. */
+export async function request(url, init = {}) {
+  const key = readKey();
+  const headers = new Headers(init.headers);
+  if (key) headers.set("authorization", `Bearer ${key}`);
+  const response = await fetch(url, { ...init, headers });
+  if (response.ok) return response;
+  const { error } = await response.json().catch(() => ({}));
+  throw new ApiError(response.status, error?.code ?? String(response.status), error?.message ?? response.statusText);
+}
+
+export async function call(method, path, body) {
+  const init = { method };
+  if (body !== undefined) {
+    init.headers = { "content-type": "application/json" };
+    init.body = JSON.stringify(body);
+  }
+  const response = await request(BASE + path, init);
+  return response.status === 204 ? undefined : response.json();
+}
+
+export const threadPath = (threadId) => {
+  // Two ids are the paths of other routes unless they are escaped.
+  const escaped = encodeURIComponent(threadId);
+  return `/threads/${["events", "import"].includes(escaped) ? `%${escaped.charCodeAt(0).toString(16)}${escaped.slice(1)}` : escaped}`;
+};
+
+/** A command for a shell that sends the same request. The key is a variable. */
+export function curlCommand({ url, body }) {
+  const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+  const key = readKey() ? ' -H "Authorization: Bearer $KEY"' : "";
+  return `curl -N ${quote(url)}${key} -H 'Content-Type: application/json' -d ${quote(body)}`;
+}

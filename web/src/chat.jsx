@@ -1,0 +1,262 @@
+// The conversation: messages, questions of the agent, and the field for the next message.
+
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+import { attachmentPart, contentParts, mediaUrl, textOf } from "./content.js";
+import { Markdown } from "./markdown.jsx";
+import { Button, CopyButton, Tree, pretty } from "./parts.jsx";
+import { PageToolQuestion, Question } from "./questions.jsx";
+import { t } from "./texts.js";
+
+/** The distance from the end, in pixels, within which the chat follows new text. */
+const NEAR_END = 80;
+
+export function Chat({ session }) {
+  const scroller = useRef();
+  const follows = useRef(true);
+  const { agent, marked } = session;
+  const messages = agent?.messages ?? [];
+  useLayoutEffect(() => {
+    if (follows.current && scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight;
+  });
+  useEffect(() => {
+    if (marked) document.getElementById(`item-${marked}`)?.scrollIntoView({ block: "nearest" });
+  }, [marked]);
+  const onScroll = ({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
+    follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END;
+  };
+  const results = new Map(messages.filter(({ role }) => role === "tool").map((message) => [message.toolCallId, message]));
+  const callIds = new Set(messages.flatMap(({ toolCalls }) => toolCalls ?? []).map(({ id }) => id));
+  const shown = messages.filter((message) => message.role !== "tool" || !callIds.has(message.toolCallId));
+  const questions = session.isRunning ? [] : session.questions();
+  const calls = session.isRunning ? [] : session.openCalls().filter((call) => session.toolNamed(call.function.name).asks);
+  return (
+    <section class="chat" aria-label={t("chat")}>
+      <div class="messages" ref={scroller} onScroll={onScroll} tabindex="0" role="log" aria-live="off" aria-label={t("chat")}>
+        {shown.length === 0 && !session.isRunning && <Empty session={session} />}
+        {shown.map((message, index) => (
+          <Message
+            key={message.id}
+            session={session}
+            message={message}
+            results={results}
+            isLast={index === shown.length - 1}
+          />
+        ))}
+        {questions.map((interrupt) => <Question key={interrupt.id} session={session} interrupt={interrupt} />)}
+        {calls.map((call) => <PageToolQuestion key={call.id} session={session} call={call} />)}
+        {session.isRunning && <p class="working"><span /><span /><span /></p>}
+        {session.error && <ErrorNote error={session.error} />}
+      </div>
+      <p class="visually-hidden" role="status">{announcement(session)}</p>
+      <Composer session={session} />
+    </section>
+  );
+}
+
+const ANNOUNCEMENTS = { running: "running", finished: "finished", asks: "asksYou", failed: "runFailed" };
+const announcement = (session) => (session.announcement ? t(ANNOUNCEMENTS[session.announcement]) : "");
+
+const ErrorNote = ({ error }) => (
+  <p class="error" role="alert">
+    {error.code && <code>{error.code}</code>} {error.message}
+  </p>
+);
+
+function Empty({ session }) {
+  const agent = session.agents.find(({ name }) => name === session.agentName);
+  return (
+    <div class="empty">
+      <h2>{t("empty", session.agentName)}</h2>
+      {agent?.description && <p>{agent.description}</p>}
+    </div>
+  );
+}
+
+function Message({ session, message, results, isLast }) {
+  const [isEditing, setEditing] = useState(false);
+  const { id, role, toolCalls = [] } = message;
+  const isMarked = session.marked === id;
+  const hasText = role !== "assistant" || textOf(message.content);
+  return (
+    <article id={`item-${id}`} class={`message is-${role}${isMarked ? " is-marked" : ""}${isLast ? " is-newest" : ""}`} aria-label={roleName(session, role)}>
+      {isEditing ? (
+        <EditForm session={session} message={message} onClose={() => setEditing(false)} />
+      ) : (
+        hasText && <Content message={message} />
+      )}
+      {toolCalls.map((call) => (
+        <ToolCall key={call.id} session={session} call={call} result={results.get(call.id)} />
+      ))}
+      {!isEditing && (
+        <footer class="message-actions">
+          <Branches session={session} id={id} />
+          {role === "user" && !session.isRunning && <Button kind="quiet" onClick={() => setEditing(true)}>{t("edit")}</Button>}
+          {role === "assistant" && isLast && !session.isRunning && session.questions().length === 0 && (
+            <Button kind="quiet" onClick={() => session.regenerate(id)}>{t("regenerate")}</Button>
+          )}
+          {textOf(message.content) && <CopyButton label={t("copy")} text={() => textOf(message.content)} />}
+          <Button kind="quiet" label={t("showEvents")} onClick={() => session.mark(isMarked ? undefined : id)}>
+            {t("events")}
+          </Button>
+        </footer>
+      )}
+    </article>
+  );
+}
+
+function roleName(session, role) {
+  return { user: t("you"), system: t("system"), developer: t("system"), reasoning: t("reasoning"), activity: t("activity") }[role] ?? session.agentName;
+}
+
+function Content({ message }) {
+  if (message.role === "reasoning") {
+    return (
+      <details class="reasoning" open>
+        <summary>{t("reasoning")}</summary>
+        <Markdown text={textOf(message.content)} />
+      </details>
+    );
+  }
+  if (message.role === "activity") {
+    return (
+      <div class="activity">
+        <strong>{message.activityType}</strong>
+        <Tree value={message.content} />
+      </div>
+    );
+  }
+  if (message.role === "user") return contentParts(message.content).map((part) => <Part part={part} />);
+  return <Markdown text={textOf(message.content)} />;
+}
+
+function Part({ part }) {
+  if (part.type === "text") return <p class="plain">{part.text}</p>;
+  const url = mediaUrl(part);
+  const name = part.metadata?.filename ?? part.source?.mimeType ?? part.type;
+  if (url && part.type === "image") return <img class="attachment" src={url} alt={name} />;
+  if (url && part.type === "audio") return <audio class="attachment" controls src={url} aria-label={name} />;
+  if (url && part.type === "video") return <video class="attachment" controls src={url} aria-label={name} />;
+  return <p class="attachment-name">{t("attachment")}: {part.source?.type === "url" ? part.source.value : name}</p>;
+}
+
+function ToolCall({ session, call, result }) {
+  const isMarked = session.marked === call.id;
+  return (
+    <details id={`item-${call.id}`} class={`tool-call${isMarked ? " is-marked" : ""}`} open>
+      <summary>
+        <span class="tool-name">{call.function.name}</span>
+        {!result && <span class="badge">{t("waiting")}</span>}
+        <Button kind="quiet" label={t("showEvents")} onClick={(event) => {
+          event.preventDefault();
+          session.mark(isMarked ? undefined : call.id);
+        }}>
+          {t("events")}
+        </Button>
+      </summary>
+      <dl>
+        <dt>{t("arguments")}</dt>
+        <dd><pre>{pretty(call.function.arguments)}</pre></dd>
+        {result && <dt>{t("result")}</dt>}
+        {result && <dd><pre>{pretty(textOf(result.content))}</pre></dd>}
+      </dl>
+    </details>
+  );
+}
+
+/** The other messages in the place of this one. An edit of the first message keeps its id, so the list has it once. */
+function Branches({ session, id }) {
+  const all = session.alternatives[id];
+  if (!all || session.isRunning) return null;
+  if (all.length === 1) {
+    return <Button kind="quiet" onClick={() => session.switchBranch(id)}>{t("otherVersion")}</Button>;
+  }
+  const at = all.indexOf(id);
+  return (
+    <span class="branches">
+      <Button kind="quiet" label={t("previous")} disabled={at === 0} onClick={() => session.switchBranch(all[at - 1])}>‹</Button>
+      <span aria-label={t("version", at + 1, all.length)}>{at + 1}/{all.length}</span>
+      <Button kind="quiet" label={t("next")} disabled={at === all.length - 1} onClick={() => session.switchBranch(all[at + 1])}>›</Button>
+    </span>
+  );
+}
+
+function EditForm({ session, message, onClose }) {
+  const [text, setText] = useState(textOf(message.content));
+  const save = (event) => {
+    event.preventDefault();
+    onClose();
+    const others = contentParts(message.content).filter(({ type }) => type !== "text");
+    session.edit(message.id, others.length > 0 ? [{ type: "text", text }, ...others] : text);
+  };
+  return (
+    <form class="edit-form" onSubmit={save}>
+      <textarea aria-label={t("edit")} rows="3" value={text} onInput={(event) => setText(event.currentTarget.value)}
+        ref={(field) => field && document.activeElement === document.body && field.focus()} />
+      <div class="buttons">
+        <button type="submit" class="button primary" disabled={!text.trim()}>{t("save")}</button>
+        <Button onClick={onClose}>{t("cancel")}</Button>
+      </div>
+    </form>
+  );
+}
+
+function Composer({ session }) {
+  const [text, setText] = useState("");
+  const [parts, setParts] = useState([]);
+  const picker = useRef();
+  const field = useRef();
+  const threadId = session.agent?.threadId;
+  useEffect(() => field.current.focus(), [threadId]);
+  useLayoutEffect(() => {
+    field.current.style.height = "auto";
+    field.current.style.height = `${field.current.scrollHeight + 2}px`;
+  }, [text]);
+  const isBlocked = session.isRunning || session.questions().length > 0 || session.openCalls().length > 0;
+  const canSend = !isBlocked && (text.trim() || parts.length > 0);
+  const send = () => {
+    if (!canSend) return;
+    const content = parts.length > 0 ? [...(text.trim() ? [{ type: "text", text }] : []), ...parts] : text;
+    setText("");
+    setParts([]);
+    session.send(content);
+  };
+  const addFiles = async (files) => {
+    const added = await Promise.all([...files].map(attachmentPart));
+    setParts((before) => [...before, ...added]);
+  };
+  const onKeyDown = (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    send();
+  };
+  return (
+    <form class="composer" onSubmit={(event) => (event.preventDefault(), send())}
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => (event.preventDefault(), addFiles(event.dataTransfer.files))}>
+      {parts.length > 0 && (
+        <ul class="attachments">
+          {parts.map((part, index) => (
+            <li>
+              {part.type === "image" && <img src={mediaUrl(part)} alt="" />}
+              {part.metadata.filename}
+              <Button kind="quiet" label={t("detach", part.metadata.filename)}
+                onClick={() => setParts(parts.filter((_, other) => other !== index))}>×</Button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <textarea ref={field} rows="1" aria-label={t("message")} placeholder={t("message")} title={t("sendHint")} value={text}
+        onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown}
+        onPaste={(event) => event.clipboardData.files.length > 0 && (event.preventDefault(), addFiles(event.clipboardData.files))} />
+      <input ref={picker} type="file" multiple hidden aria-label={t("attach")}
+        onChange={(event) => (addFiles(event.currentTarget.files), (event.currentTarget.value = ""))} />
+      <Button kind="icon" label={t("attach")} onClick={() => picker.current.click()}>+</Button>
+      {session.isRunning ? (
+        <Button kind="stop" onClick={() => session.stop()}>{t("stop")}</Button>
+      ) : (
+        <button type="submit" class="button primary" disabled={!canSend}>{t("send")}</button>
+      )}
+    </form>
+  );
+}

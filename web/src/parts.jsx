@@ -1,0 +1,65 @@
+// Small components that several parts of the page use.
+
+import { useState } from "preact/hooks";
+
+import { t } from "./texts.js";
+
+export const Button = ({ kind = "", label, children, ...rest }) => (
+  <button type="button" class={`button ${kind}`} aria-label={label} title={label} {...rest}>
+    {children}
+  </button>
+);
+
+/** Copies a text, and says so for a moment. */
+export function CopyButton({ text, label, children = label }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text());
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1500);
+  };
+  return (
+    <Button kind="quiet" label={label} onClick={copy}>
+      <span aria-live="polite">{isCopied ? t("copied") : children}</span>
+    </Button>
+  );
+}
+
+const isContainer = (value) => typeof value === "object" && value !== null;
+
+/** Any JSON as a tree that can be folded. `changed` has the JSON Pointers that are marked. */
+export function Tree({ value, name, path = "", changed, depth = 0 }) {
+  const isChanged = changed?.has(path);
+  const label = name !== undefined && <span class="tree-name">{name}: </span>;
+  if (!isContainer(value)) {
+    return (
+      <div class={`tree-leaf${isChanged ? " is-changed" : ""}`}>
+        {label}
+        <span class={`tree-${value === null ? "null" : typeof value}`}>{JSON.stringify(value)}</span>
+      </div>
+    );
+  }
+  const entries = Object.entries(value);
+  const size = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
+  if (entries.length === 0) return <div class={`tree-leaf${isChanged ? " is-changed" : ""}`}>{label}{size}</div>;
+  return (
+    <details class="tree" open={depth < 3}>
+      <summary class={isChanged ? "is-changed" : ""}>{label}<span class="tree-size">{size}</span></summary>
+      {entries.map(([key, member]) => {
+        const below = `${path}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+        return <Tree key={key} name={key} value={member} path={below} changed={changed} depth={depth + 1} />;
+      })}
+    </details>
+  );
+}
+
+/** JSON in a readable form; a text that is no JSON stays as it is. */
+export function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), undefined, 2);
+  } catch {
+    return text;
+  }
+}
+
+export const seconds = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`);

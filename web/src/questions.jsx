@@ -1,0 +1,105 @@
+// What the agent asks: interrupts, with a form for their schema, and calls of the page's tools.
+
+import { useState } from "preact/hooks";
+
+import { Button, Tree, pretty } from "./parts.jsx";
+import { SchemaForm, SubmitAndCancel } from "./schema-form.jsx";
+import { t } from "./texts.js";
+
+/** The member of an approval with the arguments that the user has changed. */
+const EDITED = "editedArgs";
+
+export function Question({ session, interrupt }) {
+  const { id, message, reason, responseSchema: schema, toolCallId } = interrupt;
+  const heading = `question-${id}`;
+  const isApproval = schema?.properties?.approved?.type === "boolean";
+  const Form = isApproval ? Approval : Answer;
+  return (
+    <section class="question" aria-labelledby={heading}>
+      <h3 id={heading}>{message ?? t("question")}</h3>
+      {!message && <p class="muted">{reason}</p>}
+      {interrupt.metadata && <Tree value={interrupt.metadata} />}
+      <Form
+        schema={schema}
+        call={findCall(session, toolCallId)}
+        metadata={interrupt.metadata}
+        onAnswer={(payload) => session.answer(id, payload)}
+        onAbandon={() => session.answer(id, undefined)}
+      />
+    </section>
+  );
+}
+
+const findCall = (session, id) =>
+  session.agent.messages.flatMap(({ toolCalls }) => toolCalls ?? []).find((call) => call.id === id);
+
+function Approval({ schema, call, metadata, onAnswer, onAbandon }) {
+  const original = call && safeParse(call.function.arguments);
+  // What is reviewed is in the metadata, under the name of the member with the reviewed form.
+  const values = { ...metadata, [EDITED]: original };
+  const approve = ({ [EDITED]: edited, ...others }) => {
+    const isEdited = edited !== undefined && JSON.stringify(edited) !== JSON.stringify(original);
+    onAnswer({ ...others, approved: true, ...(isEdited ? { [EDITED]: edited } : {}) });
+  };
+  const reject = (form) => form && onAnswer({ approved: false, ...(form.reason ? { reason: form.reason } : {}) });
+  return (
+    <SchemaForm
+      schema={withReasonLast(schema)}
+      values={values}
+      hidden={["approved"]}
+      labels={{ [EDITED]: t("arguments") }}
+      onSubmit={approve}
+      actions={(read) => (
+        <>
+          <button type="submit" class="button primary">{t("approve")}</button>
+          <Button kind="danger" onClick={() => reject(read())}>{t("reject")}</Button>
+          <Button kind="quiet" onClick={onAbandon}>{t("abandon")}</Button>
+        </>
+      )}
+    />
+  );
+}
+
+function withReasonLast(schema) {
+  const { reason, ...others } = schema.properties;
+  return { ...schema, properties: reason ? { ...others, reason } : others };
+}
+
+const Answer = ({ schema, onAnswer, onAbandon }) => (
+  <SchemaForm
+    schema={schema}
+    onSubmit={onAnswer}
+    actions={() => <SubmitAndCancel submit={t("answer")} onCancel={onAbandon} />}
+  />
+);
+
+function safeParse(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export function PageToolQuestion({ session, call }) {
+  const tool = session.toolNamed(call.function.name);
+  const [result, setResult] = useState(tool.answer);
+  const heading = `call-${call.id}`;
+  const send = (event) => {
+    event.preventDefault();
+    session.answerCall(call, result);
+  };
+  return (
+    <section class="question" aria-labelledby={heading}>
+      <h3 id={heading}>{t("toolAsks", call.function.name)}</h3>
+      <pre>{pretty(call.function.arguments)}</pre>
+      <form class="schema-form" onSubmit={send}>
+        <div class="field">
+          <label for={`${heading}-result`}>{t("result")}</label>
+          <textarea id={`${heading}-result`} class="code" rows="3" value={result} onInput={(event) => setResult(event.currentTarget.value)} />
+        </div>
+        <div class="buttons"><button type="submit" class="button primary">{t("sendResult")}</button></div>
+      </form>
+    </section>
+  );
+}

@@ -1,0 +1,90 @@
+// The events of a thread as they arrive, with their times and what each changed in the state.
+
+import jsonPatch from "fast-json-patch";
+
+const START_OF = { TEXT_MESSAGE_CONTENT: "firstTextAt", TEXT_MESSAGE_CHUNK: "firstTextAt" };
+
+export class Recorder {
+  /** All events, the oldest first: { number, at, event, runId, anchor, changes }. */
+  entries = [];
+  /** By run: the request, and when the first event, the first text and the end came. */
+  runs = new Map();
+  state = {};
+
+  constructor(onChange) {
+    this.onChange = onChange;
+  }
+
+  begin(runId, request) {
+    this.runs.set(runId, { request, sentAt: performance.now() });
+    this.runId = runId;
+  }
+
+  record(event) {
+    const at = performance.now();
+    if (event.type === "RUN_STARTED") this.runId = event.runId;
+    const run = this.runs.get(this.runId) ?? {};
+    this.runs.set(this.runId, run);
+    run.firstEventAt ??= at;
+    if (START_OF[event.type]) run[START_OF[event.type]] ??= at;
+    if (event.type === "RUN_FINISHED" || event.type === "RUN_ERROR") run.endedAt = at;
+    const changes = this.#apply(event);
+    const number = this.entries.length + 1;
+    this.entries.push({ number, at: Date.now(), event, runId: this.runId, anchor: anchorOf(event), changes });
+    this.onChange(event);
+  }
+
+  /** Puts the events of an earlier run before all others. */
+  addEarlier(runId, events) {
+    const earlier = events.map((event) => {
+      const changes = event.type === "STATE_DELTA" ? event.delta : undefined;
+      return { at: event.timestamp, event, runId, anchor: anchorOf(event), changes };
+    });
+    this.entries = [...earlier, ...this.entries.filter((entry) => entry.runId !== runId)];
+    this.entries.forEach((entry, index) => (entry.number = index + 1));
+  }
+
+  /** Returns the operations that lead from the state before the event to that after it. */
+  #apply(event) {
+    if (event.type === "STATE_SNAPSHOT") {
+      const changes = jsonPatch.compare(wrap(this.state), wrap(event.snapshot));
+      this.state = event.snapshot;
+      return changes.map((change) => ({ ...change, path: change.path.slice("/state".length) }));
+    }
+    if (event.type === "STATE_DELTA") {
+      try {
+        this.state = jsonPatch.applyPatch(this.state, event.delta, false, false).newDocument;
+        return event.delta;
+      } catch {
+        return []; // The client reports a patch that does not apply.
+      }
+    }
+    return undefined;
+  }
+}
+
+/** The item of the chat that an event is about: a tool call, or a message. */
+const anchorOf = (event) => event.toolCallId ?? event.messageId;
+
+const wrap = (state) => ({ state: state ?? {} });
+
+/** Returns the events of a part of a stream. The server writes each into one line. */
+export const parseEvents = (text) =>
+  text.split("\n").filter((line) => line.startsWith("data: ")).map((line) => JSON.parse(line.slice("data: ".length)));
+
+/** Reads the events of a response's stream for `record`, and passes the bytes on unchanged. */
+export function teeEvents(response, record) {
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
+  const decoder = new TextDecoder();
+  let rest = "";
+  const tap = new TransformStream({
+    transform(chunk, controller) {
+      const frames = (rest + decoder.decode(chunk, { stream: true })).split("\n\n");
+      rest = frames.pop();
+      frames.flatMap(parseEvents).forEach(record);
+      controller.enqueue(chunk);
+    },
+  });
+  const { status, statusText, headers } = response;
+  return new Response(response.body.pipeThrough(tap), { status, statusText, headers });
+}

@@ -1,0 +1,432 @@
+// The state of the page and everything that a user can do. Components read it and call it.
+
+import { ThreadAgent } from "./agent.js";
+import { ApiError, BASE, call, curlCommand, readKey, request, threadPath, writeKey } from "./api.js";
+import { Recorder, parseEvents } from "./recorder.js";
+import { readSetting, writeSetting } from "./storage.js";
+
+const FRAME_MS = 16;
+/** The most messages whose branches are read, the largest page of the server. */
+const MESSAGES_PER_PAGE = 200;
+
+export const newId = () => crypto.randomUUID();
+
+export class Session {
+  agents = [];
+  /** `loading`, `key` (a key is needed), `failed` or `ready`. */
+  phase = "loading";
+  storesThreads = true;
+  threads = { list: [], next: undefined, query: "", archived: false };
+  /** The page's own tools: { name, description, parameters, answer, asks }. */
+  tools = readSetting("tools") ?? [];
+  /** What the server stores of the open thread; absent for a new one. */
+  thread;
+  alternatives = {};
+  /** The answers to open interrupts, until all have one. */
+  answers = new Map();
+  /** The item that is marked in the chat and in the events, by its id. */
+  marked;
+  isRunning = false;
+
+  #listeners = new Set();
+  #timer;
+
+  subscribe(listener) {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Shows what has changed, at most once in a frame. */
+  changed() {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      for (const listener of this.#listeners) listener();
+    }, FRAME_MS);
+  }
+
+  /** Runs an action and shows its error. */
+  async attempt(action) {
+    this.error = undefined;
+    this.changed();
+    try {
+      return await action();
+    } catch (error) {
+      this.#show(error);
+    } finally {
+      this.changed();
+    }
+  }
+
+  #show(error) {
+    if (error instanceof ApiError && error.status === 401) {
+      this.phase = "key";
+      this.keyProblem = readKey() ? error.message : undefined;
+    } else if (error?.name !== "AbortError") {
+      this.error = { code: error.code, message: error.message ?? String(error) };
+    }
+  }
+
+  // --- Agents and keys ---------------------------------------------------------------------------
+
+  async start() {
+    window.addEventListener("hashchange", () => this.#followAddress());
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden && this.phase === "ready") this.readThreads();
+    });
+    await this.load();
+  }
+
+  async load() {
+    await this.attempt(async () => {
+      try {
+        this.agents = (await call("GET", "/agents")).agents;
+      } catch (error) {
+        this.phase = "failed";
+        throw error;
+      }
+      this.phase = "ready";
+      this.agentName = (this.agents.find((agent) => agent.default) ?? this.agents[0])?.name;
+      await this.readThreads();
+      await this.#followAddress();
+    });
+  }
+
+  async useKey(key) {
+    writeKey(key);
+    await this.load();
+  }
+
+  async forgetKey() {
+    writeKey(undefined);
+    await this.load();
+  }
+
+  async chooseAgent(name) {
+    this.agentName = name;
+    this.agent = this.#createAgent(this.agent?.threadId ?? newId(), this.agent);
+    this.capabilities = undefined;
+    this.changed();
+    await this.readCapabilities();
+  }
+
+  async readCapabilities() {
+    const name = this.agentName;
+    await this.attempt(async () => {
+      const capabilities = await call("GET", `/agents/${encodeURIComponent(name)}/capabilities`);
+      if (name === this.agentName) this.capabilities = capabilities;
+    });
+  }
+
+  // --- Threads -----------------------------------------------------------------------------------
+
+  /** Reads the list, or with `more` its next page. */
+  async readThreads({ more = false } = {}) {
+    const { query, archived, next } = this.threads;
+    const parameters = new URLSearchParams();
+    if (query.trim()) parameters.set("q", query.trim());
+    if (archived) parameters.set("archived", "true");
+    if (more && next) parameters.set("cursor", next);
+    try {
+      const page = await call("GET", `/threads?${parameters}`);
+      if (query !== this.threads.query || archived !== this.threads.archived) return; // another list is wanted by now
+      this.threads.list = more ? [...this.threads.list, ...page.threads] : page.threads;
+      this.threads.next = page.next;
+    } catch (error) {
+      if (error.status === 404) this.storesThreads = false;
+      else this.#show(error);
+    }
+    this.changed();
+  }
+
+  showThreads(change) {
+    Object.assign(this.threads, change);
+    return this.readThreads();
+  }
+
+  /** The address names the agent and the thread, so a reload and a link open them again. */
+  #writeAddress() {
+    const address = `#/${encodeURIComponent(this.agentName)}/${encodeURIComponent(this.agent.threadId)}`;
+    if (location.hash !== address) history.pushState(undefined, "", address);
+  }
+
+  async #followAddress() {
+    const [agentName, threadId] = location.hash.replace(/^#\//, "").split("/").map(decodeURIComponent);
+    if (!threadId) return this.newThread();
+    if (threadId === this.agent?.threadId && agentName === this.agentName) return;
+    await this.openThread(threadId, agentName);
+  }
+
+  async newThread() {
+    this.#reset(newId());
+    history.replaceState(undefined, "", location.pathname + location.search);
+    this.changed();
+    await this.readCapabilities();
+  }
+
+  async openThread(threadId, agentName) {
+    if (this.agents.some((agent) => agent.name === agentName)) this.agentName = agentName;
+    this.#reset(threadId);
+    this.#writeAddress();
+    if (this.storesThreads) await this.#connect();
+    await this.readCapabilities();
+  }
+
+  #reset(threadId) {
+    this.agent?.abortRun();
+    this.recorder = new Recorder((event) => this.#recorded(event));
+    this.agent = this.#createAgent(threadId);
+    this.thread = undefined;
+    this.alternatives = {};
+    this.answers = new Map();
+    this.marked = undefined;
+    this.isRunning = false;
+    this.error = undefined;
+    this.announcement = undefined;
+  }
+
+  #createAgent(threadId, before) {
+    const agent = new ThreadAgent(this.agentName, threadId, this.recorder);
+    if (before) {
+      agent.setMessages(before.messages);
+      agent.setState(before.state);
+    }
+    agent.subscribe({
+      onMessagesChanged: () => this.changed(),
+      onStateChanged: () => this.changed(),
+      onRunErrorEvent: ({ event }) => void (this.error = { code: event.code, message: event.message }),
+    });
+    return agent;
+  }
+
+  #recorded(event) {
+    if (event.type === "RUN_STARTED") this.runId = event.runId;
+    this.changed();
+  }
+
+  /** Restores the messages of the thread, and follows its run if one is running. */
+  async #connect() {
+    const { agent } = this;
+    await this.#during(agent, async () => {
+      await this.#readThread();
+      if (!this.thread) return;
+      if (this.thread.activeRunId) this.runId = this.thread.activeRunId;
+      await agent.connectAgent();
+    });
+  }
+
+  async #readThread() {
+    const { agent } = this;
+    if (!this.storesThreads) return;
+    try {
+      const path = threadPath(agent.threadId);
+      const [thread, page] = await Promise.all([
+        call("GET", path),
+        call("GET", `${path}/messages?limit=${MESSAGES_PER_PAGE}`),
+      ]);
+      if (agent.threadId !== this.agent.threadId) return;
+      this.thread = thread;
+      this.alternatives = page.alternatives;
+    } catch (error) {
+      if (error.status !== 404) throw error;
+    }
+    this.changed();
+  }
+
+  async editThread(threadId, change) {
+    await this.attempt(async () => {
+      await call("PATCH", threadPath(threadId), change);
+      if (threadId === this.agent.threadId) await this.#readThread();
+    });
+    await this.readThreads();
+  }
+
+  async deleteThread(threadId) {
+    await this.attempt(() => call("DELETE", threadPath(threadId)));
+    if (threadId === this.agent.threadId) await this.newThread();
+    await this.readThreads();
+  }
+
+  exportThread(threadId) {
+    return this.attempt(async () => {
+      const thread = await call("GET", `${threadPath(threadId)}/export`);
+      const url = URL.createObjectURL(new Blob([JSON.stringify(thread, undefined, 2)], { type: "application/json" }));
+      Object.assign(document.createElement("a"), { href: url, download: "thread.json" }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    });
+  }
+
+  /** A thread whose id is taken is imported under a new one. */
+  async importThread(file) {
+    await this.attempt(async () => {
+      const content = JSON.parse(await file.text());
+      let thread;
+      try {
+        thread = await call("POST", "/threads/import", content);
+      } catch (error) {
+        if (error.code !== "thread_exists") throw error;
+        thread = await call("POST", `/threads/import?threadId=${newId()}`, content);
+      }
+      await this.readThreads();
+      await this.openThread(thread.threadId, thread.agent);
+    });
+  }
+
+  // --- Runs --------------------------------------------------------------------------------------
+
+  send(content) {
+    this.agent.addMessage({ id: newId(), role: "user", content });
+    return this.run();
+  }
+
+  /** Replaces a user's message and what follows it: the run starts a new branch there. */
+  async edit(id, content) {
+    const { messages } = this.agent;
+    const index = messages.findIndex((message) => message.id === id);
+    if (index < 0) return;
+    // The server takes a first message with a new id for a further one.
+    const edited = { ...messages[index], id: index === 0 ? id : newId(), content };
+    this.agent.setMessages([...messages.slice(0, index), edited]);
+    await this.run();
+  }
+
+  /** Makes another answer to the last message of the user before a message. */
+  async regenerate(id) {
+    const { messages } = this.agent;
+    const index = messages.findIndex((message) => message.id === id);
+    const question = messages.slice(0, index + 1).findLastIndex(({ role }) => role === "user");
+    if (question < 0) return;
+    this.agent.setMessages(messages.slice(0, question + 1));
+    await this.run();
+  }
+
+  /** Makes the branch of a message the current one. */
+  async switchBranch(id) {
+    await this.attempt(async () => {
+      const { threadId } = this.agent;
+      await call("PATCH", threadPath(threadId), { head: id });
+      this.#reset(threadId);
+      await this.#connect();
+    });
+  }
+
+  async run(resume) {
+    const { agent } = this;
+    this.answers = new Map();
+    this.#writeAddress();
+    const offered = this.tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
+    const canFollow = this.capabilities?.transport?.resumable;
+    await this.#during(agent, async () => {
+      this.runId = newId();
+      await agent.runAgent({
+        runId: this.runId,
+        tools: offered,
+        resume,
+        // The run goes on when the page is reloaded.
+        forwardedProps: canFollow ? { onDisconnect: "continue" } : {},
+      });
+    });
+    if (agent === this.agent && !this.error) await this.#answerCalls();
+  }
+
+  /** Shows that the agent is running while `action` runs, then what the server has stored. */
+  async #during(agent, action) {
+    this.isRunning = true;
+    this.wasStopped = false;
+    this.announcement = "running";
+    await this.attempt(async () => {
+      try {
+        await action();
+      } catch (error) {
+        // The client also throws what it has shown as an event.
+        if (agent === this.agent && !this.error) throw error;
+      }
+    });
+    if (agent !== this.agent) return;
+    this.isRunning = false;
+    if (this.phase !== "ready") return;
+    const { error } = this;
+    await this.attempt(() => this.#readThread());
+    this.error ??= error;
+    await this.readThreads();
+    this.announcement = this.error ? "failed" : this.questions().length > 0 ? "asks" : "finished";
+    this.changed();
+  }
+
+  async stop() {
+    this.wasStopped = true;
+    if (!this.storesThreads) return this.agent.abortRun();
+    const path = `${threadPath(this.agent.threadId)}/runs/${encodeURIComponent(this.runId)}/cancel`;
+    await this.attempt(() => call("POST", path));
+  }
+
+  // --- Questions of the agent --------------------------------------------------------------------
+
+  /** The open interrupts that have no answer yet. */
+  questions() {
+    return (this.agent?.pendingInterrupts ?? []).filter(({ id }) => !this.answers.has(id));
+  }
+
+  /** The next run starts when all open interrupts have an answer. `payload` is absent if the question is abandoned. */
+  async answer(interruptId, payload) {
+    const isCancelled = payload === undefined;
+    const entry = isCancelled ? { interruptId, status: "cancelled" } : { interruptId, status: "resolved", payload };
+    this.answers.set(interruptId, entry);
+    this.changed();
+    if (this.questions().length === 0) await this.run([...this.answers.values()]);
+  }
+
+  /** The calls of the page's tools without a result. */
+  openCalls() {
+    const messages = this.agent?.messages ?? [];
+    const answered = new Set(messages.map((message) => message.toolCallId));
+    const calls = messages.flatMap((message) => message.toolCalls ?? []);
+    return calls.filter((call) => !answered.has(call.id) && this.toolNamed(call.function.name));
+  }
+
+  toolNamed = (name) => this.tools.find((tool) => tool.name === name);
+
+  /** Gives the scripted answers. A tool that asks waits for `answerCall`. */
+  async #answerCalls() {
+    if (this.wasStopped) return;
+    const calls = this.openCalls();
+    const scripted = calls.filter((call) => !this.toolNamed(call.function.name).asks);
+    for (const call of scripted) this.#addResult(call, this.toolNamed(call.function.name).answer);
+    if (scripted.length > 0 && this.openCalls().length === 0) await this.run();
+  }
+
+  async answerCall(call, content) {
+    this.#addResult(call, content);
+    if (this.openCalls().length === 0) await this.run();
+  }
+
+  #addResult(call, content) {
+    this.agent.addMessage({ id: newId(), role: "tool", toolCallId: call.id, content });
+  }
+
+  setTools(tools) {
+    this.tools = tools;
+    writeSetting("tools", tools);
+    this.changed();
+  }
+
+  // --- Events ------------------------------------------------------------------------------------
+
+  mark(anchor) {
+    this.marked = anchor;
+    this.changed();
+  }
+
+  /** Reads the events of an earlier run, which are kept for detached runs. */
+  async readLog(runId) {
+    const { recorder, agent } = this;
+    await this.attempt(async () => {
+      const path = `${threadPath(agent.threadId)}/runs/${encodeURIComponent(runId)}/events`;
+      recorder.addEarlier(runId, parseEvents(await (await request(BASE + path)).text()));
+    });
+  }
+
+  curl(runId) {
+    const { request } = this.recorder.runs.get(runId) ?? {};
+    return request && curlCommand(request);
+  }
+}
