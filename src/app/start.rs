@@ -138,6 +138,9 @@ impl Server {
             let is_loopback = address.is_some_and(|address| address.ip().to_canonical().is_loopback());
             if self.playground.is_served(is_loopback && self.auth.is_disabled()) {
                 add_playground(&mut further);
+                if let Some(address) = address {
+                    tracing::info!("the playground is on http://{address}{}", playground::PATH);
+                }
             }
         }
         let runs = match self.store {

@@ -212,7 +212,8 @@ function Composer({ session }) {
     field.current.style.height = "auto";
     field.current.style.height = `${field.current.scrollHeight + 2}px`;
   }, [text]);
-  const isBlocked = session.isRunning || session.questions().length > 0 || session.openCalls().length > 0;
+  const isAsked = !session.isRunning && (session.questions().length > 0 || session.openCalls().length > 0);
+  const isBlocked = session.isRunning || isAsked;
   const canSend = !isBlocked && (text.trim() || parts.length > 0);
   const send = () => {
     if (!canSend) return;
@@ -246,7 +247,7 @@ function Composer({ session }) {
           ))}
         </ul>
       )}
-      <textarea ref={field} rows="1" aria-label={t("message")} placeholder={t("message")} title={t("sendHint")} value={text}
+      <textarea ref={field} rows="1" aria-label={t("message")} placeholder={t(isAsked ? "asksYou" : "message")} title={t("sendHint")} value={text}
         onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown}
         onPaste={(event) => event.clipboardData.files.length > 0 && (event.preventDefault(), addFiles(event.clipboardData.files))} />
       <input ref={picker} type="file" multiple hidden aria-label={t("attach")}

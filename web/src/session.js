@@ -273,16 +273,17 @@ export class Session {
 
   // --- Runs --------------------------------------------------------------------------------------
 
-  send(content) {
+  async send(content) {
+    if (this.isRunning) return;
     this.agent.addMessage({ id: newId(), role: "user", content });
-    return this.run();
+    await this.run();
   }
 
   /** Replaces a user's message and what follows it: the run starts a new branch there. */
   async edit(id, content) {
     const { messages } = this.agent;
     const index = messages.findIndex((message) => message.id === id);
-    if (index < 0) return;
+    if (index < 0 || this.isRunning) return;
     // The server takes a first message with a new id for a further one.
     const edited = { ...messages[index], id: index === 0 ? id : newId(), content };
     this.agent.setMessages([...messages.slice(0, index), edited]);
@@ -294,7 +295,7 @@ export class Session {
     const { messages } = this.agent;
     const index = messages.findIndex((message) => message.id === id);
     const question = messages.slice(0, index + 1).findLastIndex(({ role }) => role === "user");
-    if (question < 0) return;
+    if (question < 0 || this.isRunning) return;
     this.agent.setMessages(messages.slice(0, question + 1));
     await this.run();
   }
@@ -368,6 +369,8 @@ export class Session {
 
   /** The next run starts when all open interrupts have an answer. `payload` is absent if the question is abandoned. */
   async answer(interruptId, payload) {
+    // A second click can come before the form is gone.
+    if (this.isRunning || this.answers.has(interruptId)) return;
     const isCancelled = payload === undefined;
     const entry = isCancelled ? { interruptId, status: "cancelled" } : { interruptId, status: "resolved", payload };
     this.answers.set(interruptId, entry);
@@ -395,6 +398,7 @@ export class Session {
   }
 
   async answerCall(call, content) {
+    if (this.isRunning || !this.openCalls().some(({ id }) => id === call.id)) return;
     this.#addResult(call, content);
     if (this.openCalls().length === 0) await this.run();
   }

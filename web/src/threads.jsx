@@ -82,14 +82,15 @@ export function Threads({ session, onOpen }) {
 /** A button that opens a few actions. Escape and a click elsewhere close it. */
 function Menu({ label, children }) {
   const details = useRef();
-  const close = () => (details.current.open = false);
+  // An action can remove the menu, with its thread.
+  const close = () => details.current && (details.current.open = false);
   const onKeyDown = (event) => {
     if (event.key !== "Escape" || !details.current.open) return;
     event.stopPropagation();
     close();
     details.current.querySelector("summary").focus();
   };
-  const onFocusOut = (event) => !details.current.contains(event.relatedTarget) && close();
+  const onFocusOut = (event) => !event.currentTarget.contains(event.relatedTarget) && close();
   return (
     <details class="menu" ref={details} onKeyDown={onKeyDown} onFocusOut={onFocusOut}>
       <summary aria-label={label} title={label}>⋯</summary>
