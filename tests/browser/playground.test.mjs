@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
+import { createServer, request } from "node:http";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -32,7 +33,6 @@ async function open({ url = used.server.url, ...settings } = {}) {
     ...settings,
   });
   const page = await used.newPage(context);
-  page.once("close", () => context.close());
   used.opened.push(page);
   await page.goto(`${url}/playground`);
   return page;
@@ -497,4 +497,60 @@ test("a server that stores nothing has a chat without threads", async () => {
   await button(page, "Stop").click();
   await button(page, "Send").waitFor();
   expectProblem("404 (Not Found)");
+});
+
+test("the policy refuses inline scripts and styles, and everything from elsewhere", async () => {
+  const page = await open();
+  await button(page, "New thread").waitFor();
+  await page.evaluate(async () => {
+    window.refused = [];
+    document.addEventListener("securitypolicyviolation", (event) => window.refused.push(event.effectiveDirective));
+    const attempts = [
+      () => (document.body.innerHTML += "<b>text</b>"),
+      () => document.body.setAttribute("style", "color: red"),
+      () => (new Image().src = "https://foreign.example/x.png"),
+      () => fetch("https://foreign.example/").catch(() => {}),
+      () => document.head.append(Object.assign(document.createElement("style"), { textContent: "b {}" })),
+    ];
+    for (const attempt of attempts) {
+      try {
+        await attempt();
+      } catch {
+        // A refused assignment throws.
+      }
+    }
+  });
+  const wanted = ["require-trusted-types-for", "style-src-attr", "img-src", "connect-src", "style-src-elem"];
+  await page.waitForFunction((count) => window.refused.length >= count, wanted.length);
+  assert.deepEqual(await page.evaluate(() => window.refused.toSorted()), wanted.toSorted());
+  expectProblem("Content Security Policy");
+  expectProblem("TrustedHTML");
+});
+
+test("below a prefix, as behind a proxy, the page and its requests find the server", async () => {
+  const target = new URL(used.server.url);
+  const proxy = createServer((incoming, outgoing) => {
+    const path = incoming.url.replace(/^\/ai(?=\/)/, "");
+    if (path === incoming.url) return outgoing.writeHead(404).end();
+    const options = { host: target.hostname, port: target.port, method: incoming.method, path, headers: incoming.headers };
+    const forwarded = request(options, (response) => {
+      outgoing.writeHead(response.statusCode, response.headers);
+      response.pipe(outgoing);
+    });
+    incoming.pipe(forwarded);
+    outgoing.on("close", () => forwarded.destroy());
+    forwarded.on("error", () => outgoing.destroy());
+  });
+  await new Promise((done) => proxy.listen(0, "127.0.0.1", done));
+  try {
+    const page = await open({ url: `http://127.0.0.1:${proxy.address().port}/ai` });
+    await ask(page, "hello", "How can I help you?");
+    await page.goto(`http://127.0.0.1:${proxy.address().port}/ai/playground/`);
+    await button(page, "New thread").waitFor();
+    assert.equal(new URL(page.url()).pathname, "/ai/playground");
+    await page.close();
+  } finally {
+    proxy.closeAllConnections();
+    proxy.close();
+  }
 });
