@@ -4,7 +4,7 @@
 import { memo } from "preact/compat";
 
 const INLINE =
-  /(?<code>`+)(?<codeText>[^]*?[^`])\k<code>(?!`)|!?\[(?<label>(?:[^[\]\\]|\\.)*)\]\((?<href>[^\s()]*(?:\([^\s()]*\))?[^\s()]*)(?:\s+"[^"]*")?\)|(?<strong>\*\*|__)(?=\S)(?<strongText>[^]*?\S)\k<strong>|(?<strike>~~)(?=\S)(?<strikeText>[^]*?\S)~~|(?<![\w*])(?<em>[*_])(?=[^\s*_])(?<emText>[^]*?[^\s*_])\k<em>(?![\w*])|(?<url>https?:\/\/[^\s<>()]*[^\s<>().,;:!?'"*_])|\\(?<escaped>[\\`*_{}[\]()#+\-.!~|>])/g;
+  /(?<code>(?<!`)`+(?!`))(?<codeText>[^]*?[^`])\k<code>(?!`)|!?\[(?<label>(?:[^[\]\\]|\\.)*)\]\((?<href>[^\s()]*(?:\([^\s()]*\))?[^\s()]*)(?:\s+"[^"]*")?\)|(?<strong>\*\*|__)(?=\S)(?<strongText>[^]*?\S)\k<strong>|(?<strike>~~)(?=\S)(?<strikeText>[^]*?\S)~~|(?<![\w*])(?<em>[*_])(?=[^\s*_])(?<emText>[^]*?[^\s*_])\k<em>(?![\w*])|(?<url>https?:\/\/[^\s<>()]*[^\s<>().,;:!?'"*_])|\\(?<escaped>[\\`*_{}[\]()#+\-.!~|>])/g;
 
 const isSafe = (href) => /^(https?:|mailto:)/i.test(href);
 
