@@ -62,6 +62,7 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("logs of detached runs", "src/store/contract/remove.rs", "surplus_logs_are_removed"),
     ("a part of a log that is read", "tests/threads/run_log.rs", "a_long_log_is_read_in_parts"),
     ("threads that are searched for a run", "src/store/contract/read.rs", "a_thread_is_found_by_its_newest_run"),
+    ("recordings", "src/recording/folder.rs", "the_oldest_recordings_are_removed_and_other_files_are_not"),
     ("followers of runs", "tests/threads/followers.rs", "followers_are_limited_however_they_follow"),
     ("memory of a follower", "tests/threads/detached.rs", "a_follower_that_does_not_read_does_not_slow_the_run"),
     ("clients that do not read", "src/http/stall_timeout.rs", "a_write_that_is_not_read_fails_after_the_limit"),

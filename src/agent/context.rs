@@ -3,13 +3,17 @@
 use std::{
     collections::HashSet,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use crate::{
     auth::Principal,
     metrics::Metrics,
     protocol::{MessageId, RunId, ThreadId, TokenUsage},
+    recording::LiveRecording,
 };
 
 /// The request headers passed to agents (`pass_headers`), in the order of the request. `Debug` shows the names only.
@@ -27,6 +31,10 @@ impl Forwarded {
     pub fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let headers = self.0.as_deref().unwrap_or_default().iter();
         headers.filter(move |(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn all(&self) -> &[(String, String)] {
+        self.0.as_deref().unwrap_or_default()
     }
 }
 
@@ -75,6 +83,8 @@ struct ContextParts {
     forwarded: Forwarded,
     rules: InputRules,
     metrics: Metrics,
+    recording: Option<LiveRecording>,
+    is_connection_cut: AtomicBool,
     usage: Mutex<Vec<TokenUsage>>,
     model_calls: Mutex<ModelCalls>,
 }
@@ -107,7 +117,29 @@ impl RunContext {
     /// A context of a server's run, whose calls count in the server's metrics.
     pub(crate) fn counted(identity: RunIdentity, forwarded: Forwarded, rules: InputRules, metrics: Metrics) -> Self {
         let (usage, model_calls) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(ContextParts { identity, forwarded, rules, metrics, usage, model_calls }))
+        let (recording, is_connection_cut) = (None, AtomicBool::new(false));
+        Self(Arc::new(ContextParts {
+            identity,
+            forwarded,
+            rules,
+            metrics,
+            recording,
+            is_connection_cut,
+            usage,
+            model_calls,
+        }))
+    }
+
+    /// Adds the recording of a run that has not begun.
+    pub(crate) fn recorded(mut self, recording: Option<LiveRecording>) -> Self {
+        if let Some(parts) = Arc::get_mut(&mut self.0) {
+            parts.recording = recording;
+        }
+        self
+    }
+
+    pub(crate) fn recording(&self) -> Option<&LiveRecording> {
+        self.0.recording.as_ref()
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -116,6 +148,16 @@ impl RunContext {
 
     pub(crate) fn model_calls(&self) -> MutexGuard<'_, ModelCalls> {
         self.0.model_calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes the client's connection in the middle of the response, for tests of front ends. Takes effect when the agent's
+    /// stream is pending. A detached run is cancelled.
+    pub(crate) fn cut_connection(&self) {
+        self.0.is_connection_cut.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_connection_cut(&self) -> bool {
+        self.0.is_connection_cut.load(Ordering::Relaxed)
     }
 
     /// The thread's id.

@@ -3,11 +3,13 @@
 mod echo;
 #[cfg(feature = "upstream")]
 pub mod remote;
+pub mod replay;
 #[cfg(feature = "config")]
 pub mod script;
 
 pub use echo::Echo;
 #[cfg(feature = "upstream")]
 pub use remote::{Remote, RemoteError, RemoteOptions};
+pub use replay::{Replay, ReplayError, ReplayFault, ReplayOptions};
 #[cfg(feature = "config")]
 pub use script::{Script, ScriptError};

@@ -1,6 +1,6 @@
 //! [`ServerError`]: the reasons why a server does not open or start.
 
-use std::io;
+use std::{io, path::PathBuf};
 
 #[cfg(feature = "config")]
 use crate::config::ConfigError;
@@ -18,6 +18,14 @@ pub enum ServerError {
     #[cfg(feature = "llm")]
     #[error("prices.{0:?}: prices are numbers of at least 0")]
     Price(String),
+    /// The folder of recordings cannot be used.
+    #[error("record.dir: the folder {} cannot be used: {error}", dir.display())]
+    Record {
+        /// The folder.
+        dir: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
     /// The store cannot be opened.
     #[error("store.url: {0}")]
     Store(#[from] store::OpenError),

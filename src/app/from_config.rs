@@ -84,6 +84,7 @@ impl Server {
             playground: config.playground.clone(),
             connections: connections(&config.server),
             metrics: config.metrics.clone(),
+            record: config.record.clone(),
             prices: config.prices.clone(),
             drain: config.server.drain,
             ..Self::new()
@@ -134,6 +135,7 @@ mod tests {
                 server.playground,
                 server.connections,
                 server.metrics,
+                server.record,
                 server.prices,
                 server.drain
             )

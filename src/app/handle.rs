@@ -2,9 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::run::{Runs, Threads};
 #[cfg(feature = "config")]
 use crate::tools::ToolRegistry;
+use crate::{
+    recording::RecordingWriter,
+    run::{Runs, Threads},
+};
 
 /// Shuts down a server that is mounted in an application.
 ///
@@ -33,6 +36,7 @@ pub struct ServerHandle {
     pub(super) runs: Arc<Runs>,
     #[cfg(feature = "config")]
     pub(super) tools: ToolRegistry,
+    pub(super) recordings: Option<RecordingWriter>,
     pub(super) drain: Duration,
 }
 
@@ -64,9 +68,13 @@ impl ServerHandle {
         self.runs.drain(time).await;
     }
 
+    /// Stops tools, and writes what is left of recordings.
     pub(super) async fn stop_tools(&self) {
         #[cfg(feature = "config")]
         self.tools.stop().await;
+        if let Some(recordings) = &self.recordings {
+            recordings.flush().await;
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
     http::{AgentPath, Connections, HttpOptions},
     metrics::MetricsOptions,
     named_events::NamedEventOptions,
+    recording::RecordOptions,
     run::{PrincipalLimits, RunLimits, ThreadOptions},
     store::{MemoryStore, Store},
 };
@@ -57,6 +58,7 @@ pub struct Server {
     pub(super) playground: PlaygroundOptions,
     pub(super) connections: Connections,
     pub(super) metrics: MetricsOptions,
+    pub(super) record: RecordOptions,
     #[cfg(feature = "llm")]
     pub(super) prices: Prices,
     pub(super) drain: Duration,
@@ -89,6 +91,7 @@ impl Server {
             playground: PlaygroundOptions::default(),
             connections: Connections::default(),
             metrics: MetricsOptions::default(),
+            record: RecordOptions::default(),
             #[cfg(feature = "llm")]
             prices: Prices::default(),
             drain: Duration::from_secs(10),
@@ -234,6 +237,12 @@ impl Server {
     /// [`serve_on`](Self::serve_on) only.
     pub fn metrics(mut self, options: MetricsOptions) -> Self {
         self.metrics = options;
+        self
+    }
+
+    /// Records each run in a folder. A server whose folder cannot be written does not start.
+    pub fn record(mut self, options: RecordOptions) -> Self {
+        self.record = options;
         self
     }
 

@@ -17,6 +17,7 @@ use crate::{
     http::{self, Connections, FurtherRoutes, Route, Routers, dependencies::Dependencies},
     metrics::Metrics,
     named_events::{self, NamedEventOptions},
+    recording::RecordingWriter,
     run::Runs,
 };
 #[cfg(feature = "playground")]
@@ -105,6 +106,8 @@ impl Server {
         let metrics = Metrics::new(self.prices);
         #[cfg(not(feature = "llm"))]
         let metrics = Metrics::default();
+        let recordings = RecordingWriter::open(&self.record)
+            .map_err(|error| ServerError::Record { dir: self.record.dir.clone().unwrap_or_default(), error })?;
         #[cfg(feature = "config")]
         let BuiltAgents { agents, tools, warnings } = self.configured.build(&self.agents)?;
         #[cfg(feature = "config")]
@@ -119,7 +122,8 @@ impl Server {
             .limits(self.run_limits)
             .principal_limits(principal_limits)
             .max_concurrent(self.max_concurrent_runs)
-            .metrics(metrics);
+            .metrics(metrics)
+            .recordings(recordings.clone());
         for (name, agent) in agents {
             runs = runs.agent(name, agent);
         }
@@ -158,6 +162,7 @@ impl Server {
             runs,
             #[cfg(feature = "config")]
             tools,
+            recordings,
             drain: self.drain,
         };
         handle.start();

@@ -38,6 +38,9 @@ pub(super) struct Options {
     /// The agent behind /send-message
     #[arg(long, value_name = "NAME")]
     pub(super) default_agent: Option<String>,
+    /// The folder in which each run is recorded
+    #[arg(long, value_name = "DIR")]
+    pub(super) record: Option<PathBuf>,
     /// A log level, or a filter as in RUST_LOG
     #[arg(long, value_name = "LEVEL")]
     pub(super) log: Option<String>,
@@ -49,6 +52,7 @@ impl Options {
         let flags = [
             ("--listen", "server.listen", self.listen.map(|address| address.to_string())),
             ("--default-agent", "default_agent", self.default_agent),
+            ("--record", "record.dir", self.record.map(|path| path.display().to_string())),
             ("--log", "log.level", self.log),
         ];
         Sources {

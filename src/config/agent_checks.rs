@@ -8,7 +8,7 @@ use super::{
     origin::Origin,
     remote,
 };
-use crate::llm::ContextPolicy;
+use crate::{agents::ReplayOptions, llm::ContextPolicy};
 
 /// The fewest tokens of a context window. No instructions fit into less.
 const MIN_WINDOW: u64 = 500;
@@ -34,10 +34,25 @@ fn check_agent(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), C
         AgentKind::Script if agent.script.is_none() => {
             Err(origin.error(&["agents", name], "kind = \"script\" needs `script`, a file"))
         }
+        AgentKind::Replay => check_replay(name, agent, origin),
         AgentKind::Llm => check_llm(name, agent, origin),
         AgentKind::Remote => remote::check(name, agent, origin),
         AgentKind::Echo | AgentKind::Script => Ok(()),
     }
+}
+
+fn check_replay(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), ConfigError> {
+    let error = |option: &str, message: &str| Err(origin.error(&["agents", name, option], message));
+    if agent.dir.is_none() {
+        return Err(origin.error(&["agents", name], "kind = \"replay\" needs `dir`, a folder with recordings"));
+    }
+    if agent.pace.is_some_and(|pace| !ReplayOptions::is_pace(pace)) {
+        return error("pace", "a number from 0 to 1000 is needed");
+    }
+    if agent.fault_after.is_some() && agent.fault.is_none() {
+        return error("fault_after", "`fault` is needed, too");
+    }
+    Ok(())
 }
 
 fn check_llm(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), ConfigError> {

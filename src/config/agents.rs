@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 use crate::{
+    agents::{ReplayFault, ReplayOptions},
     llm::{Connection, ContextPolicy, ModelOptions, OpenAiApi, ProfileOptions, Thinking, ToolChoice},
     protocol::JsonObject,
     run::OnDisconnect,
@@ -105,6 +106,14 @@ pub struct AgentConfig {
     pub url: Option<String>,
     /// The headers of the client's request that are sent on to the remote agent.
     pub pass_headers: Option<Vec<String>>,
+    /// The folder of the recordings of `kind = "replay"`, relative to the file that names it.
+    pub dir: Option<PathBuf>,
+    /// The factor of the recorded waiting times.
+    pub pace: Option<f64>,
+    /// What goes wrong in each run.
+    pub fault: Option<ReplayFault>,
+    /// The number of events before the fault.
+    pub fault_after: Option<usize>,
     /// The time limit for connecting to the provider or the remote agent, in seconds.
     pub connect_timeout_secs: Option<u64>,
     /// The longest silence of the provider or the remote agent, in seconds.
@@ -142,6 +151,8 @@ pub enum AgentKind {
     Llm,
     /// Forwards runs to another AG-UI endpoint.
     Remote,
+    /// Plays recordings.
+    Replay,
 }
 
 impl AgentKind {
@@ -151,6 +162,7 @@ impl AgentKind {
             Self::Script => "script",
             Self::Llm => "llm",
             Self::Remote => "remote",
+            Self::Replay => "replay",
         }
     }
 }
@@ -205,6 +217,16 @@ impl AgentConfig {
         options
     }
 
+    /// Returns the options of an agent that plays recordings.
+    pub(crate) fn replay_options(&self) -> ReplayOptions {
+        let mut options = ReplayOptions::default();
+        options.pace = self.pace.unwrap_or(options.pace);
+        options.fault = self.fault;
+        options.fault_after = self.fault_after;
+        options.description = self.description.clone();
+        options
+    }
+
     /// Returns the options that are set, with the kinds that have them.
     pub(super) fn options_of_kinds(&self) -> impl Iterator<Item = (&'static str, &'static [AgentKind])> {
         macro_rules! set {
@@ -219,8 +241,9 @@ impl AgentConfig {
             extra_body profile context max_retries tool_timeout_secs parallel_tools
         };
         let remote = set! { REMOTE; url pass_headers };
+        let replay = set! { REPLAY; dir pace fault fault_after };
         let upstream = set! { UPSTREAM; headers_env connect_timeout_secs idle_timeout_secs };
-        let all = script.into_iter().chain(model).chain(remote).chain(upstream);
+        let all = script.into_iter().chain(model).chain(remote).chain(replay).chain(upstream);
         all.filter(|(_, set, _)| *set).map(|(name, _, kinds)| (name, kinds))
     }
 }
@@ -228,6 +251,7 @@ impl AgentConfig {
 const SCRIPT: &[AgentKind] = &[AgentKind::Script];
 const LLM: &[AgentKind] = &[AgentKind::Llm];
 const REMOTE: &[AgentKind] = &[AgentKind::Remote];
+const REPLAY: &[AgentKind] = &[AgentKind::Replay];
 const UPSTREAM: &[AgentKind] = &[AgentKind::Llm, AgentKind::Remote];
 
 /// Credentials in URLs are refused: they belong into environment variables.

@@ -4,13 +4,14 @@ use super::{
     Config, agent_checks, auth,
     diagnose::{ConfigError, nearest},
     origin::Origin,
-    tools,
+    record, tools,
 };
 
 impl Config {
     pub(super) fn check(&self, origin: &Origin) -> Result<(), ConfigError> {
         agent_checks::check(&self.agents, origin)?;
         auth::check(&self.auth, origin)?;
+        record::check(&self.record, origin)?;
         self.check_reachability(origin)?;
         tools::check(&self.tools, &self.mcp, &self.sandbox, origin)?;
         if self.copilotkit.enabled

@@ -14,6 +14,7 @@ mod diagnose;
 mod jwt;
 mod load;
 mod origin;
+mod record;
 mod remote;
 mod server;
 mod store;
@@ -39,6 +40,7 @@ use crate::{
     metrics::{MetricsOptions, Prices},
     named_events::NamedEventOptions,
     playground::PlaygroundOptions,
+    recording::RecordOptions,
     run::{PrincipalLimits, ThreadOptions},
     store::Retention,
     telemetry::logs::LogOptions,
@@ -77,6 +79,8 @@ pub struct Config {
     pub log: LogOptions,
     /// Where metrics are served.
     pub metrics: MetricsOptions,
+    /// Recordings of runs.
+    pub record: RecordOptions,
     /// The prices of models, by name.
     pub prices: Prices,
     /// The agents, by name.
@@ -115,6 +119,7 @@ impl Default for Config {
             playground: PlaygroundOptions::default(),
             log: LogOptions::default(),
             metrics: MetricsOptions::default(),
+            record: RecordOptions::default(),
             prices: Prices::default(),
             agents: IndexMap::from([("demo".to_owned(), demo)]),
             tools: IndexMap::new(),

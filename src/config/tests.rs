@@ -60,6 +60,7 @@ fn the_default_file_lists_every_option() {
         "copilotkit",
         "playground",
         "log",
+        "record",
     ] {
         let text = if section.is_empty() { "x = 1".to_owned() } else { format!("[{section}]\nx = 1") };
         let error = toml::from_str::<Config>(&text).unwrap_err().message().to_owned();
@@ -251,6 +252,12 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "[server]\nallowed_hosts = [\"agents.example.com:8080\"]",
             "my.toml:2:1: server.allowed_hosts: \"agents.example.com:8080\" is not a host name",
         ),
+        ("[record]\nmax_files = 0", "my.toml:2:1: record.max_files: at least 1 is needed"),
+        (
+            "[record]\nheaders = [\"x-tenant\", \"x-api-key\"]",
+            "my.toml:2:1: record.headers: \"x-api-key\" looks like a header with credentials",
+        ),
+        ("[record]\nheaders = [\"X-Tenant\"]", "my.toml:2:1: record.headers: \"X-Tenant\" is not the name"),
         ("[sandbox]\ntimeout_secs = 0", "my.toml:2:1: sandbox.timeout_secs: at least 1 is needed"),
         (
             "[sandbox]\napproval_of = { rm = \"always\" }",

@@ -6,7 +6,6 @@
 //! events.
 
 use std::{
-    convert::Infallible,
     future::poll_fn,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -37,9 +36,14 @@ pub(super) struct RunBody<R> {
     capacity: u16,
     buffer: Vec<u8>,
     encoder: Encoder,
-    first: Option<Bytes>,
+    first: Option<Result<Bytes, ConnectionCut>>,
     run: R,
 }
+
+/// The agent has asked to break the response, so hyper closes the connection.
+#[derive(Debug, thiserror::Error)]
+#[error("the agent cuts the connection")]
+pub(super) struct ConnectionCut;
 
 impl<R: Drive + Unpin> RunBody<R> {
     pub(super) fn new(run: R, encoder: Encoder) -> Self {
@@ -63,7 +67,7 @@ impl<R: Drive + Unpin> RunBody<R> {
         self
     }
 
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ConnectionCut>>> {
         if self.turn_bytes == 0 {
             self.turn_bytes = BYTES_PER_TURN;
             cx.waker().wake_by_ref();
@@ -81,12 +85,13 @@ impl<R: Drive + Unpin> RunBody<R> {
                     self.run.delivered();
                     return Poll::Ready(None);
                 }
+                Poll::Ready(Progress::Cut) if self.buffer.is_empty() => return Poll::Ready(Some(Err(ConnectionCut))),
                 Poll::Pending if self.buffer.is_empty() || self.run.is_ending() => {
                     self.turn_bytes = BYTES_PER_TURN;
                     return Poll::Pending;
                 }
-                Poll::Ready(Progress::Moved | Progress::Ended) | Poll::Pending => {
-                    return Poll::Ready(Some(self.take()));
+                Poll::Ready(Progress::Moved | Progress::Ended | Progress::Cut) | Poll::Pending => {
+                    return Poll::Ready(Some(Ok(self.take())));
                 }
             }
         }
@@ -104,15 +109,15 @@ impl<R: Drive + Unpin> RunBody<R> {
 
 impl<R: Drive + Unpin> Body for RunBody<R> {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = ConnectionCut;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ConnectionCut>>> {
         let this = self.get_mut();
         let chunk = match this.first.take() {
             Some(first) => Some(first),
             None => ready!(this.poll_chunk(cx)),
         };
-        Poll::Ready(chunk.map(|chunk| Ok(Frame::data(chunk))))
+        Poll::Ready(chunk.map(|chunk| chunk.map(Frame::data)))
     }
 }
 

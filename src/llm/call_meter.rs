@@ -27,7 +27,7 @@ pub(super) struct CallMeter {
 impl CallMeter {
     /// The request is about to be given to the model.
     pub(super) fn start(cx: &RunContext, model: &dyn Model, request: &mut ModelRequest) -> Self {
-        request.trace = CallTrace::default();
+        request.trace = CallTrace::recorded(cx.recording());
         Self {
             cx: cx.clone(),
             provider: model.provider().to_owned(),

@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
+use crate::recording::LiveRecording;
+
 /// What a model reports about a request, for logs and metrics. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct CallTrace(Arc<TraceParts>);
@@ -13,9 +15,19 @@ pub struct CallTrace(Arc<TraceParts>);
 struct TraceParts {
     retries: AtomicU32,
     request_id: Mutex<Option<String>>,
+    recording: Option<LiveRecording>,
 }
 
 impl CallTrace {
+    /// A trace for a model call of a run, which may be recorded.
+    pub(super) fn recorded(recording: Option<&LiveRecording>) -> Self {
+        Self(Arc::new(TraceParts { recording: recording.cloned(), ..TraceParts::default() }))
+    }
+
+    pub(super) fn recording(&self) -> Option<&LiveRecording> {
+        self.0.recording.as_ref()
+    }
+
     /// Counts a request that is sent to the provider again.
     pub fn count_retry(&self) {
         self.0.retries.fetch_add(1, Ordering::Relaxed);

@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{
+    control::Stop,
     log::{LiveLog, LogEnd, LogSink},
     recorder::{RecorderStep, RunRecorder},
 };
@@ -48,8 +49,11 @@ fn poll_events(recorder: &mut RunRecorder, log: &Arc<LiveLog>, cx: &mut Context<
         if let Some(stop) = ready!(log.poll_room(cx)) {
             recorder.stop(stop);
         }
-        if ready!(recorder.poll_step(cx, &mut LogSink(log))) == RecorderStep::Terminal {
-            return Poll::Ready(());
+        match ready!(recorder.poll_step(cx, &mut LogSink(log))) {
+            RecorderStep::Terminal => return Poll::Ready(()),
+            // Its clients follow the log, so there is no response to break.
+            RecorderStep::Cut => recorder.stop(Stop::Cancel),
+            RecorderStep::Moved | RecorderStep::Heartbeat => {}
         }
     }
     cx.waker().wake_by_ref();

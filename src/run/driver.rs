@@ -29,6 +29,7 @@ use crate::{
         Event, RunAgentInput, RunId, TokenUsage,
         event::{RunError, RunFinished, RunOutcome, RunStarted},
     },
+    recording::LiveRecording,
     store::ThreadKey,
 };
 
@@ -183,6 +184,7 @@ impl Run {
             }
             let polled = catch_unwind(AssertUnwindSafe(|| stream.poll_next_unpin(cx)));
             let ending = match polled {
+                Ok(Poll::Pending) if self.cx.is_connection_cut() => return Poll::Ready(Progress::Cut),
                 Ok(Poll::Pending) => return self.on_pending(cx, sink),
                 Ok(Poll::Ready(Some(Ok(event)))) => return self.forward(event, sink),
                 Ok(Poll::Ready(Some(Err(error)))) => agent_failed(error),
@@ -205,7 +207,7 @@ impl Run {
                 let mut sink = Vec::new();
                 let progress = ready!(run.poll_progress(cx, &mut sink));
                 *ready = sink.into_iter();
-                if progress == Progress::Ended {
+                if matches!(progress, Progress::Ended | Progress::Cut) {
                     return Poll::Ready(ready.next());
                 }
             }
@@ -355,12 +357,15 @@ impl Drive for Run {
 
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         let owner = self.cx.principal().map_or(ThreadKey::ANONYMOUS, Principal::id);
-        match self.counted.as_ref().and_then(|counted| counted.live.debug().sender(owner)) {
-            None => self.progress(cx, sink),
-            Some(readers) => {
-                let run = self.cx.identity().clone();
-                self.progress(cx, &mut DebugSink { readers, run: &run, sink })
-            }
+        let debug = self.counted.as_ref().and_then(|counted| counted.live.debug().sender(owner));
+        if debug.is_none() && self.cx.recording().is_none() {
+            return self.progress(cx, sink);
+        }
+        let context = self.cx.clone();
+        let mut sink = RecordingSink { recording: context.recording(), sink };
+        match debug {
+            None => self.progress(cx, &mut sink),
+            Some(readers) => self.progress(cx, &mut DebugSink { readers, run: context.identity(), sink: &mut sink }),
         }
     }
 }
@@ -463,6 +468,21 @@ struct CountingSink<'a, S> {
 impl<S: EventSink> EventSink for CountingSink<'_, S> {
     fn emit(&mut self, event: &Event) {
         *self.events += 1;
+        self.sink.emit(event);
+    }
+}
+
+/// Copies the events of a run to its recording.
+struct RecordingSink<'a, S> {
+    recording: Option<&'a LiveRecording>,
+    sink: &'a mut S,
+}
+
+impl<S: EventSink> EventSink for RecordingSink<'_, S> {
+    fn emit(&mut self, event: &Event) {
+        if let Some(recording) = self.recording {
+            recording.event(event);
+        }
         self.sink.emit(event);
     }
 }

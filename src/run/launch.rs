@@ -22,6 +22,7 @@ use crate::{
         Event, Interrupt, Message, MessageId, Messages, RunAgentInput,
         event::{MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
     },
+    recording::{LiveRecording, RecordingStart},
     store::{StoreError, ThreadVersion},
 };
 
@@ -121,8 +122,12 @@ impl Runs {
         let rules = InputRules { accepts_instructions, client_messages };
         let Caller { slot, agent, principal, forwarded } = caller;
         let (thread_id, run_id) = (input.thread_id.clone(), input.run_id.clone());
-        let identity = RunIdentity { thread_id, run_id, agent: agent.name, principal };
-        let cx = RunContext::counted(identity, forwarded, rules, self.metrics.clone());
+        let identity = RunIdentity { thread_id, run_id, agent: agent.name.clone(), principal };
+        let recording = self.recordings.as_ref().map(|writer| {
+            let (agent, headers) = (agent.name.clone(), forwarded.all().to_vec());
+            LiveRecording::start(writer, RecordingStart { agent, headers, request: input.clone() })
+        });
+        let cx = RunContext::counted(identity, forwarded, rules, self.metrics.clone()).recorded(recording);
         // Boxed because it is large and moved several times before it is polled.
         Box::new(Run::new(agent.agent, input, cx, limits, self.live.register(), slot))
     }

@@ -46,6 +46,7 @@ pub(super) enum RecorderStep {
     Moved,
     Heartbeat,
     Terminal,
+    Cut,
 }
 
 pub(super) struct RunRecorder {
@@ -130,6 +131,7 @@ impl RunRecorder {
         }
         Poll::Ready(match progress {
             Progress::Heartbeat => RecorderStep::Heartbeat,
+            Progress::Cut => RecorderStep::Cut,
             _ if is_terminal => RecorderStep::Terminal,
             _ => RecorderStep::Moved,
         })

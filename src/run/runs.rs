@@ -15,6 +15,7 @@ use super::{
 use crate::{
     agent::{Agent, Principal},
     metrics::Metrics,
+    recording::RecordingWriter,
     store::{MeasuredStore, Store},
 };
 
@@ -35,6 +36,7 @@ pub struct Runs {
     pub(super) threads: Option<Arc<Threads>>,
     pub(super) accept_instructions: bool,
     pub(super) metrics: Metrics,
+    pub(super) recordings: Option<RecordingWriter>,
 }
 
 /// Builds [`Runs`].
@@ -46,6 +48,7 @@ pub struct RunsBuilder {
     max_concurrent: usize,
     accept_instructions: bool,
     metrics: Metrics,
+    recordings: Option<RecordingWriter>,
 }
 
 impl std::fmt::Debug for RunsBuilder {
@@ -98,6 +101,12 @@ impl RunsBuilder {
         self
     }
 
+    /// Records each run.
+    pub fn recordings(mut self, writer: Option<RecordingWriter>) -> Self {
+        self.recordings = writer;
+        self
+    }
+
     /// Builds the runs of a server that stores threads.
     pub fn stored(self, store: Arc<dyn Store>, options: ThreadOptions) -> Arc<Runs> {
         let title_agent = options.title_agent.clone();
@@ -133,6 +142,7 @@ impl RunsBuilder {
             threads,
             accept_instructions: self.accept_instructions,
             metrics: self.metrics,
+            recordings: self.recordings,
         })
     }
 }
@@ -156,6 +166,7 @@ impl Runs {
             max_concurrent: usize::MAX,
             accept_instructions: true,
             metrics: Metrics::default(),
+            recordings: None,
         }
     }
 

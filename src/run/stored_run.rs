@@ -123,6 +123,7 @@ impl Drive for StoredRun {
             match recorder.poll_step(cx, sink) {
                 Poll::Ready(RecorderStep::Terminal) => {}
                 Poll::Ready(RecorderStep::Moved) => return Poll::Ready(Progress::Moved),
+                Poll::Ready(RecorderStep::Cut) => return Poll::Ready(Progress::Cut),
                 Poll::Ready(RecorderStep::Heartbeat) => return Poll::Ready(Progress::Heartbeat),
                 Poll::Pending => return Poll::Pending,
             }

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use super::{agent_models::AgentModels, llm::build_llm, models::RustModels, remote::build_remote, tools::build_tools};
 use crate::{
     agent::Agent,
-    agents::{Echo, Script},
+    agents::{Echo, Replay, Script},
     config::{self, AgentKind, Config, ConfigError, Loaded, Origin},
     llm::LlmAgent,
     tools::ToolRegistry,
@@ -89,6 +89,7 @@ impl AgentBuilder<'_> {
                 (AgentKind::Script, Some(path)) => Arc::new(read_script(name, path, self.origin)?),
                 (AgentKind::Script, None) => return Err(fault("kind = \"script\" needs `script`, a file")),
                 (AgentKind::Remote, _) => build_remote(name, agent, self.origin)?,
+                (AgentKind::Replay, _) => Arc::new(open_replay(name, agent, self.origin)?),
                 (AgentKind::Llm, _) => Arc::new(self.llm(name, agent)?),
             },
             None => return Err(fault("there is no such agent")),
@@ -137,6 +138,12 @@ impl AgentBuilder<'_> {
         let own = || agent.capabilities().identity.and_then(|identity| identity.description);
         configured.or_else(own).unwrap_or_else(|| format!("Gives a task to the agent {name}."))
     }
+}
+
+fn open_replay(name: &str, agent: &config::AgentConfig, origin: &Origin) -> Result<Replay, ConfigError> {
+    let folder = origin.resolve(agent.dir.as_deref().unwrap_or(Path::new("")));
+    Replay::open(&folder, agent.replay_options())
+        .map_err(|error| origin.error(&["agents", name, "dir"], &error.to_string()))
 }
 
 fn read_script(name: &str, path: &Path, origin: &Origin) -> Result<Script, ConfigError> {

@@ -21,9 +21,14 @@ pub(super) fn build_remote(
     }
 }
 
-/// Returns the request headers that any agent or tool gets, in lower case.
+/// Returns the request headers that any agent, tool or recording gets, in lower case.
 pub(super) fn pass_headers(config: &Config) -> Vec<String> {
     let named = config.agents.values().flat_map(|agent| agent.pass_headers.iter().flatten());
     let of_agents = named.map(|name| name.to_ascii_lowercase());
-    of_agents.chain(needed_headers(config)).collect::<BTreeSet<_>>().into_iter().collect()
+    of_agents
+        .chain(needed_headers(config))
+        .chain(config.record.headers.iter().cloned())
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }

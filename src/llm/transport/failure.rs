@@ -4,7 +4,7 @@
 //! provider's message reaches the client only when it is about the request. Addresses are removed from it, and secrets
 //! from it and from the log. The log names the provider's host and its id of the request.
 
-use std::{error::Error as StdError, time::Duration};
+use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode};
 use reqwest::Url;
@@ -44,6 +44,11 @@ pub(super) struct AttemptError {
 }
 
 impl AttemptError {
+    /// Returns what the client is told.
+    pub(super) fn code_and_message(&self) -> (&'static str, &str) {
+        (self.error.code(), self.error.message())
+    }
+
     /// Returns the error, with the detail as its cause.
     pub(super) fn into_error(self, request_id: Option<&str>) -> ModelError {
         let detail = match request_id {
@@ -57,14 +62,18 @@ impl AttemptError {
 pub(super) struct ProviderErrors {
     /// The host, for the log. The rest of the URL may contain secrets.
     name: String,
-    scrubber: Scrubber,
+    scrubber: Arc<Scrubber>,
 }
 
 impl ProviderErrors {
     pub(super) fn new(url: &Url, secrets: Vec<String>) -> Self {
         let host = url.host_str().unwrap_or("the provider");
         let name = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        Self { name, scrubber: Scrubber::new(secrets, host) }
+        Self { name, scrubber: Arc::new(Scrubber::new(secrets, host)) }
+    }
+
+    pub(super) fn scrubber(&self) -> &Arc<Scrubber> {
+        &self.scrubber
     }
 
     pub(super) fn unreachable(&self, error: reqwest::Error) -> AttemptError {

@@ -4,6 +4,7 @@
 mod connection;
 mod context;
 mod decode;
+mod exchange;
 mod failure;
 #[cfg(feature = "fuzzing")]
 pub(in crate::llm) mod fuzzing;
@@ -19,12 +20,13 @@ use http::{
     HeaderMap,
     header::{ACCEPT, CONTENT_TYPE},
 };
-use reqwest::{Client, Url};
+use reqwest::{Client, RequestBuilder, Url};
 
 pub use connection::{Connection, SetupError};
 pub(in crate::llm) use decode::{AnswerEvents, DecodeError, DecodeStep, Decoder, FailureKind};
 
 use self::{
+    exchange::RecordedExchange,
     failure::{AttemptError, ProviderErrors},
     retry::Retry,
 };
@@ -140,15 +142,8 @@ impl Transport {
         trace: &'a CallTrace,
     ) -> impl futures::Stream<Item = Result<ServerEvent, AttemptError>> + Send + use<'a> {
         async_stream::stream! {
-            let mut headers = self.headers.clone();
-            headers.extend(more);
-            let request = self
-                .client
-                .post(url)
-                .header(CONTENT_TYPE, "application/json")
-                .header(ACCEPT, "text/event-stream")
-                .headers(headers)
-                .body(body);
+            let mut exchange = RecordedExchange::start(trace.recording(), self.errors.scrubber(), &url, &body);
+            let request = self.request(url, body, more);
             let sent = head::send(request, self.options.idle_timeout, &self.errors, request_id).await;
             if let Some(id) = request_id.get() {
                 trace.set_request_id(id);
@@ -161,12 +156,31 @@ impl Transport {
                     };
                     let mut events = provider_events(response, limits);
                     while let Some(event) = events.next().await {
-                        yield event.map_err(|fault| self.errors.body_failed(fault));
+                        let event = event.map_err(|fault| self.errors.body_failed(fault));
+                        match &event {
+                            Ok(event) => exchange.event(event),
+                            Err(failure) => exchange.failed(failure),
+                        }
+                        yield event;
                     }
                 }
-                Err(failure) => yield Err(failure),
+                Err(failure) => {
+                    exchange.failed(&failure);
+                    yield Err(failure);
+                }
             }
         }
+    }
+
+    fn request(&self, url: Url, body: Bytes, more: HeaderMap) -> RequestBuilder {
+        let mut headers = self.headers.clone();
+        headers.extend(more);
+        self.client
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream")
+            .headers(headers)
+            .body(body)
     }
 
     fn decode<D: Decoder>(

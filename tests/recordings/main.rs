@@ -1,0 +1,13 @@
+//! Recordings, with the real command: what is written, what is not, and that a run does not depend on it.
+
+#![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
+
+mod files;
+#[path = "../support/provider.rs"]
+mod provider;
+mod replayed;
+#[path = "../support/server.rs"]
+mod server;
+#[path = "../support/running.rs"]
+mod support;
+mod written;
