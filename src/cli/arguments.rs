@@ -24,6 +24,39 @@ pub(super) enum Command {
     Check(Options),
     /// Asks a running server for its health; the exit code is 0 if it is alive
     Health(Options),
+    /// Plays the requests of recordings to an agent and compares what comes; the exit code is 1 if something differs
+    Test(TestArguments),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TestArguments {
+    /// The folder of the recordings
+    #[arg(value_name = "DIR")]
+    pub(super) dir: PathBuf,
+    /// A server or one agent's endpoint; without one, the configured agents are run in this process
+    #[arg(long, value_name = "URL")]
+    pub(super) against: Option<String>,
+    /// The environment variable with the key for the server
+    #[arg(long, value_name = "NAME", requires = "against")]
+    pub(super) key_env: Option<String>,
+    /// The agent to test; by default the recorded one
+    #[arg(long, value_name = "NAME")]
+    pub(super) agent: Option<String>,
+    /// The file for the results in JUnit's format
+    #[arg(long, value_name = "FILE")]
+    pub(super) junit: Option<PathBuf>,
+    /// Writes what came into the recordings that differ
+    #[arg(long)]
+    pub(super) update: bool,
+    /// The time limit of a run, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    pub(super) timeout_secs: u64,
+    /// The configuration file; without one, the demo agent is tested
+    #[arg(long, short, value_name = "FILE", conflicts_with = "against")]
+    pub(super) config: Option<PathBuf>,
+    /// Writes the log of the configured agents, at this level
+    #[arg(long, value_name = "LEVEL", conflicts_with = "against")]
+    pub(super) log: Option<String>,
 }
 
 /// Options that override the configuration file.

@@ -3,13 +3,20 @@
 
 mod arguments;
 mod health;
+mod load;
+mod output;
+mod recording_tests;
 
 use std::{error::Error, process::ExitCode};
 
 use clap::Parser as _;
 use tokio::net::TcpListener;
 
-use self::arguments::{Cli, Command, Options};
+use self::{
+    arguments::{Cli, Command, Options},
+    load::load,
+    output::{print_error, print_line, print_warning},
+};
 use crate::{Server, config::Loaded, shutdown_signal, telemetry::logs};
 
 /// The exit code for a fault of the configuration.
@@ -23,6 +30,11 @@ pub fn run() -> ExitCode {
     let (result, code) = match cli.command.unwrap_or(Command::Serve(cli.options)) {
         Command::Check(options) => (check(options), EXIT_MISCONFIGURED),
         Command::Health(options) => (health::check_health(options), 1),
+        Command::Test(arguments) => match recording_tests::run_tests(arguments) {
+            Ok(true) => (Ok(()), 1),
+            Ok(false) => return ExitCode::FAILURE,
+            Err(error) => (Err(error), EXIT_MISCONFIGURED),
+        },
         Command::Serve(options) => match load(options) {
             Ok((loaded, _)) => (serve(&loaded), 1),
             Err(error) => (Err(error), EXIT_MISCONFIGURED),
@@ -35,15 +47,6 @@ pub fn run() -> ExitCode {
             ExitCode::from(code)
         }
     }
-}
-
-/// Loads the configuration and checks everything but the store. Returns it with what the providers will refuse.
-fn load(options: Options) -> Result<(Loaded, Vec<String>), Box<dyn Error>> {
-    let loaded = options.sources().load()?;
-    logs::check(&loaded.config.log.level)
-        .map_err(|error| loaded.origin.error(&["log", "level"], &error.to_string()))?;
-    let warnings = Server::from_config(&loaded)?.check()?;
-    Ok((loaded, warnings))
 }
 
 fn check(options: Options) -> Result<(), Box<dyn Error>> {
@@ -72,19 +75,4 @@ fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
         server.serve_on(listener, shutdown_signal()).await?;
         Ok(())
     })
-}
-
-#[allow(clippy::print_stdout, reason = "the result of a command")]
-fn print_line(text: &str) {
-    println!("{text}");
-}
-
-#[allow(clippy::print_stderr, reason = "logging has not started")]
-fn print_warning(text: &str) {
-    eprintln!("agui-server: warning: {text}");
-}
-
-#[allow(clippy::print_stderr, reason = "logging has not started, or has ended")]
-fn print_error(error: &dyn Error) {
-    eprintln!("agui-server: {error}");
 }

@@ -1,4 +1,5 @@
-//! Recordings, with the real command: what is written, what is not, and that a run does not depend on it.
+//! Recordings, with the real command: what is written, what is replayed, and what a test of
+//! them finds.
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
@@ -10,4 +11,5 @@ mod replayed;
 mod server;
 #[path = "../support/running.rs"]
 mod support;
+mod tested;
 mod written;
