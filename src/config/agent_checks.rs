@@ -63,13 +63,19 @@ fn check_llm(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), Con
     if agent.provider.is_none() {
         return error(
             None,
-            "kind = \"llm\" needs `provider`: \"openai\", \"openai-responses\", \"anthropic\", \"gemini\" or \"rust\"",
+            "kind = \"llm\" needs `provider`: \"openai\", \"openai-responses\", \"anthropic\", \"gemini\", \"rust\" or \"replay\"",
         );
     }
     if agent.model.as_ref().is_none_or(|model| model.trim().is_empty()) {
         return error(None, "kind = \"llm\" needs `model`, the provider's name of the model");
     }
-    if let Some(url) = &agent.base_url {
+    if agent.provider == Some(Provider::Replay) {
+        if let Err((option, message)) = check_recorded_provider(agent) {
+            return error(option, message);
+        }
+    } else if agent.dir.is_some() {
+        return error(Some("dir"), "only kind = \"replay\" and provider = \"replay\" have this option");
+    } else if let Some(url) = &agent.base_url {
         if !is_http_url(url) {
             let message = "expected a URL such as \"https://api.example.com/v1\"; keys go into `api_key_env`";
             return error(Some("base_url"), message);
@@ -136,6 +142,28 @@ fn check_llm(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), Con
     }
     if agent.provider == Some(Provider::Rust) {
         return check_rust_model(name, agent, origin);
+    }
+    Ok(())
+}
+
+/// Returns the option and the problem.
+fn check_recorded_provider(agent: &AgentConfig) -> Result<(), (Option<&'static str>, &'static str)> {
+    if agent.dir.is_none() {
+        return Err((None, "provider = \"replay\" needs `dir`, a folder with recordings"));
+    }
+    for (option, is_set) in [
+        ("base_url", agent.base_url.is_some()),
+        ("api_key_env", agent.api_key_env.is_some()),
+        ("api_key_file", agent.api_key_file.is_some()),
+        ("headers", agent.headers.is_some()),
+        ("headers_env", agent.headers_env.is_some()),
+        ("connect_timeout_secs", agent.connect_timeout_secs.is_some()),
+        ("idle_timeout_secs", agent.idle_timeout_secs.is_some()),
+        ("max_retries", agent.max_retries.is_some()),
+    ] {
+        if is_set {
+            return Err((Some(option), "provider = \"replay\" sends no requests, and has no such option"));
+        }
     }
     Ok(())
 }

@@ -106,7 +106,7 @@ pub struct AgentConfig {
     pub url: Option<String>,
     /// The headers of the client's request that are sent on to the remote agent.
     pub pass_headers: Option<Vec<String>>,
-    /// The folder of the recordings of `kind = "replay"`, relative to the file that names it.
+    /// The folder of the recordings of `kind = "replay"` and `provider = "replay"`, relative to the file that names it.
     pub dir: Option<PathBuf>,
     /// The factor of the recorded waiting times.
     pub pace: Option<f64>,
@@ -182,6 +182,8 @@ pub enum Provider {
     Gemini,
     /// A model that the application added with `Server::model`.
     Rust,
+    /// Recorded answers of a provider.
+    Replay,
 }
 
 impl AgentConfig {
@@ -241,9 +243,10 @@ impl AgentConfig {
             extra_body profile context max_retries tool_timeout_secs parallel_tools
         };
         let remote = set! { REMOTE; url pass_headers };
-        let replay = set! { REPLAY; dir pace fault fault_after };
+        let replay = set! { REPLAY; pace fault fault_after };
+        let recordings = set! { RECORDINGS; dir };
         let upstream = set! { UPSTREAM; headers_env connect_timeout_secs idle_timeout_secs };
-        let all = script.into_iter().chain(model).chain(remote).chain(replay).chain(upstream);
+        let all = script.into_iter().chain(model).chain(remote).chain(replay).chain(recordings).chain(upstream);
         all.filter(|(_, set, _)| *set).map(|(name, _, kinds)| (name, kinds))
     }
 }
@@ -252,6 +255,7 @@ const SCRIPT: &[AgentKind] = &[AgentKind::Script];
 const LLM: &[AgentKind] = &[AgentKind::Llm];
 const REMOTE: &[AgentKind] = &[AgentKind::Remote];
 const REPLAY: &[AgentKind] = &[AgentKind::Replay];
+const RECORDINGS: &[AgentKind] = &[AgentKind::Replay, AgentKind::Llm];
 const UPSTREAM: &[AgentKind] = &[AgentKind::Llm, AgentKind::Remote];
 
 /// Credentials in URLs are refused: they belong into environment variables.

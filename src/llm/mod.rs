@@ -42,4 +42,4 @@ pub use model::{
 pub use openai_models::OpenAiApi;
 pub use options::{ModelOptions, Thinking, ToolChoice};
 pub use responses::OpenAiResponses;
-pub use transport::{Connection, SetupError};
+pub use transport::{Connection, ExchangesError, RecordedApi, RecordedExchanges, SetupError};

@@ -21,16 +21,17 @@ const PARTIAL: &str = "jsonl.part";
 /// The length of the time at the beginning of a name, such as `20261123T110358.123Z`.
 const TIME_CHARS: usize = 20;
 
-/// Returns the name of a new recording, without its ending. Names are in the order of the runs' starts.
+/// Returns the name of a new recording, without its ending. Names are in the order of the runs' starts; `number` counts the
+/// recordings of this process, for runs that start in the same millisecond.
 ///
 /// Identifiers come from clients: only letters, digits, `-` and `_` of them are in the name. A digest tells names apart
 /// that would be the same otherwise.
 pub(super) fn file_name(started_at: i64, thread: &str, run: &str, number: u64) -> String {
     let time = jiff::Timestamp::from_millisecond(started_at).unwrap_or_default();
     let time = format!("{time:.3}").replace(['-', ':'], "");
-    let digest = Sha256::digest(format!("{thread}\n{run}\n{number}\n{}", std::process::id()));
+    let digest = Sha256::digest(format!("{thread}\n{run}\n{}", std::process::id()));
     let digest: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    format!("{time}-{}-{}-{digest}", plain(thread), plain(run))
+    format!("{time}-{number:06}-{}-{}-{digest}", plain(thread), plain(run))
 }
 
 fn plain(id: &str) -> String {
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn a_name_has_nothing_of_an_identifier_that_a_file_system_could_read() {
         let name = file_name(1_795_431_838_123, "../../etc/passwd\0", "run\n.jsonl", 7);
-        assert!(name.starts_with("20261123T110358.123Z-______etc_passwd_-run__jsonl-"), "{name}");
+        assert!(name.starts_with("20261123T110358.123Z-000007-______etc_passwd_-run__jsonl-"), "{name}");
         assert!(is_own_name(&name));
         let long = file_name(0, &"é".repeat(2000), &"x".repeat(2000), 0);
         assert!(long.len() < 120 && is_own_name(&long), "{long}");

@@ -70,6 +70,13 @@ pub(crate) struct ProviderExchange {
     pub(crate) error: Option<ExchangeError>,
 }
 
+impl ProviderExchange {
+    /// Returns whether the exchange has a request and all of a successful answer.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.request.is_some() && !self.cut && self.error.is_none() && !self.events.is_empty()
+    }
+}
+
 /// The failure of a request to a model provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ExchangeError {
@@ -94,13 +101,8 @@ pub(crate) struct ProviderReply {
 #[serde(untagged)]
 pub(super) enum Line {
     Event(RecordedEvent),
-    Exchange {
-        #[allow(dead_code, reason = "tells the kind of the line")]
-        exchange: serde::de::IgnoredAny,
-    },
-    End {
-        end: RecordingEnd,
-    },
+    Exchange { exchange: ProviderExchange },
+    End { end: RecordingEnd },
 }
 
 /// A recording that was read.
@@ -113,6 +115,7 @@ pub struct Recording {
     pub head: RecordingHead,
     /// The events of the run, in order.
     pub events: Vec<RecordedEvent>,
+    pub(crate) exchanges: Vec<ProviderExchange>,
     /// The end; `None` if the server was ended during the run.
     pub end: Option<RecordingEnd>,
 }

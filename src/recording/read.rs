@@ -80,7 +80,7 @@ impl Recording {
             return Err(at_line(1, problem));
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let mut recording = Self { name, head, events: Vec::new(), end: None };
+        let mut recording = Self { name, head, events: Vec::new(), exchanges: Vec::new(), end: None };
         for (number, line) in lines {
             let line = line.map_err(io_error)?;
             if line.trim().is_empty() {
@@ -88,7 +88,7 @@ impl Recording {
             }
             match serde_json::from_str(&line) {
                 Ok(Line::Event(event)) => recording.events.push(event),
-                Ok(Line::Exchange { .. }) => {}
+                Ok(Line::Exchange { exchange }) => recording.exchanges.push(exchange),
                 Ok(Line::End { end }) => recording.end = Some(end),
                 Err(_) => {
                     let problem = "expected an object with `ms` and an `event` of AG-UI, an `exchange` or an `end`";

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
+mod exchanges;
 mod files;
 #[path = "../support/provider.rs"]
 mod provider;

@@ -69,6 +69,24 @@ async fn a_conversation_gets_its_own_recording() {
 }
 
 #[tokio::test]
+async fn a_run_can_be_repeated_in_its_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let recorded = record(folder.path(), &[input("Hello")]).await.remove(0);
+    let process = replay(folder.path(), "pace = 0.0");
+    let mut again = input("Hello");
+    // As a page does that regenerates an answer: the list ends with the user's message.
+    for id in ["r1", "r2", "r3"] {
+        again["runId"] = id.into();
+        let replayed = run(&process, &again).await;
+        assert_eq!(inner(&replayed), inner(&recorded), "{id}");
+        assert_eq!(replayed[replayed.len() - 1]["outcome"]["type"], "success");
+    }
+    let thread = format!("{}/threads/{}", process.url, again["threadId"].as_str().unwrap());
+    let thread: Value = client().get(thread).send().await.unwrap().json().await.unwrap();
+    assert_eq!(thread["messages"].as_array().unwrap().len(), 2, "{thread}");
+}
+
+#[tokio::test]
 async fn an_approval_is_replayed_over_two_runs() {
     let folder = tempfile::tempdir().unwrap();
     let ask = input("review");

@@ -46,7 +46,7 @@ async fn a_run_is_written_with_its_request_and_its_events() {
     assert_eq!(lines[lines.len() - 1]["end"], json!({ "outcome": "finished" }));
     let name = &names(&dir)[0];
     assert!(!lines.iter().any(|line| line.to_string().contains("s3cret") || line.to_string().contains("hidden")));
-    assert!(name.contains("-______outside-_etc_passwd_-"), "{name}");
+    assert!(name.contains("Z-000000-______outside-_etc_passwd_-"), "{name}");
     assert_eq!(names(folder.path()), ["new"]);
     assert_eq!(fs::metadata(dir.join(name)).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
@@ -97,6 +97,22 @@ async fn a_client_that_leaves_ends_its_recording() {
     let [lines] = &recordings(folder.path(), 1).await[..] else { panic!() };
     let last = &lines[lines.len() - 2]["event"];
     assert_eq!((&last["type"], &last["outcome"]["type"]), (&json!("RUN_FINISHED"), &json!("cancelled")));
+}
+
+#[tokio::test]
+async fn a_detached_run_is_recorded_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(&folder_argument(folder.path()), &[]);
+    let mut input = input("count to 6");
+    input["forwardedProps"] = json!({ "onDisconnect": "continue" });
+    let request = client().post(format!("{}/send-message", process.url)).json(&input);
+    let mut response = request.send().await.unwrap();
+    response.chunk().await.unwrap();
+    drop(response);
+    let [lines] = &recordings(folder.path(), 1).await[..] else { panic!() };
+    let text: String = lines.iter().filter_map(|line| line["event"]["delta"].as_str()).collect();
+    assert_eq!(text, "1 2 3 4 5 6");
+    assert_eq!(lines[lines.len() - 2]["event"]["outcome"]["type"], "success");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Models of agents, by their configuration and by what was added in Rust.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use indexmap::IndexMap;
 use secrecy::SecretString;
@@ -8,7 +8,10 @@ use secrecy::SecretString;
 use super::files::read_file;
 use crate::{
     config::{self, ConfigError, Origin, Provider},
-    llm::{Anthropic, Connection, Gemini, Model, ModelOptions, OpenAiApi, OpenAiChat, OpenAiResponses, SetupError},
+    llm::{
+        Anthropic, Connection, Gemini, Model, ModelOptions, OpenAiApi, OpenAiChat, OpenAiResponses, RecordedApi,
+        RecordedExchanges, SetupError,
+    },
     tools::Tool,
 };
 
@@ -41,6 +44,7 @@ pub(super) fn build_model(
 ) -> Result<Arc<dyn Model>, ConfigError> {
     match options.provider {
         Some(Provider::Rust) => rust_model(name, options, rust, origin),
+        Some(Provider::Replay) => replay_model(name, options, origin),
         Some(provider) => provider_model(provider, name, options, origin),
         None => Err(origin.error(&["agents", name], "kind = \"llm\" needs `provider`")),
     }
@@ -67,6 +71,28 @@ fn rust_model(
     })
 }
 
+/// Builds a model of the recorded API, whose answers are the recorded ones.
+fn replay_model(name: &str, options: &config::AgentConfig, origin: &Origin) -> Result<Arc<dyn Model>, ConfigError> {
+    let folder = origin.resolve(options.dir.as_deref().unwrap_or(Path::new("")));
+    let exchanges =
+        RecordedExchanges::read(&folder).map_err(|error| origin.error(&["agents", name, "dir"], &error.to_string()))?;
+    let api = exchanges.api();
+    // The recorded host decides on the request format, as it did when it was recorded. Gemini's path has the model.
+    let base_url = (api != RecordedApi::Gemini).then(|| format!("https://{}", exchanges.url()));
+    let connection = Connection { base_url, exchanges: Some(exchanges), ..Connection::default() };
+    let model = ModelOptions { connection, ..options.model_options() };
+    let built: Result<Arc<dyn Model>, SetupError> = match api {
+        RecordedApi::Messages => Anthropic::new(model).map(|model| Arc::new(model) as _),
+        RecordedApi::Gemini => Gemini::new(model).map(|model| Arc::new(model) as _),
+        RecordedApi::Responses => OpenAiResponses::new(model).map(|model| Arc::new(model) as _),
+        RecordedApi::ChatCompletions => OpenAiChat::new(model).map(|model| Arc::new(model) as _),
+    };
+    built.map_err(|error| match error {
+        SetupError::Option { option, problem } => origin.error(&["agents", name, option], &problem),
+        error => origin.error(&["agents", name], &error.to_string()),
+    })
+}
+
 fn provider_model(
     provider: Provider,
     name: &str,
@@ -85,7 +111,7 @@ fn provider_model(
                 |api| api == OpenAiApi::Responses,
             )
         }
-        Provider::Anthropic | Provider::Gemini | Provider::Rust => false,
+        Provider::Anthropic | Provider::Gemini | Provider::Rust | Provider::Replay => false,
     };
     let built: Result<Arc<dyn Model>, SetupError> = match provider {
         Provider::Anthropic => Anthropic::new(model).map(|model| Arc::new(model) as _),

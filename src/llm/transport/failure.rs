@@ -81,6 +81,11 @@ impl ProviderErrors {
         self.error("model_unreachable", "The model provider cannot be reached", Retry::Backoff, &detail)
     }
 
+    pub(super) fn not_recorded(&self) -> AttemptError {
+        let message = "No recorded exchange with the model provider has this conversation";
+        self.error("no_recorded_exchange", message, Retry::Never, "requests are answered from recordings")
+    }
+
     pub(super) fn silent(&self, waited: Duration) -> AttemptError {
         let detail = format!("nothing came for {waited:?}");
         self.error("model_timeout", "The model provider does not answer", Retry::Never, &detail)

@@ -9,6 +9,7 @@ mod failure;
 #[cfg(feature = "fuzzing")]
 pub(in crate::llm) mod fuzzing;
 mod head;
+mod replay;
 mod retry;
 mod scrub;
 
@@ -24,6 +25,7 @@ use reqwest::{Client, RequestBuilder, Url};
 
 pub use connection::{Connection, SetupError};
 pub(in crate::llm) use decode::{AnswerEvents, DecodeError, DecodeStep, Decoder, FailureKind};
+pub use replay::{ExchangesError, RecordedApi, RecordedExchanges};
 
 use self::{
     exchange::RecordedExchange,
@@ -142,6 +144,17 @@ impl Transport {
         trace: &'a CallTrace,
     ) -> impl futures::Stream<Item = Result<ServerEvent, AttemptError>> + Send + use<'a> {
         async_stream::stream! {
+            if let Some(exchanges) = &self.options.exchanges {
+                match exchanges.answer(&body) {
+                    Some(answer) => {
+                        for event in answer {
+                            yield Ok(event);
+                        }
+                    }
+                    None => yield Err(self.errors.not_recorded()),
+                }
+                return;
+            }
             let mut exchange = RecordedExchange::start(trace.recording(), self.errors.scrubber(), &url, &body);
             let request = self.request(url, body, more);
             let sent = head::send(request, self.options.idle_timeout, &self.errors, request_id).await;
