@@ -150,8 +150,8 @@ impl RunContext {
         self.0.model_calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes the client's connection in the middle of the response, for tests of front ends. Takes effect when the agent's
-    /// stream is pending. A detached run is cancelled.
+    /// Closes the client's connection in the middle of the response, for tests of front ends. Takes effect when the
+    /// agent's stream is pending. A detached run is cancelled.
     pub(crate) fn cut_connection(&self) {
         self.0.is_connection_cut.store(true, Ordering::Relaxed);
     }

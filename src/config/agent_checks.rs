@@ -63,7 +63,8 @@ fn check_llm(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), Con
     if agent.provider.is_none() {
         return error(
             None,
-            "kind = \"llm\" needs `provider`: \"openai\", \"openai-responses\", \"anthropic\", \"gemini\", \"rust\" or \"replay\"",
+            "kind = \"llm\" needs `provider`: \"openai\", \"openai-responses\", \"anthropic\", \"gemini\", \"rust\" or \
+             \"replay\"",
         );
     }
     if agent.model.as_ref().is_none_or(|model| model.trim().is_empty()) {

@@ -21,8 +21,8 @@ const PARTIAL: &str = "jsonl.part";
 /// The length of the time at the beginning of a name, such as `20261123T110358.123Z`.
 const TIME_CHARS: usize = 20;
 
-/// Returns the name of a new recording, without its ending. Names are in the order of the runs' starts; `number` counts the
-/// recordings of this process, for runs that start in the same millisecond.
+/// Returns the name of a new recording, without its ending. Names are in the order of the runs' starts; `number` counts
+/// the recordings of this process, for runs that start in the same millisecond.
 ///
 /// Identifiers come from clients: only letters, digits, `-` and `_` of them are in the name. A digest tells names apart
 /// that would be the same otherwise.

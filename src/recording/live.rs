@@ -108,7 +108,8 @@ impl LiveRecording {
         self.0.writer.options().exchanges
     }
 
-    /// Records an exchange that began at `begun`. `make` is called on the writer's thread; it keeps about `bytes` in memory.
+    /// Records an exchange that began at `begun`. `make` is called on the writer's thread; it keeps about `bytes` in
+    /// memory.
     pub(crate) fn exchange(
         &self,
         begun: Instant,

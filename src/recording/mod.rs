@@ -1,7 +1,7 @@
-//! Recordings of runs: one file of JSON Lines for each run, with the agent's input, its events with their times, and the
-//! exchanges with model providers. `docs/recordings.md` describes the format.
+//! Recordings of runs: one file of JSON Lines for each run, with the agent's input, its events with their times, and
+//! the exchanges with model providers. `docs/recordings.md` describes the format.
 //!
-//! The driver of a run gives its events to a [`LiveRecording`]. A thread of its own writes the files
+//! The driver of a run gives its events to a `LiveRecording`. A thread of its own writes the files
 //! ([`RecordingWriter`]), so no run waits for a disk. A recording that cannot be written does not change its run.
 
 mod folder;

@@ -69,6 +69,33 @@ async fn a_conversation_gets_its_own_recording() {
 }
 
 #[tokio::test]
+async fn a_conversation_with_other_words_of_the_agent_gets_the_recording_of_the_same_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let conversation = |answer: &str, second: &str| {
+        let mut conversation = input("Hello");
+        conversation["messages"] = json!([
+            { "id": "m1", "role": "user", "content": "Hello" },
+            { "id": "a1", "role": "assistant", "content": answer },
+            { "id": "m2", "role": "user", "content": second },
+        ]);
+        conversation
+    };
+    let asked =
+        [conversation("Hi!", "count to 3"), conversation("Hey!", "count to 2"), conversation("Hi!", "count to 2")];
+    let recorded = record(folder.path(), &asked).await;
+    let process = replay(folder.path(), "pace = 0.0");
+    for (answer, second, recorded) in [
+        ("Good day!", "count to 3", &recorded[0]),
+        // The first of the two that fit, or the one that is the same.
+        ("Good day!", "count to 2", &recorded[1]),
+        ("Hi!", "count to 2", &recorded[2]),
+    ] {
+        assert_eq!(inner(&run(&process, &conversation(answer, second)).await), inner(recorded), "{answer} {second}");
+    }
+    assert_eq!(error_code(&run(&process, &conversation("Hi!", "count to 4")).await), "no_recording");
+}
+
+#[tokio::test]
 async fn a_run_can_be_repeated_in_its_thread() {
     let folder = tempfile::tempdir().unwrap();
     let recorded = record(folder.path(), &[input("Hello")]).await.remove(0);

@@ -32,8 +32,8 @@ impl Conversations {
         conversations
     }
 
-    /// Returns the position of the recording with the same conversation, or else of one in which the client said the same:
-    /// the agent's texts are others after a fault, or when recordings of several runs are mixed.
+    /// Returns the position of the recording with the same conversation, or else of one in which the client said the
+    /// same: the agent's texts are others after a fault, or when recordings of several runs are mixed.
     pub(super) fn find(&self, input: &RunAgentInput) -> Option<usize> {
         let of_client = || self.of_client.get(&client_key(input));
         self.whole.get(&whole_key(input)).or_else(of_client).copied()

@@ -1,7 +1,7 @@
 //! Answers of a provider from recordings, in place of requests: tests of prompts and tools without a key.
 //!
-//! A request gets the recorded answer to the same conversation. Instructions, tools, parameters and identifiers do not count,
-//! so that they can be changed and tested.
+//! A request gets the recorded answer to the same conversation. Instructions, tools, parameters and identifiers do not
+//! count, so that they can be changed and tested.
 
 use std::{collections::HashMap, path::Path, sync::Arc};
 
