@@ -56,6 +56,10 @@ pub mod named_events;
 pub mod playground;
 pub mod prelude;
 pub mod protocol;
+#[cfg_attr(
+    not(feature = "llm"),
+    allow(dead_code, unused_imports, reason = "only agents with a model have exchanges with providers")
+)]
 pub mod recording;
 pub mod run;
 mod schema;
