@@ -33,9 +33,9 @@
 //! [`http`] reads the request and [`protocol`] decodes it. [`run`] drives the [`agent`] and guards the order of its
 //! events, [`encode`] writes them into the response, and the [`store`] keeps threads. [`agents`] are the built-in agents,
 //! [`llm`] those with a model, [`tools`] the tools of models, [`upstream`] the HTTP clients. [`auth`] authenticates,
-//! [`config`] reads the configuration, [`telemetry`] logs, [`metrics`] counts, [`recording`] records runs, and [`app`] puts
-//! the parts together. [`named_events`] and [`copilotkit`] are further sets of routes, and [`playground`] is a page for all
-//! agents.
+//! [`config`] reads the configuration, [`telemetry`] logs and traces, [`metrics`] counts, [`recording`] records runs, and
+//! [`app`] puts the parts together. [`named_events`] and [`copilotkit`] are further sets of routes, and [`playground`] is a
+//! page for all agents.
 
 pub mod agent;
 pub mod agents;
@@ -64,7 +64,6 @@ pub mod recording;
 pub mod run;
 mod schema;
 pub mod store;
-#[cfg(feature = "config")]
 pub mod telemetry;
 #[cfg(feature = "llm")]
 pub mod tools;

@@ -81,6 +81,16 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("tool calls", "tests/models/options.rs", "calls_beyond_the_limit_are_not_run"),
     ("results of MCP servers", "src/tools/mcp/result.rs", "blocks_beyond_the_limit_add_nothing"),
     (
+        "content of a span",
+        "src/llm/call_content.rs",
+        "the_content_of_a_span_is_bounded_and_the_newest_messages_are_kept",
+    ),
+    (
+        "spans that wait for the collector",
+        "tests/telemetry/slow_collector.rs",
+        "a_collector_that_never_answers_delays_neither_runs_nor_the_end",
+    ),
+    (
         "commands of the sandbox",
         "tests/named_events/sandbox.rs",
         "memory_is_limited_for_each_process_and_for_all_together",

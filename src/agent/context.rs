@@ -14,33 +14,48 @@ use crate::{
     metrics::Metrics,
     protocol::{MessageId, RunId, ThreadId, TokenUsage},
     recording::LiveRecording,
+    telemetry::{TraceContext, TraceScope, begin_agent},
 };
 
-/// The request headers passed to agents (`pass_headers`), in the order of the request. `Debug` shows the names only.
+/// The request headers passed to agents (`pass_headers`), in the order of the request, and the place of the request in a
+/// trace. `Debug` shows the names only.
 #[derive(Clone, Default)]
-pub struct Forwarded(Option<Arc<[(String, String)]>>);
+pub struct Forwarded {
+    headers: Option<Arc<[(String, String)]>>,
+    trace: Option<Arc<TraceContext>>,
+}
 
 impl Forwarded {
     /// Headers with lower-case names.
     pub fn new(headers: impl IntoIterator<Item = (String, String)>) -> Self {
         let headers: Arc<[_]> = headers.into_iter().collect();
-        Self((!headers.is_empty()).then_some(headers))
+        Self { headers: (!headers.is_empty()).then_some(headers), trace: None }
+    }
+
+    /// Adds the place of the request in a trace, which the run and its requests to other servers continue.
+    pub fn with_trace(self, trace: Option<Arc<TraceContext>>) -> Self {
+        Self { trace, ..self }
+    }
+
+    /// The place of the request in a trace, if it has one.
+    pub fn trace(&self) -> Option<&Arc<TraceContext>> {
+        self.trace.as_ref()
     }
 
     /// The values of a header. `name` is in lower case.
     pub fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        let headers = self.0.as_deref().unwrap_or_default().iter();
+        let headers = self.headers.as_deref().unwrap_or_default().iter();
         headers.filter(move |(header, _)| header == name).map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn all(&self) -> &[(String, String)] {
-        self.0.as_deref().unwrap_or_default()
+        self.headers.as_deref().unwrap_or_default()
     }
 }
 
 impl fmt::Debug for Forwarded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.as_deref().unwrap_or_default().iter().map(|(name, _)| name)).finish()
+        f.debug_set().entries(self.headers.as_deref().unwrap_or_default().iter().map(|(name, _)| name)).finish()
     }
 }
 
@@ -75,7 +90,10 @@ impl Default for InputRules {
 
 /// The run that an agent answers. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct RunContext(Arc<ContextParts>);
+pub struct RunContext {
+    parts: Arc<ContextParts>,
+    trace: TraceScope,
+}
 
 #[derive(Debug)]
 struct ContextParts {
@@ -111,14 +129,25 @@ impl RunContext {
 
     /// A context with forwarded headers and rules for the input.
     pub fn with_rules(identity: RunIdentity, forwarded: Forwarded, rules: InputRules) -> Self {
-        Self::counted(identity, forwarded, rules, Metrics::default())
+        let trace = TraceScope::new(forwarded.trace().cloned(), false);
+        Self::traced(identity, forwarded, rules, Metrics::default(), trace)
     }
 
     /// A context of a server's run, whose calls count in the server's metrics.
-    pub(crate) fn counted(identity: RunIdentity, forwarded: Forwarded, rules: InputRules, metrics: Metrics) -> Self {
+    ///
+    /// `trace` is the place of the run's request, in which the span of the run begins.
+    pub(crate) fn traced(
+        identity: RunIdentity,
+        forwarded: Forwarded,
+        rules: InputRules,
+        metrics: Metrics,
+        trace: TraceScope,
+    ) -> Self {
+        let (thread, run) = (identity.thread_id.as_str(), identity.run_id.as_str());
+        let trace = begin_agent(&trace, &identity.agent, thread, run);
         let (usage, model_calls) = (Mutex::default(), Mutex::default());
         let (recording, is_connection_cut) = (None, AtomicBool::new(false));
-        Self(Arc::new(ContextParts {
+        let parts = Arc::new(ContextParts {
             identity,
             forwarded,
             rules,
@@ -127,88 +156,100 @@ impl RunContext {
             is_connection_cut,
             usage,
             model_calls,
-        }))
+        });
+        Self { parts, trace }
     }
 
     /// Adds the recording of a run that has not begun.
     pub(crate) fn recorded(mut self, recording: Option<LiveRecording>) -> Self {
-        if let Some(parts) = Arc::get_mut(&mut self.0) {
+        if let Some(parts) = Arc::get_mut(&mut self.parts) {
             parts.recording = recording;
         }
         self
     }
 
     pub(crate) fn recording(&self) -> Option<&LiveRecording> {
-        self.0.recording.as_ref()
+        self.parts.recording.as_ref()
+    }
+
+    /// The context of the same run within a span of it.
+    #[allow(dead_code, reason = "only agents with a model have subagents")]
+    pub(crate) fn within(&self, trace: TraceScope) -> Self {
+        Self { parts: self.parts.clone(), trace }
+    }
+
+    /// The place of the run in a trace. Requests to other servers take its [headers](TraceScope::headers) with them.
+    pub fn trace(&self) -> &TraceScope {
+        &self.trace
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
-        &self.0.metrics
+        &self.parts.metrics
     }
 
     pub(crate) fn model_calls(&self) -> MutexGuard<'_, ModelCalls> {
-        self.0.model_calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.parts.model_calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes the client's connection in the middle of the response, for tests of front ends. Takes effect when the
     /// agent's stream is pending. A detached run is cancelled.
     pub(crate) fn cut_connection(&self) {
-        self.0.is_connection_cut.store(true, Ordering::Relaxed);
+        self.parts.is_connection_cut.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn is_connection_cut(&self) -> bool {
-        self.0.is_connection_cut.load(Ordering::Relaxed)
+        self.parts.is_connection_cut.load(Ordering::Relaxed)
     }
 
     /// The thread's id.
     pub fn thread_id(&self) -> &ThreadId {
-        &self.0.identity.thread_id
+        &self.parts.identity.thread_id
     }
 
     /// The run's id.
     pub fn run_id(&self) -> &RunId {
-        &self.0.identity.run_id
+        &self.parts.identity.run_id
     }
 
     /// The name that the agent is served under.
     pub fn agent(&self) -> &str {
-        &self.0.identity.agent
+        &self.parts.identity.agent
     }
 
     /// The authenticated caller; `None` on a server without authentication.
     pub fn principal(&self) -> Option<&Principal> {
-        self.0.identity.principal.as_ref()
+        self.parts.identity.principal.as_ref()
     }
 
     /// The request headers that are passed to agents.
     pub fn forwarded(&self) -> &Forwarded {
-        &self.0.forwarded
+        &self.parts.forwarded
     }
 
     /// Returns whether the client's context and state may become instructions of the model.
     pub fn accepts_instructions(&self) -> bool {
-        self.0.rules.accepts_instructions
+        self.parts.rules.accepts_instructions
     }
 
     /// Returns whether a client wrote an assistant, tool or activity message of the input, and no run of this server. Calls
     /// of such messages must have no effect. Always `false` on a server that stores no threads.
     pub fn is_from_client(&self, message: &MessageId) -> bool {
-        self.0.rules.client_messages.contains(message)
+        self.parts.rules.client_messages.contains(message)
     }
 
     /// Returns whether the input has messages for which [`is_from_client`](Self::is_from_client) is `true`.
     pub fn has_client_messages(&self) -> bool {
-        !self.0.rules.client_messages.is_empty()
+        !self.parts.rules.client_messages.is_empty()
     }
 
     /// All names of the run.
     pub fn identity(&self) -> &RunIdentity {
-        &self.0.identity
+        &self.parts.identity
     }
 
     /// Adds the tokens of a model call. The terminal event has the sums, also when the run fails or is cancelled.
     pub fn add_usage(&self, usage: TokenUsage) {
-        let mut entries = self.0.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.parts.usage.lock().unwrap_or_else(PoisonError::into_inner);
         match entries.iter_mut().find(|e| e.provider == usage.provider && e.model == usage.model) {
             Some(entry) => entry.add(&usage),
             None => entries.push(usage),
@@ -217,7 +258,7 @@ impl RunContext {
 
     /// The tokens so far, summed for each provider and model.
     pub fn usage(&self) -> Vec<TokenUsage> {
-        self.0.usage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.parts.usage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

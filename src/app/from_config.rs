@@ -85,6 +85,7 @@ impl Server {
             connections: connections(&config.server),
             metrics: config.metrics.clone(),
             record: config.record.clone(),
+            telemetry: config.telemetry.clone(),
             prices: config.prices.clone(),
             drain: config.server.drain,
             ..Self::new()
@@ -136,6 +137,7 @@ mod tests {
                 server.connections,
                 server.metrics,
                 server.record,
+                server.telemetry,
                 server.prices,
                 server.drain
             )

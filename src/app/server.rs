@@ -22,6 +22,7 @@ use crate::{
     recording::RecordOptions,
     run::{PrincipalLimits, RunLimits, ThreadOptions},
     store::{MemoryStore, Store},
+    telemetry::TelemetryOptions,
 };
 
 /// A server: agents, and how they are served.
@@ -59,6 +60,7 @@ pub struct Server {
     pub(super) connections: Connections,
     pub(super) metrics: MetricsOptions,
     pub(super) record: RecordOptions,
+    pub(super) telemetry: TelemetryOptions,
     #[cfg(feature = "llm")]
     pub(super) prices: Prices,
     pub(super) drain: Duration,
@@ -92,6 +94,7 @@ impl Server {
             connections: Connections::default(),
             metrics: MetricsOptions::default(),
             record: RecordOptions::default(),
+            telemetry: TelemetryOptions::default(),
             #[cfg(feature = "llm")]
             prices: Prices::default(),
             drain: Duration::from_secs(10),
@@ -243,6 +246,12 @@ impl Server {
     /// Records each run in a folder. A server whose folder cannot be written does not start.
     pub fn record(mut self, options: RecordOptions) -> Self {
         self.record = options;
+        self
+    }
+
+    /// Sets the options of [traces](crate::telemetry).
+    pub fn telemetry(mut self, options: TelemetryOptions) -> Self {
+        self.telemetry = options;
         self
     }
 

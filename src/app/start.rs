@@ -123,6 +123,7 @@ impl Server {
             .principal_limits(principal_limits)
             .max_concurrent(self.max_concurrent_runs)
             .metrics(metrics)
+            .record_content(self.telemetry.content)
             .recordings(recordings.clone());
         for (name, agent) in agents {
             runs = runs.agent(name, agent);

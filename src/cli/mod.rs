@@ -17,7 +17,12 @@ use self::{
     load::load,
     output::{print_error, print_line, print_warning},
 };
-use crate::{Server, config::Loaded, shutdown_signal, telemetry::logs};
+use crate::{
+    Server,
+    config::Loaded,
+    shutdown_signal,
+    telemetry::{export, logs},
+};
 
 /// The exit code for a fault of the configuration.
 const EXIT_MISCONFIGURED: u8 = 2;
@@ -58,7 +63,11 @@ fn check(options: Options) -> Result<(), Box<dyn Error>> {
 }
 
 fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
-    logs::init(&loaded.config.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let traces = {
+        let _entered = runtime.enter();
+        export::start(&loaded.config.log)?
+    };
     // Each connection is an open file, and the usual limit is 1,024.
     let max_files = rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot raise the limit of open files");
@@ -66,13 +75,13 @@ fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
     });
     // The rest is for the store, tools and providers.
     let max_connections = usize::try_from(max_files - max_files / 8).unwrap_or(usize::MAX);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let address = loaded.config.server.listen;
         let listener =
             TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
         let server = Server::open(loaded).await?.lower_max_connections(max_connections);
         server.serve_on(listener, shutdown_signal()).await?;
+        traces.shut_down().await;
         Ok(())
     })
 }

@@ -43,7 +43,7 @@ use crate::{
     recording::RecordOptions,
     run::{PrincipalLimits, ThreadOptions},
     store::Retention,
-    telemetry::logs::LogOptions,
+    telemetry::{TelemetryOptions, logs::LogOptions},
     tools::{http::HttpToolOptions, mcp::McpServerOptions, sandbox::SandboxOptions},
 };
 
@@ -77,6 +77,8 @@ pub struct Config {
     pub playground: PlaygroundOptions,
     /// Logs.
     pub log: LogOptions,
+    /// Traces.
+    pub telemetry: TelemetryOptions,
     /// Where metrics are served.
     pub metrics: MetricsOptions,
     /// Recordings of runs.
@@ -118,6 +120,7 @@ impl Default for Config {
             copilotkit: CopilotKitOptions::default(),
             playground: PlaygroundOptions::default(),
             log: LogOptions::default(),
+            telemetry: TelemetryOptions::default(),
             metrics: MetricsOptions::default(),
             record: RecordOptions::default(),
             prices: Prices::default(),

@@ -32,6 +32,7 @@ mod run_log;
 pub(crate) mod run_response;
 pub(crate) mod send_message;
 mod serve;
+mod server_span;
 pub(crate) mod sse_response;
 mod stall_timeout;
 mod state;

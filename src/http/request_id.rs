@@ -1,4 +1,4 @@
-//! The id of a request, in the header `X-Request-Id` and in all its log lines.
+//! The id of a request, in the header `X-Request-Id` and in all its log lines, and its span in a trace.
 
 use axum::{
     extract::{Request, State},
@@ -8,7 +8,10 @@ use axum::{
 };
 use tracing::Instrument as _;
 
-use super::error::RefusalCode;
+use super::{
+    error::RefusalCode,
+    server_span::{RequestTrace, ServerSpan},
+};
 use crate::metrics::Metrics;
 
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -26,13 +29,15 @@ pub(super) async fn identify_request(State(metrics): State<Metrics>, mut request
         }
     };
     request.headers_mut().insert(REQUEST_ID, id.clone());
-    let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
+    let server_span = ServerSpan::begin(&mut request, id.to_str().unwrap_or_default());
+    let trace_id = request.extensions().get().map(|RequestTrace(trace)| trace.trace_id());
+    let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default(), trace_id);
     let mut response = next.run(request).instrument(span).await;
     if let Some(RefusalCode(code)) = response.extensions().get() {
         metrics.http.refused(response.status().as_u16(), code);
     }
     response.headers_mut().insert(REQUEST_ID, id);
-    response
+    server_span.until_end_of(response)
 }
 
 fn is_short_and_plain(id: &HeaderValue) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, header},
+    http::{HeaderMap, HeaderValue, header, request::Parts},
     response::Response,
     routing::{MethodRouter, post},
 };
@@ -19,6 +19,7 @@ use super::{
     options::HttpOptions,
     read_body,
     run_response::respond_run,
+    server_span::RequestTrace,
     state::App,
 };
 use crate::{
@@ -86,7 +87,7 @@ pub(crate) async fn read_run(
     drop(body);
     check_version(&input)?;
     let encoder = encoder_for(&input, &head.headers);
-    let forwarded = forwarded(app.options(), &head.headers);
+    let forwarded = forwarded(app.options(), &head);
     Ok((RunRequest { slot, agent, input, principal, forwarded, on_disconnect, is_answer: false }, encoder))
 }
 
@@ -126,7 +127,9 @@ fn encoder_for(input: &RunAgentInput, headers: &HeaderMap) -> Encoder {
     }
 }
 
-pub(crate) fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded {
+/// Returns what agents see of a request's head.
+pub(crate) fn forwarded(options: &HttpOptions, head: &Parts) -> Forwarded {
+    let headers = &head.headers;
     let named = options.pass_headers.iter().flat_map(|name| {
         headers.get_all(name).iter().filter_map(move |value| match std::str::from_utf8(value.as_bytes()) {
             Ok(value) => Some((name.to_ascii_lowercase(), value.to_owned())),
@@ -136,7 +139,8 @@ pub(crate) fn forwarded(options: &HttpOptions, headers: &HeaderMap) -> Forwarded
             }
         })
     });
-    Forwarded::new(named)
+    let trace = head.extensions.get().map(|RequestTrace(trace)| trace.clone());
+    Forwarded::new(named).with_trace(trace)
 }
 
 fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {

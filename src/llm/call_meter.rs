@@ -1,8 +1,9 @@
-//! Measures one call to a model: its log line and its metrics.
+//! Measures one call to a model: its log line, its metrics and its span.
 
 use std::time::{Duration, Instant};
 
 use super::{
+    call_content::{OutputContent, finish_reason, input_messages, system_instructions},
     call_trace::CallTrace,
     model::{Model, ModelError, ModelEvent, ModelRequest},
 };
@@ -10,6 +11,7 @@ use crate::{
     agent::RunContext,
     metrics::{ModelCall, ModelCallOutcome},
     protocol::TokenUsage,
+    telemetry::{ModelEnd, begin_model, end_model},
 };
 
 /// A call to a model, from the request to the end of its answer. Dropping it logs and counts the call.
@@ -22,32 +24,51 @@ pub(super) struct CallMeter {
     first_token: Option<Duration>,
     outcome: ModelCallOutcome,
     usage: TokenUsage,
+    finish_reason: Option<&'static str>,
+    /// `None` if content does not belong into spans.
+    output: Option<OutputContent>,
 }
 
 impl CallMeter {
     /// The request is about to be given to the model.
     pub(super) fn start(cx: &RunContext, model: &dyn Model, request: &mut ModelRequest) -> Self {
-        request.trace = CallTrace::recorded(cx.recording());
+        let provider = model.provider().to_owned();
+        // A request can choose among the models of the configuration only.
+        let model = request.model.as_deref().unwrap_or(model.name()).to_owned();
+        let scope = begin_model(cx.trace(), &provider, &model, cx.agent(), cx.thread_id().as_str());
+        let records_content = scope.records_content();
+        if records_content {
+            scope.span().record("gen_ai.system_instructions", system_instructions(request));
+            scope.span().record("gen_ai.input.messages", input_messages(request));
+        }
+        request.trace = CallTrace::new(scope, cx.recording().cloned());
         Self {
             cx: cx.clone(),
-            provider: model.provider().to_owned(),
-            // A request can choose among the models of the configuration only.
-            model: request.model.as_deref().unwrap_or(model.name()).to_owned(),
+            provider,
+            model,
             trace: request.trace.clone(),
             begun: Instant::now(),
             first_token: None,
             outcome: ModelCallOutcome::Stopped,
             usage: TokenUsage::default(),
+            finish_reason: None,
+            output: records_content.then(OutputContent::new),
         }
     }
 
     pub(super) fn observe(&mut self, item: &Result<ModelEvent, ModelError>) {
+        if let (Some(output), Ok(event)) = (&mut self.output, item) {
+            output.apply(event);
+        }
         match item {
             Ok(ModelEvent::Delta { .. }) if self.first_token.is_some() => {}
             Ok(ModelEvent::Delta { .. }) => self.first_token = Some(self.begun.elapsed()),
             // A later one replaces it.
             Ok(ModelEvent::Usage(usage)) => self.usage = usage.clone(),
-            Ok(ModelEvent::Stop(_)) => self.outcome = ModelCallOutcome::Ok,
+            Ok(ModelEvent::Stop(reason)) => {
+                self.outcome = ModelCallOutcome::Ok;
+                self.finish_reason = Some(finish_reason(reason));
+            }
             Err(error) => self.outcome = ModelCallOutcome::Error(error.code()),
             Ok(_) => {}
         }
@@ -74,6 +95,24 @@ impl Drop for CallMeter {
             input_tokens = usage.input_tokens,
             output_tokens = usage.output_tokens,
             "model call ended"
+        );
+        let finish_reason = self.finish_reason;
+        end_model(
+            self.trace.scope(),
+            &ModelEnd {
+                outcome: self.outcome.name(),
+                code,
+                finish_reason,
+                request_id: self.trace.request_id().as_deref(),
+                retries,
+                first_token: self.first_token,
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                cached_tokens: usage.cached_input_tokens,
+                cache_write_tokens: usage.cache_write_input_tokens,
+                reasoning_tokens: usage.reasoning_tokens,
+                output: self.output.as_ref().map(|output| output.to_json(finish_reason.unwrap_or("error"))),
+            },
         );
         let (provider, model) = (&*self.provider, &*self.model);
         let (outcome, first_token) = (self.outcome, self.first_token);

@@ -1,27 +1,39 @@
-//! What a model's transport reports about a request beside its answer: retries, and the provider's id.
+//! What a model's transport exchanges beside a request and its answer: retries, the provider's id, the place in a trace.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicU32, Ordering},
 };
 
-use crate::recording::LiveRecording;
+use http::HeaderMap;
 
-/// What a model reports about a request, for logs and metrics. Clones share it.
+use crate::{recording::LiveRecording, telemetry::TraceScope};
+
+/// What a model reports about a request, for logs, metrics and traces. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct CallTrace(Arc<TraceParts>);
 
 #[derive(Debug, Default)]
 struct TraceParts {
+    scope: TraceScope,
     retries: AtomicU32,
     request_id: Mutex<Option<String>>,
     recording: Option<LiveRecording>,
 }
 
 impl CallTrace {
-    /// A trace for a model call of a run, which may be recorded.
-    pub(super) fn recorded(recording: Option<&LiveRecording>) -> Self {
-        Self(Arc::new(TraceParts { recording: recording.cloned(), ..TraceParts::default() }))
+    /// A request within a span, by a run that may be recorded.
+    pub(super) fn new(scope: TraceScope, recording: Option<LiveRecording>) -> Self {
+        Self(Arc::new(TraceParts { scope, recording, ..TraceParts::default() }))
+    }
+
+    /// Returns the headers `traceparent` and `tracestate` for the request to the provider. Empty outside of a trace.
+    pub fn headers(&self) -> HeaderMap {
+        self.0.scope.headers()
+    }
+
+    pub(super) fn scope(&self) -> &TraceScope {
+        &self.0.scope
     }
 
     pub(super) fn recording(&self) -> Option<&LiveRecording> {

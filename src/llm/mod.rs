@@ -5,6 +5,7 @@
 mod agent;
 mod anthropic;
 mod attachments;
+mod call_content;
 mod call_meter;
 mod call_trace;
 mod chat;

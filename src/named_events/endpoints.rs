@@ -88,7 +88,7 @@ async fn run(app: &App, agent: Option<&str>, caller: Caller, request: Request) -
             (entry.status, entry.payload) = (ResumeStatus::Cancelled, None);
         }
     }
-    let forwarded = forwarded(app.options(), &head.headers);
+    let forwarded = forwarded(app.options(), &head);
     let encoder = NamedEventEncoder::new(thread_id, agent.name()).with_problem(problem);
     let encoder = Encoder::Dialect(Box::new(encoder));
     let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, is_answer };

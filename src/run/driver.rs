@@ -31,6 +31,7 @@ use crate::{
     },
     recording::LiveRecording,
     store::ThreadKey,
+    telemetry::TraceScope,
 };
 
 const EVENTS_PER_TIME_CHECK: u32 = 64;
@@ -128,13 +129,16 @@ impl Run {
         control: Arc<RunControl>,
     ) -> Self {
         let id = cx.identity();
-        let span = tracing::info_span!(
-            "run",
-            agent = &*id.agent,
-            thread = %LoggedId(&id.thread_id),
-            run = %LoggedId(&id.run_id),
-            principal = id.principal.as_ref().map(Principal::name),
-        );
+        // Below the span of the trace, so that spans of the agent itself belong to the trace, too.
+        let span = cx.trace().span().in_scope(|| {
+            tracing::info_span!(
+                "run",
+                agent = &*id.agent,
+                thread = %LoggedId(&id.thread_id),
+                run = %LoggedId(&id.run_id),
+                principal = id.principal.as_ref().map(Principal::name),
+            )
+        });
         Self {
             guard: Guard::new(&input),
             parent_run_id: input.parent_run_id.clone(),

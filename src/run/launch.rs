@@ -24,6 +24,7 @@ use crate::{
     },
     recording::{LiveRecording, RecordingStart},
     store::{StoreError, ThreadVersion},
+    telemetry::TraceScope,
 };
 
 impl Runs {
@@ -127,7 +128,8 @@ impl Runs {
             let (agent, headers) = (agent.name.clone(), forwarded.all().to_vec());
             LiveRecording::start(writer, RecordingStart { agent, headers, request: input.clone() })
         });
-        let cx = RunContext::counted(identity, forwarded, rules, self.metrics.clone()).recorded(recording);
+        let trace = TraceScope::new(forwarded.trace().cloned(), self.records_content);
+        let cx = RunContext::traced(identity, forwarded, rules, self.metrics.clone(), trace).recorded(recording);
         // Boxed because it is large and moved several times before it is polled.
         Box::new(Run::new(agent.agent, input, cx, limits, self.live.register(), slot))
     }

@@ -1,9 +1,14 @@
-//! The end of a run for operators: its last log line, and its metrics.
+//! The end of a run for operators: its last log line, its metrics, and the end of its span.
 
 use std::time::Duration;
 
 use super::clock::Clock;
-use crate::{agent::RunContext, metrics::EndedRun, protocol::Event};
+use crate::{
+    agent::RunContext,
+    metrics::EndedRun,
+    protocol::Event,
+    telemetry::{AgentEnd, end_agent},
+};
 
 /// The longest error code that is logged, in characters. An agent can choose its own.
 const MAX_CODE_CHARS: usize = 80;
@@ -52,7 +57,7 @@ pub(super) struct RunReport<'r> {
 }
 
 impl RunReport<'_> {
-    /// Writes the last log line of the run, and counts the run.
+    /// Writes the last log line of the run, counts the run, and ends its span.
     pub(super) fn record(&self) {
         let Self { cx, outcome, code, events, duration, first, repairs } = *self;
         let in_millis = |time: Duration| time.as_millis() as u64;
@@ -82,6 +87,7 @@ impl RunReport<'_> {
             "run ended"
         );
         let outcome = if outcome == "time limit" { "cancelled" } else { outcome };
+        end_agent(cx.trace(), &AgentEnd { outcome, code, input_tokens, output_tokens });
         let agent = cx.agent();
         let (first_event, first_token) = (first.event, first.token);
         cx.metrics().runs.ended(&EndedRun { agent, outcome, code, duration, first_event, first_token, repairs });

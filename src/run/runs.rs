@@ -37,6 +37,7 @@ pub struct Runs {
     pub(super) accept_instructions: bool,
     pub(super) metrics: Metrics,
     pub(super) recordings: Option<RecordingWriter>,
+    pub(super) records_content: bool,
 }
 
 /// Builds [`Runs`].
@@ -49,6 +50,7 @@ pub struct RunsBuilder {
     accept_instructions: bool,
     metrics: Metrics,
     recordings: Option<RecordingWriter>,
+    records_content: bool,
 }
 
 impl std::fmt::Debug for RunsBuilder {
@@ -107,6 +109,12 @@ impl RunsBuilder {
         self
     }
 
+    /// Puts messages, arguments and results into the spans of runs.
+    pub(crate) fn record_content(mut self, record: bool) -> Self {
+        self.records_content = record;
+        self
+    }
+
     /// Builds the runs of a server that stores threads.
     pub fn stored(self, store: Arc<dyn Store>, options: ThreadOptions) -> Arc<Runs> {
         let title_agent = options.title_agent.clone();
@@ -143,6 +151,7 @@ impl RunsBuilder {
             accept_instructions: self.accept_instructions,
             metrics: self.metrics,
             recordings: self.recordings,
+            records_content: self.records_content,
         })
     }
 }
@@ -167,6 +176,7 @@ impl Runs {
             accept_instructions: true,
             metrics: Metrics::default(),
             recordings: None,
+            records_content: false,
         }
     }
 

@@ -15,6 +15,7 @@ use crate::{
     metrics::Metrics,
     protocol::{Event, Message, MessageId, Messages, RunAgentInput, RunId, ThreadId},
     store::{ThreadKey, ThreadParts, ThreadUpdate, ThreadVersion},
+    telemetry::TraceScope,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -98,7 +99,8 @@ async fn ask(agent: AgentEntry, task: String, metrics: Metrics) -> Option<String
     let message = Message::user(MessageId::random(), task);
     let input = RunAgentInput::new(thread_id.clone(), run_id.clone(), vec![message]);
     let identity = RunIdentity { thread_id, run_id, agent: agent.name.clone(), principal: None };
-    let cx = RunContext::counted(identity, Forwarded::default(), InputRules::default(), metrics);
+    let trace = TraceScope::default();
+    let cx = RunContext::traced(identity, Forwarded::default(), InputRules::default(), metrics, trace);
     let mut events = agent.agent.run(input, cx);
     let mut answer = String::new();
     while let Some(event) = events.next().await {

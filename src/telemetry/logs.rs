@@ -4,8 +4,19 @@ use std::{io::IsTerminal as _, panic};
 
 use serde::Deserialize;
 use tracing_subscriber::{
-    EnvFilter, filter::LevelFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+    EnvFilter, Layer, Registry,
+    filter::LevelFilter,
+    fmt::{self, format::JsonFields},
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
 };
+
+use super::{
+    json_lines::{JsonLines, TraceIds},
+    spans::TRACE_TARGET,
+};
+
+type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
 /// The configuration section `[log]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -57,18 +68,27 @@ pub fn check(filter: &str) -> Result<(), InvalidFilter> {
 /// # Errors
 /// [`InvalidFilter`] if the level, or `RUST_LOG`, cannot be parsed.
 pub fn init(options: &LogOptions) -> Result<(), InvalidFilter> {
+    init_with(options, None)
+}
+
+/// Starts logging, and another layer whose filter is its own.
+pub(super) fn init_with(options: &LogOptions, traces: Option<BoxedLayer>) -> Result<(), InvalidFilter> {
     let overriding = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
-    let registry = tracing_subscriber::registry().with(parse(overriding.as_deref().unwrap_or(&options.level))?);
-    let _ = match options.format {
-        LogFormat::Text => registry
-            .with(
-                fmt::layer().with_writer(std::io::stderr).with_target(false).with_ansi(std::io::stderr().is_terminal()),
-            )
-            .try_init(),
-        LogFormat::Json => {
-            let json = fmt::layer().json().flatten_event(true).with_current_span(false);
-            registry.with(json.with_writer(std::io::stderr)).try_init()
+    let filter = parse(overriding.as_deref().unwrap_or(&options.level))?;
+    let lines = match options.format {
+        LogFormat::Text => {
+            let is_terminal = std::io::stderr().is_terminal();
+            fmt::layer().with_writer(std::io::stderr).with_target(false).with_ansi(is_terminal).boxed()
         }
+        LogFormat::Json => {
+            let json = fmt::layer().fmt_fields(JsonFields::new()).event_format(JsonLines::new());
+            TraceIds.and_then(json.with_writer(std::io::stderr)).boxed()
+        }
+    };
+    let _ = match traces {
+        // A filter of the whole subscriber is cheaper than one of a layer.
+        None => tracing_subscriber::registry().with(lines).with(filter).try_init(),
+        Some(traces) => tracing_subscriber::registry().with(vec![traces, lines.with_filter(filter).boxed()]).try_init(),
     };
     panic::set_hook(Box::new(|info| {
         let panic = info.payload_as_str().unwrap_or("not a text");
@@ -81,6 +101,11 @@ pub fn init(options: &LogOptions) -> Result<(), InvalidFilter> {
 fn parse(filter: &str) -> Result<EnvFilter, InvalidFilter> {
     let invalid = |cause| InvalidFilter { filter: filter.to_owned(), cause };
     let parsed = EnvFilter::try_new(filter).map_err(invalid)?;
+    // The spans of traces would repeat what lines say, and may have content.
+    let parsed = match filter.contains(TRACE_TARGET) {
+        true => parsed,
+        false => parsed.add_directive(format!("{TRACE_TARGET}=off").parse().map_err(invalid)?),
+    };
     let warns = parsed.max_level_hint().is_none_or(|most| most >= LevelFilter::WARN);
     // rmcp logs arguments and results of tools at INFO, so it is limited to WARN unless the filter names it.
     if warns && !filter.contains("rmcp") {

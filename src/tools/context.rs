@@ -18,6 +18,7 @@ use super::{
 use crate::{
     agent::{Forwarded, Principal, RunContext, RunIdentity},
     protocol::{Event, Interrupt, JsonObject, MessageId, RunId, ThreadId, ToolCallId, event::ActivitySnapshot},
+    telemetry::TraceScope,
 };
 
 const PROGRESS_ACTIVITY: &str = "tool_progress";
@@ -31,6 +32,8 @@ struct Inner {
     tool: String,
     session: ToolSession,
     answers: CallAnswers,
+    /// `None` for a call that is not traced apart from its run.
+    trace: Option<TraceScope>,
     questions: Mutex<Questions>,
     progressed: Notify,
 }
@@ -62,9 +65,18 @@ impl ToolContext {
             tool,
             session,
             answers,
+            trace: None,
             questions: Mutex::default(),
             progressed: Notify::new(),
         }))
+    }
+
+    /// The same call within a span of its own. Has no effect if the context was cloned already.
+    pub(crate) fn within(mut self, trace: TraceScope) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.trace = Some(trace);
+        }
+        self
     }
 
     /// The call's id within the conversation.
@@ -100,6 +112,11 @@ impl ToolContext {
     /// The run's surroundings.
     pub fn run(&self) -> &RunContext {
         self.0.session.run()
+    }
+
+    /// The place of the call in a trace. Requests to other servers take its [headers](TraceScope::headers) with them.
+    pub fn trace(&self) -> &TraceScope {
+        self.0.trace.as_ref().unwrap_or_else(|| self.run().trace())
     }
 
     /// Returns the shared state, with all changes that this run has made so far.

@@ -67,7 +67,7 @@ impl Agent for Remote {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
         let endpoint = self.endpoint.clone();
         event_stream(async_stream::try_stream! {
-            let mut frames = endpoint.send(input, cx.forwarded()).await?;
+            let mut frames = endpoint.send(input, &cx).await?;
             let mut reader = Reader::default();
             let mut runs = StreamedRuns::new(&cx);
             let ending = loop {

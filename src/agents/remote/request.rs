@@ -16,7 +16,7 @@ use super::{
     options::RemoteOptions,
 };
 use crate::{
-    agent::{AgentError, Forwarded},
+    agent::{AgentError, RunContext},
     protocol::{Message, PROTOCOL_VERSION, RunAgentInput, is_absent},
     upstream::{
         self, ClientOptions,
@@ -68,11 +68,11 @@ impl Endpoint {
         &self.url
     }
 
-    pub(super) async fn send(&self, input: RunAgentInput, forwarded: &Forwarded) -> Result<ServerEvents, AgentError> {
+    pub(super) async fn send(&self, input: RunAgentInput, cx: &RunContext) -> Result<ServerEvents, AgentError> {
         let body = serde_json::to_vec(&outgoing(input))?;
         let mut headers = self.headers.clone();
         for name in &self.pass {
-            for value in forwarded.values(name.as_str()) {
+            for value in cx.forwarded().values(name.as_str()) {
                 // This cannot fail: the text was a header's value.
                 if let Ok(mut value) = HeaderValue::from_str(value) {
                     value.set_sensitive(true);
@@ -80,6 +80,7 @@ impl Endpoint {
                 }
             }
         }
+        cx.trace().add_to(&mut headers);
         let sending = self.client.post(self.url.clone()).headers(headers).body(body).send();
         let response = match timeout(self.head_timeout, sending).await {
             Ok(Ok(response)) => response,

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 
 use super::{
     model_chain::MODEL,
-    plan::{CallAction, PendingCall, ToolAction},
+    plan::{CallAction, PendingCall},
     settings::Settings,
     state,
     subagent::{SubagentTask, TaskItem},
@@ -31,7 +31,7 @@ use crate::{
         Event, Interrupt, JsonObject, Message, MessageContent, MessageId, Metadata, RunAgentInput, ToolCallId,
         ToolMessage, event::ToolCallResult,
     },
-    tools::{ToolContext, ToolError, ToolEvents, ToolSession},
+    tools::{OfferedTool, ToolContext, ToolError, ToolEvents, ToolSession},
 };
 
 pub(super) struct CallContext<'r> {
@@ -128,38 +128,44 @@ impl CallResult {
 }
 
 fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<'r, CallOutcome> {
-    let PendingCall { call, tool, edited, action } = pending;
-    let mut meter = ToolMeter::start(context.cx, &call, tool);
+    let PendingCall { call, name, tool, edited, action } = pending;
+    let mut meter = ToolMeter::start(context.cx, &call, tool, &name);
+    if meter.scope().records_content() {
+        meter.scope().span().record("gen_ai.tool.call.arguments", action.arguments());
+    }
     let result_of = |call: ToolCallId| {
         move |content: MessageContent, failed: bool| CallOutcome::Result(CallResult { call, content, failed, edited })
     };
     match action {
         CallAction::Immediate(text) => {
-            meter.end(ToolOutcome::Refused);
-            stream::iter([result_of(call)(text.into(), true)]).boxed()
+            let content = MessageContent::from(text);
+            meter.end_with(ToolOutcome::Refused, &content);
+            stream::iter([result_of(call)(content, true)]).boxed()
         }
         CallAction::State(arguments) => {
             let (content, failed) = match update_state(context.session, &arguments) {
                 Ok(()) => ("The state was updated.".into(), false),
                 Err(error) => (format!("Error: {}", error.message()).into(), true),
             };
-            meter.end(ToolOutcome::of_result(failed));
+            meter.end_with(ToolOutcome::of_result(failed), &content);
             stream::iter([result_of(call)(content, failed)]).boxed()
         }
         CallAction::Tool(action) => {
             let (limit, session) = (context.settings.tool_timeout, context.session.clone());
             stream::once(async move {
-                let result = call_tool(*action, call.clone(), session, limit).await;
-                meter.end(match &result {
-                    Ok(_) => ToolOutcome::Ok,
-                    Err(CallFailure::Error(_)) => ToolOutcome::Error,
-                    Err(CallFailure::Timeout(_)) => ToolOutcome::Timeout,
-                    Err(CallFailure::Questions(_)) => ToolOutcome::Question,
-                });
+                let cx = ToolContext::of_call(session, call.clone(), name, action.answers);
+                let cx = cx.within(meter.scope().clone());
+                let result = call_tool(&action.tool, action.arguments, &cx, limit).await;
+                match &result {
+                    Ok(content) => meter.end_with(ToolOutcome::Ok, content),
+                    Err(CallFailure::Error(content)) => meter.end_with(ToolOutcome::Error, content),
+                    Err(CallFailure::Timeout(content)) => meter.end_with(ToolOutcome::Timeout, content),
+                    Err(CallFailure::Questions(_)) => meter.end(ToolOutcome::Question),
+                }
                 drop(meter);
                 match result {
                     Ok(content) => result_of(call)(content, false),
-                    Err(CallFailure::Error(text) | CallFailure::Timeout(text)) => result_of(call)(text.into(), true),
+                    Err(CallFailure::Error(content) | CallFailure::Timeout(content)) => result_of(call)(content, true),
                     Err(CallFailure::Questions(questions)) => CallOutcome::Questions(questions),
                 }
             })
@@ -175,30 +181,29 @@ fn update_state(session: &ToolSession, arguments: &str) -> Result<(), ToolError>
 
 enum CallFailure {
     /// With the text for the model.
-    Error(String),
-    Timeout(String),
+    Error(MessageContent),
+    Timeout(MessageContent),
     Questions(Vec<Interrupt>),
 }
 
 async fn call_tool(
-    action: ToolAction,
-    call: ToolCallId,
-    session: ToolSession,
+    tool: &OfferedTool,
+    arguments: JsonObject,
+    cx: &ToolContext,
     limit: Duration,
 ) -> Result<MessageContent, CallFailure> {
-    let ToolAction { tool, name, arguments, answers } = action;
-    let cx = ToolContext::of_call(session, call, name.clone(), answers);
-    match within_limit(limit, &cx, tool.tool.call(arguments, &cx)).await {
+    let name = cx.tool_name();
+    match within_limit(limit, cx, tool.tool.call(arguments, cx)).await {
         Some(Ok(content)) => Ok(content),
         Some(Err(error)) if error.is_question() => Err(CallFailure::Questions(cx.take_questions())),
         Some(Err(error)) => {
             tracing::warn!(tool = name, ?error, "a tool failed");
-            Err(CallFailure::Error(format!("Error: {}", error.message())))
+            Err(CallFailure::Error(format!("Error: {}", error.message()).into()))
         }
         None => {
             tracing::warn!(tool = name, ?limit, "a tool took too long and was stopped");
             let seconds = limit.as_secs_f32();
-            Err(CallFailure::Timeout(format!("Error: the tool took longer than {seconds} s and was stopped")))
+            Err(CallFailure::Timeout(format!("Error: the tool took longer than {seconds} s and was stopped").into()))
         }
     }
 }
@@ -237,11 +242,11 @@ fn run_task<'r>(
         ..RunAgentInput::new(context.input.thread_id.clone(), context.input.run_id.clone(), Vec::new())
     };
     let mut result = Some(result);
-    let outcomes = task.run(input, context.cx.clone()).filter_map(move |item| {
+    let outcomes = task.run(input, context.cx.within(meter.scope().clone())).filter_map(move |item| {
         ready(match item {
             TaskItem::Event(event) => Some(CallOutcome::Event(event)),
             TaskItem::Result { content, failed } => {
-                meter.end(ToolOutcome::of_result(failed));
+                meter.end_with(ToolOutcome::of_result(failed), &content);
                 result.take().map(|result| result(content, failed))
             }
         })

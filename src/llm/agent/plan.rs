@@ -1,5 +1,7 @@
 //! The plan for a turn: which calls run now, which wait for an approval, which are the application's.
 
+use serde_json::json;
+
 use super::{
     approval::{self, CallDecision},
     catalog::{ToolCatalog, ToolOwner},
@@ -7,6 +9,7 @@ use super::{
     subagent::SubagentTask,
 };
 use crate::{
+    llm::call_content::bounded,
     protocol::{Interrupt, JsonObject, MessageId, ToolCall, ToolCallId},
     tools::{Approval, CallAnswers, OfferedTool},
 };
@@ -23,6 +26,8 @@ pub(super) struct TurnPlan {
 
 pub(super) struct PendingCall {
     pub(super) call: ToolCallId,
+    /// The name that the model called.
+    pub(super) name: String,
     /// The tool's name in metrics.
     pub(super) tool: String,
     /// The arguments that a person put in the place of the model's.
@@ -38,10 +43,22 @@ pub(super) enum CallAction {
     Task(SubagentTask),
 }
 
+impl CallAction {
+    /// The arguments as an attribute of a span; `None` for calls that are not run.
+    pub(super) fn arguments(&self) -> Option<String> {
+        let arguments = match self {
+            Self::Immediate(_) => return None,
+            Self::Tool(action) => serde_json::to_string(&action.arguments).unwrap_or_default(),
+            Self::State(arguments) => arguments.clone(),
+            Self::Task(task) => json!({ "task": task.text() }).to_string(),
+        };
+        Some(bounded(&arguments))
+    }
+}
+
 /// The arguments fit the tool's schema.
 pub(super) struct ToolAction {
     pub(super) tool: OfferedTool,
-    pub(super) name: String,
     pub(super) arguments: JsonObject,
     pub(super) answers: CallAnswers,
 }
@@ -86,7 +103,7 @@ impl TurnPlan {
             };
             let action = approved_action(&call, answers, catalog).await;
             let tool = catalog.metric_name(&call.function.name);
-            plan.calls.push(PendingCall { call: call.id, tool, edited, action });
+            plan.calls.push(PendingCall { call: call.id, name: call.function.name, tool, edited, action });
         }
         plan
     }
@@ -97,7 +114,8 @@ impl TurnPlan {
 
     fn push(&mut self, call: &ToolCall, catalog: &ToolCatalog, action: CallAction) {
         let tool = catalog.metric_name(&call.function.name);
-        self.calls.push(PendingCall { call: call.id.clone(), tool, edited: None, action });
+        let (call, name) = (call.id.clone(), call.function.name.clone());
+        self.calls.push(PendingCall { call, name, tool, edited: None, action });
     }
 
     async fn add(&mut self, call: &ToolCall, parent: &MessageId, catalog: &ToolCatalog) {
@@ -110,9 +128,7 @@ impl TurnPlan {
             Some(ToolOwner::State) => CallAction::State(arguments.clone()),
             Some(ToolOwner::Subagent(subagent)) => SubagentTask::parse(subagent, arguments, &call.id, Some(parent))
                 .map_or_else(CallAction::Immediate, CallAction::Task),
-            Some(ToolOwner::Server(tool)) => match tool_action(tool, call, arguments, CallAnswers::none(call, None))
-                .await
-            {
+            Some(ToolOwner::Server(tool)) => match tool_action(tool, arguments, CallAnswers::none(call, None)).await {
                 Err(problem) => CallAction::Immediate(problem),
                 Ok(action) if tool.tool.approval(&action.arguments) == Approval::NotNeeded => CallAction::Tool(action),
                 Ok(_) => {
@@ -134,17 +150,12 @@ async fn approved_action(call: &ToolCall, answers: CallAnswers, catalog: &ToolCa
         Some(edited) => serde_json::to_string(edited).unwrap_or_default(),
         None => call.function.arguments.clone(),
     };
-    tool_action(tool, call, &arguments, answers).await.map_or_else(CallAction::Immediate, CallAction::Tool)
+    tool_action(tool, &arguments, answers).await.map_or_else(CallAction::Immediate, CallAction::Tool)
 }
 
-async fn tool_action(
-    tool: &OfferedTool,
-    call: &ToolCall,
-    arguments: &str,
-    answers: CallAnswers,
-) -> Result<Box<ToolAction>, String> {
+async fn tool_action(tool: &OfferedTool, arguments: &str, answers: CallAnswers) -> Result<Box<ToolAction>, String> {
     let arguments = tool.validator.check(arguments).await.map_err(|problem| format!("Error: {problem}"))?;
-    Ok(Box::new(ToolAction { tool: tool.clone(), name: call.function.name.clone(), arguments, answers }))
+    Ok(Box::new(ToolAction { tool: tool.clone(), arguments, answers }))
 }
 
 fn short(name: &str) -> String {

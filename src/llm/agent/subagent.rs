@@ -16,6 +16,7 @@ use crate::{
         Event, JsonObject, Message, MessageContent, MessageId, RunAgentInput, SubagentRunId, ToolCallId,
         event::{RunOutcome, SubagentError, SubagentFinished, SubagentStarted, ToolCallResult},
     },
+    telemetry::{AgentEnd, begin_agent, end_agent},
     tools::ToolSpec,
 };
 
@@ -70,8 +71,14 @@ impl SubagentTask {
         }
     }
 
-    /// `input` has no messages.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// `input` has no messages. `cx` is that of the call.
     pub(super) fn run(self, input: RunAgentInput, cx: RunContext) -> impl Stream<Item = TaskItem> + Send {
+        let scope = begin_agent(cx.trace(), &self.subagent.name, cx.thread_id().as_str(), cx.run_id().as_str());
+        let cx = cx.within(scope.clone());
         let id = SubagentRunId::random();
         let mut started = SubagentStarted::new(id.clone(), self.subagent.name.clone());
         started.description = Some(self.subagent.description.clone());
@@ -121,6 +128,11 @@ impl SubagentTask {
                 }
             }
             drop(events);
+            let (outcome, code) = match &end {
+                Ok(_) => ("success", None),
+                Err(failure) => ("failed", Some(&*failure.code)),
+            };
+            end_agent(&scope, &AgentEnd { outcome, code, input_tokens: None, output_tokens: None });
             let end = match end {
                 Ok(result) => success(id, result, last_message),
                 Err(failure) => failure.into_items(id),

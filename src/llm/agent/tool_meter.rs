@@ -1,8 +1,14 @@
-//! Measures one call of a tool: its log line and its metrics.
+//! Measures one call of a tool: its log line, its metrics and its span.
 
 use std::time::Instant;
 
-use crate::{agent::RunContext, metrics::ToolOutcome, protocol::ToolCallId};
+use crate::{
+    agent::RunContext,
+    llm::call_content::result_text,
+    metrics::ToolOutcome,
+    protocol::{MessageContent, ToolCallId},
+    telemetry::{ToolEnd, TraceScope, begin_tool, end_tool},
+};
 
 /// A call of a tool. Dropping it logs and counts the call.
 pub(super) struct ToolMeter {
@@ -12,17 +18,32 @@ pub(super) struct ToolMeter {
     call: ToolCallId,
     begun: Instant,
     outcome: ToolOutcome,
+    scope: TraceScope,
 }
 
 impl ToolMeter {
-    /// `tool` is the tool's name in metrics.
-    pub(super) fn start(cx: &RunContext, call: &ToolCallId, tool: String) -> Self {
+    /// `tool` is the tool's name in metrics, `name` the one that the model called.
+    pub(super) fn start(cx: &RunContext, call: &ToolCallId, tool: String, name: &str) -> Self {
+        let scope = begin_tool(cx.trace(), name, call.as_str());
         let (cx, call) = (cx.clone(), call.clone());
-        Self { cx, tool, call, begun: Instant::now(), outcome: ToolOutcome::Stopped }
+        Self { cx, tool, call, begun: Instant::now(), outcome: ToolOutcome::Stopped, scope }
+    }
+
+    /// The scope of the call.
+    pub(super) fn scope(&self) -> &TraceScope {
+        &self.scope
     }
 
     pub(super) fn end(&mut self, outcome: ToolOutcome) {
         self.outcome = outcome;
+    }
+
+    /// Ends the call with the text that the model gets.
+    pub(super) fn end_with(&mut self, outcome: ToolOutcome, result: &MessageContent) {
+        self.end(outcome);
+        if self.scope.records_content() {
+            self.scope.span().record("gen_ai.tool.call.result", result_text(result));
+        }
     }
 }
 
@@ -32,6 +53,8 @@ impl Drop for ToolMeter {
         let (outcome, millis) = (self.outcome.name(), duration.as_millis() as u64);
         tracing::debug!(tool = self.tool, call = ?self.call, outcome, millis, "tool call ended");
         self.cx.metrics().tools.ended(&self.tool, self.outcome, duration);
+        let is_failed = matches!(self.outcome, ToolOutcome::Error | ToolOutcome::Timeout);
+        end_tool(&self.scope, &ToolEnd { outcome, is_failed });
     }
 }
 

@@ -65,7 +65,7 @@ impl Transport {
     }
 
     /// Sends `body`, which is JSON. Each attempt has a new decoder. `more` are headers of this request alone. `trace` gets
-    /// the retries and the provider's id of the request.
+    /// the retries and the provider's id of the request, and has the place in a trace that is passed on.
     pub(in crate::llm) fn stream<D: Decoder>(
         self: Arc<Self>,
         body: Bytes,
@@ -156,7 +156,7 @@ impl Transport {
                 return;
             }
             let mut exchange = RecordedExchange::start(trace.recording(), self.errors.scrubber(), &url, &body);
-            let request = self.request(url, body, more);
+            let request = self.request(url, body, more).headers(trace.headers());
             let sent = head::send(request, self.options.idle_timeout, &self.errors, request_id).await;
             if let Some(id) = request_id.get() {
                 trace.set_request_id(id);

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{options::HttpToolOptions, response, url_template::UrlTemplate};
 use crate::{
     protocol::{JsonObject, MessageContent},
+    telemetry::TRACEPARENT,
     tools::{
         Approval, Tool, ToolContext, ToolError, ToolSpec, Validator,
         caller_headers::CallerHeaders,
@@ -101,9 +102,12 @@ impl Tool for HttpTool {
     }
 
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let of_caller = self.caller_headers.of_call(cx)?;
+        let mut of_caller = self.caller_headers.of_call(cx)?;
         let mut secrets = self.secrets.clone();
         secrets.extend(&Secrets::of_headers(&of_caller));
+        if !self.headers.contains_key(TRACEPARENT) {
+            cx.trace().add_to(&mut of_caller);
+        }
         let Ok(result) = tokio::time::timeout(self.options.timeout, self.send(&arguments, of_caller)).await else {
             let (host, seconds) = (self.template.host(), self.options.timeout.as_secs_f32());
             return Err(ToolError::new(format!("{host} did not answer within {seconds} s.")));

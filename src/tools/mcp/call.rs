@@ -18,8 +18,11 @@ use super::{
     in_flight::{CallProgress, CallSignal, Conversation, Elicitation, ElicitationAnswer, OpenCall},
     options::McpServerOptions,
 };
-use crate::tools::{
-    InvalidOption, Question, ToolContext, ToolError, Validator, caller_headers::CallerHeaders, secrets::Secrets,
+use crate::{
+    telemetry::note_mcp_call,
+    tools::{
+        InvalidOption, Question, ToolContext, ToolError, Validator, caller_headers::CallerHeaders, secrets::Secrets,
+    },
 };
 
 const MAX_REFUSAL_CHARS: usize = 1000;
@@ -68,11 +71,13 @@ impl McpCaller {
             ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
                 .caused_by(reason)
         })?;
-        let headers = self.caller_headers.of_call(cx)?;
+        let mut headers = self.caller_headers.of_call(cx)?;
         let mut secrets = Secrets::clone(&self.secrets);
         secrets.extend(&Secrets::of_headers(&headers));
+        note_mcp_call(cx.trace(), server, request.method());
+        cx.trace().add_to(&mut headers);
         let _turn = client.calls().turn().await;
-        let sent = client.send_for_run(request, headers, Conversation::of(cx), self.options.max_timeout).await;
+        let sent = client.send_for_run(request, headers, cx, self.options.max_timeout).await;
         let answered = match sent {
             Ok((pending, open)) => OngoingCall::new(self, cx).finish(pending, open).await,
             Err(error) => Err(CallFailure::Request(error)),

@@ -8,7 +8,7 @@ use rmcp::{
     Peer, RoleClient,
     model::{
         CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientNotification,
-        ClientRequest, GetExtensions as _, GetPromptRequest, GetPromptRequestParams, ListPromptsRequest,
+        ClientRequest, GetExtensions as _, GetMeta as _, GetPromptRequest, GetPromptRequestParams, ListPromptsRequest,
         ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest, PaginatedRequestParams, PingRequest,
         ReadResourceRequest, ReadResourceRequestParams, RequestId, ServerResult,
     },
@@ -26,7 +26,7 @@ use super::{
     in_flight::{CallsInFlight, Conversation, OpenCall},
     oauth::AccessTokens,
 };
-use crate::protocol::JsonObject;
+use crate::{protocol::JsonObject, tools::ToolContext};
 
 /// A server could send cursors for ever.
 const MAX_PAGES: usize = 100;
@@ -109,19 +109,25 @@ impl McpClient {
         Ok(tools)
     }
 
-    /// Sends a request of a run, with headers for a server over HTTP. Dropping the request cancels it at the server.
+    /// Sends a request of a run, with headers for a server over HTTP. Dropping the request cancels it at the server. The
+    /// place in a trace is also a part of the request itself (SEP-414), for servers that are processes.
     pub(super) async fn send_for_run(
         &self,
         request: RunRequest,
         headers: HeaderMap,
-        conversation: Conversation,
+        cx: &ToolContext,
         max_duration: Duration,
     ) -> Result<(PendingRequest, OpenCall), RequestError> {
         let mut request = request.into_message();
+        if let Some(trace) = cx.trace().context() {
+            let meta = request.get_meta_mut();
+            meta.set_traceparent(trace.traceparent());
+            trace.tracestate().into_iter().for_each(|state| meta.set_tracestate(state));
+        }
         if !headers.is_empty() {
             request.extensions_mut().insert(MessageHeaders(headers.clone()));
         }
-        let begun = self.calls.begin(conversation, max_duration, async {
+        let begun = self.calls.begin(Conversation::of(cx), max_duration, async {
             let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
             let (id, progress_token) = (sent.id.clone(), sent.progress_token.clone());
             let pending = PendingRequest { id: Some(id.clone()), received: sent.rx, peer: self.peer.clone(), headers };
@@ -148,6 +154,18 @@ impl McpClient {
 }
 
 impl RunRequest {
+    /// The name of the request in the protocol.
+    pub(super) fn method(&self) -> &'static str {
+        match self {
+            Self::CallTool { .. } => "tools/call",
+            Self::ListResources { .. } => "resources/list",
+            Self::ListResourceTemplates => "resources/templates/list",
+            Self::ReadResource { .. } => "resources/read",
+            Self::ListPrompts { .. } => "prompts/list",
+            Self::GetPrompt { .. } => "prompts/get",
+        }
+    }
+
     fn into_message(self) -> ClientRequest {
         let page = |cursor| PaginatedRequestParams::default().with_cursor(cursor);
         match self {

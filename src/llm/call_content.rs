@@ -1,0 +1,221 @@
+//! The content of model calls as attributes of their spans: JSON in the form of OpenTelemetry's conventions.
+//!
+//! The texts of one attribute have [`MAX_CONTENT_BYTES`] at most: of a conversation the newest ones, longer ones cut.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::model::{Block, BlockStart, ModelEvent, ModelRequest, StopReason, ToolResult, Turn};
+use crate::protocol::{ContentPart, MessageContent};
+
+/// Spans that wait to be sent are in memory.
+pub(super) const MAX_CONTENT_BYTES: usize = 16 * 1024;
+/// What a part counts beside its text.
+const PART_BYTES: usize = 32;
+
+struct Budget(usize);
+
+impl Budget {
+    fn new() -> Self {
+        Self(MAX_CONTENT_BYTES)
+    }
+
+    /// Returns as much of a text as fits.
+    fn take(&mut self, text: &str) -> String {
+        let end = text.floor_char_boundary(self.0);
+        self.0 = self.0.saturating_sub(end + PART_BYTES);
+        if end < text.len() {
+            self.0 = 0;
+        }
+        text[..end].to_owned()
+    }
+
+    fn is_used(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Returns the beginning of a text that an attribute can hold.
+pub(super) fn bounded(text: &str) -> String {
+    Budget::new().take(text)
+}
+
+/// Returns the text of a tool's result that an attribute can hold.
+pub(super) fn result_text(content: &MessageContent) -> String {
+    shown(content, &mut Budget::new())
+}
+
+/// `None` without instructions.
+pub(super) fn system_instructions(request: &ModelRequest) -> Option<String> {
+    let mut budget = Budget::new();
+    let texts = request.system.iter().chain(&request.current);
+    let parts: Vec<Value> = texts.map(|text| text_part(budget.take(text))).collect();
+    (!parts.is_empty()).then(|| Value::from(parts).to_string())
+}
+
+pub(super) fn input_messages(request: &ModelRequest) -> String {
+    let mut budget = Budget::new();
+    let newest = request.turns.iter().rev().map_while(|turn| (!budget.is_used()).then(|| message(turn, &mut budget)));
+    let mut messages: Vec<Value> = newest.collect();
+    messages.reverse();
+    Value::from(messages).to_string()
+}
+
+fn message(turn: &Turn, budget: &mut Budget) -> Value {
+    let (role, parts): (_, Vec<Value>) = match turn {
+        Turn::Instructions(text) => ("system", vec![text_part(budget.take(text))]),
+        Turn::User(parts) => ("user", parts.iter().map(|part| user_part(part, budget)).collect()),
+        Turn::Assistant(turn) => ("assistant", turn.blocks.iter().map(|block| block_part(block, budget)).collect()),
+        Turn::ToolResults(results) => ("tool", results.iter().map(|result| result_part(result, budget)).collect()),
+    };
+    json!({ "role": role, "parts": parts })
+}
+
+fn text_part(text: String) -> Value {
+    json!({ "type": "text", "content": text })
+}
+
+/// Of files only their kind is recorded.
+fn user_part(part: &ContentPart, budget: &mut Budget) -> Value {
+    match part {
+        ContentPart::Text(text) => text_part(budget.take(&text.text)),
+        ContentPart::Image(_) => json!({ "type": "file", "modality": "image" }),
+        ContentPart::Audio(_) => json!({ "type": "file", "modality": "audio" }),
+        ContentPart::Video(_) => json!({ "type": "file", "modality": "video" }),
+        ContentPart::Document(_) => json!({ "type": "file", "modality": "document" }),
+    }
+}
+
+fn block_part(block: &Block, budget: &mut Budget) -> Value {
+    match block {
+        Block::Reasoning(reasoning) => json!({ "type": "reasoning", "content": budget.take(&reasoning.text) }),
+        Block::Text(text) => text_part(budget.take(text)),
+        Block::Call(call) => {
+            let arguments = budget.take(&call.function.arguments);
+            call_part(call.id.as_str(), &call.function.name, &arguments)
+        }
+    }
+}
+
+fn call_part(id: &str, name: &str, arguments: &str) -> Value {
+    // Arguments that were cut, or that a model wrote wrong, stay a text.
+    let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
+    json!({ "type": "tool_call", "id": id, "name": name, "arguments": arguments })
+}
+
+fn result_part(result: &ToolResult, budget: &mut Budget) -> Value {
+    json!({ "type": "tool_call_response", "id": result.call_id, "response": shown(&result.content, budget) })
+}
+
+fn shown(content: &MessageContent, budget: &mut Budget) -> String {
+    match content {
+        MessageContent::Text(text) => budget.take(text),
+        MessageContent::Parts(parts) => {
+            let texts = parts.iter().map(|part| match part {
+                ContentPart::Text(text) => budget.take(&text.text),
+                ContentPart::Image(_) => "[image]".to_owned(),
+                ContentPart::Audio(_) => "[audio]".to_owned(),
+                ContentPart::Video(_) => "[video]".to_owned(),
+                ContentPart::Document(_) => "[file]".to_owned(),
+            });
+            texts.collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+/// The answer of a model, as far as it has come.
+pub(super) struct OutputContent {
+    blocks: BTreeMap<usize, (BlockStart, String)>,
+    budget: Budget,
+}
+
+impl OutputContent {
+    pub(super) fn new() -> Self {
+        Self { blocks: BTreeMap::new(), budget: Budget::new() }
+    }
+
+    pub(super) fn apply(&mut self, event: &ModelEvent) {
+        match event {
+            ModelEvent::Start { index, block } if !self.budget.is_used() => {
+                let _ = self.budget.take("");
+                self.blocks.insert(*index, (block.clone(), String::new()));
+            }
+            ModelEvent::Delta { index, text } => {
+                if let Some((_, kept)) = self.blocks.get_mut(index) {
+                    let end = text.floor_char_boundary(self.budget.0);
+                    self.budget.0 -= end;
+                    kept.push_str(&text[..end]);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn to_json(&self, finish_reason: &str) -> String {
+        let parts = self.blocks.values().map(|(block, text)| match block {
+            BlockStart::Text => text_part(text.clone()),
+            BlockStart::Reasoning { .. } => json!({ "type": "reasoning", "content": text }),
+            BlockStart::Call { id, name } => call_part(id.as_str(), name, text),
+        });
+        let parts: Vec<Value> = parts.collect();
+        json!([{ "role": "assistant", "parts": parts, "finish_reason": finish_reason }]).to_string()
+    }
+}
+
+/// Returns the conventions' name of a reason.
+pub(super) fn finish_reason(reason: &StopReason) -> &'static str {
+    match reason {
+        StopReason::Done => "stop",
+        StopReason::Calls => "tool_call",
+        StopReason::Length | StopReason::ContextFull => "length",
+        StopReason::Filtered | StopReason::Refused => "content_filter",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(text: String) -> Turn {
+        Turn::User(vec![ContentPart::text(text)])
+    }
+
+    #[test]
+    fn the_content_of_a_span_is_bounded_and_the_newest_messages_are_kept() {
+        let turns = (0..100).map(|n| user(format!("{n}:{}", "ü".repeat(1000)))).collect();
+        let request = ModelRequest { turns, system: vec!["s".repeat(100_000)], ..ModelRequest::default() };
+        let text = input_messages(&request);
+        assert!(text.len() < 2 * MAX_CONTENT_BYTES, "{}", text.len());
+        let messages: Vec<Value> = serde_json::from_str(&text).unwrap();
+        assert!(messages.last().unwrap()["parts"][0]["content"].as_str().unwrap().starts_with("99:"), "{text}");
+        assert!(system_instructions(&request).unwrap().len() < MAX_CONTENT_BYTES + 100);
+        let mut output = OutputContent::new();
+        output.apply(&ModelEvent::Start { index: 0, block: BlockStart::Text });
+        for _ in 0..10_000 {
+            output.apply(&ModelEvent::Delta { index: 0, text: "word ü ".to_owned() });
+        }
+        for index in 1..10_000 {
+            output.apply(&ModelEvent::Start { index, block: BlockStart::Text });
+        }
+        assert!(output.to_json("stop").len() < MAX_CONTENT_BYTES + 100);
+        assert_eq!(bounded(&"x".repeat(100_000)).len(), MAX_CONTENT_BYTES);
+        let empty = ModelRequest { turns: vec![user(String::new()); 100_000], ..ModelRequest::default() };
+        assert!(input_messages(&empty).len() < 10 * MAX_CONTENT_BYTES);
+    }
+
+    #[test]
+    fn arguments_are_json_unless_a_model_wrote_them_wrong() {
+        let mut output = OutputContent::new();
+        for (index, arguments) in [(0, r#"{"n":1}"#), (1, "{n")] {
+            let block = BlockStart::Call { id: "c".into(), name: "f".to_owned() };
+            output.apply(&ModelEvent::Start { index, block });
+            output.apply(&ModelEvent::Delta { index, text: arguments.to_owned() });
+        }
+        let expected = json!([{ "role": "assistant", "finish_reason": "tool_call", "parts": [
+            { "type": "tool_call", "id": "c", "name": "f", "arguments": { "n": 1 } },
+            { "type": "tool_call", "id": "c", "name": "f", "arguments": "{n" },
+        ]}]);
+        assert_eq!(serde_json::from_str::<Value>(&output.to_json("tool_call")).unwrap(), expected);
+    }
+}
