@@ -17,12 +17,7 @@ use self::{
     load::load,
     output::{print_error, print_line, print_warning},
 };
-use crate::{
-    Server,
-    config::Loaded,
-    shutdown_signal,
-    telemetry::{export, logs},
-};
+use crate::{Server, config::Loaded, shutdown_signal, telemetry::export};
 
 /// The exit code for a fault of the configuration.
 const EXIT_MISCONFIGURED: u8 = 2;

@@ -31,7 +31,6 @@ use crate::{
     },
     recording::LiveRecording,
     store::ThreadKey,
-    telemetry::TraceScope,
 };
 
 const EVENTS_PER_TIME_CHECK: u32 = 64;

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{
     client::{McpClient, PendingRequest, RequestError, RunRequest},
     client_slot::ClientSlot,
-    in_flight::{CallProgress, CallSignal, Conversation, Elicitation, ElicitationAnswer, OpenCall},
+    in_flight::{CallProgress, CallSignal, Elicitation, ElicitationAnswer, OpenCall},
     options::McpServerOptions,
 };
 use crate::{
