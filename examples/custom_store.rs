@@ -50,7 +50,7 @@ impl<S: Store> Store for AuditedStore<S> {
         Ok(finished)
     }
 
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<(), StoreError> {
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<Option<i64>, StoreError> {
         self.inner.set_delivered(thread, run, delivered).await
     }
 

@@ -124,23 +124,23 @@ mod tests {
         let loaded = Sources { file: None, environment: vec![], flags: vec![] }.load().unwrap();
         let (configured, new) = (Server::from_config(&loaded).unwrap(), Server::new());
         let options = |server: &Server| {
-            format!(
-                "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
-                server.run_limits,
-                server.principal_limits,
-                server.max_concurrent_runs,
-                server.threads,
-                server.http,
-                server.copilotkit,
-                server.named_events,
-                server.playground,
-                server.connections,
-                server.metrics,
-                server.record,
-                server.telemetry,
-                server.prices,
-                server.drain
-            )
+            let options: &[&dyn std::fmt::Debug] = &[
+                &server.run_limits,
+                &server.principal_limits,
+                &server.max_concurrent_runs,
+                &server.threads,
+                &server.http,
+                &server.copilotkit,
+                &server.named_events,
+                &server.playground,
+                &server.connections,
+                &server.metrics,
+                &server.record,
+                &server.telemetry,
+                &server.prices,
+                &server.drain,
+            ];
+            format!("{options:?}")
         };
         assert_eq!(options(&configured), options(&new));
     }
