@@ -131,13 +131,6 @@ rust_tests() {
     cargo test --locked --no-fail-fast -- --skip nothing_acknowledged_is_lost
 }
 
-# The spans that the command sends. The other suites have the command without the feature.
-traces() {
-    cargo test --locked --features otel --test telemetry
-    local code=$?
-    cargo build --locked && return "$code"
-}
-
 # Servers under load, for five minutes with faults. With --soak for an hour, and also without faults, where nothing may grow.
 chaos() {
     local seconds=300 tests=nothing_acknowledged_is_lost
@@ -179,6 +172,9 @@ fuzz_targets() {
     fuzz/run.sh --total "$seconds"
 }
 
+# The spans that the command sends. The other suites have the command without the feature.
+traces() { cargo test --locked --features otel --test telemetry; }
+
 documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps; }
 
 if ! step 'prerequisites' install_prerequisites; then
@@ -201,7 +197,6 @@ if ! reason=$(can_isolate 2>&1); then
     export AGUI_SKIP_SANDBOX=1
 fi
 step 'Rust tests' rust_tests
-step 'traces' traces
 [ -z "$soak" ] || step 'slow tests' slow_tests
 [ -n "$python" ] && start 'Python models' python_models
 # After the Python packages: one suite runs an agent written in Python.
@@ -221,6 +216,7 @@ else
 fi
 step 'features' features
 step 'documentation' documentation
+step 'traces' traces
 [ -z "${started['Docker image']:-}" ] || finish 'Docker image'
 start 'chaos' chaos
 step 'fuzz targets' fuzz_targets
