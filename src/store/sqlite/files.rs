@@ -17,7 +17,8 @@ use crate::store::OpenError;
 #[derive(Debug)]
 pub(super) struct DatabaseFiles {
     path: PathBuf,
-    _locks: [Option<File>; 2],
+    lock_file: File,
+    database: Option<File>,
 }
 
 /// The suffixes of the files that a database consists of while it is open. All of them have data.
@@ -35,8 +36,8 @@ impl DatabaseFiles {
     pub(super) fn lock(path: &Path) -> Result<Self, OpenError> {
         let path = create(path)?;
         let lock_file = lock_path(&path)?;
-        let lock = lock_database(&path)?;
-        Ok(Self { path, _locks: [Some(lock_file), lock] })
+        let database = lock_database(&path)?;
+        Ok(Self { path, lock_file, database })
     }
 
     /// Returns the canonical path of the database.
@@ -55,6 +56,17 @@ impl DatabaseFiles {
             };
         }
         Ok(FileIds(ids))
+    }
+}
+
+/// Closing the files would not be enough: a process that is being started has copies of them until it runs its program, and a
+/// lock lasts as long as a copy.
+impl Drop for DatabaseFiles {
+    fn drop(&mut self) {
+        let unlocked = self.lock_file.unlock().and(self.database.as_ref().map_or(Ok(()), unlock_database));
+        if let Err(error) = unlocked {
+            tracing::debug!(%error, "the database cannot be unlocked");
+        }
     }
 }
 
@@ -86,23 +98,14 @@ fn lock_path(path: &Path) -> Result<File, OpenError> {
 /// file systems turn it into a lock of all bytes, which SQLite then waits for.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 fn lock_database(path: &Path) -> Result<Option<File>, OpenError> {
-    use nix::{
-        errno::Errno,
-        fcntl::{FcntlArg, fcntl},
-        libc,
-    };
-    /// A database has at most 2^48 bytes.
-    const LOCKED_BYTE: i64 = 1 << 60;
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| file_error(path, error))?;
-    let (l_type, l_whence) = (libc::F_WRLCK as libc::c_short, libc::SEEK_SET as libc::c_short);
-    let lock = libc::flock { l_type, l_whence, l_start: LOCKED_BYTE, l_len: 1, l_pid: 0 };
-    match fcntl(&file, FcntlArg::F_OFD_SETLK(&lock)) {
-        Err(Errno::EAGAIN | Errno::EACCES) => {
+    match set_lock(&file, nix::libc::F_WRLCK) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             // The store that has the file may be in this process, which would lose its locks if the file was closed.
             std::mem::forget(file);
             Err(OpenError::InUse { path: path.to_owned() })
         }
-        Ok(_) => Ok(Some(file)),
+        Ok(()) => Ok(Some(file)),
         // Some sandboxes lack this kind of lock. The lock file is left.
         Err(error) => {
             tracing::debug!(%error, "the database itself cannot be locked");
@@ -111,10 +114,38 @@ fn lock_database(path: &Path) -> Result<Option<File>, OpenError> {
     }
 }
 
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+fn unlock_database(file: &File) -> io::Result<()> {
+    set_lock(file, nix::libc::F_UNLCK)
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+fn set_lock(file: &File, kind: i32) -> io::Result<()> {
+    use nix::{
+        errno::Errno,
+        fcntl::{FcntlArg, fcntl},
+        libc,
+    };
+    /// A database has at most 2^48 bytes.
+    const LOCKED_BYTE: i64 = 1 << 60;
+    let (l_type, l_whence) = (kind as libc::c_short, libc::SEEK_SET as libc::c_short);
+    let lock = libc::flock { l_type, l_whence, l_start: LOCKED_BYTE, l_len: 1, l_pid: 0 };
+    match fcntl(file, FcntlArg::F_OFD_SETLK(&lock)) {
+        Ok(_) => Ok(()),
+        Err(Errno::EAGAIN | Errno::EACCES) => Err(io::ErrorKind::WouldBlock.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Other systems have the lock file only.
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 fn lock_database(_: &Path) -> Result<Option<File>, OpenError> {
     Ok(None)
+}
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+fn unlock_database(_: &File) -> io::Result<()> {
+    Ok(())
 }
 
 fn private_file_options() -> OpenOptions {
@@ -145,4 +176,23 @@ fn file_id(_: &fs::Metadata) -> FileId {
 /// An error about the file of the database.
 pub(super) fn file_error(path: &Path, why: impl ToString) -> OpenError {
     OpenError::File { path: path.to_owned(), why: why.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_in_another_process_does_not_keep_the_locks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("threads.db");
+        let files = DatabaseFiles::lock(&path).unwrap();
+        // As a process has them that is being started.
+        let copies =
+            (files.lock_file.try_clone().unwrap(), files.database.as_ref().map(|file| file.try_clone().unwrap()));
+        assert!(matches!(DatabaseFiles::lock(&path), Err(OpenError::InUse { .. })));
+        drop(files);
+        DatabaseFiles::lock(&path).unwrap();
+        drop(copies);
+    }
 }
