@@ -30,6 +30,12 @@ export class Session {
 
   #listeners = new Set();
   #timer;
+  /** Settled when the capabilities of the agent are known, or cannot be read. */
+  #capabilitiesRead;
+  /** The number of times that the agent was running. */
+  #turns = 0;
+  /** The number of times that the list of threads was read. */
+  #listReads = 0;
 
   subscribe(listener) {
     this.#listeners.add(listener);
@@ -84,9 +90,10 @@ export class Session {
         this.phase = "failed";
         throw error;
       }
-      this.phase = "ready";
       this.agentName = (this.agents.find((agent) => agent.default) ?? this.agents[0])?.name;
       await this.readThreads();
+      // A field for messages that is shown earlier would have no thread to send them to.
+      this.phase = "ready";
       await this.#followAddress();
     });
   }
@@ -109,12 +116,13 @@ export class Session {
     await this.readCapabilities();
   }
 
-  async readCapabilities() {
+  readCapabilities() {
     const name = this.agentName;
-    await this.attempt(async () => {
+    this.#capabilitiesRead = this.attempt(async () => {
       const capabilities = await call("GET", `/agents/${encodeURIComponent(name)}/capabilities`);
       if (name === this.agentName) this.capabilities = capabilities;
     });
+    return this.#capabilitiesRead;
   }
 
   // --- Threads -----------------------------------------------------------------------------------
@@ -126,9 +134,10 @@ export class Session {
     if (query.trim()) parameters.set("q", query.trim());
     if (archived) parameters.set("archived", "true");
     if (more && next) parameters.set("cursor", next);
+    const read = ++this.#listReads;
     try {
       const page = await call("GET", `/threads?${parameters}`);
-      if (query !== this.threads.query || archived !== this.threads.archived) return; // another list is wanted by now
+      if (read !== this.#listReads) return; // a later read has the current list
       this.threads.list = more ? [...this.threads.list, ...page.threads] : page.threads;
       this.threads.next = page.next;
     } catch (error) {
@@ -167,8 +176,9 @@ export class Session {
     if (this.agents.some((agent) => agent.name === agentName)) this.agentName = agentName;
     this.#reset(threadId);
     this.#writeAddress();
+    const read = this.readCapabilities();
     if (this.storesThreads) await this.#connect();
-    await this.readCapabilities();
+    await read;
   }
 
   #reset(threadId) {
@@ -315,9 +325,12 @@ export class Session {
     this.answers = new Map();
     this.#writeAddress();
     const offered = this.tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
-    const canFollow = this.capabilities?.transport?.resumable;
     await this.#during(agent, async () => {
       this.runId = newId();
+      // A fast user sends a message before they are known.
+      await this.#capabilitiesRead;
+      if (agent !== this.agent || this.wasStopped) return;
+      const canFollow = this.capabilities?.transport?.resumable;
       await agent.runAgent({
         runId: this.runId,
         tools: offered,
@@ -331,6 +344,7 @@ export class Session {
 
   /** Shows that the agent is running while `action` runs, then what the server has stored. */
   async #during(agent, action) {
+    const turn = ++this.#turns;
     this.isRunning = true;
     this.wasStopped = false;
     this.announcement = "running";
@@ -347,8 +361,10 @@ export class Session {
     if (this.phase !== "ready") return;
     const { error } = this;
     await this.attempt(() => this.#readThread());
+    if (turn !== this.#turns) return; // the user has already sent the next message
     this.error ??= error;
     await this.readThreads();
+    if (turn !== this.#turns) return;
     this.announcement = this.error ? "failed" : this.questions().length > 0 ? "asks" : "finished";
     this.changed();
   }
