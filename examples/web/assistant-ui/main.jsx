@@ -3,6 +3,7 @@ import {
   ActionBarPrimitive,
   AssistantRuntimeProvider,
   AuiConfig,
+  AuiIf,
   BranchPickerPrimitive,
   ComposerPrimitive,
   ExportedMessageRepository,
@@ -104,10 +105,13 @@ function App() {
       <ThreadPrimitive.Root>
         <ThreadPrimitive.Messages>{({ message }) => <Message message={message} />}</ThreadPrimitive.Messages>
         <Questions />
-        <ComposerPrimitive.Root>
-          <ComposerPrimitive.Input aria-label="Message" /> <ComposerPrimitive.Send>Send</ComposerPrimitive.Send>{" "}
-          <ComposerPrimitive.Cancel>Stop</ComposerPrimitive.Cancel>
-        </ComposerPrimitive.Root>
+        {/* The library loses a message that is sent while it loads the thread. */}
+        <AuiIf condition={({ thread }) => !thread.isLoading}>
+          <ComposerPrimitive.Root>
+            <ComposerPrimitive.Input aria-label="Message" /> <ComposerPrimitive.Send>Send</ComposerPrimitive.Send>{" "}
+            <ComposerPrimitive.Cancel>Stop</ComposerPrimitive.Cancel>
+          </ComposerPrimitive.Root>
+        </AuiIf>
       </ThreadPrimitive.Root>
     </AssistantRuntimeProvider>
   );
