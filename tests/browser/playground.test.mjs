@@ -2,13 +2,15 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-import { startServer } from "../js/server.mjs";
+import { binary, startServer } from "../js/server.mjs";
 import { endedThread, statuses, useBrowser } from "./browser.mjs";
 import { button } from "./chat.mjs";
 
@@ -325,7 +327,7 @@ test("a thread is exported, and imported as another thread", async () => {
   assert.equal(content.messages.length, 2);
   const original = threadId(page);
   const file = { name: "thread.json", mimeType: "application/json", buffer: await readFile(path) };
-  await threads(page).locator("input[type=file]").setInputFiles(file);
+  await threads(page).getByLabel("Import a thread").setInputFiles(file);
   await page.waitForFunction((id) => !location.hash.includes(id), original);
   await shows(page, "How can I help you?");
   assert.equal((await ended(page, 1)).messages.length, 2);
@@ -396,6 +398,168 @@ test("a run is copied as a curl command that works", async () => {
   const command = await page.evaluate(() => navigator.clipboard.readText());
   const { stdout } = await promisify(execFile)("sh", ["-c", `${command} -s`]);
   assert.match(stdout, /RUN_STARTED[^]*RUN_FINISHED/);
+});
+
+/** Saves the newest run of the page, the one with the number `count`, into a folder. Returns the file's path. */
+async function saveRun(page, folder, count) {
+  await tab(page, "Runs");
+  await page.locator(".run").nth(count - 1).waitFor();
+  const downloaded = page.waitForEvent("download");
+  await button(page, "Save as a recording").first().click();
+  const download = await downloaded;
+  const path = join(folder, download.suggestedFilename());
+  await download.saveAs(path);
+  return path;
+}
+
+const openRecording = (page, file) => threads(page).getByLabel("Open a recording").setInputFiles(file);
+const recordingBar = (page) => page.getByRole("group", { name: "Recording" });
+/** A recording with the events of a run and the times at which they come. */
+const recordingOf = (...events) => {
+  const request = { threadId: "t", runId: "r", messages: [{ id: "q", role: "user", content: "Hello" }], state: { a: 1 } };
+  const lines = [{ recording: 1, agent: "clerk", startedAt: 1795432485996, request }, ...events.map(([ms, event]) => ({ ms, event }))];
+  return lines.map((line) => JSON.stringify(line)).join("\n");
+};
+const fileOf = (text, name = "run.jsonl") => ({ name, mimeType: "", buffer: Buffer.from(text) });
+/** Drops a file with a content, which is repeated, on the chat. */
+const drop = (page, name, content, count = 1) =>
+  page.evaluate(([name, content, count]) => {
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File([content.repeat(count)], name));
+    document.querySelector(".messages").dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+  }, [name, content, count]);
+const STARTED = { type: "RUN_STARTED", threadId: "t", runId: "r" };
+const FINISHED = { type: "RUN_FINISHED", threadId: "t", runId: "r", outcome: { type: "success" } };
+const says = (delta) => ({ type: "TEXT_MESSAGE_CHUNK", messageId: "m", role: "assistant", delta });
+
+test("saved runs are recordings that `agui-server test` and a replay agent take", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "playground-"));
+  let server;
+  try {
+    const page = await open();
+    await ask(page, "what's the weather like in Beijing today?", "with a temperature of 25°C.");
+    await saveRun(page, folder, 1);
+    await ask(page, "approve", "Send the e-mail");
+    await saveRun(page, folder, 2);
+    await button(page, "Approve").click();
+    await shows(page, "sent to ada@example.com.");
+    await button(page, "Stop").waitFor({ state: "detached" });
+    await saveRun(page, folder, 3);
+    await ask(page, "plan a trip", "both of its steps.");
+    const path = await saveRun(page, folder, 4);
+
+    const [head, ...lines] = (await readFile(path, "utf8")).trim().split("\n").map((line) => JSON.parse(line));
+    assert.deepEqual([head.recording, head.agent, head.request.threadId], [1, "demo", threadId(page)]);
+    assert.ok(lines.every(({ ms }, index) => Number.isInteger(ms) && ms >= (lines[index - 1]?.ms ?? 0)), JSON.stringify(lines));
+    assert.equal(lines.at(-1).end.outcome, "finished");
+
+    const { stdout } = await promisify(execFile)(binary(), ["test", folder, "--against", used.server.url]);
+    assert.match(stdout, /4 passed, 0 failed, 0 skipped/);
+
+    const config = join(folder, "replay.toml");
+    await writeFile(config, 'default_agent = "recorded"\n[agents.recorded]\nkind = "replay"\ndir = "."\npace = 0.0\n');
+    server = await startServer({ config });
+    const other = await open({ url: server.url });
+    await ask(other, "what's the weather like in Beijing today?", "with a temperature of 25°C.");
+    await ask(other, "approve", "Send the e-mail");
+    await button(other, "Approve").click();
+    await shows(other, "sent to ada@example.com.");
+    await ask(other, "plan a trip", "both of its steps.");
+  } finally {
+    await server?.stop();
+    await rm(folder, { recursive: true });
+  }
+});
+
+test("a recording is shown like a run, played at its pace or at once, and nothing is sent", async () => {
+  const page = await open();
+  await ask(page, "hello", "How can I help you?");
+  const requests = [];
+  page.on("request", (request) => request.method() !== "GET" && requests.push(request.url()));
+  const step = { type: "STATE_DELTA", delta: [{ op: "add", path: "/b", value: 2 }] };
+  const text = recordingOf([0, STARTED], [20, says("I am ")], [1500, step], [3_600_000, says("recorded.")], [3_600_001, FINISHED]);
+  await openRecording(page, fileOf(text));
+  await shows(page, "I am recorded.");
+  await shows(page, "Hello");
+  assert.equal(await chat(page).getByText("How can I help you?").count(), 0);
+  assert.match(await recordingBar(page).innerText(), /run\.jsonl\s*clerk · /);
+  assert.deepEqual(await page.locator(".event-time").allInnerTexts(), ["0 ms", "20 ms", "1.50 s", "3600.0 s", "3600.0 s"]);
+  for (const name of ["Send", "Edit", "Regenerate"]) assert.equal(await button(page, name).count(), 0, name);
+  await tab(page, "State");
+  await page.getByRole("tabpanel").getByText("b: 2").waitFor();
+  await tab(page, "Runs");
+  assert.match(await page.locator(".run").innerText(), /finished[^]*Duration\n3600\.0 s\nFirst event\n0 ms\nFirst text\n20 ms\nEvents\n5/);
+  assert.equal(await page.getByRole("tab", { name: "Tools" }).count(), 0);
+
+  const beginning = chat(page).getByText("I am", { exact: true });
+  await button(page, "Play").click();
+  await beginning.waitFor();
+  await button(page, "Show all").click();
+  await shows(page, "I am recorded.");
+  await button(page, "Play").click();
+  await beginning.waitFor();
+  await page.keyboard.press("Escape");
+  await shows(page, "I am recorded.");
+
+  await page.goBack();
+  await shows(page, "How can I help you?");
+  await recordingBar(page).waitFor({ state: "detached" });
+  assert.deepEqual(requests.filter((url) => !url.endsWith("/connect")), []);
+});
+
+test("a dropped recording is shown, and its question cannot be answered", async () => {
+  const page = await open();
+  await button(page, "New thread").waitFor();
+  const interrupt = { id: "i", reason: "input_required", message: "Which size?", responseSchema: { type: "object", properties: { size: { type: "string" } } } };
+  const text = recordingOf([0, STARTED], [1, { ...FINISHED, outcome: { type: "interrupt", interrupts: [interrupt] } }]);
+  await drop(page, "dropped.jsonl", text);
+  await page.getByRole("heading", { name: "Which size?" }).waitFor();
+  assert.equal(await button(page, "Answer").isDisabled(), true);
+  assert.match(await recordingBar(page).innerText(), /dropped\.jsonl/);
+  await button(page, "Close").click();
+  await field(page).waitFor();
+});
+
+test("a file that is no recording is refused with the reason, and the thread stays", async () => {
+  const page = await open();
+  await ask(page, "hello", "How can I help you?");
+  const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
+  const whole = recordingOf([0, STARTED], [1, FINISHED]);
+  for (const [text, reason] of [
+    ["", "x.jsonl is not a recording of a run"],
+    ["\u0000\u0001binary", "x.jsonl is not a recording of a run"],
+    ['{"messages":[]}', "x.jsonl is not a recording of a run"],
+    [whole.replace('"content":"Hello"', '"content":[null]'), "x.jsonl is not a recording of a run"],
+    [whole.replace('"recording":1', '"recording":2'), "x.jsonl has version 2 of the format"],
+    [`${whole}\n{"ms":2,"event":{"type":"NOVELTY"}}`, "line 4 is not an event"],
+    [`${whole}\nnot JSON`, "line 4 is not an event"],
+    [whole.replace('"ms":1', '"ms":-1'), "line 3 is not an event"],
+    [`${whole}\n{"ms":2,"event":{"type":"CUSTOM","name":"n","value":${deep}}}`, "line 4 has more than 127 levels of JSON"],
+  ]) {
+    await openRecording(page, fileOf(text, "x.jsonl"));
+    await chat(page).getByRole("alert").getByText(reason).waitFor();
+    await shows(page, "How can I help you?");
+  }
+  await drop(page, "large.jsonl", "x", 32 * 1024 * 1024 + 1);
+  await chat(page).getByRole("alert").getByText("large.jsonl is too large: the page opens recordings of at most 32 MiB").waitFor();
+});
+
+test("a long recording with a large state is shown at once, in parts", async () => {
+  const page = await open();
+  await tab(page, "State");
+  const list = Array.from({ length: 100_000 }, (_, index) => index);
+  const words = Array.from({ length: 20_000 }, (_, index) => [index, { ...says(`w${index} `), type: "TEXT_MESSAGE_CONTENT", role: undefined }]);
+  const text = recordingOf(
+    [0, STARTED], [0, { type: "STATE_SNAPSHOT", snapshot: { list } }], [0, { type: "TEXT_MESSAGE_START", messageId: "m", role: "assistant" }],
+    ...words, [20_000, { type: "TEXT_MESSAGE_END", messageId: "m" }], [20_000, FINISHED],
+  );
+  await openRecording(page, fileOf(text));
+  await shows(page, "w19999");
+  await button(page, "99800 more").click();
+  await page.getByRole("tabpanel").getByText("399: 399").waitFor();
+  await button(page, "99600 more").waitFor();
+  await tab(page, "Events");
+  await events(page).filter({ hasText: "w19999" }).waitFor();
 });
 
 test("capabilities of the chosen agent are shown", async () => {

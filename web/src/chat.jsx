@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { attachmentPart, contentParts, mediaUrl, textOf } from "./content.js";
 import { Markdown } from "./markdown.jsx";
+import { fullTime } from "./dates.js";
 import { Button, CopyButton, Tree, pretty } from "./parts.jsx";
 import { PageToolQuestion, Question } from "./questions.jsx";
 import { t } from "./texts.js";
@@ -33,7 +34,7 @@ export function Chat({ session }) {
   return (
     <section class="chat" aria-label={t("chat")}>
       <div class="messages" ref={scroller} onScroll={onScroll} tabindex="0" role="log" aria-live="off" aria-label={t("chat")}>
-        {shown.length === 0 && !session.isRunning && <Empty session={session} />}
+        {shown.length === 0 && !session.isRunning && !session.recording && <Empty session={session} />}
         {shown.map((message, index) => (
           <Message
             key={message.id}
@@ -43,14 +44,36 @@ export function Chat({ session }) {
             isLast={index === shown.length - 1}
           />
         ))}
-        {questions.map((interrupt) => <Question key={interrupt.id} session={session} interrupt={interrupt} />)}
+        <fieldset disabled={Boolean(session.recording)}>
+          {questions.map((interrupt) => <Question key={interrupt.id} session={session} interrupt={interrupt} />)}
+        </fieldset>
         {calls.map((call) => <PageToolQuestion key={call.id} session={session} call={call} />)}
         {session.isRunning && <p class="working"><span /><span /><span /></p>}
         {session.error && <ErrorNote error={session.error} />}
       </div>
       <p class="visually-hidden" role="status">{announcement(session)}</p>
-      <Composer session={session} />
+      {session.recording ? <RecordingBar session={session} /> : <Composer session={session} />}
     </section>
+  );
+}
+
+/** What is in place of the field for messages while a recording is shown. */
+function RecordingBar({ session }) {
+  const { recording, isRunning } = session;
+  const { name, agent, startedAt, hasEnd } = recording;
+  return (
+    <div class="recording-bar" role="group" aria-label={t("recording")}>
+      <p>
+        <strong>{t("recording")}</strong> {name}
+        <small>{agent} · {fullTime(startedAt)}{!hasEnd && ` · ${t("noEnd")}`}</small>
+      </p>
+      {isRunning ? (
+        <Button onClick={() => session.stop()}>{t("showAll")}</Button>
+      ) : (
+        <Button kind="primary" onClick={() => session.playRecording(recording, true)}>{t("play")}</Button>
+      )}
+      <Button onClick={() => session.newThread()}>{t("close")}</Button>
+    </div>
   );
 }
 
@@ -77,6 +100,7 @@ function Message({ session, message, results, isLast }) {
   const [isEditing, setEditing] = useState(false);
   const { id, role, toolCalls = [] } = message;
   const isMarked = session.marked === id;
+  const canChange = !session.isRunning && !session.recording;
   const hasText = role !== "assistant" || textOf(message.content);
   return (
     <article id={`item-${id}`} class={`message is-${role}${isMarked ? " is-marked" : ""}${isLast ? " is-newest" : ""}`} aria-label={roleName(session, role)}>
@@ -91,8 +115,8 @@ function Message({ session, message, results, isLast }) {
       {!isEditing && (
         <footer class="message-actions">
           <Branches session={session} id={id} />
-          {role === "user" && !session.isRunning && <Button kind="quiet" onClick={() => setEditing(true)}>{t("edit")}</Button>}
-          {role === "assistant" && isLast && !session.isRunning && session.questions().length === 0 && (
+          {role === "user" && canChange && <Button kind="quiet" onClick={() => setEditing(true)}>{t("edit")}</Button>}
+          {role === "assistant" && isLast && canChange && session.questions().length === 0 && (
             <Button kind="quiet" onClick={() => session.regenerate(id)}>{t("regenerate")}</Button>
           )}
           {textOf(message.content) && <CopyButton label={t("copy")} text={() => textOf(message.content)} />}
@@ -106,7 +130,7 @@ function Message({ session, message, results, isLast }) {
 }
 
 function roleName(session, role) {
-  return { user: t("you"), system: t("system"), developer: t("system"), reasoning: t("reasoning"), activity: t("activity") }[role] ?? session.agentName;
+  return { user: t("you"), system: t("system"), developer: t("system"), reasoning: t("reasoning"), activity: t("activity") }[role] ?? session.recording?.agent ?? session.agentName;
 }
 
 function Content({ message }) {

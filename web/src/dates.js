@@ -13,3 +13,5 @@ export function shortTime(text) {
 }
 
 export const clock = (time) => new Date(time).toTimeString().slice(0, 8);
+
+export const fullTime = (time) => new Date(time).toLocaleString(currentLanguage(), { dateStyle: "medium", timeStyle: "medium" });

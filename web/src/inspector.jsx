@@ -3,18 +3,24 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 
 import { clock } from "./dates.js";
-import { CopyButton, Button, Tree, seconds } from "./parts.jsx";
+import { CopyButton, Button, Tree, cut, seconds } from "./parts.jsx";
 import { t } from "./texts.js";
 import { Tools } from "./tools.jsx";
 
 const TABS = { events: Events, state: StateTab, runs: Runs, tools: Tools, capabilities: Capabilities };
+/** The tabs of a recording. */
+const RECORDED = ["events", "state", "runs"];
 /** Rows of events that are shown at once. More are shown on demand. */
 const SHOWN_EVENTS = 400;
+/** Characters of an event in its row, and of a value in the list of changes. */
+const BRIEF_CHARS = 300;
+const CHANGE_CHARS = 5000;
 
 export function Inspector({ session }) {
-  const [tab, setTab] = useState("events");
+  const [chosen, setTab] = useState("events");
   const id = useId();
-  const names = Object.keys(TABS).filter((name) => name !== "runs" || session.storesThreads);
+  const names = session.recording ? RECORDED : Object.keys(TABS).filter((name) => name !== "runs" || session.storesThreads);
+  const tab = names.includes(chosen) ? chosen : "events";
   const bar = useRef();
   useEffect(() => {
     if (session.marked) setTab("events");
@@ -77,6 +83,9 @@ function Events({ session }) {
       <div class="panel-bar">
         <input type="search" aria-label={t("filter")} placeholder={t("filter")} value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
         <CopyButton label={t("copyEvents")} text={() => entries.map(({ event }) => JSON.stringify(event)).join("\n")}>{t("copy")}</CopyButton>
+        {session.canSave(entries.at(-1)?.runId) && (
+          <Button kind="quiet" label={t("saveLastRecording")} onClick={() => session.saveRecording(entries.at(-1).runId)}>{t("save")}</Button>
+        )}
       </div>
       {entries.length === 0 && <p class="muted">{t("noEvents")}</p>}
       {matching.length > shown.length && (
@@ -88,7 +97,7 @@ function Events({ session }) {
         {shown.map((entry) => (
           <li key={entry.number} class={entry.anchor && entry.anchor === marked ? "is-marked" : ""}>
             <button type="button" class={`event is-${family(entry.event.type)}`} aria-expanded={opened.has(entry)} onClick={() => toggle(entry)}>
-              <span class="event-time">{entry.at ? clock(entry.at) : ""}</span>
+              <span class="event-time" title={entry.ms === undefined ? undefined : `+${seconds(entry.ms)}`}>{eventTime(session, entry)}</span>
               <span class="event-type">{entry.event.type}</span>
               <span class="event-brief">{brief(entry.event)}</span>
             </button>
@@ -105,6 +114,12 @@ function Events({ session }) {
   );
 }
 
+/** The time of the day; in a recording, the time since the run's start. */
+function eventTime(session, { at, ms }) {
+  if (session.recording) return seconds(ms);
+  return at ? clock(at) : "";
+}
+
 /** The first word of a type decides its colour. */
 const family = (type) => type.split("_")[0].toLowerCase();
 
@@ -113,7 +128,7 @@ function brief(event) {
   const value =
     event.delta ?? event.content ?? event.toolCallName ?? event.stepName ?? event.name ?? event.message ??
     event.outcome?.type ?? event.snapshot ?? event.messages?.length ?? event.role ?? "";
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return cut(typeof value === "string" ? value : JSON.stringify(value), BRIEF_CHARS);
 }
 
 function Changes({ changes }) {
@@ -123,7 +138,7 @@ function Changes({ changes }) {
         <li class={`is-${op}`}>
           <span class="change-op">{op}</span> <code>{path || "/"}</code>
           {from !== undefined && <> ← <code>{from}</code></>}
-          {value !== undefined && <> = <code>{JSON.stringify(value)}</code></>}
+          {value !== undefined && <> = <code>{cut(JSON.stringify(value), CHANGE_CHARS)}</code></>}
         </li>
       ))}
     </ul>
@@ -167,12 +182,12 @@ function Runs({ session }) {
 }
 
 function Run({ session, run }) {
-  const { sentAt, firstEventAt, firstTextAt } = session.recorder.runs.get(run.runId) ?? {};
+  const { sentAt, firstEventAt, firstTextAt, endedAt } = session.recorder.runs.get(run.runId) ?? {};
   const sum = (member) => (run.usage ?? []).reduce((total, usage) => total + (usage[member] ?? 0), 0);
   const rows = [
     [t("duration"), run.endedAt && seconds(new Date(run.endedAt) - new Date(run.startedAt))],
-    [t("firstEvent"), sentAt && firstEventAt && seconds(firstEventAt - sentAt)],
-    [t("firstText"), sentAt && firstTextAt && seconds(firstTextAt - sentAt)],
+    [t("firstEvent"), firstEventAt >= sentAt && seconds(firstEventAt - sentAt)],
+    [t("firstText"), firstTextAt >= sentAt && seconds(firstTextAt - sentAt)],
     [t("tokens"), run.usage?.length > 0 && t("tokensInOut", sum("inputTokens"), sum("outputTokens"))],
     [t("events"), run.events],
   ].filter(([, value]) => value);
@@ -187,7 +202,8 @@ function Run({ session, run }) {
       {run.error && <p class="error"><code>{run.error.code}</code> {run.error.message}</p>}
       <div class="buttons">
         {session.recorder.runs.get(run.runId)?.request && <CopyButton label={t("copyCurl")} text={() => session.curl(run.runId)} />}
-        {run.detached && !session.isRunning && <Button kind="quiet" onClick={() => session.readLog(run.runId)}>{t("loadEvents")}</Button>}
+        {session.canSave(run.runId) && <Button kind="quiet" onClick={() => session.saveRecording(run.runId)}>{t("saveRecording")}</Button>}
+        {run.detached && !session.isRunning && !(sentAt !== undefined && endedAt) && <Button kind="quiet" onClick={() => session.readLog(run.runId)}>{t("loadEvents")}</Button>}
       </div>
     </li>
   );

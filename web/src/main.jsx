@@ -34,6 +34,22 @@ function App({ session }) {
     document.addEventListener("keydown", onKeyDown);
     return () => document.removeEventListener("keydown", onKeyDown);
   }, [session]);
+  useEffect(() => {
+    const isOfFiles = (event) => event.dataTransfer?.types.includes("Files") && !event.defaultPrevented;
+    // Without it, the browser leaves the page for the file.
+    const onDragOver = (event) => isOfFiles(event) && event.preventDefault();
+    const onDrop = (event) => {
+      if (!isOfFiles(event)) return;
+      event.preventDefault();
+      if (session.phase === "ready") session.openRecording(event.dataTransfer.files[0]);
+    };
+    document.addEventListener("dragover", onDragOver);
+    document.addEventListener("drop", onDrop);
+    return () => {
+      document.removeEventListener("dragover", onDragOver);
+      document.removeEventListener("drop", onDrop);
+    };
+  }, [session]);
   const chooseTheme = (event) => {
     applyTheme(event.currentTarget.value);
     writeSetting("theme", event.currentTarget.value === "auto" ? undefined : event.currentTarget.value);
@@ -44,7 +60,7 @@ function App({ session }) {
     <div class="page" data-view={view}>
       <header class="top">
         <h1>agui-server <span>{t("playground")}</span></h1>
-        {isReady && session.agentName && (
+        {isReady && session.agentName && !session.recording && (
           <label>
             {t("agent")}
             <select value={session.agentName} disabled={session.isRunning} onChange={(event) => session.chooseAgent(event.currentTarget.value)}>

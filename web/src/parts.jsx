@@ -25,10 +25,15 @@ export function CopyButton({ text, label, children = label }) {
   );
 }
 
+/** Members of an object or array that are shown at once. */
+const SHOWN_MEMBERS = 200;
+
 const isContainer = (value) => typeof value === "object" && value !== null;
 
 /** Any JSON as a tree that can be folded. `changed` has the JSON Pointers that are marked. */
 export function Tree({ value, name, path = "", changed, depth = 0 }) {
+  const [isOpen, setOpen] = useState(depth < 3);
+  const [limit, setLimit] = useState(SHOWN_MEMBERS);
   const isChanged = changed?.has(path);
   const label = name !== undefined && <span class="tree-name">{name}: </span>;
   if (!isContainer(value)) {
@@ -43,12 +48,15 @@ export function Tree({ value, name, path = "", changed, depth = 0 }) {
   const size = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
   if (entries.length === 0) return <div class={`tree-leaf${isChanged ? " is-changed" : ""}`}>{label}{size}</div>;
   return (
-    <details class="tree" open={depth < 3}>
+    <details class="tree" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary class={isChanged ? "is-changed" : ""}>{label}<span class="tree-size">{size}</span></summary>
-      {entries.map(([key, member]) => {
+      {isOpen && entries.slice(0, limit).map(([key, member]) => {
         const below = `${path}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`;
         return <Tree key={key} name={key} value={member} path={below} changed={changed} depth={depth + 1} />;
       })}
+      {isOpen && entries.length > limit && (
+        <Button kind="quiet" onClick={() => setLimit(limit + SHOWN_MEMBERS)}>{t("moreMembers", entries.length - limit)}</Button>
+      )}
     </details>
   );
 }
@@ -61,5 +69,8 @@ export function pretty(text) {
     return text;
   }
 }
+
+/** Cuts a text that is too long to be shown in a line. */
+export const cut = (text, length) => (text.length > length ? `${text.slice(0, length)}…` : text);
 
 export const seconds = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`);

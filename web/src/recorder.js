@@ -5,9 +5,12 @@ import jsonPatch from "fast-json-patch";
 const START_OF = { TEXT_MESSAGE_CONTENT: "firstTextAt", TEXT_MESSAGE_CHUNK: "firstTextAt" };
 
 export class Recorder {
-  /** All events, the oldest first: { number, at, event, runId, anchor, changes }. */
+  /**
+   * All events, the oldest first: { number, at, ms, event, runId, anchor, changes }. `ms` is the time since the request, if the
+   * request is known.
+   */
   entries = [];
-  /** By run: the request, and when the first event, the first text and the end came. */
+  /** By run: the agent, the request and its time, and when the first event, the first text and the end came. */
   runs = new Map();
   state = {};
 
@@ -15,13 +18,13 @@ export class Recorder {
     this.onChange = onChange;
   }
 
-  begin(runId, request) {
-    this.runs.set(runId, { request, sentAt: performance.now() });
+  begin(runId, { agent, request, startedAt = Date.now(), sentAt = performance.now() }) {
+    this.runs.set(runId, { agent, request, startedAt, sentAt });
     this.runId = runId;
   }
 
-  record(event) {
-    const at = performance.now();
+  /** Times are those of `performance.now()`, or of a recording. */
+  record(event, at = performance.now()) {
     if (event.type === "RUN_STARTED") this.runId = event.runId;
     const run = this.runs.get(this.runId) ?? {};
     this.runs.set(this.runId, run);
@@ -30,7 +33,8 @@ export class Recorder {
     if (event.type === "RUN_FINISHED" || event.type === "RUN_ERROR") run.endedAt = at;
     const changes = this.#apply(event);
     const number = this.entries.length + 1;
-    this.entries.push({ number, at: Date.now(), event, runId: this.runId, anchor: anchorOf(event), changes });
+    const ms = run.sentAt === undefined ? undefined : at - run.sentAt;
+    this.entries.push({ number, at: Date.now(), ms, event, runId: this.runId, anchor: anchorOf(event), changes });
     this.onChange(event);
   }
 
@@ -42,6 +46,14 @@ export class Recorder {
     });
     this.entries = [...earlier, ...this.entries.filter((entry) => entry.runId !== runId)];
     this.entries.forEach((entry, index) => (entry.number = index + 1));
+  }
+
+  /** Returns a run that the page has started, for `writeRecording`; undefined for others. */
+  recorded(runId) {
+    const { agent, request, startedAt } = this.runs.get(runId) ?? {};
+    if (!request) return undefined;
+    const events = this.entries.filter((entry) => entry.runId === runId);
+    return { agent, startedAt, request: JSON.parse(request.body), events };
   }
 
   /** Returns the operations that lead from the state before the event to that after it. */

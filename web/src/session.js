@@ -2,12 +2,16 @@
 
 import { ThreadAgent } from "./agent.js";
 import { ApiError, BASE, call, curlCommand, readKey, request, threadPath, writeKey } from "./api.js";
+import { RecordedAgent } from "./recorded-agent.js";
 import { Recorder, parseEvents } from "./recorder.js";
+import { readRecording, recordedRun, recordingName, writeRecording } from "./recording.js";
 import { readSetting, writeSetting } from "./storage.js";
 
 const FRAME_MS = 16;
 /** The most messages whose branches are read, the largest page of the server. */
 const MESSAGES_PER_PAGE = 200;
+
+const ADDRESS = location.pathname + location.search;
 
 export const newId = () => crypto.randomUUID();
 
@@ -24,6 +28,8 @@ export class Session {
   alternatives = {};
   /** The answers to open interrupts, until all have one. */
   answers = new Map();
+  /** The recording that is shown in place of a thread. */
+  recording;
   /** The item that is marked in the chat and in the events, by its id. */
   marked;
   isRunning = false;
@@ -161,13 +167,13 @@ export class Session {
   async #followAddress() {
     const [agentName, threadId] = location.hash.replace(/^#\//, "").split("/").map(decodeURIComponent);
     if (!threadId) return this.newThread();
-    if (threadId === this.agent?.threadId && agentName === this.agentName) return;
+    if (threadId === this.agent?.threadId && agentName === this.agentName && !this.recording) return;
     await this.openThread(threadId, agentName);
   }
 
   async newThread() {
     this.#reset(newId());
-    history.replaceState(undefined, "", location.pathname + location.search);
+    history.replaceState(undefined, "", ADDRESS);
     this.changed();
     await this.readCapabilities();
   }
@@ -181,10 +187,11 @@ export class Session {
     await read;
   }
 
-  #reset(threadId) {
+  #reset(threadId, recording) {
     this.agent?.abortRun();
     this.recorder = new Recorder((event) => this.#recorded(event));
-    this.agent = this.#createAgent(threadId);
+    this.recording = recording;
+    this.agent = recording ? this.#observed(new RecordedAgent(recording, this.recorder)) : this.#createAgent(threadId);
     this.thread = undefined;
     this.alternatives = {};
     this.answers = new Map();
@@ -200,6 +207,10 @@ export class Session {
       agent.setMessages(before.messages);
       agent.setState(before.state);
     }
+    return this.#observed(agent);
+  }
+
+  #observed(agent) {
     agent.subscribe({
       onMessagesChanged: () => this.changed(),
       onStateChanged: () => this.changed(),
@@ -226,7 +237,7 @@ export class Session {
 
   async #readThread() {
     const { agent } = this;
-    if (!this.storesThreads) return;
+    if (!this.storesThreads || this.recording) return;
     try {
       const path = threadPath(agent.threadId);
       const [thread, page] = await Promise.all([
@@ -259,9 +270,7 @@ export class Session {
   exportThread(threadId) {
     return this.attempt(async () => {
       const thread = await call("GET", `${threadPath(threadId)}/export`);
-      const url = URL.createObjectURL(new Blob([JSON.stringify(thread, undefined, 2)], { type: "application/json" }));
-      Object.assign(document.createElement("a"), { href: url, download: "thread.json" }).click();
-      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+      download("thread.json", "application/json", JSON.stringify(thread, undefined, 2));
     });
   }
 
@@ -370,6 +379,7 @@ export class Session {
   }
 
   async stop() {
+    if (this.recording) return this.agent.skip();
     this.wasStopped = true;
     if (!this.storesThreads) return this.agent.abortRun();
     const path = `${threadPath(this.agent.threadId)}/runs/${encodeURIComponent(this.runId)}/cancel`;
@@ -396,6 +406,7 @@ export class Session {
 
   /** The calls of the page's tools without a result. */
   openCalls() {
+    if (this.recording) return [];
     const messages = this.agent?.messages ?? [];
     const answered = new Set(messages.map((message) => message.toolCallId));
     const calls = messages.flatMap((message) => message.toolCalls ?? []);
@@ -429,6 +440,34 @@ export class Session {
     this.changed();
   }
 
+  // --- Recordings --------------------------------------------------------------------------------
+
+  canSave = (runId) => !this.isRunning && !this.recording && this.recorder?.runs.get(runId)?.request !== undefined;
+
+  /** Saves a run of this page as the page has seen it. */
+  saveRecording(runId) {
+    const recorded = this.recorder.recorded(runId);
+    download(recordingName(recorded), "application/jsonl", writeRecording(recorded));
+  }
+
+  /** Shows a recording in place of the thread, which stays as it is. */
+  async openRecording(file) {
+    const recording = await this.attempt(() => readRecording(file));
+    if (!recording) return;
+    // The back button returns to the thread.
+    if (location.hash) history.pushState(undefined, "", ADDRESS);
+    await this.playRecording(recording, false);
+  }
+
+  async playRecording(recording, isAtPace) {
+    this.#reset(undefined, recording);
+    const { agent, recorder } = this;
+    const run = recordedRun(recording);
+    this.thread = { runs: [run] };
+    recorder.begin(run.runId, { startedAt: recording.startedAt, sentAt: 0 });
+    await this.#during(agent, () => agent.play(run.runId, isAtPace));
+  }
+
   // --- Events ------------------------------------------------------------------------------------
 
   mark(anchor) {
@@ -449,4 +488,10 @@ export class Session {
     const { request } = this.recorder.runs.get(runId) ?? {};
     return request && curlCommand(request);
   }
+}
+
+function download(name, type, text) {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  Object.assign(document.createElement("a"), { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

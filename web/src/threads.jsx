@@ -13,7 +13,9 @@ export function Threads({ session, onOpen }) {
   const [renamed, setRenamed] = useState();
   const [removed, setRemoved] = useState();
   const file = useRef();
+  const recording = useRef();
   const delay = useRef();
+  const openId = session.recording ? undefined : session.agent?.threadId;
   const search = (event) => {
     session.threads.query = event.currentTarget.value;
     clearTimeout(delay.current);
@@ -33,13 +35,13 @@ export function Threads({ session, onOpen }) {
           <ul>
             {list.length === 0 && <li class="muted">{t("noThreads")}</li>}
             {list.map((thread) => (
-              <li key={thread.threadId} class={thread.threadId === session.agent?.threadId ? "is-current" : ""}>
+              <li key={thread.threadId} class={thread.threadId === openId ? "is-current" : ""}>
                 {renamed === thread.threadId ? (
                   <RenameForm session={session} thread={thread} onClose={() => setRenamed(undefined)} />
                 ) : (
                   <>
                     <button type="button" class="thread" onClick={() => open(thread)}
-                      aria-current={thread.threadId === session.agent?.threadId ? "true" : undefined}>
+                      aria-current={thread.threadId === openId ? "true" : undefined}>
                       <span class="thread-title">{thread.title ?? t("untitled")}</span>
                       <span class="thread-more">
                         {thread.activeRunId && <span class="dot" title={t("running")} />}
@@ -75,6 +77,13 @@ export function Threads({ session, onOpen }) {
           {removed && <RemoveDialog session={session} thread={removed} onClose={() => setRemoved(undefined)} />}
         </>
       )}
+      <Button kind="quiet wide" onClick={() => recording.current.click()}>{t("openRecording")}</Button>
+      <input ref={recording} type="file" accept=".jsonl" hidden aria-label={t("openRecording")}
+        onChange={(event) => {
+          session.openRecording(event.currentTarget.files[0]);
+          event.currentTarget.value = "";
+          onOpen();
+        }} />
     </nav>
   );
 }
