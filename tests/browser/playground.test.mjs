@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 import { binary, startServer } from "../js/server.mjs";
-import { endedThread, statuses, useBrowser } from "./browser.mjs";
+import { endedThread, runOutside, statuses, useBrowser } from "./browser.mjs";
 import { button } from "./chat.mjs";
 
 const AGENTS = {
@@ -315,6 +315,26 @@ test("threads are found, renamed, archived and deleted", async () => {
   await page.getByLabel("Archived").uncheck();
   await page.getByLabel("Search threads").fill("");
   await threads(page).getByText("giraffe").waitFor();
+});
+
+test("the list of threads shows what other clients change", async () => {
+  const page = await open();
+  const url = (id) => `${used.server.url}/threads/${id}`;
+  const patch = (id, change) => fetch(url(id), { method: "PATCH", headers: { "content-type": "application/json" }, body: JSON.stringify(change) });
+  const listed = (text) => page.waitForFunction((title) => document.querySelector(".thread-title")?.textContent === title, text);
+  await page.waitForResponse((response) => response.url().endsWith("/threads/events"));
+  await runOutside(used, "outside-1", "hello from elsewhere");
+  await listed("hello from elsewhere");
+  await runOutside(used, "outside-2", "hello again");
+  await listed("hello again");
+  await patch("outside-2", { title: "Named elsewhere" });
+  await listed("Named elsewhere");
+  await patch("outside-2", { archived: true });
+  await listed("hello from elsewhere");
+  await patch("outside-2", { archived: false });
+  await listed("Named elsewhere");
+  await fetch(url("outside-2"), { method: "DELETE" });
+  await listed("hello from elsewhere");
 });
 
 test("a thread is exported, and imported as another thread", async () => {

@@ -6,6 +6,7 @@ import { RecordedAgent } from "./recorded-agent.js";
 import { Recorder, parseEvents } from "./recorder.js";
 import { readRecording, recordedRun, recordingName, writeRecording } from "./recording.js";
 import { readSetting, writeSetting } from "./storage.js";
+import { changedList, followThreadChanges } from "./thread-changes.js";
 
 const FRAME_MS = 16;
 /** The most messages whose branches are read, the largest page of the server. */
@@ -42,6 +43,10 @@ export class Session {
   #turns = 0;
   /** The number of times that the list of threads was read. */
   #listReads = 0;
+  /** The changes that the server has reported since the last read began; absent if it has ended. */
+  #changesInRead;
+  /** Ends the connection on which the server reports changes. */
+  #following;
 
   subscribe(listener) {
     this.#listeners.add(listener);
@@ -82,9 +87,7 @@ export class Session {
 
   async start() {
     window.addEventListener("hashchange", () => this.#followAddress());
-    document.addEventListener("visibilitychange", () => {
-      if (!document.hidden && this.phase === "ready") this.readThreads();
-    });
+    document.addEventListener("visibilitychange", () => this.#followThreads());
     await this.load();
   }
 
@@ -100,6 +103,7 @@ export class Session {
       await this.readThreads();
       // A field for messages that is shown earlier would have no thread to send them to.
       this.phase = "ready";
+      this.#followThreads();
       await this.#followAddress();
     });
   }
@@ -141,15 +145,41 @@ export class Session {
     if (archived) parameters.set("archived", "true");
     if (more && next) parameters.set("cursor", next);
     const read = ++this.#listReads;
+    this.#changesInRead = [];
     try {
       const page = await call("GET", `/threads?${parameters}`);
       if (read !== this.#listReads) return; // a later read has the current list
       this.threads.list = more ? [...this.threads.list, ...page.threads] : page.threads;
       this.threads.next = page.next;
+      // The server may have read the list before they happened.
+      const changes = this.#changesInRead;
+      this.#changesInRead = undefined;
+      for (const change of changes) this.#changeList(change);
     } catch (error) {
+      if (read === this.#listReads) this.#changesInRead = undefined;
       if (error.status === 404) this.storesThreads = false;
       else this.#show(error);
     }
+    this.changed();
+  }
+
+  /** Keeps the list current while the page is visible: a browser has few connections to a server, for all tabs together. */
+  #followThreads() {
+    this.#following?.abort();
+    if (document.hidden || this.phase !== "ready" || !this.storesThreads) return;
+    this.#following = new AbortController();
+    followThreadChanges(this.#following.signal, {
+      onConnect: () => this.readThreads(),
+      onChange: (change) => this.#changeList(change),
+    });
+  }
+
+  #changeList(change) {
+    this.#changesInRead?.push(change);
+    const { list, query, archived } = this.threads;
+    const changed = changedList(list, change, { isSearch: query.trim() !== "", archived });
+    if (!changed) return void this.readThreads();
+    this.threads.list = changed;
     this.changed();
   }
 
