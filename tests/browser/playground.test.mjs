@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -525,6 +525,36 @@ test("a recording is shown like a run, played at its pace or at once, and nothin
   await shows(page, "How can I help you?");
   await recordingBar(page).waitFor({ state: "detached" });
   assert.deepEqual(requests.filter((url) => !url.endsWith("/connect")), []);
+});
+
+test("the server's recordings are shown with all of their events", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "playground-"));
+  try {
+    const server = await startServer({ variables: { ...AGENTS, AGUI_RECORD__DIR: folder } });
+    const questions = ["what's the weather like in Beijing today?", "think about tea", "plan a trip", "form", "approve", "fail", "count to 20"];
+    try {
+      for (const [index, question] of questions.entries()) await runOutside({ server }, `thread-${index}`, question);
+    } finally {
+      // The recordings are complete when the server has stopped.
+      await server.stop();
+    }
+    const names = (await readdir(folder)).filter((name) => name.endsWith(".jsonl")).sort();
+    assert.equal(names.length, questions.length);
+    const page = await open();
+    await button(page, "New thread").waitFor();
+    for (const [index, name] of names.entries()) {
+      const content = await readFile(join(folder, name), "utf8");
+      await openRecording(page, fileOf(content, name));
+      await recordingBar(page).getByText(name).waitFor();
+      await button(page, "Play").waitFor();
+      await shows(page, questions[index]);
+      const types = content.trim().split("\n").flatMap((line) => JSON.parse(line).event?.type ?? []);
+      assert.deepEqual(await page.locator(".event-type").allInnerTexts(), types);
+      assert.equal(await chat(page).getByRole("alert").count(), questions[index] === "fail" ? 1 : 0, questions[index]);
+    }
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });
 
 test("a dropped recording is shown, and its question cannot be answered", async () => {
