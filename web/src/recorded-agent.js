@@ -7,7 +7,10 @@ import { HttpAgent } from "@ag-ui/client";
 /** The longest time that a browser can wait. */
 const MAX_WAIT_MS = 2 ** 31 - 1;
 
-/** Events with a part of a text. The client copies all messages for each event, so that many parts are given to it as one. */
+/**
+ * Events with a part of a text. Parts that follow each other are given to the client as one:
+ * it copies all messages for each event.
+ */
 const PARTS = ["TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS"];
 
 const isContinued = (event, next) =>

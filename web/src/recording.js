@@ -15,8 +15,8 @@ const TERMINAL = ["RUN_FINISHED", "RUN_ERROR"];
 
 /**
  * Returns the text of a recording.
- * @param {{ agent: string, startedAt: number, request: object, events: { ms: number, event: object }[] }} run `request`: the
- *   input that the page has sent; `ms`: the time since then
+ * @param {{ agent: string, startedAt: number, request: object, events: { ms: number, event: object }[] }} run
+ *   `request`: the input that the page has sent; `ms`: the time since then
  */
 export function writeRecording({ agent, startedAt, request, events }) {
   const last = events.at(-1);
@@ -30,7 +30,7 @@ export function writeRecording({ agent, startedAt, request, events }) {
   return lines.map((line) => `${JSON.stringify(line)}\n`).join("");
 }
 
-/** Returns a name that sorts by the start of the run. It differs from the server's names, which the server may remove. */
+/** Returns a name that sorts by the start of the run. A server never removes a recording with such a name. */
 export function recordingName({ startedAt, request }) {
   const time = new Date(startedAt).toISOString().replace(/[-:]/g, "");
   return `playground-${time}-${request.runId.replace(/[^\w-]/g, "_").slice(0, 32)}.jsonl`;

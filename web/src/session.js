@@ -163,7 +163,7 @@ export class Session {
     this.changed();
   }
 
-  /** Keeps the list current while the page is visible: a browser has few connections to a server, for all tabs together. */
+  /** Keeps the list current while the page is visible: all tabs of a browser share six connections to a server. */
   #followThreads() {
     this.#following?.abort();
     if (document.hidden || this.phase !== "ready" || !this.storesThreads) return;

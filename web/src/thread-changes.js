@@ -10,7 +10,8 @@ const MAX_THREADS = 500;
 
 /**
  * Follows the changes until `signal` is aborted, or the server refuses.
- * @param {{ onConnect: () => void, onChange: (change: object) => void }} handlers `onConnect`: changes from now on are reported
+ * @param {{ onConnect: () => void, onChange: (change: object) => void }} handlers
+ *   `onConnect`: changes from now on are reported
  */
 export async function followThreadChanges(signal, { onConnect, onChange }) {
   while (!signal.aborted) {
@@ -41,8 +42,8 @@ async function readChanges(body, onChange) {
 /**
  * Returns the list after a change, or undefined if it has to be read again.
  * @param {object[]} list the threads with the newest runs, the newest first
- * @param {{ isSearch: boolean, archived: boolean }} shown `isSearch`: whether the list has only what was searched; `archived`: whether
- *   it has the threads that are archived, or the others
+ * @param {{ isSearch: boolean, archived: boolean }} shown `isSearch`: whether the list has only what was searched;
+ *   `archived`: whether it has the threads that are archived, or the others
  */
 export function changedList(list, { type, threadId, thread }, { isSearch, archived }) {
   if (type === "missed") return undefined;
