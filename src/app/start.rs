@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     copilotkit::{self, CopilotKitOptions},
-    http::{self, Connections, FurtherRoutes, Route, Routers, dependencies::Dependencies},
+    http::{self, Connections, FurtherRoutes, ReadMetrics, Route, Routers, dependencies::Dependencies},
     metrics::Metrics,
     named_events::{self, NamedEventOptions},
     recording::RecordingWriter,
@@ -63,16 +63,33 @@ impl Server {
     /// A fault of the configuration.
     pub async fn serve_on(self, listener: TcpListener, shutdown: impl Future<Output = ()> + Send) -> io::Result<()> {
         // Boxed, so that programs do not compile the server again for the type of their future.
-        self.serve_until(listener, Box::pin(shutdown)).await
+        self.serve_until(listener, Box::pin(shutdown), |_| {}).await
     }
 
-    async fn serve_until(self, listener: TcpListener, shutdown: BoxFuture<'_, ()>) -> io::Result<()> {
+    /// Like [`serve_on`](Self::serve_on). Before the first request, `started` gets a function that reads the metrics.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn serve_with_metrics(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send,
+        started: impl FnOnce(ReadMetrics) + Send,
+    ) -> io::Result<()> {
+        self.serve_until(listener, Box::pin(shutdown), started).await
+    }
+
+    async fn serve_until(
+        self,
+        listener: TcpListener,
+        shutdown: BoxFuture<'_, ()>,
+        started: impl FnOnce(ReadMetrics) + Send,
+    ) -> io::Result<()> {
         let metrics_listener = metrics_listener(&self).await?;
         let address = listener.local_addr().ok();
         if let Some(address) = address {
             log_start(address, &self);
         }
         let (routers, handle, connections) = self.start(address).map_err(io::Error::other)?;
+        started(routers.read_metrics);
         let metrics = handle.runs.metrics().clone();
         let router = routers.main;
         // Stops serving metrics when it is dropped, which is after the runs have ended.

@@ -59,7 +59,7 @@ fn check(options: Options) -> Result<(), Box<dyn Error>> {
 
 fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let traces = {
+    let mut export = {
         let _entered = runtime.enter();
         export::start(&loaded.config.log)?
     };
@@ -75,8 +75,9 @@ fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
         let listener =
             TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
         let server = Server::open(loaded).await?.lower_max_connections(max_connections);
-        server.serve_on(listener, shutdown_signal()).await?;
-        traces.shut_down().await;
+        let start_metrics = |read_metrics| export.start_metrics(read_metrics);
+        server.serve_with_metrics(listener, shutdown_signal(), start_metrics).await?;
+        export.shut_down().await;
         Ok(())
     })
 }

@@ -36,7 +36,12 @@ pub(super) async fn on_loopback(State(app): State<App>, request: Request) -> Res
 
 fn respond(app: &App, request: &Request) -> Response {
     let format = TextFormat::negotiate(accepted(request.headers()));
+    ([(header::CONTENT_TYPE, format.media_type())], to_text(app, format)).into_response()
+}
+
+/// Returns all metrics, with the numbers of what is under way now.
+pub(super) fn to_text(app: &App, format: TextFormat) -> String {
     let metrics = app.runs().current_metrics();
     metrics.http.body_bytes_in_flight.set(i64::try_from(app.body_budget().used_bytes()).unwrap_or(i64::MAX));
-    ([(header::CONTENT_TYPE, format.media_type())], metrics.to_text(format)).into_response()
+    metrics.to_text(format)
 }

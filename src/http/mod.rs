@@ -46,7 +46,7 @@ pub use options::{AgentPath, HttpOptions};
 pub(crate) use route_list::Route;
 #[cfg(feature = "playground")]
 pub(crate) use routes::BuildRoutes;
-pub(crate) use routes::{FurtherRoutes, Routers, router};
+pub(crate) use routes::{FurtherRoutes, ReadMetrics, Routers, router};
 pub use serve::Connections;
 pub(crate) use serve::is_from_this_machine;
 pub(crate) use serve::serve;

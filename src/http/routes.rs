@@ -17,18 +17,22 @@ use super::{
     state::App,
     threads,
 };
-use crate::{auth::Authenticator, run::Runs};
+use crate::{auth::Authenticator, metrics::TextFormat, run::Runs};
 
 /// Builds routes for a server.
 pub(crate) type BuildRoutes = Box<dyn FnOnce(&App) -> Router<App>>;
 
-/// The router of the server, and those of a listener for metrics alone.
+/// Returns the metrics of the moment in the text format of OpenMetrics.
+pub(crate) type ReadMetrics = Box<dyn Fn() -> String + Send + Sync>;
+
+/// The router of the server, those of a listener for metrics alone, and the metrics without a listener.
 pub(crate) struct Routers {
     pub(crate) main: Router,
     /// For loopback addresses.
     pub(crate) open_metrics: Router,
     /// For other addresses.
     pub(crate) authenticated_metrics: Router,
+    pub(crate) read_metrics: ReadMetrics,
 }
 
 pub(crate) struct FurtherRoutes {
@@ -104,6 +108,7 @@ pub(crate) fn router(
             Router::new().route(METRICS_PATH, get(metrics::for_principals)),
             &app,
         )),
+        read_metrics: Box::new(move || metrics::to_text(&app, TextFormat::OpenMetrics)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{sync::atomic::AtomicU64, time::Duration};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, histogram::Histogram},
-    registry::Registry,
+    registry::{Registry, Unit},
 };
 
 use super::{
@@ -148,8 +148,8 @@ impl ModelMetrics {
         registry.register("model_tokens", text, self.tokens.clone());
         registry.register("model_cost", "Cost of tokens, in the currency of [prices]", self.cost.clone());
         let text = "Time from the request to a model to the end of its answer, with retries";
-        registry.register("model_call_duration_seconds", text, self.duration.clone());
+        registry.register_with_unit("model_call_duration", text, Unit::Seconds, self.duration.clone());
         let text = "Time from the request to a model to the first piece of its answer";
-        registry.register("model_first_token_seconds", text, self.first_token.clone());
+        registry.register_with_unit("model_first_token", text, Unit::Seconds, self.first_token.clone());
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::Registry,
+    registry::{Registry, Unit},
 };
 
 use super::labels::{BoundedNames, known_code};
@@ -101,11 +101,16 @@ impl RunMetrics {
 
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register("runs", "Ended runs by agent, outcome and error code", self.ended.clone());
-        registry.register("run_duration_seconds", "Time from the start to the end of a run", self.duration.clone());
+        registry.register_with_unit(
+            "run_duration",
+            "Time from the start to the end of a run",
+            Unit::Seconds,
+            self.duration.clone(),
+        );
         let text = "Time from the start of a run to the first event of its agent";
-        registry.register("run_first_event_seconds", text, self.first_event.clone());
+        registry.register_with_unit("run_first_event", text, Unit::Seconds, self.first_event.clone());
         let text = "Time from the start of a run to the first piece of text, reasoning or arguments";
-        registry.register("run_first_token_seconds", text, self.first_token.clone());
+        registry.register_with_unit("run_first_token", text, Unit::Seconds, self.first_token.clone());
         let text = "Events of agents that the guard replaced or left out, such as the end of an item that is not open";
         registry.register("guard_repairs", text, self.repairs.clone());
         registry.register("guard_violations", "Runs that broke the protocol", self.violations.clone());

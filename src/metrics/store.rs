@@ -5,7 +5,7 @@ use std::time::Instant;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::Registry,
+    registry::{Registry, Unit},
 };
 
 /// In seconds.
@@ -90,7 +90,7 @@ impl StoreMetrics {
 
     pub(super) fn register(&self, registry: &mut Registry) {
         let text = "Duration of operations on the store, with the time in its queue";
-        registry.register("store_operation_duration_seconds", text, self.latency.clone());
+        registry.register_with_unit("store_operation_duration", text, Unit::Seconds, self.latency.clone());
         let text = "Failed operations on the store; kind: unavailable (may succeed later) or failed";
         registry.register("store_errors", text, self.errors.clone());
         let text = "Operations on the store that are queued or running";

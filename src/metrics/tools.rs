@@ -5,7 +5,7 @@ use std::time::Duration;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, histogram::Histogram},
-    registry::Registry,
+    registry::{Registry, Unit},
 };
 
 use super::labels::BoundedNames;
@@ -83,6 +83,11 @@ impl ToolMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         let text = "Calls of tools by outcome: ok, error, timeout, question, refused, stopped";
         registry.register("tool_calls", text, self.calls.clone());
-        registry.register("tool_call_duration_seconds", "Duration of calls of tools", self.duration.clone());
+        registry.register_with_unit(
+            "tool_call_duration",
+            "Duration of calls of tools",
+            Unit::Seconds,
+            self.duration.clone(),
+        );
     }
 }

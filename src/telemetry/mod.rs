@@ -1,4 +1,5 @@
-//! Observability: the logs of the process, and traces. The library starts nothing by itself; the command does.
+//! Observability: the logs of the process, traces, and the export of both traces and metrics. The library starts nothing by
+//! itself; the command does.
 //!
 //! Traces are `tracing` spans at the level `TRACE` whose target is [`TRACE_TARGET`], with the attributes of the semantic
 //! conventions for generative AI. A layer that takes them, such as that of the command (feature `otel`), makes traces of
@@ -17,7 +18,15 @@ pub(crate) mod export;
 mod json_lines;
 #[cfg(feature = "config")]
 pub mod logs;
+#[cfg(all(feature = "cli", feature = "otel"))]
+mod openmetrics;
 mod options;
+#[cfg(all(feature = "cli", feature = "otel"))]
+mod otel_client;
+#[cfg(all(feature = "cli", feature = "otel"))]
+mod otel_metrics;
+#[cfg(all(feature = "cli", feature = "otel"))]
+mod otel_variables;
 #[cfg(feature = "otel")]
 #[path = "otel_span_ids.rs"]
 mod span_ids;

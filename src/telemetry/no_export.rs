@@ -1,22 +1,26 @@
-//! The command's logs without traces, in a build without the feature `otel`.
+//! The command's logs without an export of traces and metrics, in a build without the feature `otel`.
 
 use super::logs::{self, InvalidFilter, LogOptions};
 
-/// The variables that ask for traces.
-const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+/// The variables that ask for an export.
+const ENDPOINTS: [&str; 3] =
+    ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-pub(crate) struct TraceExport;
+pub(crate) struct Export;
 
-/// Starts logging. Warns if the environment asks for traces.
-pub(crate) fn start(log: &LogOptions) -> Result<TraceExport, InvalidFilter> {
+/// Starts logging. Warns if the environment asks for an export.
+pub(crate) fn start(log: &LogOptions) -> Result<Export, InvalidFilter> {
     logs::init(log)?;
     for variable in ENDPOINTS.iter().filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())) {
-        tracing::warn!(variable, "this program makes no traces: build it with the feature `otel`");
+        tracing::warn!(variable, "this program exports no traces and no metrics: build it with the feature `otel`");
     }
-    Ok(TraceExport)
+    Ok(Export)
 }
 
-impl TraceExport {
+impl Export {
+    #[allow(clippy::unused_self, reason = "with the feature `otel`, it starts a task")]
+    pub(crate) fn start_metrics(&mut self, _read_metrics: impl Fn() -> String + Send + Sync + 'static) {}
+
     #[allow(clippy::unused_async, reason = "with the feature `otel`, it waits")]
     pub(crate) async fn shut_down(self) {}
 }

@@ -1,12 +1,22 @@
-//! A collector that receives spans by OTLP over HTTP, and its own reader of their protocol buffers
-//! (<https://github.com/open-telemetry/opentelemetry-proto>, `trace.proto`).
+//! A collector that receives spans and metrics by OTLP over HTTP, and its own reader of their protocol buffers
+//! (<https://github.com/open-telemetry/opentelemetry-proto>, `trace.proto` and `metrics.proto`).
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    io::Read as _,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing::post};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    routing::post,
+};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::AbortHandle};
 
@@ -29,16 +39,58 @@ pub struct Span {
     pub resource: BTreeMap<String, Value>,
 }
 
+/// A request with metrics.
+#[derive(Debug, Clone)]
+pub struct MetricsRequest {
+    pub headers: HeaderMap,
+    /// The attributes of the program that has sent the metrics.
+    pub resource: BTreeMap<String, Value>,
+    pub metrics: Vec<Metric>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Metric {
+    pub name: String,
+    pub unit: String,
+    pub description: String,
+    /// `gauge`, `sum` if it is monotonic, or `histogram`.
+    pub kind: &'static str,
+    /// 2: cumulative. 0 for a gauge.
+    pub temporality: u64,
+    pub points: Vec<Point>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Point {
+    pub attributes: BTreeMap<String, Value>,
+    /// In nanoseconds since 1970, as `time`.
+    pub start: u64,
+    pub time: u64,
+    /// Of a gauge or a sum.
+    pub value: f64,
+    pub sum: f64,
+    pub count: u64,
+    pub bounds: Vec<f64>,
+    pub bucket_counts: Vec<u64>,
+}
+
 #[derive(Default)]
 struct Received {
     spans: Vec<Span>,
     headers: Vec<HeaderMap>,
+    metrics: Vec<MetricsRequest>,
+}
+
+#[derive(Default)]
+struct Inner {
+    received: Mutex<Received>,
+    refuses: AtomicBool,
 }
 
 /// A collector that runs until it is dropped.
 pub struct Collector {
     pub url: String,
-    received: Arc<Mutex<Received>>,
+    inner: Arc<Inner>,
     server: AbortHandle,
 }
 
@@ -46,18 +98,32 @@ impl Collector {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let received = Arc::<Mutex<Received>>::default();
-        let router = Router::new().route("/v1/traces", post(receive)).with_state(received.clone());
+        let inner = Arc::<Inner>::default();
+        let router = Router::new()
+            .route("/v1/traces", post(receive_spans))
+            .route("/v1/metrics", post(receive_metrics))
+            .route("/only/metrics", post(receive_metrics))
+            .with_state(inner.clone());
         let server = tokio::spawn(async move { axum::serve(listener, router).await }).abort_handle();
-        Self { url, received, server }
+        Self { url, inner, server }
+    }
+
+    /// Answers requests with metrics by an error from now on, or no longer.
+    pub fn refuse_metrics(&self, refuses: bool) {
+        self.inner.refuses.store(refuses, Ordering::SeqCst);
     }
 
     pub fn spans(&self) -> Vec<Span> {
-        self.received.lock().unwrap().spans.clone()
+        self.inner.received.lock().unwrap().spans.clone()
     }
 
+    /// The headers of requests with spans.
     pub fn headers(&self) -> Vec<HeaderMap> {
-        self.received.lock().unwrap().headers.clone()
+        self.inner.received.lock().unwrap().headers.clone()
+    }
+
+    pub fn metrics(&self) -> Vec<MetricsRequest> {
+        self.inner.received.lock().unwrap().metrics.clone()
     }
 }
 
@@ -67,11 +133,27 @@ impl Drop for Collector {
     }
 }
 
-async fn receive(State(received): State<Arc<Mutex<Received>>>, headers: HeaderMap, body: Bytes) {
-    let spans = read_request(&body);
-    let mut received = received.lock().unwrap();
+async fn receive_spans(State(inner): State<Arc<Inner>>, headers: HeaderMap, body: Bytes) {
+    let spans = read_spans(&unpacked(&headers, &body));
+    let mut received = inner.received.lock().unwrap();
     received.spans.extend(spans);
     received.headers.push(headers);
+}
+
+/// Keeps what it refuses, too.
+async fn receive_metrics(State(inner): State<Arc<Inner>>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let (resource, metrics) = read_metrics(&unpacked(&headers, &body));
+    inner.received.lock().unwrap().metrics.push(MetricsRequest { headers, resource, metrics });
+    if inner.refuses.load(Ordering::SeqCst) { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }
+}
+
+fn unpacked(headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
+    if headers.get("content-encoding").is_none() {
+        return body.to_vec();
+    }
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(body).read_to_end(&mut bytes).unwrap();
+    bytes
 }
 
 enum Field<'b> {
@@ -146,7 +228,7 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
     fields
 }
 
-fn read_request(body: &[u8]) -> Vec<Span> {
+fn read_spans(body: &[u8]) -> Vec<Span> {
     let mut spans = Vec::new();
     for (_, resource_spans) in fields(body) {
         let mut resource = BTreeMap::new();
@@ -185,6 +267,66 @@ fn read_span(bytes: &[u8]) -> Span {
         status: status.iter().find(|(number, _)| *number == 3).map_or(0, |(_, code)| code.number()),
         resource: BTreeMap::new(),
     }
+}
+
+/// Reads a request with metrics of one program, in one scope.
+fn read_metrics(body: &[u8]) -> (BTreeMap<String, Value>, Vec<Metric>) {
+    let request = fields(body);
+    let [(1, resource_metrics)] = &request[..] else { panic!("one resource") };
+    let (mut resource, mut metrics) = (BTreeMap::new(), Vec::new());
+    for (number, part) in fields(resource_metrics.bytes()) {
+        match number {
+            1 => resource = attributes(part.bytes(), 1),
+            2 => {
+                let of_scope = fields(part.bytes());
+                metrics
+                    .extend(of_scope.iter().filter(|(number, _)| *number == 2).map(|(_, it)| read_metric(it.bytes())));
+            }
+            _ => {}
+        }
+    }
+    (resource, metrics)
+}
+
+fn read_metric(bytes: &[u8]) -> Metric {
+    let all = fields(bytes);
+    let text =
+        |number: u64| all.iter().find(|(other, _)| *other == number).map(|(_, it)| it.text()).unwrap_or_default();
+    let (kind, data) = all.iter().find(|(number, _)| [5, 7, 9].contains(number)).unwrap();
+    let data = fields(data.bytes());
+    let number = |of: u64| data.iter().find(|(other, _)| *other == of).map_or(0, |(_, it)| it.number());
+    let kind = match kind {
+        5 => "gauge",
+        7 => {
+            assert_eq!(number(3), 1, "monotonic");
+            "sum"
+        }
+        _ => "histogram",
+    };
+    let points = data.iter().filter(|(number, _)| *number == 1);
+    let points = points.map(|(_, point)| read_point(point.bytes(), kind == "histogram")).collect();
+    Metric { name: text(1), unit: text(3), description: text(2), kind, temporality: number(2), points }
+}
+
+fn read_point(bytes: &[u8], is_histogram: bool) -> Point {
+    let mut point = Point { attributes: attributes(bytes, if is_histogram { 9 } else { 7 }), ..Point::default() };
+    let eights = |field: &Field<'_>| -> Vec<u64> {
+        field.bytes().chunks(8).map(|chunk| u64::from_le_bytes(chunk.try_into().unwrap())).collect()
+    };
+    for (number, field) in fields(bytes) {
+        match (number, is_histogram) {
+            (2, _) => point.start = field.number(),
+            (3, _) => point.time = field.number(),
+            (4, false) => point.value = f64::from_bits(field.number()),
+            (6, false) => point.value = field.number().cast_signed() as f64,
+            (4, true) => point.count = field.number(),
+            (5, true) => point.sum = f64::from_bits(field.number()),
+            (6, true) => point.bucket_counts = eights(&field),
+            (7, true) => point.bounds = eights(&field).into_iter().map(f64::from_bits).collect(),
+            _ => {}
+        }
+    }
+    point
 }
 
 /// The attributes of a message, which are its fields of this number.

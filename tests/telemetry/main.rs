@@ -1,5 +1,5 @@
-//! Traces: what comes with a request is passed on, and with the feature `otel` the spans that the command sends to a
-//! collector.
+//! Traces: what comes with a request is passed on, and with the feature `otel` the spans and metrics that the command sends to
+//! a collector.
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
@@ -7,6 +7,8 @@
 mod collector;
 #[cfg(feature = "otel")]
 mod exported;
+#[cfg(feature = "otel")]
+mod metrics;
 mod passed_on;
 #[path = "../support/provider.rs"]
 mod provider;

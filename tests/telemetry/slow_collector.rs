@@ -1,22 +1,27 @@
-//! A collector that is down, or that never answers, delays neither runs nor the end of the command.
+//! A collector that is down, that never answers, or that refuses, delays neither runs nor the end of the command.
 
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 
-use crate::{Command, running::input};
+use crate::{
+    Command,
+    collector::Collector,
+    running::{eventually, input},
+};
 
 const CONFIG: &str = "[log]\nformat = \"json\"\n[agents.e]\nkind = \"echo\"\n";
-/// The spans get 2 s at shutdown. The rest is for a busy machine.
+/// The spans and metrics get 2 s at shutdown. The rest is for a busy machine.
 const MAX_END: Duration = Duration::from_secs(8);
 
 async fn run_and_stop(endpoint: &str) -> Vec<serde_json::Value> {
-    // A full queue and batches at once.
+    // A full queue, and batches and metrics at once.
     let environment = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint),
         ("OTEL_BSP_SCHEDULE_DELAY", "10"),
         ("OTEL_BSP_MAX_QUEUE_SIZE", "8"),
         ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "4"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "10"),
     ];
     let command = Command::start(CONFIG, &environment);
     for _ in 0..50 {
@@ -39,7 +44,9 @@ async fn a_collector_that_is_down_delays_nothing_and_is_logged_once() {
     let endpoint = format!("http://{}", closed.local_addr().unwrap());
     drop(closed);
     let log = run_and_stop(&endpoint).await;
-    assert_eq!(count(&log, "traces cannot be sent"), 1, "{log:#?}");
+    for message in ["traces cannot be sent", "metrics cannot be sent", "the last metrics were not sent"] {
+        assert_eq!(count(&log, message), 1, "{message}: {log:#?}");
+    }
 }
 
 #[tokio::test]
@@ -47,6 +54,25 @@ async fn a_collector_that_never_answers_delays_neither_runs_nor_the_end() {
     // The kernel accepts connections, and nobody reads.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let log = run_and_stop(&format!("http://{}", silent.local_addr().unwrap())).await;
-    assert_eq!(count(&log, "the last spans were not sent"), 1, "{log:#?}");
+    for message in ["the last spans were not sent", "the last metrics were not sent"] {
+        assert_eq!(count(&log, message), 1, "{message}: {log:#?}");
+    }
     assert_eq!(count(&log, "run ended"), 50);
+}
+
+#[tokio::test]
+async fn a_collector_that_refuses_metrics_for_a_while_is_logged_once_and_gets_the_next_ones() {
+    let collector = Collector::start().await;
+    collector.refuse_metrics(true);
+    let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", &*collector.url), ("OTEL_METRIC_EXPORT_INTERVAL", "20")];
+    let command = Command::start(CONFIG, &environment);
+    eventually("the server tries again", || collector.metrics().len() >= 3).await;
+    command.run(&input("Hello"), &[]).await;
+    collector.refuse_metrics(false);
+    let refused = collector.metrics().len();
+    eventually("the server goes on", || collector.metrics().len() >= refused + 2).await;
+    let log = command.stop().await;
+    assert_eq!(count(&log, "metrics cannot be sent"), 1, "{log:#?}");
+    assert_eq!(count(&log, "metrics are sent to the collector again"), 1, "{log:#?}");
+    assert_eq!(count(&log, "the last metrics were not sent"), 0, "{log:#?}");
 }
