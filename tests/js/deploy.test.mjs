@@ -43,6 +43,7 @@ const servicesOf = (profile) => Object.keys(compose.services).filter((it) => com
 test("each profile has its services, and no service is in two", () => {
   assert.deepEqual(servicesOf("alone"), ["agui-server"]);
   assert.deepEqual(servicesOf("replicas"), ["replica-1", "replica-2", "nginx", "postgres"]);
+  assert.deepEqual(servicesOf("metrics"), ["measured-server", "prometheus"]);
   for (const service of Object.values(compose.services)) assert.equal(service.profiles.length, 1);
 });
 
@@ -61,7 +62,7 @@ test("what a service of compose.yaml waits for and mounts exists in its profile"
 });
 
 test("the servers of compose.yaml have no privileges, and stop before they are killed", () => {
-  for (const name of ["agui-server", "replica-1", "replica-2"]) {
+  for (const name of ["agui-server", "measured-server", "replica-1", "replica-2"]) {
     const service = compose.services[name];
     assert.equal(service.read_only, true);
     assert.deepEqual(service.cap_drop, ["ALL"]);
@@ -84,6 +85,36 @@ test("nginx in compose.yaml forwards to the replicas by their names and port", (
   assert.deepEqual(upstreams, replicas.map((name) => `${name}:8080`));
   assert.match(read("config/docker.toml"), /^listen = "0\.0\.0\.0:8080"$/m);
   assert.deepEqual(Object.keys(compose.services.nginx.depends_on), replicas);
+});
+
+/** The port of an address such as `127.0.0.1:9090`. */
+const portOf = (address) => address.split(":").at(-1);
+
+test("Prometheus in compose.yaml reads the metrics on loopback, and its pages are for this machine only", () => {
+  const { "measured-server": server, prometheus, "agui-server": alone } = compose.services;
+  const { AGUI_METRICS__LISTEN: listen, ...environment } = server.environment;
+  assert.deepEqual([environment, server.volumes], [alone.environment, alone.volumes]);
+  assert.equal(prometheus.network_mode, "service:measured-server");
+  const [job] = readYaml("deploy/prometheus.yml").scrape_configs;
+  assert.deepEqual(job.static_configs[0].targets, [listen]);
+  assert.match(listen, /^127\.0\.0\.1:/);
+  const address = prometheus.command.find((it) => it.startsWith("--web.listen-address="));
+  assert.notEqual(portOf(address), portOf(listen));
+  assert.deepEqual(server.ports, [...alone.ports, `127.0.0.1:${portOf(address)}:${portOf(address)}`]);
+});
+
+test("promtool accepts what Prometheus in compose.yaml reads, and finds the rules", async (t) => {
+  if (!(await needs(t, "promtool"))) return;
+  const { command, volumes } = compose.services.prometheus;
+  const folder = mkdtempSync(join(tmpdir(), "agui-prometheus-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const [source, target] of volumes.map((it) => it.split(":")).filter(([source]) => source.startsWith("./"))) {
+    cpSync(join(root, source), join(folder, target));
+  }
+  const config = command.find((it) => it.startsWith("--config.file=")).split("=")[1];
+  const { stdout } = await run("promtool", ["check", "config", join(folder, config)]);
+  const rules = readYaml("deploy/alerts.yml").groups.flatMap((group) => group.rules);
+  assert.match(stdout, new RegExp(`SUCCESS: ${rules.length} rules found`));
 });
 
 // --- Proxies --------------------------------------------------------------------------------------
