@@ -1,10 +1,28 @@
 # docker build -t agui-server .
 # docker run --rm -p 8080:8080 -e AGUI_API_KEY=choose-a-key agui-server
+#
+# For another processor: docker buildx build --platform linux/arm64 -t agui-server .
 
-FROM rust:1.95-slim-bookworm AS build
+# On the processor of this machine, which compiles for the other one: emulation would take many times longer.
+FROM --platform=$BUILDPLATFORM rust:1.95-slim-bookworm AS build
+# Set by the builder: amd64 or arm64.
+ARG TARGETARCH
 WORKDIR /build
-# The allocator's own build wants it; the base image has the compiler.
-RUN apt-get update && apt-get install -y --no-install-recommends make && rm -rf /var/lib/apt/lists/*
+# The allocator's own build wants make; the base image has the compiler for its own processor. Cargo learns of another
+# target, and of arm64's largest page size, from its configuration file.
+RUN set -eu; native=$(dpkg --print-architecture); target=${TARGETARCH:-$native}; packages=make; mkdir .cargo; \
+    if [ "$target" = arm64 ]; then printf '[env]\nJEMALLOC_SYS_WITH_LG_PAGE = "16"\n' > .cargo/config.toml; fi; \
+    if [ "$target" != "$native" ]; then \
+        case "$target" in \
+            amd64) processor=x86_64 packages="make gcc-x86-64-linux-gnu libc6-dev-amd64-cross" ;; \
+            arm64) processor=aarch64 packages="make gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;; \
+            *) echo "the image cannot be built for $target on $native" >&2; exit 1 ;; \
+        esac; \
+        rustup target add "$processor-unknown-linux-gnu"; \
+        printf '[build]\ntarget = "%s-unknown-linux-gnu"\n[target.%s-unknown-linux-gnu]\nlinker = "%s-linux-gnu-gcc"\n' \
+            "$processor" "$processor" "$processor" >> .cargo/config.toml; \
+    fi; \
+    apt-get update; apt-get install -y --no-install-recommends $packages; rm -rf /var/lib/apt/lists/*
 ENV CARGO_PROFILE_RELEASE_STRIP=symbols
 
 # The dependencies, in a layer of their own, which lasts until one of these two files changes. Cargo wants
@@ -20,11 +38,12 @@ RUN mkdir src \
  && cargo build --profile dist --features jemalloc,otel --locked --bin agui-server
 
 # The server itself. The files keep the times they have outside, which may lie before the build above:
-# without a new time Cargo would take it for up to date.
+# without a new time Cargo would take it for up to date. For another processor, its folder in `target` has a folder `dist`.
 COPY src src
 COPY config config
 RUN touch src/lib.rs src/main.rs \
- && cargo build --profile dist --features jemalloc,otel --locked --bin agui-server
+ && cargo build --profile dist --features jemalloc,otel --locked --bin agui-server \
+ && cp "$(find target -path '*/dist/agui-server')" .
 
 FROM debian:bookworm-slim
 LABEL org.opencontainers.image.title="agui-server" \
@@ -32,7 +51,7 @@ LABEL org.opencontainers.image.title="agui-server" \
       org.opencontainers.image.licenses="MIT"
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin agui \
  && install -d -o 10001 -g 10001 -m 0700 /var/lib/agui-server
-COPY --from=build /build/target/dist/agui-server /usr/local/bin/
+COPY --from=build /build/agui-server /usr/local/bin/
 # The demo's script lies beside the configuration, so that a configuration of your own can name it, too.
 COPY config/docker.toml /etc/agui-server/config.toml
 COPY config/scripts /etc/agui-server/scripts
