@@ -30,3 +30,43 @@ where
 {
     Ok(Some(T::deserialize(deserializer)?).filter(|number| *number != T::default()))
 }
+
+/// The same helpers for the JSON Schema of the configuration, which has the unit in `x-unit`.
+#[cfg(test)]
+#[allow(dead_code, reason = "options of some features have units of their own")]
+pub(crate) mod json_schema {
+    use std::{borrow::Cow, collections::BTreeMap};
+
+    use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+    /// An IP address and a port.
+    pub(crate) const SOCKET_ADDRESS: &str = r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]{1,5}$";
+
+    /// The schema of an `IndexMap`.
+    pub(crate) type Table<T> = BTreeMap<String, T>;
+
+    macro_rules! numbers {
+        ($($name:ident $unit:literal,)*) => { $(
+            pub(crate) struct $name;
+
+            impl JsonSchema for $name {
+                fn schema_name() -> Cow<'static, str> {
+                    stringify!($name).into()
+                }
+
+                fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                    json_schema!({ "type": "integer", "minimum": 0, "x-unit": $unit })
+                }
+            }
+        )* };
+    }
+
+    numbers! {
+        Seconds "In seconds.",
+        OptionalSeconds "In seconds; 0 switches it off.",
+        OptionalHours "In hours; 0 is no limit.",
+        OptionalDays "In days; 0 is no limit.",
+        OptionalNumber "0 is no limit.",
+        Megabytes "In megabytes (2^20 bytes).",
+    }
+}

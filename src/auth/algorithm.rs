@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 /// A signature algorithm of tokens (RFC 7518, section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub enum JwtAlgorithm {
     /// HMAC with SHA-256. The secret that checks a token can also make one.

@@ -22,6 +22,8 @@ pub(super) enum Command {
     Serve(Options),
     /// Checks the configuration and exits
     Check(Options),
+    /// Prints the JSON Schema of the configuration, by which editors complete and check it
+    Schema,
     /// Asks a running server for its health; the exit code is 0 if it is alive
     Health(Options),
     /// Plays the requests of recordings to an agent and compares what comes; the exit code is 1 if something differs

@@ -7,7 +7,11 @@ mod load;
 mod output;
 mod recording_tests;
 
-use std::{error::Error, process::ExitCode};
+use std::{
+    error::Error,
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 use clap::Parser as _;
 use tokio::net::TcpListener;
@@ -17,7 +21,12 @@ use self::{
     load::load,
     output::{print_error, print_line, print_warning},
 };
-use crate::{Server, config::Loaded, shutdown_signal, telemetry::export};
+use crate::{
+    Server,
+    config::{JSON_SCHEMA, Loaded},
+    shutdown_signal,
+    telemetry::export,
+};
 
 /// The exit code for a fault of the configuration.
 const EXIT_MISCONFIGURED: u8 = 2;
@@ -29,6 +38,7 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let (result, code) = match cli.command.unwrap_or(Command::Serve(cli.options)) {
         Command::Check(options) => (check(options), EXIT_MISCONFIGURED),
+        Command::Schema => (io::stdout().write_all(JSON_SCHEMA.as_bytes()).map_err(Into::into), 1),
         Command::Health(options) => (health::check_health(options), 1),
         Command::Test(arguments) => match recording_tests::run_tests(arguments) {
             Ok(true) => (Ok(()), 1),

@@ -8,43 +8,46 @@ use super::{
     origin::Origin,
 };
 
-/// The section `[auth]`.
+/// Authentication: the section `[auth]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AuthConfig {
-    /// The way callers authenticate; `None` if it is not set, which works like [`AuthMode::None`].
+    /// The way clients authenticate. A server without it has no authentication.
     pub mode: Option<AuthMode>,
     /// The keys of `mode = "api_key"`.
     pub api_keys: Vec<ApiKeyConfig>,
     /// The rules for tokens of `mode = "jwt"`.
     pub jwt: JwtConfig,
-    /// With `mode = "none"`: may listen on every address, not only on the loopback.
+    /// With `mode = "none"`: true allows to listen on any address. Every client that can reach it shares all threads.
     pub allow_unauthenticated: bool,
 }
 
 /// A way to authenticate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AuthMode {
-    /// No authentication; without `allow_unauthenticated` the server serves this machine only.
+    /// No authentication. The server listens on this machine only, unless `allow_unauthenticated` is set.
     None,
-    /// `Authorization: Bearer <key>`.
+    /// `Authorization: Bearer <key>`, with one of `api_keys`.
     ApiKey,
-    /// `Authorization: Bearer <token>`, with a token that an identity provider signed.
+    /// `Authorization: Bearer <token>`, with a token (JWT) that an identity provider signed.
     Jwt,
 }
 
 /// A named key: in an environment variable, or as a digest.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApiKeyConfig {
     /// The name of the key, which becomes the principal's name.
     pub name: String,
-    /// The environment variable with the key.
+    /// The environment variable with the key. Either this or `sha256` is needed.
     pub env: Option<String>,
-    /// The SHA-256 of the key, in hexadecimal.
+    /// The SHA-256 of the key, in hexadecimal: `printf %s "$KEY" | sha256sum`.
     pub sha256: Option<String>,
 }
 

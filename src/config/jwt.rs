@@ -13,31 +13,37 @@ use crate::{
 const MAX_LEEWAY_SECS: u64 = 600;
 const MIN_JWKS_AGE: Duration = Duration::from_secs(1200);
 
-/// The section `[auth.jwt]`: the rules for tokens.
+/// The rules for tokens: the section `[auth.jwt]`. Exactly one of `secret_env`, `public_key`, `public_key_file` and
+/// `jwks_url` is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct JwtConfig {
-    /// The accepted algorithms; if empty, those of the key.
+    /// The accepted algorithms. If the list is empty: those that fit the key.
     pub algorithms: Vec<JwtAlgorithm>,
-    /// The environment variable with the secret of HS256.
+    /// For HS256: the environment variable with the secret, of at least 32 bytes.
     pub secret_env: Option<String>,
-    /// A public key in PEM.
+    /// For RS256 or ES256: an RSA or P-256 public key in PEM.
     pub public_key: Option<String>,
-    /// The file of a public key in PEM.
+    /// For RS256 or ES256: the file of a public key in PEM. A relative path starts in the folder of the configuration.
     pub public_key_file: Option<PathBuf>,
-    /// The URL of published public keys (JWKS).
+    /// For RS256 and ES256: the URL of published public keys (JWKS).
     pub jwks_url: Option<String>,
-    /// The age at which published keys are no longer used, if no newer ones can be fetched.
+    /// The age until which published keys stay in use if no newer ones can be fetched, at least 1200.
     #[serde(rename = "jwks_max_age_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds"))]
     pub jwks_max_age: Duration,
-    /// The required issuer (`iss`).
+    /// The required issuer (`iss`) of tokens. If not set: any issuer that has the key.
     pub issuer: Option<String>,
-    /// The accepted audiences (`aud`); an empty list accepts all tokens.
+    /// The accepted audiences (`aud`) of tokens, a text or a list. Required. An empty list also accepts tokens for
+    /// other applications.
     #[serde(deserialize_with = "one_or_many")]
+    #[cfg_attr(test, schemars(with = "OneOrMany"))]
     pub audience: Option<Vec<String>>,
-    /// The largest accepted difference between clocks.
+    /// The largest accepted difference between clocks, at most 600.
     #[serde(rename = "leeway_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds"))]
     pub leeway: Duration,
     /// The claim with the principal's name.
     pub subject_claim: String,
@@ -111,13 +117,15 @@ pub(super) fn check(jwt: &JwtConfig, origin: &Origin) -> Result<(), ConfigError>
     Ok(())
 }
 
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "expected a text or a list of texts")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "expected a text or a list of texts")]
-    enum OneOrMany {
-        One(String),
-        Many(Vec<String>),
-    }
     Ok(Some(match OneOrMany::deserialize(deserializer)? {
         OneOrMany::One(text) => vec![text],
         OneOrMany::Many(texts) => texts,

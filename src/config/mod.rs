@@ -4,13 +4,15 @@
 //! environment variables override the file, and flags override both ([`Sources`]).
 //!
 //! A section is the option struct of the part of the server that it belongs to. To add an option, add a field there,
-//! and to `config/default.toml`. Rules between options are in the section's file, or in `check.rs`.
+//! and to `config/default.toml`, and write `config/schema.json` again ([`JSON_SCHEMA`]). Rules between options are in the
+//! section's file, or in `check.rs`.
 
 mod agent_checks;
 mod agents;
 mod auth;
 mod check;
 mod diagnose;
+mod json_schema;
 mod jwt;
 mod load;
 mod origin;
@@ -26,6 +28,7 @@ use serde::Deserialize;
 pub use agents::{AgentConfig, AgentKind, ContextConfig, Provider};
 pub use auth::{ApiKeyConfig, AuthConfig, AuthMode};
 pub use diagnose::ConfigError;
+pub use json_schema::JSON_SCHEMA;
 pub use jwt::JwtConfig;
 pub use load::{Loaded, Sources};
 pub use origin::Origin;
@@ -47,29 +50,31 @@ use crate::{
     tools::{http::HttpToolOptions, mcp::McpServerOptions, sandbox::SandboxOptions},
 };
 
-/// All options.
+/// The configuration of agui-server: <https://github.com/agui-server/agui-server/blob/main/docs/configuration.md>.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// The agent behind `/send-message`. Not needed if there is only one.
     pub default_agent: Option<String>,
     /// The address, the data folder, and limits of connections.
     pub server: ServerConfig,
-    /// Authentication.
+    /// Authentication. Without it the server listens on this machine only.
     pub auth: AuthConfig,
     /// Limits of runs.
     pub runs: RunsConfig,
-    /// Limits of each principal.
+    /// Limits of each principal: of each API key, or each subject of tokens. Without authentication they have no
+    /// effect.
     pub limits: PrincipalLimits,
     /// The place where threads are stored.
     pub store: StoreConfig,
-    /// Threads. Its `retention` and the options of `runs` are in sections of their own.
+    /// Conversations that the server stores. How long they are kept is in `[retention]`.
     pub threads: ThreadOptions,
-    /// The time for which threads and logs are kept.
+    /// The time and the number for which threads and logs are kept.
     pub retention: Retention,
-    /// The named-event endpoints.
+    /// The endpoints `/agent/chat/stream` and `/agent/agent/stream`, which answer with named events.
     pub named_events: NamedEventOptions,
-    /// The web pages that may use the server.
+    /// The web pages that may use the server from a browser. Requests of other pages are refused with 403.
     pub cors: Cors,
     /// The routes for pages with CopilotKit.
     pub copilotkit: CopilotKitOptions,
@@ -77,21 +82,24 @@ pub struct Config {
     pub playground: PlaygroundOptions,
     /// Logs.
     pub log: LogOptions,
-    /// Traces.
+    /// Traces. The environment variables of OpenTelemetry say where they are sent.
     pub telemetry: TelemetryOptions,
-    /// Where metrics are served.
+    /// Metrics for Prometheus.
     pub metrics: MetricsOptions,
-    /// Recordings of runs.
+    /// Recordings of runs, as files.
     pub record: RecordOptions,
-    /// The prices of models, by name.
+    /// The prices of models, by the name in an agent's `model`, for the cost in metrics and logs. None are built in.
     pub prices: Prices,
-    /// The agents, by name.
+    /// The agents, by name. A file with any agents replaces the demo agent.
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<AgentConfig>"))]
     pub agents: IndexMap<String, AgentConfig>,
-    /// Tools that call web services, by name.
+    /// Tools that call web services, by name. An agent can call those in its `tools`.
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<HttpToolOptions>"))]
     pub tools: IndexMap<String, HttpToolOptions>,
-    /// Limits of the commands of the tool group `sandbox`.
+    /// Limits of the tool group `sandbox`, by which a model runs commands and writes files.
     pub sandbox: SandboxOptions,
-    /// The MCP servers, by name.
+    /// MCP servers, by name. An agent can call their tools as `mcp:NAME`.
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<McpServerOptions>"))]
     pub mcp: IndexMap<String, McpServerOptions>,
 }
 

@@ -6,64 +6,81 @@ use serde::{Deserialize, Deserializer};
 
 use crate::{run::OnDisconnect, units};
 
-/// The section `[server]`.
+/// The address, the data folder, and limits of connections: the section `[server]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// The address and port to listen on.
+    /// The address and port to listen on. An address that other machines can reach needs authentication (`[auth]`).
+    #[cfg_attr(test, schemars(regex(pattern = crate::units::json_schema::SOCKET_ADDRESS)))]
     pub listen: SocketAddr,
-    /// The host names that a server without authentication answers under, in addition to names like `localhost` and IP
-    /// addresses.
+    /// The host names, without port, under which a server without authentication answers, in addition to localhost and
+    /// IP addresses. `*` allows all.
     pub allowed_hosts: Vec<String>,
-    /// The folder of stored data.
+    /// The folder for stored data, created if it does not exist. A relative path starts in the folder in which the
+    /// server is started.
     pub data_dir: PathBuf,
-    /// The largest request body, in bytes.
+    /// The largest request body, in bytes. Larger ones are refused with 413.
     pub max_body_bytes: usize,
-    /// The bytes of the request bodies that all clients are sending, together.
+    /// The bytes of the request bodies that all clients are sending, together. A body that finds no room within five
+    /// seconds is refused with 503.
     pub max_body_bytes_in_flight: usize,
-    /// The largest number of connections.
+    /// The largest number of connections. Further ones wait until others close.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_connections: usize,
-    /// The silence after which a stream gets a keep-alive comment.
+    /// The silence after which a stream gets a comment, so that proxies do not close it.
     #[serde(rename = "keep_alive_secs", deserialize_with = "optional_seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalSeconds"))]
     pub keep_alive: Option<Duration>,
-    /// The time that runs get to end at shutdown.
+    /// The time that runs get to end when the server is stopped.
     #[serde(rename = "drain_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds"))]
     pub drain: Duration,
-    /// The time limit for a request's head.
+    /// The time limit for receiving a request's head.
     #[serde(rename = "head_timeout_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds"))]
     pub head_timeout: Duration,
-    /// The time limit for a request's body.
+    /// The time limit for receiving a request's body.
     #[serde(rename = "body_timeout_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds"))]
     pub body_timeout: Duration,
-    /// The time after which a client that neither reads nor acknowledges is disconnected.
+    /// The time after which a client is disconnected that does not read its response, or whose machine does not
+    /// acknowledge packets.
     #[serde(rename = "stall_timeout_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds"))]
     pub stall_timeout: Duration,
 }
 
-/// The section `[runs]`.
+/// Limits of runs: the section `[runs]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunsConfig {
-    /// The largest number of concurrent runs.
+    /// The largest number of concurrent runs. More are refused with 503.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_concurrent: usize,
-    /// The time limit of a run that ends with its connection.
+    /// The time limit of a run that ends with its connection. The run then ends as cancelled.
     #[serde(rename = "max_seconds", deserialize_with = "optional_seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalSeconds"))]
     pub max: Option<Duration>,
-    /// The longest time without an event of the agent.
+    /// The longest time without an event of the agent. The run then fails (`agent_timeout`).
     #[serde(rename = "idle_seconds", deserialize_with = "optional_seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalSeconds"))]
     pub idle: Option<Duration>,
-    /// The effect of a client's leaving on its run.
+    /// The effect of a client that disconnects on its run. A request and an agent can override it.
     pub on_disconnect: OnDisconnect,
-    /// The largest number of concurrent detached runs.
+    /// The largest number of concurrent detached runs. More are refused with 503. 0: no run can be detached.
     pub max_detached: usize,
-    /// The largest number of clients that follow detached runs, beside those that started them.
+    /// The largest number of clients that follow detached runs, beside those that started them. More are refused with
+    /// 503.
     pub max_followers: usize,
-    /// The time limit of a detached run.
+    /// The time limit of a detached run, in place of `max_seconds`.
     #[serde(rename = "detached_max_seconds", deserialize_with = "optional_seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalSeconds"))]
     pub detached_max: Option<Duration>,
-    /// The most that a run may add to its messages and its log, in bytes.
+    /// The most that a run may add to its messages and its log, in bytes. A run that exceeds it fails (`run_too_long`).
     pub max_run_bytes: u64,
 }
 

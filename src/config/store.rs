@@ -7,11 +7,15 @@ use std::{
 
 use serde::Deserialize;
 
-/// The section `[store]`.
+/// The place where threads are stored: the section `[store]`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
-    /// `memory:`, `sqlite:PATH` or `postgres://…`. It may contain a password, so `Debug` shows the scheme only.
+    /// `sqlite:PATH`: a file; a relative path starts in `data_dir`. `postgres://user:password@host/database`: a
+    /// database that several servers can share. `memory:`: the process; a restart loses everything.
+    #[cfg_attr(test, schemars(regex(pattern = "^(memory:$|sqlite:([^/]|/$|/[^/]|//.)|postgres(ql)?://)")))]
+    // May contain a password, so `Debug` shows the scheme only.
     pub url: String,
 }
 

@@ -8,14 +8,15 @@ const RESERVED_SEGMENTS: [&str; 7] = ["send-message", "agents", "agent", "thread
 
 /// Options of the routes for pages with CopilotKit.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CopilotKitOptions {
-    /// Serves the routes.
+    /// True serves the routes.
     pub enabled: bool,
-    /// The path of the routes, such as `/copilotkit`: the page's `runtimeUrl` on this server.
+    /// The path of the routes. The page's `runtimeUrl` is then such as `http://localhost:8080/copilotkit`.
     pub prefix: String,
-    /// Cancels or continues a run when its page leaves or reloads, unless the agent's options or the request decide it.
+    /// The effect of a page that is left or reloaded on its run, unless the agent or the request decides on it.
     pub on_disconnect: OnDisconnect,
 }
 

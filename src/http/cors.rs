@@ -14,13 +14,14 @@ use super::{
 
 /// The web pages that may use the server: the configuration section `[cors]`. Requests of all other pages are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Cors {
-    /// True allows pages that are served from this machine, on any port. They may send credentials to a server without
-    /// authentication only.
+    /// True allows pages that are served from this machine, on any port. They may send cookies only to a server without
+    /// authentication.
     pub allow_localhost: bool,
-    /// Other allowed origins, such as `https://app.example.com`; `*` allows all. Listed origins may send credentials,
-    /// unless the list has `*`.
+    /// Other allowed origins, such as `https://app.example.com`, which may send cookies. `*` allows all, without
+    /// cookies.
     pub allow_origins: Vec<String>,
 }
 

@@ -27,6 +27,8 @@ mod wire;
 pub use agent::LlmAgent;
 pub use anthropic::Anthropic;
 pub use call_trace::CallTrace;
+#[cfg(test)]
+pub(crate) use chat::known::ProfileNameOrTable;
 pub use chat::{
     OpenAiChat,
     profile::{

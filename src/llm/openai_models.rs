@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 /// An API of OpenAI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OpenAiApi {

@@ -60,7 +60,9 @@ pub struct ModelOptions {
 }
 
 /// The way in which a model thinks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(from = "ConfiguredThinking")]
 #[non_exhaustive]
 pub enum Thinking {
     /// It does not think.
@@ -71,29 +73,35 @@ pub enum Thinking {
     Adaptive,
 }
 
-impl<'de> Deserialize<'de> for Thinking {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "expected true, false or \"adaptive\"")]
-        enum Written {
-            Switch(bool),
-            Mode(Mode),
+/// `true`, `false` or `"adaptive"`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "expected true, false or \"adaptive\"")]
+enum ConfiguredThinking {
+    Switch(bool),
+    Mode(ThinkingMode),
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+enum ThinkingMode {
+    Adaptive,
+}
+
+impl From<ConfiguredThinking> for Thinking {
+    fn from(configured: ConfiguredThinking) -> Self {
+        match configured {
+            ConfiguredThinking::Switch(true) => Self::On,
+            ConfiguredThinking::Switch(false) => Self::Off,
+            ConfiguredThinking::Mode(ThinkingMode::Adaptive) => Self::Adaptive,
         }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        enum Mode {
-            Adaptive,
-        }
-        Ok(match Written::deserialize(deserializer)? {
-            Written::Switch(true) => Self::On,
-            Written::Switch(false) => Self::Off,
-            Written::Mode(Mode::Adaptive) => Self::Adaptive,
-        })
     }
 }
 
 /// The calls that a model may or has to make.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(from = "String")]
 #[non_exhaustive]
 pub enum ToolChoice {

@@ -4,16 +4,18 @@ use std::net::SocketAddr;
 
 use serde::Deserialize;
 
-/// The section `[metrics]`.
+/// Metrics for Prometheus: the section `[metrics]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MetricsOptions {
-    /// The address and port on which `GET /metrics` alone is served. Loopback addresses need no key; on others the server
-    /// authenticates as for all routes. `None`: there is no such listener.
+    /// The address and port on which `GET /metrics` is served, and nothing else. Loopback addresses need no key; others
+    /// need authentication (`[auth]`). If not set, there is no such listener.
+    #[cfg_attr(test, schemars(regex(pattern = crate::units::json_schema::SOCKET_ADDRESS)))]
     pub listen: Option<SocketAddr>,
-    /// Serves `GET /metrics` beside the other routes, too: to every authenticated principal, and without authentication
-    /// to processes of the server's own machine.
+    /// True serves `GET /metrics` beside the other routes, too: to every authenticated client, and without
+    /// authentication to this machine only.
     pub main_listener: bool,
 }
 

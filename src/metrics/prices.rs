@@ -10,21 +10,27 @@ const TOKENS_PER_PRICE: f64 = 1e6;
 
 /// The prices of models, by the name in an agent's `model`. The currency is the operator's choice.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Prices(HashMap<String, ModelPrice>);
 
 /// The prices of a model, each for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelPrice {
-    /// Input tokens that no cache had.
+    /// The price of a million input tokens.
+    #[cfg_attr(test, schemars(range(min = 0)))]
     pub input: f64,
-    /// Output tokens, with reasoning.
+    /// The price of a million output tokens, reasoning included.
+    #[cfg_attr(test, schemars(range(min = 0)))]
     pub output: f64,
-    /// Input tokens that were read from a cache; `None`: as other input.
+    /// The price of a million input tokens that were read from the provider's cache. Default: that of `input`.
+    #[cfg_attr(test, schemars(range(min = 0)))]
     pub cached_input: Option<f64>,
-    /// Input tokens that were written to a cache; `None`: as other input.
+    /// The price of a million input tokens that were written to the provider's cache. Default: that of `input`.
+    #[cfg_attr(test, schemars(range(min = 0)))]
     pub cache_write: Option<f64>,
 }
 

@@ -4,14 +4,16 @@ use serde::Deserialize;
 
 /// Options of the named-event endpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NamedEventOptions {
-    /// Serves the endpoints. A server without stored threads never serves them, because their clients send no history.
+    /// True serves the endpoints. A server without stored threads never serves them, because their clients send no
+    /// history.
     pub enabled: bool,
-    /// The agent of `/agent/chat/stream`; `None` is the default agent.
+    /// The agent of `/agent/chat/stream`. Default: the default agent.
     pub chat: Option<String>,
-    /// The agent of `/agent/agent/stream`; `None` is the default agent.
+    /// The agent of `/agent/agent/stream`. Default: the default agent.
     pub agent: Option<String>,
 }
 

@@ -2,13 +2,14 @@
 
 use serde::Deserialize;
 
-/// Options of the playground.
+/// Options of the playground. The address of a mounted server is unknown, so it serves the page only if `enabled` is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PlaygroundOptions {
-    /// Serves the page. `None`: only if the server listens on a loopback address, without authentication. The address of a
-    /// mounted server is unknown, so `None` does not serve it there.
+    /// True serves the page. If not set, it is served only by a server that listens on a loopback address without
+    /// authentication.
     pub enabled: Option<bool>,
 }
 

@@ -4,22 +4,27 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// The section `[record]`.
+/// Recordings of runs: the section `[record]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RecordOptions {
-    /// The folder of the recordings. `None` records nothing. Removes the oldest recordings in it when it is full.
+    /// The folder of the recordings. If not set, nothing is recorded. A relative path starts in the folder in which the
+    /// server is started. The oldest recordings in a full folder are removed.
     pub dir: Option<PathBuf>,
-    /// The largest recording, in bytes. The events after it are left out.
+    /// The largest recording, in bytes. The rest of its run is left out.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_file_bytes: u64,
     /// The largest number of recordings in the folder.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_files: usize,
     /// The largest size of all recordings in the folder, in bytes.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_folder_bytes: u64,
-    /// The request headers that are recorded, in lower case.
+    /// The request headers that are recorded, in lower case. Headers with credentials cannot be recorded.
     pub headers: Vec<String>,
-    /// Records requests to model providers and their answers.
+    /// True records the requests to model providers and their answers, without keys.
     pub exchanges: bool,
 }
 

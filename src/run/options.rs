@@ -8,28 +8,31 @@ use crate::{store::Retention, units};
 
 /// The section `[threads]`. Fields without a key there are set from `[runs]`, `[retention]` and the agents.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ThreadOptions {
-    /// Treatment of a run whose thread has a running run.
+    /// The effect of a run on a thread that has a running one.
     pub concurrent_runs: ConcurrentRuns,
-    /// The number of runs that may wait on a thread.
+    /// The largest number of runs that wait on a thread. More are refused with 409.
     pub max_queued: usize,
-    /// The maximum time that a run waits.
+    /// The longest time that a run waits. Then it is refused with 409.
     #[serde(rename = "queue_timeout_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds"))]
     pub queue_timeout: Duration,
-    /// Accepts instructions from clients: system and developer messages, and their context and state as instructions of
-    /// the model. If `false`, such messages are refused, agents get none of a thread, and a model gets context and state as
-    /// data of the user. Also holds without stored threads.
+    /// True lets clients give the model instructions: by system and developer messages, and by their context and state.
+    /// False refuses such messages with 400, passes none of a thread to its agents, and gives a model context and state
+    /// as a part of the user's message. Also holds without stored threads.
     pub accept_instructions: bool,
-    /// Sends a `MESSAGES_SNAPSHOT` at the start of a run to a client that lacks stored messages.
+    /// True sends `MESSAGES_SNAPSHOT` at the beginning of a run to a client that lacks stored messages of its thread.
     pub sync_messages: bool,
-    /// The maximum size of a thread, in bytes of messages and states as JSON. Runs on larger threads are refused.
+    /// The largest thread, with all branches: its messages and states as JSON, in bytes. A run that would exceed it is
+    /// refused with 413.
     pub max_bytes: u64,
-    /// The maximum number of messages of a thread, on all branches.
+    /// The largest number of messages of a thread, on all branches. A run that would exceed it is refused with 413.
     pub max_messages: u64,
-    /// The agent that makes the title of a new thread after its first run. Without one, the first message of a user is the
-    /// title.
+    /// The agent that makes the title of a new thread after its first run, in the background. Without one, the first
+    /// message of a user is the title.
     pub title_agent: Option<String>,
     /// Treatment of a run whose client leaves.
     #[serde(skip)]
@@ -50,8 +53,10 @@ pub struct ThreadOptions {
     /// The maximum number of bytes that a run adds to its messages and to its log. A run that adds more fails.
     #[serde(skip)]
     pub max_run_bytes: u64,
-    /// The duration of a lease. The runs of a lost server are closed after about this time.
+    /// The time for which a server leases a thread that it runs, at least 2. The runs of a lost server are
+    /// ended after about this time.
     #[serde(rename = "lease_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds", range(min = 2)))]
     pub lease: Duration,
     /// The limits of what is kept.
     #[serde(skip)]
@@ -83,6 +88,7 @@ impl Default for ThreadOptions {
 
 /// The treatment of a run whose thread has a running run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ConcurrentRuns {
@@ -96,6 +102,7 @@ pub enum ConcurrentRuns {
 
 /// The treatment of a run whose client leaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnDisconnect {

@@ -18,19 +18,24 @@ use crate::{agent::Principal, units};
 
 const RATE_WINDOW: Duration = Duration::from_secs(60);
 
-/// The limits of each principal. `None` is no limit.
+/// The limits of each principal: the section `[limits]`. `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PrincipalLimits {
-    /// The number of concurrent runs, including waiting ones.
+    /// The largest number of concurrent runs of each principal, including waiting and detached ones. More are refused
+    /// with 429.
     #[serde(rename = "concurrent_runs", deserialize_with = "units::optional")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalNumber"))]
     pub concurrent: Option<usize>,
-    /// The number of runs that are admitted within any 60 seconds.
+    /// The largest number of runs that each principal may start in any sixty seconds. More are refused with 429.
     #[serde(rename = "runs_per_minute", deserialize_with = "units::optional")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalNumber"))]
     pub per_minute: Option<usize>,
-    /// The part of the server's concurrent runs, detached runs and followers that are one principal's at most, in percent;
-    /// at least one. The default is 50. A server with one API key does not apply it.
+    /// The largest part of `runs.max_concurrent`, `runs.max_detached`, `runs.max_followers` and CopilotKit's WebSockets
+    /// that one principal may take, in percent. With one API key it has no effect. 100: no limit.
+    #[cfg_attr(test, schemars(range(min = 1, max = 100)))]
     pub share_percent: u8,
 }
 

@@ -42,12 +42,13 @@ pub(crate) use measured::MeasuredStore;
 pub use memory::MemoryStore;
 pub use model::{
     CancelRequest, EndState, EndedRun, EventPage, Feedback, HeldLease, Lease, LostRun, MessageNode, MessageOrigin,
-    MessagePage, MessageQuery, Millis, Retention, RunFailure, RunRecord, RunStatus, SweepResult, Thread, ThreadKey,
-    ThreadPage, ThreadParts, ThreadSize, ThreadSummary, ThreadVersion, ThreadView, branch_of, now,
+    MessagePage, MessageQuery, Millis, RunFailure, RunRecord, RunStatus, Thread, ThreadKey, ThreadPage, ThreadParts,
+    ThreadSize, ThreadSummary, ThreadVersion, ThreadView, branch_of, now,
 };
 pub use open_error::OpenError;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
+pub use retention::{Retention, SweepResult};
 pub use signals::{Signals, Topic, TopicWatch};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

@@ -6,13 +6,9 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{
-    protocol::{Interrupt, Message, MessageId, RunId, ThreadId, TokenUsage},
-    units,
-};
+use crate::protocol::{Interrupt, Message, MessageId, RunId, ThreadId, TokenUsage};
 
 /// Milliseconds since 1970.
 pub type Millis = i64;
@@ -452,48 +448,4 @@ pub enum CancelRequest {
     Ended(RunRecord),
     /// There is no such run.
     Unknown,
-}
-
-/// Limits of what is kept: the configuration section `[retention]`. `None` is no limit, and the default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(default = "Retention::of_servers", deny_unknown_fields)]
-#[non_exhaustive]
-pub struct Retention {
-    /// The time that a thread is kept after its last change, in milliseconds.
-    #[serde(rename = "thread_days", deserialize_with = "units::optional_days")]
-    pub thread_age: Option<u64>,
-    /// The number of threads that are kept of each owner, those with the newest runs.
-    #[serde(rename = "max_threads", deserialize_with = "units::optional")]
-    pub owner_threads: Option<u64>,
-    /// The number of threads that are kept in all. The owners with the most threads lose their oldest ones first.
-    #[serde(rename = "max_threads_total", deserialize_with = "units::optional")]
-    pub threads: Option<u64>,
-    /// The time that a log is kept after its run ended, in milliseconds.
-    #[serde(rename = "log_hours", deserialize_with = "units::optional_hours")]
-    pub log_age: Option<u64>,
-    /// The number of logs of ended runs that are kept, those of the runs that ended last.
-    #[serde(rename = "max_logs", deserialize_with = "units::optional")]
-    pub logs: Option<u64>,
-}
-
-impl Retention {
-    /// The limits of servers that set none.
-    pub fn of_servers() -> Self {
-        Self {
-            thread_age: None,
-            owner_threads: Some(100_000),
-            threads: Some(1_000_000),
-            log_age: Some(24 * 3_600_000),
-            logs: Some(10_000),
-        }
-    }
-}
-
-/// The result of removing what [`Retention`] does not keep.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SweepResult {
-    /// The number of removed threads.
-    pub threads: u64,
-    /// The number of removed logs.
-    pub logs: u64,
 }

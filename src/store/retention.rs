@@ -1,6 +1,61 @@
-//! Computes how many threads each owner has above the limits of retention.
+//! Limits of what is kept, and how many threads each owner has above them.
 
 use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use crate::units;
+
+/// Limits of what is kept: the section `[retention]`. `None` is no limit. Ages are in milliseconds here, and in days and
+/// hours in a configuration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default = "Retention::of_servers", deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Retention {
+    /// The time for which a thread is kept after its last change.
+    #[serde(rename = "thread_days", deserialize_with = "units::optional_days")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalDays"))]
+    pub thread_age: Option<u64>,
+    /// The number of threads that are kept for each principal, those with the newest runs.
+    #[serde(rename = "max_threads", deserialize_with = "units::optional")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalNumber"))]
+    pub owner_threads: Option<u64>,
+    /// The number of threads that are kept in all. The principals with the most threads lose their oldest ones first.
+    #[serde(rename = "max_threads_total", deserialize_with = "units::optional")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalNumber"))]
+    pub threads: Option<u64>,
+    /// The time for which the log of a detached run is kept after its end.
+    #[serde(rename = "log_hours", deserialize_with = "units::optional_hours")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalHours"))]
+    pub log_age: Option<u64>,
+    /// The number of logs that are kept, those of the runs that ended last.
+    #[serde(rename = "max_logs", deserialize_with = "units::optional")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalNumber"))]
+    pub logs: Option<u64>,
+}
+
+impl Retention {
+    /// The limits of servers that set none.
+    pub fn of_servers() -> Self {
+        Self {
+            thread_age: None,
+            owner_threads: Some(100_000),
+            threads: Some(1_000_000),
+            log_age: Some(24 * 3_600_000),
+            logs: Some(10_000),
+        }
+    }
+}
+
+/// The result of removing what [`Retention`] does not keep.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SweepResult {
+    /// The number of removed threads.
+    pub threads: u64,
+    /// The number of removed logs.
+    pub logs: u64,
+}
 
 /// Returns by owner how many threads to remove, so that no owner has more than `each` and all together have at most
 /// `total`. The owners with the most threads lose threads for `total`.

@@ -18,12 +18,14 @@ use super::{
 
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// The configuration section `[log]`.
+/// Log lines on standard error: the section `[log]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LogOptions {
-    /// A level, or a filter in the form of `RUST_LOG`. That variable, if set, is used instead.
+    /// `error`, `warn`, `info`, `debug`, `trace`, or a filter in the form of `RUST_LOG`. That variable, if set, is used
+    /// instead.
     pub level: String,
     /// The form of log lines.
     pub format: LogFormat,
@@ -31,6 +33,7 @@ pub struct LogOptions {
 
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LogFormat {

@@ -4,9 +4,11 @@ use serde::Deserialize;
 
 /// Options of traces. The environment variables of OpenTelemetry say where traces are sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TelemetryOptions {
-    /// Puts the messages, arguments and results of model calls and tool calls into spans.
+    /// True puts the messages, arguments and results of model calls and tool calls into spans. Everybody who reads the
+    /// traces then reads the conversations.
     pub content: bool,
 }

@@ -44,14 +44,42 @@ impl PartialEq for Patterns {
 
 /// A rule as the configuration writes it: `"always"`, or `{ unless = { path = "^/tmp/" } }`.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ConfiguredRule {
+    /// No call needs approval.
     Never,
+    /// Every call needs approval.
     Always,
-    /// Only MCP servers have annotations.
+    /// Calls of tools need approval that the MCP server calls destructive or open-world, or does not describe. Only for
+    /// servers that you trust.
     Annotations,
-    When(IndexMap<String, String>),
-    Unless(IndexMap<String, String>),
+    /// Calls need approval in which some pattern matches anywhere in the argument that it is for.
+    When(
+        #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<String>", extend("minProperties" = 1)))]
+        IndexMap<String, String>,
+    ),
+    /// All calls need approval but those in which every pattern matches the argument that it is for. A pattern without
+    /// `^` or `$` has to match the whole value.
+    Unless(
+        #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<String>", extend("minProperties" = 1)))]
+        IndexMap<String, String>,
+    ),
+}
+
+/// The form in a configuration, without `annotations`.
+#[cfg(test)]
+impl schemars::JsonSchema for ApprovalRule {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ApprovalRule".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let mut schema = generator.subschema_for::<ConfiguredRule>();
+        let rules = schema.get_mut("oneOf").and_then(|rules| rules.as_array_mut()).unwrap();
+        rules.retain(|rule| rule["const"] != "annotations");
+        schema
+    }
 }
 
 impl TryFrom<ConfiguredRule> for ApprovalRule {

@@ -42,18 +42,40 @@ pub enum CallerValue {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "expected a source such as \"principal\", or { from = \"principal\", required = true }")]
 enum ConfiguredHeader {
-    Text(String),
+    Text(#[cfg_attr(test, schemars(regex(pattern = SOURCE)))] String),
     Table(ConfiguredTable),
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ConfiguredTable {
+    /// `principal`: the name of the API key, or the subject of the token. `principal_id`: the same with its source, such
+    /// as `key:ada`. `claim:NAME`: a claim of the token. `header:NAME`: a header of the client's request.
+    #[cfg_attr(test, schemars(regex(pattern = SOURCE)))]
     from: String,
+    /// True refuses calls of runs that do not have the value. Otherwise the header is left out.
     #[serde(default)]
     required: bool,
+}
+
+/// The sources that [`CallerValue::parse`] accepts, for the JSON Schema.
+#[cfg(test)]
+const SOURCE: &str = r"^(principal|principal_id|claim:[\s\S]+|header:[!#$%&'*+.^_`|~0-9A-Za-z-]+)$";
+
+/// The form in a configuration.
+#[cfg(test)]
+impl schemars::JsonSchema for CallerHeader {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "CallerHeader".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        generator.subschema_for::<ConfiguredHeader>()
+    }
 }
 
 impl CallerHeader {

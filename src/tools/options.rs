@@ -29,6 +29,7 @@ impl InvalidOption {
 
 /// The value of an HTTP header in a configuration. `Debug` does not show values.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "expected a text, or a table such as { env = \"VARIABLE\", prefix = \"Bearer \" }")]
 pub enum HeaderSource {
     /// The value itself. It is treated as a secret if the header's name suggests one, such as `Authorization`.
@@ -39,6 +40,7 @@ pub enum HeaderSource {
 
 /// A header value that is read from an environment variable.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HeaderVariable {
     /// The name of the variable.

@@ -29,6 +29,7 @@ impl Default for ReplayOptions {
 
 /// What goes wrong in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReplayFault {

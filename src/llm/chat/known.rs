@@ -61,6 +61,24 @@ fn by_url(url: &Url) -> &'static Profile {
     of_domain.or_else(of_port).unwrap_or(&COMPATIBLE)
 }
 
+/// The JSON Schema of `profile` in a configuration.
+#[cfg(test)]
+pub(crate) struct ProfileNameOrTable;
+
+#[cfg(test)]
+impl schemars::JsonSchema for ProfileNameOrTable {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ProfileNameOrTable".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let names = serde_json::json!(KNOWN.iter().map(|profile| profile.name).collect::<Vec<_>>());
+        let mut table = generator.subschema_for::<ProfileOptions>().to_value();
+        table["properties"]["base"]["enum"] = names.clone();
+        schemars::json_schema!({ "anyOf": [{ "type": "string", "enum": names }, table] })
+    }
+}
+
 const COMPATIBLE: Profile = Profile {
     name: "compatible",
     has_openai_models: false,

@@ -7,7 +7,7 @@ mod content;
 mod decoder;
 #[cfg(feature = "fuzzing")]
 pub(super) mod fuzzing;
-mod known;
+pub(super) mod known;
 mod messages;
 pub(super) mod profile;
 mod reasoning;

@@ -13,11 +13,12 @@ use serde::{Deserialize, Deserializer, de};
 /// profile.stream_options = Some(false);
 /// ```
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 // Makes a function for the table alone, which the implementation for a name or a table calls.
 #[serde(remote = "Self", default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ProfileOptions {
-    /// The name of the known profile; `None` is the one that fits the base URL.
+    /// The name of the known profile. Default: the one that fits `base_url`.
     pub base: Option<String>,
     /// The member that limits the tokens of an answer.
     pub token_limit: Option<TokenLimit>,
@@ -37,7 +38,7 @@ pub struct ProfileOptions {
     pub assistant_last: Option<bool>,
     /// `true` if a user's message may follow results of tools.
     pub user_after_results: Option<bool>,
-    /// The number of letters and digits of a call's id; 0 if up to 40 characters are taken, `_` and `-` included.
+    /// The number of letters and digits of a call's id. 0: up to 40 characters are taken, `_` and `-` included.
     pub call_id_length: Option<usize>,
     /// The forms of `tool_choice`.
     pub tool_choice_form: Option<ToolChoiceForm>,
@@ -59,6 +60,7 @@ pub struct ProfileOptions {
 
 /// The member that limits the tokens of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TokenLimit {
@@ -70,6 +72,7 @@ pub enum TokenLimit {
 
 /// The member that asks for thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ThinkingMember {
@@ -93,6 +96,7 @@ pub enum ThinkingMember {
 
 /// The member of the model's own messages in which it gets its earlier reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReasoningMember {
@@ -110,6 +114,7 @@ pub enum ReasoningMember {
 
 /// The places of system messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SystemMessages {
@@ -123,6 +128,7 @@ pub enum SystemMessages {
 
 /// The forms of `tool_choice`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolChoiceForm {
@@ -136,6 +142,7 @@ pub enum ToolChoiceForm {
 
 /// The form in which the schema of an answer is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StructuredOutputs {
@@ -149,6 +156,7 @@ pub enum StructuredOutputs {
 
 /// The part in which PDFs are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Documents {
@@ -162,6 +170,7 @@ pub enum Documents {
 
 /// The tags `<think>` and `<thinking>` around reasoning at the beginning of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ThinkTags {

@@ -26,6 +26,7 @@ pub struct ContextOptions {
 
 /// The treatment of a conversation that is too long for the model. The stored thread keeps everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ContextPolicy {

@@ -21,44 +21,52 @@ const CLIENT_HEADERS: [&str; 5] = ["host", "content-length", "transfer-encoding"
 
 /// Options of an HTTP tool: a table `[tools.NAME]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct HttpToolOptions {
     /// The kind of the tool.
     pub kind: ToolKind,
-    /// A description for the model, which decides by it when to call the tool.
+    /// The description for the model, which decides by it when to call the tool.
     pub description: String,
-    /// The URL, with places for arguments in braces: `https://api.example.com/{city}?lang={lang}`.
+    /// The URL, with places for arguments in braces: `https://api.example.com/{city}?lang={lang}`. A query pair is left
+    /// out if its argument is missing.
     pub url: String,
-    /// The method of the request.
+    /// The method of the request. Default: `GET`.
     #[serde(default)]
     pub method: HttpMethod,
-    /// A JSON Schema of the arguments. `None`: one string for each place of the URL, required in the path. Unknown
+    /// The JSON Schema of the arguments. Default: a text for each place of the URL, required in the path. Unknown
     /// arguments are refused unless the schema has `additionalProperties`.
     #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Option<crate::protocol::JsonObject>"))]
     pub parameters: Option<Value>,
-    /// Headers of the request.
+    /// Headers of the request, by name. A secret is in an environment variable.
     #[serde(default)]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<HeaderSource>"))]
     pub headers: IndexMap<String, HeaderSource>,
-    /// Headers of the request whose values come from the caller of the run.
+    /// Headers of the request whose values come from the caller of the run, by name. A model cannot set them.
     #[serde(default)]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<CallerHeader>"))]
     pub headers_from: IndexMap<String, CallerHeader>,
-    /// A JSON Pointer to the part of a JSON response that is the result; `None` for all of it.
+    /// The part of a JSON response that is the result, as a JSON Pointer. Default: all of it.
     #[serde(default)]
     pub result: Option<String>,
-    /// When a person has to approve a call.
+    /// The calls that a person has to approve.
     #[serde(default)]
     pub approval: ApprovalRule,
     /// The time limit of a call.
     #[serde(default = "default_timeout", rename = "timeout_secs", deserialize_with = "seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds", range(min = 1)))]
     pub timeout: Duration,
-    /// The size limit of a response, in bytes. Longer texts are cut.
+    /// The largest result, in bytes. A longer text is cut.
     #[serde(default = "default_max_result_bytes")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_result_bytes: usize,
 }
 
 /// The kind of a tool that a configuration declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolKind {
@@ -68,6 +76,7 @@ pub enum ToolKind {
 
 /// The method of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 #[allow(missing_docs, reason = "the names are those of HTTP")]
 pub enum HttpMethod {

@@ -47,6 +47,18 @@ impl TryFrom<ConfiguredRule> for McpApproval {
     }
 }
 
+/// The form in a configuration.
+#[cfg(test)]
+impl schemars::JsonSchema for McpApproval {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "McpApproval".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        generator.subschema_for::<ConfiguredRule>()
+    }
+}
+
 impl McpApproval {
     pub(super) fn decide(&self, effects: Effects, arguments: &JsonObject) -> Approval {
         match self {

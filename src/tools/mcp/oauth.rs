@@ -35,6 +35,7 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Options of access tokens: `oauth` in a table `[mcp.NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct OAuthOptions {
@@ -45,20 +46,21 @@ pub struct OAuthOptions {
     /// The environment variable with the client's secret.
     #[serde(default)]
     pub client_secret_env: String,
-    /// The scopes to ask for; if empty, the authorization server decides.
+    /// The scopes to ask for. If the list is empty, the authorization server decides.
     #[serde(default)]
     pub scopes: Vec<String>,
     /// The audience to ask for, for authorization servers that do not know `resource` (RFC 8707), which is the MCP
     /// server's URL.
     #[serde(default)]
     pub audience: Option<String>,
-    /// The way to send the secret.
+    /// The way to send the secret. Default: `basic`.
     #[serde(default)]
     pub client_auth: ClientAuth,
 }
 
 /// A way to send a client's secret (RFC 6749, section 2.3.1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ClientAuth {

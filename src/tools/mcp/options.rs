@@ -29,43 +29,52 @@ const CLIENT_HEADERS: [&str; 6] =
 
 /// Options of an MCP server: a table `[mcp.NAME]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct McpServerOptions {
     /// The program that speaks MCP on its standard streams, and its arguments. Either this or `url` is needed.
     pub command: Option<Vec<String>>,
-    /// The address of a server that speaks streamable HTTP.
+    /// The URL of a server with streamable HTTP, without credentials. Either this or `command` is needed.
     pub url: Option<String>,
-    /// Environment variables of the program, beside those that every program needs.
+    /// With a command: its environment variables, beside those that every program needs, by name.
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<String>"))]
     pub env: IndexMap<String, String>,
-    /// Environment variables of this server that the program inherits.
+    /// With a command: the environment variables that it gets from this server's environment.
     pub env_from: Vec<String>,
-    /// Headers of the requests to `url`.
+    /// With a URL: headers of the requests, by name. A secret is in an environment variable.
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<HeaderSource>"))]
     pub headers: IndexMap<String, HeaderSource>,
-    /// Headers of the requests to `url` that a run makes, with values that come from the run's caller. Requests of the
+    /// With a URL: headers of the requests that a run makes, with values of the run's caller, by name. Requests of the
     /// server itself, such as listing the tools, do not have them.
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<CallerHeader>"))]
     pub headers_from: IndexMap<String, CallerHeader>,
-    /// The access tokens of the requests to `url`.
+    /// With a URL: access tokens by OAuth 2.1 client credentials.
     pub oauth: Option<OAuthOptions>,
-    /// Makes `GET /readyz` answer 503 while the server is not connected.
+    /// True answers `GET /readyz` with 503 while the MCP server is not connected.
     pub required: bool,
-    /// Lets the server ask a run's user during a call (elicitation).
+    /// True lets the MCP server ask the user during a call (elicitation).
     pub elicitation: bool,
-    /// The tools to use, by the names that the server gives them; `None` uses all.
+    /// The tools that agents can use, by the names that the server gives them. Default: all.
     pub tools: Option<Vec<String>>,
-    /// A text before the names of the tools.
+    /// A prefix for the names of the tools.
     pub prefix: String,
-    /// When a person has to approve a call.
+    /// The calls that a person has to approve.
     pub approval: McpApproval,
-    /// Rules for single tools, by the names that the server gives them.
+    /// The calls of single tools that a person has to approve, by the name that the server gives the tool,
+    /// `resources/read` or `prompts/get`.
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<McpApproval>"))]
     pub approval_of: IndexMap<String, McpApproval>,
-    /// The time limit of a call, which starts again whenever the server reports progress.
+    /// The time limit of a call. It begins again when the server reports progress.
     #[serde(rename = "timeout_secs", deserialize_with = "seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds", range(min = 1)))]
     pub timeout: Duration,
     /// The time limit of a call, whatever progress the server reports.
     #[serde(rename = "max_timeout_secs", deserialize_with = "seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds", range(min = 1)))]
     pub max_timeout: Duration,
-    /// The size limit of a result, in bytes. Longer texts are cut.
+    /// The largest result, in bytes. A longer one is cut.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_result_bytes: usize,
 }
 

@@ -19,6 +19,8 @@ mod usage;
 mod walk;
 mod workspace;
 
+#[cfg(test)]
+pub(crate) use self::options::TOOL_NAMES;
 pub use self::{
     options::SandboxOptions,
     runner::{Sandbox, SandboxUnavailable},

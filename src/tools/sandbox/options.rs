@@ -10,7 +10,7 @@ use crate::tools::{
     options::{InvalidOption, check_not_zero, megabytes, seconds},
 };
 
-pub(super) const TOOL_NAMES: [&str; 5] = ["run_command", "read_file", "write_file", "list_files", "remove_files"];
+pub(crate) const TOOL_NAMES: [&str; 5] = ["run_command", "read_file", "write_file", "list_files", "remove_files"];
 /// The shell, `prlimit` and a program need at least this much address space, in bytes.
 const MIN_MEMORY_BYTES: u64 = 16 << 20;
 /// bubblewrap, the shell and a pipeline of two programs.
@@ -18,27 +18,35 @@ const MIN_PROCESSES: u64 = 4;
 
 /// Limits of commands, and when a person has to approve one: the table `[sandbox]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SandboxOptions {
-    /// The time limit of a command.
+    /// The time limit of a command. The agent's `tool_timeout_secs` limits it, too.
     #[serde(rename = "timeout_secs", deserialize_with = "seconds")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds", range(min = 1)))]
     pub timeout: Duration,
-    /// The memory limit of all processes of a command together, and of the address space of each, in bytes.
+    /// The largest memory of a command, at least 16 MB: of all its processes together, and the address space of each.
     #[serde(rename = "memory_mb", deserialize_with = "megabytes")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Megabytes", range(min = 16)))]
     pub memory_bytes: u64,
-    /// The most processes and threads of a command at a time.
+    /// The largest number of processes and threads of a command at a time, at least 4.
+    #[cfg_attr(test, schemars(range(min = 4)))]
     pub processes: u64,
-    /// The size limit of a command's output and of a file that is read, in bytes. The rest is cut.
+    /// The part of a command's output, and of a file that is read, that is kept, in bytes.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_output_bytes: usize,
-    /// The size limit of a workspace and of each file in it, in bytes.
+    /// The largest workspace, and the largest file in it. A full one refuses commands until files are removed.
     #[serde(rename = "workspace_mb", deserialize_with = "megabytes")]
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Megabytes", range(min = 1)))]
     pub workspace_bytes: u64,
-    /// The most commands that run at a time, of all conversations. Further ones wait.
+    /// The largest number of commands of all conversations at a time. Further ones wait.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_commands: usize,
-    /// When a person has to approve a call.
+    /// The calls that a person has to approve.
     pub approval: ApprovalRule,
-    /// Rules for single tools, by name.
+    /// The calls of single tools that a person has to approve, by the tool's name.
+    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<ApprovalRule>"))]
     pub approval_of: IndexMap<String, ApprovalRule>,
 }
 

@@ -1,0 +1,15 @@
+//! The JSON Schema of the configuration, by which editors complete and check a file.
+//!
+//! The derives on the option structs exist in tests only, so that builds do not take longer. A test makes the schema from
+//! them, compares it with `config/schema.json`, and writes that file again if `UPDATE_SCHEMA` is set. A new option needs a
+//! doc comment, which editors show. A rule between options, which a struct cannot have, is in `rules.rs`.
+
+/// The JSON Schema (draft 7) of a configuration file. It judges the file alone, without environment variables and flags.
+pub const JSON_SCHEMA: &str = include_str!("../../../config/schema.json");
+
+#[cfg(test)]
+mod generate;
+#[cfg(test)]
+mod rules;
+#[cfg(test)]
+mod tests;
