@@ -6,6 +6,7 @@ mod health;
 mod load;
 mod output;
 mod recording_tests;
+mod target;
 
 use std::{
     error::Error,

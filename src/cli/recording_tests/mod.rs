@@ -9,7 +9,6 @@ mod play;
 mod report;
 mod rules;
 mod steps;
-mod target;
 mod update;
 
 use std::{collections::BTreeMap, error::Error, time::Duration};
@@ -21,10 +20,13 @@ use self::{
     report::{Report, TestResult},
     rules::Rules,
     steps::{Steps, steps},
-    target::Target,
     update::accept,
 };
-use super::{arguments::TestArguments, output::print_line};
+use super::{
+    arguments::TestArguments,
+    output::print_line,
+    target::{Target, TargetArguments},
+};
 use crate::recording::{Recording, read_folder};
 
 /// Plays all recordings and prints the results. Returns whether all of them passed.
@@ -36,8 +38,16 @@ pub(super) fn run_tests(arguments: TestArguments) -> Result<bool, Box<dyn Error>
 async fn run_all(arguments: TestArguments) -> Result<bool, Box<dyn Error>> {
     let recordings = read_folder(&arguments.dir)?;
     let rules = Rules::read_all(&arguments.dir, &recordings)?;
-    let target = Target::open(&arguments).await?;
-    let client = Client::new(&arguments, Duration::from_secs(arguments.timeout_secs))?;
+    let target = Target::open(TargetArguments {
+        url_argument: "--against",
+        url: arguments.against.as_deref(),
+        is_server: false,
+        key_env: arguments.key_env.as_deref(),
+        config: arguments.config.clone(),
+        log: arguments.log.clone(),
+    })
+    .await?;
+    let client = Client::new(&target, Duration::from_secs(arguments.timeout_secs))?;
     let mut report = Report::default();
     // The conversations of one thread build on each other, and their ids do, too.
     let mut threads = BTreeMap::<String, IdPairs>::new();
@@ -50,7 +60,7 @@ async fn run_all(arguments: TestArguments) -> Result<bool, Box<dyn Error>> {
             .entry(recording.head.request.thread_id.to_string())
             .or_insert_with(|| IdPairs::for_thread(&recording.head.request.thread_id));
         let agent = arguments.agent.as_deref().unwrap_or(&recording.head.agent);
-        let result = match client.play(target.url(agent)?, recording, ids).await {
+        let result = match client.play(target.url(Some(agent))?, recording, ids).await {
             Err(problem) => TestResult::failed(recording, Duration::ZERO, vec![problem]),
             Ok(played) => test(&arguments, recording, rules, &played, ids)?,
         };

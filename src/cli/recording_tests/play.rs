@@ -1,9 +1,6 @@
 //! Sends the request of a recording to an agent, and reads the events.
 
-use std::{
-    error::Error,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use reqwest::{
@@ -13,12 +10,12 @@ use reqwest::{
 
 use super::ids::IdPairs;
 use crate::{
-    cli::arguments::TestArguments,
+    cli::target::Target,
     protocol::{Event, RunAgentInput, RunId, TokenUsage},
     recording::{RecordedEvent, Recording},
     run::Guard,
     upstream::{
-        self, ClientOptions,
+        self, ClientError, ClientOptions,
         events::{StreamLimits, events},
     },
 };
@@ -41,19 +38,9 @@ pub(super) struct Played {
 }
 
 impl Client {
-    pub(super) fn new(arguments: &TestArguments, timeout: Duration) -> Result<Self, Box<dyn Error>> {
-        let authorization = match &arguments.key_env {
-            None => None,
-            Some(variable) => {
-                let key = std::env::var(variable)
-                    .map_err(|_| format!("--key-env: the environment variable {variable} is not set"))?;
-                let mut value = HeaderValue::try_from(format!("Bearer {}", key.trim()))
-                    .map_err(|_| format!("--key-env: the value of {variable} cannot be sent in a header"))?;
-                value.set_sensitive(true);
-                Some(value)
-            }
-        };
-        Ok(Self { client: upstream::client(&ClientOptions::default())?, authorization, timeout })
+    pub(super) fn new(target: &Target, timeout: Duration) -> Result<Self, ClientError> {
+        let client = upstream::client(&ClientOptions::default())?;
+        Ok(Self { client, authorization: target.authorization().cloned(), timeout })
     }
 
     /// Plays a recording, in the new thread of `ids`. An error is the problem, for people.
