@@ -28,6 +28,27 @@ pub(super) enum Command {
     Health(Options),
     /// Plays the requests of recordings to an agent and compares what comes; the exit code is 1 if something differs
     Test(TestArguments),
+    /// Chats with an agent, in a terminal or a pipe; in a pipe, the exit code is 1 if a run did not succeed
+    Chat(ChatArguments),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ChatArguments {
+    /// A server or one agent's endpoint; without one, the configured agents are run in this process
+    #[arg(value_name = "URL")]
+    pub(super) url: Option<String>,
+    /// The agent; by default the server's default agent
+    #[arg(long, value_name = "NAME")]
+    pub(super) agent: Option<String>,
+    /// The environment variable with the key for the server
+    #[arg(long, value_name = "NAME", requires = "url")]
+    pub(super) key_env: Option<String>,
+    /// The configuration file; without one, the demo agent answers
+    #[arg(long, short, value_name = "FILE", conflicts_with = "url")]
+    pub(super) config: Option<PathBuf>,
+    /// Writes the log of the configured agents, at this level
+    #[arg(long, value_name = "LEVEL", conflicts_with = "url")]
+    pub(super) log: Option<String>,
 }
 
 #[derive(Debug, Args)]

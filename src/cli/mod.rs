@@ -2,6 +2,7 @@
 //! binary compiles nothing of the library again.
 
 mod arguments;
+mod chat;
 mod health;
 mod load;
 mod output;
@@ -42,6 +43,11 @@ pub fn run() -> ExitCode {
         Command::Schema => (io::stdout().write_all(JSON_SCHEMA.as_bytes()).map_err(Into::into), 1),
         Command::Health(options) => (health::check_health(options), 1),
         Command::Test(arguments) => match recording_tests::run_tests(arguments) {
+            Ok(true) => (Ok(()), 1),
+            Ok(false) => return ExitCode::FAILURE,
+            Err(error) => (Err(error), EXIT_MISCONFIGURED),
+        },
+        Command::Chat(arguments) => match chat::run_chat(arguments) {
             Ok(true) => (Ok(()), 1),
             Ok(false) => return ExitCode::FAILURE,
             Err(error) => (Err(error), EXIT_MISCONFIGURED),

@@ -61,7 +61,7 @@ async fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp)
         return Err(("interrupt_expired", message));
     }
     let Some(schema) = &interrupt.response_schema else { return Ok(()) };
-    let schema = compile(schema).map_err(|error| {
+    let schema = compile_response_schema(schema).map_err(|error| {
         tracing::error!(interrupt = id, error, "an agent raised an interrupt with an invalid response schema");
         ("invalid_response_schema", format!("no answer to the interrupt {id:?} can be checked: its schema is invalid"))
     })?;
@@ -78,8 +78,11 @@ async fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp)
     Err(("invalid_resume_payload", format!("the answer to the interrupt {id:?} does not match its schema: {problem}")))
 }
 
-/// The agent checks what the patterns that are left out would check.
-fn compile(schema: &JsonObject) -> Result<BoundedSchema, String> {
+/// Compiles the schema of an answer. The agent checks what the patterns that are left out would check.
+///
+/// # Errors
+/// The limit that the schema exceeds, or the part that is invalid.
+pub(crate) fn compile_response_schema(schema: &JsonObject) -> Result<BoundedSchema, String> {
     let mut schema = Value::Object(schema.clone());
     check_size(&schema, SchemaLimits::INTERRUPT)?;
     remove_unsupported_patterns(&mut schema);
