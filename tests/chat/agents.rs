@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::Running;
 
-/// What a hostile server may send: clear the screen, write to the clipboard, a title, colours, and a change of direction.
+/// What a hostile server may send: to clear the screen, to write to the clipboard, colours, and a change of direction.
 pub const HOSTILE: &str = "begin\x1b[2J\x1b]52;c;AAAA\x07\u{9b}31m\r\x08\u{202e}end";
 
 /// The inputs of an agent's runs.

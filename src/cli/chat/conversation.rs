@@ -46,8 +46,8 @@ impl Conversation {
         let (position, state) = self.last_turn()?;
         let Some(Message::User(mut message)) = self.messages.get(position).cloned() else { return None };
         self.go_back(position, state.clone());
-        // A new id makes a new branch of the thread. The first message has nothing before it from which the branch could
-        // begin, so it keeps its id.
+        // A new id makes a new branch of the thread. The first message has nothing before it from which the branch
+        // could begin, so it keeps its id.
         if position > 0 {
             message.id = MessageId::random();
         }

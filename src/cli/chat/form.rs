@@ -1,7 +1,7 @@
 //! Forms for JSON Schemas: the questions to ask for a value, one for each member.
 //!
-//! Objects are asked for member by member. A schema that has no question of its own is asked for as JSON. Whether the value
-//! fits the schema as a whole is checked by the caller.
+//! Objects are asked for member by member. A schema that has no question of its own is asked for as JSON. The caller
+//! checks whether the value fits the schema as a whole.
 
 use serde_json::{Number, Value};
 

@@ -1,7 +1,8 @@
 //! `agui-server chat`: a client for AG-UI endpoints in a terminal or a pipe.
 //!
-//! `turn` sends a request and shows the events of the run, with the reader of remote agents. `conversation` holds what the
-//! requests consist of. Everything that is shown passes through `printable`, because a server's texts may be hostile.
+//! `turn` sends a request and shows the events of the run, with the reader of remote agents. `conversation` holds what
+//! the requests consist of. Everything that is shown passes through `printable`, because a server's texts may be
+//! hostile.
 
 mod command;
 mod console;

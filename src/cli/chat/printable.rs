@@ -1,8 +1,8 @@
 //! Texts of servers, without what a terminal would obey.
 //!
-//! A terminal obeys control characters: escape sequences can move the cursor over an approval, set the title, or write to the
-//! clipboard. Characters that change the direction of text can make arguments look like others. Both are replaced by visible
-//! characters, also in a pipe, because its other end may be a terminal.
+//! A terminal obeys control characters: escape sequences can move the cursor over an approval, set the title, or write
+//! to the clipboard. Characters that change the direction of text can make arguments look like others. Both are
+//! replaced by visible characters, also in a pipe, because its other end may be a terminal.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub(super) fn printable_line(text: &str) -> String {
     text.chars().filter_map(|char| replacement(char, false)).collect()
 }
 
-/// Returns the printable characters before a limit, and the number of those that are left out.
+/// Returns the printable characters before a limit, followed by the number of those that are left out.
 pub(super) fn excerpt(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         None => printable(text).into_owned(),

@@ -1,8 +1,8 @@
 //! Shows the events of runs.
 //!
-//! Texts of the agent are the answer. Everything else is a note: reasoning, calls with arguments and results, changes of the
-//! state, and texts of subagents. Texts may interleave in a stream; they are shown one after the other, in the order of
-//! their starts, the first open one as it comes.
+//! Texts of the agent are the answer. Everything else is a note: reasoning, calls with arguments and results, changes
+//! of the state, and texts of subagents. Texts may interleave in a stream; they are shown one after the other, in the
+//! order of their starts, the first open one as it comes.
 
 use std::{
     collections::{HashMap, VecDeque},
