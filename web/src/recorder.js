@@ -6,8 +6,8 @@ const START_OF = { TEXT_MESSAGE_CONTENT: "firstTextAt", TEXT_MESSAGE_CHUNK: "fir
 
 export class Recorder {
   /**
-   * All events, the oldest first: { number, at, ms, event, runId, anchor, changes }. `ms` is the time since the request,
-   * if the request is known.
+   * All events, the oldest first: { number, at, ms, event, runId, anchor, changes }. `ms` is the time since the
+   * request, if the request is known.
    */
   entries = [];
   /** By run: the agent, the request and its time, and when the first event, the first text and the end came. */
