@@ -11,6 +11,7 @@ use axum::{
 };
 use serde::Serialize;
 
+use super::error_code::ErrorCode;
 use crate::{
     auth::AuthError,
     protocol::{PROTOCOL_VERSION, decode::DecodeError},
@@ -24,8 +25,7 @@ const MAX_QUOTED_CHARS: usize = 80;
 
 #[derive(Debug)]
 pub(crate) struct ApiError {
-    status: StatusCode,
-    code: &'static str,
+    code: ErrorCode,
     message: String,
     path: Option<String>,
     retry_after: Duration,
@@ -49,8 +49,8 @@ struct Detail<'a> {
 }
 
 impl ApiError {
-    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), path: None, retry_after: Duration::from_secs(1) }
+    fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), path: None, retry_after: Duration::from_secs(1) }
     }
 
     /// Names the member or the parameter that is wrong.
@@ -64,41 +64,41 @@ impl ApiError {
             None => "it has no Content-Type".to_owned(),
         };
         let message = format!("the request needs `Content-Type: application/json`; {found}");
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+        Self::new(ErrorCode::UNSUPPORTED_MEDIA_TYPE, message)
     }
 
     pub(super) fn encoded_body() -> Self {
         let message = "compressed request bodies are not supported; send the JSON uncompressed";
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_content_encoding", message)
+        Self::new(ErrorCode::UNSUPPORTED_CONTENT_ENCODING, message)
     }
 
     pub(super) fn body_too_large(limit: usize) -> Self {
         let message = format!("the request body is larger than {limit} bytes");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+        Self::new(ErrorCode::BODY_TOO_LARGE, message)
     }
 
     pub(super) fn too_many_body_bytes() -> Self {
         let message = "the server is receiving too many request bodies at once; try again later";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_body_bytes", message)
+        Self::new(ErrorCode::TOO_MANY_BODY_BYTES, message)
     }
 
     pub(super) fn body_in_tiny_pieces(min_average: usize) -> Self {
         let message =
             format!("the request body arrives in too many tiny pieces: send chunks of at least {min_average} bytes");
-        Self::new(StatusCode::BAD_REQUEST, "body_in_tiny_pieces", message)
+        Self::new(ErrorCode::BODY_IN_TINY_PIECES, message)
     }
 
     /// True if the client may have more to send than the server reads.
     pub(super) fn is_about_body_size(&self) -> bool {
-        matches!(self.code, "body_too_large" | "too_many_body_bytes")
+        matches!(self.code, ErrorCode::BODY_TOO_LARGE | ErrorCode::TOO_MANY_BODY_BYTES)
     }
 
     pub(super) fn body_timeout() -> Self {
-        Self::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the request body took too long to arrive")
+        Self::new(ErrorCode::BODY_TIMEOUT, "the request body took too long to arrive")
     }
 
     pub(super) fn body_incomplete() -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "body_incomplete", "the request body ended too early")
+        Self::new(ErrorCode::BODY_INCOMPLETE, "the request body ended too early")
     }
 
     /// The text lists the agents, so it is for callers that are authenticated.
@@ -112,18 +112,18 @@ impl ApiError {
             true => format!("there is no agent {:?}: this server has no agents", shortened(name)),
             false => format!("there is no agent {:?}; the agents are: {}", shortened(name), known.join(", ")),
         };
-        Self::new(StatusCode::NOT_FOUND, "unknown_agent", message)
+        Self::new(ErrorCode::UNKNOWN_AGENT, message)
     }
 
     pub(crate) fn no_default_agent() -> Self {
         let message = "this server has no default agent; use /agents/{agent}/send-message";
-        Self::new(StatusCode::NOT_FOUND, "unknown_agent", message)
+        Self::new(ErrorCode::UNKNOWN_AGENT, message)
     }
 
     pub(super) fn unsupported_version(declared: &str) -> Self {
         let declared: String = declared.chars().take(16).collect();
         let message = format!("this server speaks AG-UI {PROTOCOL_VERSION}, not {declared}");
-        Self::new(StatusCode::BAD_REQUEST, "unsupported_protocol_version", message).at("protocolVersion")
+        Self::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, message).at("protocolVersion")
     }
 
     pub(super) fn foreign_host(host: Option<&HeaderValue>) -> Self {
@@ -132,7 +132,7 @@ impl ApiError {
             "without authentication, this server answers under localhost and IP addresses only, not under {host}: \
              add the host name to [server] allowed_hosts, or configure [auth]"
         );
-        Self::new(StatusCode::FORBIDDEN, "host_not_allowed", message)
+        Self::new(ErrorCode::HOST_NOT_ALLOWED, message)
     }
 
     pub(super) fn foreign_origin(origin: Option<&HeaderValue>) -> Self {
@@ -141,24 +141,24 @@ impl ApiError {
             None => "of other sites".to_owned(),
         };
         let message = format!("pages {page} may not use this server: add their origin to [cors] allow_origins");
-        Self::new(StatusCode::FORBIDDEN, "origin_not_allowed", message)
+        Self::new(ErrorCode::ORIGIN_NOT_ALLOWED, message)
     }
 
-    pub(super) fn invalid_url(status: StatusCode, problem: &str) -> Self {
-        Self::new(status, "invalid_url", problem.chars().take(200).collect::<String>())
+    pub(super) fn invalid_url(problem: &str) -> Self {
+        Self::new(ErrorCode::INVALID_URL, problem.chars().take(200).collect::<String>())
     }
 
     pub(super) fn invalid_parameter(name: &str, expected: &str) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "invalid_parameter", format!("{name}: expected {expected}")).at(name)
+        Self::new(ErrorCode::INVALID_PARAMETER, format!("{name}: expected {expected}")).at(name)
     }
 
     pub(crate) fn invalid_input(path: &str, expected: &str) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "invalid_input", format!("{path}: expected {expected}")).at(path)
+        Self::new(ErrorCode::INVALID_INPUT, format!("{path}: expected {expected}")).at(path)
     }
 
     pub(crate) fn no_stored_threads() -> Self {
         let message = "this server stores no threads; a run ends with its connection, and has no log";
-        Self::new(StatusCode::NOT_IMPLEMENTED, "no_stored_threads", message)
+        Self::new(ErrorCode::NO_STORED_THREADS, message)
     }
 
     pub(crate) fn loopback_only(what: &str) -> Self {
@@ -166,21 +166,21 @@ impl ApiError {
             "without authentication, only processes of the server's own machine get {what}: connect to the server's own \
              port through 127.0.0.1, or configure authentication"
         );
-        Self::new(StatusCode::FORBIDDEN, "loopback_only", message)
+        Self::new(ErrorCode::LOOPBACK_ONLY, message)
     }
 
     pub(crate) fn invalid_join_token() -> Self {
         let message = "the join_token is unknown or has expired: get one from POST /threads/subscribe";
-        Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
+        Self::new(ErrorCode::UNAUTHENTICATED, message)
     }
 
     pub(crate) fn no_websocket() -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "no_websocket", "this route is a WebSocket: send its handshake")
+        Self::new(ErrorCode::NO_WEBSOCKET, "this route is a WebSocket: send its handshake")
     }
 
     pub(crate) fn too_many_sockets() -> Self {
         let message = "the server, or the principal, is at its limit of WebSockets; try again later";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_sockets", message)
+        Self::new(ErrorCode::TOO_MANY_SOCKETS, message)
     }
 
     pub(crate) fn shutting_down() -> Self {
@@ -188,7 +188,7 @@ impl ApiError {
     }
 
     pub(crate) fn internal() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the server failed")
+        Self::new(ErrorCode::INTERNAL_ERROR, "the server failed")
     }
 
     /// `nearest` is the route that may be meant, `prefix` the path of the whole server.
@@ -196,47 +196,47 @@ impl ApiError {
         let nearest = nearest.map(|route| format!(" Did you mean {route}?")).unwrap_or_default();
         let root = if prefix.is_empty() { "/" } else { prefix };
         let message = format!("there is no route {:?}.{nearest} GET {root} lists all routes", shortened(path));
-        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+        Self::new(ErrorCode::NOT_FOUND, message)
     }
 
     pub(super) fn method_not_allowed(method: &Method, path: &str, allowed: Option<&str>) -> Self {
         let allowed = allowed.map(|methods| format!("; use {methods}")).unwrap_or_default();
         let message = format!("{method} is not allowed on {:?}{allowed}", shortened(path));
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+        Self::new(ErrorCode::METHOD_NOT_ALLOWED, message)
     }
 }
 
 impl From<DecodeError> for ApiError {
     fn from(error: DecodeError) -> Self {
-        let (status, code) = match error {
-            DecodeError::Syntax(_) => (StatusCode::BAD_REQUEST, "invalid_json"),
-            DecodeError::TooDeep(_) => (StatusCode::BAD_REQUEST, "too_deep"),
-            DecodeError::TooManyValues { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "too_many_values"),
-            DecodeError::Malformed { .. } => (StatusCode::BAD_REQUEST, "invalid_input"),
+        let code = match error {
+            DecodeError::Syntax(_) => ErrorCode::INVALID_JSON,
+            DecodeError::TooDeep(_) => ErrorCode::TOO_DEEP,
+            DecodeError::TooManyValues { .. } => ErrorCode::TOO_MANY_VALUES,
+            DecodeError::Malformed { .. } => ErrorCode::INVALID_INPUT,
         };
-        Self { path: error.path().map(str::to_owned), ..Self::new(status, code, error.to_string()) }
+        Self { path: error.path().map(str::to_owned), ..Self::new(code, error.to_string()) }
     }
 }
 
 impl From<StartError> for ApiError {
     fn from(error: StartError) -> Self {
-        let (status, code) = match error {
+        let code = match error {
             StartError::Store(error) => return error.into(),
-            StartError::TooManyRuns => (StatusCode::SERVICE_UNAVAILABLE, "too_many_runs"),
-            StartError::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
-            StartError::TooManyDetachedRuns => (StatusCode::SERVICE_UNAVAILABLE, "too_many_detached_runs"),
-            StartError::TooManyDetachedRunsOfPrincipal => (StatusCode::TOO_MANY_REQUESTS, "too_many_detached_runs"),
-            StartError::TooManyRunsOfPrincipal => (StatusCode::TOO_MANY_REQUESTS, "too_many_concurrent_runs"),
-            StartError::TooManyRunsPerMinute { .. } => (StatusCode::TOO_MANY_REQUESTS, "too_many_runs_per_minute"),
-            StartError::TooManyFollowers => (StatusCode::SERVICE_UNAVAILABLE, "too_many_followers"),
-            StartError::InvalidInput { .. } => (StatusCode::BAD_REQUEST, "invalid_input"),
-            StartError::RoleNotAccepted { .. } => (StatusCode::BAD_REQUEST, "role_not_accepted"),
-            StartError::RunIsRunning => (StatusCode::CONFLICT, "run_is_running"),
-            StartError::ThreadIsBusy => (StatusCode::CONFLICT, "thread_is_busy"),
-            StartError::QueueFull => (StatusCode::CONFLICT, "too_many_waiting"),
-            StartError::ThreadTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "thread_too_large"),
+            StartError::TooManyRuns => ErrorCode::TOO_MANY_RUNS,
+            StartError::ShuttingDown => ErrorCode::SHUTTING_DOWN,
+            StartError::TooManyDetachedRuns => ErrorCode::TOO_MANY_DETACHED_RUNS,
+            StartError::TooManyDetachedRunsOfPrincipal => ErrorCode::TOO_MANY_DETACHED_RUNS_OF_PRINCIPAL,
+            StartError::TooManyRunsOfPrincipal => ErrorCode::TOO_MANY_CONCURRENT_RUNS,
+            StartError::TooManyRunsPerMinute { .. } => ErrorCode::TOO_MANY_RUNS_PER_MINUTE,
+            StartError::TooManyFollowers => ErrorCode::TOO_MANY_FOLLOWERS,
+            StartError::InvalidInput { .. } => ErrorCode::INVALID_INPUT,
+            StartError::RoleNotAccepted { .. } => ErrorCode::ROLE_NOT_ACCEPTED,
+            StartError::RunIsRunning => ErrorCode::RUN_IS_RUNNING,
+            StartError::ThreadIsBusy => ErrorCode::THREAD_IS_BUSY,
+            StartError::QueueFull => ErrorCode::TOO_MANY_WAITING,
+            StartError::ThreadTooLarge { .. } => ErrorCode::THREAD_TOO_LARGE,
         };
-        let mut refusal = Self::new(status, code, error.to_string());
+        let mut refusal = Self::new(code, error.to_string());
         match error {
             StartError::TooManyRunsPerMinute { retry_after } => refusal.retry_after = retry_after,
             StartError::InvalidInput { path, .. } | StartError::RoleNotAccepted { path } => refusal.path = Some(path),
@@ -248,42 +248,42 @@ impl From<StartError> for ApiError {
 
 impl From<LookupError> for ApiError {
     fn from(error: LookupError) -> Self {
-        let (status, code) = match error {
+        let code = match error {
             LookupError::Store(error) => return error.into(),
-            LookupError::NoThread => (StatusCode::NOT_FOUND, "unknown_thread"),
-            LookupError::NoRun => (StatusCode::NOT_FOUND, "unknown_run"),
-            LookupError::NoLog => (StatusCode::NOT_FOUND, "run_has_no_log"),
-            LookupError::TooManyFollowers => (StatusCode::SERVICE_UNAVAILABLE, "too_many_followers"),
-            LookupError::LogRemoved => (StatusCode::GONE, "log_removed"),
+            LookupError::NoThread => ErrorCode::UNKNOWN_THREAD,
+            LookupError::NoRun => ErrorCode::UNKNOWN_RUN,
+            LookupError::NoLog => ErrorCode::RUN_HAS_NO_LOG,
+            LookupError::TooManyFollowers => ErrorCode::TOO_MANY_FOLLOWERS,
+            LookupError::LogRemoved => ErrorCode::LOG_REMOVED,
         };
-        Self::new(status, code, error.to_string())
+        Self::new(code, error.to_string())
     }
 }
 
 impl From<EditError> for ApiError {
     fn from(error: EditError) -> Self {
-        let (status, code, path) = match error {
+        let (code, path) = match error {
             EditError::Lookup(error) => return error.into(),
-            EditError::NoMessage => (StatusCode::NOT_FOUND, "unknown_message", None),
-            EditError::TitleTooLong => (StatusCode::BAD_REQUEST, "invalid_input", Some("title")),
-            EditError::MetadataTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "metadata_too_large", Some("metadata")),
-            EditError::Running => (StatusCode::CONFLICT, "run_is_running", None),
-            EditError::Changed => (StatusCode::CONFLICT, "thread_changed", None),
+            EditError::NoMessage => (ErrorCode::UNKNOWN_MESSAGE, None),
+            EditError::TitleTooLong => (ErrorCode::INVALID_INPUT, Some("title")),
+            EditError::MetadataTooLarge => (ErrorCode::METADATA_TOO_LARGE, Some("metadata")),
+            EditError::Running => (ErrorCode::RUN_IS_RUNNING, None),
+            EditError::Changed => (ErrorCode::THREAD_CHANGED, None),
         };
-        Self { path: path.map(str::to_owned), ..Self::new(status, code, error.to_string()) }
+        Self { path: path.map(str::to_owned), ..Self::new(code, error.to_string()) }
     }
 }
 
 impl From<CopyError> for ApiError {
     fn from(error: CopyError) -> Self {
-        let (status, code) = match error {
+        let code = match error {
             CopyError::Lookup(error) => return error.into(),
-            CopyError::NoMessage => (StatusCode::NOT_FOUND, "unknown_message"),
-            CopyError::Exists => (StatusCode::CONFLICT, "thread_exists"),
-            CopyError::Invalid { .. } => (StatusCode::BAD_REQUEST, "invalid_input"),
-            CopyError::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "thread_too_large"),
+            CopyError::NoMessage => ErrorCode::UNKNOWN_MESSAGE,
+            CopyError::Exists => ErrorCode::THREAD_EXISTS,
+            CopyError::Invalid { .. } => ErrorCode::INVALID_INPUT,
+            CopyError::TooLarge { .. } => ErrorCode::THREAD_TOO_LARGE,
         };
-        let mut refusal = Self::new(status, code, error.to_string());
+        let mut refusal = Self::new(code, error.to_string());
         if let CopyError::Invalid { path, .. } = error {
             refusal.path = Some(path);
         }
@@ -293,14 +293,14 @@ impl From<CopyError> for ApiError {
 
 impl From<FeedbackError> for ApiError {
     fn from(error: FeedbackError) -> Self {
-        let (status, code) = match error {
+        let code = match error {
             FeedbackError::Lookup(error) => return error.into(),
-            FeedbackError::NoMessage => (StatusCode::NOT_FOUND, "unknown_message"),
+            FeedbackError::NoMessage => ErrorCode::UNKNOWN_MESSAGE,
             FeedbackError::CommentTooLong => {
-                return Self::new(StatusCode::BAD_REQUEST, "invalid_input", error.to_string()).at("comment");
+                return Self::new(ErrorCode::INVALID_INPUT, error.to_string()).at("comment");
             }
         };
-        Self::new(status, code, error.to_string())
+        Self::new(code, error.to_string())
     }
 }
 
@@ -308,12 +308,12 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         if matches!(error, StoreError::LeaseLost) {
             let message = "the thread was deleted, or taken over by another server; try again";
-            return Self::new(StatusCode::CONFLICT, "lease_lost", message);
+            return Self::new(ErrorCode::LEASE_LOST, message);
         }
         tracing::error!(?error, "the store failed");
         if error.is_transient() {
             let message = "the server's store is not available; try again later";
-            Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message)
+            Self::new(ErrorCode::STORE_UNAVAILABLE, message)
         } else {
             Self::internal()
         }
@@ -322,22 +322,20 @@ impl From<StoreError> for ApiError {
 
 impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> Self {
-        let (status, code) = match &error {
-            AuthError::UnknownKey => (StatusCode::UNAUTHORIZED, "invalid_key"),
-            AuthError::Token(_) => (StatusCode::UNAUTHORIZED, "invalid_token"),
-            AuthError::NoKeys { .. } => (StatusCode::SERVICE_UNAVAILABLE, "keys_unavailable"),
+        let code = match &error {
+            AuthError::UnknownKey => ErrorCode::INVALID_KEY,
+            AuthError::Token(_) => ErrorCode::INVALID_TOKEN,
+            AuthError::NoKeys { .. } => ErrorCode::KEYS_UNAVAILABLE,
             AuthError::Failed(cause) => {
                 tracing::error!(
                     error = &**cause as &(dyn std::error::Error + 'static),
                     "cannot authenticate a request"
                 );
-                (StatusCode::SERVICE_UNAVAILABLE, "authentication_unavailable")
+                ErrorCode::AUTHENTICATION_UNAVAILABLE
             }
-            AuthError::Missing | AuthError::NotBearer | AuthError::Refused(_) => {
-                (StatusCode::UNAUTHORIZED, "unauthenticated")
-            }
+            AuthError::Missing | AuthError::NotBearer | AuthError::Refused(_) => ErrorCode::UNAUTHENTICATED,
         };
-        let mut refusal = Self::new(status, code, error.to_string());
+        let mut refusal = Self::new(code, error.to_string());
         if let AuthError::NoKeys { retry_after } = error {
             refusal.retry_after = retry_after;
         }
@@ -347,14 +345,15 @@ impl From<AuthError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        tracing::info!(status = self.status.as_u16(), code = self.code, reason = self.message, "refused");
-        let detail = Detail { code: self.code, message: &self.message, path: self.path.as_deref() };
-        let mut response = (self.status, Json(Body { error: detail })).into_response();
-        response.extensions_mut().insert(RefusalCode(self.code));
+        let (status, code) = (self.code.status(), self.code.name());
+        tracing::info!(status = status.as_u16(), code, reason = self.message, "refused");
+        let detail = Detail { code, message: &self.message, path: self.path.as_deref() };
+        let mut response = (status, Json(Body { error: detail })).into_response();
+        response.extensions_mut().insert(RefusalCode(code));
         let headers = response.headers_mut();
-        match self.status {
+        match status {
             StatusCode::UNAUTHORIZED => {
-                let challenge = challenge(self.code, &self.message);
+                let challenge = challenge(code, &self.message);
                 headers.insert(header::WWW_AUTHENTICATE, challenge);
             }
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
@@ -401,6 +400,6 @@ mod tests {
     #[test]
     fn a_lost_lease_is_a_conflict_and_no_failure_of_the_server() {
         let error = ApiError::from(StartError::Store(StoreError::LeaseLost));
-        assert_eq!((error.status, error.code), (StatusCode::CONFLICT, "lease_lost"));
+        assert_eq!(error.code, ErrorCode::LEASE_LOST);
     }
 }

@@ -17,12 +17,16 @@ pub(crate) struct Query<T>(pub(crate) T);
 
 impl From<PathRejection> for ApiError {
     fn from(rejection: PathRejection) -> Self {
-        Self::invalid_url(rejection.status(), &rejection.body_text())
+        // The handler's type does not fit its route.
+        if rejection.status().is_server_error() {
+            return Self::internal();
+        }
+        Self::invalid_url(&rejection.body_text())
     }
 }
 
 impl From<QueryRejection> for ApiError {
     fn from(rejection: QueryRejection) -> Self {
-        Self::invalid_url(rejection.status(), &rejection.body_text())
+        Self::invalid_url(&rejection.body_text())
     }
 }

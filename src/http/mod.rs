@@ -12,6 +12,7 @@ pub(crate) mod connect;
 mod cors;
 pub(crate) mod dependencies;
 pub(crate) mod error;
+pub(crate) mod error_code;
 pub(crate) mod extract;
 pub(crate) mod fallback;
 mod follow;
