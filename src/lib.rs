@@ -52,6 +52,8 @@ pub mod http;
 pub mod llm;
 pub mod metrics;
 pub mod named_events;
+#[cfg(feature = "openapi")]
+mod openapi;
 #[cfg(feature = "playground")]
 pub mod playground;
 pub mod prelude;

@@ -45,6 +45,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("telemetry", &["upstream"]),
     ("http", &["run", "store", "auth", "encode", "metrics", "protocol", "telemetry"]),
     ("copilotkit", &["http", "run", "store", "auth", "encode", "agent", "protocol"]),
+    ("openapi", &["encode", "http", "metrics", "protocol"]),
     ("playground", &["http"]),
     ("named_events", &["http", "run", "store", "auth", "encode", "agent", "protocol"]),
 ];

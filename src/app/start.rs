@@ -12,16 +12,20 @@ use super::{
     configured::BuiltAgents,
     workspaces::{SandboxWorkspaces, log_sandbox},
 };
+#[cfg(any(feature = "openapi", feature = "playground"))]
+use crate::http::BuildRoutes;
+#[cfg(feature = "openapi")]
+use crate::openapi;
+#[cfg(feature = "playground")]
+use crate::playground;
 use crate::{
     copilotkit::{self, CopilotKitOptions},
-    http::{self, Connections, FurtherRoutes, ReadMetrics, Route, Routers, dependencies::Dependencies},
+    http::{self, Connections, FurtherRoutes, ReadMetrics, Routers, dependencies::Dependencies},
     metrics::Metrics,
     named_events::{self, NamedEventOptions},
     recording::RecordingWriter,
     run::Runs,
 };
-#[cfg(feature = "playground")]
-use crate::{http::BuildRoutes, playground};
 
 /// Connections on the listener for metrics. Further ones wait.
 const MAX_METRICS_CONNECTIONS: usize = 32;
@@ -153,8 +157,10 @@ impl Server {
         let dependencies = mcp_dependencies(&tools);
         #[cfg(not(feature = "config"))]
         let dependencies: Dependencies = Arc::new(Vec::new);
-        #[cfg_attr(not(feature = "playground"), allow(unused_mut))]
+        #[cfg_attr(not(any(feature = "openapi", feature = "playground")), allow(unused_mut))]
         let mut further = further_routes(self.copilotkit, self.named_events, self.store.is_some(), dependencies);
+        #[cfg(feature = "openapi")]
+        add_openapi(&mut further);
         #[cfg(feature = "playground")]
         {
             let is_loopback = address.is_some_and(|address| address.ip().to_canonical().is_loopback());
@@ -214,23 +220,15 @@ fn serve_metrics(listener: TcpListener, routes: Router, options: Connections) ->
     stop
 }
 
-/// Returns the routes of other modules than `http`, and their list for `GET /`.
+/// Returns the routes of other modules than `http`, and their list.
 fn further_routes(
     copilotkit: CopilotKitOptions,
     named_events: NamedEventOptions,
     stores_threads: bool,
     dependencies: Dependencies,
 ) -> FurtherRoutes {
-    let mut list = Vec::new();
-    if copilotkit.enabled {
-        let path = copilotkit.prefix.clone().into();
-        list.push(Route { methods: "POST", path, purpose: "is the runtime for pages with CopilotKit".into() });
-    }
-    if named_events.enabled && stores_threads {
-        for path in ["/agent/chat/stream", "/agent/agent/stream"] {
-            list.push(Route { methods: "POST", path: path.into(), purpose: "runs an agent with named events".into() });
-        }
-    }
+    let mut list = copilotkit::route_list(&copilotkit, stores_threads);
+    list.extend(named_events::route_list(&named_events, stores_threads));
     let sockets = copilotkit::Sockets::new(&copilotkit);
     let public = sockets.clone();
     FurtherRoutes {
@@ -243,10 +241,17 @@ fn further_routes(
     }
 }
 
+#[cfg(feature = "openapi")]
+fn add_openapi(further: &mut FurtherRoutes) {
+    further.list.push(openapi::route());
+    let nothing: BuildRoutes = Box::new(|_| Router::new());
+    let others = std::mem::replace(&mut further.build, nothing);
+    further.build = Box::new(move |app| others(app).merge(openapi::routes(app)));
+}
+
 #[cfg(feature = "playground")]
 fn add_playground(further: &mut FurtherRoutes) {
-    let purpose = "is a page to try the agents".into();
-    further.list.push(Route { methods: "GET", path: playground::PATH.into(), purpose });
+    further.list.extend(playground::route_list());
     let nothing: BuildRoutes = Box::new(|_| Router::new());
     let others = std::mem::replace(&mut further.build_public, nothing);
     further.build_public = Box::new(move |app| others(app).merge(playground::routes()));

@@ -19,5 +19,5 @@ mod suggest;
 mod threads;
 
 pub use options::CopilotKitOptions;
-pub(crate) use routes::routes;
+pub(crate) use routes::{route_list, routes};
 pub(crate) use socket::Sockets;

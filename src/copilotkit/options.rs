@@ -4,7 +4,8 @@ use serde::Deserialize;
 
 use crate::run::OnDisconnect;
 
-const RESERVED_SEGMENTS: [&str; 7] = ["send-message", "agents", "agent", "threads", "healthz", "readyz", "metrics"];
+const RESERVED_SEGMENTS: [&str; 8] =
+    ["send-message", "agents", "agent", "threads", "healthz", "readyz", "metrics", "openapi.json"];
 
 /// Options of the routes for pages with CopilotKit.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -76,6 +77,7 @@ mod tests {
             "/threads/x",
             "/send-message",
             "/healthz",
+            "/openapi.json",
             "/a?b",
             "/a#b",
         ] {

@@ -1,4 +1,4 @@
-//! The routes below the prefix, and the route that starts a run.
+//! The routes below the prefix, their list, and the route that starts a run.
 
 use axum::{
     Extension, Router,
@@ -19,7 +19,46 @@ use super::{
     suggest::suggest,
     threads::{archive_thread, delete_thread, list_threads, update_thread},
 };
-use crate::http::{App, extract::Path, fallback, send_message::run_agent};
+use crate::http::{App, Route, extract::Path, fallback, send_message::run_agent};
+
+const AGENT_ROUTES: &[(&str, &str, &str)] = &[
+    ("GET", "/copilotkit/info", "lists the agents and the features for pages with CopilotKit"),
+    ("GET", "/copilotkit/cpk-debug-events", "streams the events of the caller's runs"),
+    ("POST", "/copilotkit/agent/{agent}/run", "runs an agent"),
+    ("POST", "/copilotkit/agent/{agent}/connect", "streams a thread and its running run"),
+    ("POST", "/copilotkit/agent/{agent}/suggest", "runs an agent, and stores nothing"),
+    ("POST", "/copilotkit/agent/{agent}/stop/{thread}", "cancels the running run of a thread"),
+];
+
+const THREAD_ROUTES: &[(&str, &str, &str)] = &[
+    ("GET", "/copilotkit/threads", "lists the caller's threads"),
+    ("POST", "/copilotkit/threads/subscribe", "returns a token for the WebSocket"),
+    ("PATCH, DELETE", "/copilotkit/threads/{thread}", "renames, archives or deletes a thread"),
+    ("POST", "/copilotkit/threads/{thread}/archive", "archives a thread"),
+    ("GET", "/copilotkit/threads/{thread}/messages", "returns the messages of a thread"),
+    ("GET", "/copilotkit/threads/{thread}/state", "returns the state of a thread"),
+    ("GET", "/copilotkit/threads/{thread}/events", "returns events that restate a thread"),
+];
+
+/// Returns the list of the routes. `GET /` names only the prefix, which is what a page needs.
+pub(crate) fn route_list(options: &CopilotKitOptions, stores_threads: bool) -> Vec<Route> {
+    if !options.enabled {
+        return Vec::new();
+    }
+    let below_prefix = |template: &str| template.replacen("/copilotkit", &options.prefix, 1);
+    let route = |(methods, template, purpose): &(&'static str, &'static str, &'static str)| {
+        Route::new(methods, template, *purpose).at(below_prefix(template))
+    };
+    let runtime = |template| route(&("POST", template, "is the runtime for pages with CopilotKit"));
+    let mut routes = vec![runtime("/copilotkit"), runtime("/copilotkit/").part()];
+    routes.extend(AGENT_ROUTES.iter().map(route).map(Route::part));
+    if stores_threads {
+        routes.extend(THREAD_ROUTES.iter().map(route).map(Route::part));
+        let socket = ("GET", "/copilotkit/socket/websocket", "reports changes of the caller's threads");
+        routes.push(route(&socket).public().part());
+    }
+    routes
+}
 
 pub(crate) fn routes(options: &CopilotKitOptions, sockets: Sockets, app: &App) -> Router<App> {
     if !options.enabled {

@@ -43,7 +43,7 @@ struct Description<'a> {
     /// `none`, `bearer`, or `application` for one of the application's own.
     authentication: &'static str,
     agents: Vec<AgentSummary>,
-    routes: &'a [Route],
+    routes: Vec<&'a Route>,
     example: String,
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn index(State(app): State<App>, OriginalUri(original): Origina
         protocol: format!("AG-UI {PROTOCOL_VERSION}"),
         authentication,
         agents: summaries(&app),
-        routes: app.routes().all(),
+        routes: app.routes().listed().collect(),
         example: example(&url, app.auth().expects_bearer()),
     })
 }
@@ -134,7 +134,7 @@ fn plain_text(description: &Description<'_>) -> String {
         let _ = writeln!(out, "  {}", line(agent));
     }
     out.push_str("\nRoutes:\n");
-    for route in description.routes {
+    for route in &description.routes {
         let _ = writeln!(out, "  {:<12} {:<46} {}", route.methods, route.path, route.purpose);
     }
     let _ = write!(out, "\nTry it:\n  {}\n", description.example);
@@ -149,7 +149,7 @@ fn html(description: &Description<'_>) -> String {
     }
     let _ =
         write!(out, "</ul>\n<h2>Try it</h2>\n<pre>{}</pre>\n<h2>Routes</h2>\n<table>\n", escape(&description.example));
-    for Route { methods, path, purpose } in description.routes {
+    for Route { methods, path, purpose, .. } in &description.routes {
         let (path, purpose) = (escape(path), escape(purpose));
         let _ = writeln!(out, "<tr><td>{methods}</td><td><code>{path}</code></td><td>{purpose}</td></tr>");
     }

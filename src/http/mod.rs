@@ -13,6 +13,7 @@ mod cors;
 pub(crate) mod dependencies;
 pub(crate) mod error;
 pub(crate) mod error_code;
+pub(crate) mod etag;
 pub(crate) mod extract;
 pub(crate) mod fallback;
 mod follow;
@@ -45,10 +46,12 @@ mod ui_message;
 pub use cors::Cors;
 pub use options::{AgentPath, HttpOptions};
 pub(crate) use route_list::Route;
-#[cfg(feature = "playground")]
+#[cfg(any(feature = "openapi", feature = "playground"))]
 pub(crate) use routes::BuildRoutes;
 pub(crate) use routes::{FurtherRoutes, ReadMetrics, Routers, router};
 pub use serve::Connections;
 pub(crate) use serve::is_from_this_machine;
 pub(crate) use serve::serve;
 pub(crate) use state::App;
+#[cfg(feature = "openapi")]
+pub(crate) use stream_headers::{STREAM_CLOSED, STREAM_CURSOR, STREAM_NEXT_OFFSET, STREAM_UP_TO_DATE};

@@ -1,6 +1,6 @@
-//! The list of the server's routes, for `GET /` and for errors about unknown paths and methods.
+//! The list of the server's routes, for `GET /`, for `/openapi.json`, and for errors about unknown paths and methods.
 //!
-//! A test in `routes.rs` checks that the router serves the routes of this list.
+//! Tests in `routes.rs` and `tests/http/openapi.rs` check that the router serves the routes of this list.
 
 use std::borrow::Cow;
 
@@ -28,15 +28,16 @@ const THREAD_ROUTES: &[(&str, &str, &str)] = &[
     ("GET", "/threads/{thread}/export", "returns everything that is stored of a thread"),
     ("POST", "/threads/{thread}/connect", "streams a thread and its running run"),
     ("GET", "/threads/{thread}/runs/{run}/events", "follows a detached run"),
-    ("GET", "/threads/{thread}/runs/{run}/log", "reads a detached run as a durable stream"),
+    ("GET, HEAD", "/threads/{thread}/runs/{run}/log", "reads a detached run as a durable stream"),
     ("POST", "/threads/{thread}/runs/{run}/cancel", "cancels a run"),
 ];
 
 pub(super) const METRICS_PATH: &str = "/metrics";
 const METRIC_ROUTES: &[(&str, &str, &str)] = &[("GET", METRICS_PATH, "returns the server's metrics")];
 
-const PUBLIC_ROUTES: &[(&str, &str, &str)] = &[
-    ("GET", "/", "describes this server"),
+const SERVER_ROUTES: &[(&str, &str, &str)] = &[("GET", "/", "describes this server")];
+
+const HEALTH_ROUTES: &[(&str, &str, &str)] = &[
     ("GET", "/healthz", "reports that the process is alive"),
     ("GET", "/readyz", "reports that the server accepts runs"),
 ];
@@ -46,6 +47,37 @@ pub(crate) struct Route {
     pub(crate) methods: &'static str,
     pub(crate) path: Cow<'static, str>,
     pub(crate) purpose: Cow<'static, str>,
+    /// The path in the source. It names the route also on servers that serve it at another path or below another prefix.
+    #[serde(skip)]
+    #[allow(dead_code, reason = "for the feature `openapi`")]
+    pub(crate) template: &'static str,
+    /// True if the route needs no credential.
+    #[serde(skip)]
+    #[allow(dead_code, reason = "for the feature `openapi`")]
+    pub(crate) is_public: bool,
+    /// True for a part of a route that is listed: `GET /` leaves it out.
+    #[serde(skip)]
+    pub(crate) is_part: bool,
+}
+
+impl Route {
+    pub(crate) fn new(methods: &'static str, template: &'static str, purpose: impl Into<Cow<'static, str>>) -> Self {
+        let (path, purpose) = (template.into(), purpose.into());
+        Self { methods, path, purpose, template, is_public: false, is_part: false }
+    }
+
+    /// Serves the route at another path than its template.
+    pub(crate) fn at(self, path: impl Into<Cow<'static, str>>) -> Self {
+        Self { path: path.into(), ..self }
+    }
+
+    pub(crate) fn public(self) -> Self {
+        Self { is_public: true, ..self }
+    }
+
+    pub(crate) fn part(self) -> Self {
+        Self { is_part: true, ..self }
+    }
 }
 
 pub(super) struct RouteList {
@@ -60,16 +92,14 @@ impl RouteList {
         let (run_methods, threads) = if stores_threads { ("GET, POST", THREAD_ROUTES) } else { ("POST", &[][..]) };
         let runs: Vec<_> = RUN_ROUTES.iter().map(|(path, purpose)| (run_methods, *path, *purpose)).collect();
         let metrics = if has_metrics { METRIC_ROUTES } else { &[] };
-        let built_in = [&runs, AGENT_ROUTES, threads, metrics, PUBLIC_ROUTES].concat();
-        let mut routes: Vec<Route> = built_in
-            .into_iter()
-            .map(|(methods, path, purpose)| Route { methods, path: path.into(), purpose: purpose.into() })
-            .collect();
+        let built_in = [&runs, AGENT_ROUTES, threads, metrics, SERVER_ROUTES].concat();
+        let route = |(methods, path, purpose): (_, _, &'static str)| Route::new(methods, path, purpose);
+        let mut routes: Vec<Route> = built_in.into_iter().map(route).collect();
+        routes.extend(HEALTH_ROUTES.iter().copied().map(route).map(Route::public));
         let built_in = routes.len();
-        routes.extend(paths.iter().map(|AgentPath { path, agent }| Route {
-            methods: run_methods,
-            path: path.clone().into(),
-            purpose: format!("runs the agent {agent}").into(),
+        routes.extend(paths.iter().map(|AgentPath { path, agent }| {
+            // As if the default agent were this one.
+            Route::new(run_methods, "/send-message", format!("runs the agent {agent}")).at(path.clone())
         }));
         routes.extend(further);
         Self { routes, built_in }
@@ -77,6 +107,11 @@ impl RouteList {
 
     pub(super) fn all(&self) -> &[Route] {
         &self.routes
+    }
+
+    /// Returns the routes without the parts of others.
+    pub(super) fn listed(&self) -> impl Iterator<Item = &Route> {
+        self.routes.iter().filter(|route| !route.is_part)
     }
 
     pub(super) fn find(&self, path: &str) -> Option<&Route> {

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    body_budget::BodyBudget, dependencies::Dependencies, options::HttpOptions, route_list::RouteList,
+    body_budget::BodyBudget,
+    dependencies::Dependencies,
+    options::HttpOptions,
+    route_list::{Route, RouteList},
     store_probe::StoreProbe,
 };
 use crate::{
@@ -60,6 +63,12 @@ impl App {
         !self.0.auth.is_disabled()
     }
 
+    /// True if callers send their credential as `Authorization: Bearer …`.
+    #[allow(dead_code, reason = "for the feature `openapi`")]
+    pub(crate) fn expects_bearer(&self) -> bool {
+        self.0.auth.expects_bearer()
+    }
+
     pub(super) fn dependencies(&self) -> &Dependencies {
         &self.0.dependencies
     }
@@ -74,5 +83,11 @@ impl App {
 
     pub(super) fn routes(&self) -> &RouteList {
         &self.0.routes
+    }
+
+    /// Returns all routes that the server serves on its main listener.
+    #[allow(dead_code, reason = "for the feature `openapi`")]
+    pub(crate) fn all_routes(&self) -> &[Route] {
+        self.0.routes.all()
     }
 }

@@ -26,6 +26,8 @@ use std::{fmt, ops::Deref, sync::Arc};
 use prometheus_client::registry::Registry;
 
 pub(crate) use http::ConnectionEnd;
+#[cfg(feature = "openapi")]
+pub(crate) use labels::ERROR_CODES;
 #[cfg(feature = "llm")]
 pub(crate) use labels::OTHER;
 #[cfg(feature = "llm")]

@@ -20,8 +20,8 @@ use super::{
 use crate::{
     encode::{Encoder, SSE_MEDIA_TYPE},
     http::{
-        App, error::ApiError, media_type::require_json, middleware::Caller, read_body, run_response::respond_run,
-        send_message::forwarded, sse_response::respond,
+        App, Route, error::ApiError, media_type::require_json, middleware::Caller, read_body,
+        run_response::respond_run, send_message::forwarded, sse_response::respond,
     },
     protocol::{Interrupt, JsonObject, ResumeStatus, ThreadId, ToolCallId, decode::decode_value},
     run::{AgentEntry, LookupError, RunRequest, Threads, has_expired},
@@ -34,6 +34,15 @@ pub(crate) fn routes(options: &NamedEventOptions, app: &App) -> Router<App> {
     Router::new()
         .route("/agent/chat/stream", endpoint(options.chat.clone()))
         .route("/agent/agent/stream", endpoint(options.agent.clone()))
+}
+
+/// Returns the list of the routes.
+pub(crate) fn route_list(options: &NamedEventOptions, stores_threads: bool) -> Vec<Route> {
+    if !options.enabled || !stores_threads {
+        return Vec::new();
+    }
+    let endpoint = |path| Route::new("POST", path, "runs an agent with named events");
+    vec![endpoint("/agent/chat/stream"), endpoint("/agent/agent/stream")]
 }
 
 fn endpoint(agent: Option<String>) -> MethodRouter<App> {

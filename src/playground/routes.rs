@@ -9,7 +9,7 @@ use axum::{
 use bytes::Bytes;
 
 use super::assets::{ASSETS, Asset};
-use crate::http::App;
+use crate::http::{App, Route, etag::has_copy};
 
 /// The path of the page.
 pub(crate) const PATH: &str = "/playground";
@@ -20,6 +20,14 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
                                        img-src 'self' data: blob:; media-src data: blob:; base-uri 'none'; \
                                        form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                                        trusted-types 'none'";
+
+/// Returns the list of the routes.
+pub(crate) fn route_list() -> Vec<Route> {
+    let file = |path| Route::new("GET", path, "is a file of the page").public().part();
+    let files = ["/playground/", "/playground/main.js", "/playground/main.css", "/playground/icon.svg"];
+    let page = Route::new("GET", PATH, "is a page to try the agents").public();
+    std::iter::once(page).chain(files.map(file)).collect()
+}
 
 pub(crate) fn routes() -> Router<App> {
     Router::new()
@@ -35,7 +43,7 @@ fn respond(name: &str, request: &HeaderMap) -> Response {
     let Some(asset) = ASSETS.iter().find(|asset| asset.name == name) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    let mut response = if has_copy(request, &asset.etag) {
+    let mut response = if has_copy(request, asset.etag.to_str().unwrap_or_default()) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         content(asset, accepts_gzip(request))
@@ -61,13 +69,6 @@ fn content(asset: &Asset, with_gzip: bool) -> Response {
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     response
-}
-
-/// Weak comparison, as for all GET requests.
-fn has_copy(request: &HeaderMap, etag: &HeaderValue) -> bool {
-    let etag = etag.to_str().unwrap_or_default().trim_start_matches("W/");
-    let known = request.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    known.flat_map(|list| list.split(',')).any(|known| known.trim().trim_start_matches("W/") == etag)
 }
 
 /// True if the client names gzip without refusing it (`gzip;q=0`).

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 mod auth;
+#[path = "../corpus/catalogue.rs"]
+mod catalogue;
 mod cors;
 mod errors;
 mod foreign_pages;
@@ -10,6 +12,7 @@ mod index;
 mod jwks;
 mod jwt;
 mod limits;
+mod openapi;
 mod playground;
 mod process;
 mod quota;

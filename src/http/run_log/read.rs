@@ -21,6 +21,7 @@ use super::{
 use crate::{
     http::{
         error::ApiError,
+        etag::has_copy,
         extract::{Path, Query},
         middleware::Caller,
         state::App,
@@ -170,11 +171,6 @@ fn body_to_deliver(events: String, log: RunLog, threads: Arc<Threads>) -> Body {
         // hyper polled again, so the connection has taken the last event.
         threads.delivered(log.follower()).await;
     })
-}
-
-fn has_copy(headers: &HeaderMap, etag: &str) -> bool {
-    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    known.flat_map(|list| list.split(',')).any(|known| known.trim().trim_start_matches("W/") == etag)
 }
 
 fn respond(page: &LogPage, body: Body) -> Response {
