@@ -644,6 +644,9 @@ test("with authentication the page asks for the key and keeps it in the tab", as
     await page.reload();
     await shows(page, "How can I help you?");
     assert.equal(await page.evaluate(() => JSON.stringify(localStorage)).then((text) => text.includes("sesame")), false);
+    const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "OpenAPI" }).click()]);
+    const description = JSON.parse(await readFile(await saved.path(), "utf8"));
+    assert.equal(description.components.securitySchemes.bearer.scheme, "bearer");
 
     const other = await used.newPage(page.context());
     await other.goto(`${server.url}/playground`);
@@ -655,6 +658,14 @@ test("with authentication the page asks for the key and keeps it in the tab", as
     await server.stop();
   }
   expectProblem("401 (Unauthorized)");
+});
+
+test("a link opens the description of the server's routes", async () => {
+  const page = await open();
+  const [opened] = await Promise.all([page.waitForEvent("popup"), page.getByRole("link", { name: "OpenAPI" }).click()]);
+  used.opened.push(opened);
+  await opened.waitForURL("**/openapi.json");
+  assert.equal(JSON.parse(await opened.locator("pre").innerText()).openapi, "3.1.0");
 });
 
 test("the page speaks Chinese to a Chinese browser, and the choice of a language is kept", async () => {

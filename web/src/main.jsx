@@ -4,6 +4,7 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { readKey } from "./api.js";
+import { ApiLink } from "./api-link.jsx";
 import { Chat } from "./chat.jsx";
 import { Inspector } from "./inspector.jsx";
 import { Button } from "./parts.jsx";
@@ -69,6 +70,7 @@ function App({ session }) {
           </label>
         )}
         <span class="spacer" />
+        {isReady && <ApiLink session={session} />}
         {isReady && readKey() && <Button kind="quiet" onClick={() => session.forgetKey()}>{t("forgetKey")}</Button>}
         <select aria-label={t("theme")} value={theme} onChange={chooseTheme}>
           {THEMES.map((name) => <option value={name}>{t(name)}</option>)}
