@@ -12,7 +12,7 @@ pub(crate) const OTHER: &str = "other";
 pub(super) const MAX_NAMES: usize = 200;
 
 /// The error codes of runs and model calls that this server makes. Agents and remote endpoints can send others.
-const CODES: &[&str] = &[
+pub(crate) const ERROR_CODES: &[&str] = &[
     "agent_error",
     "agent_panic",
     "agent_timeout",
@@ -58,7 +58,7 @@ const CODES: &[&str] = &[
 
 /// Returns the code if it is one of this server's, and [`OTHER`] if not.
 pub(super) fn known_code(code: &str) -> &'static str {
-    CODES.binary_search(&code).map_or(OTHER, |at| CODES[at])
+    ERROR_CODES.binary_search(&code).map_or(OTHER, |at| ERROR_CODES[at])
 }
 
 /// Names that are used as labels, of which the first [`MAX_NAMES`] are kept.
@@ -99,8 +99,8 @@ mod tests {
         listed.extend(documented("docs/configuration.md", "#### Run errors of agents with a model"));
         listed.push("remote_error".to_owned());
         let listed: BTreeSet<_> = listed.iter().map(String::as_str).collect();
-        assert_eq!(CODES.iter().copied().collect::<BTreeSet<_>>(), listed);
-        assert!(CODES.is_sorted());
+        assert_eq!(ERROR_CODES.iter().copied().collect::<BTreeSet<_>>(), listed);
+        assert!(ERROR_CODES.is_sorted());
         assert_eq!((known_code("max_steps"), known_code("x"), known_code("")), ("max_steps", OTHER, OTHER));
     }
 }
