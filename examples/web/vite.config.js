@@ -1,6 +1,6 @@
 import { defineConfig } from "vite";
 
-const pages = ["plain", "copilotkit", "assistant-ui", "tanstack"];
+const pages = ["first", "plain", "copilotkit-first", "copilotkit", "assistant-ui", "tanstack"];
 
 export default defineConfig({
   // A page finds its files beside it, wherever it is served.

@@ -9,9 +9,9 @@ const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), "
 /** Returns a document's section. */
 const section = (document, heading) => document.split(/^## /m).find((text) => text.startsWith(`${heading}\n`));
 
-/** Returns the listings of a document's section: the code blocks after a line with a file's name. */
+/** Returns the listings of a document's section: the code blocks after a line that begins with a file's name. */
 function listings(document, heading) {
-  const found = section(document, heading).matchAll(/^`([\w.]+)`[:：]\n\n```\w+\n(.*?)^```$/gms);
+  const found = section(document, heading).matchAll(/^(?:创建 |Create )?`([\w.]+)`[^\n]*[:：]\n\n```\w+\n(.*?)^```$/gms);
   return Object.fromEntries([...found].map(([, file, code]) => [file, code]));
 }
 
@@ -24,8 +24,8 @@ const withoutWords = (code) =>
     .replace(/\}[^<>{}=;\n]+(?=[<{])/g, "}");
 
 const PAGES = [
-  ["plain", "A page", "网页", ["index.html", "main.js"]],
-  ["copilotkit", "CopilotKit", "CopilotKit", ["index.html", "main.jsx"]],
+  ["first", "A page", "网页", ["index.html"]],
+  ["copilotkit-first", "CopilotKit", "CopilotKit", ["index.html", "main.jsx"]],
 ];
 
 /** Requires that the section's `npm install` names what the page imports, in the versions that the page is built with. */
@@ -42,13 +42,13 @@ function requireInstalled(text, folder, file) {
 
 for (const [folder, heading, chineseHeading, files] of PAGES) {
   test(`README.md lists examples/web/${folder}`, () => {
-    requireInstalled(section(read("README.md"), heading), folder, files[1]);
+    requireInstalled(section(read("README.md"), heading), folder, files.at(-1));
     const listed = listings(read("README.md"), heading);
     for (const file of files) assert.equal(listed[file], read(`examples/web/${folder}/${file}`), file);
   });
 
   test(`README.zh-CN.md lists examples/web/${folder}, in Chinese`, () => {
-    requireInstalled(section(read("README.zh-CN.md"), chineseHeading), folder, files[1]);
+    requireInstalled(section(read("README.zh-CN.md"), chineseHeading), folder, files.at(-1));
     const listed = listings(read("README.zh-CN.md"), chineseHeading);
     for (const file of files) {
       const expected = read(`examples/web/${folder}/${file}`);
@@ -57,6 +57,9 @@ for (const [folder, heading, chineseHeading, files] of PAGES) {
     }
   });
 }
+
+/** 250 lines with their ends. */
+test("README.md has at most 250 lines", () => assert.ok(read("README.md").split("\n").length <= 251));
 
 test("the READMEs and docs/protocol.md name the versions that the pages are built with", () => {
   const { dependencies } = JSON.parse(read("examples/web/package.json"));
