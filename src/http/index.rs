@@ -135,7 +135,7 @@ fn plain_text(description: &Description<'_>) -> String {
     }
     out.push_str("\nRoutes:\n");
     for route in &description.routes {
-        let _ = writeln!(out, "  {:<12} {:<46} {}", route.methods, route.path, route.purpose);
+        let _ = writeln!(out, "  {:<18} {:<46} {}", route.methods, route.path, route.purpose);
     }
     let _ = write!(out, "\nTry it:\n  {}\n", description.example);
     out
