@@ -1,10 +1,10 @@
 //! The agent for load measurements:
-//! `cargo run --profile dist --features jemalloc --example bench -- 8099 [STORE] [detached]`
+//! `cargo run --profile dist --features jemalloc --example bench -- 8099 [STORE] [detached] [spans]`
 //!
 //! `forwardedProps` controls it: `n` text deltas, and `mode`: `burst` sends them at once, `yield` yields to the runtime
 //! before each, `sleep` waits `delayUs` microseconds before each. The server has its ordinary limits, except for the
 //! number of runs. STORE is `memory`, the URL of a Postgres, or the path of a SQLite file; without it, nothing is stored.
-//! With `detached`, runs continue when their client leaves.
+//! With `detached`, runs continue when their client leaves. With `spans`, the spans of traces are made, and sent nowhere.
 
 use std::{path::Path, time::Duration};
 
@@ -14,7 +14,10 @@ use agui_server::{
     protocol::RunAgentInput,
     run::{OnDisconnect, ThreadOptions},
     store::{PostgresStore, SqliteStore},
+    telemetry::TRACE_TARGET,
 };
+use tracing::Level;
+use tracing_subscriber::{filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 /// The same allocator as in the `agui-server` command.
 #[cfg(feature = "jemalloc")]
@@ -25,9 +28,16 @@ const MESSAGE: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    let port = std::env::args().nth(1).and_then(|port| port.parse().ok()).unwrap_or(8099);
+    let (flags, arguments): (Vec<_>, Vec<_>) =
+        std::env::args().skip(1).partition(|argument| argument == "detached" || argument == "spans");
+    let has_flag = |name| flags.iter().any(|flag| flag == name);
+    if has_flag("spans") {
+        let spans = Targets::new().with_target(TRACE_TARGET, Level::TRACE);
+        tracing_subscriber::registry().with(spans).init();
+    }
+    let port = arguments.first().and_then(|port| port.parse().ok()).unwrap_or(8099);
     let mut server = Server::new().agent("bench", bench).max_concurrent_runs(20_000);
-    server = match std::env::args().nth(2).as_deref() {
+    server = match arguments.get(1).map(String::as_str) {
         None => server.stateless(),
         Some("memory") => server,
         Some(url) if url.starts_with("postgres") => {
@@ -35,7 +45,7 @@ async fn main() -> std::io::Result<()> {
         }
         Some(path) => server.store(SqliteStore::open(Path::new(path)).await.map_err(std::io::Error::other)?),
     };
-    if std::env::args().nth(3).as_deref() == Some("detached") {
+    if has_flag("detached") {
         let mut options = ThreadOptions::default();
         (options.on_disconnect, options.max_detached) = (OnDisconnect::Continue, 20_000);
         server = server.thread_options(options);

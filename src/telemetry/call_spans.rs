@@ -125,12 +125,6 @@ pub(crate) fn end_tool(scope: &TraceScope, end: &ToolEnd<'_>) {
     span_ids::end(span);
 }
 
-/// The conventions for MCP want these attributes on the span of the tool, and no span of their own.
-pub(crate) fn note_mcp_call(scope: &TraceScope, server: &str, method: &str) {
-    scope.span().record("mcp.method.name", method);
-    scope.span().record("agui.mcp.server", server);
-}
-
 /// Returns the conventions' name of a provider.
 fn provider_name(provider: &str) -> &str {
     match provider {

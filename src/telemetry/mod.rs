@@ -38,7 +38,7 @@ mod trace_context;
 mod trace_scope;
 
 #[cfg(feature = "llm")]
-pub(crate) use call_spans::{ModelEnd, ToolEnd, begin_model, begin_tool, end_model, end_tool, note_mcp_call};
+pub(crate) use call_spans::{ModelEnd, ToolEnd, begin_model, begin_tool, end_model, end_tool};
 pub use options::TelemetryOptions;
 pub use spans::TRACE_TARGET;
 pub(crate) use spans::{AgentEnd, ServerRequest, begin_agent, begin_server, end_agent, end_server};

@@ -18,11 +18,8 @@ use super::{
     in_flight::{CallProgress, CallSignal, Elicitation, ElicitationAnswer, OpenCall},
     options::McpServerOptions,
 };
-use crate::{
-    telemetry::note_mcp_call,
-    tools::{
-        InvalidOption, Question, ToolContext, ToolError, Validator, caller_headers::CallerHeaders, secrets::Secrets,
-    },
+use crate::tools::{
+    InvalidOption, Question, ToolContext, ToolError, Validator, caller_headers::CallerHeaders, secrets::Secrets,
 };
 
 const MAX_REFUSAL_CHARS: usize = 1000;
@@ -74,7 +71,8 @@ impl McpCaller {
         let mut headers = self.caller_headers.of_call(cx)?;
         let mut secrets = Secrets::clone(&self.secrets);
         secrets.extend(&Secrets::of_headers(&headers));
-        note_mcp_call(cx.trace(), server, request.method());
+        // OpenTelemetry's conventions for MCP want these attributes on the tool's span, and no span of the request.
+        cx.trace().span().record("mcp.method.name", request.method()).record("agui.mcp.server", &**server);
         cx.trace().add_to(&mut headers);
         let _turn = client.calls().turn().await;
         let sent = client.send_for_run(request, headers, cx, self.options.max_timeout).await;
