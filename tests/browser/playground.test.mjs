@@ -27,7 +27,7 @@ const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwA
 const used = useBrowser({ variables: AGENTS, examples: false });
 
 /** Opens the playground of a server in a new tab, with settings of its own. */
-async function open({ url = used.server.url, ...settings } = {}) {
+async function open({ url = used.server.url, prepare = () => {}, ...settings } = {}) {
   const context = await used.browser.newContext({
     locale: "en-GB",
     permissions: ["clipboard-read", "clipboard-write"],
@@ -36,6 +36,7 @@ async function open({ url = used.server.url, ...settings } = {}) {
   });
   const page = await used.newPage(context);
   used.opened.push(page);
+  prepare(page);
   await page.goto(`${url}/playground`);
   return page;
 }
@@ -318,11 +319,13 @@ test("threads are found, renamed, archived and deleted", async () => {
 });
 
 test("the list of threads shows what other clients change", async () => {
-  const page = await open();
+  let following;
+  const isFollowing = (response) => response.url().endsWith("/threads/events");
+  const page = await open({ prepare: (page) => void (following = page.waitForResponse(isFollowing)) });
   const url = (id) => `${used.server.url}/threads/${id}`;
   const patch = (id, change) => fetch(url(id), { method: "PATCH", headers: { "content-type": "application/json" }, body: JSON.stringify(change) });
   const listed = (text) => page.waitForFunction((title) => document.querySelector(".thread-title")?.textContent === title, text);
-  await page.waitForResponse((response) => response.url().endsWith("/threads/events"));
+  await following;
   await runOutside(used, "outside-1", "hello from elsewhere");
   await listed("hello from elsewhere");
   await runOutside(used, "outside-2", "hello again");
