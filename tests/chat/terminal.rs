@@ -28,7 +28,8 @@ impl Terminal {
     fn open(server: &Running, has_colours: bool) -> Self {
         let mut command = Command::new("script");
         command.args(["--quiet", "--return", "--flush", "--command"]);
-        command.arg(format!("{BINARY} chat {}", server.url(""))).arg("/dev/null").env("TERM", "xterm");
+        // Without `exec`, some shells wait for the chat, and Ctrl-C ends them.
+        command.arg(format!("exec {BINARY} chat {}", server.url(""))).arg("/dev/null").env("TERM", "xterm");
         command.env_remove("NO_COLOR").envs((!has_colours).then_some(("NO_COLOR", "1")));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (keyboard, mut out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
