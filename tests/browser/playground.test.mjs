@@ -401,7 +401,25 @@ test("changes that arrive in pieces are shown, and a lost connection is opened a
     }),
   });
   await threads(page).getByText("分成几块").waitFor();
+  const reading = page.waitForRequest(/\/threads\?/);
   await page.waitForFunction(() => window.connections === 2);
+  await reading;
+});
+
+test("a page that is hidden does not follow the threads until it is visible again", async () => {
+  const isFollowing = (request) => request.url().endsWith("/threads/events");
+  let following;
+  const page = await open({ prepare: (page) => void (following = page.waitForRequest(isFollowing)) });
+  await following;
+  const setHidden = (hidden) =>
+    page.evaluate((value) => {
+      Object.defineProperty(document, "hidden", { value, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, hidden);
+  await Promise.all([page.waitForEvent("requestfailed", isFollowing), setHidden(true)]);
+  await runOutside(used, "while-hidden", "hello while hidden");
+  await Promise.all([page.waitForRequest(isFollowing), setHidden(false)]);
+  await threads(page).getByText("hello while hidden").waitFor();
 });
 
 test("a thread that cannot be deleted stays open, with the error", async () => {

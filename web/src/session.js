@@ -17,21 +17,38 @@ const MESSAGES_PER_PAGE = 200;
 export const newId = () => crypto.randomUUID();
 
 export class Session {
-  agents = [];
   /** `loading`, `key` (a key is needed), `failed` or `ready`. */
   phase = "loading";
+  /** Why the key was refused. */
+  keyProblem;
+  /** What failed last: { code, message }. */
+  error;
+  agents = [];
+  /** The chosen agent, and what it can do. */
+  agentName;
+  capabilities;
   threads = new ThreadList({ onChange: () => this.changed(), onError: (error) => this.#show(error) });
   tools = new PageTools();
+
+  /** The client with the messages of the open thread, and the recorder of its events. */
+  agent;
+  recorder;
   /** What the server stores of the open thread; absent for a new one. */
   thread;
+  /** By message: the ids of the messages in its place, one for each branch. */
   alternatives = {};
-  /** The answers to open interrupts, until all have one. */
-  answers = new Map();
   /** The recording that is shown in place of a thread. */
   recording;
   /** The item that is marked in the chat and in the events, by its id. */
   marked;
+  /** The answers to open interrupts, until all have one. */
+  answers = new Map();
+  /** The run that was started or followed last. */
+  runId;
   isRunning = false;
+  wasStopped = false;
+  /** What a screen reader says: `running`, `finished`, `asks` or `failed`. */
+  announcement;
 
   #listeners = new Set();
   #timer;
