@@ -145,6 +145,9 @@ async fn metrics_are_sent_once_in_an_interval() {
         collector.metrics().iter().map(|request| named(request, "agui_runs_active").points[0].time).collect();
     // A request can be late by less than an interval; then the next one comes the sooner.
     assert!(times[4] - times[0] > 600_000_000, "{times:?}");
+    let begun = |request: &MetricsRequest| named(request, "agui_leases_taken_over").points[0].start;
+    let requests = collector.metrics();
+    assert!(requests.iter().all(|request| begun(request) == begun(&requests[0])), "all count from the start");
     command.stop().await;
 }
 
