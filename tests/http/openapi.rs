@@ -421,5 +421,8 @@ async fn a_refusal_is_compared_with_the_document() {
     let server = Running::start(Server::new().agent("echo", Echo)).await;
     assert_eq!(server.client.get(server.url("/threads/unknown")).send().await.unwrap().status(), 404);
     let seen = RefusalCheck::seen();
-    assert!(seen.contains(&("GET".to_owned(), "/threads/{thread}".to_owned(), "unknown_thread".to_owned())), "{seen:?}");
+    assert!(
+        seen.contains(&("GET".to_owned(), "/threads/{thread}".to_owned(), "unknown_thread".to_owned())),
+        "{seen:?}"
+    );
 }
