@@ -32,7 +32,7 @@ pub struct RefusalCheck(());
 impl RefusalCheck {
     pub async fn start() -> Self {
         static INSTALL: Once = Once::new();
-        INSTALL.call_once(|| tracing::subscriber::set_global_default(RefusalLog).unwrap());
+        INSTALL.call_once(|| tracing::subscriber::set_global_default(RefusalLog).expect("no test sets another one"));
         DOCUMENTED.get_or_init(documented).await;
         Self(())
     }
