@@ -37,6 +37,9 @@
 //! [`app`] puts the parts together. [`named_events`] and [`copilotkit`] are further sets of routes, and [`playground`] is a
 //! page for all agents.
 
+// `unwrap_used` is in Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+#![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 pub mod agent;
 pub mod agents;
 pub mod app;

@@ -1,11 +1,21 @@
 //! Serde helpers for options whose keys carry their unit.
 //!
 //! `#[serde(rename = "timeout_secs", deserialize_with = "units::seconds")]` reads `timeout_secs = 30` into a `Duration`.
-//! The `optional_…` helpers read 0 as `None`: no limit.
+//! The `optional_…` helpers read 0 as `None`: no limit. [`deadline`] is the end of such a time.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
+use tokio::time::Instant;
+
+/// Stands for a time that ends later than an [`Instant`] can say, such as `Duration::MAX`.
+pub(crate) const FAR_FUTURE: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
+/// Returns the end of a time that an operator, an application or a file has chosen. `from + time` panics if the time is too
+/// long for an [`Instant`]; this returns an instant in 30 years.
+pub(crate) fn deadline(from: Instant, time: Duration) -> Instant {
+    from.checked_add(time).or_else(|| from.checked_add(FAR_FUTURE)).unwrap_or(from)
+}
 
 /// Reads whole seconds.
 pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
@@ -68,5 +78,19 @@ pub(crate) mod json_schema {
         OptionalDays "In days; 0 is no limit.",
         OptionalNumber "0 is no limit.",
         Megabytes "In megabytes (2^20 bytes).",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_is_too_long_for_a_deadline() {
+        let now = Instant::now();
+        assert_eq!(deadline(now, Duration::from_secs(5)), now + Duration::from_secs(5));
+        for longest in [Duration::MAX, Duration::from_secs(i64::MAX as u64)] {
+            assert_eq!(deadline(now, longest), now + FAR_FUTURE);
+        }
     }
 }

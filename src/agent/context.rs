@@ -91,12 +91,12 @@ impl Default for InputRules {
 /// The run that an agent answers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RunContext {
-    parts: Arc<ContextParts>,
-    trace: TraceScope,
+    pub(super) parts: Arc<ContextParts>,
+    pub(super) trace: TraceScope,
 }
 
 #[derive(Debug)]
-struct ContextParts {
+pub(super) struct ContextParts {
     identity: RunIdentity,
     forwarded: Forwarded,
     rules: InputRules,
@@ -130,23 +130,25 @@ impl RunContext {
     /// A context with forwarded headers and rules for the input.
     pub fn with_rules(identity: RunIdentity, forwarded: Forwarded, rules: InputRules) -> Self {
         let trace = TraceScope::new(forwarded.trace().cloned(), false);
-        Self::traced(identity, forwarded, rules, Metrics::default(), trace)
+        Self::traced(identity, forwarded, rules, Metrics::default(), trace, None)
     }
 
     /// A context of a server's run, whose calls count in the server's metrics.
     ///
-    /// `trace` is the place of the run's request, in which the span of the run begins.
+    /// `trace` is the place of the run's request, in which the span of the run begins. `recording` gets the run's exchanges
+    /// with model providers.
     pub(crate) fn traced(
         identity: RunIdentity,
         forwarded: Forwarded,
         rules: InputRules,
         metrics: Metrics,
         trace: TraceScope,
+        recording: Option<LiveRecording>,
     ) -> Self {
         let (thread, run) = (identity.thread_id.as_str(), identity.run_id.as_str());
         let trace = begin_agent(&trace, &identity.agent, thread, run);
         let (usage, model_calls) = (Mutex::default(), Mutex::default());
-        let (recording, is_connection_cut) = (None, AtomicBool::new(false));
+        let is_connection_cut = AtomicBool::new(false);
         let parts = Arc::new(ContextParts {
             identity,
             forwarded,
@@ -160,22 +162,8 @@ impl RunContext {
         Self { parts, trace }
     }
 
-    /// Adds the recording of a run that has not begun.
-    pub(crate) fn recorded(mut self, recording: Option<LiveRecording>) -> Self {
-        if let Some(parts) = Arc::get_mut(&mut self.parts) {
-            parts.recording = recording;
-        }
-        self
-    }
-
     pub(crate) fn recording(&self) -> Option<&LiveRecording> {
         self.parts.recording.as_ref()
-    }
-
-    /// The context of the same run within a span of it.
-    #[allow(dead_code, reason = "only agents with a model have subagents")]
-    pub(crate) fn within(&self, trace: TraceScope) -> Self {
-        Self { parts: self.parts.clone(), trace }
     }
 
     /// The place of the run in a trace. Requests to other servers take its [headers](TraceScope::headers) with them.

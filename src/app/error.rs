@@ -14,6 +14,14 @@ pub enum ServerError {
     #[cfg(feature = "config")]
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The path of the routes for CopilotKit is invalid or taken.
+    #[error("copilotkit.prefix {prefix:?}: {problem}")]
+    CopilotKitPrefix {
+        /// The path.
+        prefix: String,
+        /// The rule that it breaks.
+        problem: &'static str,
+    },
     /// A model has a price that is negative or not a number.
     #[cfg(feature = "llm")]
     #[error("prices.{0:?}: prices are numbers of at least 0")]

@@ -209,7 +209,7 @@ impl Server {
     }
 
     /// Sets the options of the routes for [pages with CopilotKit](crate::copilotkit). A server with an invalid prefix
-    /// panics when it starts.
+    /// does not start.
     pub fn copilotkit(mut self, options: CopilotKitOptions) -> Self {
         self.copilotkit = options;
         self

@@ -115,6 +115,11 @@ impl Server {
         if let Some(model) = self.prices.find_invalid() {
             return Err(ServerError::Price(model.to_owned()));
         }
+        if self.copilotkit.enabled
+            && let Err(problem) = self.copilotkit.check_prefix()
+        {
+            return Err(ServerError::CopilotKitPrefix { prefix: self.copilotkit.prefix, problem });
+        }
         #[cfg(feature = "llm")]
         let metrics = Metrics::new(self.prices);
         #[cfg(not(feature = "llm"))]

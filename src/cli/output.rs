@@ -1,18 +1,18 @@
-//! What a command prints.
+//! What a command prints. A reader that has gone, as in `agui-server test | head`, changes nothing: `println!` would panic.
 
-use std::error::Error;
+use std::{
+    error::Error,
+    io::{Write as _, stderr, stdout},
+};
 
-#[allow(clippy::print_stdout, reason = "the result of a command")]
 pub(super) fn print_line(text: &str) {
-    println!("{text}");
+    let _ = writeln!(stdout().lock(), "{text}");
 }
 
-#[allow(clippy::print_stderr, reason = "logging has not started")]
 pub(super) fn print_warning(text: &str) {
-    eprintln!("agui-server: warning: {text}");
+    let _ = writeln!(stderr().lock(), "agui-server: warning: {text}");
 }
 
-#[allow(clippy::print_stderr, reason = "logging has not started, or has ended")]
 pub(super) fn print_error(error: &dyn Error) {
-    eprintln!("agui-server: {error}");
+    let _ = writeln!(stderr().lock(), "agui-server: {error}");
 }

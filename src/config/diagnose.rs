@@ -25,7 +25,7 @@ impl ConfigError {
     /// An error at a span of a file's text, in bytes.
     pub fn at(path: &Path, text: &str, span: Option<Range<usize>>, message: &str) -> Self {
         let position = span.map(|span| {
-            let before = &text[..span.start.min(text.len())];
+            let before = &text[..text.floor_char_boundary(span.start)];
             let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
             let line = text[line_start..].lines().next().unwrap_or_default();
             (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1, line.to_owned())
@@ -102,5 +102,12 @@ mod tests {
         let text = "a = 1\nbé = 2\n";
         let error = ConfigError::at(Path::new("x.toml"), text, Some(text.find('2').unwrap()..text.len() - 1), "no");
         assert_eq!(error.to_string(), "x.toml:2:6: no\n   |\n 2 | bé = 2\n   |      ^");
+    }
+
+    #[test]
+    fn a_span_within_a_character_or_behind_the_end_is_shown_too() {
+        let at = |start: usize| ConfigError::at(Path::new("x.toml"), "é = 2", Some(start..9), "no").to_string();
+        assert!(at(1).starts_with("x.toml:1:1: no"), "{}", at(1));
+        assert!(at(9).starts_with("x.toml:1:6: no"), "{}", at(9));
     }
 }

@@ -48,15 +48,9 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// # Panics
-    /// If the prefix is invalid.
+    /// The prefix must be [valid](CopilotKitOptions::check_prefix).
     pub(crate) fn new(options: &CopilotKitOptions) -> Self {
-        let path = options.enabled.then(|| {
-            if let Err(problem) = options.check_prefix() {
-                panic!("invalid prefix {:?} of the CopilotKit routes: {problem}", options.prefix);
-            }
-            format!("{}{SOCKET_PATH}/websocket", options.prefix)
-        });
+        let path = options.enabled.then(|| format!("{}{SOCKET_PATH}/websocket", options.prefix));
         Self { tokens: Arc::default(), max_sockets: MAX_SOCKETS, path }
     }
 

@@ -1,7 +1,7 @@
 //! The id of a request, in the header `X-Request-Id` and in all its log lines, and its span in a trace.
 
 use axum::{
-    extract::{Request, State},
+    extract::{MatchedPath, Request, State},
     http::{HeaderName, HeaderValue},
     middleware::Next,
     response::Response,
@@ -32,9 +32,13 @@ pub(super) async fn identify_request(State(metrics): State<Metrics>, mut request
     let server_span = ServerSpan::begin(&mut request, id.to_str().unwrap_or_default());
     let trace_id = request.extensions().get().map(|RequestTrace(trace)| trace.trace_id());
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default(), trace_id);
-    let mut response = next.run(request).instrument(span).await;
+    let (method, route) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
+    let mut response = next.run(request).instrument(span.clone()).await;
     if let Some(RefusalCode(code)) = response.extensions().get() {
-        metrics.http.refused(response.status().as_u16(), code);
+        let (status, route) = (response.status().as_u16(), route.as_ref().map(MatchedPath::as_str));
+        metrics.http.refused(status, code);
+        // The tests compare each one with the OpenAPI document.
+        span.in_scope(|| tracing::debug!(%method, route, status, code, "refused a request"));
     }
     response.headers_mut().insert(REQUEST_ID, id);
     server_span.until_end_of(response)

@@ -20,7 +20,10 @@ use tokio::{
 use tower::ServiceExt as _;
 
 use super::stall_timeout::StallTimeout;
-use crate::metrics::{ConnectionEnd, Metrics};
+use crate::{
+    metrics::{ConnectionEnd, Metrics},
+    units::FAR_FUTURE,
+};
 
 /// The time that connections get to close after their last response. It begins again whenever one has closed: thousands of
 /// them may need longer together.
@@ -168,7 +171,8 @@ async fn connection<S>(
     let io = TokioIo::new(stall_timeout);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(options.head_timeout)
+        // hyper adds it to an instant.
+        .header_read_timeout(options.head_timeout.min(FAR_FUTURE))
         .max_buf_size(MAX_BUFFER_BYTES)
         .serve_connection(io, service)
         .with_upgrades();

@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-use crate::metrics::Metrics;
+use crate::{metrics::Metrics, units};
 
 /// A client that lets a write wait for this long is slow.
 const SLOW_WRITE: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ impl<T> StallTimeout<T> {
             }
             return result;
         }
-        let deadline = || Instant::now() + self.limit;
+        let deadline = || units::deadline(Instant::now(), self.limit);
         let timer = match &mut self.timer {
             Some(timer) => {
                 if !self.is_waiting {
@@ -62,7 +62,10 @@ impl<T> StallTimeout<T> {
 
     fn count_if_slow(&self) {
         // The timer was set when the write began to wait.
-        let waited = self.timer.as_ref().map(|timer| (Instant::now() + self.limit).duration_since(timer.deadline()));
+        let waited = self
+            .timer
+            .as_ref()
+            .map(|timer| units::deadline(Instant::now(), self.limit).duration_since(timer.deadline()));
         if waited.is_some_and(|waited| waited >= SLOW_WRITE) {
             self.metrics.http.slow_writes.inc();
         }

@@ -129,7 +129,7 @@ impl Runs {
             LiveRecording::start(writer, RecordingStart { agent, headers, request: input.clone() })
         });
         let trace = TraceScope::new(forwarded.trace().cloned(), self.records_content);
-        let cx = RunContext::traced(identity, forwarded, rules, self.metrics.clone(), trace).recorded(recording);
+        let cx = RunContext::traced(identity, forwarded, rules, self.metrics.clone(), trace, recording);
         // Boxed because it is large and moved several times before it is polled.
         Box::new(Run::new(agent.agent, input, cx, limits, self.live.register(), slot))
     }

@@ -68,8 +68,6 @@ pub use options::{ConcurrentRuns, OnDisconnect, ThreadOptions};
 pub(crate) use owner_limit::OwnerLimit;
 pub use quota::{PrincipalLimits, Slot};
 pub use request::{DetachedRun, RunRequest, StartedRun};
-#[cfg_attr(not(feature = "cli"), allow(unused_imports, reason = "only the command asks people for answers"))]
-pub(crate) use resume::compile_response_schema;
 pub use resume::has_expired;
 pub use run_log::{LogPage, RunLog};
 pub use runs::{Runs, RunsBuilder};

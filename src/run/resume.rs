@@ -9,8 +9,8 @@ use jiff::{Timestamp, civil, tz::TimeZone};
 use serde_json::Value;
 
 use crate::{
-    protocol::{Interrupt, JsonObject, ResumeEntry, ResumeStatus},
-    schema::{BoundedSchema, SchemaLimits, check_size, remove_unsupported_patterns},
+    protocol::{Interrupt, ResumeEntry, ResumeStatus},
+    schema::compile_response_schema,
 };
 
 #[derive(Debug, PartialEq)]
@@ -76,17 +76,6 @@ async fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp)
     };
     let problem: String = problem.chars().take(MAX_PROBLEM_CHARS).collect();
     Err(("invalid_resume_payload", format!("the answer to the interrupt {id:?} does not match its schema: {problem}")))
-}
-
-/// Compiles the schema of an answer. The agent checks what the patterns that are left out would check.
-///
-/// # Errors
-/// The limit that the schema exceeds, or the part that is invalid.
-pub(crate) fn compile_response_schema(schema: &JsonObject) -> Result<BoundedSchema, String> {
-    let mut schema = Value::Object(schema.clone());
-    check_size(&schema, SchemaLimits::INTERRUPT)?;
-    remove_unsupported_patterns(&mut schema);
-    BoundedSchema::new(&schema, SchemaLimits::INTERRUPT)
 }
 
 /// Returns whether an interrupt has expired, so that it can only be cancelled.

@@ -100,7 +100,7 @@ async fn ask(agent: AgentEntry, task: String, metrics: Metrics) -> Option<String
     let input = RunAgentInput::new(thread_id.clone(), run_id.clone(), vec![message]);
     let identity = RunIdentity { thread_id, run_id, agent: agent.name.clone(), principal: None };
     let trace = TraceScope::default();
-    let cx = RunContext::traced(identity, Forwarded::default(), InputRules::default(), metrics, trace);
+    let cx = RunContext::traced(identity, Forwarded::default(), InputRules::default(), metrics, trace, None);
     let mut events = agent.agent.run(input, cx);
     let mut answer = String::new();
     while let Some(event) = events.next().await {

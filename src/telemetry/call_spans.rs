@@ -10,6 +10,13 @@ use super::{
     trace_scope::TraceScope,
 };
 
+impl TraceScope {
+    /// Whether messages, arguments and results belong into the span.
+    pub(crate) fn records_content(&self) -> bool {
+        self.records_content && !self.span().is_disabled()
+    }
+}
+
 /// Returns the scope of a call of a model.
 pub(crate) fn begin_model(scope: &TraceScope, provider: &str, model: &str, agent: &str, thread: &str) -> TraceScope {
     let new = || {

@@ -17,7 +17,7 @@ use super::{
 pub struct TraceScope {
     span: Span,
     requested: Option<Arc<TraceContext>>,
-    records_content: bool,
+    pub(super) records_content: bool,
 }
 
 impl TraceScope {
@@ -55,12 +55,6 @@ impl TraceScope {
 
     pub(crate) fn requested(&self) -> Option<&TraceContext> {
         self.requested.as_deref()
-    }
-
-    /// Whether messages, arguments and results belong into the span.
-    #[allow(dead_code, reason = "only models and their tools have content")]
-    pub(crate) fn records_content(&self) -> bool {
-        self.records_content && !self.span.is_disabled()
     }
 }
 

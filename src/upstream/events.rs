@@ -22,6 +22,7 @@ use sse_stream::SseByteStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::{bare_errors::BareErrors, gzip::body};
+use crate::units::deadline;
 
 /// An event of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,7 +161,7 @@ impl Stream for LimitedBytes {
             Poll::Pending => {
                 if !this.waiting {
                     this.waiting = true;
-                    this.silence.as_mut().reset(Instant::now() + this.limits.idle_timeout);
+                    this.silence.as_mut().reset(deadline(Instant::now(), this.limits.idle_timeout));
                 }
                 ready!(this.silence.as_mut().poll(cx));
                 StreamError::Silent(this.limits.idle_timeout)

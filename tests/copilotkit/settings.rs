@@ -1,6 +1,6 @@
 //! The options of the routes, and the routes of a server without stored threads.
 
-use agui_server::{config::Sources, copilotkit::CopilotKitOptions, run::OnDisconnect};
+use agui_server::{config::Sources, copilotkit::CopilotKitOptions, playground::PlaygroundOptions, run::OnDisconnect};
 use reqwest::header;
 
 use super::*;
@@ -42,11 +42,18 @@ async fn the_prefix_can_be_changed_and_the_routes_disabled() {
 }
 
 #[tokio::test]
-#[should_panic(expected = "invalid prefix \"copilotkit\" of the CopilotKit routes: the path must begin with a slash")]
-async fn an_invalid_prefix_is_named_in_the_panic() {
-    let mut options = CopilotKitOptions::default();
-    options.prefix = "copilotkit".to_owned();
-    drop(two_agents().copilotkit(options).into_router());
+async fn a_server_with_an_invalid_prefix_does_not_start() {
+    let start = |prefix: &str| {
+        let mut options = CopilotKitOptions::default();
+        options.prefix = prefix.to_owned();
+        two_agents().playground(PlaygroundOptions::enabled()).copilotkit(options).into_router()
+    };
+    let error = start("copilotkit").unwrap_err().to_string();
+    assert!(error.starts_with("copilotkit.prefix \"copilotkit\": the path must begin with a slash"), "{error}");
+    for taken in ["/playground", "/threads", "/openapi.json"] {
+        let error = start(taken).unwrap_err().to_string();
+        assert!(error.contains("the path is taken by routes of the server"), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -54,6 +54,25 @@ async fn a_body_over_the_limit_is_refused_also_while_it_is_being_sent() {
     }
 }
 
+/// `Duration::MAX` means no limit. No instant is that far away.
+#[tokio::test]
+async fn the_longest_times_are_no_limits() {
+    let longest = Duration::MAX;
+    let options = HttpOptions { body_timeout: longest, keep_alive: Some(longest), ..HttpOptions::default() };
+    let connections = Connections { head_timeout: longest, stall_timeout: longest, ..Connections::default() };
+    let server = Server::new().agent("echo", Echo).http_options(options).connections(connections);
+    let server = Running::start(server).await;
+    // Longer than the socket's buffers, so that a write has to wait.
+    let response = server.run(&input(&"x".repeat(8_000_000))).await;
+    assert!(response.text().await.unwrap().contains("RUN_FINISHED"));
+    let mut run = input("Hello");
+    run["threadId"] = "t".into();
+    run["forwardedProps"] = serde_json::json!({ "onDisconnect": "continue" });
+    server.run(&run).await.text().await.unwrap();
+    let log = server.client.get(server.url("/threads/t/runs/r/log?offset=-1&live=sse"));
+    assert!(log.send().await.unwrap().text().await.unwrap().contains("RUN_FINISHED"));
+}
+
 #[tokio::test]
 async fn a_client_that_expects_100_continue_is_refused_before_it_sends() {
     let server = with(HttpOptions { max_body_bytes: 1000, ..HttpOptions::default() }).await;

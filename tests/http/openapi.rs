@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     catalogue,
-    support::{Running, events, input},
+    support::{Running, events, input, refusals::RefusalCheck},
 };
 
 /// The methods of which a document describes some. HEAD is left out: axum serves it wherever it serves GET.
@@ -413,4 +413,16 @@ async fn every_code_of_a_refusal_is_at_a_route() {
     }
     let codes: BTreeSet<_> = described.iter().map(|(_, code)| code.clone()).collect();
     assert_eq!(codes, documented);
+}
+
+/// [`RefusalCheck`] compares what it has seen, so it must see something.
+#[tokio::test]
+async fn a_refusal_is_compared_with_the_document() {
+    let server = Running::start(Server::new().agent("echo", Echo)).await;
+    assert_eq!(server.client.get(server.url("/threads/unknown")).send().await.unwrap().status(), 404);
+    let seen = RefusalCheck::seen();
+    assert!(
+        seen.contains(&("GET".to_owned(), "/threads/{thread}".to_owned(), "unknown_thread".to_owned())),
+        "{seen:?}"
+    );
 }

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use serde_json::{Value, json};
@@ -252,4 +252,16 @@ async fn what_cannot_be_tested_is_no_success() {
     fs::write(&file, text.lines().take(4).map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     let (code, output) = desk.test(&[]);
     assert_eq!((code, output.contains("0 passed, 0 failed, 1 skipped")), (Some(1), true), "{output}");
+}
+
+#[test]
+fn a_command_whose_output_nobody_reads_does_not_panic() {
+    let recordings = concat!(env!("CARGO_MANIFEST_DIR"), "/config/recordings");
+    for arguments in [&["check"][..], &["test", recordings]] {
+        let mut command =
+            Command::new(BINARY).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(command.stdout.take());
+        let output = command.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
 }

@@ -151,7 +151,8 @@ async fn the_streams_of_the_protocols_conformance_suite_have_their_effect() {
     let cases = cases(include_str!("conformance.txt"));
     assert!(cases.len() == 65 && cases.iter().all(|case| !case.expectations.is_empty()), "{}", cases.len());
     // The server runs on the thread of this test.
-    tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_ansi(false).with_writer(|| ThreadLog).init();
+    let log = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_ansi(false);
+    let _log = tracing::subscriber::set_default(log.with_writer(|| ThreadLog).finish());
     let mut all = Vec::new();
     for case in &cases {
         all.extend(problems(case).await);

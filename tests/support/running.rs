@@ -3,6 +3,9 @@
 //! Each test crate compiles this file and uses a part of it.
 #![allow(dead_code, unreachable_pub)]
 
+#[path = "refusals.rs"]
+pub mod refusals;
+
 use std::{
     net::SocketAddr,
     sync::{
@@ -32,6 +35,7 @@ pub struct Running {
     pub address: SocketAddr,
     pub client: reqwest::Client,
     _stop: oneshot::Sender<()>,
+    _refusals: refusals::RefusalCheck,
 }
 
 impl Running {
@@ -45,7 +49,7 @@ impl Running {
         };
         tokio::spawn(server.serve_on(listener, shutdown));
         let client = agui_server::upstream::direct_client(&Default::default()).unwrap();
-        Self { address, client, _stop: stop }
+        Self { address, client, _stop: stop, _refusals: refusals::RefusalCheck::start().await }
     }
 
     pub fn url(&self, path: &str) -> String {

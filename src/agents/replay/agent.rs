@@ -12,6 +12,7 @@ use crate::{
     agent::{Agent, AgentError, EventStream, RunContext, event_stream},
     protocol::{AgentCapabilities, Event, RunAgentInput, capabilities::IdentityCapabilities},
     recording::{Recording, RecordingError, read_folder},
+    units::deadline,
 };
 
 /// The least time between two events of a slow run.
@@ -104,7 +105,7 @@ impl Agent for Replay {
                         pending().await
                     }
                 }
-                let at = begun + Duration::from_millis(recorded.ms).mul_f64(options.pace);
+                let at = deadline(begun, at_pace(recorded.ms, options.pace));
                 if at > Instant::now() {
                     sleep_until(at).await;
                 }
@@ -127,4 +128,24 @@ impl Agent for Replay {
 
 fn no_recording() -> AgentError {
     AgentError::new("no_recording", "no recording has this conversation")
+}
+
+/// Returns a recorded time at another pace. A file and a request choose the factors, so the product may be longer than any
+/// duration.
+fn at_pace(millis: u64, pace: f64) -> Duration {
+    let seconds = (millis as f64 / 1000.0 * pace).max(0.0);
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_recorded_time_and_no_pace_is_too_large() {
+        assert_eq!(at_pace(1500, 2.0), Duration::from_secs(3));
+        assert_eq!(at_pace(u64::MAX, 1000.0), Duration::MAX);
+        assert_eq!(at_pace(1500, f64::INFINITY), Duration::MAX);
+        assert_eq!([at_pace(1500, -1.0), at_pace(1500, f64::NAN)], [Duration::ZERO; 2]);
+    }
 }

@@ -46,27 +46,30 @@ pub(super) struct Console {
 
 impl Console {
     /// Begins to read standard input, on a thread of its own that ends with the process: a read cannot be cancelled.
-    pub(super) fn open() -> Self {
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub(super) fn open() -> io::Result<Self> {
         let is_interactive = io::stdin().is_terminal();
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let is_screen = io::stderr().is_terminal();
         let (sender, lines) = mpsc::channel(if is_interactive { MAX_TYPED_LINES } else { 1 });
-        thread::spawn(move || {
+        thread::Builder::new().spawn(move || {
             for line in io::stdin().lock().lines() {
                 if sender.blocking_send(line).is_err() {
                     break;
                 }
             }
-        });
-        Self {
+        })?;
+        Ok(Self {
             lines,
             is_interactive,
             has_colours: is_interactive && is_screen && !is_dumb && !is_set("NO_COLOR"),
             shares_screen: is_screen && io::stdout().is_terminal(),
             is_in_answer_line: false,
             is_in_note_line: false,
-        }
+        })
     }
 
     /// A terminal in which these lines have been typed already, and nothing follows.

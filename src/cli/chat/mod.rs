@@ -31,6 +31,7 @@ use super::{
 pub(super) fn run_chat(arguments: ChatArguments) -> Result<bool, Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
+        let mut console = Console::open()?;
         let target = Target::open(TargetArguments {
             url_argument: "URL",
             url: arguments.url.as_deref(),
@@ -40,7 +41,6 @@ pub(super) fn run_chat(arguments: ChatArguments) -> Result<bool, Box<dyn Error>>
             log: arguments.log,
         })
         .await?;
-        let mut console = Console::open();
         let result = match Session::new(&target, arguments.agent, &mut console) {
             Ok(session) => Ok(session.run().await.unwrap_or_else(|error| {
                 print_error(&*error);

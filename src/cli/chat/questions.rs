@@ -15,7 +15,8 @@ use crate::{
         Interrupt, JsonObject, Messages, ResumeEntry, ResumeStatus,
         approval::{ApprovalDecision, allows_edits, allows_reason, asks_for_approval},
     },
-    run::{compile_response_schema, has_expired},
+    run::has_expired,
+    schema::compile_response_schema,
 };
 
 /// The answer that abandons an interrupt.

@@ -16,6 +16,7 @@ use crate::{
     encode::SSE_MEDIA_TYPE,
     http::{error::ApiError, sse_response, state::App},
     run::{LogPage, LookupError, RunLog},
+    units::deadline,
 };
 
 /// The time after which a connection is closed, and the client makes another. The protocol asks for about a minute.
@@ -54,7 +55,7 @@ pub(super) async fn respond(
                 return;
             }
             page = loop {
-                let silence = keep_alive.map_or(until, |keep_alive| until.min(Instant::now() + keep_alive));
+                let silence = keep_alive.map_or(until, |keep_alive| until.min(deadline(Instant::now(), keep_alive)));
                 match timeout_at(silence, next_page(&mut log, &page)).await {
                     Ok(Ok(next)) => break next,
                     Ok(Err(error)) => {

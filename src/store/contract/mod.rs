@@ -15,7 +15,7 @@
 //! database.
 //!
 //! A new promise is a function of a new, empty store in one of the files beside this one, and a line in `promises!`.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod begin;
 mod branches;

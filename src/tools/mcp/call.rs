@@ -18,8 +18,11 @@ use super::{
     in_flight::{CallProgress, CallSignal, Elicitation, ElicitationAnswer, OpenCall},
     options::McpServerOptions,
 };
-use crate::tools::{
-    InvalidOption, Question, ToolContext, ToolError, Validator, caller_headers::CallerHeaders, secrets::Secrets,
+use crate::{
+    tools::{
+        InvalidOption, Question, ToolContext, ToolError, Validator, caller_headers::CallerHeaders, secrets::Secrets,
+    },
+    units::deadline,
 };
 
 const MAX_REFUSAL_CHARS: usize = 1000;
@@ -146,7 +149,7 @@ impl<'c> OngoingCall<'c> {
     async fn finish(mut self, mut pending: PendingRequest, mut open: OpenCall) -> Result<Value, CallFailure> {
         let McpServerOptions { timeout, max_timeout, .. } = *self.caller.options;
         loop {
-            let (idle_end, end) = (self.last_sign + timeout, self.begin + max_timeout);
+            let (idle_end, end) = (deadline(self.last_sign, timeout), deadline(self.begin, max_timeout));
             tokio::select! {
                 biased;
                 answer = pending.answer() => {

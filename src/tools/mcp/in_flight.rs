@@ -25,7 +25,7 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{agent::Principal, protocol::ThreadId, tools::ToolContext};
+use crate::{agent::Principal, protocol::ThreadId, tools::ToolContext, units::deadline};
 
 /// Signals of a server that sends more than a call reads are left out.
 const MAX_WAITING_SIGNALS: usize = 16;
@@ -121,7 +121,7 @@ impl CallsInFlight {
         calls.retain(|_, call| !call.signals.is_closed() || call.is_unfinished(now));
         let is_finished = Arc::new(AtomicBool::new(false));
         let open = OpenCall { signals: received, is_finished: is_finished.clone() };
-        let work_end = now + max_duration.saturating_mul(2);
+        let work_end = deadline(now, max_duration.saturating_mul(2));
         calls.insert(id, CallLink { progress_token, signals, conversation, is_finished, work_end });
         Ok((sent, open))
     }

@@ -106,7 +106,7 @@ impl Drop for CommandCgroup {
         }
         // Killed processes leave their cgroup when they have ended.
         let path = std::mem::take(&mut self.path);
-        std::thread::spawn(move || {
+        let remove = move || {
             for _ in 0..REMOVAL_ATTEMPTS {
                 std::thread::sleep(REMOVAL_INTERVAL);
                 if fs::remove_dir(&path).is_ok() {
@@ -114,7 +114,11 @@ impl Drop for CommandCgroup {
                 }
             }
             tracing::warn!(path = %path.display(), "the cgroup of a command could not be removed");
-        });
+        };
+        // `thread::spawn` would panic if the system has no thread left.
+        if let Err(error) = std::thread::Builder::new().spawn(remove) {
+            tracing::warn!(%error, "the cgroup of a command stays: no thread could be started to remove it");
+        }
     }
 }
 

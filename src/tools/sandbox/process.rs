@@ -19,6 +19,7 @@ use super::{
     options::SandboxOptions,
     usage::{self, ExceededLimit, Watched},
 };
+use crate::units;
 
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -49,7 +50,7 @@ pub(super) struct CommandOutput {
 
 /// Runs a command. Dropping the future kills all processes in its sandbox.
 pub(super) async fn run(job: Job<'_>, options: &SandboxOptions) -> io::Result<CommandOutput> {
-    let deadline = Instant::now() + options.timeout;
+    let deadline = units::deadline(Instant::now(), options.timeout);
     let mut command = Command::new(job.program);
     command
         .args(&job.arguments)

@@ -17,8 +17,14 @@ pub(in crate::llm::agent) fn counted(agent: &LlmAgent, input: RunAgentInput, eve
     let metrics = Metrics::default();
     let (thread_id, run_id) = (input.thread_id.clone(), input.run_id.clone());
     let identity = RunIdentity { thread_id, run_id, agent: "a".into(), principal: None };
-    let cx =
-        RunContext::traced(identity, Forwarded::default(), InputRules::default(), metrics.clone(), Default::default());
+    let cx = RunContext::traced(
+        identity,
+        Forwarded::default(),
+        InputRules::default(),
+        metrics.clone(),
+        Default::default(),
+        None,
+    );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(agent.run(input, cx).take(events).collect::<Vec<_>>());
     metrics.to_text(TextFormat::Prometheus)
