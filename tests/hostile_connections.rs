@@ -1,7 +1,7 @@
-//! Memory of a server with 2,000 hostile connections of each kind, and whether it still answers.
+//! Memory of a server with hundreds of hostile connections of each kind, and whether it still answers.
 //!
 //! ```sh
-//! cargo test --test hostile_connections -- --nocapture --test-threads 1 --include-ignored
+//! cargo test --test hostile_connections -- --nocapture --test-threads 1
 //! ```
 //!
 //! shows all figures; with `AGUI_SERVER_BINARY=PATH`, those of another build. `tests/vanished_peers.sh` measures clients
@@ -26,6 +26,8 @@ mod server;
 use server::{BINARY, Process};
 
 const CONNECTIONS: usize = 2000;
+/// Fewer, because a debug build takes long to fill the buffers of each.
+const STREAMS: usize = 500;
 const MEGABYTE: usize = 1024 * 1024;
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const HEAD: &str = "POST /send-message HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
@@ -113,7 +115,7 @@ impl Server {
     }
 
     /// Checks that other clients get their answers, and that the peak of the memory is below a limit.
-    async fn check(&self, kind: &str, max_megabytes: usize) {
+    async fn check(&self, connections: usize, kind: &str, max_megabytes: usize) {
         let started = Instant::now();
         let answer = self.run("hello").await;
         assert!(answer.contains("RUN_FINISHED"), "{answer}");
@@ -125,7 +127,7 @@ impl Server {
             line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() / 1024
         };
         let (now, peak) = (megabytes("VmRSS:"), megabytes("VmHWM:"));
-        println!("{CONNECTIONS} connections, {kind}: {now} MB, at most {peak} MB; a run took {latency:?}");
+        println!("{connections} connections, {kind}: {now} MB, at most {peak} MB; a run took {latency:?}");
         assert!(peak < max_megabytes, "{kind}: {peak} MB");
     }
 
@@ -150,7 +152,7 @@ fn request(text: &str) -> String {
 async fn connections_that_send_nothing_take_little_memory() {
     let server = Server::start();
     let held = server.hold("", b"").await;
-    server.check("which send nothing", 100).await;
+    server.check(CONNECTIONS, "which send nothing", 100).await;
     drop(held);
 }
 
@@ -159,7 +161,7 @@ async fn heads_that_never_end_take_little_memory() {
     let server = Server::start();
     let head = format!("{HEAD}X-Long: {}", "x".repeat(8000));
     let held = server.hold(&head, b"").await;
-    server.check("with 8 kB of a head", 140).await;
+    server.check(CONNECTIONS, "with 8 kB of a head", 140).await;
     drop(held);
 }
 
@@ -168,20 +170,19 @@ async fn bodies_that_never_end_stay_within_their_budget() {
     let server = Server::start();
     let head = format!("{HEAD}Content-Length: 9400000\r\n\r\n");
     let held = server.hold(&head, &vec![b' '; MEGABYTE]).await;
-    server.check("with 1 MB of a body of 9.4 MB", 300).await;
+    server.check(CONNECTIONS, "with 1 MB of a body of 9.4 MB", 300).await;
     drop(held);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes 40 seconds in a debug build; `tests/run.sh --soak` runs it"]
 async fn clients_that_never_read_take_little_memory() {
     let server = Server::start();
-    let held = join_all((0..CONNECTIONS).map(|_| async {
+    let held = join_all((0..STREAMS).map(|_| async {
         let mut stream = server.connect().await;
         stream.write_all(request("burst").as_bytes()).await.unwrap();
         stream
     }))
     .await;
-    server.check("which do not read their stream", 300).await;
+    server.check(STREAMS, "which do not read their stream", 250).await;
     drop(held);
 }

@@ -139,9 +139,6 @@ chaos() {
         cargo test --locked --test chaos -- --nocapture --test-threads=4 $tests
 }
 
-# The tests that take longer than the others in a debug build.
-slow_tests() { cargo test --locked --test hostile_connections -- --ignored; }
-
 npm_clients() {
     AGUI_SERVER_BIN=$target/debug/agui-server AGUI_CORPUS=$target/tmp/corpus node --test --test-timeout=300000 tests/js
 }
@@ -197,7 +194,6 @@ if ! reason=$(can_isolate 2>&1); then
     export AGUI_SKIP_SANDBOX=1
 fi
 step 'Rust tests' rust_tests
-[ -z "$soak" ] || step 'slow tests' slow_tests
 [ -n "$python" ] && start 'Python models' python_models
 # After the Python packages: one suite runs an agent written in Python.
 [ -n "$npm" ] && start 'npm clients' npm_clients

@@ -8,6 +8,7 @@ mod configured;
 mod error;
 #[cfg(feature = "config")]
 mod from_config;
+mod further_routes;
 mod handle;
 mod server;
 mod shutdown;

@@ -12,17 +12,9 @@ use super::{
     configured::BuiltAgents,
     workspaces::{SandboxWorkspaces, log_sandbox},
 };
-#[cfg(any(feature = "openapi", feature = "playground"))]
-use crate::http::BuildRoutes;
-#[cfg(feature = "openapi")]
-use crate::openapi;
-#[cfg(feature = "playground")]
-use crate::playground;
 use crate::{
-    copilotkit::{self, CopilotKitOptions},
-    http::{self, Connections, FurtherRoutes, ReadMetrics, Routers, dependencies::Dependencies},
+    http::{self, Connections, ReadMetrics, Routers, dependencies::Dependencies},
     metrics::Metrics,
-    named_events::{self, NamedEventOptions},
     recording::RecordingWriter,
     run::Runs,
 };
@@ -117,8 +109,8 @@ impl Server {
     }
 
     /// `address`: that of the listener, unknown if the server is mounted.
-    #[cfg_attr(not(feature = "playground"), allow(unused_variables))]
     fn start(self, address: Option<SocketAddr>) -> Result<(Routers, ServerHandle, Connections), ServerError> {
+        let further = self.further_routes(address);
         #[cfg(feature = "llm")]
         if let Some(model) = self.prices.find_invalid() {
             return Err(ServerError::Price(model.to_owned()));
@@ -157,20 +149,6 @@ impl Server {
         let dependencies = mcp_dependencies(&tools);
         #[cfg(not(feature = "config"))]
         let dependencies: Dependencies = Arc::new(Vec::new);
-        #[cfg_attr(not(any(feature = "openapi", feature = "playground")), allow(unused_mut))]
-        let mut further = further_routes(self.copilotkit, self.named_events, self.store.is_some(), dependencies);
-        #[cfg(feature = "openapi")]
-        add_openapi(&mut further);
-        #[cfg(feature = "playground")]
-        {
-            let is_loopback = address.is_some_and(|address| address.ip().to_canonical().is_loopback());
-            if self.playground.is_served(is_loopback && self.auth.is_disabled()) {
-                add_playground(&mut further);
-                if let Some(address) = address {
-                    tracing::info!("the playground is on http://{address}{}", playground::PATH);
-                }
-            }
-        }
         let runs = match self.store {
             Some(store) => runs.stored(store, self.threads),
             None => runs.accept_instructions(self.threads.accept_instructions).stateless(),
@@ -181,7 +159,7 @@ impl Server {
             runs.threads().inspect(|threads| threads.set_data(Arc::new(SandboxWorkspaces(sandbox.clone()))));
         }
         let has_metrics = self.metrics.main_listener;
-        let routers = http::router(runs.clone(), self.auth, self.http, has_metrics, self.paths, further);
+        let routers = http::router(runs.clone(), self.auth, self.http, has_metrics, self.paths, further, dependencies);
         let handle = ServerHandle {
             runs,
             #[cfg(feature = "config")]
@@ -218,43 +196,6 @@ fn serve_metrics(listener: TcpListener, routes: Router, options: Connections) ->
     // Its connections are not those of clients, so they do not count.
     tokio::spawn(http::serve(listener, routes, options, Metrics::default(), stopped, std::future::ready(())));
     stop
-}
-
-/// Returns the routes of other modules than `http`, and their list.
-fn further_routes(
-    copilotkit: CopilotKitOptions,
-    named_events: NamedEventOptions,
-    stores_threads: bool,
-    dependencies: Dependencies,
-) -> FurtherRoutes {
-    let mut list = copilotkit::route_list(&copilotkit, stores_threads);
-    list.extend(named_events::route_list(&named_events, stores_threads));
-    let sockets = copilotkit::Sockets::new(&copilotkit);
-    let public = sockets.clone();
-    FurtherRoutes {
-        list,
-        build: Box::new(move |app| {
-            copilotkit::routes(&copilotkit, sockets, app).merge(named_events::routes(&named_events, app))
-        }),
-        build_public: Box::new(move |app| public.routes(app)),
-        dependencies,
-    }
-}
-
-#[cfg(feature = "openapi")]
-fn add_openapi(further: &mut FurtherRoutes) {
-    further.list.push(openapi::route());
-    let nothing: BuildRoutes = Box::new(|_| Router::new());
-    let others = std::mem::replace(&mut further.build, nothing);
-    further.build = Box::new(move |app| others(app).merge(openapi::routes(app)));
-}
-
-#[cfg(feature = "playground")]
-fn add_playground(further: &mut FurtherRoutes) {
-    further.list.extend(playground::route_list());
-    let nothing: BuildRoutes = Box::new(|_| Router::new());
-    let others = std::mem::replace(&mut further.build_public, nothing);
-    further.build_public = Box::new(move |app| others(app).merge(playground::routes()));
 }
 
 /// Returns the MCP servers as dependencies.

@@ -19,5 +19,4 @@ mod suggest;
 mod threads;
 
 pub use options::CopilotKitOptions;
-pub(crate) use routes::{route_list, routes};
-pub(crate) use socket::Sockets;
+pub(crate) use routes::route_sets;

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use crate::run::OnDisconnect;
 
-const RESERVED_SEGMENTS: [&str; 8] =
-    ["send-message", "agents", "agent", "threads", "healthz", "readyz", "metrics", "openapi.json"];
+const RESERVED_SEGMENTS: [&str; 9] =
+    ["send-message", "agents", "agent", "threads", "healthz", "readyz", "metrics", "openapi.json", "playground"];
 
 /// Options of the routes for pages with CopilotKit.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -78,6 +78,8 @@ mod tests {
             "/send-message",
             "/healthz",
             "/openapi.json",
+            "/playground",
+            "/playground/x",
             "/a?b",
             "/a#b",
         ] {

@@ -19,7 +19,7 @@ use super::{
     suggest::suggest,
     threads::{archive_thread, delete_thread, list_threads, update_thread},
 };
-use crate::http::{App, Route, extract::Path, fallback, send_message::run_agent};
+use crate::http::{App, Route, RouteSet, extract::Path, fallback, send_message::run_agent};
 
 const AGENT_ROUTES: &[(&str, &str, &str)] = &[
     ("GET", "/copilotkit/info", "lists the agents and the features for pages with CopilotKit"),
@@ -40,8 +40,18 @@ const THREAD_ROUTES: &[(&str, &str, &str)] = &[
     ("GET", "/copilotkit/threads/{thread}/events", "returns events that restate a thread"),
 ];
 
+/// Returns the routes: those that need a credential, and the WebSocket, which needs a token.
+pub(crate) fn route_sets(options: &CopilotKitOptions, stores_threads: bool) -> [RouteSet; 2] {
+    let (sockets, options) = (Sockets::new(options), options.clone());
+    let public = sockets.clone();
+    [
+        RouteSet::private(route_list(&options, stores_threads), move |app| routes(&options, sockets, app)),
+        RouteSet::public(Vec::new(), move |app| public.routes(app)),
+    ]
+}
+
 /// Returns the list of the routes. `GET /` names only the prefix, which is what a page needs.
-pub(crate) fn route_list(options: &CopilotKitOptions, stores_threads: bool) -> Vec<Route> {
+fn route_list(options: &CopilotKitOptions, stores_threads: bool) -> Vec<Route> {
     if !options.enabled {
         return Vec::new();
     }
@@ -60,7 +70,7 @@ pub(crate) fn route_list(options: &CopilotKitOptions, stores_threads: bool) -> V
     routes
 }
 
-pub(crate) fn routes(options: &CopilotKitOptions, sockets: Sockets, app: &App) -> Router<App> {
+fn routes(options: &CopilotKitOptions, sockets: Sockets, app: &App) -> Router<App> {
     if !options.enabled {
         return Router::new();
     }

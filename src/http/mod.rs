@@ -46,9 +46,7 @@ mod ui_message;
 pub use cors::Cors;
 pub use options::{AgentPath, HttpOptions};
 pub(crate) use route_list::Route;
-#[cfg(any(feature = "openapi", feature = "playground"))]
-pub(crate) use routes::BuildRoutes;
-pub(crate) use routes::{FurtherRoutes, ReadMetrics, Routers, router};
+pub(crate) use routes::{ReadMetrics, RouteSet, Routers, router};
 pub use serve::Connections;
 pub(crate) use serve::is_from_this_machine;
 pub(crate) use serve::serve;

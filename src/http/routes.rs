@@ -19,8 +19,7 @@ use super::{
 };
 use crate::{auth::Authenticator, metrics::TextFormat, run::Runs};
 
-/// Builds routes for a server.
-pub(crate) type BuildRoutes = Box<dyn FnOnce(&App) -> Router<App>>;
+type BuildRoutes = Box<dyn FnOnce(&App) -> Router<App>>;
 
 /// Returns the metrics of the moment in the text format of OpenMetrics.
 pub(crate) type ReadMetrics = Box<dyn Fn() -> String + Send + Sync>;
@@ -35,17 +34,27 @@ pub(crate) struct Routers {
     pub(crate) read_metrics: ReadMetrics,
 }
 
-pub(crate) struct FurtherRoutes {
-    pub(crate) list: Vec<Route>,
-    pub(crate) build: BuildRoutes,
-    /// The routes without authentication, which check their callers themselves.
-    pub(crate) build_public: BuildRoutes,
-    /// The servers that agents use, for `GET /readyz`.
-    pub(crate) dependencies: Dependencies,
+/// Routes of another module, and their list.
+pub(crate) struct RouteSet {
+    list: Vec<Route>,
+    /// True: they need no credential, or check their callers themselves.
+    is_public: bool,
+    build: BuildRoutes,
+}
+
+impl RouteSet {
+    /// Routes that need a credential, if the server authenticates. The list may also have routes of a public set.
+    pub(crate) fn private(list: Vec<Route>, build: impl FnOnce(&App) -> Router<App> + 'static) -> Self {
+        Self { list, is_public: false, build: Box::new(build) }
+    }
+
+    pub(crate) fn public(list: Vec<Route>, build: impl FnOnce(&App) -> Router<App> + 'static) -> Self {
+        Self { list, is_public: true, build: Box::new(build) }
+    }
 }
 
 /// Without stored threads, there are no routes below `/threads`. `has_metrics`: `GET /metrics` is one of the main routes. The
-/// further routes get the same middleware.
+/// further routes get the same middleware. `dependencies`: the servers that agents use, for `GET /readyz`.
 ///
 /// # Panics
 /// Panics if a path is invalid or already routed.
@@ -55,15 +64,16 @@ pub(crate) fn router(
     options: HttpOptions,
     has_metrics: bool,
     paths: Vec<AgentPath>,
-    further: FurtherRoutes,
+    mut further: Vec<RouteSet>,
+    dependencies: Dependencies,
 ) -> Routers {
-    let list = RouteList::new(runs.threads().is_some(), has_metrics, &paths, further.list);
-    let app = App::new(runs, auth, options, list, further.dependencies);
-    let public = Router::new()
+    let further_list = further.iter_mut().flat_map(|set| std::mem::take(&mut set.list)).collect();
+    let list = RouteList::new(runs.threads().is_some(), has_metrics, &paths, further_list);
+    let app = App::new(runs, auth, options, list, dependencies);
+    let mut public = Router::new()
         .route("/", get(index::index))
         .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready))
-        .merge((further.build_public)(&app));
+        .route("/readyz", get(health::ready));
     let mut private = Router::new()
         .route("/send-message", post(send_message::default_agent))
         .route("/agents", get(agents::list))
@@ -90,7 +100,14 @@ pub(crate) fn router(
     if has_metrics {
         private = private.route(METRICS_PATH, get(metrics::on_main_listener));
     }
-    private = private.merge((further.build)(&app));
+    for set in further {
+        let routes = (set.build)(&app);
+        if set.is_public {
+            public = public.merge(routes);
+        } else {
+            private = private.merge(routes);
+        }
+    }
     for AgentPath { path, agent } in paths {
         private = private.route(&path, send_message::agent_of(agent));
         if app.threads().is_some() {
@@ -127,13 +144,8 @@ mod tests {
     #[tokio::test]
     async fn the_listed_routes_are_those_that_are_served() {
         let runs = Runs::builder().stored(Arc::new(MemoryStore::new()), Default::default());
-        let further = FurtherRoutes {
-            list: Vec::new(),
-            build: Box::new(|_| Router::new()),
-            build_public: Box::new(|_| Router::new()),
-            dependencies: Arc::new(Vec::new),
-        };
-        let router = router(runs, Authenticator::disabled(), HttpOptions::default(), true, Vec::new(), further).main;
+        let (auth, dependencies) = (Authenticator::disabled(), Arc::new(Vec::new));
+        let router = router(runs, auth, HttpOptions::default(), true, Vec::new(), Vec::new(), dependencies).main;
         for route in RouteList::new(true, true, &[], Vec::new()).all() {
             let path = route.path.replace(['{', '}'], "");
             for method in [Method::GET, Method::POST, Method::PATCH, Method::DELETE] {

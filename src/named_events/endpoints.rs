@@ -20,29 +20,22 @@ use super::{
 use crate::{
     encode::{Encoder, SSE_MEDIA_TYPE},
     http::{
-        App, Route, error::ApiError, media_type::require_json, middleware::Caller, read_body,
+        App, Route, RouteSet, error::ApiError, media_type::require_json, middleware::Caller, read_body,
         run_response::respond_run, send_message::forwarded, sse_response::respond,
     },
     protocol::{Interrupt, JsonObject, ResumeStatus, ThreadId, ToolCallId, decode::decode_value},
     run::{AgentEntry, LookupError, RunRequest, Threads, has_expired},
 };
 
-pub(crate) fn routes(options: &NamedEventOptions, app: &App) -> Router<App> {
-    if !options.enabled || app.threads().is_none() {
-        return Router::new();
-    }
-    Router::new()
-        .route("/agent/chat/stream", endpoint(options.chat.clone()))
-        .route("/agent/agent/stream", endpoint(options.agent.clone()))
-}
-
-/// Returns the list of the routes.
-pub(crate) fn route_list(options: &NamedEventOptions, stores_threads: bool) -> Vec<Route> {
+pub(crate) fn route_set(options: &NamedEventOptions, stores_threads: bool) -> RouteSet {
     if !options.enabled || !stores_threads {
-        return Vec::new();
+        return RouteSet::private(Vec::new(), |_| Router::new());
     }
-    let endpoint = |path| Route::new("POST", path, "runs an agent with named events");
-    vec![endpoint("/agent/chat/stream"), endpoint("/agent/agent/stream")]
+    let agents = [("/agent/chat/stream", options.chat.clone()), ("/agent/agent/stream", options.agent.clone())];
+    let list = agents.each_ref().map(|(path, _)| Route::new("POST", path, "runs an agent with named events"));
+    RouteSet::private(list.into(), |_| {
+        agents.into_iter().fold(Router::new(), |routes, (path, agent)| routes.route(path, endpoint(agent)))
+    })
 }
 
 fn endpoint(agent: Option<String>) -> MethodRouter<App> {

@@ -22,7 +22,7 @@ pub mod request;
 pub use content::{AudioBlock, ContentBlock, ImageBlock, MediaBlock, ReasoningBlock, TextBlock};
 pub use decision::{HitlDecision, HitlDecisionType};
 pub use encoder::NamedEventEncoder;
-pub(crate) use endpoints::{route_list, routes};
+pub(crate) use endpoints::route_set;
 pub use error::InvalidRequest;
 pub use frame::make_event;
 pub use interrupt::{ActionRequest, HitlContext, HitlOption, HitlRequest, PlanStep, ReviewConfig};

@@ -12,4 +12,4 @@ mod routes;
 mod schema;
 mod schemas;
 
-pub(crate) use routes::{route, routes};
+pub(crate) use routes::route_set;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
 use super::document::document;
-use crate::http::{App, Route, etag::has_copy};
+use crate::http::{App, Route, RouteSet, etag::has_copy};
 
 const PATH: &str = "/openapi.json";
 
@@ -23,12 +23,11 @@ struct Served {
     etag: String,
 }
 
-/// Returns the route for the list of routes.
-pub(crate) fn route() -> Route {
-    Route::new("GET", PATH, "describes all routes as OpenAPI 3.1")
+pub(crate) fn route_set() -> RouteSet {
+    RouteSet::private(vec![Route::new("GET", PATH, "describes all routes as OpenAPI 3.1")], routes)
 }
 
-pub(crate) fn routes(app: &App) -> Router<App> {
+fn routes(app: &App) -> Router<App> {
     // Made for the first request: most servers never send it.
     let served = Arc::new(OnceLock::new());
     let app = app.clone();

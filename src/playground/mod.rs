@@ -8,4 +8,4 @@ mod options;
 mod routes;
 
 pub use options::PlaygroundOptions;
-pub(crate) use routes::{PATH, route_list, routes};
+pub(crate) use routes::{PATH, route_set};

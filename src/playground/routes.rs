@@ -9,7 +9,7 @@ use axum::{
 use bytes::Bytes;
 
 use super::assets::{ASSETS, Asset};
-use crate::http::{App, Route, etag::has_copy};
+use crate::http::{App, Route, RouteSet, etag::has_copy};
 
 /// The path of the page.
 pub(crate) const PATH: &str = "/playground";
@@ -21,15 +21,18 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
                                        form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                                        trusted-types 'none'";
 
-/// Returns the list of the routes.
-pub(crate) fn route_list() -> Vec<Route> {
+pub(crate) fn route_set() -> RouteSet {
+    RouteSet::public(route_list(), |_| routes())
+}
+
+fn route_list() -> Vec<Route> {
     let file = |path| Route::new("GET", path, "is a file of the page").public().part();
     let files = ["/playground/", "/playground/main.js", "/playground/main.css", "/playground/icon.svg"];
     let page = Route::new("GET", PATH, "is a page to try the agents").public();
     std::iter::once(page).chain(files.map(file)).collect()
 }
 
-pub(crate) fn routes() -> Router<App> {
+fn routes() -> Router<App> {
     Router::new()
         .route(PATH, get(async |headers: HeaderMap| respond("", &headers)))
         // The addresses in the page are relative to the path without a slash at its end.

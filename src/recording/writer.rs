@@ -177,3 +177,29 @@ pub(super) fn line(ms: u64, member: &str, value: &impl serde::Serialize) -> Vec<
     line.extend_from_slice(b"}\n");
     line
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_waits_for_the_disk_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = RecordingWriter::start(folder.path(), &RecordOptions::default()).unwrap();
+        let file = writer.new_file(0, "t", "r");
+        let (resume, paused) = mpsc::channel::<()>();
+        let head = Box::new(move || {
+            let _ = paused.recv();
+            b"{}\n".to_vec()
+        });
+        assert!(writer.send(WriterMessage::Create { file: file.clone(), head, cost: 1 }));
+        let append = || WriterMessage::Append { file: file.clone(), lines: vec![b'\n'; MAX_QUEUED_BYTES / 2] };
+        assert!(writer.send(append()));
+        assert!(!writer.send(append()), "with the head, this would be one byte too many");
+        let end = RecordingEnd { outcome: "finished".to_owned(), cut: true, usage: Vec::new() };
+        assert!(writer.send(WriterMessage::Finish { file: file.clone(), end, ms: 5 }), "an end is never left out");
+        resume.send(()).unwrap();
+        writer.flush().await;
+        assert!(writer.send(append()), "what is written does not count");
+    }
+}

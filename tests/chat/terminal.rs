@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use agui_server::run::{OnDisconnect, ThreadOptions};
 use serde_json::Value;
 
 use crate::{
@@ -173,7 +174,10 @@ async fn approvals_and_forms_are_asked_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_cancels_the_run_and_then_ends_the_chat() {
-    let server = Desk::default().serve().await;
+    // A closed connection alone would not cancel it.
+    let mut options = ThreadOptions::default();
+    options.on_disconnect = OnDisconnect::Continue;
+    let server = Running::start(Desk::default().server().thread_options(options)).await;
     let mut terminal = Terminal::open(&server, false);
     terminal.say("endless").await;
     terminal.until("It begins").await;

@@ -17,7 +17,7 @@ use super::*;
 use crate::{
     agents::Echo,
     auth::Authenticator,
-    http::{FurtherRoutes, HttpOptions, router},
+    http::{HttpOptions, RouteSet, router},
     run::Runs,
     store::MemoryStore,
 };
@@ -32,16 +32,13 @@ impl TestServer {
     fn new(max_sockets: usize, auth: Authenticator) -> Self {
         let sockets = Sockets { max_sockets, ..Sockets::new(&CopilotKitOptions::default()) };
         let public = sockets.clone();
-        let further = FurtherRoutes {
-            list: Vec::new(),
-            build: Box::new(|_| Router::new()),
-            build_public: Box::new(move |app| public.routes(app)),
-            dependencies: Arc::new(Vec::new),
-        };
+        let further = vec![RouteSet::public(Vec::new(), move |app| public.routes(app))];
         let agents = (0..=MAX_CHANNELS).map(|n| format!("agent{n}"));
         let runs = agents.fold(Runs::builder(), |runs, name| runs.agent(name, Arc::new(Echo)));
         let runs = runs.stored(Arc::new(MemoryStore::new()), Default::default());
-        Self { router: router(runs, auth, HttpOptions::default(), false, Vec::new(), further).main, sockets }
+        let dependencies = Arc::new(Vec::new);
+        let routers = router(runs, auth, HttpOptions::default(), false, Vec::new(), further, dependencies);
+        Self { router: routers.main, sockets }
     }
 
     /// Sends a handshake. Returns the connection, and the head of the response.
