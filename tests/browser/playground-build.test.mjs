@@ -1,4 +1,4 @@
-// The source of the playground in web/: the committed build, and the translations.
+// The source of the playground in web/: the committed build, and the texts.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -36,4 +36,20 @@ test("each language has every text, with the same parameters", () => {
     assert.deepEqual(Object.keys(texts).sort(), Object.keys(en).sort(), language);
     for (const [key, text] of Object.entries(texts)) assert.deepEqual(parameters(text), parameters(en[key]), key);
   }
+});
+
+/** Lists in the source whose values, or names of members, are keys of texts. */
+const LISTS_OF_KEYS = ["THEMES", "VIEWS", "TABS", "ANNOUNCEMENTS"];
+
+test("the page uses every text, and has every text that it uses", async () => {
+  const folder = file("../../web/src");
+  const names = (await readdir(folder)).filter((name) => /\.jsx?$/.test(name) && name !== "translations.js");
+  const source = (await Promise.all(names.map((name) => readFile(join(folder, name), "utf8")))).join("\n");
+  const lists = LISTS_OF_KEYS.map((name) => source.match(new RegExp(`^const ${name} = (.*);$`, "m"))[1]);
+  const calls = [...source.matchAll(/(?<![\w.])t\(([^,()]*)/g)].map(([, argument]) => argument);
+  const used = new Set([
+    ...calls.flatMap((argument) => [...argument.matchAll(/"(\w+)"/g)]).map(([, key]) => key),
+    ...lists.flatMap((list) => [...list.matchAll(/"(\w+)"|(\w+): [A-Z]/g)]).map(([, value, member]) => value ?? member),
+  ]);
+  assert.deepEqual([...used].sort(), Object.keys(TEXTS.en).sort());
 });

@@ -21,6 +21,7 @@ const AGENTS = {
   AGUI_AGENTS__ECHO__KIND: "echo",
 };
 const KEY = "open-sesame-1234";
+const OTHER_KEY = "another-sesame-5678";
 /** One red pixel. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 
@@ -340,6 +341,110 @@ test("the list of threads shows what other clients change", async () => {
   await listed("hello from elsewhere");
 });
 
+test("a change that arrives while the list is read is in the list", async () => {
+  const page = await open();
+  await ask(page, "hello before the read", "How can I help you?");
+  let release;
+  const held = new Promise((done) => (release = done));
+  await page.route(/\/threads\?/, async (route) => {
+    await held;
+    await route.fulfill({ json: { threads: [] } });
+  });
+  const titles = (...wanted) =>
+    page.waitForFunction((wanted) => JSON.stringify([...document.querySelectorAll(".thread-title")].map((node) => node.textContent)) === wanted, JSON.stringify(wanted));
+  const reading = page.waitForRequest(/\/threads\?/);
+  await page.getByLabel("Search threads").fill(" ");
+  await reading;
+  await runOutside(used, "during-a-read", "hello during the read");
+  await threads(page).getByText("hello during the read").waitFor();
+  release();
+  await titles("hello during the read");
+});
+
+test("a search that fails after a later one is not reported", async () => {
+  const page = await open();
+  await ask(page, "hello to the okapi", "How can I help you?");
+  let release;
+  const held = new Promise((done) => (release = done));
+  await page.route(/\/threads\?q=slow/, async (route) => {
+    await held;
+    await route.fulfill({ status: 500, json: { error: { code: "internal_error", message: "late" } } });
+  });
+  const [slow] = await Promise.all([page.waitForRequest(/q=slow/), page.getByLabel("Search threads").fill("slow")]);
+  await page.getByLabel("Search threads").fill("okapi");
+  await page.waitForFunction(() => document.querySelectorAll(".thread").length === 1);
+  release();
+  await (await slow.response()).finished();
+  // The page shows what has changed at most once in a frame, so this text comes with or after the error.
+  await page.getByLabel("Search threads").fill("no such animal");
+  await threads(page).getByText("No threads").waitFor();
+  assert.equal(await chat(page).getByRole("alert").count(), 0);
+  expectProblem("500 (Internal Server Error)");
+});
+
+test("changes that arrive in pieces are shown, and a lost connection is opened again", async () => {
+  const page = await open({
+    prepare: (page) => page.addInitScript(() => {
+      const { fetch } = window;
+      window.connections = 0;
+      window.fetch = async (url, init) => {
+        if (!String(url).endsWith("/threads/events")) return fetch(url, init);
+        window.connections++;
+        const thread = { threadId: "pieces", title: "分成几块", agent: "demo", updatedAt: new Date().toISOString() };
+        const change = `data: ${JSON.stringify({ type: "created", threadId: "pieces", thread })}\n\n`;
+        const start = (controller) => {
+          for (const byte of new TextEncoder().encode(change)) controller.enqueue(Uint8Array.of(byte));
+          controller.close();
+        };
+        return new Response(new ReadableStream({ start }), { headers: { "content-type": "text/event-stream" } });
+      };
+    }),
+  });
+  await threads(page).getByText("分成几块").waitFor();
+  const reading = page.waitForRequest(/\/threads\?/);
+  await page.waitForFunction(() => window.connections === 2);
+  await reading;
+});
+
+test("a page that is hidden does not follow the threads until it is visible again", async () => {
+  const isFollowing = (request) => request.url().endsWith("/threads/events");
+  let following;
+  const page = await open({ prepare: (page) => void (following = page.waitForRequest(isFollowing)) });
+  await following;
+  const setHidden = (hidden) =>
+    page.evaluate((value) => {
+      Object.defineProperty(document, "hidden", { value, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, hidden);
+  await Promise.all([page.waitForEvent("requestfailed", isFollowing), setHidden(true)]);
+  await runOutside(used, "while-hidden", "hello while hidden");
+  await Promise.all([page.waitForRequest(isFollowing), setHidden(false)]);
+  await threads(page).getByText("hello while hidden").waitFor();
+});
+
+test("a thread that cannot be deleted stays open, with the error", async () => {
+  const page = await open();
+  await ask(page, "hello to the badger", "How can I help you?");
+  const refuse = (route) => route.fulfill({ status: 503, json: { error: { code: "store_unavailable", message: "The store is busy" } } });
+  await page.route(/\/threads\/[\w-]+$/, (route) => (route.request().method() === "DELETE" ? refuse(route) : route.continue()));
+  await act(page, "hello to the badger", "Delete");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await chat(page).getByRole("alert").getByText("The store is busy").waitFor();
+  await shows(page, "How can I help you?");
+  expectProblem("503 (Service Unavailable)");
+});
+
+test("an address that cannot be decoded opens a new thread", async () => {
+  const page = await open();
+  await ask(page, "hello", "How can I help you?");
+  await page.evaluate(() => (location.hash = "#/demo/%"));
+  await chat(page).getByText("How can I help you?").waitFor({ state: "detached" });
+  await ask(page, "hello", "How can I help you?");
+  await page.goto("about:blank");
+  await page.goto(`${used.server.url}/playground#/demo/%`);
+  await ask(page, "hello", "How can I help you?");
+});
+
 test("a thread is exported, and imported as another thread", async () => {
   const page = await open();
   await ask(page, "hello to the walrus", "How can I help you?");
@@ -627,8 +732,9 @@ test("with authentication the page asks for the key and keeps it in the tab", as
       ...AGENTS,
       AGUI_PLAYGROUND__ENABLED: "true",
       AGUI_AUTH__MODE: "api_key",
-      AGUI_AUTH__API_KEYS: '[{ name = "web", env = "AGUI_KEY_WEB" }]',
+      AGUI_AUTH__API_KEYS: '[{ name = "web", env = "AGUI_KEY_WEB" }, { name = "other", env = "AGUI_KEY_OTHER" }]',
       AGUI_KEY_WEB: KEY,
+      AGUI_KEY_OTHER: OTHER_KEY,
     },
   });
   try {
@@ -657,6 +763,10 @@ test("with authentication the page asks for the key and keeps it in the tab", as
     await button(page, "Forget the key").click();
     await page.getByLabel("Key").waitFor();
     assert.equal(await page.evaluate(() => JSON.stringify(sessionStorage)), "{}");
+    await page.getByLabel("Key").fill(OTHER_KEY);
+    await button(page, "Continue").click();
+    await threads(page).getByText("No threads").waitFor();
+    assert.equal(await chat(page).getByRole("article").count(), 0, "messages that another key has read");
   } finally {
     await server.stop();
   }

@@ -30,7 +30,7 @@ export function Chat({ session }) {
   const callIds = new Set(messages.flatMap(({ toolCalls }) => toolCalls ?? []).map(({ id }) => id));
   const shown = messages.filter((message) => message.role !== "tool" || !callIds.has(message.toolCallId));
   const questions = session.isRunning ? [] : session.questions();
-  const calls = session.isRunning ? [] : session.openCalls().filter((call) => session.toolNamed(call.function.name).asks);
+  const calls = session.isRunning ? [] : session.openCalls().filter((call) => session.tools.named(call.function.name).asks);
   return (
     <section class="chat" aria-label={t("chat")}>
       <div class="messages" ref={scroller} onScroll={onScroll} tabindex="0" role="log" aria-live="off" aria-label={t("chat")}>

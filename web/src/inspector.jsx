@@ -19,7 +19,7 @@ const CHANGE_CHARS = 5000;
 export function Inspector({ session }) {
   const [chosen, setTab] = useState("events");
   const id = useId();
-  const names = session.recording ? RECORDED : Object.keys(TABS).filter((name) => name !== "runs" || session.storesThreads);
+  const names = session.recording ? RECORDED : Object.keys(TABS).filter((name) => name !== "runs" || session.threads.isStored);
   const tab = names.includes(chosen) ? chosen : "events";
   const bar = useRef();
   useEffect(() => {

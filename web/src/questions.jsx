@@ -82,7 +82,7 @@ function safeParse(text) {
 }
 
 export function PageToolQuestion({ session, call }) {
-  const tool = session.toolNamed(call.function.name);
+  const tool = session.tools.named(call.function.name);
   const [result, setResult] = useState(tool.answer);
   const heading = `call-${call.id}`;
   const send = (event) => {

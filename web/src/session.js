@@ -1,39 +1,54 @@
 // The state of the page and everything that a user can do. Components read it and call it.
 
+import { clearAddress, leaveThread, readAddress, writeAddress } from "./address.js";
 import { ThreadAgent } from "./agent.js";
 import { ApiError, BASE, call, curlCommand, readKey, request, threadPath, writeKey } from "./api.js";
+import { download } from "./download.js";
+import { PageTools } from "./page-tools.js";
 import { RecordedAgent } from "./recorded-agent.js";
 import { Recorder, parseEvents } from "./recorder.js";
 import { readRecording, recordedRun, recordingName, writeRecording } from "./recording.js";
-import { readSetting, writeSetting } from "./storage.js";
-import { changedList, followThreadChanges } from "./thread-changes.js";
+import { ThreadList } from "./thread-list.js";
 
 const FRAME_MS = 16;
 /** The most messages whose branches are read, the largest page of the server. */
 const MESSAGES_PER_PAGE = 200;
 
-const ADDRESS = location.pathname + location.search;
-
 export const newId = () => crypto.randomUUID();
 
 export class Session {
-  agents = [];
   /** `loading`, `key` (a key is needed), `failed` or `ready`. */
   phase = "loading";
-  storesThreads = true;
-  threads = { list: [], next: undefined, query: "", archived: false };
-  /** The page's own tools: { name, description, parameters, answer, asks }. */
-  tools = readSetting("tools") ?? [];
+  /** Why the key was refused. */
+  keyProblem;
+  /** What failed last: { code, message }. */
+  error;
+  agents = [];
+  /** The chosen agent, and what it can do. */
+  agentName;
+  capabilities;
+  threads = new ThreadList({ onChange: () => this.changed(), onError: (error) => this.#show(error) });
+  tools = new PageTools();
+
+  /** The client with the messages of the open thread, and the recorder of its events. */
+  agent;
+  recorder;
   /** What the server stores of the open thread; absent for a new one. */
   thread;
+  /** By message: the ids of the messages in its place, one for each branch. */
   alternatives = {};
-  /** The answers to open interrupts, until all have one. */
-  answers = new Map();
   /** The recording that is shown in place of a thread. */
   recording;
   /** The item that is marked in the chat and in the events, by its id. */
   marked;
+  /** The answers to open interrupts, until all have one. */
+  answers = new Map();
+  /** The run that was started or followed last. */
+  runId;
   isRunning = false;
+  wasStopped = false;
+  /** What a screen reader says: `running`, `finished`, `asks` or `failed`. */
+  announcement;
 
   #listeners = new Set();
   #timer;
@@ -41,12 +56,6 @@ export class Session {
   #capabilitiesRead;
   /** The number of times that the agent was running. */
   #turns = 0;
-  /** The number of times that the list of threads was read. */
-  #listReads = 0;
-  /** The changes that the server has reported since the last read began; absent if it has ended. */
-  #changesInRead;
-  /** Ends the connection on which the server reports changes. */
-  #following;
 
   subscribe(listener) {
     this.#listeners.add(listener);
@@ -100,7 +109,7 @@ export class Session {
         throw error;
       }
       this.agentName = (this.agents.find((agent) => agent.default) ?? this.agents[0])?.name;
-      await this.readThreads();
+      await this.threads.read();
       // A field for messages that is shown earlier would have no thread to send them to.
       this.phase = "ready";
       this.#followThreads();
@@ -113,9 +122,11 @@ export class Session {
     await this.load();
   }
 
-  async forgetKey() {
+  /** Nothing that was read with the key stays on the page. */
+  forgetKey() {
     writeKey(undefined);
-    await this.load();
+    clearAddress();
+    location.reload();
   }
 
   async chooseAgent(name) {
@@ -137,65 +148,14 @@ export class Session {
 
   // --- Threads -----------------------------------------------------------------------------------
 
-  /** Reads the list, or with `more` its next page. */
-  async readThreads({ more = false } = {}) {
-    const { query, archived, next } = this.threads;
-    const parameters = new URLSearchParams();
-    if (query.trim()) parameters.set("q", query.trim());
-    if (archived) parameters.set("archived", "true");
-    if (more && next) parameters.set("cursor", next);
-    const read = ++this.#listReads;
-    this.#changesInRead = [];
-    try {
-      const page = await call("GET", `/threads?${parameters}`);
-      if (read !== this.#listReads) return; // a later read has the current list
-      this.threads.list = more ? [...this.threads.list, ...page.threads] : page.threads;
-      this.threads.next = page.next;
-      // The server may have read the list before they happened.
-      const changes = this.#changesInRead;
-      this.#changesInRead = undefined;
-      for (const change of changes) this.#changeList(change);
-    } catch (error) {
-      if (read === this.#listReads) this.#changesInRead = undefined;
-      if (error.status === 404) this.storesThreads = false;
-      else this.#show(error);
-    }
-    this.changed();
-  }
-
   /** Keeps the list current while the page is visible: all tabs of a browser share six connections to a server. */
   #followThreads() {
-    this.#following?.abort();
-    if (document.hidden || this.phase !== "ready" || !this.storesThreads) return;
-    this.#following = new AbortController();
-    followThreadChanges(this.#following.signal, {
-      onConnect: () => this.readThreads(),
-      onChange: (change) => this.#changeList(change),
-    });
-  }
-
-  #changeList(change) {
-    this.#changesInRead?.push(change);
-    const { list, query, archived } = this.threads;
-    const changed = changedList(list, change, { isSearch: query.trim() !== "", archived });
-    if (!changed) return void this.readThreads();
-    this.threads.list = changed;
-    this.changed();
-  }
-
-  showThreads(change) {
-    Object.assign(this.threads, change);
-    return this.readThreads();
-  }
-
-  /** The address names the agent and the thread, so a reload and a link open them again. */
-  #writeAddress() {
-    const address = `#/${encodeURIComponent(this.agentName)}/${encodeURIComponent(this.agent.threadId)}`;
-    if (location.hash !== address) history.pushState(undefined, "", address);
+    if (this.phase === "ready" && !document.hidden) this.threads.follow();
+    else this.threads.unfollow();
   }
 
   async #followAddress() {
-    const [agentName, threadId] = location.hash.replace(/^#\//, "").split("/").map(decodeURIComponent);
+    const [agentName, threadId] = readAddress();
     if (!threadId) return this.newThread();
     if (threadId === this.agent?.threadId && agentName === this.agentName && !this.recording) return;
     await this.openThread(threadId, agentName);
@@ -203,7 +163,7 @@ export class Session {
 
   async newThread() {
     this.#reset(newId());
-    history.replaceState(undefined, "", ADDRESS);
+    clearAddress();
     this.changed();
     await this.readCapabilities();
   }
@@ -211,9 +171,9 @@ export class Session {
   async openThread(threadId, agentName) {
     if (this.agents.some((agent) => agent.name === agentName)) this.agentName = agentName;
     this.#reset(threadId);
-    this.#writeAddress();
+    writeAddress(this.agentName, this.agent.threadId);
     const read = this.readCapabilities();
-    if (this.storesThreads) await this.#connect();
+    if (this.threads.isStored) await this.#connect();
     await read;
   }
 
@@ -267,7 +227,7 @@ export class Session {
 
   async #readThread() {
     const { agent } = this;
-    if (!this.storesThreads || this.recording) return;
+    if (!this.threads.isStored || this.recording) return;
     try {
       const path = threadPath(agent.threadId);
       const [thread, page] = await Promise.all([
@@ -288,19 +248,21 @@ export class Session {
       await call("PATCH", threadPath(threadId), change);
       if (threadId === this.agent.threadId) await this.#readThread();
     });
-    await this.readThreads();
+    await this.threads.read();
   }
 
   async deleteThread(threadId) {
-    await this.attempt(() => call("DELETE", threadPath(threadId)));
-    if (threadId === this.agent.threadId) await this.newThread();
-    await this.readThreads();
+    await this.attempt(async () => {
+      await call("DELETE", threadPath(threadId));
+      if (threadId === this.agent.threadId) await this.newThread();
+    });
+    await this.threads.read();
   }
 
   exportThread(threadId) {
     return this.attempt(async () => {
       const thread = await call("GET", `${threadPath(threadId)}/export`);
-      download("thread.json", "application/json", JSON.stringify(thread, undefined, 2));
+      download("thread.json", new Blob([JSON.stringify(thread, undefined, 2)], { type: "application/json" }));
     });
   }
 
@@ -315,7 +277,7 @@ export class Session {
         if (error.code !== "thread_exists") throw error;
         thread = await call("POST", `/threads/import?threadId=${newId()}`, content);
       }
-      await this.readThreads();
+      await this.threads.read();
       await this.openThread(thread.threadId, thread.agent);
     });
   }
@@ -361,9 +323,9 @@ export class Session {
 
   async run(resume) {
     const { agent } = this;
+    const tools = this.tools.offered();
     this.answers = new Map();
-    this.#writeAddress();
-    const offered = this.tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
+    writeAddress(this.agentName, this.agent.threadId);
     await this.#during(agent, async () => {
       this.runId = newId();
       // A fast user sends a message before they are known.
@@ -372,7 +334,7 @@ export class Session {
       const canFollow = this.capabilities?.transport?.resumable;
       await agent.runAgent({
         runId: this.runId,
-        tools: offered,
+        tools,
         resume,
         // The run goes on when the page is reloaded.
         forwardedProps: canFollow ? { onDisconnect: "continue" } : {},
@@ -402,7 +364,7 @@ export class Session {
     await this.attempt(() => this.#readThread());
     if (turn !== this.#turns) return; // the user has already sent the next message
     this.error ??= error;
-    await this.readThreads();
+    await this.threads.read();
     if (turn !== this.#turns) return;
     this.announcement = this.error ? "failed" : this.questions().length > 0 ? "asks" : "finished";
     this.changed();
@@ -411,7 +373,7 @@ export class Session {
   async stop() {
     if (this.recording) return this.agent.skip();
     this.wasStopped = true;
-    if (!this.storesThreads) return this.agent.abortRun();
+    if (!this.threads.isStored) return this.agent.abortRun();
     const path = `${threadPath(this.agent.threadId)}/runs/${encodeURIComponent(this.runId)}/cancel`;
     await this.attempt(() => call("POST", path));
   }
@@ -436,21 +398,15 @@ export class Session {
 
   /** The calls of the page's tools without a result. */
   openCalls() {
-    if (this.recording) return [];
-    const messages = this.agent?.messages ?? [];
-    const answered = new Set(messages.map((message) => message.toolCallId));
-    const calls = messages.flatMap((message) => message.toolCalls ?? []);
-    return calls.filter((call) => !answered.has(call.id) && this.toolNamed(call.function.name));
+    return this.recording ? [] : this.tools.openCalls(this.agent?.messages ?? []);
   }
-
-  toolNamed = (name) => this.tools.find((tool) => tool.name === name);
 
   /** Gives the scripted answers. A tool that asks waits for `answerCall`. */
   async #answerCalls() {
     if (this.wasStopped) return;
     const calls = this.openCalls();
-    const scripted = calls.filter((call) => !this.toolNamed(call.function.name).asks);
-    for (const call of scripted) this.#addResult(call, this.toolNamed(call.function.name).answer);
+    const scripted = calls.filter((call) => !this.tools.named(call.function.name).asks);
+    for (const call of scripted) this.#addResult(call, this.tools.named(call.function.name).answer);
     if (scripted.length > 0 && this.openCalls().length === 0) await this.run();
   }
 
@@ -464,9 +420,8 @@ export class Session {
     this.agent.addMessage({ id: newId(), role: "tool", toolCallId: call.id, content });
   }
 
-  setTools(tools) {
-    this.tools = tools;
-    writeSetting("tools", tools);
+  setTools(list) {
+    this.tools.replace(list);
     this.changed();
   }
 
@@ -477,15 +432,14 @@ export class Session {
   /** Saves a run of this page as the page has seen it. */
   saveRecording(runId) {
     const recorded = this.recorder.recorded(runId);
-    download(recordingName(recorded), "application/jsonl", writeRecording(recorded));
+    download(recordingName(recorded), new Blob([writeRecording(recorded)], { type: "application/jsonl" }));
   }
 
   /** Shows a recording in place of the thread, which stays as it is. */
   async openRecording(file) {
     const recording = await this.attempt(() => readRecording(file));
     if (!recording) return;
-    // The back button returns to the thread.
-    if (location.hash) history.pushState(undefined, "", ADDRESS);
+    leaveThread();
     await this.playRecording(recording, false);
   }
 
@@ -518,10 +472,4 @@ export class Session {
     const { request } = this.recorder.runs.get(runId) ?? {};
     return request && curlCommand(request);
   }
-}
-
-function download(name, type, text) {
-  const url = URL.createObjectURL(new Blob([text], { type }));
-  Object.assign(document.createElement("a"), { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

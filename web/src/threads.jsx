@@ -9,7 +9,7 @@ import { t } from "./texts.js";
 const SEARCH_DELAY_MS = 250;
 
 export function Threads({ session, onOpen }) {
-  const { list, next, query, archived } = session.threads;
+  const { threads, next, query, archived } = session.threads;
   const [renamed, setRenamed] = useState();
   const [removed, setRemoved] = useState();
   const file = useRef();
@@ -19,7 +19,7 @@ export function Threads({ session, onOpen }) {
   const search = (event) => {
     session.threads.query = event.currentTarget.value;
     clearTimeout(delay.current);
-    delay.current = setTimeout(() => session.readThreads(), SEARCH_DELAY_MS);
+    delay.current = setTimeout(() => session.threads.read(), SEARCH_DELAY_MS);
     session.changed();
   };
   const open = (thread) => {
@@ -29,12 +29,12 @@ export function Threads({ session, onOpen }) {
   return (
     <nav class="threads" aria-label={t("threads")}>
       <Button kind="primary wide" onClick={() => (session.newThread(), onOpen())}>{t("newThread")}</Button>
-      {session.storesThreads && (
+      {session.threads.isStored && (
         <>
           <input type="search" aria-label={t("search")} placeholder={t("search")} maxlength="200" value={query} onInput={search} />
           <ul>
-            {list.length === 0 && <li class="muted">{t("noThreads")}</li>}
-            {list.map((thread) => (
+            {threads.length === 0 && <li class="muted">{t("noThreads")}</li>}
+            {threads.map((thread) => (
               <li key={thread.threadId} class={thread.threadId === openId ? "is-current" : ""}>
                 {renamed === thread.threadId ? (
                   <RenameForm session={session} thread={thread} onClose={() => setRenamed(undefined)} />
@@ -60,11 +60,11 @@ export function Threads({ session, onOpen }) {
                 )}
               </li>
             ))}
-            {next && <li><Button kind="quiet wide" onClick={() => session.readThreads({ more: true })}>{t("more")}</Button></li>}
+            {next && <li><Button kind="quiet wide" onClick={() => session.threads.read({ more: true })}>{t("more")}</Button></li>}
           </ul>
           <div class="threads-footer">
             <label>
-              <input type="checkbox" checked={archived} onInput={(event) => session.showThreads({ archived: event.currentTarget.checked })} />
+              <input type="checkbox" checked={archived} onInput={(event) => session.threads.showArchived(event.currentTarget.checked)} />
               {t("archivedOnly")}
             </label>
             <Button kind="quiet" onClick={() => file.current.click()}>{t("importThread")}</Button>

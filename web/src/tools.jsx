@@ -25,13 +25,13 @@ const EXAMPLES = [
 const EMPTY = { name: "", description: "", parameters: { type: "object", properties: {} }, answer: "", asks: false };
 
 export function Tools({ session }) {
-  const { tools } = session;
+  const tools = session.tools.list;
   const [edited, setEdited] = useState();
   const save = (tool) => {
     session.setTools(edited === tools.length ? [...tools, tool] : tools.with(edited, tool));
     setEdited(undefined);
   };
-  const missing = EXAMPLES.filter(({ name }) => !session.toolNamed(name));
+  const missing = EXAMPLES.filter(({ name }) => !session.tools.named(name));
   const form = (tool) => (
     <ToolForm tool={tool} isTaken={(name) => tools.some((other, index) => index !== edited && other.name === name)}
       onSave={save} onClose={() => setEdited(undefined)} />

@@ -1,3 +1,4 @@
+// The page of ../copilotkit-first and more. Each of the two is complete, so that it can be copied alone.
 import {
   CopilotChat, CopilotKit, useAgent, useCopilotKit, useFrontendTool, useInterrupt, useRenderTool, useThreads,
 } from "@copilotkit/react-core/v2";
