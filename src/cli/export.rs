@@ -11,7 +11,7 @@ use std::{
 use futures::StreamExt as _;
 use reqwest::{
     Client, Response, StatusCode,
-    header::{AUTHORIZATION, CONTENT_DISPOSITION},
+    header::{AUTHORIZATION, CONTENT_DISPOSITION, HeaderValue},
 };
 use serde::Deserialize;
 
@@ -133,7 +133,7 @@ impl Output {
             Self::File(path) => path.clone(),
             Self::Folder(folder) => {
                 fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-                folder.join(file_name(&response)?)
+                folder.join(file_name(response.headers().get(CONTENT_DISPOSITION))?)
             }
         };
         // A file with the final name is always whole.
@@ -160,10 +160,10 @@ async fn copy(response: Response, output: &mut impl Write) -> Result<(), Box<dyn
     Ok(output.flush()?)
 }
 
-/// Returns the name that the server gives the recording. Names that lead to another folder are refused.
-fn file_name(response: &Response) -> Result<String, Box<dyn Error>> {
-    let header = response.headers().get(CONTENT_DISPOSITION).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let name = header.split("filename=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+/// Returns the name that a server gives a recording. Names that could lead out of the folder are refused.
+fn file_name(disposition: Option<&HeaderValue>) -> Result<String, Box<dyn Error>> {
+    let disposition = disposition.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let name = disposition.split("filename=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     match name.chars().all(is_plain) && name.ends_with(".jsonl") && !name.starts_with('.') {
         true => Ok(name.to_owned()),
@@ -191,4 +191,26 @@ async fn require_ok(response: Response) -> Result<Response, Box<dyn Error>> {
     }
     let text: String = response.text().await.unwrap_or_default().chars().take(MAX_SHOWN_CHARS).collect();
     Err(format!("the server answered {status}: {text}").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_leads_out_of_the_folder_is_refused() {
+        let name = |disposition: &'static str| file_name(Some(&HeaderValue::from_static(disposition))).ok();
+        assert_eq!(name("attachment; filename=\"a-1_b.jsonl\"").as_deref(), Some("a-1_b.jsonl"));
+        for name in [
+            name("attachment; filename=\"../a.jsonl\""),
+            name("attachment; filename=\"/tmp/a.jsonl\""),
+            name("attachment; filename=\"a\\\\b.jsonl\""),
+            name("attachment; filename=\".jsonl\""),
+            name("attachment; filename=\".bashrc\""),
+            name("attachment"),
+            file_name(None).ok(),
+        ] {
+            assert_eq!(name, None);
+        }
+    }
 }

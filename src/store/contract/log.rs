@@ -217,10 +217,10 @@ pub(super) async fn each_event_has_its_time(store: DynStore) {
 
 pub(super) async fn what_a_run_was_given_is_read_after_its_end(store: DynStore) {
     let start = async |run| store.run_start(run).await.unwrap();
-    let request = Some(r#"{"tools":["\u0000é"]}"#);
-    let first = TestRun { state: Some(serde_json::json!({ "n": 1 })), request, ..run("t", "r") };
+    let request = r#"{"tools":["\u0000é"]}"#;
+    let first = TestRun { state: Some(serde_json::json!({ "n": 1 })), request: Some(request), ..run("t", "r") };
     let first = first.with([user("a"), user("b")]).begun(&store).await;
-    let given = RunStart { head: 2, state: Some(serde_json::json!({ "n": 1 })), request: request.unwrap().to_owned() };
+    let given = RunStart { head: 2, state: Some(serde_json::json!({ "n": 1 })), request: request.to_owned() };
     assert_eq!(start(first.run).await, Some(given.clone()), "while it is running");
     let mut end = end_at(NOW).with([assistant("c")]).last(batch(&first, 1, 1));
     end.state = Some(serde_json::json!({ "n": 2 }));
