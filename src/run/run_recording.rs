@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_type_of_an_event_stands_first_in_its_line() {
-        let line = serde_json::to_string(&Event::from(RunStarted::new("t", "r"))).unwrap();
+        let line = serde_json::to_string(&Event::from(RunStarted::new("t".into(), "r".into()))).unwrap();
         assert!(is_of_type(&line, "RUN_STARTED") && !is_of_type(&line, "RUN_START"), "{line}");
     }
 }
