@@ -1,6 +1,6 @@
 //! Conversions between values and text columns: JSON, identifiers, and the lines of a log.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::{borrow::Cow, fmt::Write as _, iter};
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -125,7 +125,8 @@ impl EventPage {
     /// Appends the events of a batch that the page does not have yet, and subtracts their bytes from `room`. A batch may
     /// repeat events of the batch before it. Returns whether there is room for more events; the first one always fits.
     pub(super) fn extend(&mut self, first: u64, lines: &str, times: &str, room: &mut usize) -> bool {
-        let times = times.split(' ').map(|time| time.parse().unwrap_or(0));
+        // Events are not lost with a damaged list of times.
+        let times = times.split(' ').map(|time| time.parse().unwrap_or(0)).chain(iter::repeat(0));
         for (number, (event, time)) in (first..).zip(lines.split('\n').zip(times)) {
             if number < self.first + self.events.len() as u64 {
                 continue;
