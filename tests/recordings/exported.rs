@@ -128,11 +128,13 @@ async fn exported_runs_are_the_recordings_of_the_same_runs() {
         let all = |lines: &[Value]| lines.iter().map(|line| line["event"].clone()).collect::<Vec<_>>();
         assert_eq!(all(exported), all(recorded));
         assert_eq!(exported[exported.len() - 1]["end"], recorded[recorded.len() - 1]["end"]);
-        let times: Vec<_> = exported[1..].iter().map(|line| line["ms"].as_u64().unwrap()).collect();
+        let times = |lines: &[Value]| lines[1..].iter().map(|line| line["ms"].as_u64().unwrap()).collect::<Vec<_>>();
+        let (times, same) = (times(exported), times(recorded));
         assert!(times.is_sorted(), "{times:?}");
+        // Less than the pause of the first run.
+        assert!(times.iter().zip(&same).all(|(time, same)| time.abs_diff(*same) < 300), "{times:?} {same:?}");
     }
-    let pause = exported[0][1..].windows(2).map(|two| two[1]["ms"].as_u64().unwrap() - two[0]["ms"].as_u64().unwrap());
-    assert!((380..2000).contains(&pause.max().unwrap()), "{:?}", exported[0]);
+    assert!(exported[0][exported[0].len() - 1]["ms"].as_u64().unwrap() >= 400);
 
     let (code, output, errors) = run(&["test", &desk.path("exported"), "--config", &desk.path("my.toml")]);
     assert!(code == Some(0) && output.contains("3 passed, 0 failed, 0 skipped"), "{output}{errors}");

@@ -76,7 +76,8 @@ impl LiveLog {
         Self { lease, max_bytes, begun: Instant::now(), is_delivered, state, producer, changed }
     }
 
-    fn millis(&self) -> u64 {
+    /// Returns the time since the run's start, in milliseconds.
+    pub(in crate::run) fn millis(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
@@ -125,10 +126,10 @@ impl LiveLog {
         !self.lock().pending.is_empty()
     }
 
-    /// Returns the batch with the terminal event, to be stored with the end of the run.
-    pub(in crate::run) fn terminal_batch(&self, terminal: &Event) -> EventBatch {
+    /// Returns the batch with the terminal event, to be stored with the end of the run. `time` is that of the event.
+    pub(in crate::run) fn terminal_batch(&self, terminal: &Event, time: u64) -> EventBatch {
         let first = self.lock().written + 1;
-        let (events, times) = (vec![to_line(terminal)], vec![self.millis()]);
+        let (events, times) = (vec![to_line(terminal)], vec![time]);
         EventBatch { lease: self.lease.clone(), first, events, times }
     }
 
