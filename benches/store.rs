@@ -95,8 +95,9 @@ async fn logs(store: &Arc<dyn Store>) {
         let text = "a few words of a model, about as many as come at a time, again and";
         let event = |n| format!(r#"{{"type":"TEXT_MESSAGE_CONTENT","messageId":"{n:08}","delta":"{text}"}}"#);
         let events = || (first..first + EVENTS_PER_BATCH).map(event).collect();
-        let batches: Vec<_> =
-            leases.iter().map(|lease| EventBatch { lease: lease.clone(), first, events: events() }).collect();
+        let times = || (first..first + EVENTS_PER_BATCH).collect();
+        let batch = |lease: &Lease| EventBatch { lease: lease.clone(), first, events: events(), times: times() };
+        let batches: Vec<_> = leases.iter().map(batch).collect();
         assert!(store.append(&batches).await.unwrap().into_iter().all(|is_written| is_written));
     }
     cost.report("append a batch of 4 events among 300", leases.len() * usize::try_from(rounds).unwrap());
@@ -130,6 +131,7 @@ async fn begin(
         state_number: None,
         interrupts: &[],
         answered: Vec::new(),
+        request: None,
         max_size: ThreadSize { messages: u64::MAX, bytes: u64::MAX },
     };
     match store.begin(&run).await.unwrap() {

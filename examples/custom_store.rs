@@ -8,8 +8,8 @@ use agui_server::{
     protocol::{MessageId, RunId, ThreadId},
     store::{
         BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MemoryStore,
-        MessagePage, MessageQuery, Millis, NewRun, NewThread, Retention, RunEnd, RunRecord, SharedStore, Store,
-        StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate,
+        MessagePage, MessageQuery, Millis, NewRun, NewThread, Retention, RunEnd, RunRecord, RunStart, SharedStore,
+        Store, StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate,
         ThreadVersion, ThreadView,
     },
 };
@@ -101,6 +101,10 @@ impl<S: Store> Store for AuditedStore<S> {
 
     async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
         self.inner.events(run, after, max_bytes).await
+    }
+
+    async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError> {
+        self.inner.run_start(run).await
     }
 
     async fn delete(&self, thread: i64) -> Result<bool, StoreError> {

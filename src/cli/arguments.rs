@@ -28,6 +28,8 @@ pub(super) enum Command {
     Health(Options),
     /// Plays the requests of recordings to an agent and compares what comes; the exit code is 1 if something differs
     Test(TestArguments),
+    /// Writes detached runs that a server has stored as recordings
+    Export(ExportArguments),
     /// Chats with an agent, in a terminal or a pipe; in a pipe, the exit code is 1 if a run did not succeed
     Chat(ChatArguments),
 }
@@ -49,6 +51,25 @@ pub(super) struct ChatArguments {
     /// Writes the log of the configured agents, at this level
     #[arg(long, value_name = "LEVEL", conflicts_with = "url")]
     pub(super) log: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArguments {
+    /// The id of the thread
+    #[arg(value_name = "THREAD")]
+    pub(super) thread: String,
+    /// The id of the run; without one, all detached runs among the thread's 20 newest runs that have ended
+    #[arg(value_name = "RUN")]
+    pub(super) run: Option<String>,
+    /// The server
+    #[arg(long, value_name = "URL")]
+    pub(super) from: String,
+    /// The environment variable with the key for the server
+    #[arg(long, value_name = "NAME")]
+    pub(super) key_env: Option<String>,
+    /// The file, or the folder in which each recording has its usual name; by default the standard output
+    #[arg(long, short, value_name = "FILE|DIR")]
+    pub(super) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

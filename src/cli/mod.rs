@@ -3,6 +3,7 @@
 
 mod arguments;
 mod chat;
+mod export;
 mod health;
 mod load;
 mod output;
@@ -27,7 +28,7 @@ use crate::{
     Server,
     config::{JSON_SCHEMA, Loaded},
     shutdown_signal,
-    telemetry::export,
+    telemetry::export as telemetry_export,
 };
 
 /// The exit code for a fault of the configuration.
@@ -47,6 +48,7 @@ pub fn run() -> ExitCode {
             Ok(false) => return ExitCode::FAILURE,
             Err(error) => (Err(error), EXIT_MISCONFIGURED),
         },
+        Command::Export(arguments) => (export::export_runs(&arguments), 1),
         Command::Chat(arguments) => match chat::run_chat(arguments) {
             Ok(true) => (Ok(()), 1),
             Ok(false) => return ExitCode::FAILURE,
@@ -78,7 +80,7 @@ fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut export = {
         let _entered = runtime.enter();
-        export::start(&loaded.config.log)?
+        telemetry_export::start(&loaded.config.log)?
     };
     // Each connection is an open file, and the usual limit is 1,024.
     let max_files = rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|error| {

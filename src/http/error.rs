@@ -254,6 +254,7 @@ impl From<LookupError> for ApiError {
             LookupError::NoRun => ErrorCode::UNKNOWN_RUN,
             LookupError::NoLog => ErrorCode::RUN_HAS_NO_LOG,
             LookupError::TooManyFollowers => ErrorCode::TOO_MANY_FOLLOWERS,
+            LookupError::Running => ErrorCode::RUN_IS_RUNNING,
             LookupError::LogRemoved => ErrorCode::LOG_REMOVED,
         };
         Self::new(code, error.to_string())

@@ -29,6 +29,7 @@ const THREAD_ROUTES: &[(&str, &str, &str)] = &[
     ("POST", "/threads/{thread}/connect", "streams a thread and its running run"),
     ("GET", "/threads/{thread}/runs/{run}/events", "follows a detached run"),
     ("GET, HEAD", "/threads/{thread}/runs/{run}/log", "reads a detached run as a durable stream"),
+    ("GET", "/threads/{thread}/runs/{run}/recording", "returns a detached run as a recording"),
     ("POST", "/threads/{thread}/runs/{run}/cancel", "cancels a run"),
 ];
 

@@ -94,6 +94,7 @@ pub(crate) fn router(
             .route("/threads/{thread}/connect", post(connect::connect))
             .route("/threads/{thread}/runs/{run}/events", get(follow::events))
             .route("/threads/{thread}/runs/{run}/log", get(run_log::read).head(run_log::head))
+            .route("/threads/{thread}/runs/{run}/recording", get(threads::recording))
             .route("/threads/{thread}/runs/{run}/cancel", post(threads::cancel));
     }
     if has_metrics {

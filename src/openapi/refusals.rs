@@ -83,6 +83,8 @@ pub(super) const FOLLOW: &[ErrorCode] = &[
     ErrorCode::UNKNOWN_THREAD,
 ];
 
+pub(super) const RUNNING: &[ErrorCode] = &[ErrorCode::RUN_IS_RUNNING];
+
 pub(super) const EDIT: &[ErrorCode] =
     &[ErrorCode::METADATA_TOO_LARGE, ErrorCode::RUN_IS_RUNNING, ErrorCode::THREAD_CHANGED];
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write as _},
     path::{Path, PathBuf},
@@ -27,9 +28,19 @@ const TIME_CHARS: usize = 20;
 /// Identifiers come from clients: only letters, digits, `-` and `_` of them are in the name. A digest tells names apart
 /// that would be the same otherwise.
 pub(super) fn file_name(started_at: i64, thread: &str, run: &str, number: u64) -> String {
+    name_with_digest(started_at, thread, run, number, std::process::id())
+}
+
+/// Returns the name of a file with the recording of a stored run. `number` is that of the run in the store.
+pub(crate) fn name_of_stored_run(started_at: i64, thread: &str, run: &str, number: i64) -> String {
+    let name = name_with_digest(started_at, thread, run, number.unsigned_abs() % 1_000_000, number);
+    format!("{name}.{WHOLE}")
+}
+
+fn name_with_digest(started_at: i64, thread: &str, run: &str, number: u64, digested: impl fmt::Display) -> String {
     let time = jiff::Timestamp::from_millisecond(started_at).unwrap_or_default();
     let time = format!("{time:.3}").replace(['-', ':'], "");
-    let digest = Sha256::digest(format!("{thread}\n{run}\n{}", std::process::id()));
+    let digest = Sha256::digest(format!("{thread}\n{run}\n{digested}"));
     let digest: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     format!("{time}-{number:06}-{}-{}-{digest}", plain(thread), plain(run))
 }

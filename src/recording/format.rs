@@ -1,6 +1,6 @@
 //! The lines of a recording, as they are written and read.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,6 +27,19 @@ pub struct RecordingHead {
     pub request: RunAgentInput,
 }
 
+impl RecordingHead {
+    /// Creates the head of a recording without headers.
+    pub(crate) fn new(agent: String, started_at: i64, request: RunAgentInput) -> Self {
+        Self { recording: VERSION, agent, started_at, headers: BTreeMap::new(), request }
+    }
+
+    /// Returns the first line.
+    pub(crate) fn to_line(&self) -> String {
+        // Heads always have a JSON form.
+        format!("{}\n", serde_json::to_string(self).unwrap_or_default())
+    }
+}
+
 /// An event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedEvent {
@@ -48,6 +61,20 @@ pub struct RecordingEnd {
     /// The tokens of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<TokenUsage>,
+}
+
+impl RecordingEnd {
+    /// Returns the last line.
+    pub(crate) fn to_line(&self, ms: u64) -> String {
+        // Ends always have a JSON form.
+        format!("{{\"ms\":{ms},\"end\":{}}}\n", serde_json::to_string(self).unwrap_or_default())
+    }
+}
+
+/// Appends the line of an event, which is JSON.
+pub(crate) fn push_event_line(lines: &mut String, ms: u64, event: &str) {
+    // Writing to memory cannot fail.
+    let _ = writeln!(lines, "{{\"ms\":{ms},\"event\":{event}}}");
 }
 
 /// One request to a model provider, and its answer.

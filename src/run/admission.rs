@@ -12,6 +12,7 @@ use super::{
     plan::{ClientInput, Plan, PlanError},
     queue::{EnterError, TurnGuard},
     resume::ResumeDecision,
+    stored_request::StoredRequest,
     thread_event_hub::ThreadChange,
     title::title_of,
 };
@@ -45,6 +46,8 @@ pub(super) struct BegunRun {
     pub(super) version: i64,
     pub(super) last_message: i64,
     pub(super) state_number: Option<i64>,
+    /// The bytes that are stored of a detached run's request, beside messages and state.
+    pub(super) request_bytes: u64,
 }
 
 /// The lease and the turn of a run. If it is dropped before the run is launched, the run is ended in the store.
@@ -220,7 +223,8 @@ impl BeginAttempt {
                     continue;
                 }
             };
-            match self.begin_with(&plan).await? {
+            let request = self.detached.then(|| StoredRequest::new(&self.client, &plan).to_json());
+            match self.begin_with(&plan, request.as_deref()).await? {
                 BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
                     if replaced {
                         let (thread, run) = (&self.key.id, &self.client.rest.run_id);
@@ -234,7 +238,9 @@ impl BeginAttempt {
                     let head = if plan.adds_messages() { last_message } else { plan.base(loaded.as_ref()) };
                     let open_interrupts = plan.open_interrupts.clone();
                     let guard = LeaseGuard { threads, key, lease, head, open_interrupts, turn: Some(turn) };
-                    let begun = BegunRun { guard, client, loaded, plan, version, last_message, state_number };
+                    let request_bytes = request.map_or(0, |request| request.len() as u64);
+                    let begun =
+                        BegunRun { guard, client, loaded, plan, version, last_message, state_number, request_bytes };
                     return Ok(BeginResult::Begun(Box::new(begun)));
                 }
                 BeginOutcome::TooLarge(ThreadSize { messages, bytes }) => {
@@ -248,7 +254,7 @@ impl BeginAttempt {
         }
     }
 
-    async fn begin_with(&self, plan: &Plan) -> Result<BeginOutcome, StartError> {
+    async fn begin_with(&self, plan: &Plan, request: Option<&str>) -> Result<BeginOutcome, StartError> {
         let Self { threads, client, loaded, .. } = self;
         let branch = plan.branch_write(loaded.as_ref(), &client.messages);
         let (interrupts, answered) = match &plan.resume {
@@ -272,6 +278,7 @@ impl BeginAttempt {
             state_number: plan.state_number,
             interrupts,
             answered,
+            request,
             max_size: ThreadSize { messages: threads.options.max_messages, bytes: threads.options.max_bytes },
         };
         Ok(threads.store.begin(&run).await?)

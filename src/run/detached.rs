@@ -25,9 +25,10 @@ pub(super) async fn drive(mut recorder: RunRecorder, log: Arc<LiveLog>) {
         polled
     })
     .await;
+    let ended = log.millis();
     let is_written = poll_fn(|cx| log.poll_written(cx)).await;
     let Some(terminal) = recorder.terminal().cloned() else { return };
-    let last = log.terminal_batch(&terminal);
+    let last = log.terminal_batch(&terminal, ended);
     // Stored after all events before it: otherwise the process that takes the run over closes the log.
     let result = if is_written { recorder.commit(false, Some(last.clone())).await } else { Err(StoreError::LeaseLost) };
     match result {

@@ -43,17 +43,14 @@ impl Runs {
 
     pub(super) fn launch(&self, begun: BegunRun, mut caller: Caller) -> Result<StartedRun, StartError> {
         let is_detached = caller.slot.detached.is_some();
-        let BegunRun { guard, client, loaded, mut plan, version, last_message, state_number } = begun;
+        let BegunRun { guard, client, loaded, mut plan, version, last_message, state_number, request_bytes } = begun;
         let (threads, key, lease) = (guard.threads.clone(), guard.key.clone(), guard.lease.clone());
+        let lacks_state = plan.lacks_state(&client);
         let (case, open) = (plan.decision.case, std::mem::take(&mut plan.open_interrupts));
         let resume = std::mem::replace(&mut plan.resume, ResumeDecision::StillOpen);
         let state = plan.state.take();
         let ClientInput { messages, rest: mut input, .. } = client;
 
-        // A client that sends no state has an empty one.
-        let empty = serde_json::json!({});
-        let lacks_state =
-            input.state.as_ref().is_none_or(|it| *it == empty) && state.as_ref().is_some_and(|it| *it != empty);
         // If the agent does not run, the response has its own snapshots or is an error.
         let is_answered = matches!(resume, ResumeDecision::Proceed(_));
         let has_stored_messages = loaded.as_ref().is_some_and(|loaded| loaded.branch.len() > 0);
@@ -79,7 +76,8 @@ impl Runs {
         };
         let run = self.create_run(caller, input, limits, branch.client_claims());
 
-        let log = is_detached.then(|| Arc::new(LiveLog::new(lease.clone(), threads.options.max_run_bytes)));
+        let max_run_bytes = threads.options.max_run_bytes;
+        let log = is_detached.then(|| Arc::new(LiveLog::new(lease.clone(), request_bytes, max_run_bytes)));
         let Some(turn) = guard.launch() else { return Err(StoreError::LeaseLost.into()) };
         turn.activate(Arc::new(ActiveRun::new(run_id.clone(), lease.clone(), run.control(), log.clone())));
         // A cancel request or a superseding run may have come before the run was active.

@@ -73,6 +73,13 @@ impl From<StoreError> for PlanError {
 }
 
 impl Plan {
+    /// Returns whether the client shows no state, but the run starts from one.
+    pub(super) fn lacks_state(&self, client: &ClientInput) -> bool {
+        // A client that sends no state has an empty one.
+        let is_empty = |state: &Value| *state == json!({});
+        client.rest.state.as_ref().is_none_or(is_empty) && self.state.as_ref().is_some_and(|state| !is_empty(state))
+    }
+
     pub(super) fn adds_messages(&self) -> bool {
         self.decision.appended.len() > self.rejoined.len()
     }

@@ -43,6 +43,7 @@ impl Threads {
             lease: lease.clone(),
             first: logged + 1,
             events: added.iter().map(|event| serde_json::to_string(event).unwrap_or_default()).collect(),
+            times: vec![now().abs_diff(run.started_at); added.len()],
         });
         let failure = RunFailure { code: Some(SERVER_LOST.to_owned()), message: MESSAGE.to_owned() };
         let TranscriptChanges { kept, updated, new, state } = &changes;

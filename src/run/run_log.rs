@@ -18,8 +18,8 @@ const PAGE_BYTES: usize = 64 * 1024;
 /// The log of a detached run.
 #[derive(Debug)]
 pub struct RunLog {
-    threads: Arc<Threads>,
-    record: RunRecord,
+    pub(super) threads: Arc<Threads>,
+    pub(super) record: RunRecord,
     follower: Follower,
 }
 
@@ -103,6 +103,14 @@ impl LogPage {
     /// Returns the events, each one line of JSON.
     pub fn events(&self) -> impl Iterator<Item = &str> {
         self.page.events.iter().map(String::as_str)
+    }
+
+    /// Returns the events with their numbers and their times, in milliseconds since the run's start.
+    pub(super) fn timed_events(&self) -> impl Iterator<Item = (u64, u64, &str)> {
+        let events = self.page.events.iter().map(String::as_str);
+        (self.page.first..)
+            .zip(self.page.times.iter().zip(events))
+            .map(|(number, (time, event))| (number, *time, event))
     }
 
     /// Returns whether the page has no events.

@@ -36,6 +36,9 @@ pub enum LookupError {
     /// The server, or the principal, is at its limit of followers.
     #[error("too many clients follow runs; try again later")]
     TooManyFollowers,
+    /// The run has not ended.
+    #[error("the run has not ended; its recording can be read when it has")]
+    Running,
     /// Retention has removed the log.
     #[error("the log of this run was removed")]
     LogRemoved,

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use super::{
     EndState, EndedRun, EventPage, Feedback, Lease, LostRun, MessagePage, MessageQuery, Millis, NewThread, Retention,
-    RunRecord, SharedStore, Store, StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
-    ThreadSummary, ThreadVersion, ThreadView,
+    RunRecord, RunStart, SharedStore, Store, StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage,
+    ThreadParts, ThreadSummary, ThreadVersion, ThreadView,
     write::{BeginOutcome, EventBatch, FinishedRun, NewRun, RunEnd, ThreadUpdate},
 };
 use crate::protocol::{MessageId, RunId, ThreadId};
@@ -77,6 +77,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
         (**self).events(run, after, max_bytes).await
+    }
+
+    async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError> {
+        (**self).run_start(run).await
     }
 
     async fn delete(&self, thread: i64) -> Result<bool, StoreError> {

@@ -42,8 +42,8 @@ pub(crate) use measured::MeasuredStore;
 pub use memory::MemoryStore;
 pub use model::{
     CancelRequest, EndState, EndedRun, EventPage, Feedback, HeldLease, Lease, LostRun, MessageNode, MessageOrigin,
-    MessagePage, MessageQuery, Millis, RunFailure, RunRecord, RunStatus, Thread, ThreadKey, ThreadPage, ThreadParts,
-    ThreadSize, ThreadSummary, ThreadVersion, ThreadView, branch_of, now,
+    MessagePage, MessageQuery, Millis, RunFailure, RunRecord, RunStart, RunStatus, Thread, ThreadKey, ThreadPage,
+    ThreadParts, ThreadSize, ThreadSummary, ThreadVersion, ThreadView, branch_of, now,
 };
 pub use open_error::OpenError;
 #[cfg(feature = "postgres")]
@@ -174,6 +174,10 @@ pub trait Store: Send + Sync + 'static {
     /// Reads the events of a run's log that follow the event with number `after`: none, or at least one and about
     /// `max_bytes` bytes of them. Returns `None` if there is no such run.
     async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError>;
+
+    /// Reads what a detached run was given. Returns `None` if there is no such run, if it began without a `request`, or if
+    /// its log was removed.
+    async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError>;
 
     /// Deletes a thread with its messages, runs and logs, even if a run is running. Returns whether it existed.
     async fn delete(&self, thread: i64) -> Result<bool, StoreError>;

@@ -413,10 +413,23 @@ pub struct EventPage {
     pub first: u64,
     /// Each event as one line of JSON.
     pub events: Vec<String>,
+    /// The time of each event, in milliseconds since the run's start.
+    pub times: Vec<u64>,
     /// The run's status when the events were read.
     pub status: RunStatus,
     /// The number of events that an ended run sent, or that a running run's log has.
     pub count: u64,
+}
+
+/// What a detached run was given. It is kept as long as the run's log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunStart {
+    /// The number of the last message of its branch; 0 if there is no message.
+    pub head: i64,
+    /// The state that it started from.
+    pub state: Option<Value>,
+    /// The rest of its input, as it was given to [`begin`](super::Store::begin).
+    pub request: String,
 }
 
 /// A running run whose process is lost.

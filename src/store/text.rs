@@ -1,10 +1,10 @@
 //! Conversions between values and text columns: JSON, identifiers, and the lines of a log.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write as _, iter};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{BranchWrite, EventPage, StoreError, ThreadUpdate};
+use super::{BranchWrite, EventBatch, EventPage, StoreError, ThreadUpdate};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct BranchColumns {
@@ -108,11 +108,26 @@ pub(super) fn lines(events: &[String]) -> Result<String, StoreError> {
     Ok(events.join("\n"))
 }
 
+/// Joins the times of a batch's events. Fails unless each event has one.
+pub(super) fn times(batch: &EventBatch) -> Result<String, StoreError> {
+    if batch.times.len() != batch.events.len() {
+        return Err(StoreError::Failed("a batch has another number of times than of events".into()));
+    }
+    let mut text = String::with_capacity(8 * batch.times.len());
+    for time in &batch.times {
+        // Writing to memory cannot fail.
+        let _ = write!(text, "{}{time}", if text.is_empty() { "" } else { " " });
+    }
+    Ok(text)
+}
+
 impl EventPage {
     /// Appends the events of a batch that the page does not have yet, and subtracts their bytes from `room`. A batch may
     /// repeat events of the batch before it. Returns whether there is room for more events; the first one always fits.
-    pub(super) fn extend(&mut self, first: u64, lines: &str, room: &mut usize) -> bool {
-        for (number, event) in (first..).zip(lines.split('\n')) {
+    pub(super) fn extend(&mut self, first: u64, lines: &str, times: &str, room: &mut usize) -> bool {
+        // Events are not lost with a damaged list of times.
+        let times = times.split(' ').map(|time| time.parse().unwrap_or(0)).chain(iter::repeat(0));
+        for (number, (event, time)) in (first..).zip(lines.split('\n').zip(times)) {
             if number < self.first + self.events.len() as u64 {
                 continue;
             }
@@ -121,6 +136,7 @@ impl EventPage {
             }
             *room = room.saturating_sub(event.len());
             self.events.push(event.to_owned());
+            self.times.push(time);
         }
         true
     }

@@ -49,6 +49,9 @@ pub struct NewRun<'a> {
     pub interrupts: &'a [Interrupt],
     /// The interrupts that the run answers.
     pub answered: Vec<&'a InterruptId>,
+    /// What a detached run is given beside messages and state, as JSON. It is kept with the log, for
+    /// [`Store::run_start`](super::Store::run_start).
+    pub request: Option<&'a str>,
     /// The maximum size of the thread. An updated message counts with its old and its new body.
     pub max_size: ThreadSize,
 }
@@ -115,6 +118,8 @@ pub struct EventBatch {
     pub first: u64,
     /// Each event as one line of JSON.
     pub events: Vec<String>,
+    /// The time of each event, in milliseconds since the run's start.
+    pub times: Vec<u64>,
 }
 
 /// The end of a run.

@@ -599,6 +599,33 @@ test("saved runs are recordings that `agui-server test` and a replay agent take"
   }
 });
 
+test("after a reload, the page saves detached runs as the server has stored them", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "playground-"));
+  try {
+    const page = await open();
+    await ask(page, "what's the weather like in Beijing today?", "with a temperature of 25°C.");
+    await ask(page, "approve", "Send the e-mail");
+    await button(page, "Approve").click();
+    await shows(page, "sent to ada@example.com.");
+    await button(page, "Stop").waitFor({ state: "detached" });
+    await page.reload();
+    await shows(page, "sent to ada@example.com.");
+    await tab(page, "Runs");
+    await page.locator(".run").nth(2).waitFor();
+    for (let at = 0; at < 3; at++) {
+      const downloaded = page.waitForEvent("download");
+      await button(page, "Save as a recording").nth(at).click();
+      const download = await downloaded;
+      assert.match(download.suggestedFilename(), /^playground-\d{8}T\d{6}\.\d{3}Z-[\w-]+\.jsonl$/);
+      await download.saveAs(join(folder, download.suggestedFilename()));
+    }
+    const { stdout } = await promisify(execFile)(binary(), ["test", folder, "--against", used.server.url]);
+    assert.match(stdout, /3 passed, 0 failed, 0 skipped/);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
 test("a recording is shown like a run, played at its pace or at once, and nothing is sent", async () => {
   const page = await open();
   await ask(page, "hello", "How can I help you?");

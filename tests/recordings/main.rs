@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 mod exchanges;
+mod exported;
 mod files;
 #[path = "../support/provider.rs"]
 mod provider;

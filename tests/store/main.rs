@@ -45,9 +45,9 @@ mod unfenced {
         protocol::{MessageId, RunId, ThreadId},
         store::{
             BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
-            MemoryStore, MessagePage, MessageQuery, Millis, NewRun, NewThread, Retention, RunEnd, RunRecord, Store,
-            StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate,
-            ThreadVersion, ThreadView, contract,
+            MemoryStore, MessagePage, MessageQuery, Millis, NewRun, NewThread, Retention, RunEnd, RunRecord, RunStart,
+            Store, StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary,
+            ThreadUpdate, ThreadVersion, ThreadView, contract,
         },
     };
 
@@ -107,6 +107,9 @@ mod unfenced {
         }
         async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
             self.0.events(run, after, max_bytes).await
+        }
+        async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError> {
+            self.0.run_start(run).await
         }
         async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
             self.0.delete(thread).await

@@ -38,6 +38,7 @@ async fn begin(store: &MemoryStore, thread: &str, holder: &str, detached: bool) 
         state_number: None,
         interrupts: &[],
         answered: Vec::new(),
+        request: None,
         max_size: ThreadSize { messages: 10, bytes: 10_000 },
     };
     let BeginOutcome::Begun { lease, .. } = store.begin(&run).await.unwrap() else { panic!("it is new") };
@@ -45,8 +46,9 @@ async fn begin(store: &MemoryStore, thread: &str, holder: &str, detached: bool) 
 }
 
 async fn append(store: &MemoryStore, lease: &Lease, events: &[Event]) {
-    let events = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
-    let written = store.append(&[EventBatch { lease: lease.clone(), first: 1, events }]).await.unwrap();
+    let events: Vec<_> = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
+    let times = vec![0; events.len()];
+    let written = store.append(&[EventBatch { lease: lease.clone(), first: 1, events, times }]).await.unwrap();
     assert_eq!(written, [true]);
 }
 

@@ -21,6 +21,7 @@ mod poll;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod queue;
+mod recording;
 mod resume;
 mod run_log;
 mod search;

@@ -55,6 +55,7 @@ async fn the_same_id_of_two_principals_is_two_threads() {
         (Method::POST, "/threads/t/fork"),
         (Method::GET, "/threads/t/runs/r/events"),
         (Method::GET, "/threads/t/runs/r/log"),
+        (Method::GET, "/threads/t/runs/r/recording"),
         (Method::POST, "/threads/t/runs/r/cancel"),
     ] {
         let foreign = server.request(BOB, method.clone(), path).await;

@@ -427,12 +427,26 @@ export class Session {
 
   // --- Recordings --------------------------------------------------------------------------------
 
-  canSave = (runId) => !this.isRunning && !this.recording && this.recorder?.runs.get(runId)?.request !== undefined;
+  #isOfPage = (runId) => this.recorder?.runs.get(runId)?.request !== undefined;
 
-  /** Saves a run of this page as the page has seen it. */
+  #endedDetachedRun = (runId) =>
+    this.thread?.runs?.find((run) => run.runId === runId && run.detached && run.status !== "running");
+
+  canSave = (runId) => !this.isRunning && !this.recording && (this.#isOfPage(runId) || this.#endedDetachedRun(runId) !== undefined);
+
+  /** Saves a run of this page as the page has seen it, and another one as the server has stored it. */
   saveRecording(runId) {
-    const recorded = this.recorder.recorded(runId);
-    download(recordingName(recorded), new Blob([writeRecording(recorded)], { type: "application/jsonl" }));
+    return this.attempt(async () => {
+      if (this.#isOfPage(runId)) {
+        const recorded = this.recorder.recorded(runId);
+        download(recordingName(recorded), new Blob([writeRecording(recorded)], { type: "application/jsonl" }));
+      } else {
+        const { startedAt } = this.#endedDetachedRun(runId);
+        const path = `${threadPath(this.agent.threadId)}/runs/${encodeURIComponent(runId)}/recording`;
+        const stored = await request(BASE + path);
+        download(recordingName({ startedAt, request: { runId } }), await stored.blob());
+      }
+    });
   }
 
   /** Shows a recording in place of the thread, which stays as it is. */

@@ -8,6 +8,7 @@ mod feedback;
 mod fork;
 mod list;
 mod messages;
+mod recording;
 mod runs;
 mod transfer;
 mod view;
@@ -21,6 +22,7 @@ pub(super) use self::{
     fork::fork,
     list::list,
     messages::messages,
+    recording::recording,
     runs::cancel,
     transfer::{export, import},
     view::read,

@@ -5,7 +5,7 @@ use crate::{
     http::{STREAM_CLOSED, STREAM_CURSOR, STREAM_NEXT_OFFSET, STREAM_UP_TO_DATE},
     openapi::{
         operation::{Description, JSON, Tag},
-        refusals::{FOLLOW, PARAMETER, STORE},
+        refusals::{FOLLOW, PARAMETER, RUNNING, STORE},
         schema::{Describe as _, component, list_of, one_of, text, text_of},
     },
 };
@@ -34,6 +34,12 @@ pub(super) fn describe(method: &str, template: &str) -> Option<Description> {
         ("HEAD", "/threads/{thread}/runs/{run}/log") => {
             let head = Description::new(Tag::Runs, "readLogEnd", "Returns the end of a detached run's log");
             position(head.empty(200, "The end is in the headers."), 200).refuses(&[FOLLOW, STORE])
+        }
+        ("GET", "/threads/{thread}/runs/{run}/recording") => {
+            Description::new(Tag::Runs, "readRecording", "Returns a detached run that has ended as a recording")
+                .answer(200, "The recording.", &[("application/jsonl", None)])
+                .answer_header(200, "Content-Disposition", "The name of a file for the recording.")
+                .refuses(&[FOLLOW, RUNNING, STORE])
         }
         _ => return None,
     })

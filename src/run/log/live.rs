@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures::task::AtomicWaker;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     protocol::Event,
@@ -27,6 +27,7 @@ const MAX_RECENT_BYTES: usize = 64 * 1024;
 pub(in crate::run) struct LiveLog {
     lease: Lease,
     max_bytes: u64,
+    begun: Instant,
     is_delivered: AtomicBool,
     state: Mutex<LogState>,
     /// Wakes the task of the run when there is room again, or all events are stored.
@@ -37,6 +38,8 @@ pub(in crate::run) struct LiveLog {
 #[derive(Debug, Default)]
 struct LogState {
     pending: Vec<String>,
+    /// The time of each pending event, in milliseconds since the run's start.
+    pending_times: Vec<u64>,
     pending_bytes: usize,
     in_flight: usize,
     recent: VecDeque<LogChunk>,
@@ -65,10 +68,17 @@ pub(super) enum NextChunk {
 }
 
 impl LiveLog {
-    pub(in crate::run) fn new(lease: Lease, max_bytes: u64) -> Self {
-        let (state, producer, changed) = (Mutex::default(), AtomicWaker::new(), Notify::new());
+    /// `stored_bytes` are kept with the log already, and count for `max_bytes`.
+    pub(in crate::run) fn new(lease: Lease, stored_bytes: u64, max_bytes: u64) -> Self {
+        let state = Mutex::new(LogState { total_bytes: stored_bytes, ..LogState::default() });
+        let (producer, changed) = (AtomicWaker::new(), Notify::new());
         let is_delivered = AtomicBool::new(false);
-        Self { lease, max_bytes, is_delivered, state, producer, changed }
+        Self { lease, max_bytes, begun: Instant::now(), is_delivered, state, producer, changed }
+    }
+
+    /// Returns the time since the run's start, in milliseconds.
+    pub(in crate::run) fn millis(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     pub(super) fn lease(&self) -> &Lease {
@@ -116,10 +126,11 @@ impl LiveLog {
         !self.lock().pending.is_empty()
     }
 
-    /// Returns the batch with the terminal event, to be stored with the end of the run.
-    pub(in crate::run) fn terminal_batch(&self, terminal: &Event) -> EventBatch {
+    /// Returns the batch with the terminal event, to be stored with the end of the run. `time` is that of the event.
+    pub(in crate::run) fn terminal_batch(&self, terminal: &Event, time: u64) -> EventBatch {
         let first = self.lock().written + 1;
-        EventBatch { lease: self.lease.clone(), first, events: vec![to_line(terminal)] }
+        let (events, times) = (vec![to_line(terminal)], vec![time]);
+        EventBatch { lease: self.lease.clone(), first, events, times }
     }
 
     pub(super) fn take_pending(&self) -> Option<EventBatch> {
@@ -127,9 +138,9 @@ impl LiveLog {
         if state.pending.is_empty() || state.end.is_some() {
             return None;
         }
-        let events = std::mem::take(&mut state.pending);
+        let (events, times) = (std::mem::take(&mut state.pending), std::mem::take(&mut state.pending_times));
         state.in_flight = events.len();
-        Some(EventBatch { lease: self.lease.clone(), first: state.written + 1, events })
+        Some(EventBatch { lease: self.lease.clone(), first: state.written + 1, events, times })
     }
 
     pub(in crate::run) fn confirm_written(&self, batch: EventBatch) {
@@ -213,11 +224,12 @@ pub(in crate::run) struct LogSink<'a>(pub(in crate::run) &'a Arc<LiveLog>);
 
 impl EventSink for LogSink<'_> {
     fn emit(&mut self, event: &Event) {
-        let line = to_line(event);
+        let (line, time) = (to_line(event), self.0.millis());
         let mut state = self.0.lock();
         state.pending_bytes += line.len();
         state.total_bytes += line.len() as u64;
         state.pending.push(line);
+        state.pending_times.push(time);
     }
 }
 

@@ -1,8 +1,11 @@
 //! Promises about the logs of detached runs.
 
-use crate::store::{EventBatch, RunStatus};
+use crate::store::{EventBatch, Retention, RunStart, RunStatus};
 
-use super::steps::{DynStore, NOW, batch, delete, end_at, event, events, finish, lease, log, record, wrong_leases};
+use super::steps::{
+    DynStore, NOW, TestRun, assistant, batch, delete, end_at, event, events, finish, lease, log, record, run, times,
+    user, wrong_leases,
+};
 
 pub(super) async fn batches_of_many_runs_are_appended_in_one_call(store: DynStore) {
     let mut leases = Vec::new();
@@ -113,8 +116,7 @@ pub(super) async fn a_page_of_a_log_respects_max_bytes(store: DynStore) {
         batches.push(self::batch(&lease, next, count));
         next += count;
     }
-    let large =
-        EventBatch { lease: lease.clone(), first: next, events: vec!["x".repeat(3_000_000), "\"y\"".to_owned()] };
+    let large = EventBatch { events: vec!["x".repeat(3_000_000), "\"y\"".to_owned()], ..batch(&lease, next, 2) };
     batches.push(large.clone());
     assert!(store.append(&batches).await.unwrap().into_iter().all(|there| there));
     let mut whole = events(1, next - 1);
@@ -189,4 +191,67 @@ pub(super) async fn concurrent_runs_append_to_their_own_logs(store: DynStore) {
         let run = record(&store, &format!("t{task}"), "s").await;
         assert_eq!(log(&store, run.number).await, events(1, 5));
     }
+}
+
+pub(super) async fn each_event_has_its_time(store: DynStore) {
+    let lease = lease(&store, "t", "r").await;
+    // The second batch repeats events of the first one.
+    for (first, count) in [(1, 4), (3, 5), (8, 1)] {
+        assert_eq!(store.append(&[batch(&lease, first, count)]).await.unwrap(), [true]);
+    }
+    end_at(NOW)
+        .last(EventBatch { times: vec![u64::MAX], ..batch(&lease, 9, 1) })
+        .finish(&store, &lease, 0)
+        .await
+        .unwrap();
+    let mut expected = times(1, 8);
+    expected.push(u64::MAX);
+    for after in 0..10 {
+        for room in [0, 3 * event(1).len(), usize::MAX] {
+            let read = store.events(lease.run, after, room).await.unwrap().unwrap();
+            let rest = &expected[usize::try_from(after).unwrap().min(9)..];
+            assert_eq!(read.times, rest[..read.events.len()], "after {after}");
+        }
+    }
+}
+
+pub(super) async fn what_a_run_was_given_is_read_after_its_end(store: DynStore) {
+    let start = async |run| store.run_start(run).await.unwrap();
+    let request = r#"{"tools":["\u0000é"]}"#;
+    let first = TestRun { state: Some(serde_json::json!({ "n": 1 })), request: Some(request), ..run("t", "r") };
+    let first = first.with([user("a"), user("b")]).begun(&store).await;
+    let given = RunStart { head: 2, state: Some(serde_json::json!({ "n": 1 })), request: request.to_owned() };
+    assert_eq!(start(first.run).await, Some(given.clone()), "while it is running");
+    let mut end = end_at(NOW).with([assistant("c")]).last(batch(&first, 1, 1));
+    end.state = Some(serde_json::json!({ "n": 2 }));
+    end.finish(&store, &first, 2).await.unwrap();
+    assert_eq!(start(first.run).await, Some(given.clone()), "when messages and state have changed");
+    let second = TestRun { request: Some("{}"), ..run("t", "s") }.begun(&store).await;
+    let state = Some(serde_json::json!({ "n": 2 }));
+    assert_eq!(start(second.run).await, Some(RunStart { head: 3, state, request: "{}".to_owned() }));
+    finish(&store, &second, NOW).await;
+    assert_eq!(start(first.run).await, Some(given), "after another run");
+    let empty = TestRun { request: Some("{}"), ..run("u", "r") }.begun(&store).await;
+    assert_eq!(start(empty.run).await, Some(RunStart { head: 0, state: None, request: "{}".to_owned() }));
+    let without = lease(&store, "v", "r").await;
+    assert_eq!((start(without.run).await, start(without.run + 1000).await), (None, None));
+}
+
+pub(super) async fn what_a_run_was_given_is_removed_with_its_log(store: DynStore) {
+    let begin = async |thread: &str, id: &str| TestRun { request: Some("{}"), ..run(thread, id) }.begun(&store).await;
+    let is_kept = async |run| store.run_start(run).await.unwrap().is_some();
+    let replaced = begin("t", "r").await;
+    finish(&store, &replaced, NOW).await;
+    let (logged, running) = (begin("t", "r").await, begin("u", "r").await);
+    assert_eq!((is_kept(replaced.run).await, is_kept(logged.run).await), (false, true), "a run was replaced");
+    end_at(NOW).last(batch(&logged, 1, 1)).finish(&store, &logged, 0).await.unwrap();
+    let without_events = begin("v", "r").await;
+    finish(&store, &without_events, NOW).await;
+    let logs = Retention { log_age: Some(1000), ..Retention::default() };
+    let swept = store.sweep(&logs, NOW + 2000).await.unwrap();
+    assert_eq!((swept.threads, swept.logs), (0, 2));
+    assert!(!is_kept(logged.run).await && !is_kept(without_events.run).await && is_kept(running.run).await);
+    assert_eq!(record(&store, "t", "r").await.number, logged.run, "the run itself is kept");
+    assert!(delete(&store, "u").await);
+    assert!(!is_kept(running.run).await, "the thread was deleted");
 }

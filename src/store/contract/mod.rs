@@ -83,7 +83,8 @@ promises! {
         a_repeated_batch_with_more_events_adds_the_new_ones, one_call_may_append_two_batches_of_a_run,
         an_empty_batch_only_checks_the_lease, a_lost_lease_fails_only_its_own_batch,
         a_log_is_read_from_any_event, a_page_of_a_log_respects_max_bytes, a_log_that_is_read_as_ended_is_complete,
-        concurrent_runs_append_to_their_own_logs;
+        concurrent_runs_append_to_their_own_logs, each_event_has_its_time, what_a_run_was_given_is_read_after_its_end,
+        what_a_run_was_given_is_removed_with_its_log;
     messages: a_branch_is_read_backwards_page_by_page, a_page_has_the_siblings_of_its_messages,
         the_messages_of_a_run_are_read_on_all_branches;
     read: threads_are_listed_newest_first, a_thread_is_found_by_its_newest_run, archived_threads_and_agents_are_selected, paging_skips_and_repeats_no_thread, runs_are_read_newest_first,

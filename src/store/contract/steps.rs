@@ -37,6 +37,7 @@ pub struct TestRun {
     pub state: Option<Value>,
     pub interrupts: Vec<Interrupt>,
     pub answered: Vec<InterruptId>,
+    pub request: Option<&'static str>,
     pub max: ThreadSize,
 }
 
@@ -60,6 +61,7 @@ pub fn run(thread: &str, id: &str) -> TestRun {
         state: None,
         interrupts: Vec::new(),
         answered: Vec::new(),
+        request: None,
         max: ThreadSize { messages: u64::MAX, bytes: u64::MAX },
     }
 }
@@ -115,6 +117,7 @@ impl TestRun {
             state_number: state_number.filter(|_| self.state.is_none()),
             interrupts: &self.interrupts,
             answered: self.answered.iter().collect(),
+            request: self.request,
             max_size: self.max,
             title: self.title,
         };
@@ -240,8 +243,13 @@ pub fn events(first: u64, count: u64) -> Vec<String> {
     (first..first + count).map(event).collect()
 }
 
+/// Returns the times that [`batch`] gives its events.
+pub fn times(first: u64, count: u64) -> Vec<u64> {
+    (first..first + count).map(|number| 1000 * number).collect()
+}
+
 pub fn batch(lease: &Lease, first: u64, count: u64) -> EventBatch {
-    EventBatch { lease: lease.clone(), first, events: events(first, count) }
+    EventBatch { lease: lease.clone(), first, events: events(first, count), times: times(first, count) }
 }
 
 pub async fn log(store: &DynStore, run: i64) -> Vec<String> {

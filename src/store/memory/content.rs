@@ -60,6 +60,8 @@ impl Tables {
             interrupts: run.interrupts.clone(),
             answered: run.answered.clone(),
             log: Vec::new(),
+            times: Vec::new(),
+            start: None,
         });
         let runs: Vec<_> = runs.collect();
         self.threads_of_runs.extend(runs.iter().map(|run| (run.record.number, number)));

@@ -13,9 +13,9 @@ use async_trait::async_trait;
 use self::tables::{RunEntry, Tables, ThreadEntry, limit, oldest};
 use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
-    MAX_SEARCHED_THREADS, MessagePage, MessageQuery, Millis, NewRun, NewThread, Retention, RunEnd, RunRecord, Store,
-    StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadSummary,
-    ThreadUpdate, ThreadVersion, ThreadView, json_len, search::terms, write::unanswered,
+    MAX_SEARCHED_THREADS, MessagePage, MessageQuery, Millis, NewRun, NewThread, Retention, RunEnd, RunRecord, RunStart,
+    Store, StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSize,
+    ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView, json_len, search::terms, write::unanswered,
 };
 use crate::protocol::{MessageId, RunId, ThreadId};
 
@@ -267,8 +267,22 @@ impl Store for MemoryStore {
             bytes += event.len();
             is_first || bytes <= max_bytes
         });
-        let (first, events) = (after.saturating_add(1), events.cloned().collect());
-        Ok(Some(EventPage { first, events, status: run.record.status, count: run.record.events }))
+        let events: Vec<_> = events.cloned().collect();
+        let skipped = usize::try_from(after).unwrap_or(usize::MAX);
+        let times = run.times.iter().skip(skipped).take(events.len()).copied().collect();
+        let RunRecord { status, events: count, .. } = run.record;
+        Ok(Some(EventPage { first: after.saturating_add(1), events, times, status, count }))
+    }
+
+    async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError> {
+        let tables = self.lock();
+        let entry = tables.threads_of_runs.get(&run).and_then(|thread| tables.threads.get(thread));
+        let run = entry.and_then(|entry| entry.runs.iter().find(|it| it.record.number == run));
+        Ok(entry.zip(run.and_then(|run| run.start.as_ref())).map(|(entry, start)| RunStart {
+            head: start.head,
+            state: entry.stored_state(start.state).map(|(_, state)| state),
+            request: start.request.clone(),
+        }))
     }
 
     async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
@@ -281,14 +295,14 @@ impl Store for MemoryStore {
         for thread in &surplus {
             tables.remove(*thread);
         }
-        let logs = tables.threads.values_mut().flat_map(|entry| &mut entry.runs).filter(|run| !run.log.is_empty());
-        let mut ended: Vec<_> = logs.filter_map(|run| Some((run.record.ended_at?, &mut run.log))).collect();
+        let logs = tables.threads.values_mut().flat_map(|entry| &mut entry.runs).filter(|run| run.has_log());
+        let mut ended: Vec<_> = logs.filter_map(|run| Some((run.record.ended_at?, run))).collect();
         ended.sort_by_key(|(at, _)| Reverse(*at));
         let oldest = oldest(retention.log_age, now);
         let kept = ended.iter().take(limit(retention.logs)).take_while(|(at, _)| *at >= oldest).count();
         let logs = ended.split_off(kept);
         let swept = SweepResult { threads: surplus.len() as u64, logs: logs.len() as u64 };
-        logs.into_iter().for_each(|(_, log)| *log = Vec::new());
+        logs.into_iter().for_each(|(_, run)| run.remove_log());
         Ok(swept)
     }
 

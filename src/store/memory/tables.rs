@@ -45,6 +45,17 @@ pub(super) struct RunEntry {
     pub(super) interrupts: Vec<Interrupt>,
     pub(super) answered: Vec<InterruptId>,
     pub(super) log: Vec<String>,
+    /// The time of each event of the log.
+    pub(super) times: Vec<u64>,
+    pub(super) start: Option<StartEntry>,
+}
+
+/// What a detached run was given: the last message, the number of the state, the rest as JSON.
+#[derive(Debug)]
+pub(super) struct StartEntry {
+    pub(super) head: i64,
+    pub(super) state: Option<i64>,
+    pub(super) request: String,
 }
 
 impl Tables {
@@ -239,14 +250,24 @@ impl RunEntry {
             failure: None,
         };
         let answered = run.answered.iter().map(|id| (*id).clone()).collect();
-        Self { record, head, state, interrupts: Vec::new(), answered, log: Vec::new() }
+        let start = run.request.map(|request| StartEntry { head, state, request: request.to_owned() });
+        Self { record, head, state, interrupts: Vec::new(), answered, log: Vec::new(), times: Vec::new(), start }
     }
 
     pub(super) fn append(&mut self, batch: &EventBatch) {
         let next = self.log.len() as u64 + 1;
         let known = usize::try_from(next.saturating_sub(batch.first)).unwrap_or(usize::MAX);
         self.log.extend(batch.events.iter().skip(known).cloned());
+        self.times.extend(batch.times.iter().skip(known));
         self.record.events = self.log.len() as u64;
+    }
+
+    pub(super) fn has_log(&self) -> bool {
+        !self.log.is_empty() || self.start.is_some()
+    }
+
+    pub(super) fn remove_log(&mut self) {
+        (self.log, self.times, self.start) = (Vec::new(), Vec::new(), None);
     }
 }
 

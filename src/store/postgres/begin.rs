@@ -46,7 +46,7 @@ impl Database {
         let query = query.bind(run.now).bind(interrupts).bind(answered).bind(state).bind(bytes.cast_signed());
         let query = query.bind(&branch.ids).bind(&branch.roles).bind(&branch.bodies);
         let query = match run.expected {
-            None => query.bind(title).bind(new_words).bind(title_words),
+            None => query.bind(title).bind(new_words).bind(title_words).bind(run.request),
             Some(_) => query
                 .bind(&branch.runs)
                 .bind(branch.base)
@@ -58,7 +58,8 @@ impl Database {
                 .bind(title)
                 .bind(new_words)
                 .bind(updated_words)
-                .bind(title_words),
+                .bind(title_words)
+                .bind(run.request),
         };
         let mut operation = self.operation().await?;
         if let Some(row) = operation.first(query).await? {

@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use super::{Database, events::last_of, words::words_of_branch};
 use crate::store::{
     FinishedRun, Lease, Millis, RunEnd, StoreError,
-    text::{BranchColumns, lines, list_to_json, to_json},
+    text::{BranchColumns, lines, list_to_json, times, to_json},
 };
 
 const FINISH: &str = include_str!("sql/finish.sql");
@@ -35,6 +35,7 @@ impl Database {
         let query = query.bind(last.map(|last| last.first.cast_signed())).bind(last.map(last_of));
         let (new_words, updated_words) = words_of_branch(&end.branch);
         let query = query.bind(last.map(|last| lines(&last.events)).transpose()?).bind(new_words).bind(updated_words);
+        let query = query.bind(last.map(times).transpose()?);
         let mut operation = self.operation().await?;
         if let Some(row) = operation.first(query).await? {
             let [version, last_message] = [row.try_get(0)?, row.try_get(1)?];

@@ -31,7 +31,7 @@ use tokio::task::AbortHandle;
 use self::{notify::Notifier, pool::Pool};
 use super::{
     BeginOutcome, CancelRequest, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, HeldLease, Lease,
-    LostRun, MessagePage, MessageQuery, Millis, NewRun, NewThread, OpenError, Retention, RunEnd, RunRecord,
+    LostRun, MessagePage, MessageQuery, Millis, NewRun, NewThread, OpenError, Retention, RunEnd, RunRecord, RunStart,
     SharedStore, Signals, Store, StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
     ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView, Topic,
 };
@@ -156,6 +156,10 @@ impl Store for PostgresStore {
 
     async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
         self.db.events(run, after, max_bytes).await
+    }
+
+    async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError> {
+        self.db.run_start(run).await
     }
 
     async fn delete(&self, thread: i64) -> Result<bool, StoreError> {

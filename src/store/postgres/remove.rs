@@ -24,7 +24,8 @@ const OLD_LOGS: &str = "SELECT number FROM agui_runs WHERE has_log AND ended_at 
 const SURPLUS_LOGS: &str = "SELECT number FROM agui_runs WHERE has_log ORDER BY ended_at DESC OFFSET $1";
 const DELETE_LOGS: &str = "
     WITH log AS (UPDATE agui_runs SET has_log = FALSE WHERE number = ANY($1::bigint[]) AND has_log RETURNING number),
-    deleted AS (DELETE FROM agui_events USING log WHERE run = log.number)
+    deleted AS (DELETE FROM agui_events USING log WHERE run = log.number),
+    starts AS (DELETE FROM agui_run_starts USING log WHERE run = log.number)
     SELECT COUNT(*) FROM log";
 
 impl Database {

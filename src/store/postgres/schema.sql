@@ -85,7 +85,7 @@ CREATE TABLE agui_runs (
     events BIGINT NOT NULL,             -- the number of events of an ended run
     usage TEXT,                         -- JSON, NULL if empty
     failure TEXT,                       -- JSON, NULL if empty
-    has_log BOOLEAN NOT NULL,           -- whether it has ended and its log is stored
+    has_log BOOLEAN NOT NULL,           -- whether it has ended, and its log or its row of agui_run_starts is stored
     UNIQUE (thread, id)
 );
 CREATE INDEX agui_runs_logged ON agui_runs (ended_at) WHERE has_log;
@@ -95,5 +95,14 @@ CREATE TABLE agui_events (
     last BIGINT NOT NULL,               -- the number of the batch's last event
     first BIGINT NOT NULL,
     body TEXT NOT NULL,                 -- one line of JSON an event
+    times TEXT NOT NULL,                -- one number an event: milliseconds since the run's start, separated by spaces
     PRIMARY KEY (run, last)
+);
+
+-- What detached runs were given. A row is kept as long as the run's log. Beside agui_runs, because it can be large.
+CREATE TABLE agui_run_starts (
+    run BIGINT PRIMARY KEY,
+    head BIGINT NOT NULL,               -- the last message before the run; 0 if there is none
+    state BIGINT,                       -- in agui_states
+    request TEXT NOT NULL               -- JSON: the input without messages and state
 );

@@ -33,6 +33,9 @@ const INSERT_RUN: &str = "
         events, has_log)
     VALUES (?1, ?2, ?3, ?4, ?5, 'running', 0, ?6, ?7, ?8, ?9, 0, 0)";
 
+const INSERT_START: &str = "INSERT INTO agui_run_starts (run, head, state, request) VALUES (?1, ?2, ?3, ?4)";
+const DELETE_START: &str = "DELETE FROM agui_run_starts WHERE run = ?1";
+
 struct ThreadHeader {
     version: ThreadVersion,
     run: i64,
@@ -55,6 +58,7 @@ pub(super) struct BeginColumns {
     state_number: Option<i64>,
     interrupts: Option<String>,
     answered: Option<String>,
+    request: Option<String>,
     max_size: ThreadSize,
 }
 
@@ -75,6 +79,7 @@ impl BeginColumns {
             state_number: run.state_number,
             interrupts: list_to_json(run.interrupts),
             answered: list_to_json(&run.answered),
+            request: run.request.map(str::to_owned),
             max_size: run.max_size,
         }
     }
@@ -157,6 +162,9 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> Result<BeginOutcome,
         answered,
         new.now
     ])?;
+    if let Some(request) = &new.request {
+        tx.conn.prepare_cached(INSERT_START)?.execute(params![run, head, state, request])?;
+    }
     Ok(BeginOutcome::Begun {
         lease: Lease { thread, run, holder: new.holder.clone() },
         version: new.expected.map_or(1, |known| known.version + 1),
@@ -184,6 +192,7 @@ fn delete_same_id(tx: &mut Tx<'_>, thread: i64, id: &str) -> Result<Option<Repla
     if let Some((run, _)) = same {
         tx.conn.prepare_cached(DELETE_RUN)?.execute([run])?;
         tx.conn.prepare_cached(DELETE_EVENTS)?.execute([run])?;
+        tx.conn.prepare_cached(DELETE_START)?.execute([run])?;
     }
     Ok(same.map(|(_, replaced)| replaced))
 }

@@ -24,7 +24,8 @@ const UPDATE_THREAD: &str = "
 const END_RUN: &str = "
     UPDATE agui_runs SET status = ?2, delivered = ?3, head = ?4, state = ?5, interrupts = ?6, ended_at = ?7,
         events = ?8, usage = ?9, failure = ?10,
-        has_log = detached AND EXISTS (SELECT 1 FROM agui_events WHERE run = ?1)
+        has_log = detached AND (EXISTS (SELECT 1 FROM agui_events WHERE run = ?1)
+            OR EXISTS (SELECT 1 FROM agui_run_starts WHERE run = ?1))
     WHERE number = ?1";
 
 const IS_REPEATED: &str = "

@@ -36,8 +36,9 @@ use self::{
 };
 use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
-    MessageQuery, Millis, NewRun, NewThread, OpenError, Retention, RunEnd, RunRecord, Store, StoreError, SweepResult,
-    ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView,
+    MessageQuery, Millis, NewRun, NewThread, OpenError, Retention, RunEnd, RunRecord, RunStart, Store, StoreError,
+    SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion,
+    ThreadView,
     content_columns::ContentColumns,
     text::{UpdateColumns, name_to_text, to_json},
 };
@@ -167,6 +168,10 @@ impl Store for SqliteStore {
 
     async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
         self.readers.read(move |conn| events::read(conn, run, after, max_bytes)).await
+    }
+
+    async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError> {
+        self.readers.read(move |conn| events::start(conn, run)).await
     }
 
     async fn delete(&self, thread: i64) -> Result<bool, StoreError> {

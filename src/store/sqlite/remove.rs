@@ -35,9 +35,11 @@ const OWNERS: &str = "SELECT owner, COUNT(*) FROM agui_threads WHERE owner <> ''
 
 const FIND_UNLINKED: &str = "SELECT number FROM agui_threads WHERE owner = '' LIMIT 1";
 /// Each statement deletes some rows of a thread, the last one the thread itself.
-const PURGE: [&str; 5] = [
+const PURGE: [&str; 6] = [
     "DELETE FROM agui_events WHERE (run, last) IN (SELECT e.run, e.last FROM agui_runs AS r
         JOIN agui_events AS e ON e.run = r.number WHERE r.thread = ?1 LIMIT ?2)",
+    "DELETE FROM agui_run_starts WHERE run IN (SELECT s.run FROM agui_runs AS r
+        JOIN agui_run_starts AS s ON s.run = r.number WHERE r.thread = ?1 LIMIT ?2)",
     "DELETE FROM agui_messages WHERE thread = ?1 AND number IN
         (SELECT number FROM agui_messages WHERE thread = ?1 LIMIT ?2)",
     "DELETE FROM agui_states WHERE thread = ?1 AND number IN
@@ -51,6 +53,7 @@ const OLD_LOGS: &str = "
 const SURPLUS_LOGS: &str = "
     SELECT number FROM agui_runs WHERE has_log = 1 ORDER BY ended_at DESC LIMIT ?2 OFFSET ?1";
 const DELETE_LOG: &str = "DELETE FROM agui_events WHERE run = ?1";
+const DELETE_START: &str = "DELETE FROM agui_run_starts WHERE run = ?1";
 const CLEAR_HAS_LOG: &str = "UPDATE agui_runs SET has_log = 0 WHERE number = ?1";
 
 impl SqliteStore {
@@ -145,6 +148,7 @@ impl SqliteStore {
 
 fn delete_log(tx: &Tx<'_>, run: i64) -> Result<(), StoreError> {
     tx.conn.prepare_cached(DELETE_LOG)?.execute([run])?;
+    tx.conn.prepare_cached(DELETE_START)?.execute([run])?;
     tx.conn.prepare_cached(CLEAR_HAS_LOG)?.execute([run])?;
     Ok(())
 }

@@ -70,7 +70,7 @@ CREATE TABLE agui_runs (
     events INTEGER NOT NULL,        -- the number of events of an ended run
     usage TEXT,                     -- JSON, NULL if empty
     failure TEXT,                   -- JSON, NULL if empty
-    has_log INTEGER NOT NULL,       -- 1: it has ended, and its log is stored
+    has_log INTEGER NOT NULL,       -- 1: it has ended, and its log or its row of agui_run_starts is stored
     UNIQUE (thread, id)
 );
 CREATE INDEX agui_runs_logged ON agui_runs (ended_at) WHERE has_log = 1;
@@ -80,8 +80,17 @@ CREATE TABLE agui_events (
     last INTEGER NOT NULL,          -- the number of the batch's last event
     first INTEGER NOT NULL,
     body TEXT NOT NULL,             -- one line of JSON an event
+    times TEXT NOT NULL,            -- one number an event: milliseconds since the run's start, separated by spaces
     PRIMARY KEY (run, last)
 ) WITHOUT ROWID;
+
+-- What detached runs were given. A row is kept as long as the run's log. Beside agui_runs, because it can be large.
+CREATE TABLE agui_run_starts (
+    run INTEGER PRIMARY KEY,
+    head INTEGER NOT NULL,          -- the last message before the run; 0 if there is none
+    state INTEGER,                  -- in agui_states
+    request TEXT NOT NULL           -- JSON: the input without messages and state
+);
 
 -- The search index (search.rs): the words of titles and messages, without the texts.
 CREATE VIRTUAL TABLE agui_words USING fts5 (owner, words, content = '', tokenize = 'unicode61 remove_diacritics 2');

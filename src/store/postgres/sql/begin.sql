@@ -4,7 +4,8 @@
 -- $9 interrupts, $10 answered, $11 state, $12 bytes of the new messages and the state,
 -- $13 ids, $14 roles, $15 bodies and $16 runs of the new messages, $17 base, $18 state number,
 -- $19 numbers and $20 bodies of the updated messages, $21 maximum number of messages, $22 maximum bytes of the thread
--- without the updated messages, $23 title, $24 words of the new and $25 of the updated messages, $26 words of the title
+-- without the updated messages, $23 title, $24 words of the new and $25 of the updated messages, $26 words of the title,
+-- $27 request
 WITH run AS (
     SELECT nextval('agui_run_number') AS number, cardinality($13::text[]) AS count, (
         SELECT COALESCE(SUM(octet_length(new.body) - octet_length(m.body)), 0)
@@ -26,6 +27,8 @@ WITH run AS (
     SELECT r.number FROM thread JOIN agui_runs AS r ON r.thread = thread.number AND r.id = $4
 ), log AS (
     DELETE FROM agui_events WHERE run IN (SELECT number FROM replaced)
+), replaced_start AS (
+    DELETE FROM agui_run_starts WHERE run IN (SELECT number FROM replaced)
 ), updated AS (
     UPDATE agui_messages AS m SET body = new.body
     FROM thread, unnest($19::bigint[], $20::text[]) AS new (number, body)
@@ -54,6 +57,9 @@ WITH run AS (
 ), state AS (
     INSERT INTO agui_states (thread, number, body)
     SELECT thread.number, thread.state, $11 FROM thread WHERE $11::text IS NOT NULL
+), start AS (
+    INSERT INTO agui_run_starts (run, head, state, request)
+    SELECT thread.run, thread.head, thread.state, $27 FROM thread WHERE $27::text IS NOT NULL
 ), begun AS (
     INSERT INTO agui_runs (number, thread, id, agent, detached, status, delivered, head, state, answered, started_at,
         events, has_log)

@@ -1,7 +1,7 @@
 -- Creates a thread and begins its first run. Returns no row, and writes nothing, if the thread exists.
 -- $1 owner, $2 id, $3 agent, $4 run id, $5 detached, $6 holder, $7 end of the lease, $8 now,
 -- $9 interrupts, $10 answered, $11 state, $12 bytes,
--- $13 ids, $14 roles and $15 bodies of the messages, $16 title, $17 words of the messages, $18 words of the title
+-- $13 ids, $14 roles and $15 bodies of the messages, $16 title, $17 words of the messages, $18 words of the title, $19 request
 WITH run AS (
     SELECT nextval('agui_run_number') AS number, cardinality($13::text[]) AS count
 ), thread AS (
@@ -24,6 +24,9 @@ WITH run AS (
 ), state AS (
     INSERT INTO agui_states (thread, number, body)
     SELECT thread.number, thread.state, $11 FROM thread WHERE thread.state IS NOT NULL
+), start AS (
+    INSERT INTO agui_run_starts (run, head, state, request)
+    SELECT thread.run, thread.head, thread.state, $19 FROM thread WHERE $19::text IS NOT NULL
 ), begun AS (
     INSERT INTO agui_runs (number, thread, id, agent, detached, status, delivered, head, state, answered, started_at,
         events, has_log)

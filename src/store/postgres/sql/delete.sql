@@ -7,6 +7,8 @@ WITH deleted AS (
     DELETE FROM agui_runs USING deleted WHERE thread = deleted.number RETURNING agui_runs.number
 ), events AS (
     DELETE FROM agui_events USING runs WHERE run = runs.number
+), starts AS (
+    DELETE FROM agui_run_starts USING runs WHERE run = runs.number
 ), messages AS (
     DELETE FROM agui_messages USING deleted WHERE thread = deleted.number
 ), words AS (

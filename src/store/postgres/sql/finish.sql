@@ -3,7 +3,7 @@
 -- $11 state, $12 bytes of the new messages and the state,
 -- $13 ids, $14 roles, $15 bodies and $16 runs of the new messages, $17 base,
 -- $18 numbers and $19 bodies of the updated messages, $20 number of the first and $21 of the last of the last events,
--- $22 their lines, $23 words of the new and $24 of the updated messages
+-- $22 their lines, $23 words of the new and $24 of the updated messages, $25 times of the last events
 WITH size AS (
     SELECT cardinality($13::text[]) AS count, (
         SELECT COALESCE(SUM(octet_length(new.body) - octet_length(m.body)), 0)
@@ -44,15 +44,16 @@ WITH size AS (
     INSERT INTO agui_states (thread, number, body)
     SELECT thread.number, thread.state, $11 FROM thread WHERE $11::text IS NOT NULL
 ), events AS (
-    INSERT INTO agui_events (run, last, first, body)
-    SELECT thread.run, $21, $20, $22 FROM thread
+    INSERT INTO agui_events (run, last, first, body, times)
+    SELECT thread.run, $21, $20, $22, $25 FROM thread
     WHERE $22::text IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM agui_events AS e WHERE e.run = thread.run AND e.last >= $21)
     ON CONFLICT DO NOTHING
 ), ended AS (
     UPDATE agui_runs AS r SET status = $5, delivered = $6, head = thread.head, state = thread.state, interrupts = $10,
         ended_at = $4, events = $7, usage = $8, failure = $9,
-        has_log = r.detached AND ($22::text IS NOT NULL OR EXISTS (SELECT 1 FROM agui_events AS e WHERE e.run = r.number))
+        has_log = r.detached AND ($22::text IS NOT NULL OR EXISTS (SELECT 1 FROM agui_events AS e WHERE e.run = r.number)
+            OR EXISTS (SELECT 1 FROM agui_run_starts AS s WHERE s.run = r.number))
     FROM thread WHERE r.number = thread.run
 )
 SELECT version, messages, state, bytes FROM thread

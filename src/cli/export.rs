@@ -1,0 +1,216 @@
+//! `agui-server export`: writes the detached runs that a server has stored as recordings.
+
+use std::{
+    error::Error,
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use futures::StreamExt as _;
+use reqwest::{
+    Client, Response, StatusCode,
+    header::{AUTHORIZATION, CONTENT_DISPOSITION, HeaderValue},
+};
+use serde::Deserialize;
+
+use super::{
+    arguments::ExportArguments,
+    output::{print_line, print_warning},
+    target::{Target, TargetArguments},
+};
+use crate::upstream::{self, ClientOptions};
+
+/// The longest time in which nothing comes from the server.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_SHOWN_CHARS: usize = 300;
+
+#[derive(Deserialize)]
+struct StoredThread {
+    /// The newest run first.
+    runs: Vec<StoredRun>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredRun {
+    run_id: String,
+    detached: bool,
+    status: String,
+}
+
+/// Writes one run, or all detached runs of a thread that have ended and whose logs are stored.
+pub(super) fn export_runs(arguments: &ExportArguments) -> Result<(), Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(export_all(arguments))
+}
+
+async fn export_all(arguments: &ExportArguments) -> Result<(), Box<dyn Error>> {
+    let target = Target::open(TargetArguments {
+        url_argument: "--from",
+        url: Some(&arguments.from),
+        is_server: true,
+        key_env: arguments.key_env.as_deref(),
+        config: None,
+        log: None,
+    })
+    .await?;
+    let server = ServerClient { target, client: upstream::client(&ClientOptions::default())? };
+    let output = Output::new(arguments.out.as_deref());
+    if let Some(run) = &arguments.run {
+        let response = server.get(&["threads", &arguments.thread, "runs", run, "recording"]).await?;
+        return output.write(require_ok(response).await?).await;
+    }
+    let runs = server.detached_runs(&arguments.thread).await?;
+    if runs.len() > 1 && !matches!(output, Output::Folder(_)) {
+        let problem = format!("the thread has {} detached runs: name one, or name a folder with --out", runs.len());
+        return Err(problem.into());
+    }
+    let mut written = 0;
+    for run in &runs {
+        let response = server.get(&["threads", &arguments.thread, "runs", run, "recording"]).await?;
+        if response.status() == StatusCode::GONE {
+            print_warning(&format!("the log of run {run:?} was removed"));
+            continue;
+        }
+        output.write(require_ok(response).await?).await?;
+        written += 1;
+    }
+    if written == 0 {
+        return Err("the thread has no detached run that has ended and whose log is stored".into());
+    }
+    Ok(())
+}
+
+struct ServerClient {
+    target: Target,
+    client: Client,
+}
+
+impl ServerClient {
+    /// Returns the detached runs of a thread that have ended, the oldest first.
+    async fn detached_runs(&self, thread: &str) -> Result<Vec<String>, Box<dyn Error>> {
+        let response = require_ok(self.get(&["threads", thread]).await?).await?;
+        let thread: StoredThread =
+            response.json().await.map_err(|error| format!("the server's answer cannot be read: {error}"))?;
+        let ended = thread.runs.into_iter().rev().filter(|run| run.detached && run.status != "running");
+        Ok(ended.map(|run| run.run_id).collect())
+    }
+
+    async fn get(&self, segments: &[&str]) -> Result<Response, Box<dyn Error>> {
+        let mut request = self.client.get(self.target.route(segments)?);
+        if let Some(authorization) = self.target.authorization() {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let response = tokio::time::timeout(IDLE_TIMEOUT, request.send()).await.map_err(|_| idle())?;
+        Ok(response.map_err(|error| format!("the server cannot be reached: {error:?}"))?)
+    }
+}
+
+/// The place of the recordings.
+enum Output {
+    Standard,
+    File(PathBuf),
+    /// Each recording has its usual name.
+    Folder(PathBuf),
+}
+
+impl Output {
+    fn new(out: Option<&Path>) -> Self {
+        match out {
+            None => Self::Standard,
+            Some(path) if path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') => {
+                Self::Folder(path.to_owned())
+            }
+            Some(path) => Self::File(path.to_owned()),
+        }
+    }
+
+    async fn write(&self, response: Response) -> Result<(), Box<dyn Error>> {
+        let path = match self {
+            Self::Standard => return copy(response, &mut io::stdout().lock()).await,
+            Self::File(path) => path.clone(),
+            Self::Folder(folder) => {
+                fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+                folder.join(file_name(response.headers().get(CONTENT_DISPOSITION))?)
+            }
+        };
+        // A file with the final name is always whole.
+        let mut partial = path.clone().into_os_string();
+        partial.push(".part");
+        let cannot_write = |error| format!("cannot write {}: {error}", path.display());
+        let mut file = private_file(Path::new(&partial)).map_err(cannot_write)?;
+        if let Err(error) = copy(response, &mut file).await {
+            let _ = fs::remove_file(&partial);
+            return Err(error);
+        }
+        fs::rename(&partial, &path).map_err(cannot_write)?;
+        print_line(&path.display().to_string());
+        Ok(())
+    }
+}
+
+async fn copy(response: Response, output: &mut impl Write) -> Result<(), Box<dyn Error>> {
+    let mut pieces = response.bytes_stream();
+    while let Some(piece) = tokio::time::timeout(IDLE_TIMEOUT, pieces.next()).await.map_err(|_| idle())? {
+        let piece = piece.map_err(|error| format!("the response broke: {error}"))?;
+        output.write_all(&piece).map_err(|error| format!("cannot write the recording: {error}"))?;
+    }
+    Ok(output.flush()?)
+}
+
+/// Returns the name that a server gives a recording. Names that could lead out of the folder are refused.
+fn file_name(disposition: Option<&HeaderValue>) -> Result<String, Box<dyn Error>> {
+    let disposition = disposition.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let name = disposition.split("filename=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match name.chars().all(is_plain) && name.ends_with(".jsonl") && !name.starts_with('.') {
+        true => Ok(name.to_owned()),
+        false => Err(format!("the server gives the recording an invalid name: {name:?}").into()),
+    }
+}
+
+/// Creates or empties a file that only this user can read.
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn idle() -> String {
+    format!("nothing came from the server for {} s", IDLE_TIMEOUT.as_secs())
+}
+
+async fn require_ok(response: Response) -> Result<Response, Box<dyn Error>> {
+    let status = response.status();
+    if status == StatusCode::OK {
+        return Ok(response);
+    }
+    let text: String = response.text().await.unwrap_or_default().chars().take(MAX_SHOWN_CHARS).collect();
+    Err(format!("the server answered {status}: {text}").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_leads_out_of_the_folder_is_refused() {
+        let name = |disposition: &'static str| file_name(Some(&HeaderValue::from_static(disposition))).ok();
+        assert_eq!(name("attachment; filename=\"a-1_b.jsonl\"").as_deref(), Some("a-1_b.jsonl"));
+        for name in [
+            name("attachment; filename=\"../a.jsonl\""),
+            name("attachment; filename=\"/tmp/a.jsonl\""),
+            name("attachment; filename=\"a\\\\b.jsonl\""),
+            name("attachment; filename=\".jsonl\""),
+            name("attachment; filename=\".bashrc\""),
+            name("attachment"),
+            file_name(None).ok(),
+        ] {
+            assert_eq!(name, None);
+        }
+    }
+}

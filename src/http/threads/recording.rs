@@ -1,0 +1,45 @@
+//! `GET /threads/{thread}/runs/{run}/recording`: a detached run as a recording.
+
+use axum::{
+    Extension,
+    body::Body,
+    extract::State,
+    http::{HeaderName, HeaderValue, header},
+    response::{IntoResponse as _, Response},
+};
+use futures::stream;
+
+use crate::{
+    http::{App, error::ApiError, extract::Path, middleware::Caller},
+    run::LookupError,
+};
+
+const JSON_LINES: HeaderValue = HeaderValue::from_static("application/jsonl");
+const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
+/// Returns the recording page by page. If the log is removed meanwhile, or the store fails, the response breaks.
+pub(in crate::http) async fn recording(
+    State(app): State<App>,
+    Path((thread, run)): Path<(String, String)>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, ApiError> {
+    let threads = app.threads().ok_or_else(ApiError::internal)?;
+    let recording = threads.recording(caller.principal().as_ref(), &thread.into(), &run.into()).await?;
+    // The name has letters, digits and `-_.` only.
+    let disposition = format!("attachment; filename=\"{}\"", recording.file_name());
+    let lines = stream::try_unfold(recording, |mut recording| async move {
+        let next = recording.next().await.inspect_err(log_failure)?;
+        Ok::<_, LookupError>(next.map(|lines| (lines, recording)))
+    });
+    let mut response = Body::from_stream(lines).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, JSON_LINES);
+    headers.insert(header::CONTENT_DISPOSITION, disposition.try_into().map_err(|_| ApiError::internal())?);
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+    Ok(response)
+}
+
+fn log_failure(error: &LookupError) {
+    tracing::warn!(?error, "a recording could not be sent to its end");
+}
