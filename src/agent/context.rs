@@ -91,12 +91,12 @@ impl Default for InputRules {
 /// The run that an agent answers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RunContext {
-    pub(super) parts: Arc<ContextParts>,
-    pub(super) trace: TraceScope,
+    parts: Arc<ContextParts>,
+    trace: TraceScope,
 }
 
 #[derive(Debug)]
-pub(super) struct ContextParts {
+struct ContextParts {
     identity: RunIdentity,
     forwarded: Forwarded,
     rules: InputRules,
@@ -164,6 +164,12 @@ impl RunContext {
 
     pub(crate) fn recording(&self) -> Option<&LiveRecording> {
         self.parts.recording.as_ref()
+    }
+
+    /// The context of the same run within a span of it.
+    #[cfg(feature = "llm")]
+    pub(crate) fn within(&self, trace: TraceScope) -> Self {
+        Self { parts: self.parts.clone(), trace }
     }
 
     /// The place of the run in a trace. Requests to other servers take its [headers](TraceScope::headers) with them.

@@ -6,8 +6,6 @@
 
 mod agent_fn;
 mod context;
-#[cfg(feature = "llm")]
-mod context_within;
 pub mod emit;
 mod emitter;
 mod error;
