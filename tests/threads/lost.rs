@@ -38,7 +38,7 @@ async fn begin(store: &MemoryStore, thread: &str, holder: &str, detached: bool) 
         state_number: None,
         interrupts: &[],
         answered: Vec::new(),
-        request: None,
+        request: detached.then_some(r#"{"tools":[{"name":"a","description":"b"}]}"#),
         max_size: ThreadSize { messages: 10, bytes: 10_000 },
     };
     let BeginOutcome::Begun { lease, .. } = store.begin(&run).await.unwrap() else { panic!("it is new") };
@@ -71,6 +71,11 @@ async fn a_lost_run_is_closed_with_its_logged_messages() {
     let all = log(&server).await;
     assert_eq!(types(&all), ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "RUN_ERROR"]);
     assert_eq!(all[3]["code"], "server_lost");
+    let recording = server.get("/threads/t/runs/r/recording").await.text().await.unwrap();
+    let lines: Vec<Value> = recording.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["request"]["tools"][0]["name"], "a");
+    assert_eq!(lines[1..5].iter().map(|line| &line["event"]).collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
+    assert_eq!(lines[5]["end"]["outcome"], "finished");
     server.events(&ask("t", "r2", "m2", "again")).await;
 }
 
