@@ -5,26 +5,20 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
-use futures::StreamExt as _;
 use reqwest::{
-    Client, Response, StatusCode,
-    header::{AUTHORIZATION, CONTENT_DISPOSITION, HeaderValue},
+    Response, StatusCode,
+    header::{CONTENT_DISPOSITION, HeaderValue},
 };
 use serde::Deserialize;
 
 use super::{
     arguments::ExportArguments,
     output::{print_line, print_warning},
+    server_client::{ServerClient, next_piece, require_success},
     target::{Target, TargetArguments},
 };
-use crate::upstream::{self, ClientOptions};
-
-/// The longest time in which nothing comes from the server.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-const MAX_SHOWN_CHARS: usize = 300;
 
 #[derive(Deserialize)]
 struct StoredThread {
@@ -56,13 +50,13 @@ async fn export_all(arguments: &ExportArguments) -> Result<(), Box<dyn Error>> {
         log: None,
     })
     .await?;
-    let server = ServerClient { target, client: upstream::client(&ClientOptions::default())? };
+    let server = ServerClient::new(&target)?;
     let output = Output::new(arguments.out.as_deref());
     if let Some(run) = &arguments.run {
         let response = server.get(&["threads", &arguments.thread, "runs", run, "recording"]).await?;
-        return output.write(require_ok(response).await?).await;
+        return output.write(require_success(response).await?).await;
     }
-    let runs = server.detached_runs(&arguments.thread).await?;
+    let runs = detached_runs(&server, &arguments.thread).await?;
     if runs.len() > 1 && !matches!(output, Output::Folder(_)) {
         let problem = format!("the thread has {} detached runs: name one, or name a folder with --out", runs.len());
         return Err(problem.into());
@@ -74,7 +68,7 @@ async fn export_all(arguments: &ExportArguments) -> Result<(), Box<dyn Error>> {
             print_warning(&format!("the log of run {run:?} was removed"));
             continue;
         }
-        output.write(require_ok(response).await?).await?;
+        output.write(require_success(response).await?).await?;
         written += 1;
     }
     if written == 0 {
@@ -83,29 +77,11 @@ async fn export_all(arguments: &ExportArguments) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-struct ServerClient {
-    target: Target,
-    client: Client,
-}
-
-impl ServerClient {
-    /// Returns the detached runs of a thread that have ended, the oldest first.
-    async fn detached_runs(&self, thread: &str) -> Result<Vec<String>, Box<dyn Error>> {
-        let response = require_ok(self.get(&["threads", thread]).await?).await?;
-        let thread: StoredThread =
-            response.json().await.map_err(|error| format!("the server's answer cannot be read: {error}"))?;
-        let ended = thread.runs.into_iter().rev().filter(|run| run.detached && run.status != "running");
-        Ok(ended.map(|run| run.run_id).collect())
-    }
-
-    async fn get(&self, segments: &[&str]) -> Result<Response, Box<dyn Error>> {
-        let mut request = self.client.get(self.target.route(segments)?);
-        if let Some(authorization) = self.target.authorization() {
-            request = request.header(AUTHORIZATION, authorization);
-        }
-        let response = tokio::time::timeout(IDLE_TIMEOUT, request.send()).await.map_err(|_| idle())?;
-        Ok(response.map_err(|error| format!("the server cannot be reached: {error:?}"))?)
-    }
+/// Returns the detached runs of a thread that have ended, the oldest first.
+async fn detached_runs(server: &ServerClient<'_>, thread: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let thread: StoredThread = server.read(&["threads", thread], &[]).await?;
+    let ended = thread.runs.into_iter().rev().filter(|run| run.detached && run.status != "running");
+    Ok(ended.map(|run| run.run_id).collect())
 }
 
 /// The place of the recordings.
@@ -151,10 +127,8 @@ impl Output {
     }
 }
 
-async fn copy(response: Response, output: &mut impl Write) -> Result<(), Box<dyn Error>> {
-    let mut pieces = response.bytes_stream();
-    while let Some(piece) = tokio::time::timeout(IDLE_TIMEOUT, pieces.next()).await.map_err(|_| idle())? {
-        let piece = piece.map_err(|error| format!("the response broke: {error}"))?;
+async fn copy(mut response: Response, output: &mut impl Write) -> Result<(), Box<dyn Error>> {
+    while let Some(piece) = next_piece(&mut response).await? {
         output.write_all(&piece).map_err(|error| format!("cannot write the recording: {error}"))?;
     }
     Ok(output.flush()?)
@@ -178,19 +152,6 @@ fn private_file(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
-}
-
-fn idle() -> String {
-    format!("nothing came from the server for {} s", IDLE_TIMEOUT.as_secs())
-}
-
-async fn require_ok(response: Response) -> Result<Response, Box<dyn Error>> {
-    let status = response.status();
-    if status == StatusCode::OK {
-        return Ok(response);
-    }
-    let text: String = response.text().await.unwrap_or_default().chars().take(MAX_SHOWN_CHARS).collect();
-    Err(format!("the server answered {status}: {text}").into())
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ mod export;
 mod health;
 mod load;
 mod output;
+mod printable;
 mod recording_tests;
+mod server_client;
 mod target;
 
 use std::{

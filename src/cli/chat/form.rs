@@ -5,8 +5,10 @@
 
 use serde_json::{Number, Value};
 
-use super::printable::{excerpt, printable_line};
-use crate::protocol::approval::ApprovalDecision;
+use crate::{
+    cli::printable::{excerpt, printable_line},
+    protocol::approval::ApprovalDecision,
+};
 
 /// Deeper objects are asked for as JSON.
 const MAX_DEPTH: usize = 4;

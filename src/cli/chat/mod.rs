@@ -8,7 +8,6 @@ mod command;
 mod console;
 mod conversation;
 mod form;
-mod printable;
 mod questions;
 mod server;
 mod session;

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::{
     console::{Console, Style},
     form::{self, fields, read_yes_or_no},
-    printable::{excerpt, printable_line},
     view::call_text,
 };
 use crate::{
+    cli::printable::{excerpt, printable_line},
     protocol::{
         Interrupt, JsonObject, Messages, ResumeEntry, ResumeStatus,
         approval::{ApprovalDecision, allows_edits, allows_reason, asks_for_approval},

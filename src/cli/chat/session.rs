@@ -6,14 +6,16 @@ use super::{
     command::{self, HELP, Input},
     console::{Console, Style},
     conversation::Conversation,
-    printable::{excerpt, printable_line},
     questions,
     server::{ListedThread, ServerRoutes},
     turn::{Endpoint, RunEnd},
     view::View,
 };
 use crate::{
-    cli::target::Target,
+    cli::{
+        printable::{excerpt, printable_line},
+        target::Target,
+    },
     protocol::{RunAgentInput, ThreadId},
 };
 

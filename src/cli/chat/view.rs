@@ -11,11 +11,9 @@ use std::{
 
 use serde_json::Value;
 
-use super::{
-    console::{Console, Style},
-    printable::{excerpt, printable_line},
-};
+use super::console::{Console, Style};
 use crate::{
+    cli::printable::{excerpt, printable_line},
     protocol::{
         AssistantMessage, Event, Message, MessageContent, MessageId, Messages, PatchOperation, TokenUsage, ToolCallId,
         event::{MessagesSnapshot, TextMessageRole},
