@@ -167,7 +167,7 @@ impl RunContext {
     }
 
     /// The context of the same run within a span of it.
-    #[cfg(feature = "llm")]
+    #[cfg_attr(not(feature = "llm"), allow(dead_code, reason = "for the feature `llm`"))]
     pub(crate) fn within(&self, trace: TraceScope) -> Self {
         Self { parts: self.parts.clone(), trace }
     }
