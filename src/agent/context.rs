@@ -91,12 +91,12 @@ impl Default for InputRules {
 /// The run that an agent answers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RunContext {
-    parts: Arc<ContextParts>,
-    trace: TraceScope,
+    pub(super) parts: Arc<ContextParts>,
+    pub(super) trace: TraceScope,
 }
 
 #[derive(Debug)]
-struct ContextParts {
+pub(super) struct ContextParts {
     identity: RunIdentity,
     forwarded: Forwarded,
     rules: InputRules,
@@ -164,12 +164,6 @@ impl RunContext {
 
     pub(crate) fn recording(&self) -> Option<&LiveRecording> {
         self.parts.recording.as_ref()
-    }
-
-    /// The context of the same run within a span of it.
-    #[cfg_attr(not(feature = "llm"), allow(dead_code, reason = "for the feature `llm`"))]
-    pub(crate) fn within(&self, trace: TraceScope) -> Self {
-        Self { parts: self.parts.clone(), trace }
     }
 
     /// The place of the run in a trace. Requests to other servers take its [headers](TraceScope::headers) with them.

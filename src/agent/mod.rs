@@ -6,6 +6,8 @@
 
 mod agent_fn;
 mod context;
+#[cfg(feature = "llm")]
+mod context_within;
 pub mod emit;
 mod emitter;
 mod error;
