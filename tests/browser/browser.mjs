@@ -103,9 +103,11 @@ export function useBrowser({ variables, names = [], flags = [], examples = true 
     const page = await used.newPage();
     if (threadId) await page.addInitScript((thread) => (sessionStorage.thread = thread), threadId);
     if (answers) answerDialogs(page, ...answers);
-    await page.goto(`http://localhost:${used.pages.port}/${name}/`);
+    await used.load(page, name);
     return page;
   };
+
+  used.load = (page, name) => page.goto(`http://localhost:${used.pages.port}/${name}/`);
   return used;
 }
 

@@ -55,6 +55,17 @@ test("a message is answered, and the call of the server's tool is drawn by the p
   assert.deepEqual(statuses(await endedRuns(used, page)), ["finished"]);
 });
 
+test("a message is not lost while the page learns the server's agents", async () => {
+  const page = await used.newPage();
+  await page.route("**/copilotkit/info", async (route) => {
+    await new Promise((done) => setTimeout(done, 1000));
+    await route.continue();
+  });
+  await used.load(page, "copilotkit");
+  await send(page, "hello");
+  await ended(page, "Hello! How can I help you?");
+});
+
 testPageTool(chat);
 testApproval(chat);
 

@@ -53,6 +53,14 @@ test("a run that fails shows its error", async () => {
   assert.deepEqual(asked, ["The demo was asked to fail."]);
 });
 
+/** Opens the page, and waits until CopilotKit knows the agents: it loses a message that is sent before. */
+async function openCopilot() {
+  const connects = used.context.waitForEvent("request", (request) => request.url().endsWith("/connect"));
+  const page = await used.open("copilotkit-first");
+  await connects;
+  return page;
+}
+
 async function sendToCopilot(page, text) {
   await page.getByTestId("copilot-chat-textarea").fill(text);
   await page.getByTestId("copilot-chat-textarea").press("Enter");
@@ -62,7 +70,7 @@ async function sendToCopilot(page, text) {
 const copilotEnded = (page, text) => page.getByTestId("copilot-assistant-message").last().filter({ hasText: text }).waitFor();
 
 test("CopilotKit shows the calls of the server's tool, also after a reload", async () => {
-  const page = await used.open("copilotkit-first");
+  const page = await openCopilot();
   await sendToCopilot(page, "What's the weather like in Beijing today?");
   await copilotEnded(page, "Beijing is sunny today with a temperature of 25°C.");
   await page.getByText("Weather in Beijing: Sunny, 25°C").waitFor();
@@ -72,14 +80,14 @@ test("CopilotKit shows the calls of the server's tool, also after a reload", asy
 });
 
 test("CopilotKit: the agent calls the page's tool and continues with its result", async () => {
-  const page = await used.open("copilotkit-first");
+  const page = await openCopilot();
   await sendToCopilot(page, "search for report files locally");
   await copilotEnded(page, "Found 2 files: report-2025.pdf and report-2026.pdf");
 });
 
 for (const [name, says] of [["Approve", "sent to ada@example.com"], ["Decline", "declined, so it was not sent"]]) {
   test(`CopilotKit: "approve" asks the user, who presses ${name}`, async () => {
-    const page = await used.open("copilotkit-first");
+    const page = await openCopilot();
     await sendToCopilot(page, "approve");
     await button(page, name).click();
     await copilotEnded(page, `The e-mail "Lunch": ${says}.`);
@@ -87,7 +95,7 @@ for (const [name, says] of [["Approve", "sent to ada@example.com"], ["Decline", 
 }
 
 test("CopilotKit: a form can be declined only", async () => {
-  const page = await used.open("copilotkit-first");
+  const page = await openCopilot();
   await sendToCopilot(page, "form");
   await button(page, "Decline").click();
   await copilotEnded(page, "All right, no T-shirt then.");

@@ -90,9 +90,15 @@ function Threads() {
   );
 }
 
+// CopilotKit loses a message that is sent before it knows the agents.
+function Page() {
+  const { copilotkit } = useCopilotKit();
+  if (!["connected", "error"].includes(copilotkit.runtimeConnectionStatus)) return <p>Connecting…</p>;
+  return <><Threads /><Chat /></>;
+}
+
 createRoot(document.getElementById("root")).render(
   <CopilotKit runtimeUrl="http://127.0.0.1:8080/copilotkit">
-    <Threads />
-    <Chat />
+    <Page />
   </CopilotKit>,
 );
