@@ -1,10 +1,11 @@
 //! The agent for load measurements:
-//! `cargo run --profile dist --features jemalloc --example bench -- 8099 [STORE] [detached] [spans]`
+//! `cargo run --profile dist --features jemalloc --example bench -- 8099 [STORE] [detached] [spans] [record]`
 //!
 //! `forwardedProps` controls it: `n` text deltas, and `mode`: `burst` sends them at once, `yield` yields to the runtime
 //! before each, `sleep` waits `delayUs` microseconds before each. The server has its ordinary limits, except for the
 //! number of runs. STORE is `memory`, the URL of a Postgres, or the path of a SQLite file; without it, nothing is stored.
 //! With `detached`, runs continue when their client leaves. With `spans`, the spans of traces are made, and sent nowhere.
+//! With `record`, runs are recorded in a new folder of the temporary directory.
 
 use std::{path::Path, time::Duration};
 
@@ -12,6 +13,7 @@ use agui_server::{
     Server,
     agent::{EventStream, RunContext, emit::TextMessage, event_stream},
     protocol::RunAgentInput,
+    recording::RecordOptions,
     run::{OnDisconnect, ThreadOptions},
     store::{PostgresStore, SqliteStore},
     telemetry::TRACE_TARGET,
@@ -29,7 +31,7 @@ const MESSAGE: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let (flags, arguments): (Vec<_>, Vec<_>) =
-        std::env::args().skip(1).partition(|argument| argument == "detached" || argument == "spans");
+        std::env::args().skip(1).partition(|argument| ["detached", "spans", "record"].contains(&argument.as_str()));
     let has_flag = |name| flags.iter().any(|flag| flag == name);
     if has_flag("spans") {
         let spans = Targets::new().with_target(TRACE_TARGET, Level::TRACE);
@@ -49,6 +51,10 @@ async fn main() -> std::io::Result<()> {
         let mut options = ThreadOptions::default();
         (options.on_disconnect, options.max_detached) = (OnDisconnect::Continue, 20_000);
         server = server.thread_options(options);
+    }
+    if has_flag("record") {
+        let folder = std::env::temp_dir().join(format!("agui-bench-recordings-{}", std::process::id()));
+        server = server.record(RecordOptions::to(folder));
     }
     server.serve(("127.0.0.1", port)).await
 }
