@@ -46,11 +46,13 @@ pub(super) async fn drive(mut recorder: RunRecorder, log: Arc<LiveLog>) {
 }
 
 fn poll_events(recorder: &mut RunRecorder, log: &Arc<LiveLog>, cx: &mut Context<'_>) -> Poll<()> {
+    // Events of one poll have the same time, because to read the clock for each of them costs more than to store it.
+    let time = log.millis();
     for _ in 0..MAX_EVENTS_PER_POLL {
         if let Some(stop) = ready!(log.poll_room(cx)) {
             recorder.stop(stop);
         }
-        match ready!(recorder.poll_step(cx, &mut LogSink(log))) {
+        match ready!(recorder.poll_step(cx, &mut LogSink { log, time })) {
             RecorderStep::Terminal => return Poll::Ready(()),
             // Its clients follow the log, so there is no response to break.
             RecorderStep::Cut => recorder.stop(Stop::Cancel),

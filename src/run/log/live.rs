@@ -220,16 +220,20 @@ impl LogChunk {
     }
 }
 
-pub(in crate::run) struct LogSink<'a>(pub(in crate::run) &'a Arc<LiveLog>);
+pub(in crate::run) struct LogSink<'a> {
+    pub(in crate::run) log: &'a Arc<LiveLog>,
+    /// The time of the events, in milliseconds since the run's start.
+    pub(in crate::run) time: u64,
+}
 
 impl EventSink for LogSink<'_> {
     fn emit(&mut self, event: &Event) {
-        let (line, time) = (to_line(event), self.0.millis());
-        let mut state = self.0.lock();
+        let line = to_line(event);
+        let mut state = self.log.lock();
         state.pending_bytes += line.len();
         state.total_bytes += line.len() as u64;
         state.pending.push(line);
-        state.pending_times.push(time);
+        state.pending_times.push(self.time);
     }
 }
 
