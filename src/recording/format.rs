@@ -1,6 +1,6 @@
 //! The lines of a recording, as they are written and read.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{collections::BTreeMap, io::Write as _};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,9 +34,11 @@ impl RecordingHead {
     }
 
     /// Returns the first line.
-    pub(crate) fn to_line(&self) -> String {
+    pub(crate) fn to_line(&self) -> Vec<u8> {
         // Heads always have a JSON form.
-        format!("{}\n", serde_json::to_string(self).unwrap_or_default())
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
     }
 }
 
@@ -63,16 +65,17 @@ pub struct RecordingEnd {
     pub usage: Vec<TokenUsage>,
 }
 
-impl RecordingEnd {
-    /// Returns the last line.
-    pub(crate) fn to_line(&self, ms: u64) -> String {
-        // Ends always have a JSON form.
-        format!("{{\"ms\":{ms},\"end\":{}}}\n", serde_json::to_string(self).unwrap_or_default())
-    }
+/// Returns a line with the time and one member.
+pub(crate) fn line(ms: u64, member: &str, value: &impl Serialize) -> Vec<u8> {
+    let mut line = format!("{{\"ms\":{ms},\"{member}\":").into_bytes();
+    // Writing to memory cannot fail, and all keys of these values are texts.
+    let _ = serde_json::to_writer(&mut line, value);
+    line.extend_from_slice(b"}\n");
+    line
 }
 
 /// Appends the line of an event, which is JSON.
-pub(crate) fn push_event_line(lines: &mut String, ms: u64, event: &str) {
+pub(crate) fn push_event_line(lines: &mut Vec<u8>, ms: u64, event: &str) {
     // Writing to memory cannot fail.
     let _ = writeln!(lines, "{{\"ms\":{ms},\"event\":{event}}}");
 }

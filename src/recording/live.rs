@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    format::{ProviderExchange, RecordingEnd, RecordingHead, VERSION},
-    writer::{RecordingWriter, WriterMessage, line},
+    format::{ProviderExchange, RecordingEnd, RecordingHead, line},
+    writer::{RecordingWriter, WriterMessage},
 };
 use crate::protocol::{Event, RunAgentInput, TokenUsage};
 
@@ -66,14 +66,9 @@ impl LiveRecording {
                 recorded.entry(name).or_default().push(value);
             }
         }
-        let agent = agent.to_string();
-        let head = RecordingHead { recording: VERSION, agent, started_at, headers: recorded, request };
+        let head = RecordingHead { headers: recorded, ..RecordingHead::new(agent.to_string(), started_at, request) };
         // Serialized on the writer's thread: a request can have megabytes of attachments.
-        let head = Box::new(move || {
-            let mut line = serde_json::to_vec(&head).unwrap_or_default();
-            line.push(b'\n');
-            line
-        });
+        let head = Box::new(move || head.to_line());
         let is_queued = writer.send(WriterMessage::Create { file: file.clone(), head, cost: REQUEST_BYTES });
         let begun = Instant::now();
         let state = LiveState { lines: Vec::new(), last_portion: begun, is_cut: !is_queued, has_ended: false };

@@ -12,9 +12,9 @@ mod read;
 mod writer;
 
 pub(crate) use folder::name_of_stored_run;
-pub(crate) use format::push_event_line;
 pub(crate) use format::{ExchangeError, ProviderExchange, ProviderReply};
 pub use format::{RecordedEvent, Recording, RecordingEnd, RecordingHead};
+pub(crate) use format::{line, push_event_line};
 pub(crate) use live::{LiveRecording, RecordingStart};
 pub use options::RecordOptions;
 pub use read::{RecordingError, read_folder};

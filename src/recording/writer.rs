@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use super::{
     folder::{RecordingFolder, file_name},
-    format::RecordingEnd,
+    format::{RecordingEnd, line},
     options::RecordOptions,
 };
 
@@ -167,15 +167,6 @@ impl WriterThread {
             }
         }
     }
-}
-
-/// Returns a line of a recording with the time and one member.
-pub(super) fn line(ms: u64, member: &str, value: &impl serde::Serialize) -> Vec<u8> {
-    let mut line = format!("{{\"ms\":{ms},\"{member}\":").into_bytes();
-    // Writing to memory cannot fail, and all keys of these values are texts.
-    let _ = serde_json::to_writer(&mut line, value);
-    line.extend_from_slice(b"}\n");
-    line
 }
 
 #[cfg(test)]

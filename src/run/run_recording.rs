@@ -22,7 +22,8 @@ pub struct RunRecording {
     log: RunLog,
     name: String,
     /// The first line.
-    head: Option<String>,
+    head: Option<Vec<u8>>,
+    first_page: Option<LogPage>,
     /// The numbers of the events that the server may have added, with their types.
     added: Vec<(u64, &'static str)>,
     after: u64,
@@ -50,7 +51,7 @@ impl Threads {
         }
         let start = self.store.run_start(record.number).await?.ok_or(LookupError::LogRemoved)?;
         // Fails now if the log was removed.
-        log.page(0).await?;
+        let first_page = Some(log.page(0).await?);
         let key = self.key(owner, thread);
         let view = self.store.thread(&key, ThreadParts { messages: true, runs: 0 }).await?;
         let view = view.filter(|view| view.thread.number == record.thread).ok_or(LookupError::NoThread)?;
@@ -62,7 +63,8 @@ impl Threads {
         let input = RunAgentInput { state: start.state, ..input };
         let name = recording::name_of_stored_run(record.started_at, thread, &record.id, record.number);
         let head = RecordingHead::new(record.agent.clone(), record.started_at, input).to_line();
-        Ok(RunRecording { log, name, head: Some(head), added, after: 0, ms: 0, has_terminal: false, has_end: false })
+        let (head, after, ms) = (Some(head), 0, 0);
+        Ok(RunRecording { log, name, head, first_page, added, after, ms, has_terminal: false, has_end: false })
     }
 }
 
@@ -76,27 +78,30 @@ impl RunRecording {
     ///
     /// # Errors
     /// [`LookupError::LogRemoved`] or [`LookupError::Store`].
-    pub async fn next(&mut self) -> Result<Option<String>, LookupError> {
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, LookupError> {
         if let Some(head) = self.head.take() {
             return Ok(Some(head));
         }
         if self.has_end {
             return Ok(None);
         }
-        let page = self.log.page(self.after).await?;
+        let page = match self.first_page.take() {
+            Some(page) => page,
+            None => self.log.page(self.after).await?,
+        };
         let mut lines = self.events(&page);
         self.after = page.last();
         if page.is_closed() {
             self.has_end = true;
             let outcome = if self.has_terminal { "finished" } else { "abandoned" };
             let end = RecordingEnd { outcome: outcome.to_owned(), cut: false, usage: self.log.record.usage.clone() };
-            lines.push_str(&end.to_line(self.ms));
+            lines.extend(recording::line(self.ms, "end", &end));
         }
         Ok(Some(lines))
     }
 
-    fn events(&mut self, page: &LogPage) -> String {
-        let mut lines = String::new();
+    fn events(&mut self, page: &LogPage) -> Vec<u8> {
+        let mut lines = Vec::new();
         for (number, ms, event) in page.timed_events() {
             self.ms = ms;
             self.has_terminal |= is_of_type(event, "RUN_FINISHED") || is_of_type(event, "RUN_ERROR");
