@@ -110,7 +110,6 @@ impl Server {
 
     /// `address`: that of the listener, unknown if the server is mounted.
     fn start(self, address: Option<SocketAddr>) -> Result<(Routers, ServerHandle, Connections), ServerError> {
-        let further = self.further_routes(address);
         #[cfg(feature = "llm")]
         if let Some(model) = self.prices.find_invalid() {
             return Err(ServerError::Price(model.to_owned()));
@@ -120,6 +119,7 @@ impl Server {
         {
             return Err(ServerError::CopilotKitPrefix { prefix: self.copilotkit.prefix, problem });
         }
+        let further = self.further_routes(address);
         #[cfg(feature = "llm")]
         let metrics = Metrics::new(self.prices);
         #[cfg(not(feature = "llm"))]
