@@ -60,6 +60,7 @@ mod openapi;
 #[cfg(feature = "playground")]
 pub mod playground;
 pub mod prelude;
+mod private_file;
 pub mod protocol;
 #[cfg_attr(
     not(feature = "llm"),

@@ -2,7 +2,7 @@
 
 use std::{
     error::Error,
-    fs::{self, File, OpenOptions},
+    fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -19,6 +19,7 @@ use super::{
     server_client::{ServerClient, next_piece, require_success},
     target::{Target, TargetArguments},
 };
+use crate::private_file::private_file_options;
 
 #[derive(Deserialize)]
 struct StoredThread {
@@ -116,7 +117,7 @@ impl Output {
         let mut partial = path.clone().into_os_string();
         partial.push(".part");
         let cannot_write = |error| format!("cannot write {}: {error}", path.display());
-        let mut file = private_file(Path::new(&partial)).map_err(cannot_write)?;
+        let mut file = private_file_options().write(true).truncate(true).open(&partial).map_err(cannot_write)?;
         if let Err(error) = copy(response, &mut file).await {
             let _ = fs::remove_file(&partial);
             return Err(error);
@@ -143,15 +144,6 @@ fn file_name(disposition: Option<&HeaderValue>) -> Result<String, Box<dyn Error>
         true => Ok(name.to_owned()),
         false => Err(format!("the server gives the recording an invalid name: {name:?}").into()),
     }
-}
-
-/// Creates or empties a file that only this user can read.
-fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::{
 use sha2::{Digest as _, Sha256};
 
 use super::options::RecordOptions;
+use crate::private_file::private_file_options;
 
 /// The characters of an identifier that are a part of a name.
 const MAX_ID_CHARS: usize = 32;
@@ -183,13 +184,9 @@ fn create_private_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Creates a file that only this user can read. Fails if it exists.
+/// Fails if the file exists.
 fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    private_file_options().write(true).create_new(true).open(path)
 }
 
 #[cfg(test)]

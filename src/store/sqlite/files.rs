@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::store::OpenError;
+use crate::{private_file::private_file_options, store::OpenError};
 
 /// The files of an open database. Everything that has a connection holds it, because it holds the locks, and because
 /// closing a file releases all locks that SQLite has on it in this process.
@@ -146,14 +146,6 @@ fn lock_database(_: &Path) -> Result<Option<File>, OpenError> {
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 fn unlock_database(_: &File) -> io::Result<()> {
     Ok(())
-}
-
-fn private_file_options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
