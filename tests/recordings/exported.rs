@@ -5,15 +5,14 @@ use std::{
     io::{Read as _, Write as _},
     net::TcpListener,
     path::Path,
-    process::Command,
 };
 
 use serde_json::{Value, json};
 
 use crate::{
+    desk::{Desk, command, post},
     files::{lines, names, recordings},
-    server::{BINARY, Process},
-    support::events,
+    server::Process,
 };
 
 const SCRIPT: &str = r#"
@@ -40,44 +39,13 @@ when.answers = "send_email"
 play = [{ result_of = "send_email", approved = "sent", declined = "declined" }, { text = "Done." }]
 "#;
 
-struct Desk {
-    folder: tempfile::TempDir,
+fn desk() -> Desk {
+    Desk::with_script(SCRIPT)
 }
 
-impl Desk {
-    fn new() -> Self {
-        let desk = Self { folder: tempfile::tempdir().unwrap() };
-        desk.write("my.toml", "[agents.desk]\nkind = \"script\"\nscript = \"desk.script\"\n");
-        desk.write("desk.script", SCRIPT);
-        desk
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.folder.path().join(name), text).unwrap();
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.folder.path().join(name).display().to_string()
-    }
-
-    /// Starts a server on the database in the folder.
-    fn serve(&self, arguments: &[&str]) -> Process {
-        let (config, store) = (self.path("my.toml"), format!("sqlite://{}", self.path("threads.db")));
-        Process::start(&[&["--config", &config], arguments].concat(), &[("AGUI_STORE__URL", &store)])
-    }
-}
-
-/// Runs a command of the binary. Returns the exit code, the output and the errors.
-fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(BINARY).args(arguments).env("DESK_KEY", "secret").output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
-async fn post(process: &Process, input: &Value) -> Vec<Value> {
-    let client = agui_server::upstream::direct_client(&Default::default()).unwrap();
-    let response = client.post(format!("{}/send-message", process.url)).json(input).send().await.unwrap();
-    events(&response.text().await.unwrap())
+/// Starts a server on the database in the folder.
+fn serve(desk: &Desk, arguments: &[&str]) -> Process {
+    desk.serve(&format!("sqlite://{}", desk.path("threads.db")), arguments)
 }
 
 fn ask(run: &str, message: &str, text: &str) -> Value {
@@ -114,14 +82,15 @@ fn read(folder: &str) -> Vec<Vec<Value>> {
 
 #[tokio::test]
 async fn exported_runs_are_the_recordings_of_the_same_runs() {
-    let desk = Desk::new();
-    let process = desk.serve(&["--record", &desk.path("recorded")]);
+    let desk = desk();
+    let process = serve(&desk, &["--record", &desk.path("recorded")]);
     converse(&process).await;
     let recorded = recordings(Path::new(&desk.path("recorded")), 3).await;
     drop(process);
     // Another process than that of the runs.
-    let process = desk.serve(&[]);
-    let (code, output, errors) = run(&["export", "orders", "--from", &process.url, "--out", &desk.path("exported/")]);
+    let process = serve(&desk, &[]);
+    let (code, output, errors) =
+        command(&["export", "orders", "--from", &process.url, "--out", &desk.path("exported/")]);
     assert_eq!((code, output.lines().count()), (Some(0), 3), "{output}{errors}");
     let exported = read(&desk.path("exported"));
     assert_eq!(exported.len(), 3);
@@ -143,11 +112,11 @@ async fn exported_runs_are_the_recordings_of_the_same_runs() {
     }
     assert!(exported[0][exported[0].len() - 1]["ms"].as_u64().unwrap() >= 400);
 
-    let (code, output, errors) = run(&["test", &desk.path("exported"), "--config", &desk.path("my.toml")]);
+    let (code, output, errors) = command(&["test", &desk.path("exported"), "--config", &desk.path("my.toml")]);
     assert!(code == Some(0) && output.contains("3 passed, 0 failed, 0 skipped"), "{output}{errors}");
     desk.write("my.toml", "[agents.desk]\nkind = \"replay\"\ndir = \"exported\"\npace = 0.0\n");
     drop(process);
-    let replay = desk.serve(&[]);
+    let replay = serve(&desk, &[]);
     let mut again = ask("r9", "m9", "order");
     again["threadId"] = "other".into();
     let played = post(&replay, &again).await;
@@ -156,14 +125,14 @@ async fn exported_runs_are_the_recordings_of_the_same_runs() {
 
 #[tokio::test]
 async fn one_run_is_written_to_the_output_or_to_a_file() {
-    let desk = Desk::new();
-    let process = desk.serve(&[]);
+    let desk = desk();
+    let process = serve(&desk, &[]);
     converse(&process).await;
-    let (code, output, errors) = run(&["export", "orders", "r2", "--from", &process.url]);
+    let (code, output, errors) = command(&["export", "orders", "r2", "--from", &process.url]);
     assert_eq!(code, Some(0), "{errors}");
     assert_eq!(lines(&output)[0]["request"]["runId"], "r2");
     let file = desk.path("two.jsonl");
-    let (code, printed, errors) = run(&["export", "orders", "r2", "--from", &process.url, "-o", &file]);
+    let (code, printed, errors) = command(&["export", "orders", "r2", "--from", &process.url, "-o", &file]);
     assert_eq!((code, printed), (Some(0), format!("{file}\n")), "{errors}");
     assert_eq!(fs::read_to_string(&file).unwrap(), output);
     for (arguments, problem) in [
@@ -171,26 +140,26 @@ async fn one_run_is_written_to_the_output_or_to_a_file() {
         (&["export", "orders", "r7"], "unknown_run"),
         (&["export", "nothing"], "unknown_thread"),
     ] {
-        let (code, output, errors) = run(&[arguments, &["--from", &process.url]].concat());
+        let (code, output, errors) = command(&[arguments, &["--from", &process.url]].concat());
         assert_eq!((code, &*output), (Some(1), ""), "{errors}");
         assert!(errors.contains(problem), "{errors}");
     }
-    let (code, _, errors) = run(&["export", "orders", "--from", "localhost"]);
+    let (code, _, errors) = command(&["export", "orders", "--from", "localhost"]);
     assert!(code == Some(1) && errors.contains("--from: expected a URL"), "{errors}");
 }
 
 #[tokio::test]
 async fn the_key_for_the_server_is_read_from_a_variable() {
-    let desk = Desk::new();
+    let desk = desk();
     desk.write(
         "my.toml",
         "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"desk\", env = \"DESK_KEY\" }]\n[agents.desk]\nkind = \"script\"\nscript = \"desk.script\"\n",
     );
     let config = desk.path("my.toml");
     let process = Process::start(&["--config", &config], &[("AGUI_STORE__URL", "memory:"), ("DESK_KEY", "secret")]);
-    let (code, _, errors) = run(&["export", "orders", "--from", &process.url]);
+    let (code, _, errors) = command(&["export", "orders", "--from", &process.url]);
     assert!(code == Some(1) && errors.contains("unauthenticated"), "{errors}");
-    let (code, _, errors) = run(&["export", "orders", "--from", &process.url, "--key-env", "DESK_KEY"]);
+    let (code, _, errors) = command(&["export", "orders", "--from", &process.url, "--key-env", "DESK_KEY"]);
     assert!(code == Some(1) && errors.contains("unknown_thread"), "{errors}");
 }
 
@@ -204,7 +173,7 @@ fn control_characters_of_a_server_do_not_reach_the_terminal() {
         let body = "\x1b[2J\u{9b}31mbroken";
         write!(connection, "HTTP/1.1 500 Error\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
     });
-    let (code, output, errors) = run(&["export", "orders", "r1", "--from", &url]);
+    let (code, output, errors) = command(&["export", "orders", "r1", "--from", &url]);
     assert_eq!((code, &*output), (Some(1), ""), "{errors:?}");
     assert!(errors.contains("broken") && !errors.trim_end().contains(char::is_control), "{errors:?}");
     server.join().unwrap();

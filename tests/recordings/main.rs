@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
+mod desk;
 mod exchanges;
 mod exported;
 mod files;

@@ -2,16 +2,17 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
 use serde_json::{Value, json};
 
 use crate::{
+    desk::{Desk, command, post},
     files::{lines, names, recordings},
     server::{BINARY, Process},
-    support::{events, input},
+    support::input,
 };
 
 /// An agent that calls a tool and answers; `{…}` are replaced.
@@ -39,42 +40,29 @@ when.answers = "send_email"
 play = [{ result_of = "send_email", approved = "sent", declined = "declined" }, { text = "Done." }]
 "#;
 
-struct Desk {
-    folder: tempfile::TempDir,
-}
-
 impl Desk {
-    /// A folder with an agent whose script has these texts.
     fn new() -> Self {
-        let desk = Self { folder: tempfile::tempdir().unwrap() };
-        let config = "[agents.desk]\nkind = \"script\"\nscript = \"desk.script\"\n";
-        fs::write(desk.path("my.toml"), config).unwrap();
+        let desk = Self::with_script("");
         desk.says("id", "found", "It was sent.", "1");
         desk
     }
 
     fn says(&self, by: &str, result: &str, answer: &str, shown: &str) {
         let script = SCRIPT.replace("{by}", by).replace("{result}", result);
-        fs::write(self.path("desk.script"), script.replace("{answer}", answer).replace("{shown}", shown)).unwrap();
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.write("desk.script", &script.replace("{answer}", answer).replace("{shown}", shown));
     }
 
     fn recordings(&self) -> PathBuf {
-        self.path("recordings")
+        self.path("recordings").into()
     }
 
-    fn serve(&self, arguments: &[&str]) -> Process {
-        let config = self.path("my.toml");
-        let arguments = [&["--config", config.to_str().unwrap()], arguments].concat();
-        Process::start(&arguments, &[("AGUI_STORE__URL", "memory:")])
+    fn serve_in_memory(&self, arguments: &[&str]) -> Process {
+        self.serve("memory:", arguments)
     }
 
     /// Records one run.
     async fn record(&self, input: &Value) {
-        let process = self.serve(&["--record", self.recordings().to_str().unwrap()]);
+        let process = self.serve_in_memory(&["--record", &self.path("recordings")]);
         post(&process, input).await;
         recordings(&self.recordings(), 1).await;
     }
@@ -86,28 +74,21 @@ impl Desk {
     /// Runs the tests of the folder. Returns the exit code and the output.
     fn test(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let config = self.path("my.toml");
-        let own = ["--config", config.to_str().unwrap()];
+        let own = ["--config", &*config];
         let own: &[&str] = if arguments.contains(&"--against") { &[] } else { &own };
-        test(&self.recordings(), &[own, arguments].concat())
+        test(&self.path("recordings"), &[own, arguments].concat())
     }
 }
 
-fn test(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let output = Command::new(BINARY).arg("test").arg(folder).args(arguments).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
-}
-
-async fn post(process: &Process, input: &Value) -> Vec<Value> {
-    let client = agui_server::upstream::direct_client(&Default::default()).unwrap();
-    let response = client.post(format!("{}/send-message", process.url)).json(input).send().await.unwrap();
-    events(&response.text().await.unwrap())
+fn test(folder: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let (code, output, errors) = command(&[&["test", folder], arguments].concat());
+    (code, output + &errors)
 }
 
 #[tokio::test]
 async fn recordings_of_a_thread_with_an_approval_pass_in_the_process_and_against_a_url() {
     let desk = Desk::new();
-    let process = desk.serve(&["--record", desk.recordings().to_str().unwrap()]);
+    let process = desk.serve_in_memory(&["--record", &desk.path("recordings")]);
     let mut request = input("order");
     let first = post(&process, &request).await;
     let answer: String = first.iter().filter_map(|event| event["delta"].as_str()).collect();
@@ -124,7 +105,7 @@ async fn recordings_of_a_thread_with_an_approval_pass_in_the_process_and_against
 
     let (code, output) = desk.test(&[]);
     assert_eq!((code, output.contains("3 passed, 0 failed, 0 skipped")), (Some(0), true), "{output}");
-    let process = desk.serve(&[]);
+    let process = desk.serve_in_memory(&[]);
     for url in [process.url.clone(), format!("{}/send-message", process.url)] {
         let (code, output) = desk.test(&["--against", &url]);
         assert_eq!((code, output.contains("3 passed, 0 failed, 0 skipped")), (Some(0), true), "{url}: {output}");
@@ -143,7 +124,7 @@ async fn each_kind_of_difference_is_found_and_shown() {
     ] {
         desk.says(by, result, answer, shown);
         let junit = desk.path("junit.xml");
-        let (code, output) = desk.test(&["--junit", junit.to_str().unwrap()]);
+        let (code, output) = desk.test(&["--junit", &junit]);
         assert_eq!(code, Some(1), "{output}");
         assert!(output.lines().any(|line| line.contains("+ {") && line.contains(difference)), "{output}");
         assert!(output.contains("0 passed, 1 failed, 0 skipped"), "{output}");
@@ -194,7 +175,7 @@ async fn rules_say_what_has_to_be_equal() {
 async fn a_text_can_be_checked_by_a_schema_and_a_run_by_its_time() {
     let desk = Desk::new();
     let script = "[[reply]]\nplay = [{ wait_ms = 20 }, { text = '{{\"sent\": true}}' }]";
-    fs::write(desk.path("desk.script"), script).unwrap();
+    desk.write("desk.script", script);
     desk.record(&input("order")).await;
     for (rules, code, shown) in [
         ("text = { schema = { required = [\"sent\"] } }", 0, "1 passed"),
@@ -239,12 +220,12 @@ async fn update_accepts_what_came_but_not_what_a_rule_refuses() {
 async fn what_cannot_be_tested_is_no_success() {
     let desk = Desk::new();
     desk.record(&input("order")).await;
-    let refused = desk.serve(&[]).url.clone();
+    let refused = desk.serve_in_memory(&[]).url.clone();
     let (code, output) = desk.test(&["--against", &refused]);
     assert_eq!((code, output.contains("cannot be reached")), (Some(1), true), "{output}");
     let (code, output) = desk.test(&["--agent", "nobody"]);
     assert_eq!((code, output.contains("404")), (Some(1), true), "{output}");
-    let (code, output) = test(desk.folder.path(), &[]);
+    let (code, output) = test(&desk.path(""), &[]);
     assert_eq!((code, output.contains("has no recordings")), (Some(2), true), "{output}");
     // A recording that is cut is no test.
     let file = desk.recordings().join(&names(&desk.recordings())[0]);
