@@ -341,15 +341,21 @@ test("the list of threads shows what other clients change", async () => {
   await listed("hello from elsewhere");
 });
 
+/** Answers requests when the returned function is called. */
+async function answerLater(page, url, answer) {
+  let release;
+  const released = new Promise((done) => (release = done));
+  await page.route(url, async (route) => {
+    await released;
+    await route.fulfill(answer);
+  });
+  return release;
+}
+
 test("a change that arrives while the list is read is in the list", async () => {
   const page = await open();
   await ask(page, "hello before the read", "How can I help you?");
-  let release;
-  const held = new Promise((done) => (release = done));
-  await page.route(/\/threads\?/, async (route) => {
-    await held;
-    await route.fulfill({ json: { threads: [] } });
-  });
+  const release = await answerLater(page, /\/threads\?/, { json: { threads: [] } });
   const titles = (...wanted) =>
     page.waitForFunction((wanted) => JSON.stringify([...document.querySelectorAll(".thread-title")].map((node) => node.textContent)) === wanted, JSON.stringify(wanted));
   const reading = page.waitForRequest(/\/threads\?/);
@@ -364,12 +370,8 @@ test("a change that arrives while the list is read is in the list", async () => 
 test("a search that fails after a later one is not reported", async () => {
   const page = await open();
   await ask(page, "hello to the okapi", "How can I help you?");
-  let release;
-  const held = new Promise((done) => (release = done));
-  await page.route(/\/threads\?q=slow/, async (route) => {
-    await held;
-    await route.fulfill({ status: 500, json: { error: { code: "internal_error", message: "late" } } });
-  });
+  const failure = { status: 500, json: { error: { code: "internal_error", message: "late" } } };
+  const release = await answerLater(page, /\/threads\?q=slow/, failure);
   const [slow] = await Promise.all([page.waitForRequest(/q=slow/), page.getByLabel("Search threads").fill("slow")]);
   await page.getByLabel("Search threads").fill("okapi");
   await page.waitForFunction(() => document.querySelectorAll(".thread").length === 1);
