@@ -17,8 +17,8 @@ use std::{
 use agui_server::{
     Server,
     agent::{EventStream, RunContext, emit::TextMessage, event_stream},
+    options::{OnDisconnect, ThreadOptions},
     protocol::RunAgentInput,
-    run::{OnDisconnect, ThreadOptions},
     store::SqliteStore,
 };
 use tokio::{

@@ -8,8 +8,8 @@
 use std::{fmt::Write as _, hint::black_box};
 
 use agui_server::{
-    encode::{Proto, Sse},
-    protocol::{Event, decode::decode, event::TextMessageContent},
+    internal::{Proto, Sse, decode},
+    protocol::{Event, event::TextMessageContent},
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 

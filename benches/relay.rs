@@ -19,7 +19,7 @@ use std::{
 use agui_server::{
     Server,
     llm::{Connection, LlmAgent, ModelOptions, OpenAiChat},
-    run::RunLimits,
+    options::RunLimits,
 };
 use axum::{
     Router,
@@ -113,7 +113,7 @@ async fn relay(upstream: String) {
     listen(
         Router::new()
             .route("/send-message", post(answer))
-            .with_state((agui_server::upstream::client(&Default::default()).unwrap(), upstream)),
+            .with_state((agui_server::internal::client(&Default::default()).unwrap(), upstream)),
     )
     .await;
 }
@@ -211,7 +211,7 @@ async fn measure() {
     let provider = Process::start(&["provider"]);
     let relay = Process::start(&["relay", &provider.url]);
     let server = Process::start(&["server", &provider.url]);
-    let client = agui_server::upstream::client(&Default::default()).unwrap();
+    let client = agui_server::internal::client(&Default::default()).unwrap();
 
     println!("| load | relay, µs of CPU per token | agui-server | ratio |\n|---|---|---|---|");
     for load in &LOADS {

@@ -10,9 +10,9 @@ use std::{fs, sync::Arc, time::Instant};
 use agui_server::{
     protocol::Message,
     store::{
-        BeginOutcome, BranchWrite, CopiedMessage, CopiedRun, EventBatch, Lease, MessageQuery, NewRun, NewThread,
-        PostgresStore, RunEnd, RunRecord, RunStatus, SqliteStore, Store, ThreadContent, ThreadKey, ThreadPage,
-        ThreadParts, ThreadSize, ThreadVersion, now,
+        BeginOutcome, CopiedMessage, CopiedRun, EventBatch, Lease, MessageQuery, NewRun, PostgresStore, RunEnd,
+        RunRecord, RunStatus, SqliteStore, Store, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadVersion,
+        now,
     },
 };
 
@@ -71,7 +71,7 @@ async fn long_thread(store: &Arc<dyn Store>, length: usize) {
     let (lease, last) = begin(&**store, &key, None, 0, &messages).await;
     finish(&**store, &lease, last).await;
     let thread = store.thread(&key, ThreadParts::default()).await.unwrap().unwrap().thread;
-    let (mut known, mut head) = (ThreadVersion { number: thread.number, version: thread.version }, thread.head);
+    let (mut known, mut head) = (ThreadVersion::of(&thread), thread.head);
     let runs = RUNS / 10;
     let cost = Cost::start();
     for run in 0..runs {
@@ -115,25 +115,10 @@ async fn begin(
     base: i64,
     messages: &[Message],
 ) -> (Lease, i64) {
-    let now = now();
-    let run = NewRun {
-        key,
-        run_id: &uuid::Uuid::new_v4().to_string().into(),
-        agent: "bench",
-        detached: false,
-        holder: &"bench".into(),
-        now,
-        lease_until: now + 30_000,
-        expected: known,
-        title: None,
-        branch: BranchWrite { base, new: messages.iter().map(|message| (message, None)).collect(), updated: vec![] },
-        state: None,
-        state_number: None,
-        interrupts: &[],
-        answered: Vec::new(),
-        request: None,
-        max_size: ThreadSize { messages: u64::MAX, bytes: u64::MAX },
-    };
+    let (run_id, holder) = (uuid::Uuid::new_v4().to_string().into(), "bench".into());
+    let mut run = NewRun::new(key, &run_id, "bench", &holder);
+    (run.lease_until, run.expected) = (now() + 30_000, known);
+    (run.branch.base, run.branch.new) = (base, messages.iter().map(|message| (message, None)).collect());
     match store.begin(&run).await.unwrap() {
         BeginOutcome::Begun { lease, last_message, .. } => (lease, last_message),
         other => panic!("{other:?}"),
@@ -143,7 +128,8 @@ async fn begin(
 /// Ends a run with an answer. Returns the number of the answer.
 async fn finish(store: &dyn Store, lease: &Lease, head: i64) -> i64 {
     let answer = Message::user(format!("a{}", lease.run), "token ".repeat(50));
-    let mut end = RunEnd { delivered: true, ..RunEnd::new(RunStatus::Finished, head) };
+    let mut end = RunEnd::new(RunStatus::Finished, head);
+    end.delivered = true;
     end.branch.new = vec![(&answer, Some(lease.run))];
     store.finish(lease, &end).await.unwrap().unwrap().last_message
 }
@@ -155,11 +141,12 @@ async fn pages(store: &Arc<dyn Store>) {
     let messages: Vec<_> = (0..LENGTH).map(|n| Message::user(format!("m{n}"), "x".repeat(500))).collect();
     let (lease, last) = begin(&**store, &key, None, 0, &messages).await;
     finish(&**store, &lease, last).await;
+    let thread = store.thread(&key, ThreadParts::default()).await.unwrap().unwrap().thread;
     for newest in [LENGTH, LENGTH / 2] {
         let (cost, times) = (Cost::start(), 100);
         for _ in 0..times {
-            let query = MessageQuery { newest, run: None, limit: 50 };
-            assert_eq!(store.messages(lease.thread, &query).await.unwrap().nodes.len(), 50);
+            let query = MessageQuery::new(newest, 50);
+            assert_eq!(store.messages(&thread, &query).await.unwrap().nodes.len(), 50);
         }
         cost.report(&format!("page of 50 messages before message {newest}"), times);
     }
@@ -181,7 +168,7 @@ async fn searches(store: &Arc<dyn Store>) {
                 message: Message::user(format!("m{parent}"), text),
                 feedback: None,
             });
-            assert!(store.insert(NewThread { key: &key, content: &content(messages.collect()) }).await.unwrap());
+            assert!(store.insert(&key, &content(messages.collect())).await.unwrap());
         });
         if tasks.len() >= 500 {
             tasks.join_next().await.unwrap().unwrap();
@@ -201,7 +188,8 @@ async fn searches(store: &Arc<dyn Store>) {
         let (cost, times) = (Cost::start(), if what == "first" { 1 } else { 10 });
         let mut found = 0;
         for _ in 0..times {
-            let page = ThreadPage { limit: 50, query: Some(query.to_owned()), ..ThreadPage::default() };
+            let mut page = ThreadPage::first(50);
+            page.query = Some(query.to_owned());
             found = store.threads("key:ann", &page).await.unwrap().len();
         }
         cost.report(&format!("search 100,000 threads, {what}: {found} found"), times);
@@ -233,36 +221,14 @@ impl Words {
 }
 
 fn content(messages: Vec<CopiedMessage>) -> ThreadContent {
-    let record = RunRecord {
-        number: 0,
-        thread: 0,
-        id: "r".into(),
-        agent: "bench".to_owned(),
-        detached: false,
-        status: RunStatus::Finished,
-        delivered: true,
-        started_at: 0,
-        ended_at: Some(0),
-        events: 0,
-        usage: vec![],
-        failure: None,
-    };
-    let head = messages.len() as i64;
-    let run = CopiedRun { record, head, state: None, interrupts: vec![], answered: vec![] };
-    ThreadContent {
-        agent: "bench".to_owned(),
-        title: Some("A title".to_owned()),
-        archived: false,
-        metadata: serde_json::Map::new(),
-        head,
-        state: None,
-        interrupts: vec![],
-        messages,
-        states: vec![],
-        runs: vec![run],
-        created_at: 0,
-        updated_at: 0,
-    }
+    let mut record = RunRecord::new(0, 0, "r".into(), "bench".to_owned());
+    (record.status, record.delivered, record.ended_at) = (RunStatus::Finished, true, Some(0));
+    let mut content = ThreadContent::default();
+    (content.agent, content.title) = ("bench".to_owned(), Some("A title".to_owned()));
+    content.head = messages.len() as i64;
+    content.runs = vec![CopiedRun { record, head: content.head, state: None, interrupts: vec![], answered: vec![] }];
+    content.messages = messages;
+    content
 }
 
 struct Cost {

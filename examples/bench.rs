@@ -12,11 +12,9 @@ use std::{path::Path, time::Duration};
 use agui_server::{
     Server,
     agent::{EventStream, RunContext, emit::TextMessage, event_stream},
+    options::{OnDisconnect, RecordOptions, TRACE_TARGET, ThreadOptions},
     protocol::RunAgentInput,
-    recording::RecordOptions,
-    run::{OnDisconnect, ThreadOptions},
     store::{PostgresStore, SqliteStore},
-    telemetry::TRACE_TARGET,
 };
 use tracing::Level;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _};

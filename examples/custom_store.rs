@@ -5,12 +5,12 @@
 
 use agui_server::{
     prelude::*,
-    protocol::{MessageId, RunId, ThreadId},
+    protocol::{MessageId, RunId},
     store::{
         BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MemoryStore,
-        MessagePage, MessageQuery, Millis, NewRun, NewThread, Retention, RunEnd, RunRecord, RunStart, SharedStore,
-        Store, StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate,
-        ThreadVersion, ThreadView,
+        MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, SharedStore, Store,
+        StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary,
+        ThreadUpdate, ThreadVersion, ThreadView,
     },
 };
 
@@ -66,7 +66,7 @@ impl<S: Store> Store for AuditedStore<S> {
         self.inner.update(expected, update).await
     }
 
-    async fn messages(&self, thread: i64, query: &MessageQuery) -> Result<MessagePage, StoreError> {
+    async fn messages(&self, thread: &Thread, query: &MessageQuery) -> Result<MessagePage, StoreError> {
         self.inner.messages(thread, query).await
     }
 
@@ -83,12 +83,8 @@ impl<S: Store> Store for AuditedStore<S> {
         self.inner.content(key).await
     }
 
-    async fn insert(&self, thread: NewThread<'_>) -> Result<bool, StoreError> {
-        self.inner.insert(thread).await
-    }
-
-    async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
-        self.inner.thread_of_run(owner, run).await
+    async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> Result<bool, StoreError> {
+        self.inner.insert(key, content).await
     }
 
     async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {

@@ -4,7 +4,6 @@
 //! word by word. A real one sends a request to a provider that the server does not support.
 
 use agui_server::{
-    config::Sources,
     llm::{BlockStart, Model, ModelEvent, ModelRequest, ModelStream, StopReason, Turn},
     prelude::*,
     protocol::ContentPart,
@@ -21,10 +20,7 @@ model = "parrot-1"
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt().init();
-    let file = std::env::temp_dir().join(format!("agui-example-model-{}.toml", std::process::id()));
-    std::fs::write(&file, CONFIG)?;
-    let loaded = Sources { file: Some(file), ..Sources::default() }.load()?;
-    Ok(Server::from_config(&loaded)?.model("parrot-1", Parrot).serve("127.0.0.1:8080").await?)
+    Ok(Server::from_toml_str(CONFIG)?.model("parrot-1", Parrot).serve("127.0.0.1:8080").await?)
 }
 
 struct Parrot;

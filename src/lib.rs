@@ -30,54 +30,48 @@
 //! [`Server::into_router`] mounts the server in an axum application. `examples/` has a program for each of these.
 //!
 //! # The path of a request
-//! [`http`] reads the request and [`protocol`] decodes it. [`run`] drives the [`agent`] and guards the order of its
-//! events, [`encode`] writes them into the response, and the [`store`] keeps threads. [`agents`] are the built-in agents,
-//! [`llm`] those with a model, [`tools`] the tools of models, [`upstream`] the HTTP clients. [`auth`] authenticates,
-//! [`config`] reads the configuration, [`telemetry`] logs and traces, [`metrics`] counts, [`recording`] records runs, and
-//! [`app`] puts the parts together. [`named_events`] and [`copilotkit`] are further sets of routes, and [`playground`] is a
-//! page for all agents.
+//! `http` reads the request and [`protocol`] decodes it. `run` drives the [`agent`] and guards the order of its events, and
+//! the [`store`] keeps threads. [`llm`] has the agents with a model, [`tools`] their tools. [`auth`] authenticates. The rooms
+//! and their order are in `docs/architecture.md`. What a [`Server`] can be told is in [`options`].
 
 // `unwrap_used` is in Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 pub mod agent;
-pub mod agents;
-pub mod app;
 pub mod auth;
-#[cfg(feature = "cli")]
-pub mod cli;
-#[cfg(feature = "config")]
-pub mod config;
-pub mod copilotkit;
-pub mod encode;
-pub mod http;
+mod base;
+mod http;
+#[doc(hidden)]
+pub mod internal;
 #[cfg(feature = "llm")]
 pub mod llm;
-pub mod metrics;
-pub mod named_events;
-#[cfg(feature = "openapi")]
-mod openapi;
-#[cfg(feature = "playground")]
-pub mod playground;
+mod observe;
+pub mod options;
 pub mod prelude;
-mod private_file;
 pub mod protocol;
-#[cfg_attr(
-    not(feature = "llm"),
-    allow(dead_code, unused_imports, reason = "only agents with a model have exchanges with providers")
-)]
-pub mod recording;
-pub mod run;
-mod schema;
+mod run;
+mod server;
 pub mod store;
-pub mod telemetry;
+mod threads;
 #[cfg(feature = "llm")]
 pub mod tools;
-mod units;
 #[cfg(feature = "upstream")]
-pub mod upstream;
+mod upstream;
 
-pub use app::{Server, ServerError, ServerHandle, shutdown_signal};
+pub use http::dialects::named_events;
+#[cfg(feature = "config")]
+pub use observe::telemetry::logs;
+pub use run::Run;
+/// The arguments of [`tools::tool_fn`] derive `schemars::JsonSchema`.
+#[cfg(feature = "llm")]
+pub use schemars;
+pub use server::{Server, ServerError, ServerHandle, shutdown_signal};
+
+/// Configurations in TOML, for programs that build a server of one.
+#[cfg(feature = "config")]
+pub mod config {
+    pub use crate::server::options::{ConfigError, Loaded, Sources};
+}
 
 /// The Rust code of the documentation, compiled by `cargo test --doc`.
 #[cfg(doctest)]
@@ -88,4 +82,6 @@ mod documents {
     mod readme_chinese {}
     #[doc = include_str!("../docs/rust.md")]
     mod rust {}
+    #[doc = include_str!("../docs/rust-model.md")]
+    mod rust_model {}
 }

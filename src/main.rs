@@ -1,4 +1,4 @@
-//! The `agui-server` command. Its code is in [`agui_server::cli`].
+//! The `agui-server` command. Its code is in [`agui_server::internal`].
 
 use std::process::ExitCode;
 
@@ -9,5 +9,5 @@ use std::process::ExitCode;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    agui_server::cli::run()
+    agui_server::internal::run()
 }

@@ -2,10 +2,15 @@
 
 pub use async_trait::async_trait;
 
-#[cfg(feature = "llm")]
-pub use crate::tools::{Tool, ToolContext, ToolError, tool_fn};
 pub use crate::{
     Server,
     agent::{Agent, AgentError, Emitter, Principal, RunContext, agent_fn},
+    auth::Authenticator,
     protocol::{Event, Interrupt, Message, RunAgentInput},
+    store::Store,
+};
+#[cfg(feature = "llm")]
+pub use crate::{
+    llm::{LlmAgent, Model},
+    tools::{ApprovalRule, Tool, ToolContext, ToolError, tool_fn},
 };

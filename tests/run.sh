@@ -1,22 +1,26 @@
 #!/usr/bin/env bash
-# Runs every check of this project: tests/run.sh [--docker] [--soak]
+# Runs the checks of this project: tests/run.sh [--all] [--docker] [--soak]
 #
+#   (none)    format, clippy, the Rust tests and those with the npm clients: at most 12 minutes on two cores, with the
+#             compilation of all dependencies. The end of the output says what was left out.
+#   --all     every check, in at most 45 minutes; implied by the options below and by a non-empty CI
 #   --docker  also build and test the Docker image (see tests/docker.sh); implied by a non-empty CI
 #   --soak    run the property tests with 100 times as many cases, and for an hour each the fuzz targets and the tests of
 #             faults and memory
 #
 # Needs Rust and Node. On Debian the script installs the rest: Debian packages (as root or with sudo), npm
 # packages from the lock files, Python packages into tests/.venv*. The test suites need no network.
-# Skipped steps are listed at the end; with CI=true a skipped step is a failure.
+# Steps that were skipped or could not be run are listed at the end; with CI=true such a step is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
-docker=${CI:-} soak=''
+all=${CI:-} docker=${CI:-} soak=''
 for option in "$@"; do
     case $option in
-        --docker) docker=true ;;
-        --soak) soak=true ;;
-        *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+        --all) all=true ;;
+        --docker) all=true docker=true ;;
+        --soak) all=true soak=true ;;
+        *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 
@@ -24,7 +28,7 @@ target=${CARGO_TARGET_DIR:-$PWD/target}
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
-failed=() skipped=()
+failed=() skipped=() not_run=() left_out=()
 
 # --- Steps ----------------------------------------------------------------------------------------
 
@@ -48,6 +52,26 @@ skip() { # skip NAME REASON
     printf '\n=== %s: skipped, %s\n' "$1" "$2"
 }
 
+# has_failed STEP
+has_failed() {
+    local name
+    for name in "${failed[@]:-}"; do [ "$name" != "$1" ] || return 0; done
+    return 1
+}
+
+# possible NAME NEEDED…: returns whether the steps that the step needs have succeeded. Otherwise it is reported as not run.
+possible() {
+    local name=$1 needed
+    shift
+    for needed in "$@"; do
+        if has_failed "$needed"; then
+            not_run+=("$name: the step '$needed' failed")
+            printf "\n=== %s: not run, because the step '%s' failed\n" "$name" "$needed"
+            return 1
+        fi
+    done
+}
+
 declare -A started
 # start NAME COMMAND…: runs the command in the background; `finish NAME` waits for it and prints its output.
 start() {
@@ -57,37 +81,11 @@ start() {
     started[$name]=$!
 }
 finished() { wait "${started[$1]}"; local code=$?; cat "$logs/$1"; return "$code"; }
-finish() { step "$1" finished "$1"; }
+finish() { [ -z "${started[$1]:-}" ] || step "$1" finished "$1"; }
 
 # --- Prerequisites --------------------------------------------------------------------------------
 
-install_prerequisites() {
-    local packages=()
-    command -v cc >/dev/null || packages+=(gcc libc6-dev)
-    # For libFuzzer.
-    command -v c++ >/dev/null || packages+=(g++)
-    command -v make >/dev/null || packages+=(make)
-    command -v kill >/dev/null && [ -x /bin/kill ] || packages+=(procps)
-    command -v python3 >/dev/null || packages+=(python3)
-    python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
-    # Debian keeps the programs out of PATH. The tests start their own servers, not the one of the package.
-    ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || packages+=(postgresql)
-    command -v bwrap >/dev/null || packages+=(bubblewrap)
-    # promtool, which checks the metrics and the files in deploy/.
-    command -v promtool >/dev/null || packages+=(prometheus)
-    # For deploy/. Like Postgres, the proxies are started by the tests.
-    command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || packages+=(nginx)
-    command -v caddy >/dev/null || packages+=(caddy)
-    command -v systemd-analyze >/dev/null || packages+=(systemd)
-    # For the pages. The variable CHROMIUM names another one.
-    [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || packages+=(chromium)
-    [ -z "$docker" ] || command -v curl >/dev/null || packages+=(curl)
-    if ((${#packages[@]})); then
-        local root=()
-        [ "$(id -u)" = 0 ] || root=(sudo)
-        echo "installing ${packages[*]}"
-        "${root[@]}" apt-get update -qq && "${root[@]}" apt-get install -y -qq "${packages[@]}" || return
-    fi
+has_rust_and_node() {
     if ! cargo --version || ! node --version || ! npm --version; then
         echo "install Rust (version: rust-version in Cargo.toml) from https://rustup.rs and Node 20 with npm from https://nodejs.org"
         return 1
@@ -97,6 +95,37 @@ install_prerequisites() {
         return 1
     fi
     { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
+}
+
+# Without Postgres, nginx or Caddy, their tests pass without testing anything, unless CI=true.
+debian_packages() {
+    local packages=()
+    command -v cc >/dev/null || packages+=(gcc libc6-dev)
+    command -v make >/dev/null || packages+=(make)
+    command -v kill >/dev/null && [ -x /bin/kill ] || packages+=(procps)
+    # Debian keeps the programs out of PATH. The tests start their own servers, not the one of the package.
+    ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || packages+=(postgresql)
+    command -v bwrap >/dev/null || packages+=(bubblewrap)
+    # promtool, which checks the metrics and the files in deploy/.
+    command -v promtool >/dev/null || packages+=(prometheus)
+    # For deploy/. Like Postgres, the proxies are started by the tests.
+    command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || packages+=(nginx)
+    command -v caddy >/dev/null || packages+=(caddy)
+    command -v systemd-analyze >/dev/null || packages+=(systemd)
+    if [ -n "$all" ]; then
+        # For libFuzzer.
+        command -v c++ >/dev/null || packages+=(g++)
+        command -v python3 >/dev/null || packages+=(python3)
+        python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
+        # For the pages. The variable CHROMIUM names another one.
+        [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || packages+=(chromium)
+    fi
+    [ -z "$docker" ] || command -v curl >/dev/null || packages+=(curl)
+    ((${#packages[@]})) || return 0
+    local root=()
+    [ "$(id -u)" = 0 ] || root=(sudo)
+    echo "installing ${packages[*]}"
+    "${root[@]}" apt-get update -qq && "${root[@]}" apt-get install -y -qq "${packages[@]}"
 }
 
 # Packages are installed again when the lock file or requirements.txt changes.
@@ -126,10 +155,42 @@ python_environment() { # python_environment FOLDER REQUIREMENTS
 # Many containers forbid the namespaces that bubblewrap needs.
 can_isolate() { bwrap --unshare-net --unshare-pid --ro-bind / / --proc /proc true; }
 
+# The programs of Rust tests that take minutes: servers under load with faults, and measurements of memory.
+slow_programs=(chaos memory)
+
+# Sets `programs`, the arguments of `cargo test` that choose the Rust tests: all of them, or all but the slow ones.
+choose_programs() {
+    programs=()
+    [ -z "$all" ] || return 0
+    programs=(--lib)
+    local name
+    for name in tests/*/main.rs; do
+        name=$(basename "$(dirname "$name")")
+        [[ " ${slow_programs[*]} " = *" $name "* ]] || programs+=(--test "$name")
+    done
+}
+
+build() { cargo test --locked --no-run "${programs[@]}"; }
+
 rust_tests() {
     [ -z "$soak" ] || export PROPTEST_CASES=25600
-    cargo test --locked --no-fail-fast -- --skip nothing_acknowledged_is_lost
+    # Twice as many tests as processors at a time: most of them wait for something.
+    local without=(--test-threads=$((2 * $(nproc))) --skip nothing_acknowledged_is_lost)
+    # Two minutes of servers that are killed again and again.
+    [ -n "$all" ] || without+=(--skip no_finished_run_is_lost)
+    command -v promtool >/dev/null || without+=(--skip metrics::deploy::)
+    # These start an MCP server from the npm packages.
+    has_failed 'npm packages' &&
+        without+=(--skip mcp_everything:: --skip mcp_sdk:: --skip mcp_questions:: \
+            --skip readyz_names_the_mcp_servers --skip each_configuration_starts_and_answers)
+    cargo test --locked --no-fail-fast "${programs[@]}" -- "${without[@]}"
 }
+
+# The examples in the documentation of the library, and the Rust code of README.md and docs/rust.md.
+documented_code() { cargo test --locked --doc; }
+
+# With the lowest priority: the quick run has it beside the Rust tests.
+clippy() { nice -n 19 cargo clippy --locked --all-targets -- -D warnings; }
 
 # Servers under load, for five minutes with faults. With --soak for an hour, and also without faults, where nothing may grow.
 chaos() {
@@ -140,7 +201,11 @@ chaos() {
 }
 
 npm_clients() {
-    AGUI_SERVER_BIN=$target/debug/agui-server AGUI_CORPUS=$target/tmp/corpus node --test --test-timeout=300000 tests/js
+    local files=(tests/js/*.test.mjs)
+    # Some suites run a client or an agent written in Python.
+    [ -n "$python" ] || mapfile -t files < <(grep -L PYTHON tests/js/*.test.mjs)
+    AGUI_SERVER_BIN=$target/debug/agui-server AGUI_CORPUS=$target/tmp/corpus \
+        node --test --test-timeout=300000 "${files[@]}"
 }
 
 # One browser at a time, beside the other suites.
@@ -170,59 +235,90 @@ fuzz_targets() {
 }
 
 # The spans that the command sends. The other suites have the command without the feature.
-traces() { cargo test --locked --features otel --test telemetry; }
+traces() { cargo test --locked --features otel --test observe telemetry; }
 
 documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps; }
 
-if ! step 'prerequisites' install_prerequisites; then
-    exit 1
-fi
+# --- The checks of every run ----------------------------------------------------------------------
+
+step 'Rust and Node' has_rust_and_node || exit 1
+# Without the packages, most steps can run.
+step 'Debian packages' debian_packages
 start 'npm packages' npm_packages tests/js
-start 'web pages' web_pages
-start 'Python packages' python_packages
+if [ -n "$all" ]; then
+    start 'web pages' web_pages
+    start 'Python packages' python_packages
+fi
+command -v promtool >/dev/null || left_out+=("the Rust tests of deploy/: promtool is missing")
+choose_programs
 step 'format' cargo fmt --check
-step 'build' cargo test --locked --no-run
-# The Rust tests start an MCP server from the npm packages.
-npm='' web='' python=''
-finish 'npm packages' && npm=true
-# Nothing else runs beside them.
-finish 'web pages' && web=true
-finish 'Python packages' && python=true
+step 'build' build
+finish 'npm packages' || left_out+=("the Rust tests with MCP servers of npm: the step 'npm packages' failed")
+finish 'web pages'
+finish 'Python packages'
+python=''
+if [ -n "$all" ]; then
+    has_failed 'Python packages' || python=true
+fi
 if ! reason=$(can_isolate 2>&1); then
     # Not a failure: on such a machine a server with a sandbox must refuse to start, and that is tested.
-    left_out="the sandbox tests: bubblewrap cannot isolate commands on this machine: $reason"
+    left_out+=("the sandbox tests: bubblewrap cannot isolate commands on this machine: $reason")
     export AGUI_SKIP_SANDBOX=1
 fi
-step 'Rust tests' rust_tests
-[ -n "$python" ] && start 'Python models' python_models
-# After the Python packages: one suite runs an agent written in Python.
-[ -n "$npm" ] && start 'npm clients' npm_clients
-[ -n "$web" ] && start 'browser' browser
-step 'clippy' cargo clippy --locked --all-targets -- -D warnings
-for suite in 'npm clients' 'Python models' 'browser'; do
-    if [ -n "${started[$suite]:-}" ]; then finish "$suite"; fi
-done
-# Its build uses one core for half of the time, so it runs beside the steps that only compile.
-if [ -z "$docker" ]; then
-    skip 'Docker image' 'takes several minutes; run it with --docker'
-elif ! docker info >/dev/null 2>&1 && [ ! -f "${AGUI_DOCKER_CHECK:-../shared/docker/check.sh}" ]; then
-    skip 'Docker image' 'no Docker engine responds'
+if [ -n "$all" ]; then
+    # Some measure time and memory, so nothing else runs beside them.
+    possible 'Rust tests' 'build' && step 'Rust tests' rust_tests
+    possible 'Python models' 'build' 'npm packages' 'Python packages' && start 'Python models' python_models
+    possible 'npm clients' 'build' 'npm packages' && start 'npm clients' npm_clients
+    possible 'browser' 'build' 'web pages' && start 'browser' browser
+    step 'clippy' clippy
 else
-    start 'Docker image' tests/docker.sh
+    possible 'Rust tests' 'build' && start 'Rust tests' rust_tests
+    # Until it starts the first program, `cargo test` has the lock of the target folder.
+    sleep 5
+    step 'clippy' clippy
+    finish 'Rust tests'
+    possible 'npm clients' 'build' 'npm packages' && start 'npm clients' npm_clients
+    possible 'documented code' 'build' && step 'documented code' documented_code
 fi
-step 'features' features
-step 'documentation' documentation
-step 'traces' traces
-[ -z "${started['Docker image']:-}" ] || finish 'Docker image'
-start 'chaos' chaos
-step 'fuzz targets' fuzz_targets
-finish 'chaos'
+for suite in 'npm clients' 'Python models' 'browser'; do finish "$suite"; done
+
+# --- What takes long ------------------------------------------------------------------------------
+
+slow_checks() {
+    # Its build uses one core for half of the time, so it runs beside the steps that only compile.
+    if [ -z "$docker" ]; then
+        skip 'Docker image' 'takes several minutes; run it with --docker'
+    elif ! docker info >/dev/null 2>&1 && [ ! -f "${AGUI_DOCKER_CHECK:-../shared/docker/check.sh}" ]; then
+        skip 'Docker image' 'no Docker engine responds'
+    else
+        start 'Docker image' tests/docker.sh
+    fi
+    step 'features' features
+    step 'documentation' documentation
+    possible 'traces' 'build' && step 'traces' traces
+    finish 'Docker image'
+    possible 'chaos' 'build' && start 'chaos' chaos
+    step 'fuzz targets' fuzz_targets
+    finish 'chaos'
+}
+
+if [ -n "$all" ]; then
+    slow_checks
+else
+    left_out+=(
+        "the Rust tests in tests/${slow_programs[0]} and tests/${slow_programs[1]}, and those of servers that are killed again and again; the npm clients with a part in Python; the pages in Chromium; the Python models"
+        "each feature alone, rustdoc, traces (the feature otel), fuzz targets, the Docker image"
+    )
+fi
 
 # --- Summary --------------------------------------------------------------------------------------
 
 printf '\ntotal: %s s\n' "$SECONDS"
 ((${#skipped[@]})) && printf 'skipped: %s\n' "${skipped[@]}"
-[ -z "${left_out:-}" ] || printf 'left out: %s\n' "$left_out"
+((${#left_out[@]})) && printf 'left out: %s\n' "${left_out[@]}"
+[ -n "$all" ] || echo 'tests/run.sh --all runs everything'
+((${#not_run[@]})) && printf 'not run: %s\n' "${not_run[@]}"
 ((${#failed[@]})) && printf 'FAILED: %s\n' "${failed[@]}"
-[ "${CI:-}" = true ] && ((${#skipped[@]})) && exit 1
+[ "${CI:-}" = true ] && ((${#skipped[@]} + ${#not_run[@]})) && exit 1
 ((${#failed[@]} == 0)) && echo 'all passed'

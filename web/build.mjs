@@ -1,4 +1,4 @@
-// Builds the playground into src/playground/dist, or into the folder that is named: node build.mjs [FOLDER]
+// Builds the playground into src/http/playground/dist, or into the folder that is named: node build.mjs [FOLDER]
 
 import { copyFile, mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const path = (name) => fileURLToPath(new URL(name, import.meta.url));
-const folder = process.argv[2] ?? path("../src/playground/dist");
+const folder = process.argv[2] ?? path("../src/http/playground/dist");
 
 await mkdir(folder, { recursive: true });
 await build({

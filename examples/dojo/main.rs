@@ -29,8 +29,8 @@ mod subagents;
 mod tool_based_generative_ui;
 
 use agui_server::{
+    logs::{self, LogOptions},
     prelude::*,
-    telemetry::logs::{self, LogOptions},
 };
 
 use parts::Pace;

@@ -5,7 +5,7 @@ use agui_server::protocol::{
     PatchKind, PatchOperation,
     patch::{apply, is_pointer},
 };
-use agui_server_fuzz::{Choices, amplified, bounded};
+use agui_server::{amplified, bounded, Choices};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 

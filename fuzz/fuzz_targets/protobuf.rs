@@ -2,12 +2,8 @@
 //! JSON, or the bytes of a stream as in the target `guard`.
 #![no_main]
 
-use agui_server::{encode::Proto, protocol::Event};
-use agui_server_fuzz::{
-    bounded,
-    support::streams::{from_bytes, play},
-    wire::{decode, expected, frames},
-};
+use agui_server::{internal::Proto, protocol::Event};
+use agui_server::{bounded, support::streams::{from_bytes, play}, wire::{decode, expected, frames}};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

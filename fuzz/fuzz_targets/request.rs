@@ -1,8 +1,8 @@
 //! The decoder of requests: what it accepts can be written and decoded again to the same input; its errors are short.
 #![no_main]
 
-use agui_server::protocol::decode::decode;
-use agui_server_fuzz::{amplified, bounded, is_short};
+use agui_server::internal::decode;
+use agui_server::{amplified, bounded, is_short};
 use libfuzzer_sys::fuzz_target;
 use serde::de::IgnoredAny;
 

@@ -2,13 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use agui_server::{
-    llm::{
-        BlockStart, ModelEvent,
-        fuzzing::{Api, answer},
-    },
-    upstream::events::StreamLimits,
-};
+use agui_server::{internal::events::StreamLimits, llm::{fuzzing::{answer, Api}, BlockStart, ModelEvent}};
 use bytes::Bytes;
 use futures::stream;
 

@@ -1,20 +1,21 @@
 //! [`RunContext`]: ids, principal, forwarded headers and token usage of a run.
 
 use std::{
+    any::Any,
     collections::HashSet,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use parking_lot::{Mutex, MutexGuard};
+
 use crate::{
     auth::Principal,
-    metrics::Metrics,
+    base::trace::{TraceContext, TraceScope},
     protocol::{MessageId, RunId, ThreadId, TokenUsage},
-    recording::LiveRecording,
-    telemetry::{TraceContext, TraceScope, begin_agent},
 };
 
 /// The request headers passed to agents (`pass_headers`), in the order of the request, and the place of the request in a
@@ -89,19 +90,17 @@ impl Default for InputRules {
 }
 
 /// The run that an agent answers. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct RunContext {
-    pub(super) parts: Arc<ContextParts>,
-    pub(super) trace: TraceScope,
+    parts: Arc<ContextParts>,
+    trace: TraceScope,
 }
 
-#[derive(Debug)]
-pub(super) struct ContextParts {
+struct ContextParts {
     identity: RunIdentity,
     forwarded: Forwarded,
     rules: InputRules,
-    metrics: Metrics,
-    recording: Option<LiveRecording>,
+    observer: Option<Arc<dyn Any + Send + Sync>>,
     is_connection_cut: AtomicBool,
     usage: Mutex<Vec<TokenUsage>>,
     model_calls: Mutex<ModelCalls>,
@@ -114,6 +113,12 @@ pub(crate) struct ModelCalls {
     pub(crate) models: Vec<String>,
     /// `None` if no model has a price.
     pub(crate) cost: Option<f64>,
+}
+
+impl fmt::Debug for RunContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RunContext").field(&self.parts.identity).finish()
+    }
 }
 
 impl RunContext {
@@ -129,41 +134,32 @@ impl RunContext {
 
     /// A context with forwarded headers and rules for the input.
     pub fn with_rules(identity: RunIdentity, forwarded: Forwarded, rules: InputRules) -> Self {
-        let trace = TraceScope::new(forwarded.trace().cloned(), false);
-        Self::traced(identity, forwarded, rules, Metrics::default(), trace, None)
+        Self::observed(identity, forwarded, rules, None)
     }
 
-    /// A context of a server's run, whose calls count in the server's metrics.
-    ///
-    /// `trace` is the place of the run's request, in which the span of the run begins. `recording` gets the run's exchanges
-    /// with model providers.
-    pub(crate) fn traced(
+    /// A context of a server's run. `observer` is what the server keeps of the run for those that count and record its calls;
+    /// [`observer`](Self::observer) returns it by its type.
+    pub(crate) fn observed(
         identity: RunIdentity,
         forwarded: Forwarded,
         rules: InputRules,
-        metrics: Metrics,
-        trace: TraceScope,
-        recording: Option<LiveRecording>,
+        observer: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Self {
-        let (thread, run) = (identity.thread_id.as_str(), identity.run_id.as_str());
-        let trace = begin_agent(&trace, &identity.agent, thread, run);
+        let trace = TraceScope::new(forwarded.trace().cloned(), false);
         let (usage, model_calls) = (Mutex::default(), Mutex::default());
         let is_connection_cut = AtomicBool::new(false);
-        let parts = Arc::new(ContextParts {
-            identity,
-            forwarded,
-            rules,
-            metrics,
-            recording,
-            is_connection_cut,
-            usage,
-            model_calls,
-        });
-        Self { parts, trace }
+        let parts = ContextParts { identity, forwarded, rules, observer, is_connection_cut, usage, model_calls };
+        Self { parts: Arc::new(parts), trace }
     }
 
-    pub(crate) fn recording(&self) -> Option<&LiveRecording> {
-        self.parts.recording.as_ref()
+    /// The context of the same run within its span, or within that of a tool call or a subagent.
+    pub(crate) fn within(&self, trace: TraceScope) -> Self {
+        Self { parts: self.parts.clone(), trace }
+    }
+
+    /// What observes the run, if it has this type. A run without a server has no observer.
+    pub(crate) fn observer<T: Any>(&self) -> Option<&T> {
+        self.parts.observer.as_deref()?.downcast_ref()
     }
 
     /// The place of the run in a trace. Requests to other servers take its [headers](TraceScope::headers) with them.
@@ -171,12 +167,8 @@ impl RunContext {
         &self.trace
     }
 
-    pub(crate) fn metrics(&self) -> &Metrics {
-        &self.parts.metrics
-    }
-
     pub(crate) fn model_calls(&self) -> MutexGuard<'_, ModelCalls> {
-        self.parts.model_calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.parts.model_calls.lock()
     }
 
     /// Closes the client's connection in the middle of the response, for tests of front ends. Takes effect when the
@@ -237,7 +229,7 @@ impl RunContext {
 
     /// Adds the tokens of a model call. The terminal event has the sums, also when the run fails or is cancelled.
     pub fn add_usage(&self, usage: TokenUsage) {
-        let mut entries = self.parts.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.parts.usage.lock();
         match entries.iter_mut().find(|e| e.provider == usage.provider && e.model == usage.model) {
             Some(entry) => entry.add(&usage),
             None => entries.push(usage),
@@ -246,7 +238,7 @@ impl RunContext {
 
     /// The tokens so far, summed for each provider and model.
     pub fn usage(&self) -> Vec<TokenUsage> {
-        self.parts.usage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.parts.usage.lock().clone()
     }
 }
 

@@ -37,7 +37,7 @@ use crate::protocol::{
 ///     message.end().await
 /// }
 /// # use futures::StreamExt as _;
-/// # use agui_server::run::Run;
+/// # use agui_server::Run;
 /// # let run = Run::alone(std::sync::Arc::new(agent_fn(clerk)), RunAgentInput::new("t", "r", vec![]));
 /// # let events: Vec<_> = futures::executor::block_on(run.into_events().collect());
 /// # assert_eq!(events.len(), 1 + 5 + 4 + 1 + 5 + 1);

@@ -5,9 +5,10 @@
 use std::{
     collections::VecDeque,
     future::poll_fn,
-    sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::protocol::Event;
 
@@ -31,7 +32,7 @@ struct QueueState {
 
 impl EventQueue {
     fn state(&self) -> MutexGuard<'_, QueueState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// A closed queue drops the events.

@@ -5,9 +5,8 @@
 //! one.
 
 mod agent_fn;
+pub mod builtin;
 mod context;
-#[cfg(feature = "llm")]
-mod context_within;
 pub mod emit;
 mod emitter;
 mod error;
@@ -22,8 +21,11 @@ use std::sync::Arc;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _};
 
-pub use crate::auth::Principal;
 use crate::protocol::{AgentCapabilities, Event, RunAgentInput};
+pub use crate::{
+    auth::Principal,
+    base::trace::{TraceContext, TraceScope},
+};
 
 /// The events of a run, as an agent yields them. Dropping the stream stops the work behind it.
 pub type EventStream = BoxStream<'static, Result<Event, AgentError>>;

@@ -32,14 +32,9 @@ impl ApiKey {
     /// # Errors
     /// If the text is not 64 hexadecimal digits.
     pub fn from_sha256(name: impl AsRef<str>, hex: &str) -> Result<Self, InvalidDigest> {
-        let digits: Vec<u8> = hex
-            .chars()
-            .map(|digit| digit.to_digit(16).map(|digit| digit as u8))
-            .collect::<Option<_>>()
-            .ok_or(InvalidDigest)?;
-        let bytes: Vec<u8> =
-            digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect();
-        let digest = (digits.len() == 64).then(|| bytes.try_into().ok()).flatten().ok_or(InvalidDigest)?;
+        let digits: Option<Vec<u8>> = hex.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
+        let digits: [u8; 64] = digits.and_then(|digits| digits.try_into().ok()).ok_or(InvalidDigest)?;
+        let digest = std::array::from_fn(|at| digits[2 * at] << 4 | digits[2 * at + 1]);
         Ok(Self::new(name.as_ref(), digest))
     }
 

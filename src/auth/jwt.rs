@@ -13,10 +13,11 @@ use super::{
     AuthError, Authenticator, JwtAlgorithm, Principal, TokenError,
     authenticator::{Authenticate, bearer_token},
     crypto,
-    jwks::{Jwks, JwksOptions, is_tamper_proof},
+    jwks::{Jwks, JwksOptions},
     key::{KeyError, VerifyingKey, algorithm_of},
     principal::is_valid_name,
 };
+use crate::upstream::trust::is_trusted_url;
 
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
@@ -75,9 +76,9 @@ pub enum JwtError {
 /// The first one installs ring for the crate `jsonwebtoken` in the whole process, which then verifies only, and only
 /// with [`JwtAlgorithm`]s. An application that uses that crate itself installs its own provider before.
 #[derive(Clone)]
-pub struct Jwt(Arc<Inner>);
+pub struct Jwt(Arc<TokenRules>);
 
-struct Inner {
+struct TokenRules {
     keys: Keys,
     subject_claim: String,
     kept_claims: Vec<String>,
@@ -116,7 +117,7 @@ impl Jwt {
         fetching: JwksOptions,
         options: JwtOptions,
     ) -> Result<Self, JwtError> {
-        if !is_tamper_proof(url) {
+        if !is_trusted_url(url) {
             return Err(JwtError::InsecureUrl);
         }
         let algorithms = match algorithms {
@@ -142,7 +143,7 @@ impl Jwt {
         crypto::install();
         let checks = algorithms.iter().map(|algorithm| (*algorithm, validation(*algorithm, &options))).collect();
         let JwtOptions { subject_claim, claims: kept_claims, .. } = options;
-        Self(Arc::new(Inner { keys, subject_claim, kept_claims, checks }))
+        Self(Arc::new(TokenRules { keys, subject_claim, kept_claims, checks }))
     }
 
     async fn principal(&self, token: &[u8]) -> Result<Principal, AuthError> {

@@ -3,32 +3,41 @@
 use axum::{Json, extract::State};
 use serde::Serialize;
 
-use super::{error::ApiError, extract::Path, state::App};
+use super::{accept::extract::Path, error::ApiError, state::App};
+use crate::http::openapi::refuse;
 use crate::{
     protocol::{AgentCapabilities, capabilities::TransportCapabilities},
     run::AgentEntry,
 };
 
 #[derive(Serialize)]
-pub(super) struct AgentList {
+pub(crate) struct AgentList {
     agents: Vec<AgentSummary>,
 }
 
 #[derive(Serialize)]
-pub(super) struct AgentSummary {
-    pub(super) name: String,
+pub(crate) struct AgentSummary {
+    pub(crate) name: String,
     /// True for the agent that `/send-message` runs.
-    pub(super) default: bool,
+    pub(crate) default: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) description: Option<String>,
+    pub(crate) description: Option<String>,
 }
 
-pub(super) async fn list(State(app): State<App>) -> Json<AgentList> {
+#[utoipa::path(
+    get,
+    path = "/agents",
+    operation_id = "listAgents",
+    tag = "agents",
+    summary = "Lists the agents",
+    responses((status = 200, description = "The agents.", body = ref("#/components/schemas/AgentList")))
+)]
+pub(crate) async fn list(State(app): State<App>) -> Json<AgentList> {
     Json(AgentList { agents: summaries(&app) })
 }
 
 /// In the order in which the agents were added.
-pub(super) fn summaries(app: &App) -> Vec<AgentSummary> {
+pub(crate) fn summaries(app: &App) -> Vec<AgentSummary> {
     let default = app.runs().default_agent();
     let agents = app.runs().agents().map(|agent| AgentSummary {
         name: agent.name().to_owned(),
@@ -38,7 +47,18 @@ pub(super) fn summaries(app: &App) -> Vec<AgentSummary> {
     agents.collect()
 }
 
-pub(super) async fn capabilities(
+#[utoipa::path(
+    get,
+    path = "/agents/{agent}/capabilities",
+    operation_id = "readCapabilities",
+    tag = "agents",
+    summary = "Returns the capabilities that an agent declares",
+    responses(
+        (status = 200, description = "The capabilities.", body = ref("#/components/schemas/AgentCapabilities")),
+        refuse::Agent,
+    ),
+)]
+pub(crate) async fn capabilities(
     State(app): State<App>,
     Path(agent): Path<String>,
 ) -> Result<Json<AgentCapabilities>, ApiError> {

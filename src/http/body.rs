@@ -15,8 +15,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 
 use crate::{
-    encode::Encoder,
-    protocol::Event,
+    protocol::{Event, encode::Encoder},
     run::{Drive, EventSink, Progress},
 };
 
@@ -29,7 +28,7 @@ const FIRST_CHUNK_BYTES: u16 = 4 * 1024;
 const BYTES_PER_TURN: u32 = 32 * 1024;
 const BUFFER_BYTES: std::ops::RangeInclusive<u16> = 256..=CHUNK_BYTES + 512;
 
-pub(super) struct RunBody<R> {
+pub(crate) struct RunBody<R> {
     turn_bytes: u32,
     chunk_bytes: u16,
     /// The capacity for the next chunk: the size of the last one and an eighth more.
@@ -43,10 +42,10 @@ pub(super) struct RunBody<R> {
 /// The agent has asked to break the response, so hyper closes the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("the agent cuts the connection")]
-pub(super) struct ConnectionCut;
+pub(crate) struct ConnectionCut;
 
 impl<R: Drive + Unpin> RunBody<R> {
-    pub(super) fn new(run: R, encoder: Encoder) -> Self {
+    pub(crate) fn new(run: R, encoder: Encoder) -> Self {
         // The first chunk ends its turn: hyper writes to the socket when the body has nothing ready, and so the client
         // gets it before a fast agent has filled hyper's buffer.
         Self {
@@ -62,7 +61,7 @@ impl<R: Drive + Unpin> RunBody<R> {
 
     /// Waits for the first chunk. A run has its first event at once, so this waits only for a run that is about to end
     /// ([`is_ending`](Drive::is_ending)).
-    pub(super) async fn with_first_chunk(mut self) -> Self {
+    pub(crate) async fn with_first_chunk(mut self) -> Self {
         self.first = poll_fn(|cx| self.poll_chunk(cx)).await;
         self
     }

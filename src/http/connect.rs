@@ -10,18 +10,23 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    error::ApiError, extract::Path, follow::FollowedRun, media_type::accepted, middleware::Caller, read_body,
-    send_message::warn_of_snake_case, sse_response, state::App,
+    accept::{extract::Path, media_type::accepted, middleware::Caller, read_body},
+    error::ApiError,
+    follow::FollowedRun,
+    send_message::warn_of_snake_case,
+    sse_response,
+    state::App,
 };
+use crate::http::openapi::{answer, refuse};
 use crate::{
-    encode::Encoder,
     protocol::{
         Event, Messages, RunId, ThreadId,
         decode::decode_members,
+        encode::Encoder,
         event::{MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot},
     },
-    run::ThreadConnection,
     store::ThreadView,
+    threads::ThreadConnection,
 };
 
 #[derive(Deserialize)]
@@ -36,7 +41,18 @@ struct ConnectInput {
 const RUN_STARTED_NUMBER: u64 = 1;
 
 /// The body is empty, or a `RunAgentInput` with a run id to use.
-pub(super) async fn connect(
+#[utoipa::path(
+    post,
+    path = "/threads/{thread}/connect",
+    operation_id = "connectThread",
+    tag = "runs",
+    summary = "Streams a thread and its running run",
+    description = "Snapshots of messages and state come first, then the running detached run from its first event. \
+                   An unknown thread is treated as an empty one.",
+    request_body(content = ref("#/components/schemas/ConnectInput"), description = "May be absent."),
+    responses(answer::EventAnswer, refuse::Body, refuse::Store, refuse::Followers)
+)]
+pub(crate) async fn connect(
     State(app): State<App>,
     Path(thread): Path<String>,
     Extension(caller): Extension<Caller>,

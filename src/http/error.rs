@@ -14,9 +14,11 @@ use serde::Serialize;
 use super::error_code::ErrorCode;
 use crate::{
     auth::AuthError,
+    base::text::shortened,
     protocol::{PROTOCOL_VERSION, decode::DecodeError},
-    run::{CopyError, EditError, FeedbackError, LookupError, Runs, StartError},
+    run::{Runs, StartError},
     store::StoreError,
+    threads::{CopyError, EditError, FeedbackError, LookupError},
 };
 
 const MAX_LISTED_AGENTS: usize = 20;
@@ -33,7 +35,7 @@ pub(crate) struct ApiError {
 
 /// The code of a refusal, in the extensions of its response, for the metrics.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RefusalCode(pub(super) &'static str);
+pub(crate) struct RefusalCode(pub(crate) &'static str);
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -58,46 +60,46 @@ impl ApiError {
         Self { path: Some(path.into()), ..self }
     }
 
-    pub(super) fn not_json(found: Option<&HeaderValue>) -> Self {
+    pub(crate) fn not_json(found: Option<&HeaderValue>) -> Self {
         let found = match found.map(|value| String::from_utf8_lossy(value.as_bytes())) {
-            Some(value) => format!("it has {:?}", shortened(&value)),
+            Some(value) => format!("it has {:?}", shortened(&value, MAX_QUOTED_CHARS)),
             None => "it has no Content-Type".to_owned(),
         };
         let message = format!("the request needs `Content-Type: application/json`; {found}");
         Self::new(ErrorCode::UNSUPPORTED_MEDIA_TYPE, message)
     }
 
-    pub(super) fn encoded_body() -> Self {
+    pub(crate) fn encoded_body() -> Self {
         let message = "compressed request bodies are not supported; send the JSON uncompressed";
         Self::new(ErrorCode::UNSUPPORTED_CONTENT_ENCODING, message)
     }
 
-    pub(super) fn body_too_large(limit: usize) -> Self {
+    pub(crate) fn body_too_large(limit: usize) -> Self {
         let message = format!("the request body is larger than {limit} bytes");
         Self::new(ErrorCode::BODY_TOO_LARGE, message)
     }
 
-    pub(super) fn too_many_body_bytes() -> Self {
+    pub(crate) fn too_many_body_bytes() -> Self {
         let message = "the server is receiving too many request bodies at once; try again later";
         Self::new(ErrorCode::TOO_MANY_BODY_BYTES, message)
     }
 
-    pub(super) fn body_in_tiny_pieces(min_average: usize) -> Self {
+    pub(crate) fn body_in_tiny_pieces(min_average: usize) -> Self {
         let message =
             format!("the request body arrives in too many tiny pieces: send chunks of at least {min_average} bytes");
         Self::new(ErrorCode::BODY_IN_TINY_PIECES, message)
     }
 
     /// True if the client may have more to send than the server reads.
-    pub(super) fn is_about_body_size(&self) -> bool {
+    pub(crate) fn is_about_body_size(&self) -> bool {
         matches!(self.code, ErrorCode::BODY_TOO_LARGE | ErrorCode::TOO_MANY_BODY_BYTES)
     }
 
-    pub(super) fn body_timeout() -> Self {
+    pub(crate) fn body_timeout() -> Self {
         Self::new(ErrorCode::BODY_TIMEOUT, "the request body took too long to arrive")
     }
 
-    pub(super) fn body_incomplete() -> Self {
+    pub(crate) fn body_incomplete() -> Self {
         Self::new(ErrorCode::BODY_INCOMPLETE, "the request body ended too early")
     }
 
@@ -109,8 +111,12 @@ impl ApiError {
             known[MAX_LISTED_AGENTS] = "…".to_owned();
         }
         let message = match known.is_empty() {
-            true => format!("there is no agent {:?}: this server has no agents", shortened(name)),
-            false => format!("there is no agent {:?}; the agents are: {}", shortened(name), known.join(", ")),
+            true => format!("there is no agent {:?}: this server has no agents", shortened(name, MAX_QUOTED_CHARS)),
+            false => format!(
+                "there is no agent {:?}; the agents are: {}",
+                shortened(name, MAX_QUOTED_CHARS),
+                known.join(", ")
+            ),
         };
         Self::new(ErrorCode::UNKNOWN_AGENT, message)
     }
@@ -120,13 +126,13 @@ impl ApiError {
         Self::new(ErrorCode::UNKNOWN_AGENT, message)
     }
 
-    pub(super) fn unsupported_version(declared: &str) -> Self {
-        let declared: String = declared.chars().take(16).collect();
+    pub(crate) fn unsupported_version(declared: &str) -> Self {
+        let declared = shortened(declared, 16);
         let message = format!("this server speaks AG-UI {PROTOCOL_VERSION}, not {declared}");
         Self::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, message).at("protocolVersion")
     }
 
-    pub(super) fn foreign_host(host: Option<&HeaderValue>) -> Self {
+    pub(crate) fn foreign_host(host: Option<&HeaderValue>) -> Self {
         let host = quoted(host);
         let message = format!(
             "without authentication, this server answers under localhost and IP addresses only, not under {host}: \
@@ -135,7 +141,7 @@ impl ApiError {
         Self::new(ErrorCode::HOST_NOT_ALLOWED, message)
     }
 
-    pub(super) fn foreign_origin(origin: Option<&HeaderValue>) -> Self {
+    pub(crate) fn foreign_origin(origin: Option<&HeaderValue>) -> Self {
         let page = match origin {
             Some(_) => format!("of the origin {}", quoted(origin)),
             None => "of other sites".to_owned(),
@@ -144,11 +150,11 @@ impl ApiError {
         Self::new(ErrorCode::ORIGIN_NOT_ALLOWED, message)
     }
 
-    pub(super) fn invalid_url(problem: &str) -> Self {
-        Self::new(ErrorCode::INVALID_URL, problem.chars().take(200).collect::<String>())
+    pub(crate) fn invalid_url(problem: &str) -> Self {
+        Self::new(ErrorCode::INVALID_URL, shortened(problem, 200))
     }
 
-    pub(super) fn invalid_parameter(name: &str, expected: &str) -> Self {
+    pub(crate) fn invalid_parameter(name: &str, expected: &str) -> Self {
         Self::new(ErrorCode::INVALID_PARAMETER, format!("{name}: expected {expected}")).at(name)
     }
 
@@ -192,16 +198,17 @@ impl ApiError {
     }
 
     /// `nearest` is the route that may be meant, `prefix` the path of the whole server.
-    pub(super) fn no_such_route(path: &str, nearest: Option<String>, prefix: &str) -> Self {
+    pub(crate) fn no_such_route(path: &str, nearest: Option<String>, prefix: &str) -> Self {
         let nearest = nearest.map(|route| format!(" Did you mean {route}?")).unwrap_or_default();
         let root = if prefix.is_empty() { "/" } else { prefix };
-        let message = format!("there is no route {:?}.{nearest} GET {root} lists all routes", shortened(path));
+        let message =
+            format!("there is no route {:?}.{nearest} GET {root} lists all routes", shortened(path, MAX_QUOTED_CHARS));
         Self::new(ErrorCode::NOT_FOUND, message)
     }
 
-    pub(super) fn method_not_allowed(method: &Method, path: &str, allowed: Option<&str>) -> Self {
+    pub(crate) fn method_not_allowed(method: &Method, path: &str, allowed: Option<&str>) -> Self {
         let allowed = allowed.map(|methods| format!("; use {methods}")).unwrap_or_default();
-        let message = format!("{method} is not allowed on {:?}{allowed}", shortened(path));
+        let message = format!("{method} is not allowed on {:?}{allowed}", shortened(path, MAX_QUOTED_CHARS));
         Self::new(ErrorCode::METHOD_NOT_ALLOWED, message)
     }
 }
@@ -387,11 +394,7 @@ fn whole_seconds(time: Duration) -> u64 {
 
 fn quoted(header: Option<&HeaderValue>) -> String {
     let text = header.map(|value| String::from_utf8_lossy(value.as_bytes())).unwrap_or_default();
-    format!("{:?}", shortened(&text))
-}
-
-fn shortened(text: &str) -> String {
-    text.chars().take(MAX_QUOTED_CHARS).collect()
+    format!("{:?}", shortened(&text, MAX_QUOTED_CHARS))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The codes of refused requests, each with its status. `/openapi.json` describes all of them.
 //!
-//! To add one, add a line to `error_codes!`, use it in `error.rs`, and name it in `docs/protocol.md` and, for its routes, in
-//! `openapi/refusals.rs`; a test compares the lists.
+//! To add one, add a line to `error_codes!`, use it in `error.rs`, and name it in `docs/protocol.md` and in
+//! `openapi/refuse.rs`; a test compares the lists.
 
 use axum::http::StatusCode;
 
@@ -27,7 +27,6 @@ macro_rules! error_codes {
         impl ErrorCode {
             $(pub(crate) const $constant: Self = Self { status: StatusCode::$status, name: $name };)*
 
-            #[allow(dead_code, reason = "for the feature `openapi`")]
             pub(crate) const ALL: &[Self] = &[$(Self::$constant,)*];
         }
     };

@@ -18,5 +18,9 @@ pub(crate) async fn method_not_allowed(
     method: Method,
     uri: Uri,
 ) -> ApiError {
-    ApiError::method_not_allowed(&method, original.path(), app.routes().find(uri.path()).map(|route| route.methods))
+    ApiError::method_not_allowed(
+        &method,
+        original.path(),
+        app.routes().find(uri.path()).map(|route| route.methods.as_str()),
+    )
 }

@@ -4,7 +4,7 @@
 //! Each event has its number as `id:`, so a browser's `EventSource` reconnects with `Last-Event-ID` and gets every event
 //! once. A client that has all events of an ended run gets 204, which stops an `EventSource`.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
 use async_stream::stream;
 use axum::{
@@ -18,26 +18,44 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use super::{
+    accept::{
+        extract::{Path, Query},
+        media_type::accepted,
+        middleware::Caller,
+    },
     error::ApiError,
-    extract::{Path, Query},
-    media_type::accepted,
-    middleware::Caller,
     sse_response::{respond, with_timeout},
     state::App,
 };
+use crate::http::openapi::{answer, refuse};
 use crate::{
-    encode::Encoder,
-    protocol::{Event, RunId, ThreadId, event::RunError},
-    run::{FollowError, Follower, Threads},
+    protocol::{Event, RunId, ThreadId, encode::Encoder, event::RunError},
+    run::{FollowError, Follower},
+    threads::Threads,
 };
 
 #[derive(Deserialize)]
-pub(super) struct FollowQuery {
+pub(crate) struct FollowQuery {
     /// The number of the last event that the client has.
     after: Option<String>,
 }
 
-pub(super) async fn events(
+#[utoipa::path(
+    get,
+    path = "/threads/{thread}/runs/{run}/events",
+    operation_id = "followRun",
+    tag = "runs",
+    summary = "Follows a detached run",
+    params(
+        ("after" = Option<u64>, Query, description = "The number of the last event that the client has. 0 by default."),
+        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has. The response continues after it."),
+    ),
+    responses(
+        (status = 204, description = "The client has all events of an ended run."),
+        answer::EventAnswer, refuse::Follow, refuse::Parameter, refuse::Store,
+    ),
+)]
+pub(crate) async fn events(
     State(app): State<App>,
     Path((thread, run)): Path<(String, String)>,
     Query(query): Query<FollowQuery>,
@@ -53,19 +71,19 @@ pub(super) async fn events(
 }
 
 /// Returns the number of the last event that a reconnecting client has.
-pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let value = headers.get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()));
     value.map(|value| event_number("Last-Event-ID", value.trim())).transpose()
 }
 
-pub(super) fn event_number(name: &str, value: &str) -> Result<u64, ApiError> {
+pub(crate) fn event_number(name: &str, value: &str) -> Result<u64, ApiError> {
     // `parse` alone would take `+12`.
     let number = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten();
     number.ok_or_else(|| ApiError::invalid_parameter(name, "the number of an event, such as 12"))
 }
 
 /// Responds with the events of a detached run after the event with number `after`.
-pub(super) async fn follow_run(
+pub(crate) async fn follow_run(
     app: &App,
     caller: &Caller,
     thread: &ThreadId,
@@ -83,19 +101,19 @@ pub(super) async fn follow_run(
 }
 
 /// The events of a detached run as a response, each with its number.
-pub(super) struct FollowedRun {
+pub(crate) struct FollowedRun {
     /// To record that the run was delivered to the end.
-    pub(super) threads: Option<Arc<Threads>>,
+    pub(crate) threads: Option<Threads>,
     /// Sent in place of the run's first `skip` events.
-    pub(super) before: Vec<Event>,
-    pub(super) skip: u64,
+    pub(crate) before: Vec<Event>,
+    pub(crate) skip: u64,
     /// Sent to this client after the run's first event.
-    pub(super) after_first: Vec<Event>,
-    pub(super) follower: Follower,
+    pub(crate) after_first: Vec<Event>,
+    pub(crate) follower: Follower,
 }
 
 impl FollowedRun {
-    pub(super) fn respond(self, mut encoder: Encoder, keep_alive: Option<Duration>) -> Response {
+    pub(crate) fn respond(self, mut encoder: Encoder, keep_alive: Option<Duration>) -> Response {
         let Self { threads, before, skip, mut after_first, mut follower } = self;
         let media_type = encoder.media_type();
         let events = stream! {

@@ -5,14 +5,33 @@ use serde_json::{Value, json};
 
 use super::{dependencies::Dependency, state::App};
 
-pub(super) async fn alive() -> Json<Value> {
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    operation_id = "checkHealth",
+    tag = "server",
+    summary = "Reports that the process is alive",
+    responses((status = 200, description = "The process is alive.", body = ref("#/components/schemas/Health")))
+)]
+pub(crate) async fn alive() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
 /// Answers 200 if the server accepts runs, and 503 during a shutdown, while the store cannot be written, or while a
 /// required dependency is not available. The names of all unavailable dependencies are in the answer, and nothing else about them:
 /// the route needs no key.
-pub(super) async fn ready(State(app): State<App>) -> (StatusCode, Json<Value>) {
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "checkReadiness",
+    tag = "server",
+    summary = "Reports that the server accepts runs",
+    responses(
+        (status = 200, description = "The server accepts runs.", body = ref("#/components/schemas/Readiness")),
+        (status = 503, description = "The server does not accept runs now.", body = ref("#/components/schemas/Readiness")),
+    ),
+)]
+pub(crate) async fn ready(State(app): State<App>) -> (StatusCode, Json<Value>) {
     let refused = |status| (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": status })));
     if !app.runs().is_ready() {
         return refused("shutting_down");

@@ -13,9 +13,9 @@ use axum::{
 use serde::Serialize;
 
 use super::{
+    accept::media_type::accepted,
     agents::{AgentSummary, summaries},
     error::ApiError,
-    media_type::accepted,
     route_list::Route,
     state::App,
 };
@@ -47,7 +47,22 @@ struct Description<'a> {
     example: String,
 }
 
-pub(super) async fn index(State(app): State<App>, OriginalUri(original): OriginalUri, request: Request) -> Response {
+#[utoipa::path(
+    get,
+    path = "/",
+    operation_id = "describeServer",
+    tag = "server",
+    summary = "Describes this server",
+    description = "A refusal has that form as well.",
+    responses(
+        (status = 200, description = "The description, in the form that `Accept` names.", content(
+            (ref("#/components/schemas/ServerDescription") = "application/json"),
+            (String = "text/html"),
+            (String = "text/plain"),
+        )),
+    ),
+)]
+pub(crate) async fn index(State(app): State<App>, OriginalUri(original): OriginalUri, request: Request) -> Response {
     let (head, _) = request.into_parts();
     let format = Format::negotiate(&head.headers);
     if let Err(error) = app.auth().authenticate(&head).await {
@@ -75,7 +90,7 @@ pub(super) async fn index(State(app): State<App>, OriginalUri(original): Origina
     })
 }
 
-pub(super) fn mount_prefix<'a>(original: &'a Uri, uri: &Uri) -> &'a str {
+pub(crate) fn mount_prefix<'a>(original: &'a Uri, uri: &Uri) -> &'a str {
     original.path().strip_suffix(uri.path()).unwrap_or(original.path()).trim_end_matches('/')
 }
 

@@ -9,11 +9,30 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::{error::ApiError, media_type::accepted, middleware::has_own_host, serve::is_from_this_machine, state::App};
-use crate::metrics::TextFormat;
+use super::{
+    accept::{media_type::accepted, middleware::has_own_host, serve::is_from_this_machine},
+    error::ApiError,
+    state::App,
+};
+use crate::http::openapi::refuse;
+use crate::observe::metrics::TextFormat;
 
 /// The route beside the others.
-pub(super) async fn on_main_listener(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "readMetrics",
+    tag = "server",
+    summary = "Returns the server's metrics for Prometheus",
+    responses(
+        (status = 200, description = "The metrics.", content(
+            (String = "text/plain"),
+            (String = "application/openmetrics-text"),
+        )),
+        refuse::Loopback,
+    ),
+)]
+pub(crate) async fn on_main_listener(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     if app.auth().is_disabled() && !is_from_this_machine(&request) {
         return Err(ApiError::loopback_only("the metrics"));
     }
@@ -21,13 +40,13 @@ pub(super) async fn on_main_listener(State(app): State<App>, request: Request) -
 }
 
 /// The route on a listener of its own, after authentication.
-pub(super) async fn for_principals(State(app): State<App>, request: Request) -> Response {
+pub(crate) async fn for_principals(State(app): State<App>, request: Request) -> Response {
     respond(&app, &request)
 }
 
 /// The route on a listener of its own on loopback, without authentication. A page that rebinds its DNS name to loopback gets
 /// nothing, also if the other routes have authentication.
-pub(super) async fn on_loopback(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn on_loopback(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     if !has_own_host(&request, &app.options().allowed_hosts) {
         return Err(ApiError::foreign_host(request.headers().get(header::HOST)));
     }
@@ -40,7 +59,7 @@ fn respond(app: &App, request: &Request) -> Response {
 }
 
 /// Returns all metrics, with the numbers of what is under way now.
-pub(super) fn to_text(app: &App, format: TextFormat) -> String {
+pub(crate) fn to_text(app: &App, format: TextFormat) -> String {
     let metrics = app.runs().current_metrics();
     metrics.http.body_bytes_in_flight.set(i64::try_from(app.body_budget().used_bytes()).unwrap_or(i64::MAX));
     metrics.to_text(format)

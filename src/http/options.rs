@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::cors::Cors;
+use super::accept::cors::Cors;
 
 /// Options of the routes.
 #[derive(Debug, Clone)]

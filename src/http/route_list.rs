@@ -1,128 +1,94 @@
-//! The list of the server's routes, for `GET /`, for `/openapi.json`, and for errors about unknown paths and methods.
-//!
-//! Tests in `routes.rs` and `tests/http/openapi.rs` check that the router serves the routes of this list.
-
-use std::borrow::Cow;
+//! The list of the server's routes, for `GET /`, for `/openapi.json`, and for errors about unknown paths and methods. It
+//! consists of what the handlers declare.
 
 use serde::Serialize;
-
-use super::options::AgentPath;
+use utoipa::openapi::path::{Operation, PathItem};
 
 /// The least similarity of a route that is suggested for an unknown path, from 0 to 1.
 const MIN_SIMILARITY: f64 = 0.7;
+/// The longest path that is compared with the routes, in bytes and in segments.
+const MAX_COMPARED_BYTES: usize = 200;
+const MAX_COMPARED_SEGMENTS: usize = 12;
 
-const RUN_ROUTES: &[(&str, &str)] =
-    &[("/send-message", "runs the default agent"), ("/agents/{agent}/send-message", "runs an agent")];
+/// Who checks the callers of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RouteAccess {
+    /// The middleware.
+    Authenticated,
+    /// The handler.
+    ChecksItself,
+    /// Nobody: the route needs no credential.
+    Public,
+}
 
-const AGENT_ROUTES: &[(&str, &str, &str)] =
-    &[("GET", "/agents", "lists the agents"), ("GET", "/agents/{agent}/capabilities", "describes an agent")];
-
-const THREAD_ROUTES: &[(&str, &str, &str)] = &[
-    ("GET", "/threads", "lists the caller's threads"),
-    ("GET", "/threads/events", "streams the changes of the caller's threads"),
-    ("POST", "/threads/import", "creates a thread from an export"),
-    ("GET, PATCH, DELETE", "/threads/{thread}", "returns, changes or deletes a thread"),
-    ("GET", "/threads/{thread}/messages", "returns the messages of a thread, page by page"),
-    ("POST", "/threads/{thread}/messages/{message}/feedback", "stores feedback on a message"),
-    ("POST", "/threads/{thread}/fork", "copies a branch to a new thread"),
-    ("GET", "/threads/{thread}/export", "returns everything that is stored of a thread"),
-    ("POST", "/threads/{thread}/connect", "streams a thread and its running run"),
-    ("GET", "/threads/{thread}/runs/{run}/events", "follows a detached run"),
-    ("GET, HEAD", "/threads/{thread}/runs/{run}/log", "reads a detached run as a durable stream"),
-    ("GET", "/threads/{thread}/runs/{run}/recording", "returns a detached run as a recording"),
-    ("POST", "/threads/{thread}/runs/{run}/cancel", "cancels a run"),
-];
-
-pub(super) const METRICS_PATH: &str = "/metrics";
-const METRIC_ROUTES: &[(&str, &str, &str)] = &[("GET", METRICS_PATH, "returns the server's metrics")];
-
-const SERVER_ROUTES: &[(&str, &str, &str)] = &[("GET", "/", "describes this server")];
-
-const HEALTH_ROUTES: &[(&str, &str, &str)] = &[
-    ("GET", "/healthz", "reports that the process is alive"),
-    ("GET", "/readyz", "reports that the server accepts runs"),
-];
-
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Serialize)]
 pub(crate) struct Route {
-    pub(crate) methods: &'static str,
-    pub(crate) path: Cow<'static, str>,
-    pub(crate) purpose: Cow<'static, str>,
-    /// The path in the source. It names the route also on servers that serve it at another path or below another prefix.
+    pub(crate) methods: String,
+    pub(crate) path: String,
+    pub(crate) purpose: String,
     #[serde(skip)]
-    #[allow(dead_code, reason = "for the feature `openapi`")]
-    pub(crate) template: &'static str,
-    /// True if the route needs no credential.
+    pub(crate) access: RouteAccess,
+    /// False for a part of a route that is listed: `GET /` leaves it out.
     #[serde(skip)]
-    #[allow(dead_code, reason = "for the feature `openapi`")]
-    pub(crate) is_public: bool,
-    /// True for a part of a route that is listed: `GET /` leaves it out.
+    is_listed: bool,
     #[serde(skip)]
-    pub(crate) is_part: bool,
+    pub(crate) item: PathItem,
 }
 
 impl Route {
-    pub(crate) fn new(methods: &'static str, template: &'static str, purpose: impl Into<Cow<'static, str>>) -> Self {
-        let (path, purpose) = (template.into(), purpose.into());
-        Self { methods, path, purpose, template, is_public: false, is_part: false }
-    }
-
-    /// Serves the route at another path than its template.
-    pub(crate) fn at(self, path: impl Into<Cow<'static, str>>) -> Self {
-        Self { path: path.into(), ..self }
-    }
-
-    pub(crate) fn public(self) -> Self {
-        Self { is_public: true, ..self }
-    }
-
-    pub(crate) fn part(self) -> Self {
-        Self { is_part: true, ..self }
+    pub(crate) fn new(path: &str, item: &PathItem, access: RouteAccess, is_listed: bool) -> Self {
+        let mut item = item.clone();
+        let (methods, purposes): (Vec<_>, Vec<_>) = operations_mut(&mut item)
+            .map(|(method, operation)| (method, operation.summary.clone().unwrap_or_default()))
+            .unzip();
+        let (methods, purpose) = (methods.join(", "), purposes.join("; "));
+        Self { methods, path: path.to_owned(), purpose, access, is_listed, item }
     }
 }
 
-pub(super) struct RouteList {
+/// Returns the declared methods of a path.
+pub(crate) fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut Operation)> {
+    let PathItem { get, post, patch, delete, .. } = item;
+    let methods = [("GET", get), ("POST", post), ("PATCH", patch), ("DELETE", delete)];
+    methods.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}
+
+pub(crate) struct RouteList {
     routes: Vec<Route>,
-    /// The number of routes that this file lists. The others may have paths that are not public.
+    /// The number of routes at paths of the server's own. The others may have paths that are not public.
     built_in: usize,
 }
 
 impl RouteList {
-    pub(super) fn new(stores_threads: bool, has_metrics: bool, paths: &[AgentPath], further: Vec<Route>) -> Self {
-        // `GET` joins a run, or returns a thread.
-        let (run_methods, threads) = if stores_threads { ("GET, POST", THREAD_ROUTES) } else { ("POST", &[][..]) };
-        let runs: Vec<_> = RUN_ROUTES.iter().map(|(path, purpose)| (run_methods, *path, *purpose)).collect();
-        let metrics = if has_metrics { METRIC_ROUTES } else { &[] };
-        let built_in = [&runs, AGENT_ROUTES, threads, metrics, SERVER_ROUTES].concat();
-        let route = |(methods, path, purpose): (_, _, &'static str)| Route::new(methods, path, purpose);
-        let mut routes: Vec<Route> = built_in.into_iter().map(route).collect();
-        routes.extend(HEALTH_ROUTES.iter().copied().map(route).map(Route::public));
+    pub(crate) fn new(built_in: impl Iterator<Item = Route>, further: impl Iterator<Item = Route>) -> Self {
+        let mut routes: Vec<_> = built_in.collect();
         let built_in = routes.len();
-        routes.extend(paths.iter().map(|AgentPath { path, agent }| {
-            // As if the default agent were this one.
-            Route::new(run_methods, "/send-message", format!("runs the agent {agent}")).at(path.clone())
-        }));
         routes.extend(further);
         Self { routes, built_in }
     }
 
-    pub(super) fn all(&self) -> &[Route] {
+    pub(crate) fn all(&self) -> &[Route] {
         &self.routes
     }
 
     /// Returns the routes without the parts of others.
-    pub(super) fn listed(&self) -> impl Iterator<Item = &Route> {
-        self.routes.iter().filter(|route| !route.is_part)
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &Route> {
+        self.routes.iter().filter(|route| route.is_listed)
     }
 
-    pub(super) fn find(&self, path: &str) -> Option<&Route> {
-        self.routes.iter().find(|route| fill(&route.path, path) == path)
+    pub(crate) fn find(&self, path: &str) -> Option<&Route> {
+        self.routes.iter().find(|route| matches(&route.path, path))
     }
 
-    pub(super) fn nearest(&self, path: &str) -> Option<String> {
+    /// Returns the route that may be meant by a short path. The caller is not authenticated, and the comparison takes
+    /// time with the square of the length.
+    pub(crate) fn nearest(&self, path: &str) -> Option<String> {
+        if path.len() > MAX_COMPARED_BYTES || path.split('/').count() > MAX_COMPARED_SEGMENTS {
+            return None;
+        }
         let similar = self.routes[..self.built_in].iter().map(|route| {
-            let filled = fill(&route.path, path);
-            (strsim::normalized_damerau_levenshtein(&filled, path), route)
+            let (expected, found) = fixed_segments(&route.path, path);
+            (strsim::normalized_damerau_levenshtein(&expected, &found), route)
         });
         let similar = similar.filter(|(similarity, _)| *similarity >= MIN_SIMILARITY);
         let (_, route) = similar.max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -130,32 +96,44 @@ impl RouteList {
     }
 }
 
-/// Replaces the parameters of a route by the segments at their place in a path.
-fn fill(route: &str, path: &str) -> String {
+fn is_parameter(segment: &str) -> bool {
+    segment.starts_with('{')
+}
+
+fn matches(route: &str, path: &str) -> bool {
     let mut segments = path.split('/');
-    let filled = route.split('/').map(|part| {
-        let segment = segments.next().unwrap_or_default();
-        if part.starts_with('{') && !segment.is_empty() { segment } else { part }
-    });
-    filled.collect::<Vec<_>>().join("/")
+    let fits = |part: &str| {
+        segments.next().is_some_and(|segment| if is_parameter(part) { !segment.is_empty() } else { segment == part })
+    };
+    route.split('/').all(fits) && segments.next().is_none()
+}
+
+/// Returns a route without its parameters, and a path without the segments at their places.
+fn fixed_segments(route: &str, path: &str) -> (String, String) {
+    let mut parts = route.split('/');
+    let found: Vec<_> = path.split('/').filter(|_| !parts.next().is_some_and(is_parameter)).collect();
+    let expected: Vec<_> = route.split('/').filter(|part| !is_parameter(part)).collect();
+    (expected.join("/"), found.join("/"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::{options::AgentPath, routes};
 
     fn list() -> RouteList {
         let path = AgentPath { path: "/api/shop".to_owned(), agent: "clerk".into() };
-        RouteList::new(true, true, &[path], Vec::new())
+        let built_in = routes::built_in(true, true);
+        RouteList::new(built_in.iter().flat_map(routes::RouteSet::list), routes::own_path(path, true).list())
     }
 
     #[test]
     fn a_path_finds_its_route() {
-        let methods = |path: &str| list().find(path).map(|route| route.methods);
-        assert_eq!(methods("/send-message"), Some("GET, POST"));
-        assert_eq!(methods("/threads/a"), Some("GET, PATCH, DELETE"));
-        assert_eq!(methods("/threads/a/runs/b/cancel"), Some("POST"));
-        assert_eq!(methods("/api/shop"), Some("GET, POST"));
+        let methods = |path: &str| list().find(path).map(|route| route.methods.clone());
+        assert_eq!(methods("/send-message").as_deref(), Some("GET, POST"));
+        assert_eq!(methods("/threads/a").as_deref(), Some("GET, PATCH, DELETE"));
+        assert_eq!(methods("/threads/a/runs/b/cancel").as_deref(), Some("POST"));
+        assert_eq!(methods("/api/shop").as_deref(), Some("GET, POST"));
         for path in ["/threads/", "/threads/a/b", "/nowhere"] {
             assert_eq!(methods(path), None, "{path}");
         }
@@ -170,5 +148,8 @@ mod tests {
         assert_eq!(nearest("/threads/a/run/b/events").as_deref(), Some("GET /threads/{thread}/runs/{run}/events"));
         assert_eq!(nearest("/api/shpo"), None, "the paths of agents may not be public");
         assert_eq!(nearest("/favicon.ico"), None);
+        assert_eq!(nearest(&format!("/threads/{}/run/b/events", "a".repeat(100))), nearest("/threads/a/run/b/events"));
+        assert_eq!(nearest(&format!("/threads/{}/x", "a".repeat(200))), None);
+        assert_eq!(nearest(&format!("/send-mesage{}", "/".repeat(12))), None);
     }
 }

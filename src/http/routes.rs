@@ -2,55 +2,111 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    routing::{get, post},
+use axum::{Router, routing::get};
+use utoipa_axum::{
+    router::{OpenApiRouter, UtoipaMethodRouter},
+    routes,
 };
 
 use super::{
+    accept::middleware,
     agents, connect,
     dependencies::Dependencies,
-    fallback, follow, health, index, join, metrics, middleware,
+    dialects::tanstack::join,
+    fallback, follow, health, index, metrics, openapi,
     options::{AgentPath, HttpOptions},
-    route_list::{METRICS_PATH, Route, RouteList},
-    run_log, send_message,
+    route_list::{Route, RouteAccess, RouteList},
+    send_message,
     state::App,
     threads,
 };
-use crate::{auth::Authenticator, metrics::TextFormat, run::Runs};
+use crate::{auth::Authenticator, run::Runs};
 
-type BuildRoutes = Box<dyn FnOnce(&App) -> Router<App>>;
-
-/// Returns the metrics of the moment in the text format of OpenMetrics.
-pub(crate) type ReadMetrics = Box<dyn Fn() -> String + Send + Sync>;
-
-/// The router of the server, those of a listener for metrics alone, and the metrics without a listener.
+/// The router of the server and those of a listener for metrics alone.
 pub(crate) struct Routers {
     pub(crate) main: Router,
     /// For loopback addresses.
     pub(crate) open_metrics: Router,
     /// For other addresses.
     pub(crate) authenticated_metrics: Router,
-    pub(crate) read_metrics: ReadMetrics,
 }
 
-/// Routes of another module, and their list.
+/// Routes whose callers are checked in the same way.
 pub(crate) struct RouteSet {
-    list: Vec<Route>,
-    /// True: they need no credential, or check their callers themselves.
-    is_public: bool,
-    build: BuildRoutes,
+    access: RouteAccess,
+    /// The only path that `GET /` lists. Without it, all are listed.
+    listed: Option<String>,
+    router: OpenApiRouter<App>,
 }
 
 impl RouteSet {
-    /// Routes that need a credential, if the server authenticates. The list may also have routes of a public set.
-    pub(crate) fn private(list: Vec<Route>, build: impl FnOnce(&App) -> Router<App> + 'static) -> Self {
-        Self { list, is_public: false, build: Box::new(build) }
+    pub(crate) fn new(access: RouteAccess, router: OpenApiRouter<App>) -> Self {
+        Self { access, listed: None, router }
     }
 
-    pub(crate) fn public(list: Vec<Route>, build: impl FnOnce(&App) -> Router<App> + 'static) -> Self {
-        Self { list, is_public: true, build: Box::new(build) }
+    /// The other routes are parts of the one at this path.
+    pub(crate) fn listing_only(self, path: &str) -> Self {
+        Self { listed: Some(path.to_owned()), ..self }
     }
+
+    /// Returns the declared routes.
+    pub(crate) fn list(&self) -> impl Iterator<Item = Route> {
+        let is_listed = |path: &String| self.listed.as_ref().is_none_or(|listed| listed == path);
+        let paths = self.router.get_openapi().paths.paths.iter();
+        paths.map(move |(path, item)| Route::new(path, item, self.access, is_listed(path)))
+    }
+}
+
+/// Serves a route at another path than the one that it declares.
+pub(crate) fn at(path: &str, (schemas, mut paths, handlers): UtoipaMethodRouter<App>) -> UtoipaMethodRouter<App> {
+    paths.paths = paths.paths.into_values().map(|item| (path.to_owned(), item)).collect();
+    (schemas, paths, handlers)
+}
+
+/// The routes at paths of the server's own.
+pub(crate) fn built_in(stores_threads: bool, has_metrics: bool) -> Vec<RouteSet> {
+    let mut routes = OpenApiRouter::new().routes(default_agent(stores_threads));
+    routes = match stores_threads {
+        true => routes.routes(routes!(send_message::named_agent, join::named_agent)),
+        false => routes.routes(routes!(send_message::named_agent)),
+    };
+    routes = routes.routes(routes!(agents::list)).routes(routes!(agents::capabilities));
+    if stores_threads {
+        let runs = OpenApiRouter::new().routes(routes!(connect::connect)).routes(routes!(follow::events));
+        routes = routes.merge(threads::routes()).merge(runs);
+    }
+    if has_metrics {
+        routes = routes.routes(routes!(metrics::on_main_listener));
+    }
+    routes = routes.routes(routes!(openapi::routes::openapi));
+    let index = OpenApiRouter::new().routes(routes!(index::index));
+    let health = OpenApiRouter::new().routes(routes!(health::alive)).routes(routes!(health::ready));
+    vec![
+        RouteSet::new(RouteAccess::Authenticated, routes),
+        RouteSet::new(RouteAccess::ChecksItself, index),
+        RouteSet::new(RouteAccess::Public, health),
+    ]
+}
+
+fn default_agent(stores_threads: bool) -> UtoipaMethodRouter<App> {
+    match stores_threads {
+        // `GET` joins a run, or returns a thread.
+        true => routes!(send_message::default_agent, join::default_agent),
+        false => routes!(send_message::default_agent),
+    }
+}
+
+/// An agent at a path of its own: as if it were the default agent.
+pub(crate) fn own_path(AgentPath { path, agent }: AgentPath, stores_threads: bool) -> RouteSet {
+    let (schemas, mut paths, _) = at(&path, default_agent(stores_threads));
+    for operation in paths.paths.values_mut().filter_map(|item| item.post.as_mut()) {
+        operation.summary = Some(format!("Runs the agent {agent}"));
+    }
+    let mut handlers = send_message::agent_of(agent);
+    if stores_threads {
+        handlers = handlers.get(join::default_agent);
+    }
+    RouteSet::new(RouteAccess::Authenticated, OpenApiRouter::new().routes((schemas, paths, handlers)))
 }
 
 /// Without stored threads, there are no routes below `/threads`. `has_metrics`: `GET /metrics` is one of the main routes. The
@@ -67,51 +123,17 @@ pub(crate) fn router(
     mut further: Vec<RouteSet>,
     dependencies: Dependencies,
 ) -> Routers {
-    let further_list = further.iter_mut().flat_map(|set| std::mem::take(&mut set.list)).collect();
-    let list = RouteList::new(runs.threads().is_some(), has_metrics, &paths, further_list);
+    let stores_threads = runs.thread_runs().is_some();
+    let built_in = built_in(stores_threads, has_metrics);
+    further.extend(paths.into_iter().map(|path| own_path(path, stores_threads)));
+    let list = RouteList::new(built_in.iter().flat_map(RouteSet::list), further.iter().flat_map(RouteSet::list));
     let app = App::new(runs, auth, options, list, dependencies);
-    let mut public = Router::new()
-        .route("/", get(index::index))
-        .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready));
-    let mut private = Router::new()
-        .route("/send-message", post(send_message::default_agent))
-        .route("/agents", get(agents::list))
-        .route("/agents/{agent}/send-message", post(send_message::named_agent))
-        .route("/agents/{agent}/capabilities", get(agents::capabilities));
-    if app.threads().is_some() {
-        private = private
-            .route("/send-message", get(join::default_agent))
-            .route("/agents/{agent}/send-message", get(join::named_agent))
-            .route("/threads", get(threads::list))
-            .route("/threads/events", get(threads::events))
-            .route("/threads/import", post(threads::import))
-            .route("/threads/{thread}", get(threads::read).patch(threads::edit).delete(threads::delete))
-            .route("/threads/{thread}/messages", get(threads::messages))
-            .route("/threads/{thread}/messages/{message}/feedback", post(threads::give_feedback))
-            .route("/threads/{thread}/fork", post(threads::fork))
-            .route("/threads/{thread}/export", get(threads::export))
-            .route("/threads/{thread}/connect", post(connect::connect))
-            .route("/threads/{thread}/runs/{run}/events", get(follow::events))
-            .route("/threads/{thread}/runs/{run}/log", get(run_log::read).head(run_log::head))
-            .route("/threads/{thread}/runs/{run}/recording", get(threads::recording))
-            .route("/threads/{thread}/runs/{run}/cancel", post(threads::cancel));
-    }
-    if has_metrics {
-        private = private.route(METRICS_PATH, get(metrics::on_main_listener));
-    }
-    for set in further {
-        let routes = (set.build)(&app);
-        if set.is_public {
-            public = public.merge(routes);
-        } else {
-            private = private.merge(routes);
-        }
-    }
-    for AgentPath { path, agent } in paths {
-        private = private.route(&path, send_message::agent_of(agent));
-        if app.threads().is_some() {
-            private = private.route(&path, get(join::default_agent));
+    let (mut public, mut private) = (Router::new(), Router::new());
+    for RouteSet { access, router, .. } in built_in.into_iter().chain(further) {
+        let (routes, _) = router.split_for_parts();
+        match access {
+            RouteAccess::Authenticated => private = private.merge(routes),
+            RouteAccess::ChecksItself | RouteAccess::Public => public = public.merge(routes),
         }
     }
     let routes = public
@@ -121,39 +143,10 @@ pub(crate) fn router(
     let finish = |routes: Router<App>| middleware::stack(routes, &app).with_state(app.clone());
     Routers {
         main: finish(routes),
-        open_metrics: finish(Router::new().route(METRICS_PATH, get(metrics::on_loopback))),
+        open_metrics: finish(Router::new().route("/metrics", get(metrics::on_loopback))),
         authenticated_metrics: finish(middleware::authenticated(
-            Router::new().route(METRICS_PATH, get(metrics::for_principals)),
+            Router::new().route("/metrics", get(metrics::for_principals)),
             &app,
         )),
-        read_metrics: Box::new(move || metrics::to_text(&app, TextFormat::OpenMetrics)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use axum::{
-        body::Body,
-        http::{Method, Request, StatusCode},
-    };
-    use tower::ServiceExt as _;
-
-    use super::*;
-    use crate::store::MemoryStore;
-
-    #[tokio::test]
-    async fn the_listed_routes_are_those_that_are_served() {
-        let runs = Runs::builder().stored(Arc::new(MemoryStore::new()), Default::default());
-        let (auth, dependencies) = (Authenticator::disabled(), Arc::new(Vec::new));
-        let router = router(runs, auth, HttpOptions::default(), true, Vec::new(), Vec::new(), dependencies).main;
-        for route in RouteList::new(true, true, &[], Vec::new()).all() {
-            let path = route.path.replace(['{', '}'], "");
-            for method in [Method::GET, Method::POST, Method::PATCH, Method::DELETE] {
-                let request = Request::builder().method(&method).uri(&path).header("host", "localhost");
-                let status = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status();
-                let is_served = status != StatusCode::METHOD_NOT_ALLOWED;
-                assert_eq!(is_served, route.methods.contains(method.as_str()), "{method} {path}: {status}");
-            }
-        }
     }
 }

@@ -4,14 +4,14 @@ use axum::{body::Body, response::Response};
 
 use super::{body::RunBody, follow::FollowedRun, sse_response::respond, state::App};
 use crate::{
-    encode::Encoder,
+    protocol::encode::Encoder,
     run::{DetachedRun, StartedRun},
 };
 
 pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: Encoder) -> Response {
     let media_type = encoder.media_type();
     match started {
-        StartedRun::Stateless(run) => respond(media_type, Body::new(RunBody::new(run, encoder))),
+        StartedRun::Unstored(run) => respond(media_type, Body::new(RunBody::new(run, encoder))),
         StartedRun::Stored(run) => respond(media_type, Body::new(RunBody::new(run, encoder).with_first_chunk().await)),
         StartedRun::Detached(DetachedRun { follower, snapshots }) => {
             let threads = app.threads().cloned();

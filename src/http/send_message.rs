@@ -5,37 +5,64 @@ use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, header, request::Parts},
+    http::{HeaderMap, HeaderValue, header},
     response::Response,
     routing::{MethodRouter, post},
 };
 
 use super::{
+    accept::{
+        extract::Path,
+        media_type::{accepted, require_json},
+        middleware::Caller,
+        read_body,
+    },
     error::ApiError,
-    extract::Path,
     follow::{follow_run, last_event_id},
-    media_type::{accepted, require_json},
-    middleware::Caller,
-    options::HttpOptions,
-    read_body,
+    read_run::{find_agent, read_run},
     run_response::respond_run,
-    server_span::RequestTrace,
     state::App,
 };
+use crate::http::openapi::{answer, refuse};
 use crate::{
-    encode::{Encoder, SSE_MEDIA_TYPE},
+    base::text::shortened,
     protocol::{
         RunAgentInput, VersionSupport, classify_version,
         decode::{Decoded, decode},
+        encode::{Encoder, SSE_MEDIA_TYPE},
     },
-    run::{AgentEntry, Forwarded, OnDisconnect, RunRequest},
+    run::{AgentEntry, OnDisconnect, RunRequest},
 };
 
-pub(super) async fn default_agent(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+#[utoipa::path(
+    post,
+    path = "/send-message",
+    operation_id = "runDefaultAgent",
+    tag = "runs",
+    summary = "Runs the default agent",
+    params(
+        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has. The response continues after it."),
+    ),
+    request_body = ref("#/components/schemas/RunAgentInput"),
+    responses(answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
+)]
+pub(crate) async fn default_agent(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     run(&app, None, request).await
 }
 
-pub(super) async fn named_agent(
+#[utoipa::path(
+    post,
+    path = "/agents/{agent}/send-message",
+    operation_id = "runAgent",
+    tag = "runs",
+    summary = "Runs an agent",
+    params(
+        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has. The response continues after it."),
+    ),
+    request_body = ref("#/components/schemas/RunAgentInput"),
+    responses(answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
+)]
+pub(crate) async fn named_agent(
     State(app): State<App>,
     Path(agent): Path<String>,
     request: Request,
@@ -43,15 +70,12 @@ pub(super) async fn named_agent(
     run(&app, Some(&agent), request).await
 }
 
-pub(super) fn agent_of(name: Arc<str>) -> MethodRouter<App> {
+pub(crate) fn agent_of(name: Arc<str>) -> MethodRouter<App> {
     post(async move |State(app): State<App>, request: Request| run(&app, Some(&name), request).await)
 }
 
 async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response, ApiError> {
-    let agent = app.runs().agent(name).ok_or_else(|| match name {
-        Some(name) => ApiError::unknown_agent(name, app.runs()),
-        None => ApiError::no_default_agent(),
-    })?;
+    let agent = find_agent(app, name)?;
     run_agent(app, agent, None, request).await
 }
 
@@ -65,30 +89,21 @@ pub(crate) async fn run_agent(
     if let Some(after) = last_event_id(request.headers())? {
         return resume(app, after, request).await;
     }
-    let (run, encoder) = read_run(app, agent, on_disconnect, request).await?;
+    let (run, encoder) = read_input(app, agent, on_disconnect, request).await?;
     Ok(respond_run(app, app.runs().start(run).await?, encoder).await)
 }
 
 /// Reads a request for a run of an agent. Returns the run, and the encoder for its client.
-pub(crate) async fn read_run(
+pub(crate) async fn read_input(
     app: &App,
     agent: AgentEntry,
     on_disconnect: Option<OnDisconnect>,
     request: Request,
 ) -> Result<(RunRequest, Encoder), ApiError> {
-    let (head, body) = request.into_parts();
-    require_json(&head.headers)?;
-    let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
-    app.runs().check_limits(principal.as_ref())?;
-    let body = read_body::read(app, &head, body).await?;
-    // A client that never sends its body holds no slot.
-    let slot = app.runs().reserve(principal.as_ref())?;
-    let input = decode_input(&body)?;
-    drop(body);
+    let (read, input) = read_run(app, request, decode_input).await?;
     check_version(&input)?;
-    let encoder = encoder_for(&input, &head.headers);
-    let forwarded = forwarded(app.options(), &head);
-    Ok((RunRequest { slot, agent, input, principal, forwarded, on_disconnect, is_answer: false }, encoder))
+    let encoder = encoder_for(&input, &read.head.headers);
+    Ok((RunRequest { on_disconnect, ..read.into_request(app, agent, input) }, encoder))
 }
 
 /// Continues the response to a request whose connection broke. The run is not started again: a client that has a part of
@@ -115,7 +130,7 @@ fn decode_input(body: &[u8]) -> Result<RunAgentInput, ApiError> {
     Ok(input)
 }
 
-pub(super) fn warn_of_snake_case(members: usize) {
+pub(crate) fn warn_of_snake_case(members: usize) {
     tracing::warn!(members, "the client names members in snake case; AG-UI's names are in camel case");
 }
 
@@ -127,28 +142,12 @@ fn encoder_for(input: &RunAgentInput, headers: &HeaderMap) -> Encoder {
     }
 }
 
-/// Returns what agents see of a request's head.
-pub(crate) fn forwarded(options: &HttpOptions, head: &Parts) -> Forwarded {
-    let headers = &head.headers;
-    let named = options.pass_headers.iter().flat_map(|name| {
-        headers.get_all(name).iter().filter_map(move |value| match std::str::from_utf8(value.as_bytes()) {
-            Ok(value) => Some((name.to_ascii_lowercase(), value.to_owned())),
-            Err(_) => {
-                tracing::warn!(header = name, "a header for agents is not UTF-8 and was left out");
-                None
-            }
-        })
-    });
-    let trace = head.extensions.get().map(|RequestTrace(trace)| trace.clone());
-    Forwarded::new(named).with_trace(trace)
-}
-
 fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
     let Some(declared) = input.protocol_version.as_deref() else { return Ok(()) };
     match classify_version(declared) {
         VersionSupport::Supported => Ok(()),
         VersionSupport::Unrecognized => {
-            let declared: String = declared.chars().take(16).collect();
+            let declared = shortened(declared, 16);
             tracing::warn!(?declared, "the client uses an unknown version of AG-UI");
             Ok(())
         }

@@ -11,7 +11,7 @@ use axum::{
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 
-use crate::encode::SSE_MEDIA_TYPE;
+use crate::protocol::encode::SSE_MEDIA_TYPE;
 
 /// Sent at once, so that the client knows that it misses nothing from now on.
 const CONNECTED: &[u8] = b": connected\n\n";
@@ -46,7 +46,7 @@ pub(crate) fn respond_live(
     respond(SSE_MEDIA_TYPE, Body::from_stream(body))
 }
 
-pub(super) async fn with_timeout<T>(timeout: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn with_timeout<T>(timeout: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
     match timeout {
         Some(timeout) => tokio::time::timeout(timeout, future).await.ok(),
         None => Some(future.await),

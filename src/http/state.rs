@@ -1,34 +1,34 @@
 //! The state that all routes share.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{
-    body_budget::BodyBudget,
+    accept::body_budget::BodyBudget,
     dependencies::Dependencies,
+    openapi::served::ServedDocument,
     options::HttpOptions,
     route_list::{Route, RouteList},
     store_probe::StoreProbe,
 };
-use crate::{
-    auth::Authenticator,
-    run::{Runs, Threads},
-};
+use crate::{auth::Authenticator, run::Runs, threads::Threads};
 
 #[derive(Clone)]
 pub(crate) struct App(Arc<AppInner>);
 
 struct AppInner {
     runs: Arc<Runs>,
+    threads: Option<Threads>,
     auth: Authenticator,
     options: HttpOptions,
     routes: RouteList,
     dependencies: Dependencies,
     body_budget: BodyBudget,
     store_probe: StoreProbe,
+    document: OnceLock<ServedDocument>,
 }
 
 impl App {
-    pub(super) fn new(
+    pub(crate) fn new(
         runs: Arc<Runs>,
         auth: Authenticator,
         options: HttpOptions,
@@ -38,7 +38,18 @@ impl App {
         let has_shares = !auth.has_one_principal();
         let body_budget = BodyBudget::new(options.max_body_bytes_in_flight, options.max_body_bytes, has_shares);
         let store_probe = StoreProbe::default();
-        Self(Arc::new(AppInner { runs, auth, options, routes, dependencies, body_budget, store_probe }))
+        let threads = Threads::of(&runs);
+        Self(Arc::new(AppInner {
+            runs,
+            threads,
+            auth,
+            options,
+            routes,
+            dependencies,
+            body_budget,
+            store_probe,
+            document: OnceLock::new(),
+        }))
     }
 
     pub(crate) fn runs(&self) -> &Arc<Runs> {
@@ -46,15 +57,15 @@ impl App {
     }
 
     /// `None` on a server that stores nothing.
-    pub(crate) fn threads(&self) -> Option<&Arc<Threads>> {
-        self.0.runs.threads()
+    pub(crate) fn threads(&self) -> Option<&Threads> {
+        self.0.threads.as_ref()
     }
 
     pub(crate) fn options(&self) -> &HttpOptions {
         &self.0.options
     }
 
-    pub(super) fn auth(&self) -> &Authenticator {
+    pub(crate) fn auth(&self) -> &Authenticator {
         &self.0.auth
     }
 
@@ -64,29 +75,31 @@ impl App {
     }
 
     /// True if callers send their credential as `Authorization: Bearer …`.
-    #[allow(dead_code, reason = "for the feature `openapi`")]
     pub(crate) fn expects_bearer(&self) -> bool {
         self.0.auth.expects_bearer()
     }
 
-    pub(super) fn dependencies(&self) -> &Dependencies {
+    pub(crate) fn dependencies(&self) -> &Dependencies {
         &self.0.dependencies
     }
 
-    pub(super) fn body_budget(&self) -> &BodyBudget {
+    pub(crate) fn body_budget(&self) -> &BodyBudget {
         &self.0.body_budget
     }
 
-    pub(super) fn store_probe(&self) -> &StoreProbe {
+    pub(crate) fn store_probe(&self) -> &StoreProbe {
         &self.0.store_probe
     }
 
-    pub(super) fn routes(&self) -> &RouteList {
+    pub(crate) fn document(&self) -> &OnceLock<ServedDocument> {
+        &self.0.document
+    }
+
+    pub(crate) fn routes(&self) -> &RouteList {
         &self.0.routes
     }
 
     /// Returns all routes that the server serves on its main listener.
-    #[allow(dead_code, reason = "for the feature `openapi`")]
     pub(crate) fn all_routes(&self) -> &[Route] {
         self.0.routes.all()
     }

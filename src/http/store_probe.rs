@@ -1,14 +1,12 @@
 //! Probes of the store for `GET /readyz`, which everybody may call. All requests of a second share one probe.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use futures::{
     FutureExt as _,
     future::{BoxFuture, Shared},
 };
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
 use crate::store::StoreError;
@@ -19,7 +17,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_millis(800);
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-pub(super) struct StoreProbe(Mutex<Option<LastProbe>>);
+pub(crate) struct StoreProbe(Mutex<Option<LastProbe>>);
 
 struct LastProbe {
     begin: Instant,
@@ -28,12 +26,12 @@ struct LastProbe {
 
 impl StoreProbe {
     /// Returns the result of the last probe, which is at most a second old. If there is none, `check` is the next probe.
-    pub(super) async fn is_available<F>(&self, check: impl FnOnce() -> F) -> bool
+    pub(crate) async fn is_available<F>(&self, check: impl FnOnce() -> F) -> bool
     where
         F: Future<Output = Result<(), StoreError>> + Send + 'static,
     {
         let is_available = {
-            let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = self.0.lock();
             match &*last {
                 Some(last) if last.begin.elapsed() < PROBE_INTERVAL => last.is_available.clone(),
                 _ => {
@@ -69,14 +67,14 @@ mod tests {
     async fn all_requests_of_a_second_share_one_probe() {
         let (probe, begun) = (StoreProbe::default(), Mutex::new(0));
         let check = || {
-            *begun.lock().unwrap() += 1;
+            *begun.lock() += 1;
             async { Ok(()) }
         };
         assert_eq!(join_all((0..100).map(|_| probe.is_available(check))).await, [true; 100]);
-        assert_eq!(*begun.lock().unwrap(), 1);
+        assert_eq!(*begun.lock(), 1);
         tokio::time::advance(PROBE_INTERVAL).await;
         assert!(probe.is_available(check).await);
-        assert_eq!(*begun.lock().unwrap(), 2);
+        assert_eq!(*begun.lock(), 2);
     }
 
     #[tokio::test(start_paused = true)]

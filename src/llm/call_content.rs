@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::model::{Block, BlockStart, ModelEvent, ModelRequest, StopReason, ToolResult, Turn};
+use super::{
+    model::{Block, BlockStart, ModelEvent, ModelRequest, StopReason, ToolResult, Turn},
+    providers::wire::{media, placeholder},
+};
 use crate::protocol::{ContentPart, MessageContent};
 
 /// Spans that wait to be sent are in memory.
@@ -78,12 +81,9 @@ fn text_part(text: String) -> Value {
 
 /// Of files only their kind is recorded.
 fn user_part(part: &ContentPart, budget: &mut Budget) -> Value {
-    match part {
-        ContentPart::Text(text) => text_part(budget.take(&text.text)),
-        ContentPart::Image(_) => json!({ "type": "file", "modality": "image" }),
-        ContentPart::Audio(_) => json!({ "type": "file", "modality": "audio" }),
-        ContentPart::Video(_) => json!({ "type": "file", "modality": "video" }),
-        ContentPart::Document(_) => json!({ "type": "file", "modality": "document" }),
+    match media(part) {
+        Err(text) => text_part(budget.take(text)),
+        Ok((kind, _)) => json!({ "type": "file", "modality": kind }),
     }
 }
 
@@ -112,12 +112,9 @@ fn shown(content: &MessageContent, budget: &mut Budget) -> String {
     match content {
         MessageContent::Text(text) => budget.take(text),
         MessageContent::Parts(parts) => {
-            let texts = parts.iter().map(|part| match part {
-                ContentPart::Text(text) => budget.take(&text.text),
-                ContentPart::Image(_) => "[image]".to_owned(),
-                ContentPart::Audio(_) => "[audio]".to_owned(),
-                ContentPart::Video(_) => "[video]".to_owned(),
-                ContentPart::Document(_) => "[file]".to_owned(),
+            let texts = parts.iter().map(|part| match media(part) {
+                Err(text) => budget.take(text),
+                Ok((kind, _)) => placeholder(kind),
             });
             texts.collect::<Vec<_>>().join(" ")
         }

@@ -9,9 +9,12 @@ use super::{
 };
 use crate::{
     agent::RunContext,
-    metrics::{ModelCall, ModelCallOutcome},
+    observe::{
+        RunObserver,
+        metrics::{ModelCall, ModelCallOutcome},
+        telemetry::{ModelEnd, begin_model, end_model},
+    },
     protocol::TokenUsage,
-    telemetry::{ModelEnd, begin_model, end_model},
 };
 
 /// A call to a model, from the request to the end of its answer. Dropping it logs and counts the call.
@@ -41,7 +44,8 @@ impl CallMeter {
             scope.span().record("gen_ai.system_instructions", system_instructions(request));
             scope.span().record("gen_ai.input.messages", input_messages(request));
         }
-        request.trace = CallTrace::new(scope, cx.recording().cloned());
+        request.trace =
+            CallTrace::new(scope, cx.observer().and_then(|observer: &RunObserver| observer.recording.clone()));
         Self {
             cx: cx.clone(),
             provider,
@@ -117,8 +121,8 @@ impl Drop for CallMeter {
         let (provider, model) = (&*self.provider, &*self.model);
         let (outcome, first_token) = (self.outcome, self.first_token);
         let call = ModelCall { provider, model, outcome, duration, first_token, retries, usage };
-        let metrics = self.cx.metrics();
-        let cost = metrics.models.ended(&metrics.prices, &call);
+        let cost =
+            self.cx.observer().and_then(|RunObserver { metrics, .. }| metrics.models.ended(&metrics.prices, &call));
         let mut calls = self.cx.model_calls();
         if !calls.models.iter().any(|known| known == model) {
             calls.models.push(model.to_owned());

@@ -1,13 +1,14 @@
 //! What a model's transport exchanges beside a request and its answer: retries, the provider's id, the place in a trace.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicU32, Ordering},
 };
 
 use http::HeaderMap;
+use parking_lot::Mutex;
 
-use crate::{recording::LiveRecording, telemetry::TraceScope};
+use crate::{base::trace::TraceScope, observe::recordings::LiveRecording};
 
 /// What a model reports about a request, for logs, metrics and traces. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -47,7 +48,7 @@ impl CallTrace {
 
     /// Sets the provider's id of the request. Of several requests for one answer, the last one counts.
     pub fn set_request_id(&self, id: &str) {
-        *self.0.request_id.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.to_owned());
+        *self.0.request_id.lock() = Some(id.to_owned());
     }
 
     /// Returns how often the request was sent again.
@@ -57,6 +58,6 @@ impl CallTrace {
 
     /// Returns the provider's id of the request, once its response has begun.
     pub fn request_id(&self) -> Option<String> {
-        self.0.request_id.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.request_id.lock().clone()
     }
 }

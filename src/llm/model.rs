@@ -125,7 +125,7 @@ pub struct AssistantTurn {
 #[non_exhaustive]
 pub enum Block {
     /// Reasoning.
-    Reasoning(ReasoningBlock),
+    Reasoning(ModelReasoning),
     /// Text.
     Text(String),
     /// A tool call. The arguments may be invalid JSON. `encrypted_value` is the artefact of the [end](ModelEvent::End).
@@ -134,7 +134,7 @@ pub enum Block {
 
 /// A block of reasoning.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ReasoningBlock {
+pub struct ModelReasoning {
     /// The text; empty if the provider hides it.
     pub text: String,
     /// The provider's opaque artefact.

@@ -4,44 +4,53 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 use super::{
-    chat::profile::ProfileOptions,
+    known_models::{KnownModels, ProfileOptions},
     transport::{Connection, SetupError},
 };
 use crate::protocol::JsonObject;
 
-/// The options of a model. Options that are not set are left to the provider.
-#[derive(Debug, Clone, Default)]
+/// The options of a model, as they are in the configuration. Options that are not set are left to the provider.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ModelOptions {
-    /// The model's name at the provider.
+    /// The provider's name of the model.
     pub model: String,
     /// The connection to the provider.
+    #[serde(skip)]
     pub connection: Connection,
-    /// The most tokens of an answer, reasoning included.
+    /// The largest number of tokens of an answer, thinking included. Default: the provider's limit.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_tokens: Option<u32>,
-    /// The way in which the model thinks, unless a request sets it.
-    pub thinking: Option<Thinking>,
-    /// The most tokens of thinking, for models that take a budget.
-    pub thinking_budget: Option<u32>,
-    /// The effort of reasoning: `none`, `minimal`, `low`, `medium`, `high` or another value that the model takes.
-    pub reasoning_effort: Option<String>,
-    /// The sampling temperature.
+    /// The sampling temperature, from 0 to 2. Default: the provider's.
+    #[cfg_attr(test, schemars(range(min = 0, max = 2)))]
     pub temperature: Option<f64>,
-    /// The share of likely tokens that sampling chooses from, up to 1.
+    /// True lets the model think before it answers, false not. `adaptive`: the model decides how much, where its API
+    /// can say so. A request can set `forwardedProps.enableDeepThinking` instead.
+    pub thinking: Option<Thinking>,
+    /// The largest number of thinking tokens, for models that take a budget.
+    pub thinking_budget: Option<u32>,
+    /// The reasoning effort: `none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`, as the model takes.
+    pub reasoning_effort: Option<String>,
+    /// The share of likely tokens that sampling chooses from, from 0 to 1. Default: the provider's.
+    #[cfg_attr(test, schemars(range(min = 0, max = 1)))]
     pub top_p: Option<f64>,
-    /// The number of likely tokens that sampling chooses from.
+    /// The number of likely tokens that sampling chooses from. Default: the provider's.
     pub top_k: Option<u32>,
     /// The seed of sampling.
     pub seed: Option<i64>,
     /// The penalty on tokens by how often they were used, from -2 to 2.
+    #[cfg_attr(test, schemars(range(min = -2, max = 2)))]
     pub frequency_penalty: Option<f64>,
     /// The penalty on tokens that were used, from -2 to 2.
+    #[cfg_attr(test, schemars(range(min = -2, max = 2)))]
     pub presence_penalty: Option<f64>,
     /// Texts that end an answer.
+    #[serde(default)]
     pub stop: Vec<String>,
-    /// `false` if an answer may contain at most one call.
+    /// False: an answer contains at most one call. Default: the provider's.
     pub parallel_tool_calls: Option<bool>,
-    /// `true` if the provider keeps calls to the schemas of the tools.
+    /// True: the provider keeps calls to the schemas of the tools, where the schemas allow it.
     pub strict_tools: Option<bool>,
     /// The length of answers: `low`, `medium` or `high`.
     pub verbosity: Option<String>,
@@ -51,12 +60,20 @@ pub struct ModelOptions {
     pub cache_key: Option<String>,
     /// The detail in which images are read: `low`, `high` or `auto`.
     pub image_detail: Option<String>,
-    /// Texts that the provider stores with the request.
+    /// Texts that the provider stores with each request, by name.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<String>"))]
     pub metadata: IndexMap<String, String>,
-    /// Members that are merged into the request's body. `false` removes a member, and `tools` are added to the others.
+    /// Members that are merged into the body of each request. False removes a member; `tools` are added to the others.
+    #[serde(default)]
     pub extra_body: JsonObject,
-    /// The request format of a server with chat completions; `None` is the known one of the base URL.
+    /// The request format of a server with chat completions: a profile's name, or a table that replaces members of one.
+    /// Default: the profile that fits `base_url`.
+    #[cfg_attr(test, schemars(with = "Option<crate::llm::ProfileNameOrTable>"))]
     pub profile: Option<ProfileOptions>,
+    /// What is known of models and servers, by their names.
+    #[serde(skip)]
+    pub known_models: KnownModels,
 }
 
 /// The way in which a model thinks.
@@ -149,27 +166,27 @@ impl ModelOptions {
     ///
     /// # Errors
     /// The first option of these that is set.
-    pub(in crate::llm) fn refuse(&self, lacking: &[&'static str]) -> Result<(), SetupError> {
-        let is_set = |option: &str| match option {
-            "thinking_budget" => self.thinking_budget.is_some(),
-            "reasoning_effort" => self.reasoning_effort.is_some(),
-            "top_k" => self.top_k.is_some(),
-            "seed" => self.seed.is_some(),
-            "frequency_penalty" => self.frequency_penalty.is_some(),
-            "presence_penalty" => self.presence_penalty.is_some(),
-            "stop" => !self.stop.is_empty(),
-            "parallel_tool_calls" => self.parallel_tool_calls.is_some(),
-            "strict_tools" => self.strict_tools.is_some(),
-            "verbosity" => self.verbosity.is_some(),
-            "service_tier" => self.service_tier.is_some(),
-            "cache_key" => self.cache_key.is_some(),
-            "image_detail" => self.image_detail.is_some(),
-            "metadata" => !self.metadata.is_empty(),
-            "profile" => self.profile.is_some(),
-            _ => false,
-        };
-        match lacking.iter().find(|option| is_set(option)) {
-            Some(option) => Err(SetupError::Option { option, problem: "this provider has no such option".into() }),
+    pub(in crate::llm) fn refuse(&self, lacking: &[&str]) -> Result<(), SetupError> {
+        let options = [
+            ("thinking_budget", self.thinking_budget.is_some()),
+            ("reasoning_effort", self.reasoning_effort.is_some()),
+            ("top_k", self.top_k.is_some()),
+            ("seed", self.seed.is_some()),
+            ("frequency_penalty", self.frequency_penalty.is_some()),
+            ("presence_penalty", self.presence_penalty.is_some()),
+            ("stop", !self.stop.is_empty()),
+            ("parallel_tool_calls", self.parallel_tool_calls.is_some()),
+            ("strict_tools", self.strict_tools.is_some()),
+            ("verbosity", self.verbosity.is_some()),
+            ("service_tier", self.service_tier.is_some()),
+            ("cache_key", self.cache_key.is_some()),
+            ("image_detail", self.image_detail.is_some()),
+            ("metadata", !self.metadata.is_empty()),
+            ("profile", self.profile.is_some()),
+        ];
+        let find = |lacking: &&str| options.iter().find(|(option, is_set)| option == lacking && *is_set);
+        match lacking.iter().find_map(find) {
+            Some((option, _)) => Err(SetupError::Option { option, problem: "this provider has no such option".into() }),
             None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{JsonObject, Tool};
+use super::{JsonObject, ToolDefinition};
 
 macro_rules! declarations {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {
@@ -85,7 +85,7 @@ declarations! {
         /// It calls tools.
         supported: bool,
         /// The agent's own tools.
-        items: Vec<Tool>,
+        items: Vec<ToolDefinition>,
         /// It calls several tools at once.
         parallel_calls: bool,
         /// It calls the application's tools.

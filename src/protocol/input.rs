@@ -29,7 +29,7 @@ pub struct RunAgentInput {
     pub messages: Messages,
     /// Tools that the application itself executes when an agent calls them.
     #[serde(default)]
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ToolDefinition>,
     /// Information for the model beside the conversation.
     #[serde(default)]
     pub context: Vec<Context>,
@@ -72,7 +72,7 @@ impl RunAgentInput {
     }
 
     /// Returns the application's tool of this name.
-    pub fn tool(&self, name: &str) -> Option<&Tool> {
+    pub fn tool(&self, name: &str) -> Option<&ToolDefinition> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
@@ -89,7 +89,7 @@ impl RunAgentInput {
 
 /// A tool that an agent may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tool {
+pub struct ToolDefinition {
     /// The name in calls.
     pub name: String,
     /// Tells the model when to use the tool.

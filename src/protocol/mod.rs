@@ -7,7 +7,8 @@
 pub mod approval;
 pub mod capabilities;
 pub mod content;
-pub mod decode;
+pub(crate) mod decode;
+pub(crate) mod encode;
 pub mod event;
 mod ids;
 pub mod input;
@@ -16,6 +17,8 @@ pub mod message;
 mod messages;
 mod metadata;
 pub mod patch;
+pub(crate) mod recording;
+pub(crate) mod schema;
 pub mod usage;
 mod version;
 
@@ -24,7 +27,7 @@ pub use content::{ContentPart, MediaPart, MessageContent, PartSource, TextPart};
 pub use event::{Event, EventType};
 pub use ids::{InterruptId, MessageId, RunId, SubagentRunId, ThreadId, ToolCallId};
 pub(crate) use input::DEEP_THINKING;
-pub use input::{Context, RunAgentInput, Tool};
+pub use input::{Context, RunAgentInput, ToolDefinition};
 pub use interrupt::{Interrupt, ResumeEntry, ResumeStatus};
 pub use message::{
     ActivityMessage, AssistantMessage, DeveloperMessage, FunctionCall, Message, ReasoningMessage, Role, SystemMessage,

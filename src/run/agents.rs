@@ -11,19 +11,19 @@ use crate::{
 
 /// An agent and its name.
 #[derive(Clone)]
-pub struct AgentEntry {
-    pub(super) name: Arc<str>,
-    pub(super) agent: Arc<dyn Agent>,
+pub(crate) struct AgentEntry {
+    pub(crate) name: Arc<str>,
+    pub(crate) agent: Arc<dyn Agent>,
 }
 
 impl AgentEntry {
     /// Returns the name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the capabilities that the agent declares.
-    pub fn capabilities(&self) -> AgentCapabilities {
+    pub(crate) fn capabilities(&self) -> AgentCapabilities {
         self.agent.capabilities()
     }
 

@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use serde::Deserialize;
 
-use crate::{store::Retention, units};
+use crate::{base::units, store::Retention};
 
 /// The section `[threads]`. Fields without a key there are set from `[runs]`, `[retention]` and the agents.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -18,7 +18,7 @@ pub struct ThreadOptions {
     pub max_queued: usize,
     /// The longest time that a run waits. Then it is refused with 409.
     #[serde(rename = "queue_timeout_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds"))]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
     pub queue_timeout: Duration,
     /// True lets clients give the model instructions: by system and developer messages, and by their context and state.
     /// False refuses such messages with 400, passes none of a thread to its agents, and gives a model context and state
@@ -44,7 +44,7 @@ pub struct ThreadOptions {
     #[serde(skip)]
     pub max_detached: usize,
     /// The maximum number of clients in this process that follow detached runs, beside those that started them. A principal
-    /// has at most its share, as of concurrent runs ([`PrincipalLimits::share_percent`](super::PrincipalLimits::share_percent)).
+    /// has at most its share, as of concurrent runs ([`PrincipalLimits::share_percent`](crate::run::turn::quota::PrincipalLimits::share_percent)).
     #[serde(skip)]
     pub max_followers: usize,
     /// The maximum time of a detached run.
@@ -56,7 +56,7 @@ pub struct ThreadOptions {
     /// The time for which a server leases a thread that it runs, at least 2. The runs of a lost server are
     /// ended after about this time.
     #[serde(rename = "lease_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds", range(min = 2)))]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds", range(min = 2)))]
     pub lease: Duration,
     /// The limits of what is kept.
     #[serde(skip)]

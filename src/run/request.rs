@@ -1,6 +1,9 @@
-//! The argument and the result of [`Runs::start`](super::Runs::start).
+//! The argument and the result of [`Runs::start`](crate::run::runs::Runs::start).
 
-use super::{AgentEntry, OnDisconnect, Run, Slot, StoredRun, log::Follower};
+use super::{
+    agents::AgentEntry, drive::driver::Run, log::Follower, options::OnDisconnect, persist::stored_run::StoredRun,
+    turn::quota::Slot,
+};
 use crate::{
     agent::{Forwarded, Principal},
     protocol::{Event, RunAgentInput},
@@ -8,8 +11,8 @@ use crate::{
 
 /// A request to start a run.
 #[derive(Debug)]
-pub struct RunRequest {
-    /// The right to start a run, from [`Runs::reserve`](super::Runs::reserve).
+pub(crate) struct RunRequest {
+    /// The right to start a run, from [`Runs::reserve`](crate::run::runs::Runs::reserve).
     pub slot: Slot,
     /// The agent to run.
     pub agent: AgentEntry,
@@ -27,20 +30,14 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
-    /// Creates a request without a principal and headers.
-    pub fn new(slot: Slot, agent: AgentEntry, input: RunAgentInput) -> Self {
-        let forwarded = Forwarded::default();
-        Self { slot, agent, input, principal: None, forwarded, on_disconnect: None, is_answer: false }
-    }
-
     /// Separates the input, which admission changes, from the rest.
-    pub(super) fn split(self) -> (Caller, RunAgentInput) {
+    pub(super) fn split(self) -> (RunCaller, RunAgentInput) {
         let Self { slot, agent, input, principal, forwarded, .. } = self;
-        (Caller { slot, agent, principal, forwarded }, input)
+        (RunCaller { slot, agent, principal, forwarded }, input)
     }
 }
 
-pub(super) struct Caller {
+pub(crate) struct RunCaller {
     pub(super) slot: Slot,
     pub(super) agent: AgentEntry,
     pub(super) principal: Option<Principal>,
@@ -49,9 +46,9 @@ pub(super) struct Caller {
 
 /// A run that was started.
 #[derive(Debug)]
-pub enum StartedRun {
-    /// A run that its response polls, on a server without stored threads.
-    Stateless(Box<Run>),
+pub(crate) enum StartedRun {
+    /// A run that its response polls, and of which nothing is stored: on a server without threads, or cancelled before its turn.
+    Unstored(Box<Run>),
     /// A run that its response polls, and whose end is stored.
     Stored(Box<StoredRun>),
     /// A run that a task polls; the response follows its log.
@@ -60,11 +57,20 @@ pub enum StartedRun {
 
 /// A detached run, as the client that started it sees it.
 #[derive(Debug)]
-pub struct DetachedRun {
+pub(crate) struct DetachedRun {
     /// Follows the log from its first event.
     pub follower: Follower,
     /// Events to send to this client after the first event of the log.
     pub snapshots: Vec<Event>,
+}
+
+#[cfg(test)]
+impl RunRequest {
+    /// Creates a request without a principal and headers.
+    pub(crate) fn new(slot: Slot, agent: AgentEntry, input: RunAgentInput) -> Self {
+        let forwarded = Forwarded::default();
+        Self { slot, agent, input, principal: None, forwarded, on_disconnect: None, is_answer: false }
+    }
 }
 
 #[cfg(test)]
@@ -81,7 +87,11 @@ mod tests {
     use crate::{
         agent::{RunContext, emit::TextMessage, events},
         protocol::{Message, RunId},
-        run::{Drive as _, Progress, Runs, ThreadOptions},
+        run::{
+            drive::progress::{Drive as _, Progress},
+            options::ThreadOptions,
+            runs::Runs,
+        },
         store::MemoryStore,
     };
 

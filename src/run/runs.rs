@@ -5,18 +5,25 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::{Semaphore, TryAcquireError};
 
 use super::{
-    AgentEntry, DebugEvents, PrincipalLimits, RunLimits, Slot, StartError, ThreadOptions, Threads,
-    agents::AgentRegistry,
-    control::{LiveRuns, Stop},
-    owner_limit::OwnerLimit,
-    quota::Quota,
-    title::TitleAgent,
+    agents::{AgentEntry, AgentRegistry},
+    drive::{
+        clock::RunLimits,
+        control::{LiveRuns, Stop},
+    },
+    log::debug_events::DebugEvents,
+    measured_store::MeasuredStore,
+    options::ThreadOptions,
+    thread_runs::{ThreadRuns, owner_of},
+    turn::{
+        owner_limit::OwnerLimit,
+        quota::{PrincipalLimits, Quota, Slot},
+        start_error::StartError,
+    },
 };
 use crate::{
     agent::{Agent, Principal},
-    metrics::Metrics,
-    recording::RecordingWriter,
-    store::{MeasuredStore, Store},
+    observe::{metrics::Metrics, recordings::RecordingWriter},
+    store::Store,
 };
 
 /// The time that clients have to take the last events of runs that were stopped at shutdown. If a run has ended in it, the
@@ -26,14 +33,14 @@ const STOPPED_RUN_TIMEOUT: Duration = Duration::from_secs(2);
 const STOPPED_RUNS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Starts runs, and drains them at shutdown.
-pub struct Runs {
+pub(crate) struct Runs {
     pub(super) agents: AgentRegistry,
     pub(super) limits: RunLimits,
     slots: Arc<Semaphore>,
     principal_limits: PrincipalLimits,
     pub(super) quota: Quota,
     pub(super) live: Arc<LiveRuns>,
-    pub(super) threads: Option<Arc<Threads>>,
+    pub(super) threads: Option<Arc<ThreadRuns>>,
     pub(super) accept_instructions: bool,
     pub(super) metrics: Metrics,
     pub(super) recordings: Option<RecordingWriter>,
@@ -42,7 +49,7 @@ pub struct Runs {
 
 /// Builds [`Runs`].
 #[must_use]
-pub struct RunsBuilder {
+pub(crate) struct RunsBuilder {
     agents: AgentRegistry,
     limits: RunLimits,
     principal_limits: PrincipalLimits,
@@ -61,38 +68,38 @@ impl std::fmt::Debug for RunsBuilder {
 
 impl RunsBuilder {
     /// Adds an agent. The first one is the default agent unless [`default_agent`](Self::default_agent) names another.
-    pub fn agent(mut self, name: impl Into<Arc<str>>, agent: Arc<dyn Agent>) -> Self {
+    pub(crate) fn agent(mut self, name: impl Into<Arc<str>>, agent: Arc<dyn Agent>) -> Self {
         self.agents.insert(name.into(), agent);
         self
     }
 
     /// Sets the agent for requests that name no agent.
-    pub fn default_agent(mut self, name: impl Into<Arc<str>>) -> Self {
+    pub(crate) fn default_agent(mut self, name: impl Into<Arc<str>>) -> Self {
         self.agents.set_default(name.into());
         self
     }
 
     /// Sets the time limits of each run.
-    pub fn limits(mut self, limits: RunLimits) -> Self {
+    pub(crate) fn limits(mut self, limits: RunLimits) -> Self {
         self.limits = limits;
         self
     }
 
     /// Sets the limits of each principal. They have no effect on a server without authentication.
-    pub fn principal_limits(mut self, limits: PrincipalLimits) -> Self {
+    pub(crate) fn principal_limits(mut self, limits: PrincipalLimits) -> Self {
         self.principal_limits = limits;
         self
     }
 
     /// Limits the number of concurrent runs.
-    pub fn max_concurrent(mut self, runs: usize) -> Self {
+    pub(crate) fn max_concurrent(mut self, runs: usize) -> Self {
         self.max_concurrent = runs;
         self
     }
 
     /// Accepts instructions from clients, on a server that stores nothing; on others
     /// [`ThreadOptions::accept_instructions`] decides.
-    pub fn accept_instructions(mut self, accept: bool) -> Self {
+    pub(crate) fn accept_instructions(mut self, accept: bool) -> Self {
         self.accept_instructions = accept;
         self
     }
@@ -104,7 +111,7 @@ impl RunsBuilder {
     }
 
     /// Records each run.
-    pub fn recordings(mut self, writer: Option<RecordingWriter>) -> Self {
+    pub(crate) fn recordings(mut self, writer: Option<RecordingWriter>) -> Self {
         self.recordings = writer;
         self
     }
@@ -116,26 +123,19 @@ impl RunsBuilder {
     }
 
     /// Builds the runs of a server that stores threads.
-    pub fn stored(self, store: Arc<dyn Store>, options: ThreadOptions) -> Arc<Runs> {
-        let title_agent = options.title_agent.clone();
-        let store = Arc::new(MeasuredStore::new(store, self.metrics.clone()));
-        let threads = Threads::new(store, options, self.principal_limits, self.metrics.clone());
-        if let Some(name) = title_agent {
-            match self.agents.get(Some(&name)) {
-                Some(agent) => drop(threads.title_agent.set(TitleAgent::new(agent))),
-                None => tracing::warn!(name, "there is no agent [threads] title_agent; titles are made from messages"),
-            }
-        }
+    pub(crate) fn stored(self, store: Arc<dyn Store>, options: ThreadOptions) -> Arc<Runs> {
+        let store = MeasuredStore::new(store, self.metrics.clone());
+        let threads = ThreadRuns::new(store, options, self.principal_limits, self.metrics.clone());
         let accept_instructions = threads.options.accept_instructions;
         self.accept_instructions(accept_instructions).build(Some(threads))
     }
 
     /// Builds the runs of a server that stores nothing.
-    pub fn stateless(self) -> Arc<Runs> {
+    pub(crate) fn stateless(self) -> Arc<Runs> {
         self.build(None)
     }
 
-    fn build(self, threads: Option<Arc<Threads>>) -> Arc<Runs> {
+    fn build(self, threads: Option<Arc<ThreadRuns>>) -> Arc<Runs> {
         Arc::new(Runs {
             agents: self.agents,
             limits: self.limits,
@@ -167,7 +167,7 @@ impl std::fmt::Debug for Runs {
 
 impl Runs {
     /// Returns a builder without agents and limits.
-    pub fn builder() -> RunsBuilder {
+    pub(crate) fn builder() -> RunsBuilder {
         RunsBuilder {
             agents: AgentRegistry::default(),
             limits: RunLimits::default(),
@@ -193,36 +193,35 @@ impl Runs {
             metrics.waiting.set(as_gauge(threads.queue.waiting()));
             let free = threads.detached.available_permits();
             metrics.detached.set(as_gauge(threads.options.max_detached.saturating_sub(free)));
-            metrics.titles.set(as_gauge(threads.title_agent.get().map_or(0, TitleAgent::active)));
             metrics.thread_event_readers.set(as_gauge(threads.events.readers()));
         }
         &self.metrics
     }
 
     /// Returns the agent with a name; the default one if `name` is `None`.
-    pub fn agent(&self, name: Option<&str>) -> Option<AgentEntry> {
+    pub(crate) fn agent(&self, name: Option<&str>) -> Option<AgentEntry> {
         self.agents.get(name)
     }
 
     /// Returns the name of the default agent.
-    pub fn default_agent(&self) -> Option<&str> {
+    pub(crate) fn default_agent(&self) -> Option<&str> {
         self.agents.default_name()
     }
 
     /// Returns all agents in the order they were added.
-    pub fn agents(&self) -> impl Iterator<Item = AgentEntry> + '_ {
+    pub(crate) fn agents(&self) -> impl Iterator<Item = AgentEntry> + '_ {
         self.agents.iter()
     }
 
     /// Returns the stored threads; `None` on a server that stores nothing.
-    pub fn threads(&self) -> Option<&Arc<Threads>> {
+    pub(crate) fn thread_runs(&self) -> Option<&Arc<ThreadRuns>> {
         self.threads.as_ref()
     }
 
     /// Reads the events of a principal's runs in this process as the driver emits them. Without a principal, these are the
     /// runs on a server without authentication. Returns `None` during shutdown.
-    pub fn debug_events(&self, principal: Option<Principal>) -> Option<DebugEvents> {
-        self.live.debug.subscribe(Threads::owner(principal.as_ref())).map(|events| DebugEvents { events })
+    pub(crate) fn debug_events(&self, principal: Option<Principal>) -> Option<DebugEvents> {
+        self.live.debug.subscribe(owner_of(principal.as_ref())).map(|events| DebugEvents { events })
     }
 
     /// Creates a limit of `max` in all, of which a principal has at most its `share_percent`.
@@ -231,12 +230,12 @@ impl Runs {
     }
 
     /// Returns whether new runs are admitted.
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         !self.slots.is_closed()
     }
 
     /// Returns the number of runs that have not ended.
-    pub fn live_runs(&self) -> usize {
+    pub(crate) fn live_runs(&self) -> usize {
         self.live.count()
     }
 
@@ -245,7 +244,7 @@ impl Runs {
     ///
     /// # Errors
     /// Those of [`reserve`](Self::reserve).
-    pub fn check_limits(&self, principal: Option<&Principal>) -> Result<(), StartError> {
+    pub(crate) fn check_limits(&self, principal: Option<&Principal>) -> Result<(), StartError> {
         if self.slots.is_closed() {
             return Err(StartError::ShuttingDown);
         }
@@ -260,7 +259,7 @@ impl Runs {
     /// # Errors
     /// [`StartError::TooManyRuns`], [`StartError::ShuttingDown`], [`StartError::TooManyRunsOfPrincipal`] or
     /// [`StartError::TooManyRunsPerMinute`].
-    pub fn reserve(&self, principal: Option<&Principal>) -> Result<Slot, StartError> {
+    pub(crate) fn reserve(&self, principal: Option<&Principal>) -> Result<Slot, StartError> {
         // First the server's limit, so that a run which it refuses does not count for the principal.
         let permit = self.slots.clone().try_acquire_owned().map_err(|error| match error {
             TryAcquireError::NoPermits => StartError::TooManyRuns,
@@ -270,7 +269,7 @@ impl Runs {
     }
 
     /// Shuts down: refuses new runs, waits up to `grace` for running ones, then stops the others with a terminal event.
-    pub async fn drain(&self, grace: Duration) {
+    pub(crate) async fn drain(&self, grace: Duration) {
         self.slots.close();
         self.threads.iter().for_each(|threads| threads.events.close());
         self.live.debug.close();

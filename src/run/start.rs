@@ -7,11 +7,16 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
-    DetachedRun, OnDisconnect, RunRequest, Runs, StartError, StartedRun, Threads,
-    admission::Admission,
-    branch::is_claim,
-    ids::{LongId, check_id, check_message_ids},
-    plan::ClientInput,
+    conversation::{
+        branch::is_claim,
+        ids::{LongId, check_id, check_message_ids},
+        plan::ClientInput,
+    },
+    options::OnDisconnect,
+    request::{DetachedRun, RunRequest, StartedRun},
+    runs::Runs,
+    thread_runs::ThreadRuns,
+    turn::{admission::Admission, start_error::StartError},
 };
 use crate::protocol::{Message, RunAgentInput};
 
@@ -23,7 +28,7 @@ impl Runs {
     ///
     /// # Errors
     /// A [`StartError`], if no run was started and nothing was stored.
-    pub fn start(self: &Arc<Self>, request: RunRequest) -> BoxFuture<'_, Result<StartedRun, StartError>> {
+    pub(crate) fn start(self: &Arc<Self>, request: RunRequest) -> BoxFuture<'_, Result<StartedRun, StartError>> {
         // Boxed because it is large, and part of a handler's future that is moved before it is polled.
         Box::pin(self.start_unboxed(request))
     }
@@ -34,7 +39,7 @@ impl Runs {
         let (mut caller, input) = request.split();
         self.check_roles(&input.messages)?;
         let Some(threads) = &self.threads else {
-            return Ok(StartedRun::Stateless(self.launch_unstored(caller, input, HashSet::new())));
+            return Ok(StartedRun::Unstored(self.launch_unstored(caller, input, HashSet::new())));
         };
         threads.start_tasks();
         if on_disconnect == OnDisconnect::Continue {
@@ -47,14 +52,14 @@ impl Runs {
         }
         let turn = threads.wait_for_turn(&key, &input.run_id).await?;
         if turn.is_cancelled() {
-            return Ok(StartedRun::Stateless(self.launch_cancelled(caller, input)));
+            return Ok(StartedRun::Unstored(self.launch_cancelled(caller, input)));
         }
         let is_detached = caller.slot.detached.is_some();
         let client = ClientInput::new(input, is_answer);
         match threads.admit(key, turn, caller.agent.name(), is_detached, client).await? {
             Admission::Begun(begun) => self.launch(*begun, caller),
             Admission::Running(follower) => Ok(StartedRun::Detached(DetachedRun { follower, snapshots: Vec::new() })),
-            Admission::Cancelled(input) => Ok(StartedRun::Stateless(self.launch_cancelled(caller, input))),
+            Admission::Cancelled(input) => Ok(StartedRun::Unstored(self.launch_cancelled(caller, input))),
         }
     }
 
@@ -64,14 +69,14 @@ impl Runs {
     ///
     /// # Errors
     /// A [`StartError`], if no run was started.
-    pub fn start_unstored(&self, request: RunRequest) -> Result<StartedRun, StartError> {
+    pub(crate) fn start_unstored(&self, request: RunRequest) -> Result<StartedRun, StartError> {
         check_ids(&request.input)?;
         let (caller, mut input) = request.split();
         self.check_roles(&input.messages)?;
         input.resume = Vec::new();
         let claims = input.messages.iter().filter(|message| is_claim(message));
         let claims = claims.map(|message| message.id().clone()).collect();
-        Ok(StartedRun::Stateless(self.launch_unstored(caller, input, claims)))
+        Ok(StartedRun::Unstored(self.launch_unstored(caller, input, claims)))
     }
 
     fn on_disconnect(&self, request: &RunRequest) -> Result<OnDisconnect, StartError> {
@@ -99,7 +104,7 @@ impl Runs {
     }
 }
 
-impl Threads {
+impl ThreadRuns {
     fn detached_permit(&self) -> Result<OwnedSemaphorePermit, StartError> {
         self.detached.clone().try_acquire_owned().map_err(|_| StartError::TooManyDetachedRuns)
     }

@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use super::{Feedback, Millis, RunRecord, ThreadKey};
+use super::{Feedback, Millis, RunRecord, Thread};
 use crate::protocol::{Interrupt, InterruptId, JsonObject, Message};
 
 /// The content of a thread. Messages, states and runs refer to each other by their positions here.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ThreadContent {
     /// The agent that answered last.
     pub agent: String,
@@ -62,11 +63,40 @@ pub struct CopiedRun {
     pub answered: Vec<InterruptId>,
 }
 
-/// A thread to create with its content.
-#[derive(Debug, Clone, Copy)]
-pub struct NewThread<'a> {
-    /// Owner and id.
-    pub key: &'a ThreadKey,
-    /// The content.
-    pub content: &'a ThreadContent,
+/// The rows of a thread, which name states and runs by their numbers. All are in the order of these.
+pub(super) struct NumberedContent {
+    pub(super) thread: Thread,
+    pub(super) state: Option<i64>,
+    pub(super) states: Vec<(i64, Value)>,
+    /// The ended runs, with their states.
+    pub(super) runs: Vec<(CopiedRun, Option<i64>)>,
+    /// The messages, with their runs.
+    pub(super) messages: Vec<(CopiedMessage, Option<i64>)>,
+}
+
+impl NumberedContent {
+    pub(super) fn with_positions(self) -> ThreadContent {
+        let Self { thread, state, states, runs, messages } = self;
+        let state_at = |number| states.binary_search_by_key(&number, |(number, _)| *number).ok();
+        // A run of which there is no row any more was replaced by one with the same id.
+        let run_at = |number| runs.binary_search_by_key(&number, |(run, _)| run.record.number).ok();
+        let messages = messages.into_iter();
+        let messages = messages.map(|(message, run)| CopiedMessage { run: run.and_then(run_at), ..message }).collect();
+        let state = state.and_then(state_at);
+        let runs = runs.into_iter().map(|(run, state)| CopiedRun { state: state.and_then(state_at), ..run }).collect();
+        ThreadContent {
+            agent: thread.agent,
+            title: thread.title,
+            archived: thread.archived,
+            metadata: thread.metadata,
+            head: thread.head,
+            state,
+            interrupts: thread.interrupts,
+            messages,
+            states: states.into_iter().map(|(_, state)| state).collect(),
+            runs,
+            created_at: thread.created_at,
+            updated_at: thread.updated_at,
+        }
+    }
 }

@@ -4,8 +4,8 @@ use std::io;
 
 /// Returns the length of a value as JSON, in bytes, without writing it.
 pub(crate) fn json_len(value: &impl serde::Serialize) -> u64 {
-    struct Counter(u64);
-    impl io::Write for Counter {
+    struct LengthCounter(u64);
+    impl io::Write for LengthCounter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0 += bytes.len() as u64;
             Ok(bytes.len())
@@ -14,7 +14,7 @@ pub(crate) fn json_len(value: &impl serde::Serialize) -> u64 {
             Ok(())
         }
     }
-    let mut counter = Counter(0);
+    let mut counter = LengthCounter(0);
     // Writing to a counter cannot fail.
     let _ = serde_json::to_writer(&mut counter, value);
     counter.0

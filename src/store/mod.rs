@@ -3,22 +3,20 @@
 //! A store also decides which process may write to a thread. It knows nothing of agents and HTTP. The tests in
 //! `store::contract` (feature `testing`) check the promises of [`Store`] on every implementation.
 //!
-//! To change what is stored, change the types in `model` and `write`, the tables in `sqlite/schema.sql` and
-//! `postgres/schema.sql`, and the contract.
+//! To change what is stored, change the types in `model` and `write`, their conversions in `columns` and `rows`, the tables
+//! and statements in `sqlite` and `postgres`, and the contract. A statement of more than three lines stands in a file of its
+//! own, and takes named parameters in SQLite, one JSON argument or a few parameters in Postgres.
 
-mod arc;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod columns;
 mod content;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod content_columns;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod content_rows;
 #[cfg(feature = "testing")]
 pub mod contract;
+mod error;
 mod json_len;
-mod measured;
 mod memory;
 mod model;
-mod open_error;
+mod pages;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod retention;
@@ -34,18 +32,21 @@ mod text;
 mod words;
 mod write;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
-pub use content::{CopiedMessage, CopiedRun, NewThread, ThreadContent};
+pub use content::{CopiedMessage, CopiedRun, ThreadContent};
+pub use error::{OpenError, StoreError, StoreResult};
 pub(crate) use json_len::json_len;
-pub(crate) use measured::MeasuredStore;
 pub use memory::MemoryStore;
+pub(crate) use model::branch_of;
 pub use model::{
-    CancelRequest, EndState, EndedRun, EventPage, Feedback, HeldLease, Lease, LostRun, MessageNode, MessageOrigin,
-    MessagePage, MessageQuery, Millis, RunFailure, RunRecord, RunStart, RunStatus, Thread, ThreadKey, ThreadPage,
-    ThreadParts, ThreadSize, ThreadSummary, ThreadVersion, ThreadView, branch_of, now,
+    CancelRequest, EndState, EndedRun, Feedback, HeldLease, Lease, LostRun, MessageNode, MessageOrigin, Millis,
+    RunFailure, RunRecord, RunStart, RunStatus, Thread, ThreadKey, ThreadParts, ThreadSize, ThreadSummary,
+    ThreadVersion, ThreadView, now,
 };
-pub use open_error::OpenError;
+pub use pages::{EventPage, MessagePage, MessageQuery, ThreadPage};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 pub use retention::{Retention, SweepResult};
@@ -58,28 +59,6 @@ use crate::protocol::{MessageId, RunId, ThreadId};
 
 /// The number of an owner's threads in which [`Store::thread_of_run`] searches.
 pub const MAX_SEARCHED_THREADS: usize = 200;
-
-/// An error of a store.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// The caller does not have the thread's lease, or has lost it.
-    #[error("the lease of this run was lost")]
-    LeaseLost,
-    /// The store is unreachable, busy or full. The same call may succeed later.
-    #[error("the store is not available")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Stored data is unreadable, or the store rejects the data. The same call will fail again.
-    #[error("the store failed")]
-    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
-impl StoreError {
-    /// Returns whether the same call may succeed later.
-    pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unavailable(_))
-    }
-}
 
 /// Keeps threads, their messages and runs, and the logs of detached runs.
 ///
@@ -112,11 +91,11 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// Writes nothing when another run is running, when the thread's version is not `run.expected`, or when the thread
     /// would become larger than `run.max_size`.
-    async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError>;
+    async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome>;
 
     /// Appends to the logs of runs, all batches in one write. Returns for each batch, in order, whether its events are in
     /// the log; `false` means that its lease was lost.
-    async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError>;
+    async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>>;
 
     /// Ends a run and releases its lease: stores the run's messages, moves the head, appends the last events of the
     /// log, and records how the run ended.
@@ -125,81 +104,86 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] when the lease was lost, or when the run has ended in another way.
-    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError>;
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>>;
 
     /// Stores whether the response of an ended run reached a client to its end, and increases the thread's version by
     /// one. Returns the thread's new version; `None`, without an effect, if the thread does not exist.
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<Option<i64>, StoreError>;
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> StoreResult<Option<i64>>;
 
     /// Reads the parts of a thread that `include` names, as they were at one moment.
-    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError>;
+    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>>;
 
     /// Lists the threads of an owner that `page` selects, those with the newest run first.
-    async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError>;
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<ThreadSummary>>;
 
     /// Changes a thread, and increases its version by one. Writes nothing and returns `false` if the thread has another
     /// version than `expected`, or if `update` has a head and a run is running.
-    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError>;
+    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool>;
 
     /// Reads a page of a thread's messages. The page is empty if there is no such message or thread.
-    async fn messages(&self, thread: i64, query: &MessageQuery) -> Result<MessagePage, StoreError>;
+    ///
+    /// The default reads all messages of the thread and selects.
+    async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
+        let view = self.thread(&thread.key, ThreadParts { messages: true, runs: 0 }).await?;
+        let view = view.filter(|view| view.thread.number == thread.number);
+        Ok(view.map(|view| MessagePage::select(&view.nodes, &view.feedback, *query)).unwrap_or_default())
+    }
 
     /// Finds the thread of an owner whose newest run has this id, among the owner's [`MAX_SEARCHED_THREADS`] threads with
     /// the newest runs. If several have such a run, it is the one with the newest.
-    async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError>;
+    ///
+    /// The default lists these threads. An index of run ids would have to be changed by each run.
+    async fn thread_of_run(&self, owner: &str, run: &RunId) -> StoreResult<Option<ThreadId>> {
+        let newest = ThreadPage::first(MAX_SEARCHED_THREADS);
+        let found = self.threads(owner, &newest).await?.into_iter().find(|thread| thread.run_id == *run);
+        Ok(found.map(|thread| thread.id))
+    }
 
     /// Sets the owner's opinion of a message: of the newest one with this id. `None` removes it. Returns whether there is
     /// such a message.
-    async fn set_feedback(
-        &self,
-        thread: i64,
-        message: &MessageId,
-        feedback: Option<&Feedback>,
-    ) -> Result<bool, StoreError>;
+    async fn set_feedback(&self, thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> StoreResult<bool>;
 
     /// Reads a thread with everything that is stored of it, as it was at one moment, but without logs and without a run that
     /// has not ended.
-    async fn content(&self, key: &ThreadKey) -> Result<Option<ThreadContent>, StoreError>;
+    async fn content(&self, key: &ThreadKey) -> StoreResult<Option<ThreadContent>>;
 
     /// Creates a thread with its content. Writes nothing and returns `false` if the owner has a thread with this id.
-    async fn insert(&self, thread: NewThread<'_>) -> Result<bool, StoreError>;
+    async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool>;
 
     /// Reads a run of a thread.
-    async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError>;
+    async fn run(&self, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>>;
 
     /// Reads the end of an ended run: the last message of its branch, its state, and the interrupts that no run of the
     /// thread has answered since. Returns `None` if there is no such run, or it is running.
-    async fn end_state(&self, thread: i64, run: EndedRun<'_>) -> Result<Option<EndState>, StoreError>;
+    async fn end_state(&self, thread: i64, run: EndedRun<'_>) -> StoreResult<Option<EndState>>;
 
     /// Reads the events of a run's log that follow the event with number `after`: none, or at least one and about
     /// `max_bytes` bytes of them. Returns `None` if there is no such run.
-    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError>;
+    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>>;
 
     /// Reads what a detached run was given. Returns `None` if there is no such run, if it began without a `request`, or if
     /// its log was removed.
-    async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError>;
+    async fn run_start(&self, run: i64) -> StoreResult<Option<RunStart>>;
 
     /// Deletes a thread with its messages, runs and logs, even if a run is running. Returns whether it existed.
-    async fn delete(&self, thread: i64) -> Result<bool, StoreError>;
+    async fn delete(&self, thread: i64) -> StoreResult<bool>;
 
     /// Deletes the threads and logs that `retention` does not keep. Threads with a running run stay.
-    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError>;
+    async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult>;
 
     /// Lists running runs whose process is lost, those lost the longest first. In a shared store these are the runs whose
     /// lease ended before `now`, otherwise all runs of other holders.
-    async fn lost_runs(&self, holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError>;
+    async fn lost_runs(&self, holder: &str, now: Millis, limit: usize) -> StoreResult<Vec<LostRun>>;
 
     /// Takes over the lease of a lost run for `holder` until `until`. Returns `None` if the run is no longer lost.
-    async fn take_over(
-        &self,
-        lost: &Lease,
-        holder: &str,
-        now: Millis,
-        until: Millis,
-    ) -> Result<Option<Lease>, StoreError>;
+    async fn take_over(&self, lost: &Lease, holder: &str, now: Millis, until: Millis) -> StoreResult<Option<Lease>>;
 
     /// Checks that the store can be read and written, by a small write.
-    async fn check(&self) -> Result<(), StoreError>;
+    ///
+    /// The default only reads.
+    async fn check(&self) -> StoreResult<()> {
+        self.threads("", &ThreadPage::first(1)).await.map(drop)
+    }
 
     /// Returns the operations of a store that several processes share; `None` when it belongs to this process.
     fn shared(&self) -> Option<&dyn SharedStore> {
@@ -207,17 +191,41 @@ pub trait Store: Send + Sync + 'static {
     }
 }
 
+/// A store, or an `Arc` of one: what [`Server::store`](crate::Server::store) takes.
+pub trait IntoStore {
+    /// Returns the store for several owners.
+    fn into_store(self) -> Arc<dyn Store>;
+}
+
+impl<S: Store> IntoStore for S {
+    fn into_store(self) -> Arc<dyn Store> {
+        Arc::new(self)
+    }
+}
+
+impl<S: Store> IntoStore for Arc<S> {
+    fn into_store(self) -> Arc<dyn Store> {
+        self
+    }
+}
+
+impl IntoStore for Arc<dyn Store> {
+    fn into_store(self) -> Arc<dyn Store> {
+        self
+    }
+}
+
 /// The additional operations of a store that several processes share.
 #[async_trait]
 pub trait SharedStore: Send + Sync {
     /// Extends all leases of a holder that have not been taken over, and lists them.
-    async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<HeldLease>, StoreError>;
+    async fn renew(&self, holder: &str, until: Millis) -> StoreResult<Vec<HeldLease>>;
 
     /// Asks the process that has a run's lease to cancel the run.
-    async fn request_cancel(&self, thread: i64, run: &RunId) -> Result<CancelRequest, StoreError>;
+    async fn request_cancel(&self, thread: i64, run: &RunId) -> StoreResult<CancelRequest>;
 
     /// Lists the numbers of a holder's runs that were asked to be cancelled.
-    async fn cancel_requests(&self, holder: &str) -> Result<Vec<i64>, StoreError>;
+    async fn cancel_requests(&self, holder: &str) -> StoreResult<Vec<i64>>;
 
     /// Sends a text to the other processes, which get it as [`Signals::announcements`]. If it is lost, they get `None`.
     fn announce(&self, text: String);

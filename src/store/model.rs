@@ -1,14 +1,14 @@
 //! Stored values as they are read: threads, messages, runs, leases, logs.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::BTreeMap,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use serde_json::{Map, Value};
 
-use crate::protocol::{Interrupt, Message, MessageId, RunId, ThreadId, TokenUsage};
+use crate::protocol::{Interrupt, Message, RunId, ThreadId, TokenUsage};
 
 /// Milliseconds since 1970.
 pub type Millis = i64;
@@ -35,7 +35,7 @@ impl ThreadKey {
 }
 
 /// The right of a process to write for a running run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Lease {
     /// The thread's number.
     pub thread: i64,
@@ -46,7 +46,7 @@ pub struct Lease {
 }
 
 /// A version of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct ThreadVersion {
     /// The thread's number. A thread that is deleted and created again has another number.
     pub number: i64,
@@ -54,8 +54,15 @@ pub struct ThreadVersion {
     pub version: i64,
 }
 
+impl ThreadVersion {
+    /// The version of a thread that was read.
+    pub fn of(thread: &Thread) -> Self {
+        Self { number: thread.number, version: thread.version }
+    }
+}
+
 /// The size of a thread, with all its branches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadSize {
     /// The number of messages.
     pub messages: u64,
@@ -71,6 +78,7 @@ impl ThreadSize {
 
 /// The parts of a thread to read.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct ThreadParts {
     /// Reads the messages of all branches.
     pub messages: bool,
@@ -80,17 +88,20 @@ pub struct ThreadParts {
 
 /// A thread with its messages and runs, as they were at one moment.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ThreadView {
     /// The thread.
     pub thread: Thread,
     /// The messages of all branches in the order they were stored; empty unless requested.
     pub nodes: Vec<MessageNode>,
+    /// The owner's opinions of these messages, by number of the message.
+    pub feedback: BTreeMap<i64, Feedback>,
     /// The newest runs, the newest first, as many as requested.
     pub runs: Vec<RunRecord>,
 }
 
 /// Returns the messages from the root to the one with number `head`. `nodes` must be in the order of their numbers.
-pub fn branch_of(nodes: &[MessageNode], head: i64) -> Vec<&MessageNode> {
+pub(crate) fn branch_of(nodes: &[MessageNode], head: i64) -> Vec<&MessageNode> {
     let (mut branch, mut next) = (Vec::new(), head);
     // A parent has a smaller number than its child, so one pass from the end finds the whole branch.
     for node in nodes.iter().rev() {
@@ -104,6 +115,11 @@ pub fn branch_of(nodes: &[MessageNode], head: i64) -> Vec<&MessageNode> {
 }
 
 impl ThreadView {
+    /// Returns a thread without messages and runs.
+    pub fn new(thread: Thread) -> Self {
+        Self { thread, nodes: Vec::new(), feedback: BTreeMap::new(), runs: Vec::new() }
+    }
+
     /// Returns the messages of the current branch, from the root to the head.
     pub fn current_branch(&self) -> Vec<&Message> {
         branch_of(&self.nodes, self.thread.head).into_iter().map(|node| &node.message).collect()
@@ -112,6 +128,7 @@ impl ThreadView {
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Thread {
     /// Its number in the store.
     pub number: i64,
@@ -150,6 +167,29 @@ pub struct Thread {
 }
 
 impl Thread {
+    /// Returns a thread without content, of version 0.
+    pub fn new(number: i64, key: ThreadKey, run_id: RunId) -> Self {
+        Self {
+            number,
+            key,
+            agent: String::new(),
+            title: None,
+            archived: false,
+            metadata: Map::new(),
+            head: 0,
+            state: None,
+            interrupts: Vec::new(),
+            messages: 0,
+            bytes: 0,
+            version: 0,
+            run_id,
+            run: 0,
+            is_running: false,
+            created_at: 0,
+            updated_at: 0,
+        }
+    }
+
     /// Returns the thread as it is in a list.
     pub fn into_summary(self) -> ThreadSummary {
         ThreadSummary {
@@ -159,7 +199,8 @@ impl Thread {
             archived: self.archived,
             metadata: self.metadata,
             run: self.run,
-            active_run: self.is_running.then_some(self.run_id),
+            active_run: self.is_running.then(|| self.run_id.clone()),
+            run_id: self.run_id,
             open_interrupts: self.interrupts.len() as u64,
             created_at: self.created_at,
             updated_at: self.updated_at,
@@ -206,6 +247,7 @@ impl MessageOrigin {
 
 /// A thread in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ThreadSummary {
     /// The thread's id.
     pub id: ThreadId,
@@ -219,6 +261,8 @@ pub struct ThreadSummary {
     pub metadata: Map<String, Value>,
     /// The number of the newest run, which orders the list.
     pub run: i64,
+    /// The id of the newest run.
+    pub run_id: RunId,
     /// The id of the running run.
     pub active_run: Option<RunId>,
     /// The number of open interrupts on the current branch.
@@ -227,49 +271,6 @@ pub struct ThreadSummary {
     pub created_at: Millis,
     /// When a run last began or ended.
     pub updated_at: Millis,
-}
-
-/// A page of a list of threads.
-#[derive(Debug, Clone, Default)]
-pub struct ThreadPage {
-    /// Continue after the thread whose newest run has this number; `None` starts with the first thread.
-    pub after: Option<i64>,
-    /// The largest number of threads.
-    pub limit: usize,
-    /// Lists only threads that are archived, or only those that are not; `None` lists both.
-    pub archived: Option<bool>,
-    /// Lists only threads that this agent has answered last.
-    pub agent: Option<String>,
-    /// Lists only threads whose title has all words of this text, or one of whose messages has them: those that users and
-    /// assistants wrote, the first 8 KiB of each. Case is ignored, and a word may be the beginning of one. Text in Chinese or
-    /// Japanese is found wherever it is. A store may find more, and of thousands of threads only those created last.
-    pub query: Option<String>,
-}
-
-/// Selects a page of a thread's messages, from the newest one backwards.
-#[derive(Debug, Clone, Copy)]
-pub struct MessageQuery {
-    /// The number of the newest message: the page has the messages of its branch.
-    pub newest: i64,
-    /// Reads only the messages that the run with this number made, on all branches.
-    pub run: Option<i64>,
-    /// The largest number of messages.
-    pub limit: usize,
-}
-
-/// A page of a thread's messages.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct MessagePage {
-    /// The messages, the oldest first.
-    pub nodes: Vec<MessageNode>,
-    /// The number of the newest message of the page before this one; `None` if there is no such page.
-    pub before: Option<i64>,
-    /// The messages that share their parent with a message of the page, by parent, in the order they were stored. A
-    /// message without such siblings is not listed. An id that several of them have, as an edited message can, is listed
-    /// once.
-    pub siblings: BTreeMap<i64, Vec<MessageId>>,
-    /// The owner's opinions of messages of the page, by number of the message.
-    pub feedback: BTreeMap<i64, Feedback>,
 }
 
 /// An owner's opinion of a message.
@@ -283,34 +284,6 @@ pub struct Feedback {
     pub comment: Option<String>,
     /// When it was given.
     pub at: Millis,
-}
-
-impl MessagePage {
-    /// The largest number of siblings that a page lists, the newest ones.
-    pub const MAX_SIBLINGS: usize = 1000;
-
-    /// Creates a page from its messages. For the messages of a run, there may be one more than the page has.
-    pub(super) fn new(mut newest_first: Vec<MessageNode>, query: MessageQuery) -> Self {
-        let before = match query.run {
-            None => newest_first.last().map(|oldest| oldest.parent).filter(|parent| *parent != 0),
-            Some(_) => newest_first.get(query.limit).map(|node| node.number),
-        };
-        newest_first.truncate(query.limit);
-        newest_first.reverse();
-        Self { nodes: newest_first, before, ..Self::default() }
-    }
-
-    /// Sets the children of the parents of the page's messages, the newest ones first.
-    pub(super) fn set_siblings(&mut self, newest_first: Vec<(i64, MessageId)>) {
-        for (parent, id) in newest_first.into_iter().rev() {
-            self.siblings.entry(parent).or_default().push(id);
-        }
-        self.siblings.retain(|_, ids| ids.len() > 1);
-        for ids in self.siblings.values_mut() {
-            let mut listed = HashSet::new();
-            ids.retain(|id| listed.insert(id.clone()));
-        }
-    }
 }
 
 /// The status of a run.
@@ -347,6 +320,7 @@ impl RunStatus {
 
 /// A run.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct RunRecord {
     /// Its number in the store.
     pub number: i64,
@@ -374,6 +348,26 @@ pub struct RunRecord {
     pub failure: Option<RunFailure>,
 }
 
+impl RunRecord {
+    /// Returns a running run, which has begun at the time 0.
+    pub fn new(number: i64, thread: i64, id: RunId, agent: String) -> Self {
+        Self {
+            number,
+            thread,
+            id,
+            agent,
+            detached: false,
+            status: RunStatus::Running,
+            delivered: false,
+            started_at: 0,
+            ended_at: None,
+            events: 0,
+            usage: Vec::new(),
+            failure: None,
+        }
+    }
+}
+
 /// The failure of a run.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RunFailure {
@@ -386,6 +380,7 @@ pub struct RunFailure {
 
 /// Selects an ended run of a thread.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub enum EndedRun<'a> {
     /// The run with this id.
     Id(&'a RunId),
@@ -404,21 +399,6 @@ pub struct EndState {
     pub state: Option<(i64, Value)>,
     /// The interrupts that the run raised or left open, and that no run has answered.
     pub interrupts: Vec<Interrupt>,
-}
-
-/// A page of a run's log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventPage {
-    /// The number of the first event, if there is one.
-    pub first: u64,
-    /// Each event as one line of JSON.
-    pub events: Vec<String>,
-    /// The time of each event, in milliseconds since the run's start.
-    pub times: Vec<u64>,
-    /// The run's status when the events were read.
-    pub status: RunStatus,
-    /// The number of events that an ended run sent, or that a running run's log has.
-    pub count: u64,
 }
 
 /// What a detached run was given. It is kept as long as the run's log.
@@ -454,6 +434,7 @@ pub struct HeldLease {
 
 /// The result of a request to cancel a run.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum CancelRequest {
     /// The request is stored; the process that runs it reads it.
     Requested,

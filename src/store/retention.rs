@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use crate::units;
+use crate::base::units;
 
 /// Limits of what is kept: the section `[retention]`. `None` is no limit. Ages are in milliseconds here, and in days and
 /// hours in a configuration.
@@ -15,23 +15,23 @@ use crate::units;
 pub struct Retention {
     /// The time for which a thread is kept after its last change.
     #[serde(rename = "thread_days", deserialize_with = "units::optional_days")]
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalDays"))]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalDays"))]
     pub thread_age: Option<u64>,
     /// The number of threads that are kept for each principal, those with the newest runs.
     #[serde(rename = "max_threads", deserialize_with = "units::optional")]
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalNumber"))]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
     pub owner_threads: Option<u64>,
     /// The number of threads that are kept in all. The principals with the most threads lose their oldest ones first.
     #[serde(rename = "max_threads_total", deserialize_with = "units::optional")]
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalNumber"))]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
     pub threads: Option<u64>,
     /// The time for which the log of a detached run is kept after its end.
     #[serde(rename = "log_hours", deserialize_with = "units::optional_hours")]
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalHours"))]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalHours"))]
     pub log_age: Option<u64>,
     /// The number of logs that are kept, those of the runs that ended last.
     #[serde(rename = "max_logs", deserialize_with = "units::optional")]
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::OptionalNumber"))]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
     pub logs: Option<u64>,
 }
 
@@ -50,6 +50,7 @@ impl Retention {
 
 /// The result of removing what [`Retention`] does not keep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SweepResult {
     /// The number of removed threads.
     pub threads: u64,

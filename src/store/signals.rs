@@ -7,11 +7,12 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{broadcast, watch};
 
 /// The subject of a signal.
@@ -53,17 +54,17 @@ type Topics = HashMap<Topic, watch::Sender<()>>;
 /// Waits for the signals of one topic.
 #[derive(Debug)]
 pub struct TopicWatch {
-    topics: Arc<Mutex<Topics>>,
-    topic: Topic,
-    /// `None` while it is dropped.
-    changes: Option<watch::Receiver<()>>,
+    changes: watch::Receiver<()>,
+    _signals: Signals,
 }
 
 impl Signals {
     /// Starts to watch a topic. Signals that are raised from now on are received.
     pub fn watch(&self, topic: Topic) -> TopicWatch {
-        let changes = lock(&self.topics).entry(topic).or_insert_with(|| watch::Sender::new(())).subscribe();
-        TopicWatch { topics: self.topics.clone(), topic, changes: Some(changes) }
+        let mut topics = self.lock();
+        topics.retain(|_, changes| changes.receiver_count() > 0);
+        let changes = topics.entry(topic).or_insert_with(|| watch::Sender::new(())).subscribe();
+        TopicWatch { changes, _signals: self.clone() }
     }
 
     /// Returns whether signals of other processes arrive.
@@ -78,9 +79,13 @@ impl Signals {
 
     /// Wakes the watches of a topic.
     pub fn raise(&self, topic: Topic) {
-        if let Some(topic) = lock(&self.topics).get(&topic) {
+        if let Some(topic) = self.lock().get(&topic) {
             topic.send_replace(());
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Topics> {
+        self.topics.lock()
     }
 
     /// Receives the texts that other processes announce from now on, and `None` when some may have been lost.
@@ -97,37 +102,18 @@ impl Signals {
     /// Wakes all watches, because signals may have been missed.
     pub fn raise_all(&self) {
         self.deliver_announcement(None);
-        lock(&self.topics).values().for_each(|topic| topic.send_replace(()));
+        self.lock().values().for_each(|topic| topic.send_replace(()));
     }
 }
 
 impl TopicWatch {
     /// Waits for a signal; one that came since the last call completes it at once. Cancel-safe.
     pub async fn changed(&mut self) {
-        let changed = match &mut self.changes {
-            Some(changes) => changes.changed().await.is_ok(),
-            None => false,
-        };
-        if !changed {
-            // Unreachable: the sender is dropped with the last watch.
+        if self.changes.changed().await.is_err() {
+            // Unreachable: the watch keeps the sender.
             std::future::pending().await
         }
     }
-}
-
-impl Drop for TopicWatch {
-    fn drop(&mut self) {
-        let mut topics = lock(&self.topics);
-        // Under the lock, so that of two last watches one sees that it is the last.
-        drop(self.changes.take());
-        if topics.get(&self.topic).is_some_and(|sender| sender.receiver_count() == 0) {
-            topics.remove(&self.topic);
-        }
-    }
-}
-
-fn lock(topics: &Mutex<Topics>) -> MutexGuard<'_, Topics> {
-    topics.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -149,24 +135,7 @@ mod tests {
         signals.raise_all();
         assert_eq!(other.changed().now_or_never(), Some(()));
         drop(other);
-        assert!(lock(&signals.topics).is_empty());
-    }
-
-    #[test]
-    fn watches_that_are_dropped_at_the_same_time_leave_no_topic() {
-        let signals = Signals::default();
-        for _ in 0..500 {
-            let watches = [(); 2].map(|()| signals.watch(Topic::Cancels));
-            let both = &std::sync::Barrier::new(2);
-            std::thread::scope(|scope| {
-                for watch in watches {
-                    scope.spawn(move || {
-                        both.wait();
-                        drop(watch);
-                    });
-                }
-            });
-            assert!(lock(&signals.topics).is_empty());
-        }
+        drop(signals.watch(Topic::Cancels));
+        assert_eq!(signals.lock().len(), 1);
     }
 }

@@ -9,6 +9,7 @@ use crate::protocol::{Interrupt, InterruptId, Message, RunId, TokenUsage};
 
 /// Messages to write: new ones, each below the one before it, and new bodies of stored ones.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct BranchWrite<'a> {
     /// The number of the message before the first new one; 0 is the root. Without new messages it becomes the head.
     pub base: i64,
@@ -20,6 +21,7 @@ pub struct BranchWrite<'a> {
 
 /// A run to begin.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct NewRun<'a> {
     /// The thread.
     pub key: &'a ThreadKey,
@@ -56,8 +58,33 @@ pub struct NewRun<'a> {
     pub max_size: ThreadSize,
 }
 
+impl<'a> NewRun<'a> {
+    /// Returns a run without messages on a new thread, which begins now and has no limits.
+    pub fn new(key: &'a ThreadKey, run_id: &'a RunId, agent: &'a str, holder: &'a Arc<str>) -> Self {
+        Self {
+            key,
+            run_id,
+            agent,
+            detached: false,
+            holder,
+            now: now(),
+            lease_until: Millis::MAX,
+            expected: None,
+            title: None,
+            branch: BranchWrite::default(),
+            state: None,
+            state_number: None,
+            interrupts: &[],
+            answered: Vec::new(),
+            request: None,
+            max_size: ThreadSize { messages: u64::MAX, bytes: u64::MAX },
+        }
+    }
+}
+
 /// The result of beginning a run.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum BeginOutcome {
     /// It has begun.
     Begun {
@@ -87,6 +114,7 @@ pub enum BeginOutcome {
 
 /// Changes of a thread by its owner. `None` leaves a part as it is.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct ThreadUpdate<'a> {
     /// The new title; `Some(None)` removes it.
     pub title: Option<Option<&'a str>>,
@@ -100,6 +128,7 @@ pub struct ThreadUpdate<'a> {
 
 /// A new end of the current branch, with the state and the interrupts there.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct HeadUpdate<'a> {
     /// The number of the last message.
     pub head: i64,
@@ -124,6 +153,7 @@ pub struct EventBatch {
 
 /// The end of a run.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RunEnd<'a> {
     /// The status, which must not be [`RunStatus::Running`].
     pub status: RunStatus,

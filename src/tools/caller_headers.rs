@@ -13,8 +13,9 @@ use serde_json::Value;
 use super::{
     context::ToolContext,
     error::ToolError,
-    options::{HeaderSource, InvalidOption, sounds_secret},
+    options::{HeaderSource, InvalidOption},
 };
+use crate::upstream::secret_names::is_secret_header;
 
 /// A header whose value comes from the caller of a run: `"principal"`, or `{ from = "principal", required = true }`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -184,15 +185,12 @@ impl CallerHeaders {
             let mut value = header_value(&text).ok_or_else(|| {
                 ToolError::new(format!("the tool was not called: the {from} has characters that a header cannot have"))
             })?;
-            value.set_sensitive(sounds_secret(name) || matches!(from, CallerValue::Header(from) if is_secret(from)));
+            let is_secret_source = matches!(from, CallerValue::Header(from) if is_secret_header(from));
+            value.set_sensitive(is_secret_header(name.as_str()) || is_secret_source);
             headers.insert(name.clone(), value);
         }
         Ok(headers)
     }
-}
-
-fn is_secret(header: &str) -> bool {
-    HeaderName::from_bytes(header.as_bytes()).is_ok_and(|name| sounds_secret(&name))
 }
 
 /// `None` for line ends and other control characters, and for white space at the ends, which receivers remove, so that

@@ -1,13 +1,11 @@
 //! The surroundings of one tool call: its run, and the ways to report, to emit events and to ask a person.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::{
@@ -16,30 +14,30 @@ use super::{
     session::ToolSession,
 };
 use crate::{
-    agent::{Forwarded, Principal, RunContext, RunIdentity},
+    agent::{Forwarded, Principal, RunContext},
+    base::trace::TraceScope,
     protocol::{Event, Interrupt, JsonObject, MessageId, RunId, ThreadId, ToolCallId, event::ActivitySnapshot},
-    telemetry::TraceScope,
 };
 
 const PROGRESS_ACTIVITY: &str = "tool_progress";
 
 /// The surroundings of one call of a tool. Cheap to clone.
 #[derive(Clone)]
-pub struct ToolContext(Arc<Inner>);
+pub struct ToolContext(Arc<CallParts>);
 
-struct Inner {
+struct CallParts {
     call_id: ToolCallId,
     tool: String,
     session: ToolSession,
     answers: CallAnswers,
     /// `None` for a call that is not traced apart from its run.
     trace: Option<TraceScope>,
-    questions: Mutex<Questions>,
+    questions: Mutex<OpenQuestions>,
     progressed: Notify,
 }
 
 #[derive(Default)]
-struct Questions {
+struct OpenQuestions {
     unnamed: usize,
     open: Vec<Interrupt>,
 }
@@ -53,14 +51,8 @@ impl ToolContext {
         Self::of_call(ToolSession::new(run, state), call_id, tool.into(), answers)
     }
 
-    /// The surroundings of a call in a test: thread `t`, run `r`, call `c`, no principal, the state `{}`.
-    pub fn for_test(tool: impl Into<String>) -> Self {
-        let identity = RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "test".into(), principal: None };
-        Self::new(RunContext::new(identity), json!({}), "c", tool)
-    }
-
     pub(crate) fn of_call(session: ToolSession, call_id: ToolCallId, tool: String, answers: CallAnswers) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(CallParts {
             call_id,
             tool,
             session,
@@ -221,7 +213,7 @@ impl ToolContext {
     /// Returns the answer to a question; `None` if the person declined to answer. Without an answer yet this is an
     /// error, as for [`ask`](Self::ask).
     pub(super) fn answer_to(&self, question: Question) -> Result<Option<Value>, ToolError> {
-        let mut questions = self.0.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut questions = self.0.questions.lock();
         let key = question.key.clone().unwrap_or_else(|| {
             questions.unnamed += 1;
             questions.unnamed.to_string()
@@ -260,7 +252,7 @@ impl ToolContext {
     /// Takes the questions that have no answer yet: the interrupts to end the run with when the call fails with an
     /// error for which [`ToolError::is_question`] is true.
     pub fn take_questions(&self) -> Vec<Interrupt> {
-        std::mem::take(&mut self.0.questions.lock().unwrap_or_else(PoisonError::into_inner).open)
+        std::mem::take(&mut self.0.questions.lock().open)
     }
 }
 

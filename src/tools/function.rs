@@ -59,17 +59,10 @@ where
     Fut: Future<Output = R> + Send + 'static,
     R: IntoToolResult,
 {
-    let spec = ToolSpec { name: name.into(), description: description.into(), parameters: schema_of::<A>() };
-    let call = move |arguments: JsonObject, cx: ToolContext| -> ToolFuture {
-        match decode(arguments) {
-            Ok(arguments) => {
-                let future = function(arguments, cx);
-                Box::pin(async move { future.await.into_tool_result() })
-            }
-            Err(error) => Box::pin(async move { Err(error) }),
-        }
-    };
-    FnTool { spec, approval: ApprovalRule::Never, call: Box::new(call) }
+    FnTool::of_spec(ToolSpec::new(name, description, schema_of::<A>()), move |arguments, cx| {
+        let called = decode(arguments).map(|arguments| function(arguments, cx));
+        async move { called?.await.into_tool_result() }
+    })
 }
 
 type ToolFuture = BoxFuture<'static, Result<MessageContent, ToolError>>;
@@ -83,6 +76,20 @@ pub struct FnTool {
 }
 
 impl FnTool {
+    /// Makes a tool of its description and an async function of the arguments, which fit its schema.
+    pub(super) fn of_spec<F, Fut, R>(spec: ToolSpec, function: F) -> Self
+    where
+        F: Fn(JsonObject, ToolContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = R> + Send + 'static,
+        R: IntoToolResult,
+    {
+        let call = move |arguments: JsonObject, cx: ToolContext| -> ToolFuture {
+            let future = function(arguments, cx);
+            Box::pin(async move { future.await.into_tool_result() })
+        };
+        Self { spec, approval: ApprovalRule::Never, call: Box::new(call) }
+    }
+
     /// Sets when a person has to agree to a call; never by default.
     pub fn needs_approval(mut self, rule: ApprovalRule) -> Self {
         self.approval = rule;

@@ -1,14 +1,14 @@
 //! Tools that a model can call: the [`Tool`] trait, [`tool_fn`] for tools made of closures, and the server's own tools.
 //!
 //! Nothing here knows models: an agent offers tools to one, checks the arguments against the schema, and calls.
-//! Dropping the future of a call stops it. A [`ToolRegistry`] knows all tools by name, a [`Toolbox`] holds those of one
-//! agent.
+//! Dropping the future of a call stops it. A [`Toolbox`] holds the tools of one agent.
 
-pub mod approval;
+mod approval;
 pub mod builtin;
 mod call_digest;
 mod caller_headers;
 mod context;
+#[cfg(feature = "sandbox")]
 mod descriptors;
 mod error;
 mod function;
@@ -17,19 +17,24 @@ pub mod http;
 pub mod mcp;
 mod options;
 mod question;
-#[cfg(feature = "mcp")]
-pub mod registry;
+#[cfg(feature = "config")]
+mod registry;
+#[cfg(feature = "sandbox")]
 pub mod sandbox;
-pub mod schema;
+mod schema;
 mod secrets;
 mod session;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
 mod tool;
-pub mod toolbox;
+mod toolbox;
 
-#[cfg(feature = "mcp")]
-pub use self::registry::{ToolRegistry, UnknownTool};
+#[cfg(feature = "sandbox")]
+pub(crate) use self::descriptors::close_descriptors_on_exec;
+#[cfg(feature = "config")]
+pub(crate) use self::registry::ToolRegistry;
 pub use self::{
-    approval::ApprovalRule,
+    approval::{ApprovalRule, Patterns},
     caller_headers::{CallerHeader, CallerValue},
     context::ToolContext,
     error::ToolError,
@@ -42,7 +47,6 @@ pub use self::{
 };
 pub(crate) use self::{
     call_digest::call_digest,
-    descriptors::close_descriptors_on_exec,
     question::CallAnswers,
     session::{ToolEvents, ToolSession},
 };

@@ -3,11 +3,13 @@
 //! Ranges, and options that depend on each other, are checked by the `check` methods and not while deserializing, so
 //! that an error has the option's path and the configuration can show its line.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use indexmap::IndexMap;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+
+use crate::upstream::secret_names::is_secret_header;
 
 /// The error of a wrong option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +75,7 @@ pub(super) fn header_map(headers: &IndexMap<String, HeaderSource>) -> Result<Hea
         let header = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| invalid(format!("{name:?} is not a valid header name")))?;
         let (text, is_secret) = match source {
-            HeaderSource::Text(text) => (text.clone(), sounds_secret(&header)),
+            HeaderSource::Text(text) => (text.clone(), is_secret_header(name)),
             HeaderSource::Variable(variable) => {
                 let value = env_value(&variable.env).map_err(invalid)?;
                 (format!("{}{value}", variable.prefix), true)
@@ -99,19 +101,6 @@ pub(super) fn check_not_zero<const N: usize>(options: [(&str, bool); N]) -> Resu
         Some((key, _)) => Err(InvalidOption::new(key, "at least 1 is needed")),
         None => Ok(()),
     }
-}
-
-pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    u64::deserialize(deserializer).map(Duration::from_secs)
-}
-
-/// Deserializes a number of bytes from megabytes (2^20 bytes).
-pub(super) fn megabytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    u64::deserialize(deserializer).map(|megabytes| megabytes.saturating_mul(1 << 20))
-}
-
-pub(super) fn sounds_secret(header: &HeaderName) -> bool {
-    ["auth", "cookie", "key", "token", "secret"].iter().any(|part| header.as_str().contains(part))
 }
 
 #[cfg(test)]

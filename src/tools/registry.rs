@@ -18,7 +18,7 @@ const PROMPTS: &str = "prompts";
 
 /// All tools of this server, by name.
 #[derive(Clone)]
-pub struct ToolRegistry {
+pub(crate) struct ToolRegistry {
     tools: IndexMap<String, Arc<dyn Tool>>,
     groups: IndexMap<String, Vec<Arc<dyn Tool>>>,
     mcp: IndexMap<String, Arc<McpServer>>,
@@ -28,7 +28,7 @@ pub struct ToolRegistry {
 /// The error of a name that no tool, group or MCP server has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {kind} `{name}`{}", similar.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default())]
-pub struct UnknownTool {
+pub(crate) struct UnknownTool {
     kind: &'static str,
     name: String,
     similar: Option<String>,
@@ -42,57 +42,57 @@ impl Default for ToolRegistry {
 
 impl ToolRegistry {
     /// A registry with the built-in tools.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let tools = builtin::tools().into_iter().map(|tool| (tool.spec().name.clone(), tool));
         Self { tools: tools.collect(), groups: IndexMap::new(), mcp: IndexMap::new(), sandbox: None }
     }
 
     /// Adds a tool under its name. It replaces a tool of the same name.
     #[must_use]
-    pub fn tool(mut self, tool: impl Tool) -> Self {
+    pub(crate) fn tool(mut self, tool: impl Tool) -> Self {
         self.tools.insert(tool.spec().name.clone(), Arc::new(tool));
         self
     }
 
     /// Adds a group of tools, which agents list by the name of the group.
     #[must_use]
-    pub fn group(mut self, name: impl Into<String>, tools: Vec<Arc<dyn Tool>>) -> Self {
+    pub(crate) fn group(mut self, name: impl Into<String>, tools: Vec<Arc<dyn Tool>>) -> Self {
         self.groups.insert(name.into(), tools);
         self
     }
 
     /// Adds the tools of a sandbox as a group.
     #[must_use]
-    pub fn sandbox_group(mut self, name: impl Into<String>, sandbox: Arc<Sandbox>) -> Self {
+    pub(crate) fn sandbox_group(mut self, name: impl Into<String>, sandbox: Arc<Sandbox>) -> Self {
         let tools = sandbox.tools();
         self.sandbox = Some(sandbox);
         self.group(name, tools)
     }
 
     /// Returns the sandbox whose tools agents can list.
-    pub fn sandbox(&self) -> Option<&Arc<Sandbox>> {
+    pub(crate) fn sandbox(&self) -> Option<&Arc<Sandbox>> {
         self.sandbox.as_ref()
     }
 
     /// Adds an MCP server under its name.
     #[must_use]
-    pub fn mcp(mut self, server: Arc<McpServer>) -> Self {
+    pub(crate) fn mcp(mut self, server: Arc<McpServer>) -> Self {
         self.mcp.insert(server.name().to_owned(), server);
         self
     }
 
     /// Returns the MCP servers.
-    pub fn mcp_servers(&self) -> impl Iterator<Item = &Arc<McpServer>> {
+    pub(crate) fn mcp_servers(&self) -> impl Iterator<Item = &Arc<McpServer>> {
         self.mcp.values()
     }
 
     /// Starts the MCP servers in the background. Needs a tokio runtime.
-    pub fn start(&self) {
+    pub(crate) fn start(&self) {
         self.mcp.values().for_each(|server| server.start());
     }
 
     /// Stops the MCP servers, and waits until their processes have ended.
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         futures::future::join_all(self.mcp.values().map(|server| server.stop())).await;
     }
 
@@ -100,7 +100,7 @@ impl ToolRegistry {
     ///
     /// # Errors
     /// [`UnknownTool`], for the first unknown name.
-    pub fn toolbox<S: AsRef<str>>(&self, names: &[S]) -> Result<Toolbox, UnknownTool> {
+    pub(crate) fn toolbox<S: AsRef<str>>(&self, names: &[S]) -> Result<Toolbox, UnknownTool> {
         let mut toolbox = Toolbox::new();
         for name in names.iter().map(AsRef::as_ref) {
             toolbox = if let Some(path) = name.strip_prefix("mcp:") {
@@ -153,11 +153,11 @@ mod tests {
     fn tools_are_found_by_name_and_unknown_names_get_a_suggestion() {
         let server = McpServer::new("files", McpServerOptions::command(["nothing"])).unwrap();
         let registry = ToolRegistry::new().mcp(Arc::new(server));
-        let names = registry.toolbox(&["calculator", "mcp:files", "mcp:files/read"]).unwrap().tools();
-        assert_eq!(names.iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["calculator"]);
+        let names = registry.toolbox(&["current_time", "mcp:files", "mcp:files/read"]).unwrap().tools();
+        assert_eq!(names.iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["current_time"]);
         assert!(registry.toolbox::<&str>(&[]).unwrap().is_empty());
         let wrong = |name: &str| registry.toolbox(&[name]).unwrap_err().to_string();
-        assert_eq!(wrong("calculater"), "there is no tool `calculater`; did you mean `calculator`?");
+        assert_eq!(wrong("current_tyme"), "there is no tool `current_tyme`; did you mean `current_time`?");
         assert_eq!(wrong("mcp:flies"), "there is no MCP server `mcp:flies`; did you mean `mcp:files`?");
         assert_eq!(wrong("files"), "there is no tool `files`; did you mean `mcp:files`?");
         assert_eq!(wrong("zzz"), "there is no tool `zzz`");

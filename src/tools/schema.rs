@@ -7,8 +7,11 @@
 use serde_json::Value;
 
 use crate::{
-    protocol::JsonObject,
-    schema::{BoundedSchema, SchemaLimits},
+    base::text::shortened,
+    protocol::{
+        JsonObject,
+        schema::{BoundedSchema, SchemaLimits},
+    },
 };
 
 const ANSWER_LIMITS: SchemaLimits = SchemaLimits { bytes: 16 * 1024, depth: 32 };
@@ -47,7 +50,7 @@ impl Validator {
     }
 
     fn compile(schema: &Value, limits: SchemaLimits) -> Result<Self, String> {
-        let schema = BoundedSchema::new(schema, limits).map_err(|error| shorten(&error))?;
+        let schema = BoundedSchema::new(schema, limits).map_err(|error| shortened(&error, MAX_PROBLEM_CHARS))?;
         Ok(Self { schema })
     }
 
@@ -64,7 +67,7 @@ impl Validator {
         } else {
             // The parser refuses more than 128 levels.
             serde_json::from_str(text)
-                .map_err(|error| shorten(&format!("The arguments are not valid JSON: {error}")))?
+                .map_err(|error| shortened(&format!("The arguments are not valid JSON: {error}"), MAX_PROBLEM_CHARS))?
         };
         if !arguments.is_object() {
             return Err(format!("The arguments have to be a JSON object, not {}.", type_name(&arguments)));
@@ -94,7 +97,7 @@ impl Validator {
         };
         let lines = problems.iter().map(|problem| {
             let path = if problem.path.is_empty() { "(root)" } else { &problem.path };
-            format!("\n- {}", shorten(&format!("{path}: {}", problem.text)))
+            format!("\n- {}", shortened(&format!("{path}: {}", problem.text), MAX_PROBLEM_CHARS))
         });
         let rest = if more { "\n- and more" } else { "" };
         Some(lines.chain([rest.to_owned()]).collect())
@@ -109,13 +112,6 @@ fn type_name(value: &Value) -> &'static str {
         Value::String(_) => "a string",
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
-    }
-}
-
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(MAX_PROBLEM_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 

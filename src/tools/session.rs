@@ -8,10 +8,11 @@
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -26,18 +27,18 @@ pub(crate) struct ToolSession(Arc<Shared>);
 
 struct Shared {
     run: RunContext,
-    inner: Mutex<Inner>,
+    inner: Mutex<SessionState>,
     /// Notified when the last waiting event is taken, and when the reader is dropped.
     drained: Notify,
 }
 
-struct Inner {
+struct SessionState {
     state: Arc<Value>,
     events: VecDeque<Event>,
-    reader: Reader,
+    reader: ReaderState,
 }
 
-enum Reader {
+enum ReaderState {
     /// Events are kept until they are taken; emitting does not wait.
     Absent,
     Present(Option<Waker>),
@@ -46,7 +47,7 @@ enum Reader {
 
 impl ToolSession {
     pub(crate) fn new(run: RunContext, state: Value) -> Self {
-        let inner = Inner { state: Arc::new(state), events: VecDeque::new(), reader: Reader::Absent };
+        let inner = SessionState { state: Arc::new(state), events: VecDeque::new(), reader: ReaderState::Absent };
         Self(Arc::new(Shared { run, inner: Mutex::new(inner), drained: Notify::new() }))
     }
 
@@ -55,7 +56,7 @@ impl ToolSession {
     }
 
     pub(crate) fn state(&self) -> Arc<Value> {
-        self.lock().state.clone()
+        self.0.inner.lock().state.clone()
     }
 
     /// Fails, without any change, if a state delta does not apply or the call is over.
@@ -82,13 +83,13 @@ impl ToolSession {
         &self,
         change: impl FnOnce(&mut Arc<Value>) -> Result<Event, ToolError>,
     ) -> Result<(), ToolError> {
-        let mut inner = self.lock();
-        if matches!(inner.reader, Reader::Dropped) {
+        let mut inner = self.0.inner.lock();
+        if matches!(inner.reader, ReaderState::Dropped) {
             return Err(ToolError::new("the call is over"));
         }
         let event = change(&mut inner.state)?;
         inner.events.push_back(event);
-        if let Reader::Present(waker) = &mut inner.reader
+        if let ReaderState::Present(waker) = &mut inner.reader
             && let Some(waker) = waker.take()
         {
             waker.wake();
@@ -101,8 +102,8 @@ impl ToolSession {
         loop {
             let drained = self.0.drained.notified();
             {
-                let inner = self.lock();
-                if inner.events.is_empty() || !matches!(inner.reader, Reader::Present(_)) {
+                let inner = self.0.inner.lock();
+                if inner.events.is_empty() || !matches!(inner.reader, ReaderState::Present(_)) {
                     return;
                 }
             }
@@ -111,17 +112,13 @@ impl ToolSession {
     }
 
     pub(crate) fn take_events(&self) -> Vec<Event> {
-        self.lock().events.drain(..).collect()
+        self.0.inner.lock().events.drain(..).collect()
     }
 
     /// Makes the reader of the events. From then on, emitting waits until the events are taken.
     pub(crate) fn reader(&self) -> ToolEvents {
-        self.lock().reader = Reader::Present(None);
+        self.0.inner.lock().reader = ReaderState::Present(None);
         ToolEvents(self.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -136,9 +133,9 @@ pub(crate) struct ToolEvents(ToolSession);
 
 impl ToolEvents {
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
-        let mut inner = self.0.lock();
+        let mut inner = self.0.0.inner.lock();
         let Some(event) = inner.events.pop_front() else {
-            inner.reader = Reader::Present(Some(cx.waker().clone()));
+            inner.reader = ReaderState::Present(Some(cx.waker().clone()));
             return Poll::Pending;
         };
         if inner.events.is_empty() {
@@ -150,7 +147,7 @@ impl ToolEvents {
 
 impl Drop for ToolEvents {
     fn drop(&mut self) {
-        self.0.lock().reader = Reader::Dropped;
+        self.0.0.inner.lock().reader = ReaderState::Dropped;
         self.0.0.drained.notify_waiters();
     }
 }

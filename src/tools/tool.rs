@@ -19,6 +19,13 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
+impl ToolSpec {
+    /// The description of a tool with the schema of its arguments.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
+        Self { name: name.into(), description: description.into(), parameters }
+    }
+}
+
 /// The approval by a person that a call needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Approval {
@@ -42,13 +49,10 @@ pub enum Approval {
 ///
 /// impl Refund {
 ///     fn new() -> Self {
-///         Self { spec: ToolSpec {
-///             name: "refund".to_owned(),
-///             description: "Pays an amount in cents back.".to_owned(),
-///             parameters: json!({
-///                 "type": "object", "properties": { "cents": { "type": "integer" } }, "required": ["cents"]
-///             }),
-///         } }
+///         let parameters = json!({
+///             "type": "object", "properties": { "cents": { "type": "integer" } }, "required": ["cents"]
+///         });
+///         Self { spec: ToolSpec::new("refund", "Pays an amount in cents back.", parameters) }
 ///     }
 /// }
 ///

@@ -1,16 +1,13 @@
 //! The tools of one agent. Every run asks for them, so the schema of an unchanged tool is compiled only once.
 
-use std::{
-    collections::HashSet,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
 
 use super::{Tool, ToolSource, Validator};
 
 /// The time that a run waits for MCP servers that are still starting.
-pub const READY_TIMEOUT: Duration = Duration::from_secs(10);
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A tool that is offered to a model.
 #[derive(Clone)]
@@ -37,12 +34,12 @@ impl fmt::Debug for OfferedTool {
 /// The tools of one agent.
 #[derive(Default)]
 pub struct Toolbox {
-    entries: Vec<Entry>,
+    entries: Vec<ToolboxEntry>,
     cache: Mutex<Cache>,
 }
 
 #[derive(Clone)]
-enum Entry {
+enum ToolboxEntry {
     Tool(Arc<dyn Tool>),
     Source(Arc<dyn ToolSource>),
 }
@@ -75,7 +72,7 @@ impl Toolbox {
     /// Adds a tool that other toolboxes have, too.
     #[must_use]
     pub fn shared_tool(mut self, tool: Arc<dyn Tool>) -> Self {
-        self.entries.push(Entry::Tool(tool));
+        self.entries.push(ToolboxEntry::Tool(tool));
         self
     }
 
@@ -89,7 +86,7 @@ impl Toolbox {
     /// Adds a source, with all tools that it has at any time.
     #[must_use]
     pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
-        self.entries.push(Entry::Source(source));
+        self.entries.push(ToolboxEntry::Source(source));
         self
     }
 
@@ -98,12 +95,12 @@ impl Toolbox {
         self.entries.is_empty()
     }
 
-    /// Starts all sources, and waits until each is connected or has failed, at most for [`READY_TIMEOUT`]. Returns at
+    /// Starts all sources, and waits until each is connected or has failed, at most for 10 seconds. Returns at
     /// once if they were connected before, even if they are not now.
     pub async fn ready(&self) {
         let sources = self.entries.iter().filter_map(|entry| match entry {
-            Entry::Source(source) => Some(source),
-            Entry::Tool(_) => None,
+            ToolboxEntry::Source(source) => Some(source),
+            ToolboxEntry::Tool(_) => None,
         });
         let all = futures::future::join_all(sources.map(|source| source.ready()));
         // The tools of a late source are offered in the next run.
@@ -114,10 +111,10 @@ impl Toolbox {
     /// name, and tools whose schema cannot be used.
     pub fn tools(&self) -> Vec<OfferedTool> {
         let current = self.entries.iter().flat_map(|entry| match entry {
-            Entry::Tool(tool) => vec![tool.clone()],
-            Entry::Source(source) => source.tools(),
+            ToolboxEntry::Tool(tool) => vec![tool.clone()],
+            ToolboxEntry::Source(source) => source.tools(),
         });
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.lock();
         let mut tools: Vec<CachedTool> = Vec::new();
         let mut names: HashSet<String> = HashSet::new();
         for tool in current {
@@ -206,7 +203,7 @@ mod tests {
     #[async_trait]
     impl ToolSource for ChangingSource {
         fn tools(&self) -> Vec<Arc<dyn Tool>> {
-            self.0.lock().unwrap().clone()
+            self.0.lock().clone()
         }
     }
 
@@ -225,15 +222,15 @@ mod tests {
     #[tokio::test]
     async fn schemas_are_compiled_once_for_each_tool() {
         let source = Arc::new(ChangingSource::default());
-        *source.0.lock().unwrap() = vec![tool("a", "", json!({})), tool("b", "", json!({}))];
+        *source.0.lock() = vec![tool("a", "", json!({})), tool("b", "", json!({}))];
         let toolbox = Toolbox::new().source(source.clone());
         toolbox.ready().await;
         let first = toolbox.tools();
-        source.0.lock().unwrap()[0] = tool("c", "", json!({}));
+        source.0.lock()[0] = tool("c", "", json!({}));
         let second = toolbox.tools();
         assert_eq!(second.iter().map(OfferedTool::name).collect::<Vec<_>>(), ["c", "b"]);
         assert!(Arc::ptr_eq(&first[1].validator, &second[1].validator));
         // Tools that the source has no more leave the cache.
-        assert_eq!(toolbox.cache.lock().unwrap().tools.len(), 2);
+        assert_eq!(toolbox.cache.lock().tools.len(), 2);
     }
 }

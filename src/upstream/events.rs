@@ -5,7 +5,6 @@
 //! so a comment or half an event also counts as activity.
 
 use std::{
-    error::Error as StdError,
     pin::Pin,
     sync::{
         Arc,
@@ -21,8 +20,11 @@ use reqwest::Response;
 use sse_stream::SseByteStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::{bare_errors::BareErrors, gzip::body};
-use crate::units::deadline;
+use super::{
+    bare_errors::BareErrors,
+    body::{BodyError, pieces},
+};
+use crate::base::units::deadline;
 
 /// An event of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +58,7 @@ pub enum StreamError {
     Silent(Duration),
     /// The connection broke.
     #[error("the connection broke")]
-    Broken(#[source] Box<dyn StdError + Send + Sync>),
+    Broken(#[source] BodyError),
     /// An event is not UTF-8.
     #[error("the text is not UTF-8")]
     NotUtf8,
@@ -67,23 +69,21 @@ pub type ServerEvents = BoxStream<'static, Result<ServerEvent, StreamError>>;
 
 /// Reads the events of a response. Events without data are left out.
 pub fn events(response: Response, limits: StreamLimits) -> ServerEvents {
-    parse(body(response), limits)
+    parse(pieces(response), limits)
 }
 
 /// Reads the events of a model provider's response. An error that is no event, but bare JSON, is an event with the name
 /// `error`.
 pub fn provider_events(response: Response, limits: StreamLimits) -> ServerEvents {
     let mut errors = BareErrors::new();
-    let bytes = body(response).map(move |piece| piece.map(|piece| errors.rewrite(piece)));
+    let bytes = pieces(response).map(move |piece| piece.map(|piece| errors.rewrite(piece)));
     parse(bytes.boxed(), limits)
 }
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// The id that marks an event which the end of the stream cut off. Servers do not use it.
 const CUT_OFF_ID: &str = "agui-server: the stream ended here";
 
-fn parse(bytes: BoxStream<'static, Result<Bytes, BoxError>>, limits: StreamLimits) -> ServerEvents {
+fn parse(bytes: BoxStream<'static, Result<Bytes, BodyError>>, limits: StreamLimits) -> ServerEvents {
     let silence = Box::pin(sleep(limits.idle_timeout));
     let is_over = Arc::new(AtomicBool::new(false));
     let limited = LimitedBytes {
@@ -117,7 +117,7 @@ fn parse(bytes: BoxStream<'static, Result<Bytes, BoxError>>, limits: StreamLimit
 /// The bytes of a stream, within the limits. An event that the end of the stream cuts off gets an end, because some
 /// servers leave out the last empty line.
 struct LimitedBytes {
-    bytes: BoxStream<'static, Result<Bytes, BoxError>>,
+    bytes: BoxStream<'static, Result<Bytes, BodyError>>,
     length: EventLength,
     limits: StreamLimits,
     silence: Pin<Box<Sleep>>,

@@ -1,4 +1,5 @@
-//! HTTP clients for other servers, the reader of their [`events`] and that of compressed bodies.
+//! HTTP clients for other servers, the readers of their [`events`] and of other bodies, and the rules for what is secret
+//! between two servers.
 //!
 //! All clients of this crate are made here. They have a limit on connecting and none on the whole response: a
 //! response may stream for long, and its reader limits the silence. Redirects are not followed, because a key for one
@@ -6,9 +7,14 @@
 //! answers read gzip if it comes anyway; a remote agent's stream must not be compressed.
 
 mod bare_errors;
+#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "each feature needs a part of it"))]
+pub(crate) mod body;
 pub mod events;
-pub mod gzip;
+#[cfg(feature = "llm")]
+pub(crate) mod secret_names;
 mod tls;
+#[cfg(any(feature = "jwt", feature = "mcp"))]
+pub(crate) mod trust;
 
 use std::time::Duration;
 
@@ -16,7 +22,7 @@ use http::{HeaderMap, HeaderValue, header::ACCEPT_ENCODING};
 use reqwest::{Client, ClientBuilder, redirect::Policy};
 
 /// The default time limit on connecting.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Options of a client.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ import { promisify } from "node:util";
 import { TEXTS } from "../../web/src/translations.js";
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url));
-const COMMITTED = file("../../src/playground/dist");
+const COMMITTED = file("../../src/http/playground/dist");
 
 test("the committed files are those that web/ builds, byte for byte", async () => {
   const folder = await mkdtemp(join(tmpdir(), "playground-"));

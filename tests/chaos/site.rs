@@ -143,7 +143,7 @@ impl Server {
     async fn start(files: &Path, mut environment: Vec<(String, String)>, dice: &mut Dice) -> Self {
         environment.extend((0..PRINCIPALS).map(|principal| (format!("KEY_{principal}"), key(principal))));
         let config = path(&files.join("config.toml"));
-        let arguments = ["--config", &config, "--log", "warn,agui_server::app=info"].map(str::to_owned).to_vec();
+        let arguments = ["--config", &config, "--log", "warn,agui_server::server=info"].map(str::to_owned).to_vec();
         let proxy = Proxy::start(SocketAddr::from(([127, 0, 0, 1], 1)), dice.fork()).await;
         let mut server = Self { process: None, proxy, arguments, environment };
         server.launch();

@@ -2,9 +2,9 @@
 
 use agui_server::{
     Server,
-    agents::Echo,
+    agent::builtin::Echo,
     auth::ApiKey,
-    http::{Cors, HttpOptions},
+    options::{Cors, HttpOptions},
 };
 use reqwest::{Method, header};
 

@@ -1,8 +1,15 @@
 //! Requests that are refused before a stream begins.
 
-use agui_server::{Server, agents::Echo, run::ThreadOptions};
+use std::time::{Duration, Instant};
+
+use agui_server::{Server, agent::builtin::Echo, options::ThreadOptions};
+use axum::{
+    body::{Body, to_bytes},
+    http::Request,
+};
 use reqwest::{StatusCode, header};
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use crate::support::{Running, input};
 
@@ -90,6 +97,25 @@ async fn a_body_that_is_not_json_is_refused() {
     }
     let zipped = server.post("/send-message").header(header::CONTENT_ENCODING, "gzip").json(&input("hi"));
     assert_eq!(refusal(zipped.send().await.unwrap()).await.1, "unsupported_content_encoding");
+}
+
+/// Nobody is authenticated before this refusal. Without a client, whose time would be measured as well.
+#[tokio::test]
+async fn a_long_unknown_path_costs_no_time() {
+    let (router, _handle) = Server::new().agent("echo", Echo).into_router().unwrap();
+    let path = format!("/threads/{}/x", "a".repeat(32_000));
+    let mut fastest = Duration::MAX;
+    // Other processes may slow one request down.
+    for _ in 0..10 {
+        let request = Request::get(&path).header("host", "localhost").body(Body::empty()).unwrap();
+        let begin = Instant::now();
+        let response = router.clone().oneshot(request).await.unwrap();
+        fastest = fastest.min(begin.elapsed());
+        assert_eq!(response.status(), 404);
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        assert!(!String::from_utf8_lossy(&body).contains("Did you mean"), "{body:?}");
+    }
+    assert!(fastest < Duration::from_millis(5), "{fastest:?}");
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 
 use agui_server::{
     Server,
-    agents::Echo,
-    http::{Cors, HttpOptions},
+    agent::builtin::Echo,
+    options::{Cors, HttpOptions},
 };
 use reqwest::{Method, RequestBuilder, header};
 use serde_json::{Value, json};
@@ -162,9 +162,15 @@ async fn pages_of_allowed_origins_and_of_the_server_itself_are_served() {
     // A link on another site.
     let link = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
     assert_eq!(with(server.client.get(server.url("/")), &link).send().await.unwrap().status(), 200);
+    // A frame on another site, which the person may not see.
+    let frame = [link[0], link[1], ("sec-fetch-dest", "iframe")];
+    for path in ["/", "/threads/t/x"] {
+        let refused = refusal(with(server.client.get(server.url(path)), &frame)).await;
+        assert_eq!(refused, (403, "origin_not_allowed".to_owned()), "{path}");
+    }
     // An image or a script on another site.
     let embedded = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "script")];
-    for path in ["/threads", "/send-message?threadId=t", "/send-message?runId=r", "/threads/t/runs/r/log"] {
+    for path in ["/threads", "/send-message?threadId=t", "/send-message?runId=r", "/threads/t/runs/r/events"] {
         assert_eq!(refusal(with(server.client.get(server.url(path)), &embedded)).await.0, 403, "{path}");
     }
 }
@@ -182,9 +188,11 @@ async fn a_foreign_page_cannot_resume_or_join_a_run() {
     }
     // Without CORS headers the browser gives the page nothing.
     let origin = [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "cors")];
-    for path in
-        ["/send-message?runId=r", &format!("/send-message?threadId={thread}"), &format!("/threads/{thread}/runs/r/log")]
-    {
+    for path in [
+        "/send-message?runId=r",
+        &format!("/send-message?threadId={thread}"),
+        &format!("/threads/{thread}/runs/r/events"),
+    ] {
         let response = with(server.client.get(server.url(path)), &origin).send().await.unwrap();
         assert!(!response.headers().contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN), "{path}");
     }
@@ -194,7 +202,7 @@ async fn a_foreign_page_cannot_resume_or_join_a_run() {
 #[tokio::test]
 async fn a_server_for_everybody_does_not_answer_a_page_that_rebinds_its_dns_name() {
     let server = Process::start(&[], &[("AGUI_AUTH__MODE", "none"), ("AGUI_AUTH__ALLOW_UNAUTHENTICATED", "true")]);
-    let client = agui_server::upstream::direct_client(&Default::default()).unwrap();
+    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
     let post = |host: &str| client.post(format!("{}/send-message", server.url)).header(header::HOST, host);
     // `http://rebound.example:8080`, whose name now resolves to this machine: all of its requests have the same origin.
     let rebound = [("origin", "http://rebound.example:8080"), ("sec-fetch-site", "same-origin")];

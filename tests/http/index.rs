@@ -1,6 +1,6 @@
 //! `GET /`: the description of the server.
 
-use agui_server::{Server, agents::Echo, auth::ApiKey};
+use agui_server::{Server, agent::builtin::Echo, auth::ApiKey};
 use reqwest::header;
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ async fn a_mounted_server_describes_itself_with_its_prefix() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/ai", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    let client = agui_server::upstream::direct_client(&Default::default()).unwrap();
+    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
     let text = client.get(&url).send().await.unwrap().text().await.unwrap();
     assert!(text.contains(&format!("curl -N {url}/send-message ")), "{text}");
     let missing = client.get(format!("{url}/nowhere")).send().await.unwrap().json::<Value>().await.unwrap();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use agui_server::{
     Server,
-    agents::Echo,
-    http::{Connections, HttpOptions},
+    agent::builtin::Echo,
+    options::{Connections, HttpOptions},
 };
 use reqwest::header;
 use serde_json::Value;
@@ -69,8 +69,8 @@ async fn the_longest_times_are_no_limits() {
     run["threadId"] = "t".into();
     run["forwardedProps"] = serde_json::json!({ "onDisconnect": "continue" });
     server.run(&run).await.text().await.unwrap();
-    let log = server.client.get(server.url("/threads/t/runs/r/log?offset=-1&live=sse"));
-    assert!(log.send().await.unwrap().text().await.unwrap().contains("RUN_FINISHED"));
+    let followed = server.client.get(server.url(&format!("/threads/t/runs/{}/events", run["runId"].as_str().unwrap())));
+    assert!(followed.send().await.unwrap().text().await.unwrap().contains("RUN_FINISHED"));
 }
 
 #[tokio::test]

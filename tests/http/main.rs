@@ -2,20 +2,19 @@
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
-mod auth;
-#[path = "../corpus/catalogue.rs"]
+#[path = "../protocol/corpus/catalogue.rs"]
 mod catalogue;
 mod cors;
+mod dialects;
 mod errors;
 mod foreign_pages;
 mod index;
-mod jwks;
-mod jwt;
 mod limits;
 mod openapi;
 mod playground;
-mod process;
-mod quota;
+#[path = "../support/provider.rs"]
+mod provider;
+#[allow(dead_code, reason = "other test crates use more of it")]
 #[path = "../support/server.rs"]
 mod server;
 mod stream;
@@ -23,3 +22,5 @@ mod stream;
 mod support;
 #[path = "../support/tokens.rs"]
 mod tokens;
+#[path = "../support/mod.rs"]
+mod whole_streams;

@@ -6,14 +6,13 @@ use agui_server::{
     Server,
     agent::{
         RunContext,
+        builtin::Echo,
         emit::{TextMessage, ToolCallEvents},
         event_stream, events as known,
     },
-    agents::Echo,
     auth::ApiKey,
-    http::Connections,
+    options::{Connections, RunLimits},
     protocol::RunAgentInput,
-    run::RunLimits,
 };
 use futures::StreamExt as _;
 use reqwest::header;
@@ -254,7 +253,7 @@ async fn a_router_can_be_mounted_in_another_application() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
-    let client = agui_server::upstream::direct_client(&Default::default()).unwrap();
+    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
     let response = client.post(format!("http://{address}/ai/send-message")).json(&input("hi")).send().await.unwrap();
     assert!(response.text().await.unwrap().contains("RUN_FINISHED"));
     assert_eq!(client.get(format!("http://{address}/")).send().await.unwrap().text().await.unwrap(), "mine");

@@ -1,5 +1,5 @@
 // The files for deployment: compose.yaml, and what is below deploy/. Docker, Kubernetes and systemd are not needed: the
-// files are read, and checked by the tools that are installed. tests/replicas starts nginx and Caddy.
+// files are read, and checked by the tools that are installed. tests/server/replicas starts nginx and Caddy.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

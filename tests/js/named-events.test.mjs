@@ -9,7 +9,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { JSDOM } from "jsdom";
 
 import { AGUIEventHandler, handleInterrupt, useAGUIStream } from "./named-events-hook.mjs";
-import { agentOn, configFile, startModel } from "./models.mjs";
+import { agentOn, configFile, startModel, startWeather, weatherTools } from "./models.mjs";
 import { startServer } from "./server.mjs";
 
 // React reads `window` when it is imported.
@@ -137,36 +137,36 @@ describe("the guide's front end with the demo", () => {
 
 for (const provider of ["openai", "anthropic"]) {
   describe(`the guide's front end with a model of ${provider}`, () => {
-    let model, file, server, page;
+    let model, weather, file, server, page;
     before(async () => {
-      model = await startModel();
-      const agent = agentOn(provider, model.url, { tools: ["calculator"], more: "thinking = true" });
-      file = await configFile(agent);
+      [model, weather] = await Promise.all([startModel(), startWeather()]);
+      const agent = agentOn(provider, model.url, { tools: ["get_weather"], more: "thinking = true" });
+      file = await configFile(agent + weatherTools(weather.url));
       server = await startServer({ config: file.config });
       page = await openPage(server.url);
     });
     after(async () => {
       await page?.close();
       await server?.stop();
-      await Promise.all([model?.stop(), file?.remove()]);
+      await Promise.all([model?.stop(), weather?.stop(), file?.remove()]);
     });
 
     test("the hook shows reasoning, a call and the response", async () => {
       const has = (messages) => messages.some(({ role }) => role === "tool");
-      const asked = (request) => JSON.stringify(request.messages).includes("6 times 7");
-      const toolCalls = [{ name: "calculator", arguments: '{"expression":"6 * 7"}' }];
-      model.on({ predicate: (request) => asked(request) && !has(request.messages) }, { toolCalls, reasoning: "Let me count." });
-      model.on({ predicate: (request) => asked(request) && has(request.messages) }, { content: "It is 42." });
-      await page.say([{ type: "text", text: "What is 6 times 7?" }]);
+      const asked = (request) => JSON.stringify(request.messages).includes("weather in Rome");
+      const toolCalls = [{ name: "get_weather", arguments: '{"city":"Rome"}' }];
+      model.on({ predicate: (request) => asked(request) && !has(request.messages) }, { toolCalls, reasoning: "Let me look." });
+      model.on({ predicate: (request) => asked(request) && has(request.messages) }, { content: "It is sunny." });
+      await page.say([{ type: "text", text: "What is the weather in Rome?" }]);
       const { toolCalls: calls, response, reasoning } = page.hook();
-      assert.deepEqual({ ...reasoning, id: "" }, { id: "", content: "Let me count.", isComplete: true });
+      assert.deepEqual({ ...reasoning, id: "" }, { id: "", content: "Let me look.", isComplete: true });
       assert.equal(calls.length, 1);
       assert.deepEqual([calls[0].name, JSON.parse(calls[0].args), calls[0].status], [
-        "calculator",
-        { expression: "6 * 7" },
+        "get_weather",
+        { city: "Rome" },
         "complete",
       ]);
-      assert.equal(response, "It is 42.");
+      assert.equal(response, "It is sunny.");
     });
   });
 }

@@ -135,7 +135,8 @@ async fn no_file_has_the_text_of_a_deleted_thread() {
     store.append(&[batch(&lease, 1, 3)]).await.unwrap();
     end_at(NOW).with([assistant(secret), assistant(&secret.repeat(5000))]).finish(&store, &lease, 1).await.unwrap();
     // The search index has the words "launch" and "code" now.
-    let search = ThreadPage { limit: 9, query: Some("launch-code".to_owned()), ..ThreadPage::default() };
+    let mut search = ThreadPage::first(9);
+    search.query = Some("launch-code".to_owned());
     assert_eq!(store.threads(ThreadKey::ANONYMOUS, &search).await.unwrap().len(), 1);
     assert!(contains(&bytes_of_all_files(folder.path()), secret), "the test sees what is stored");
     let size = || fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>();

@@ -42,11 +42,11 @@ async fn the_postgres_store_keeps_the_contract() {
 /// A store whose appends ignore lost leases.
 mod unfenced {
     use agui_server::{
-        protocol::{MessageId, RunId, ThreadId},
+        protocol::{MessageId, RunId},
         store::{
             BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
-            MemoryStore, MessagePage, MessageQuery, Millis, NewRun, NewThread, Retention, RunEnd, RunRecord, RunStart,
-            Store, StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary,
+            MemoryStore, MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store,
+            StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary,
             ThreadUpdate, ThreadVersion, ThreadView, contract,
         },
     };
@@ -76,7 +76,7 @@ mod unfenced {
         async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError> {
             self.0.update(expected, update).await
         }
-        async fn messages(&self, thread: i64, query: &MessageQuery) -> Result<MessagePage, StoreError> {
+        async fn messages(&self, thread: &Thread, query: &MessageQuery) -> Result<MessagePage, StoreError> {
             self.0.messages(thread, query).await
         }
         async fn set_feedback(
@@ -92,12 +92,8 @@ mod unfenced {
             self.0.content(key).await
         }
 
-        async fn insert(&self, thread: NewThread<'_>) -> Result<bool, StoreError> {
-            self.0.insert(thread).await
-        }
-
-        async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
-            self.0.thread_of_run(owner, run).await
+        async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> Result<bool, StoreError> {
+            self.0.insert(key, content).await
         }
         async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
             self.0.run(thread, id).await
@@ -128,9 +124,6 @@ mod unfenced {
             until: Millis,
         ) -> Result<Option<Lease>, StoreError> {
             self.0.take_over(lost, holder, now, until).await
-        }
-        async fn check(&self) -> Result<(), StoreError> {
-            self.0.check().await
         }
     }
 

@@ -16,9 +16,10 @@ use axum::{
     body::{Body, Bytes},
     extract::{ConnectInfo, Request, State},
     response::Response,
+    routing::get,
     serve::ListenerExt as _,
 };
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Uri};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch, task::AbortHandle};
 
@@ -149,7 +150,7 @@ impl Provider {
         // Otherwise the end of each answer waits 40 ms for the client's acknowledgement of its beginning.
         let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap());
         let shared = Arc::new(Shared { check, ..Shared::default() });
-        let router = Router::new().fallback(answer).with_state(shared.clone());
+        let router = Router::new().route("/calculator", get(calculate)).fallback(answer).with_state(shared.clone());
         let router = router.into_make_service_with_connect_info::<SocketAddr>();
         let server = tokio::spawn(async move { axum::serve(listener, router).await }).abort_handle();
         Self { address, shared, server }
@@ -158,6 +159,12 @@ impl Provider {
     /// Returns the base URL, without a path.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Returns the configuration of a tool `calculator`, which this server carries out beside the script.
+    pub fn calculator(&self) -> String {
+        let url = format!("{}/calculator?expression={{expression}}", self.url());
+        format!("[tools.calculator]\nkind = \"http\"\ndescription = \"Calculates.\"\nurl = {url:?}\n")
     }
 
     /// Adds an answer to the script.
@@ -188,6 +195,17 @@ impl Provider {
 impl Drop for Provider {
     fn drop(&mut self) {
         self.server.abort();
+    }
+}
+
+/// Knows the expressions that scripts have.
+async fn calculate(uri: Uri) -> &'static str {
+    match uri.query().unwrap_or_default() {
+        "expression=1" => "1",
+        "expression=1%2B1" => "2",
+        "expression=2%2A3" => "6",
+        "expression=6%2A7" | "expression=6%20%2A%207" => "42",
+        other => panic!("the calculator does not know {other}"),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Compares every refusal of the servers of a test crate with the OpenAPI document: the codes of a route are listed by hand
-//! in `src/openapi/refusals.rs`.
+//! Compares every refusal of the servers of a test crate with the OpenAPI document: the attribute
+//! of a handler names its groups of codes, which are in `src/http/openapi/refuse.rs`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,7 +7,12 @@ use std::{
     sync::{Mutex, Once},
 };
 
-use agui_server::{Server, agents::Echo, auth::ApiKey, metrics::MetricsOptions, playground::PlaygroundOptions};
+use agui_server::{
+    Server,
+    agent::builtin::Echo,
+    auth::ApiKey,
+    options::{MetricsOptions, PlaygroundOptions},
+};
 use axum::{body::Body, http::Request};
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -48,7 +53,10 @@ impl Drop for RefusalCheck {
         if !std::thread::panicking() {
             // Removed, so that one test fails and not each one after it.
             let wrong: Vec<_> = SEEN.lock().unwrap().extract_if(.., is_undocumented).collect();
-            assert!(wrong.is_empty(), "the codes of a route are in src/openapi/, and these are missing: {wrong:?}");
+            assert!(
+                wrong.is_empty(),
+                "the codes of a route are in the attribute of its handler, and these are missing: {wrong:?}"
+            );
         }
     }
 }
@@ -98,7 +106,7 @@ struct RefusalLog;
 
 impl Subscriber for RefusalLog {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target() == "agui_server::http::request_id"
+        metadata.is_event() && metadata.target() == "agui_server::http::accept::request_id"
     }
 
     fn event(&self, event: &Event<'_>) {

@@ -10,8 +10,8 @@ use std::{fmt, sync::Arc};
 
 use agui_server::{
     agent::{AgentError, EventStream, RunContext},
+    internal::Run,
     protocol::{Event, RunAgentInput},
-    run::Run,
 };
 use futures::{StreamExt as _, stream};
 use proptest::{collection::vec, prelude::*, strategy::ValueTree as _, test_runner::TestRunner};

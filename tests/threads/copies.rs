@@ -2,8 +2,8 @@
 
 use agui_server::{
     Server,
+    agent::builtin::Echo,
     agent::{Emitter, agent_fn},
-    agents::Echo,
     protocol::{Interrupt, RunAgentInput},
 };
 use serde_json::{Value, json};

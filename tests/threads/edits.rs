@@ -1,6 +1,6 @@
 //! What owners change of their threads, and the messages of a thread page by page.
 
-use agui_server::{Server, agents::Echo};
+use agui_server::{Server, agent::builtin::Echo};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! `GET /threads/events`: lists that keep themselves current.
 
-use agui_server::{Server, agents::Echo, auth::ApiKey};
+use agui_server::{Server, agent::builtin::Echo, auth::ApiKey};
 use serde_json::{Value, json};
 
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};

@@ -1,6 +1,6 @@
 //! Feedback on messages.
 
-use agui_server::{Server, agents::Echo};
+use agui_server::{Server, agent::builtin::Echo};
 use serde_json::{Value, json};
 
 use crate::{ask, refusal, support::Running};

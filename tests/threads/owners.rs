@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use agui_server::{
     Server,
-    agent::{EventStream, RunContext},
-    agents::Echo,
+    agent::{EventStream, RunContext, builtin::Echo},
     auth::ApiKey,
+    options::{ConcurrentRuns, ThreadOptions},
     protocol::RunAgentInput,
-    run::{ConcurrentRuns, ThreadOptions},
     store::MemoryStore,
 };
 use reqwest::Method;
@@ -54,7 +53,6 @@ async fn the_same_id_of_two_principals_is_two_threads() {
         (Method::GET, "/threads/t/export"),
         (Method::POST, "/threads/t/fork"),
         (Method::GET, "/threads/t/runs/r/events"),
-        (Method::GET, "/threads/t/runs/r/log"),
         (Method::GET, "/threads/t/runs/r/recording"),
         (Method::POST, "/threads/t/runs/r/cancel"),
     ] {
@@ -126,11 +124,6 @@ async fn a_detached_run_is_followed_and_cancelled_by_its_owner_alone() {
     response.chunk().await.unwrap();
     assert_eq!(refusal(server.request(BOB, Method::POST, "/threads/t/runs/r/cancel").await).await.0, 404);
     assert_eq!(refusal(server.request(BOB, Method::GET, "/threads/t/runs/r/events").await).await.0, 404);
-    for path in ["log", "log?offset=-1&live=sse", "log?offset=now&live=long-poll"] {
-        let refused = refusal(server.request(BOB, Method::GET, &format!("/threads/t/runs/r/{path}")).await).await;
-        assert_eq!(refused, (404, "unknown_thread".to_owned()), "{path}");
-    }
-    assert_eq!(server.request(BOB, Method::HEAD, "/threads/t/runs/r/log").await.status(), 404);
     for query in ["runId=r", "runId=r&threadId=t", "runId=r&offset=1"] {
         assert_eq!(server.request(BOB, Method::GET, &format!("/send-message?{query}")).await.status(), 404, "{query}");
     }

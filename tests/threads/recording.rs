@@ -1,11 +1,11 @@
-//! `GET /threads/{thread}/runs/{run}/recording`: when there is a recording, and when not. `tests/recordings/exported.rs`
+//! `GET /threads/{thread}/runs/{run}/recording`: when there is a recording, and when not. `tests/observe/recordings/exported.rs`
 //! compares recordings with those of `[record]`.
 
 use std::sync::Arc;
 
 use agui_server::{
     Server,
-    agents::Echo,
+    agent::builtin::Echo,
     store::{MemoryStore, Retention, Store as _, now},
 };
 use serde_json::{Value, json};

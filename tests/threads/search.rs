@@ -1,6 +1,6 @@
 //! The search over HTTP. `store::contract` tests which threads are found.
 
-use agui_server::{Server, agents::Echo};
+use agui_server::{Server, agent::builtin::Echo};
 use serde_json::Value;
 
 use crate::{ask, support::Running};

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use agui_server::{
     Server,
-    agent::{Agent, AgentError, Emitter, agent_fn},
-    agents::Echo,
-    metrics::MetricsOptions,
+    agent::{Agent, AgentError, Emitter, agent_fn, builtin::Echo},
+    options::MetricsOptions,
     protocol::RunAgentInput,
 };
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Lists of threads, and connecting to a thread.
 
-use agui_server::{Server, agents::Echo};
+use agui_server::{Server, agent::builtin::Echo};
 use serde_json::{Value, json};
 
 use crate::{

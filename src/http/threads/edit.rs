@@ -8,14 +8,31 @@ use axum::{
 use serde_json::Value;
 
 use super::list::ThreadSummaryJson;
+use crate::http::openapi::refuse;
 use crate::{
-    http::{App, error::ApiError, extract::Path, middleware::Caller, read_body},
+    http::{
+        App,
+        accept::{extract::Path, middleware::Caller, read_body},
+        error::ApiError,
+    },
     protocol::decode::decode_value,
-    run::ThreadEdit,
+    threads::ThreadEdit,
 };
 
 /// Changes title, archive, metadata or the current branch. Returns the thread as it is in the list.
-pub(in crate::http) async fn edit(
+#[utoipa::path(
+    patch,
+    path = "/threads/{thread}",
+    operation_id = "editThread",
+    tag = "threads",
+    summary = "Changes title, archive, metadata or the current branch",
+    request_body = ref("#/components/schemas/ThreadEdit"),
+    responses(
+        (status = 200, description = "The changed thread.", body = ref("#/components/schemas/ThreadSummary")),
+        refuse::Body, refuse::Edit, refuse::Message, refuse::Store, refuse::Thread,
+    ),
+)]
+pub(crate) async fn edit(
     State(app): State<App>,
     Path(thread): Path<String>,
     Extension(caller): Extension<Caller>,
@@ -30,7 +47,15 @@ pub(in crate::http) async fn edit(
 }
 
 /// Deletes a thread with its messages, runs and logs. A running run is cancelled first, wherever it runs.
-pub(in crate::http) async fn delete(
+#[utoipa::path(
+    delete,
+    path = "/threads/{thread}",
+    operation_id = "deleteThread",
+    tag = "threads",
+    summary = "Deletes a thread with its runs. A running run is cancelled",
+    responses((status = 204, description = "The thread is deleted."), refuse::Store, refuse::Thread)
+)]
+pub(crate) async fn delete(
     State(app): State<App>,
     Path(thread): Path<String>,
     Extension(caller): Extension<Caller>,

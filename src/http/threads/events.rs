@@ -1,7 +1,5 @@
 //! `GET /threads/events`: the changes of the caller's threads, for lists that keep themselves current.
 
-use std::sync::Arc;
-
 use async_stream::stream;
 use axum::{Extension, extract::State, response::Response};
 use bytes::Bytes;
@@ -10,9 +8,10 @@ use serde::Serialize;
 use super::list::ThreadSummaryJson;
 use crate::{
     auth::Principal,
-    http::{App, error::ApiError, middleware::Caller, sse_response::respond_live},
+    http::{App, accept::middleware::Caller, error::ApiError, sse_response::respond_live},
     protocol::ThreadId,
-    run::{LookupError, ThreadChange, ThreadEvent, Threads},
+    run::{ThreadChange, ThreadEvent},
+    threads::{LookupError, Threads},
 };
 
 #[derive(Serialize)]
@@ -35,10 +34,18 @@ struct ChangeJson {
 }
 
 /// Streams the changes from now on. A client reads the list when it has connected, and again after `missed`.
-pub(in crate::http) async fn events(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-) -> Result<Response, ApiError> {
+#[utoipa::path(
+    get,
+    path = "/threads/events",
+    operation_id = "followThreads",
+    tag = "threads",
+    summary = "Streams the changes of the caller's threads",
+    description = "A client reads the list when it has connected, and again after `missed`.",
+    responses(
+        (status = 200, description = "The changes from now on.", body = ref("#/components/schemas/ThreadEvent"), content_type = "text/event-stream"),
+    ),
+)]
+pub(crate) async fn events(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::internal)?.clone();
     let principal = caller.principal();
     let mut events = threads.follow_changes(principal.as_ref());
@@ -53,7 +60,7 @@ pub(in crate::http) async fn events(
 }
 
 /// `None` if the thread was deleted after the change, which is an event of its own.
-async fn event_json(threads: &Arc<Threads>, owner: Option<&Principal>, event: ThreadEvent) -> Option<EventJson> {
+async fn event_json(threads: &Threads, owner: Option<&Principal>, event: ThreadEvent) -> Option<EventJson> {
     let ThreadEvent::Change(thread_id, change) = event else { return Some(EventJson::Missed) };
     let thread = match change {
         ThreadChange::Deleted => None,

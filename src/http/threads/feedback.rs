@@ -7,8 +7,13 @@ use axum::{
 };
 use serde::Deserialize;
 
+use crate::http::openapi::refuse;
 use crate::{
-    http::{App, error::ApiError, extract::Path, middleware::Caller, read_body},
+    http::{
+        App,
+        accept::{extract::Path, middleware::Caller, read_body},
+        error::ApiError,
+    },
     protocol::decode::decode_members,
 };
 
@@ -19,7 +24,16 @@ struct FeedbackInput {
 }
 
 /// Replaces earlier feedback. Without a score and a comment, it is removed.
-pub(in crate::http) async fn give_feedback(
+#[utoipa::path(
+    post,
+    path = "/threads/{thread}/messages/{message}/feedback",
+    operation_id = "giveFeedback",
+    tag = "threads",
+    summary = "Stores feedback on a message, in place of earlier feedback",
+    request_body = ref("#/components/schemas/FeedbackInput"),
+    responses((status = 204, description = "The feedback is stored."), refuse::Body, refuse::Message, refuse::Store, refuse::Thread)
+)]
+pub(crate) async fn give_feedback(
     State(app): State<App>,
     Path((thread, message)): Path<(String, String)>,
     Extension(caller): Extension<Caller>,

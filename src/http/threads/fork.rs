@@ -8,8 +8,13 @@ use axum::{
 use serde::Deserialize;
 
 use super::list::ThreadSummaryJson;
+use crate::http::openapi::refuse;
 use crate::{
-    http::{App, error::ApiError, extract::Path, middleware::Caller, read_body},
+    http::{
+        App,
+        accept::{extract::Path, middleware::Caller, read_body},
+        error::ApiError,
+    },
     protocol::{MessageId, ThreadId, decode::decode_members},
 };
 
@@ -24,7 +29,19 @@ struct ForkInput {
 }
 
 /// Copies a branch. Counts as a run for the limits of runs.
-pub(in crate::http) async fn fork(
+#[utoipa::path(
+    post,
+    path = "/threads/{thread}/fork",
+    operation_id = "forkThread",
+    tag = "threads",
+    summary = "Copies a branch to a new thread",
+    request_body(content = ref("#/components/schemas/ForkInput"), description = "May be absent."),
+    responses(
+        (status = 201, description = "The new thread.", body = ref("#/components/schemas/ThreadSummary")),
+        refuse::Body, refuse::Copy, refuse::Limits, refuse::Message, refuse::Store, refuse::Thread,
+    ),
+)]
+pub(crate) async fn fork(
     State(app): State<App>,
     Path(thread): Path<String>,
     Extension(caller): Extension<Caller>,

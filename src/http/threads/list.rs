@@ -2,28 +2,42 @@
 
 use axum::{Extension, Json, extract::State};
 use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
 
 use super::{list_page, page_size, read_cursor, time};
+use crate::http::openapi::refuse;
 use crate::{
-    http::{App, error::ApiError, extract::Query, middleware::Caller},
+    http::{
+        App,
+        accept::{extract::Query, middleware::Caller},
+        error::ApiError,
+    },
     protocol::{JsonObject, RunId, ThreadId},
     store::{ThreadPage, ThreadSummary},
 };
 
 const MAX_SEARCH_CHARS: usize = 200;
 
-#[derive(Deserialize)]
-pub(in crate::http) struct ListQuery {
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// The size of the page. 50 by default.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<String>,
+    /// The `next` of the page before.
     cursor: Option<String>,
+    /// `true`, `false` or `all`. `false` by default.
     archived: Option<String>,
+    /// Only threads of this agent.
     agent: Option<String>,
+    /// Only threads with these words in title or messages.
+    #[param(max_length = 200)]
     q: Option<String>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::http) struct ThreadListJson {
+pub(crate) struct ThreadListJson {
     threads: Vec<ThreadSummaryJson>,
     /// Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +46,7 @@ pub(in crate::http) struct ThreadListJson {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::http) struct ThreadSummaryJson {
+pub(crate) struct ThreadSummaryJson {
     thread_id: ThreadId,
     agent: String,
     title: Option<String>,
@@ -46,12 +60,19 @@ pub(in crate::http) struct ThreadSummaryJson {
     updated_at: String,
 }
 
-/// Lists the caller's threads, the newest activity first.
-///
-/// `limit` is 1 to 200, by default 50. `cursor` is the `next` of the page before; the last page has no `next`. Archived
-/// threads are listed with `archived=true` only, or with all others with `archived=all`. `q` searches in titles and
-/// messages.
-pub(in crate::http) async fn list(
+#[utoipa::path(
+    get,
+    path = "/threads",
+    operation_id = "listThreads",
+    tag = "threads",
+    summary = "Lists the caller's threads, the newest activity first",
+    params(ListQuery),
+    responses(
+        (status = 200, description = "A page of threads.", body = ref("#/components/schemas/ThreadList")),
+        refuse::Parameter, refuse::Store, refuse::Url,
+    ),
+)]
+pub(crate) async fn list(
     State(app): State<App>,
     Query(query): Query<ListQuery>,
     Extension(caller): Extension<Caller>,

@@ -5,26 +5,29 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::{page_size, transfer::FeedbackJson};
+use crate::http::openapi::refuse;
 use crate::{
     http::{
         App,
+        accept::{
+            extract::{Path, Query},
+            middleware::Caller,
+        },
         error::ApiError,
-        extract::{Path, Query},
-        middleware::Caller,
     },
     protocol::{Message, MessageId, RunId},
-    run::{MessageList, MessageSelection},
+    threads::{MessageList, MessageSelection},
 };
 
 #[derive(Deserialize)]
-pub(in crate::http) struct MessagesQuery {
+pub(crate) struct MessagesQuery {
     limit: Option<String>,
     before: Option<String>,
     run: Option<RunId>,
 }
 
 #[derive(Serialize)]
-pub(in crate::http) struct MessagesJson {
+pub(crate) struct MessagesJson {
     /// The oldest first.
     messages: Vec<Message>,
     /// `null` if these are the first messages.
@@ -35,7 +38,23 @@ pub(in crate::http) struct MessagesJson {
 }
 
 /// Returns the newest messages, or those before the cursor `before`. `limit` is 1 to 200, by default 50.
-pub(in crate::http) async fn messages(
+#[utoipa::path(
+    get,
+    path = "/threads/{thread}/messages",
+    operation_id = "listMessages",
+    tag = "threads",
+    summary = "Returns the messages of the current branch or of a run, page by page",
+    params(
+        ("limit" = Option<u32>, Query, description = "The size of the page. 50 by default.", minimum = 1, maximum = 200),
+        ("before" = Option<String>, Query, description = "The `before` of the page that follows."),
+        ("run" = Option<String>, Query, description = "A run. Its messages and those before it are returned."),
+    ),
+    responses(
+        (status = 200, description = "A page of messages.", body = ref("#/components/schemas/MessagePage")),
+        refuse::Parameter, refuse::Run, refuse::Store, refuse::Thread,
+    ),
+)]
+pub(crate) async fn messages(
     State(app): State<App>,
     Path(thread): Path<String>,
     Query(query): Query<MessagesQuery>,

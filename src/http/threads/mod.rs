@@ -14,28 +14,31 @@ mod transfer;
 mod view;
 
 use jiff::Timestamp;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(super) use self::{
-    edit::{delete, edit},
-    events::events,
-    feedback::give_feedback,
-    fork::fork,
-    list::list,
-    messages::messages,
-    recording::recording,
-    runs::cancel,
-    transfer::{export, import},
-    view::read,
-};
-use super::error::ApiError;
+use super::{error::ApiError, state::App};
 use crate::{
     auth::Principal,
-    run::Threads,
     store::{Millis, StoreError, ThreadPage, ThreadSummary},
+    threads::Threads,
 };
 
 const PAGE_SIZE: usize = 50;
 const MAX_PAGE_SIZE: usize = 200;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list::list))
+        .routes(routes!(events::events))
+        .routes(routes!(transfer::import))
+        .routes(routes!(view::read, edit::edit, edit::delete))
+        .routes(routes!(messages::messages))
+        .routes(routes!(feedback::give_feedback))
+        .routes(routes!(fork::fork))
+        .routes(routes!(transfer::export))
+        .routes(routes!(recording::recording))
+        .routes(routes!(runs::cancel))
+}
 
 pub(crate) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
     match limit.map(str::parse) {

@@ -9,16 +9,32 @@ use axum::{
 };
 use futures::stream;
 
+use crate::http::openapi::refuse;
 use crate::{
-    http::{App, error::ApiError, extract::Path, middleware::Caller},
-    run::LookupError,
+    http::{
+        App,
+        accept::{extract::Path, middleware::Caller},
+        error::ApiError,
+    },
+    threads::LookupError,
 };
 
 const JSON_LINES: HeaderValue = HeaderValue::from_static("application/jsonl");
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// Returns the recording page by page. If the log is removed meanwhile, or the store fails, the response breaks.
-pub(in crate::http) async fn recording(
+#[utoipa::path(
+    get,
+    path = "/threads/{thread}/runs/{run}/recording",
+    operation_id = "readRecording",
+    tag = "runs",
+    summary = "Returns a detached run that has ended as a recording",
+    responses(
+        (status = 200, description = "The recording.", body = String, content_type = "application/jsonl", headers(("Content-Disposition" = String, description = "The name of a file for the recording."))),
+        refuse::Follow, refuse::Running, refuse::Store,
+    ),
+)]
+pub(crate) async fn recording(
     State(app): State<App>,
     Path((thread, run)): Path<(String, String)>,
     Extension(caller): Extension<Caller>,

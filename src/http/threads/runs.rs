@@ -4,11 +4,16 @@ use axum::{Extension, Json, extract::State, http::StatusCode};
 use serde::Serialize;
 
 use super::time;
+use crate::http::openapi::refuse;
 use crate::{
-    http::{App, error::ApiError, extract::Path, middleware::Caller},
+    http::{
+        App,
+        accept::{extract::Path, middleware::Caller},
+        error::ApiError,
+    },
     protocol::{RunId, TokenUsage},
-    run::CancelOutcome,
     store::{RunFailure, RunRecord},
+    threads::CancelOutcome,
 };
 
 #[derive(Serialize)]
@@ -31,14 +36,26 @@ pub(super) struct RunJson {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::http) struct Cancellation {
+pub(crate) struct Cancellation {
     run_id: RunId,
     status: &'static str,
     message: &'static str,
 }
 
 /// Cancels a run: 202 if it is still running, and its stream then ends with the outcome `cancelled`; 200 if it had already ended.
-pub(in crate::http) async fn cancel(
+#[utoipa::path(
+    post,
+    path = "/threads/{thread}/runs/{run}/cancel",
+    operation_id = "cancelRun",
+    tag = "runs",
+    summary = "Cancels a run, on any replica",
+    responses(
+        (status = 200, description = "The run had already ended.", body = ref("#/components/schemas/Cancellation")),
+        (status = 202, description = "The run is being cancelled.", body = ref("#/components/schemas/Cancellation")),
+        refuse::Run, refuse::Store, refuse::Thread,
+    ),
+)]
+pub(crate) async fn cancel(
     State(app): State<App>,
     Path((thread, run)): Path<(String, String)>,
     Extension(caller): Extension<Caller>,

@@ -12,13 +12,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{list::ThreadSummaryJson, time};
+use crate::http::openapi::refuse;
 use crate::{
+    base::text::shortened,
     http::{
         App,
+        accept::{
+            extract::{Path, Query},
+            middleware::Caller,
+            read_body,
+        },
         error::ApiError,
-        extract::{Path, Query},
-        middleware::Caller,
-        read_body,
     },
     protocol::{Interrupt, InterruptId, JsonObject, Message, RunId, ThreadId, TokenUsage, decode::decode_value},
     store::{CopiedMessage, CopiedRun, Feedback, Millis, RunFailure, RunRecord, RunStatus, ThreadContent, now},
@@ -26,7 +30,7 @@ use crate::{
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::http) struct ExportJson {
+pub(crate) struct ExportJson {
     thread_id: ThreadId,
     agent: String,
     #[serde(default)]
@@ -101,12 +105,23 @@ struct ExportedRun {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::http) struct ImportQuery {
+pub(crate) struct ImportQuery {
     thread_id: Option<ThreadId>,
 }
 
 /// Returns all branches, states and runs. Logs of detached runs, and a run that has not ended, are left out.
-pub(in crate::http) async fn export(
+#[utoipa::path(
+    get,
+    path = "/threads/{thread}/export",
+    operation_id = "exportThread",
+    tag = "threads",
+    summary = "Returns everything that is stored of a thread",
+    responses(
+        (status = 200, description = "The thread.", body = ref("#/components/schemas/ThreadExport")),
+        refuse::Store, refuse::Thread,
+    ),
+)]
+pub(crate) async fn export(
     State(app): State<App>,
     Path(thread): Path<String>,
     Extension(caller): Extension<Caller>,
@@ -118,7 +133,22 @@ pub(in crate::http) async fn export(
 }
 
 /// Creates a thread from an export, with its id or that of the parameter `threadId`. Counts as a run for the limits of runs.
-pub(in crate::http) async fn import(
+#[utoipa::path(
+    post,
+    path = "/threads/import",
+    operation_id = "importThread",
+    tag = "threads",
+    summary = "Creates a thread from an export",
+    params(
+        ("threadId" = Option<String>, Query, description = "The id of the thread. That of the export by default."),
+    ),
+    request_body = ref("#/components/schemas/ThreadExport"),
+    responses(
+        (status = 201, description = "The new thread.", body = ref("#/components/schemas/ThreadSummary")),
+        refuse::Body, refuse::Copy, refuse::Limits, refuse::Store, refuse::Url,
+    ),
+)]
+pub(crate) async fn import(
     State(app): State<App>,
     Query(query): Query<ImportQuery>,
     Extension(caller): Extension<Caller>,
@@ -133,8 +163,8 @@ pub(in crate::http) async fn import(
     let json = decode_value(&body)?;
     drop(body);
     let export: ExportJson = serde_json::from_value(json).map_err(|error| {
-        let problem: String = error.to_string().chars().take(200).collect();
-        ApiError::invalid_input("", &format!("the JSON of an export: {problem}"))
+        let problem = error.to_string();
+        ApiError::invalid_input("", &format!("the JSON of an export: {}", shortened(&problem, 200)))
     })?;
     let id = query.thread_id.unwrap_or_else(|| export.thread_id.clone());
     let thread = threads.import(principal.as_ref(), id, export.into_content()?).await?;

@@ -5,8 +5,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{PAGE_SIZE, messages::MessagesJson, runs::RunJson, time};
+use crate::http::openapi::refuse;
 use crate::{
-    http::{App, error::ApiError, extract::Path, middleware::Caller},
+    http::{
+        App,
+        accept::{extract::Path, middleware::Caller},
+        error::ApiError,
+    },
     protocol::{Interrupt, JsonObject, RunId, ThreadId},
 };
 
@@ -14,7 +19,7 @@ const RUNS_PER_THREAD: usize = 20;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::http) struct ThreadJson {
+pub(crate) struct ThreadJson {
     thread_id: ThreadId,
     agent: String,
     title: Option<String>,
@@ -35,7 +40,15 @@ pub(in crate::http) struct ThreadJson {
 }
 
 /// Returns a thread: the newest 50 messages of its current branch, its state, open interrupts, and its newest 20 runs.
-pub(in crate::http) async fn read(
+#[utoipa::path(
+    get,
+    path = "/threads/{thread}",
+    operation_id = "readThread",
+    tag = "threads",
+    summary = "Returns a thread with its newest messages and runs",
+    responses((status = 200, description = "The thread.", body = ref("#/components/schemas/Thread")), refuse::Store, refuse::Thread)
+)]
+pub(crate) async fn read(
     State(app): State<App>,
     Path(thread): Path<String>,
     Extension(caller): Extension<Caller>,

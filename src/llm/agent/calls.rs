@@ -26,7 +26,7 @@ use super::{
 use crate::{
     agent::RunContext,
     llm::history::{EDITED, FAILED},
-    metrics::ToolOutcome,
+    observe::metrics::ToolOutcome,
     protocol::{
         Event, Interrupt, JsonObject, Message, MessageContent, MessageId, Metadata, RunAgentInput, ToolCallId,
         ToolMessage, event::ToolCallResult,
@@ -158,15 +158,17 @@ fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<
                 let result = call_tool(&action.tool, action.arguments, &cx, limit).await;
                 match &result {
                     Ok(content) => meter.end_with(ToolOutcome::Ok, content),
-                    Err(CallFailure::Error(content)) => meter.end_with(ToolOutcome::Error, content),
-                    Err(CallFailure::Timeout(content)) => meter.end_with(ToolOutcome::Timeout, content),
-                    Err(CallFailure::Questions(_)) => meter.end(ToolOutcome::Question),
+                    Err(ToolCallFailure::Error(content)) => meter.end_with(ToolOutcome::Error, content),
+                    Err(ToolCallFailure::Timeout(content)) => meter.end_with(ToolOutcome::Timeout, content),
+                    Err(ToolCallFailure::Questions(_)) => meter.end(ToolOutcome::Question),
                 }
                 drop(meter);
                 match result {
                     Ok(content) => result_of(call)(content, false),
-                    Err(CallFailure::Error(content) | CallFailure::Timeout(content)) => result_of(call)(content, true),
-                    Err(CallFailure::Questions(questions)) => CallOutcome::Questions(questions),
+                    Err(ToolCallFailure::Error(content) | ToolCallFailure::Timeout(content)) => {
+                        result_of(call)(content, true)
+                    }
+                    Err(ToolCallFailure::Questions(questions)) => CallOutcome::Questions(questions),
                 }
             })
             .boxed()
@@ -179,7 +181,7 @@ fn update_state(session: &ToolSession, arguments: &str) -> Result<(), ToolError>
     session.change_state(|state| state::update(Arc::make_mut(state), arguments).map_err(ToolError::new))
 }
 
-enum CallFailure {
+enum ToolCallFailure {
     /// With the text for the model.
     Error(MessageContent),
     Timeout(MessageContent),
@@ -191,19 +193,21 @@ async fn call_tool(
     arguments: JsonObject,
     cx: &ToolContext,
     limit: Duration,
-) -> Result<MessageContent, CallFailure> {
+) -> Result<MessageContent, ToolCallFailure> {
     let name = cx.tool_name();
     match within_limit(limit, cx, tool.tool.call(arguments, cx)).await {
         Some(Ok(content)) => Ok(content),
-        Some(Err(error)) if error.is_question() => Err(CallFailure::Questions(cx.take_questions())),
+        Some(Err(error)) if error.is_question() => Err(ToolCallFailure::Questions(cx.take_questions())),
         Some(Err(error)) => {
             tracing::warn!(tool = name, ?error, "a tool failed");
-            Err(CallFailure::Error(format!("Error: {}", error.message()).into()))
+            Err(ToolCallFailure::Error(format!("Error: {}", error.message()).into()))
         }
         None => {
             tracing::warn!(tool = name, ?limit, "a tool took too long and was stopped");
             let seconds = limit.as_secs_f32();
-            Err(CallFailure::Timeout(format!("Error: the tool took longer than {seconds} s and was stopped").into()))
+            Err(ToolCallFailure::Timeout(
+                format!("Error: the tool took longer than {seconds} s and was stopped").into(),
+            ))
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::settings::Settings;
 use crate::{
     protocol::{
-        AgentCapabilities, JsonObject, Tool as ProtocolTool,
+        AgentCapabilities, JsonObject, ToolDefinition,
         capabilities::{
             ExecutionCapabilities, HumanInTheLoopCapabilities, IdentityCapabilities, MultiAgentCapabilities,
             OutputCapabilities, ReasoningCapabilities, StateCapabilities, SubagentInfo, ToolsCapabilities,
@@ -67,9 +67,9 @@ pub(super) fn capabilities(settings: &Settings) -> AgentCapabilities {
     }
 }
 
-fn as_protocol_tool(tool: &OfferedTool) -> ProtocolTool {
+fn as_protocol_tool(tool: &OfferedTool) -> ToolDefinition {
     let spec = tool.tool.spec();
-    ProtocolTool {
+    ToolDefinition {
         name: spec.name.clone(),
         description: spec.description.clone(),
         parameters: Some(spec.parameters.clone()),

@@ -12,9 +12,9 @@ use super::{
     subagent::{self, Subagent},
 };
 use crate::{
-    llm::{options::ToolChoice, wire},
-    metrics::OTHER,
-    protocol::{RunAgentInput, Tool as ProtocolTool},
+    llm::{options::ToolChoice, providers::wire},
+    observe::metrics::OTHER,
+    protocol::{RunAgentInput, ToolDefinition},
     tools::{OfferedTool, ToolSpec},
 };
 
@@ -98,7 +98,7 @@ impl ToolCatalog {
     }
 }
 
-fn spec_of_application(tool: &ProtocolTool) -> ToolSpec {
+fn spec_of_application(tool: &ToolDefinition) -> ToolSpec {
     ToolSpec {
         name: tool.name.clone(),
         description: tool.description.clone(),

@@ -1,7 +1,7 @@
 //! The agent with a language model: it asks the model, runs the tools that the model calls, and asks again.
 //!
 //! A run ends when the model calls nothing more, when a person or the application has to answer something, or at the
-//! limit of steps. A run uses the files in this order: `model_chain`, `catalog`, `approval`, `drive` (the loop of steps),
+//! limit of steps. A run uses the files in this order: `model_chain`, `catalog`, `approval`, `turns` (the loop of steps),
 //! `answer`, `review`, `plan`, `calls`.
 
 mod answer;
@@ -11,7 +11,6 @@ mod capabilities;
 mod catalog;
 mod client_claims;
 mod complete_answer;
-mod drive;
 mod model_chain;
 mod plan;
 mod response;
@@ -21,12 +20,13 @@ mod state;
 mod subagent;
 mod tool_meter;
 mod truncation;
+mod turns;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use self::{response::ResponseFormat, settings::Settings, subagent::Subagent};
 use super::{
-    context::{Context, ContextOptions},
+    context::{ContextOptions, ModelContext},
     model::Model,
     options::ToolChoice,
     transport::SetupError,
@@ -115,7 +115,7 @@ impl LlmAgent {
     pub fn context(self, options: ContextOptions) -> Self {
         self.set(|settings| {
             if settings.context.is_none() {
-                let (context, model) = Context::fit(settings.model.clone(), options);
+                let (context, model) = ModelContext::fit(settings.model.clone(), options);
                 (settings.context, settings.model) = (Some(context), model);
             }
         })
@@ -188,7 +188,7 @@ impl LlmAgent {
 
 impl Agent for LlmAgent {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
-        event_stream(drive::drive(self.0.clone(), input, cx))
+        event_stream(turns::turns(self.0.clone(), input, cx))
     }
 
     fn capabilities(&self) -> AgentCapabilities {

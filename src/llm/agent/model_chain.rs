@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::settings::Settings;
 use crate::{
     agent::{AgentError, RunContext},
+    base::text::shortened,
     llm::{
         call_meter::CallMeter,
         model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream},
@@ -125,7 +126,7 @@ fn chosen_model(settings: &Settings, input: &RunAgentInput) -> Result<Option<Str
         Some(Value::String(name)) if settings.models.contains(name) => return Ok(Some(name.clone())),
         Some(other) => other.to_string(),
     };
-    let shown: String = shown.chars().take(MAX_SHOWN_CHARS).collect();
+    let shown = shortened(&shown, MAX_SHOWN_CHARS);
     let allowed = settings.allowed_models().collect::<Vec<_>>().join(", ");
     let message = format!("this agent may not use the model {shown}: choose one of {allowed}");
     Err(AgentError::new("model_not_allowed", message))

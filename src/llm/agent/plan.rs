@@ -20,7 +20,8 @@ const MAX_NAME_CHARS: usize = 80;
 #[derive(Default)]
 pub(super) struct TurnPlan {
     pub(super) calls: Vec<PendingCall>,
-    pub(super) approvals: Vec<Interrupt>,
+    /// What people are asked: approvals, and the questions of tools.
+    pub(super) interrupts: Vec<Interrupt>,
     pub(super) awaits_application: bool,
 }
 
@@ -132,7 +133,7 @@ impl TurnPlan {
                 Err(problem) => CallAction::Immediate(problem),
                 Ok(action) if tool.tool.approval(&action.arguments) == Approval::NotNeeded => CallAction::Tool(action),
                 Ok(_) => {
-                    self.approvals.push(approval::approval_interrupt(call, tool.tool.spec()));
+                    self.interrupts.push(approval::approval_interrupt(call, tool.tool.spec()));
                     return;
                 }
             },

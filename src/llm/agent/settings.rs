@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{response::ResponseFormat, subagent::Subagent};
 use crate::{
     agent::RunContext,
-    llm::{context::Context, model::Model, options::ToolChoice},
+    llm::{context::ModelContext, model::Model, options::ToolChoice},
     protocol::RunAgentInput,
     tools::Toolbox,
 };
@@ -16,7 +16,7 @@ pub(super) type PromptHook = dyn Fn(&RunAgentInput, &RunContext) -> String + Sen
 pub(super) struct Settings {
     /// Keeps its requests within `context`.
     pub(super) model: Arc<dyn Model>,
-    pub(super) context: Option<Context>,
+    pub(super) context: Option<ModelContext>,
     /// The names of models that a request can choose in place of the model's own name.
     pub(super) models: Vec<String>,
     pub(super) fallbacks: Vec<Arc<dyn Model>>,

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use super::truncation::reason_of_result;
 use crate::{
     agent::{Agent, RunContext},
+    observe::telemetry::{AgentEnd, begin_agent, end_agent},
     protocol::{
         Event, JsonObject, Message, MessageContent, MessageId, RunAgentInput, SubagentRunId, ToolCallId,
         event::{RunOutcome, SubagentError, SubagentFinished, SubagentStarted, ToolCallResult},
     },
-    telemetry::{AgentEnd, begin_agent, end_agent},
     tools::ToolSpec,
 };
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     agent::emit::TextMessage,
     llm::{
-        Artefact, AssistantTurn, Block, BlockStart, ModelError, ModelEvent, ModelRequest, ModelStream, ReasoningBlock,
+        Artefact, AssistantTurn, Block, BlockStart, ModelError, ModelEvent, ModelReasoning, ModelRequest, ModelStream,
         StopReason, Turn,
     },
     protocol::{ContentPart, Event, JsonObject, Message, MessageContent, TokenUsage},
@@ -318,7 +318,7 @@ fn reasoning_is_streamed_and_its_artefact_is_sent_back() {
     assert_eq!(types, ["test.signature", "test.redacted_thinking"]);
     let block = |text: &str, artefact: &str, redacted| {
         let (artefact, provider) = (Some(artefact.to_owned()), Some("scripted".to_owned()));
-        Block::Reasoning(ReasoningBlock { text: text.to_owned(), artefact, redacted, provider })
+        Block::Reasoning(ModelReasoning { text: text.to_owned(), artefact, redacted, provider })
     };
     play(agent, next(&played, json!([])));
     for request in &model.requests()[1..] {

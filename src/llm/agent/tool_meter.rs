@@ -4,10 +4,14 @@ use std::time::Instant;
 
 use crate::{
     agent::RunContext,
+    base::trace::TraceScope,
     llm::call_content::result_text,
-    metrics::ToolOutcome,
+    observe::{
+        RunObserver,
+        metrics::ToolOutcome,
+        telemetry::{ToolEnd, begin_tool, end_tool},
+    },
     protocol::{MessageContent, ToolCallId},
-    telemetry::{ToolEnd, TraceScope, begin_tool, end_tool},
 };
 
 /// A call of a tool. Dropping it logs and counts the call.
@@ -52,7 +56,9 @@ impl Drop for ToolMeter {
         let duration = self.begun.elapsed();
         let (outcome, millis) = (self.outcome.name(), duration.as_millis() as u64);
         tracing::debug!(tool = self.tool, call = ?self.call, outcome, millis, "tool call ended");
-        self.cx.metrics().tools.ended(&self.tool, self.outcome, duration);
+        if let Some(observer) = self.cx.observer::<RunObserver>() {
+            observer.metrics.tools.ended(&self.tool, self.outcome, duration);
+        }
         let is_failed = matches!(self.outcome, ToolOutcome::Error | ToolOutcome::Timeout);
         end_tool(&self.scope, &ToolEnd { outcome, is_failed });
     }

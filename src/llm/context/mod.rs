@@ -10,7 +10,6 @@ mod options;
 mod summarise;
 mod trim;
 mod window;
-mod windows;
 
 use std::sync::Arc;
 
@@ -26,19 +25,19 @@ use crate::{
 impl ContextOptions {
     /// Returns the model with its requests kept within the window, such as for a fallback.
     pub fn fit(self, model: Arc<dyn Model>) -> Arc<dyn Model> {
-        Context::fit(model, self).1
+        ModelContext::fit(model, self).1
     }
 }
 
 /// The context window of an agent's model.
 #[derive(Clone)]
-pub(super) struct Context {
+pub(super) struct ModelContext {
     model: Arc<dyn Model>,
     window: Arc<ContextWindow>,
     summariser: Option<Arc<dyn Model>>,
 }
 
-impl Context {
+impl ModelContext {
     /// Returns the model with its requests kept within the window, beside the context.
     pub(super) fn fit(model: Arc<dyn Model>, options: ContextOptions) -> (Self, Arc<dyn Model>) {
         let window = Arc::new(ContextWindow::new(&options));

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde::Deserialize;
 
-use crate::llm::model::Model;
+use crate::llm::{known_models::KnownModels, model::Model};
 
 /// The code of the error that a request is too long for its model, also when the provider says so.
 pub(in crate::llm) const CONTEXT_TOO_LONG: &str = "context_too_long";
@@ -22,6 +22,8 @@ pub struct ContextOptions {
     pub policy: ContextPolicy,
     /// The model that writes summaries; the agent's own if `None`.
     pub summariser: Option<Arc<dyn Model>>,
+    /// The published windows of models.
+    pub known_models: KnownModels,
 }
 
 /// The treatment of a conversation that is too long for the model. The stored thread keeps everything.

@@ -13,10 +13,12 @@ use tokio::time::timeout;
 use super::{estimate, window::ContextWindow};
 use crate::{
     agent::RunContext,
+    base::text::shortened,
     llm::{
         call_meter::CallMeter,
         history::{self, summary, summary::StoredSummary},
         model::{Block, BlockStart, Model, ModelError, ModelEvent, ModelRequest, StopReason, Turn},
+        providers::wire::{media, placeholder},
     },
     protocol::{ContentPart, Event, Message, MessageContent, TokenUsage},
 };
@@ -124,14 +126,12 @@ fn pieces(turns: &[Turn], tokens: u64) -> Vec<String> {
 fn as_text(turn: &Turn) -> String {
     match turn {
         Turn::Instructions(_) => String::new(),
-        Turn::User(parts) => format!("User: {}\n", parts.iter().map(part_as_text).collect::<Vec<_>>().join(" ")),
+        Turn::User(parts) => format!("User: {}\n", parts_as_text(parts)),
         Turn::Assistant(turn) => turn.blocks.iter().map(block_as_text).collect(),
         Turn::ToolResults(results) => {
             let text = |content: &MessageContent| match content {
-                MessageContent::Text(text) => shorten(text, MAX_RESULT_CHARS),
-                MessageContent::Parts(parts) => {
-                    shorten(&parts.iter().map(part_as_text).collect::<Vec<_>>().join(" "), MAX_RESULT_CHARS)
-                }
+                MessageContent::Text(text) => shortened(text, MAX_RESULT_CHARS),
+                MessageContent::Parts(parts) => shortened(&parts_as_text(parts), MAX_RESULT_CHARS),
             };
             results.iter().map(|result| format!("Result of {}: {}\n", result.name, text(&result.content))).collect()
         }
@@ -141,28 +141,22 @@ fn as_text(turn: &Turn) -> String {
 fn block_as_text(block: &Block) -> String {
     match block {
         Block::Reasoning(_) => String::new(),
-        Block::Text(text) => format!("Assistant: {}\n", shorten(text, MAX_TEXT_CHARS)),
+        Block::Text(text) => format!("Assistant: {}\n", shortened(text, MAX_TEXT_CHARS)),
         Block::Call(call) => {
-            let arguments = shorten(&call.function.arguments, MAX_RESULT_CHARS);
+            let arguments = shortened(&call.function.arguments, MAX_RESULT_CHARS);
             format!("Assistant calls {}: {arguments}\n", call.function.name)
         }
     }
 }
 
-fn part_as_text(part: &ContentPart) -> String {
-    match part {
-        ContentPart::Text(text) => shorten(&text.text, MAX_TEXT_CHARS),
-        ContentPart::Image(_) => "[image]".to_owned(),
-        ContentPart::Audio(_) => "[audio]".to_owned(),
-        ContentPart::Video(_) => "[video]".to_owned(),
-        ContentPart::Document(_) => "[file]".to_owned(),
-    }
+fn parts_as_text(parts: &[ContentPart]) -> String {
+    parts.iter().map(part_as_text).collect::<Vec<_>>().join(" ")
 }
 
-fn shorten(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+fn part_as_text(part: &ContentPart) -> String {
+    match media(part) {
+        Err(text) => shortened(text, MAX_TEXT_CHARS),
+        Ok((kind, _)) => placeholder(kind),
     }
 }
 

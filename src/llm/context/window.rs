@@ -1,17 +1,12 @@
 //! The window of a model: what its configuration, the table of known models and the provider's answers say about it.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{
-    options::{ContextOptions, ContextPolicy},
-    windows::known_window,
-};
+use super::options::{ContextOptions, ContextPolicy};
+use crate::llm::known_models::KnownModels;
 
 /// Shorter requests say nothing about the ratio: the provider's own instructions weigh too much in them.
 const MIN_COUNTED_ESTIMATE: u64 = 1_000;
@@ -32,6 +27,7 @@ pub(super) struct ContextWindow {
     tokens: Option<u64>,
     max_tokens: Option<u64>,
     policy: ContextPolicy,
+    known_models: KnownModels,
     /// By model. A request can choose among the models of the configuration only, so there are few.
     learned: Mutex<HashMap<String, Learned>>,
 }
@@ -50,6 +46,7 @@ impl ContextWindow {
             tokens: options.window,
             max_tokens: options.max_tokens.map(u64::from),
             policy: options.policy,
+            known_models: options.known_models.clone(),
             learned: Mutex::default(),
         }
     }
@@ -104,7 +101,7 @@ impl ContextWindow {
     fn window(&self, model: &str) -> Option<(u64, u64)> {
         match self.tokens {
             Some(tokens) => Some((tokens, tokens)),
-            None => known_window(model).map(|known| (known.total, known.input)),
+            None => self.known_models.window(model).map(|known| (known.total, known.input)),
         }
     }
 
@@ -115,12 +112,12 @@ impl ContextWindow {
     }
 
     fn learned(&self, model: &str) -> Learned {
-        let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let learned = self.learned.lock();
         learned.get(model).copied().unwrap_or_default()
     }
 
     fn learn(&self, model: &str, change: impl FnOnce(&mut Learned)) {
-        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut learned = self.learned.lock();
         change(learned.entry(model.to_owned()).or_default());
     }
 }

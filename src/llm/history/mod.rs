@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use self::summary::StoredSummary;
-use super::model::{AssistantTurn, Block, ReasoningBlock, ToolResult, Turn};
+use super::model::{AssistantTurn, Block, ModelReasoning, ToolResult, Turn};
 use crate::protocol::{
     AssistantMessage, ContentPart, Message, MessageContent, Metadata, ReasoningMessage, ToolCall, ToolCallId,
     ToolMessage,
@@ -113,7 +113,7 @@ pub(super) fn call_ids(messages: &[Message]) -> HashSet<ToolCallId> {
     calls.flatten().map(|call| call.id.clone()).collect()
 }
 
-fn reasoning(message: &ReasoningMessage) -> ReasoningBlock {
+fn reasoning(message: &ReasoningMessage) -> ModelReasoning {
     let value = |key: &str| message.metadata.as_ref().and_then(|metadata| metadata.get(key));
     let kind = message.encrypted_value_type.as_deref();
     // A client may have dropped the metadata. An artefact without text is then nearly always hidden reasoning, unless its
@@ -122,7 +122,7 @@ fn reasoning(message: &ReasoningMessage) -> ReasoningBlock {
         let is_signature = kind.is_some_and(|kind| kind.ends_with(".signature"));
         message.content.is_empty() && value(PROVIDER).is_none() && !is_signature
     };
-    ReasoningBlock {
+    ModelReasoning {
         text: message.content.clone(),
         artefact: message.encrypted_value.clone(),
         redacted: value(REDACTED).and_then(Value::as_bool).unwrap_or_else(seems_redacted),
@@ -138,10 +138,10 @@ fn provider(metadata: Option<&Metadata>, artefact_kind: Option<&str>) -> Option<
 }
 
 /// A text's artefact follows it as hidden reasoning. Without the provider's name, no provider can use it.
-fn text_artefact(message: &AssistantMessage) -> Option<ReasoningBlock> {
+fn text_artefact(message: &AssistantMessage) -> Option<ModelReasoning> {
     let artefact = message.encrypted_value.clone()?;
     let provider = provider(message.metadata.as_ref(), message.encrypted_value_type.as_deref())?;
-    Some(ReasoningBlock { text: String::new(), artefact: Some(artefact), redacted: true, provider: Some(provider) })
+    Some(ModelReasoning { text: String::new(), artefact: Some(artefact), redacted: true, provider: Some(provider) })
 }
 
 fn is_set(metadata: Option<&Metadata>, key: &str) -> bool {

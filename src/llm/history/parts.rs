@@ -6,8 +6,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::percent_decode_str;
 
 use crate::{
-    llm::wire::essence,
-    protocol::{ContentPart, MediaPart, MessageContent, PartSource},
+    llm::providers::wire::{self, essence},
+    protocol::{ContentPart, MessageContent, PartSource},
 };
 
 /// Returns the parts of a content; a text is one part.
@@ -20,36 +20,28 @@ pub(super) fn parts(content: &MessageContent) -> Vec<ContentPart> {
 
 /// Returns a part whose kind is that of its MIME type, and whose source is data if it is a `data:` URL.
 fn normalised(part: &ContentPart) -> ContentPart {
-    let media = match part {
-        ContentPart::Text(_) => return part.clone(),
-        ContentPart::Image(media)
-        | ContentPart::Audio(media)
-        | ContentPart::Video(media)
-        | ContentPart::Document(media) => media,
-    };
-    let source = match &media.source {
-        PartSource::Url { value, mime_type } => data(value, mime_type.as_deref()),
-        PartSource::Data { .. } | PartSource::File { .. } => None,
-    };
-    let media = MediaPart {
-        id: media.id.clone(),
-        source: source.unwrap_or_else(|| media.source.clone()),
-        metadata: media.metadata.clone(),
-    };
+    let Ok((kind, media)) = wire::media(part) else { return part.clone() };
+    let mut media = media.clone();
+    if let PartSource::Url { value, mime_type } = &media.source
+        && let Some(data) = data(value, mime_type.as_deref())
+    {
+        media.source = data;
+    }
     let mime_type = match &media.source {
         PartSource::Data { mime_type, .. } => Some(mime_type.as_str()),
         PartSource::Url { mime_type, .. } | PartSource::File { mime_type, .. } => mime_type.as_deref(),
     };
     let mime_type = mime_type.map(essence).unwrap_or_default();
-    match (mime_type.split('/').next().unwrap_or_default(), part) {
-        ("image", _) => ContentPart::Image(media),
-        ("audio", _) => ContentPart::Audio(media),
-        ("video", _) => ContentPart::Video(media),
-        ("text", _) => ContentPart::Document(media),
-        _ if mime_type == "application/pdf" => ContentPart::Document(media),
-        (_, ContentPart::Image(_)) => ContentPart::Image(media),
-        (_, ContentPart::Audio(_)) => ContentPart::Audio(media),
-        (_, ContentPart::Video(_)) => ContentPart::Video(media),
+    let kind = match mime_type.split('/').next().unwrap_or_default() {
+        kind @ ("image" | "audio" | "video") => kind,
+        "text" => "document",
+        _ if mime_type == "application/pdf" => "document",
+        _ => kind,
+    };
+    match kind {
+        "image" => ContentPart::Image(media),
+        "audio" => ContentPart::Audio(media),
+        "video" => ContentPart::Video(media),
         _ => ContentPart::Document(media),
     }
 }
@@ -71,6 +63,7 @@ fn data(url: &str, mime_type: Option<&str>) -> Option<PartSource> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::MediaPart;
 
     fn url(value: &str, mime_type: Option<&str>) -> MediaPart {
         PartSource::Url { value: value.to_owned(), mime_type: mime_type.map(str::to_owned) }.into()

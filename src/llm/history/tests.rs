@@ -38,7 +38,7 @@ fn a_conversation_becomes_turns() {
         { "id": "6", "role": "tool", "toolCallId": "c", "content": "sunny" },
         { "id": "7", "role": "assistant", "content": "Sunny!" },
     ])));
-    let thought = ReasoningBlock {
+    let thought = ModelReasoning {
         text: "hm".into(),
         artefact: Some("sig".into()),
         redacted: false,
@@ -66,7 +66,7 @@ fn the_artefact_of_a_text_follows_it_if_its_provider_is_known() {
         let Turn::Assistant(turn) = &turns[1] else { panic!("{turns:?}") };
         turn.blocks.clone()
     };
-    let hidden = ReasoningBlock {
+    let hidden = ModelReasoning {
         text: String::new(),
         artefact: Some("sig".into()),
         redacted: true,

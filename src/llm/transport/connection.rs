@@ -75,6 +75,12 @@ pub enum SetupError {
     /// The base URL is invalid.
     #[error("the base URL of the model provider is not an http or https URL")]
     Url,
+    /// An environment variable with a key is not set.
+    #[error("the environment variable {variable} is not set: put the key of the model provider into it")]
+    MissingKey {
+        /// The variable's name.
+        variable: &'static str,
+    },
     /// The key cannot be sent as a header.
     #[error("the API key contains characters that a header cannot carry: remove line ends from it")]
     ApiKey,
@@ -92,12 +98,27 @@ pub enum SetupError {
         /// The problem.
         problem: String,
     },
+    /// A file of models is invalid.
+    #[error("the models: {problem}")]
+    KnownModels {
+        /// The problem, with its place.
+        problem: String,
+    },
     /// TLS cannot be set up.
     #[error("TLS cannot be set up")]
     Tls(#[source] ClientError),
 }
 
 impl Connection {
+    /// A connection to the provider's own URL, with the key in an environment variable.
+    pub(in crate::llm) fn from_env(variable: &'static str) -> Result<Self, SetupError> {
+        let key = std::env::var(variable).map(|key| key.trim().to_owned()).unwrap_or_default();
+        if key.is_empty() {
+            return Err(SetupError::MissingKey { variable });
+        }
+        Ok(Self { api_key: Some(key.into()), ..Self::default() })
+    }
+
     pub(in crate::llm) fn url(&self, default: &str) -> Result<Url, SetupError> {
         let url = Url::parse(self.base_url.as_deref().unwrap_or(default)).map_err(|_| SetupError::Url)?;
         let is_http = matches!(url.scheme(), "http" | "https") && url.has_host();
@@ -134,5 +155,16 @@ impl Connection {
         let query =
             url.query_pairs().filter(|(name, _)| !name.contains("version")).map(|(_, value)| value.into_owned());
         key.chain(headers).chain(password).chain(query).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_key_is_named() {
+        let error = Connection::from_env("AGUI_TEST_NO_SUCH_KEY").unwrap_err().to_string();
+        assert!(error.starts_with("the environment variable AGUI_TEST_NO_SUCH_KEY is not set"), "{error}");
     }
 }

@@ -14,7 +14,7 @@ use crate::{
 const MAX_BLOCKS: usize = 1024;
 
 pub(in crate::llm) trait Decoder: Send + 'static {
-    fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeError>;
+    fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault>;
 
     /// Closes the open blocks and adds the reason of the stop. Does nothing and returns `false` if the answer is
     /// incomplete. A second call does nothing.
@@ -28,7 +28,7 @@ pub(in crate::llm) enum DecodeStep {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::llm) enum DecodeError {
+pub(in crate::llm) enum DecodeFault {
     /// With the reason, for the log.
     Malformed(String),
     Failed {
@@ -37,7 +37,7 @@ pub(in crate::llm) enum DecodeError {
     },
 }
 
-impl DecodeError {
+impl DecodeFault {
     /// Returns the failure that a provider reports in a stream. `error` is the object with the message and the codes, an
     /// object that has it as the member `error`, or a text. Without a message, all of it is the message.
     pub(in crate::llm) fn from_provider(error: &Value) -> Self {
@@ -116,17 +116,17 @@ impl FailureKind {
 
 #[derive(Debug, Default)]
 pub(in crate::llm) struct AnswerEvents {
-    pub(super) events: VecDeque<ModelEvent>,
+    pub(in crate::llm) events: VecDeque<ModelEvent>,
     /// A request whose answer has begun cannot be sent again.
     pub(super) has_answer: bool,
     blocks: usize,
 }
 
 impl AnswerEvents {
-    pub(in crate::llm) fn start(&mut self, block: BlockStart) -> Result<usize, DecodeError> {
+    pub(in crate::llm) fn start(&mut self, block: BlockStart) -> Result<usize, DecodeFault> {
         let index = self.blocks;
         if index == MAX_BLOCKS {
-            return Err(DecodeError::Malformed(format!("the answer has more than {MAX_BLOCKS} blocks")));
+            return Err(DecodeFault::Malformed(format!("the answer has more than {MAX_BLOCKS} blocks")));
         }
         self.blocks += 1;
         self.has_answer = true;
@@ -195,9 +195,9 @@ mod tests {
         ] {
             let mut error = error;
             error["message"] = "no".into();
-            let expected = DecodeError::Failed { kind, message: "no".to_owned() };
-            assert_eq!(DecodeError::from_provider(&error), expected, "{error}");
-            assert_eq!(DecodeError::from_provider(&json!({"type": "error", "error": error})), expected, "{error}");
+            let expected = DecodeFault::Failed { kind, message: "no".to_owned() };
+            assert_eq!(DecodeFault::from_provider(&error), expected, "{error}");
+            assert_eq!(DecodeFault::from_provider(&json!({"type": "error", "error": error})), expected, "{error}");
         }
     }
 
@@ -213,10 +213,10 @@ mod tests {
             (json!([7]), "[7]"),
             (Value::Null, "it gave no reason"),
         ] {
-            let failed = DecodeError::from_provider(&error);
+            let failed = DecodeFault::from_provider(&error);
             assert_eq!(
                 failed,
-                DecodeError::Failed { kind: FailureKind::Other, message: message.to_owned() },
+                DecodeFault::Failed { kind: FailureKind::Other, message: message.to_owned() },
                 "{error}"
             );
         }

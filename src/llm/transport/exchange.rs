@@ -7,7 +7,8 @@ use reqwest::Url;
 
 use super::{failure::AttemptError, scrub::Scrubber};
 use crate::{
-    recording::{ExchangeError, LiveRecording, ProviderExchange, ProviderReply},
+    observe::recordings::LiveRecording,
+    protocol::recording::{ExchangeError, ProviderExchange, ProviderReply},
     upstream::events::ServerEvent,
 };
 

@@ -4,7 +4,7 @@
 //! provider's message reaches the client only when it is about the request. Addresses are removed from it, and secrets
 //! from it and from the log. The log names the provider's host and its id of the request.
 
-use std::{error::Error as StdError, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode};
 use reqwest::Url;
@@ -12,11 +12,15 @@ use serde_json::Value;
 
 use super::{
     context::is_too_long,
-    decode::{DecodeError, FailureKind},
+    decode::{DecodeFault, FailureKind},
     retry::Retry,
     scrub::Scrubber,
 };
-use crate::{llm::ModelError, upstream::events::StreamError};
+use crate::{
+    base::text::{error_chain, shortened},
+    llm::ModelError,
+    upstream::events::StreamError,
+};
 
 const QUOTA_USED_UP: &str = "The account at the model provider has used up its quota";
 const MAX_MESSAGE_CHARS: usize = 300;
@@ -77,7 +81,7 @@ impl ProviderErrors {
     }
 
     pub(super) fn unreachable(&self, error: reqwest::Error) -> AttemptError {
-        let detail = chain(&error.without_url());
+        let detail = error_chain(&error.without_url());
         self.error("model_unreachable", "The model provider cannot be reached", Retry::Backoff, &detail)
     }
 
@@ -148,7 +152,7 @@ impl ProviderErrors {
     }
 
     pub(super) fn body_failed(&self, fault: StreamError) -> AttemptError {
-        let detail = chain(&fault);
+        let detail = error_chain(&fault);
         match fault {
             StreamError::Silent(_) => {
                 let message = "The model provider stopped sending in the middle of its answer";
@@ -165,10 +169,10 @@ impl ProviderErrors {
     }
 
     /// A failure before the answer has begun is retried.
-    pub(super) fn answer_failed(&self, fault: DecodeError, has_answer: bool) -> AttemptError {
+    pub(super) fn answer_failed(&self, fault: DecodeFault, has_answer: bool) -> AttemptError {
         let (kind, said) = match fault {
-            DecodeError::Malformed(detail) => return self.not_an_answer(&detail),
-            DecodeError::Failed { kind, message } => (kind, message),
+            DecodeFault::Malformed(detail) => return self.not_an_answer(&detail),
+            DecodeFault::Failed { kind, message } => (kind, message),
         };
         let detail = format!("said in the stream: {said}");
         let (code, message, retry) = match kind {
@@ -254,24 +258,7 @@ impl ProviderMessage {
 }
 
 fn shorten(text: &str, max_chars: usize) -> String {
-    let mut chars = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut short: String = chars.by_ref().take(max_chars).collect();
-    if chars.next().is_some() {
-        short.pop();
-        short.push('…');
-    }
-    short
-}
-
-fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
+    shortened(&text.replace(char::is_control, " "), max_chars)
 }
 
 #[cfg(test)]
@@ -346,11 +333,11 @@ mod tests {
             json!({"message": "no", "code": "context_length_exceeded"}),
             json!({"message": "no", "type": "exceed_context_size_error", "code": 500}),
         ] {
-            let failure = errors.answer_failed(DecodeError::from_provider(&error), false);
+            let failure = errors.answer_failed(DecodeFault::from_provider(&error), false);
             assert_eq!((failure.error.code(), failure.retry), ("context_too_long", Retry::Never), "{error}");
         }
         let limit = json!({"message": "Request too large: maximum context length", "code": "rate_limit_exceeded"});
-        let failure = errors.answer_failed(DecodeError::from_provider(&limit), false);
+        let failure = errors.answer_failed(DecodeFault::from_provider(&limit), false);
         assert_eq!(failure.error.code(), "model_rate_limited");
     }
 
@@ -386,7 +373,7 @@ mod tests {
         let quota = br#"{"error":{"type":"insufficient_quota","message":"pay"}}"#;
         let failure = errors.refused(StatusCode::TOO_MANY_REQUESTS, wait, quota);
         assert_eq!((failure.error.code(), failure.retry), ("model_rate_limited", Retry::Never));
-        let in_stream = DecodeError::from_provider(&json!({"type": "insufficient_quota", "message": "pay"}));
+        let in_stream = DecodeFault::from_provider(&json!({"type": "insufficient_quota", "message": "pay"}));
         let in_stream = errors.answer_failed(in_stream, false);
         assert_eq!((in_stream.error.code(), in_stream.retry), ("model_rate_limited", Retry::Never));
         assert_eq!(in_stream.error.message(), failure.error.message());

@@ -2,7 +2,6 @@
 
 use std::{sync::OnceLock, time::Duration};
 
-use futures::StreamExt as _;
 use http::{StatusCode, header::CONTENT_TYPE};
 use reqwest::{RequestBuilder, Response};
 
@@ -10,7 +9,7 @@ use super::{
     failure::{AttemptError, ProviderErrors},
     retry,
 };
-use crate::upstream::gzip::body;
+use crate::upstream::body::read_excerpt;
 
 const MAX_ERROR_BYTES: usize = 16 << 10;
 /// The status is known by then; only the reason is missing.
@@ -35,28 +34,14 @@ pub(super) async fn send(
     let status = response.status();
     if status != StatusCode::OK {
         let wait = retry::requested_wait(response.headers());
-        let body = start_of(response).await;
+        let body = read_excerpt(response, MAX_ERROR_BYTES, ERROR_TIMEOUT).await;
         return Err(errors.refused(status, retry::or_wait_in_body(wait, &body), &body));
     }
     let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("text/event-stream") {
         let content_type = content_type.to_owned();
-        return Err(errors.no_events(&content_type, &start_of(response).await));
+        return Err(errors.no_events(&content_type, &read_excerpt(response, MAX_ERROR_BYTES, ERROR_TIMEOUT).await));
     }
     Ok(response)
-}
-
-async fn start_of(response: Response) -> Vec<u8> {
-    let (mut start, mut pieces) = (Vec::new(), body(response));
-    let reading = async {
-        while let Some(Ok(chunk)) = pieces.next().await {
-            start.extend_from_slice(&chunk[..chunk.len().min(MAX_ERROR_BYTES - start.len())]);
-            if start.len() == MAX_ERROR_BYTES {
-                break;
-            }
-        }
-    };
-    let _ = tokio::time::timeout(ERROR_TIMEOUT, reading).await;
-    start
 }

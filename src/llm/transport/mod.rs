@@ -6,9 +6,8 @@ mod context;
 mod decode;
 mod exchange;
 mod failure;
-#[cfg(feature = "fuzzing")]
-pub(in crate::llm) mod fuzzing;
 mod head;
+pub(in crate::llm) mod json;
 mod replay;
 mod retry;
 mod scrub;
@@ -24,8 +23,9 @@ use http::{
 use reqwest::{Client, RequestBuilder, Url};
 
 pub use connection::{Connection, SetupError};
-pub(in crate::llm) use decode::{AnswerEvents, DecodeError, DecodeStep, Decoder, FailureKind};
-pub use replay::{ExchangesError, RecordedApi, RecordedExchanges};
+pub(in crate::llm) use decode::{AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind};
+pub(crate) use replay::RecordedApi;
+pub use replay::{ExchangesError, RecordedExchanges};
 
 use self::{
     exchange::RecordedExchange,
@@ -64,28 +64,18 @@ impl Transport {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Sends `body`, which is JSON. Each attempt has a new decoder. `more` are headers of this request alone. `trace` gets
-    /// the retries and the provider's id of the request, and has the place in a trace that is passed on.
+    /// Sends `body`, which is JSON, to `url` or the transport's own. Each attempt has a new decoder. `more` are headers of
+    /// this request alone. `trace` gets the retries and the provider's id of the request, and has the place in a trace that
+    /// is passed on.
     pub(in crate::llm) fn stream<D: Decoder>(
         self: Arc<Self>,
+        url: Option<Url>,
         body: Bytes,
         more: HeaderMap,
         trace: CallTrace,
         decoder: impl Fn() -> D + Send + 'static,
     ) -> ModelStream {
-        let url = self.url.clone();
-        self.stream_from(url, body, more, trace, decoder)
-    }
-
-    /// Sends a request to another URL of the same provider.
-    pub(in crate::llm) fn stream_from<D: Decoder>(
-        self: Arc<Self>,
-        url: Url,
-        body: Bytes,
-        more: HeaderMap,
-        trace: CallTrace,
-        decoder: impl Fn() -> D + Send + 'static,
-    ) -> ModelStream {
+        let url = url.unwrap_or_else(|| self.url.clone());
         Box::pin(async_stream::stream! {
             let mut retries = 0;
             loop {
@@ -209,7 +199,7 @@ impl Transport {
             }
             Ok(step) => Ok(step),
             // The provider did not write the event like this.
-            Err(DecodeError::Malformed(_)) if event.is_cut_off => {
+            Err(DecodeFault::Malformed(_)) if event.is_cut_off => {
                 Err(self.errors.interrupted("the stream ended within an event"))
             }
             Err(fault) => Err(self.errors.answer_failed(fault, output.has_answer)),

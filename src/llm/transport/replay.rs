@@ -9,7 +9,7 @@ use http::Uri;
 use serde_json::{Value, json};
 
 use crate::{
-    recording::{ProviderExchange, RecordingError, read_folder},
+    protocol::recording::{ProviderExchange, RecordingError, read_folder},
     upstream::events::ServerEvent,
 };
 
@@ -44,8 +44,7 @@ struct ExchangeIndex {
 
 /// The API of a recorded exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RecordedApi {
+pub(crate) enum RecordedApi {
     /// OpenAI's chat completions.
     ChatCompletions,
     /// OpenAI's Responses API.
@@ -97,12 +96,12 @@ impl RecordedExchanges {
     }
 
     /// Returns the API of the exchanges.
-    pub fn api(&self) -> RecordedApi {
+    pub(crate) fn api(&self) -> RecordedApi {
         self.0.api
     }
 
     /// Returns the URL of the first exchange, without its scheme: host and path.
-    pub fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.0.url
     }
 

@@ -1,7 +1,7 @@
 //! The errors that [`decode`](super::decode) returns.
 
 /// Maximum number of values (numbers, strings, objects…) that the open payloads of one input hold together.
-pub const MAX_OPEN_VALUES: usize = 500_000;
+pub(crate) const MAX_OPEN_VALUES: usize = 500_000;
 
 /// The reason why an input is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

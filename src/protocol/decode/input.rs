@@ -4,7 +4,7 @@ use super::{
     object::{Members, objects, read_object},
     path::JsonPath,
 };
-use crate::protocol::{Context, ResumeEntry, RunAgentInput, Tool};
+use crate::protocol::{Context, ResumeEntry, RunAgentInput, ToolDefinition};
 
 objects! {
     RunAgentInput {
@@ -19,7 +19,7 @@ objects! {
         optional forwarded_props = "forwardedProps",
         defaulted resume = "resume",
     }
-    Tool {
+    ToolDefinition {
         required name = "name",
         required description = "description",
         optional parameters = "parameters",

@@ -20,16 +20,16 @@ mod value;
 use serde::de::{Deserialize, DeserializeSeed as _};
 use serde_json::Value;
 
+pub(crate) use self::diagnostics::Ignored;
+pub use self::error::DecodeError;
 use self::{
     diagnostics::Diagnostics,
     path::JsonPath,
     value::{FromJson, ValueSeed},
 };
-pub use self::{
-    diagnostics::Ignored,
-    error::{DecodeError, MAX_OPEN_VALUES},
-};
 use super::RunAgentInput;
+
+use crate::base::text::shortened;
 
 /// The longest text of an error about the syntax, in characters.
 const MAX_PROBLEM_CHARS: usize = 200;
@@ -51,7 +51,7 @@ pub struct Decoded {
 /// If the bytes are not JSON, are nested too deeply, hold too many values, or contradict the protocol.
 ///
 /// ```
-/// use agui_server::protocol::decode::decode;
+/// use agui_server::internal::decode;
 ///
 /// let ok = decode(br#"{"threadId":"t","runId":"r","messages":[],"tools":null,"mood":"good"}"#).unwrap();
 /// assert_eq!(ok.ignored.members, 1);
@@ -112,7 +112,7 @@ fn syntax_error(error: &serde_json::Error) -> DecodeError {
         DecodeError::TooDeep(format!("line {}, column {}", error.line(), error.column()))
     } else {
         // The text may quote a string of the body.
-        DecodeError::Syntax(text.chars().take(MAX_PROBLEM_CHARS).collect())
+        DecodeError::Syntax(shortened(&text, MAX_PROBLEM_CHARS))
     }
 }
 

@@ -14,7 +14,7 @@ const PRESENCES: [&str; 4] = ["required", "optional", "defaulted", "recognized"]
 /// The place of each object in [`whole_input`].
 const PLACES: [(&str, &str); 19] = [
     ("RunAgentInput", ""),
-    ("Tool", "/tools/0"),
+    ("ToolDefinition", "/tools/0"),
     ("Context", "/context/0"),
     ("ResumeEntry", "/resume/0"),
     ("DeveloperMessage", "/messages/0"),

@@ -6,10 +6,10 @@ use tokio::time::{Instant, timeout};
 
 use super::live::{LiveLog, LogChunk, LogEnd, NextChunk};
 use crate::{
-    metrics::Metrics,
+    observe::metrics::Metrics,
     protocol::RunId,
-    run::{Threads, owner_limit::OwnerPermit},
-    store::{RunRecord, RunStatus, SharedStore, Store, StoreError, ThreadKey, Topic},
+    run::{measured_store::MeasuredStore, thread_runs::ThreadRuns, turn::owner_limit::OwnerPermit},
+    store::{RunRecord, RunStatus, SharedStore, StoreError, ThreadKey, Topic},
 };
 
 /// The size of the events that are read at once. A follower has them in memory until its client has taken them.
@@ -23,7 +23,7 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 /// An error of following a log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum FollowError {
+pub(crate) enum FollowError {
     /// The thread was deleted, the run was replaced, or its log was removed.
     #[error("the log of this run was removed")]
     Gone,
@@ -33,8 +33,8 @@ pub enum FollowError {
 }
 
 /// Follows a run's log.
-pub struct Follower {
-    store: Arc<dyn Store>,
+pub(crate) struct Follower {
+    store: MeasuredStore,
     key: ThreadKey,
     run_id: RunId,
     /// The numbers of the thread and of the run.
@@ -76,8 +76,8 @@ impl std::fmt::Debug for Follower {
 
 impl Follower {
     /// `permit` is `None` for the response that starts the run: the number of detached runs has a limit of its own.
-    pub(in crate::run) fn from_live_log(
-        threads: &Threads,
+    pub(crate) fn from_live_log(
+        threads: &ThreadRuns,
         key: ThreadKey,
         run_id: RunId,
         live: Arc<LiveLog>,
@@ -88,8 +88,8 @@ impl Follower {
         Self { store, key, run_id, numbers, after: 0, live: Some(live), is_delivered: false, _permit: permit, count }
     }
 
-    pub(in crate::run) fn from_stored_run(
-        threads: &Threads,
+    pub(crate) fn from_stored_run(
+        threads: &ThreadRuns,
         key: ThreadKey,
         run: &RunRecord,
         after: u64,
@@ -100,42 +100,33 @@ impl Follower {
         Self { store, key, run_id, numbers, after, live: None, is_delivered, _permit: Some(permit), count }
     }
 
-    pub(in crate::run) fn with_live(mut self, live: Option<Arc<LiveLog>>) -> Self {
+    pub(crate) fn with_live(mut self, live: Option<Arc<LiveLog>>) -> Self {
         self.live = live;
         self
     }
 
-    pub(in crate::run) fn key(&self) -> &ThreadKey {
+    pub(crate) fn key(&self) -> &ThreadKey {
         &self.key
     }
 
-    pub(in crate::run) fn numbers(&self) -> (i64, i64) {
+    pub(crate) fn numbers(&self) -> (i64, i64) {
         self.numbers
     }
 
-    pub(in crate::run) fn set_delivered(&self) -> bool {
+    pub(crate) fn set_delivered(&self) -> bool {
         self.live.as_ref().map_or(self.is_delivered, |live| live.set_delivered())
     }
 
     /// Returns the id of the run.
-    pub fn run_id(&self) -> &RunId {
+    pub(crate) fn run_id(&self) -> &RunId {
         &self.run_id
-    }
-
-    pub(in crate::run) fn skip_to(&mut self, after: u64) {
-        self.after = after;
-    }
-
-    /// Returns the number of the last event that [`next`](Self::next) has returned.
-    pub fn after(&self) -> u64 {
-        self.after
     }
 
     /// Waits for the next events. Returns `None` after the last one. Cancel-safe.
     ///
     /// # Errors
     /// [`FollowError::Gone`] if the log was removed, [`FollowError::Store`] if the store fails, or is unavailable for 30 s.
-    pub async fn next(&mut self) -> Result<Option<LogChunk>, FollowError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<LogChunk>, FollowError> {
         let chunk = match self.live.clone() {
             Some(live) => self.next_live(&live).await?,
             None => self.next_stored().await?,
@@ -173,7 +164,7 @@ impl Follower {
         let mut watch = signals.map(|signals| signals.watch(Topic::Run(self.numbers.1)));
         let mut failing_since = None;
         loop {
-            match self.store.events(self.numbers.1, self.after, PAGE_BYTES).await {
+            match self.store.call("events", |store| store.events(self.numbers.1, self.after, PAGE_BYTES)).await {
                 Ok(Some(page)) => {
                     if !page.events.is_empty() {
                         let last = page.first + page.events.len() as u64 - 1;

@@ -3,18 +3,19 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
 };
 
 use futures::task::AtomicWaker;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     protocol::Event,
-    run::{control::Stop, drive::EventSink},
+    run::drive::{control::Stop, progress::EventSink},
     store::{EventBatch, Lease},
 };
 
@@ -24,7 +25,7 @@ const MAX_PENDING_BYTES: usize = 256 * 1024;
 const MAX_RECENT_BYTES: usize = 64 * 1024;
 
 #[derive(Debug)]
-pub(in crate::run) struct LiveLog {
+pub(crate) struct LiveLog {
     lease: Lease,
     max_bytes: u64,
     begun: Instant,
@@ -51,14 +52,14 @@ struct LogState {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::run) enum LogEnd {
+pub(crate) enum LogEnd {
     Complete,
     /// Another process has taken the run over, or the store rejects the events.
     Lost,
 }
 
 #[derive(Debug)]
-pub(super) enum NextChunk {
+pub(crate) enum NextChunk {
     /// With the number of stored events after the chunk.
     Available(LogChunk, u64),
     /// They are no longer in memory and have to be read from the store.
@@ -69,7 +70,7 @@ pub(super) enum NextChunk {
 
 impl LiveLog {
     /// `stored_bytes` are kept with the log already, and count for `max_bytes`.
-    pub(in crate::run) fn new(lease: Lease, stored_bytes: u64, max_bytes: u64) -> Self {
+    pub(crate) fn new(lease: Lease, stored_bytes: u64, max_bytes: u64) -> Self {
         let state = Mutex::new(LogState { total_bytes: stored_bytes, ..LogState::default() });
         let (producer, changed) = (AtomicWaker::new(), Notify::new());
         let is_delivered = AtomicBool::new(false);
@@ -77,25 +78,25 @@ impl LiveLog {
     }
 
     /// Returns the time since the run's start, in milliseconds.
-    pub(in crate::run) fn millis(&self) -> u64 {
+    pub(crate) fn millis(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    pub(super) fn lease(&self) -> &Lease {
+    pub(crate) fn lease(&self) -> &Lease {
         &self.lease
     }
 
     /// Notes that a client has received the run to its end. Returns whether that was known before.
-    pub(super) fn set_delivered(&self) -> bool {
+    pub(crate) fn set_delivered(&self) -> bool {
         self.is_delivered.swap(true, Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, LogState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Returns a reason to stop the run if the log takes no more events.
-    pub(in crate::run) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Option<Stop>> {
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Option<Stop>> {
         let state = self.lock();
         if state.end.is_some() {
             return Poll::Ready(Some(Stop::LeaseLost));
@@ -112,7 +113,7 @@ impl LiveLog {
     }
 
     /// Returns `false` if the log was lost.
-    pub(in crate::run) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<bool> {
+    pub(crate) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<bool> {
         self.producer.register(cx.waker());
         let state = self.lock();
         match state.end {
@@ -122,18 +123,18 @@ impl LiveLog {
         }
     }
 
-    pub(in crate::run) fn has_pending(&self) -> bool {
+    pub(crate) fn has_pending(&self) -> bool {
         !self.lock().pending.is_empty()
     }
 
     /// Returns the batch with the terminal event, to be stored with the end of the run. `time` is that of the event.
-    pub(in crate::run) fn terminal_batch(&self, terminal: &Event, time: u64) -> EventBatch {
+    pub(crate) fn terminal_batch(&self, terminal: &Event, time: u64) -> EventBatch {
         let first = self.lock().written + 1;
         let (events, times) = (vec![to_line(terminal)], vec![time]);
         EventBatch { lease: self.lease.clone(), first, events, times }
     }
 
-    pub(super) fn take_pending(&self) -> Option<EventBatch> {
+    pub(crate) fn take_pending(&self) -> Option<EventBatch> {
         let mut state = self.lock();
         if state.pending.is_empty() || state.end.is_some() {
             return None;
@@ -143,7 +144,7 @@ impl LiveLog {
         Some(EventBatch { lease: self.lease.clone(), first: state.written + 1, events, times })
     }
 
-    pub(in crate::run) fn confirm_written(&self, batch: EventBatch) {
+    pub(crate) fn confirm_written(&self, batch: EventBatch) {
         let mut state = self.lock();
         let chunk = LogChunk::new(batch.first, batch.events);
         state.pending_bytes = state.pending_bytes.saturating_sub(chunk.bytes());
@@ -159,13 +160,13 @@ impl LiveLog {
         self.changed.notify_waiters();
     }
 
-    pub(in crate::run) fn end(&self, end: LogEnd) {
+    pub(crate) fn end(&self, end: LogEnd) {
         self.lock().end.get_or_insert(end);
         self.producer.wake();
         self.changed.notify_waiters();
     }
 
-    pub(super) fn next_chunk(&self, after: u64) -> NextChunk {
+    pub(crate) fn next_chunk(&self, after: u64) -> NextChunk {
         let state = self.lock();
         if after >= state.written {
             return state.end.map_or(NextChunk::None, NextChunk::End);
@@ -177,53 +178,53 @@ impl LiveLog {
     }
 
     /// Waits for the next change. Call it before [`next_chunk`](Self::next_chunk), so that no change is missed.
-    pub(super) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
+    pub(crate) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
         self.changed.notified()
     }
 }
 
 /// Consecutive events of a run. Clones share them.
 #[derive(Debug, Clone)]
-pub struct LogChunk {
+pub(crate) struct LogChunk {
     first: u64,
     events: Arc<[String]>,
     skip: usize,
 }
 
 impl LogChunk {
-    pub(super) fn new(first: u64, events: Vec<String>) -> Self {
+    pub(crate) fn new(first: u64, events: Vec<String>) -> Self {
         Self { first, events: events.into(), skip: 0 }
     }
 
     /// Returns the number of the last event.
-    pub fn last(&self) -> u64 {
+    pub(crate) fn last(&self) -> u64 {
         (self.first + self.events.len() as u64).saturating_sub(1)
     }
 
     /// Returns the events with their numbers, each one line of JSON.
-    pub fn events(&self) -> impl Iterator<Item = (u64, &str)> {
+    pub(crate) fn events(&self) -> impl Iterator<Item = (u64, &str)> {
         (self.first..).zip(self.events.iter().map(String::as_str)).skip(self.skip)
     }
 
-    pub(super) fn has_next(&self, after: u64) -> bool {
+    pub(crate) fn has_next(&self, after: u64) -> bool {
         self.first <= after + 1 && self.last() > after
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.events.iter().map(String::len).sum()
     }
 
     /// Returns the part of the chunk after the event with number `after`.
-    pub(super) fn skip_to(mut self, after: u64) -> Self {
+    pub(crate) fn skip_to(mut self, after: u64) -> Self {
         self.skip = usize::try_from((after + 1).saturating_sub(self.first)).unwrap_or(usize::MAX);
         self
     }
 }
 
-pub(in crate::run) struct LogSink<'a> {
-    pub(in crate::run) log: &'a Arc<LiveLog>,
+pub(crate) struct LogSink<'a> {
+    pub(crate) log: &'a Arc<LiveLog>,
     /// The time of the events, in milliseconds since the run's start.
-    pub(in crate::run) time: u64,
+    pub(crate) time: u64,
 }
 
 impl EventSink for LogSink<'_> {

@@ -3,55 +3,56 @@
 //! A transaction for the events of a hundred runs costs about as much as one for the events of a single run. Events that
 //! come within [`WRITE_INTERVAL`] of the last write are therefore written together; others are written at once.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep, sleep_until},
 };
 
 use super::live::{LiveLog, LogEnd};
-use crate::store::{EventBatch, Store, StoreError};
+use crate::{
+    run::measured_store::MeasuredStore,
+    store::{EventBatch, StoreError},
+};
 
 const WRITE_INTERVAL: Duration = Duration::from_millis(40);
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
-pub(in crate::run) struct LogWriter {
+pub(crate) struct LogWriter {
     scheduled: Mutex<Vec<Arc<LiveLog>>>,
     wake: Notify,
 }
 
 impl LogWriter {
     /// Schedules a log for the next write. A log may be scheduled twice.
-    pub(in crate::run) fn schedule(&self, log: &Arc<LiveLog>) {
-        self.scheduled.lock().unwrap_or_else(PoisonError::into_inner).push(log.clone());
+    pub(crate) fn schedule(&self, log: &Arc<LiveLog>) {
+        self.scheduled.lock().push(log.clone());
         self.wake.notify_one();
     }
 
-    pub(in crate::run) async fn run(&self, store: Arc<dyn Store>) {
+    pub(crate) async fn run(&self, store: MeasuredStore) {
         let mut last = Instant::now();
         loop {
             self.wake.notified().await;
             sleep_until(last + WRITE_INTERVAL).await;
             last = Instant::now();
-            let mut scheduled = std::mem::take(&mut *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut scheduled = std::mem::take(&mut *self.scheduled.lock());
             // Two batches of a log in one write would begin with the same number, if an event comes between them.
             scheduled.sort_unstable_by_key(Arc::as_ptr);
             scheduled.dedup_by(|one, other| Arc::ptr_eq(one, other));
             let (logs, batches): (Vec<_>, Vec<_>) =
                 scheduled.into_iter().filter_map(|log| log.take_pending().map(|batch| (log, batch))).unzip();
             if !batches.is_empty() {
-                write(&*store, logs, batches).await;
+                write(&store, logs, batches).await;
             }
         }
     }
 }
 
-async fn write(store: &dyn Store, logs: Vec<Arc<LiveLog>>, batches: Vec<EventBatch>) {
+async fn write(store: &MeasuredStore, logs: Vec<Arc<LiveLog>>, batches: Vec<EventBatch>) {
     let written = loop {
         match store.append(&batches).await {
             Ok(written) => break written,
@@ -71,7 +72,7 @@ async fn write(store: &dyn Store, logs: Vec<Arc<LiveLog>>, batches: Vec<EventBat
 }
 
 /// Writes each batch alone, so that a batch that the store rejects does not affect other runs.
-async fn write_one_by_one(store: &dyn Store, batches: &[EventBatch]) -> Vec<bool> {
+async fn write_one_by_one(store: &MeasuredStore, batches: &[EventBatch]) -> Vec<bool> {
     let mut written = Vec::with_capacity(batches.len());
     for batch in batches {
         let result: Result<_, StoreError> = store.append(std::slice::from_ref(batch)).await;

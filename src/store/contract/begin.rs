@@ -1,17 +1,6 @@
 //! Promises about beginning a run.
 
-use std::{collections::HashSet, time::Duration};
-
-use crate::{
-    protocol::Message,
-    store::{BeginOutcome, RunStatus, ThreadKey, ThreadPage, ThreadSize, ThreadVersion},
-};
-use serde_json::json;
-
-use super::steps::{
-    DynStore, NOW, TestRun, UNTIL, assistant, batch, branch, delete, end_at, ended_run, exists, finish, ids, key,
-    lease, log, record, run, thread, user, view,
-};
+use super::prelude::*;
 
 pub(super) async fn the_first_run_creates_the_thread(store: DynStore) {
     let first = run("t", "r").begin(&store).await;
@@ -69,7 +58,7 @@ pub(super) async fn the_same_id_of_two_owners_is_two_threads(store: DynStore) {
         let view = view(&store, &ThreadKey { owner: (*owner).into(), ..key("t") }).await.unwrap();
         assert_eq!(ids(view.current_branch()).split(' ').next(), Some(*owner));
         assert_eq!((view.runs.len(), view.thread.is_running), (1, place % 2 == 1));
-        let listed = store.threads(owner, &ThreadPage { limit: 10, ..ThreadPage::default() }).await.unwrap();
+        let listed = store.threads(owner, &ThreadPage::first(10)).await.unwrap();
         assert_eq!(listed.len(), 1, "{owner}");
     }
     assert!(view(&store, &ThreadKey { owner: "key:carl".into(), ..key("t") }).await.is_none());
@@ -79,7 +68,7 @@ pub(super) async fn one_of_many_concurrent_begins_succeeds(store: DynStore) {
     for round in 0..4 {
         let version = view(&store, &key("t")).await.map(|view| {
             let thread = view.thread;
-            ThreadVersion { number: thread.number, version: thread.version }
+            ThreadVersion::of(&thread)
         });
         let begin = |task: usize| {
             let (store, run) = (store.clone(), run("t", &format!("r{round}-{task}")));
@@ -108,7 +97,7 @@ pub(super) async fn a_begin_with_an_outdated_version_writes_nothing(store: DynSt
     let first = lease(&store, "t", "r").await;
     end_at(NOW).with([assistant("a")]).finish(&store, &first, 0).await.unwrap();
     let before = thread(&store, "t").await;
-    let now = ThreadVersion { number: before.thread.number, version: before.thread.version };
+    let now = ThreadVersion::of(&before.thread);
     let next = run("t", "s").with([user("u")]);
     let outdated = [
         None,
@@ -163,8 +152,7 @@ pub(super) async fn every_string_is_a_valid_identifier(store: DynStore) {
         assert_eq!(view.nodes.iter().map(|node| node.message.id().as_str()).collect::<Vec<_>>(), [text, text]);
         assert_eq!((&*view.runs[0].id, &*view.runs[0].agent), (text, text));
         assert_eq!(&*record(&store, text, text).await.id, text);
-        let listed =
-            store.threads(ThreadKey::ANONYMOUS, &ThreadPage { limit: 1, ..ThreadPage::default() }).await.unwrap();
+        let listed = store.threads(ThreadKey::ANONYMOUS, &ThreadPage::first(1)).await.unwrap();
         assert_eq!(&*listed[0].id, text);
         let next = run(text, text).by("dead").begun(&store).await;
         let lost = store.lost_runs("here", UNTIL + 1, 99).await.unwrap();

@@ -1,14 +1,6 @@
 //! Promises about the tree of a thread's messages and the state after each run.
 
-use crate::{
-    protocol::{Interrupt, Message},
-    store::{EndedRun, MessageOrigin},
-};
-use serde_json::{Value, json};
-
-use super::steps::{
-    DynStore, NOW, TestEnd, TestRun, assistant, branch, end_at, finish, ids, lease, run, thread, tree, user,
-};
+use super::prelude::*;
 
 fn messages() -> Vec<Message> {
     let of_every_role = json!([
@@ -78,7 +70,7 @@ pub(super) async fn a_branch_that_was_left_can_still_be_read(store: DynStore) {
     assert_eq!(view.nodes.iter().map(|node| node.parent).collect::<Vec<_>>(), [0, 1, 2, 1, 4, 0]);
 }
 
-async fn finish_at(store: &DynStore, lease: &crate::store::Lease, head: i64) {
+async fn finish_at(store: &DynStore, lease: &Lease, head: i64) {
     assert!(end_at(NOW).finish(store, lease, head).await.unwrap());
 }
 
@@ -96,7 +88,7 @@ pub(super) async fn an_updated_message_keeps_its_position(store: DynStore) {
 pub(super) async fn messages_carry_their_run_and_its_delivery(store: DynStore) {
     let first = run("t", "1").with([user("u")]).begun(&store).await;
     let undelivered = end_at(NOW).with([assistant("a")]);
-    let undelivered = TestEnd { end: crate::store::RunEnd { delivered: false, ..undelivered.end }, ..undelivered };
+    let undelivered = TestEnd { end: RunEnd { delivered: false, ..undelivered.end }, ..undelivered };
     undelivered.finish(&store, &first, 1).await.unwrap();
     let before = thread(&store, "t").await;
     let origins = |delivered| [MessageOrigin::Client, MessageOrigin::Run { run: first.run, delivered }];

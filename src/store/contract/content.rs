@@ -1,18 +1,6 @@
 //! Promises about copies of threads, and about feedback.
 
-use serde_json::{Map, json};
-
-use crate::{
-    protocol::{Interrupt, MessageId},
-    store::{
-        EndedRun, Feedback, MessageOrigin, MessageQuery, NewThread, RunStatus, ThreadContent, ThreadPage, ThreadUpdate,
-        ThreadVersion,
-    },
-};
-
-use super::steps::{
-    DynStore, NOW, TestEnd, TestRun, assistant, branch, end_at, ended_run, finish, key, lease, run, thread, user,
-};
+use super::prelude::*;
 
 fn opinion(score: f64) -> Feedback {
     Feedback { score: Some(score), comment: Some("a \0 and '".to_owned()), at: NOW }
@@ -30,7 +18,7 @@ async fn store_thread(store: &DynStore) -> ThreadContent {
     end.finish(store, &second, 4).await.unwrap();
     let metadata = Map::from_iter([("tag".to_owned(), json!([1]))]);
     let known = thread(store, "t").await.thread;
-    let version = ThreadVersion { number: known.number, version: known.version };
+    let version = ThreadVersion::of(&known);
     let update = ThreadUpdate { archived: Some(true), metadata: Some(&metadata), ..ThreadUpdate::default() };
     assert!(store.update(version, &update).await.unwrap());
     assert!(store.set_feedback(known.number, &"a".into(), Some(&opinion(0.5))).await.unwrap());
@@ -60,8 +48,8 @@ pub(super) async fn a_thread_is_created_with_its_content(store: DynStore) {
     content.state = Some(1);
     content.interrupts = vec![Interrupt::new("y")];
     let copy = key("copy");
-    assert!(store.insert(NewThread { key: &copy, content: &content }).await.unwrap());
-    assert!(!store.insert(NewThread { key: &copy, content: &content }).await.unwrap(), "it exists");
+    assert!(store.insert(&copy, &content).await.unwrap());
+    assert!(!store.insert(&copy, &content).await.unwrap(), "it exists");
     assert_eq!(store.content(&copy).await.unwrap().unwrap().messages, content.messages);
     assert_eq!(store.content(&copy).await.unwrap().unwrap().states, content.states);
     let view = thread(&store, "copy").await;
@@ -77,12 +65,7 @@ pub(super) async fn a_thread_is_created_with_its_content(store: DynStore) {
     assert!(matches!(view.nodes[1].origin, MessageOrigin::Run { .. }) && view.nodes[3].origin == MessageOrigin::Client);
     let left = store.end_state(view.thread.number, EndedRun::Id(&"r".into())).await.unwrap().unwrap();
     assert_eq!((left.head, left.state.unwrap().1), (3, json!({ "a": [2] })));
-    let listed = store.threads("none", &ThreadPage { limit: 9, ..ThreadPage::default() }).await.unwrap();
-    assert_eq!(
-        listed.iter().map(|thread| thread.id.to_string()).collect::<Vec<_>>(),
-        ["copy", "t"],
-        "the newest first"
-    );
+    assert_eq!(listed(&store, "none", ThreadPage::first(9)).await, "copyt", "the newest first");
 
     // The copy continues like any other thread, and the original is not changed by it.
     let next = TestRun { state: Some(json!(7)), ..run("copy", "next") }.with([user("w")]).begun(&store).await;
@@ -97,11 +80,11 @@ pub(super) async fn feedback_is_replaced_and_removed(store: DynStore) {
     let first = run("t", "r").with([user("u"), user("m")]).begun(&store).await;
     finish(&store, &first, NOW).await;
     ended_run(&store, run("other", "r").with([user("m")])).await;
-    let number = thread(&store, "t").await.thread.number;
-    let message = MessageId::from("m");
+    let commented = thread(&store, "t").await.thread;
+    let (number, message) = (commented.number, MessageId::from("m"));
     let given = async || {
-        let query = MessageQuery { newest: 2, run: None, limit: 9 };
-        store.messages(number, &query).await.unwrap().feedback
+        let query = MessageQuery::new(2, 9);
+        store.messages(&commented, &query).await.unwrap().feedback
     };
     assert!(given().await.is_empty());
     for score in [1.0, -0.25] {

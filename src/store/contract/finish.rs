@@ -1,18 +1,6 @@
 //! Promises about ending a run.
 
-use std::collections::HashSet;
-
-use crate::{
-    protocol::{Interrupt, TokenUsage},
-    store::{BeginOutcome, RunEnd, RunFailure, RunStatus},
-};
-use futures::future::join_all;
-use serde_json::json;
-
-use super::steps::{
-    DynStore, NOW, TestEnd, UNTIL, assistant, batch, branch, end_at, events, finish, is_lost, lease, log, record, run,
-    thread, user, wrong_leases,
-};
+use super::prelude::*;
 
 pub(super) async fn an_end_is_stored_whole(store: DynStore) {
     let lease = run("t", "r").with([user("u")]).begun(&store).await;

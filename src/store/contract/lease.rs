@@ -1,10 +1,6 @@
 //! Promises about lost and taken over leases of every store. `shared` has those of a shared store.
 
-use crate::store::{Lease, LostRun};
-
-use super::steps::{
-    DynStore, NOW, TestRun, UNTIL, assistant, batch, branch, end_at, finish, is_lost, key, lease, log, run, thread,
-};
+use super::prelude::*;
 
 async fn dead(store: &DynStore, thread: &str) -> Lease {
     TestRun { until: NOW, ..run(thread, "r").by("dead") }.begun(store).await

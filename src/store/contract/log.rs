@@ -1,11 +1,6 @@
 //! Promises about the logs of detached runs.
 
-use crate::store::{EventBatch, Retention, RunStart, RunStatus};
-
-use super::steps::{
-    DynStore, NOW, TestRun, assistant, batch, delete, end_at, event, events, finish, lease, log, record, run, times,
-    user, wrong_leases,
-};
+use super::prelude::*;
 
 pub(super) async fn batches_of_many_runs_are_appended_in_one_call(store: DynStore) {
     let mut leases = Vec::new();

@@ -1,12 +1,10 @@
 //! Promises about pages of messages.
 
-use crate::store::{MessageOrigin, MessagePage, MessageQuery};
-
-use super::steps::{DynStore, NOW, TestRun, assistant, end_at, ids, lease, run, thread, user};
+use super::prelude::*;
 
 async fn page(store: &DynStore, newest: i64, limit: usize) -> MessagePage {
-    let number = thread(store, "t").await.thread.number;
-    store.messages(number, &MessageQuery { newest, run: None, limit }).await.unwrap()
+    let thread = thread(store, "t").await.thread;
+    store.messages(&thread, &MessageQuery::new(newest, limit)).await.unwrap()
 }
 
 fn shown(page: &MessagePage) -> String {
@@ -29,9 +27,10 @@ pub(super) async fn a_branch_is_read_backwards_page_by_page(store: DynStore) {
     for nowhere in [0, -1, 8, i64::MAX] {
         assert_eq!(page(&store, nowhere, 9).await, MessagePage::default());
     }
-    let gone = thread(&store, "t").await.thread.number + 1000;
-    let query = MessageQuery { newest: 1, run: None, limit: 9 };
-    assert_eq!(store.messages(gone, &query).await.unwrap(), MessagePage::default());
+    let thread = thread(&store, "t").await.thread;
+    let gone = Thread { number: thread.number + 1000, ..thread };
+    let query = MessageQuery::new(1, 9);
+    assert_eq!(store.messages(&gone, &query).await.unwrap(), MessagePage::default());
 }
 
 pub(super) async fn a_page_has_the_siblings_of_its_messages(store: DynStore) {
@@ -61,9 +60,9 @@ pub(super) async fn the_messages_of_a_run_are_read_on_all_branches(store: DynSto
     end_at(NOW).with([assistant("a"), assistant("b")]).finish(&store, &first, 1).await.unwrap();
     let second = TestRun { base: Some(1), ..run("t", "s") }.with([user("v")]).begun(&store).await;
     end_at(NOW).with([assistant("c")]).finish(&store, &second, 4).await.unwrap();
-    let number = thread(&store, "t").await.thread.number;
+    let thread = thread(&store, "t").await.thread;
     let of_run = async |run: i64, newest: i64, limit: usize| {
-        store.messages(number, &MessageQuery { newest, run: Some(run), limit }).await.unwrap()
+        store.messages(&thread, &MessageQuery { newest, run: Some(run), limit }).await.unwrap()
     };
     let page = of_run(first.run, i64::MAX, 1).await;
     assert_eq!((shown(&page).as_str(), page.before), ("b", Some(2)));

@@ -24,6 +24,7 @@ mod finish;
 mod lease;
 mod log;
 mod messages;
+mod prelude;
 mod read;
 mod remove;
 mod search;

@@ -1,21 +1,10 @@
 //! Promises about lists, and about reading what does not exist.
 
-use std::{cmp::Reverse, collections::HashSet};
-
-use crate::{
-    protocol::Interrupt,
-    store::{
-        EndedRun, MAX_SEARCHED_THREADS, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion,
-    },
-};
-
-use super::steps::{
-    DynStore, NOW, TestEnd, TestRun, end_at, ended_run, exists, finish, key, lease, run, thread, user, view,
-};
+use super::prelude::*;
 
 async fn page(store: &DynStore, after: Option<&ThreadSummary>, limit: usize) -> Vec<ThreadSummary> {
     store
-        .threads("key:ann", &ThreadPage { after: after.map(|last| last.run), limit, ..ThreadPage::default() })
+        .threads("key:ann", &ThreadPage { after: after.map(|last| last.run), ..ThreadPage::first(limit) })
         .await
         .unwrap()
 }
@@ -24,15 +13,14 @@ pub(super) async fn threads_are_listed_newest_first(store: DynStore) {
     for (thread, owner, time) in [("a", "ann", 1), ("c", "bob", 3), ("d", "ann", 3), ("b", "ann", 5)] {
         ended_run(&store, run(thread, "r").of(&format!("key:{owner}")).at(NOW + time)).await;
     }
-    let ids = |page: &[ThreadSummary]| page.iter().map(|thread| thread.id.to_string()).collect::<String>();
-    assert_eq!(ids(&page(&store, None, 9).await), "bda");
-    assert_eq!(ids(&page(&store, None, 2).await), "bd");
+    assert_eq!(names(&page(&store, None, 9).await), "bda");
+    assert_eq!(names(&page(&store, None, 2).await), "bd");
     assert!(page(&store, None, 0).await.is_empty());
-    assert!(store.threads("none", &ThreadPage { limit: 9, ..ThreadPage::default() }).await.unwrap().is_empty());
+    assert!(store.threads("none", &ThreadPage::first(9)).await.unwrap().is_empty());
     let next = TestRun { agent: "x".to_owned(), ..run("a", "s").of("key:ann").at(NOW + 6) };
     let lease = next.begun(&store).await;
     let listed = page(&store, None, 9).await;
-    assert_eq!(ids(&listed), "abd");
+    assert_eq!(names(&listed), "abd");
     assert_eq!((&*listed[0].agent, listed[0].active_run.as_deref()), ("x", Some("s")));
     assert_eq!((listed[0].created_at, listed[0].updated_at), (NOW + 1, NOW + 6));
     let end = TestEnd { interrupts: vec![Interrupt::new("x"); 3], ..end_at(NOW + 7) };
@@ -46,7 +34,7 @@ pub(super) async fn archived_threads_and_agents_are_selected(store: DynStore) {
         ended_run(&store, TestRun { agent: agent.to_owned(), ..run(id, "r").of("key:ann") }).await;
         let key = ThreadKey { owner: "key:ann".into(), id: id.into() };
         let thread = view(&store, &key).await.unwrap().thread;
-        let version = ThreadVersion { number: thread.number, version: thread.version };
+        let version = ThreadVersion::of(&thread);
         let update = ThreadUpdate { archived: Some(archived), ..ThreadUpdate::default() };
         assert!(store.update(version, &update).await.unwrap());
     }
@@ -61,7 +49,7 @@ pub(super) async fn archived_threads_and_agents_are_selected(store: DynStore) {
     ] {
         let page = ThreadPage { after: None, limit: 9, archived, agent, query: None };
         let listed = store.threads("key:ann", &page).await.unwrap();
-        assert_eq!(listed.iter().map(|thread| thread.id.to_string()).collect::<String>(), expected, "{page:?}");
+        assert_eq!(names(&listed), expected, "{page:?}");
         assert!(archived.is_none_or(|archived| listed.iter().all(|thread| thread.archived == archived)));
     }
 }

@@ -1,11 +1,6 @@
 //! Promises about deleting and about retention.
 
-use crate::store::{BeginOutcome, Retention, SweepResult, ThreadKey};
-
-use super::steps::{
-    DynStore, NOW, assistant, batch, branch, delete, end_at, ended_run, events, exists, finish, is_lost, key, lease,
-    log, record, run, thread, user, view,
-};
+use super::prelude::*;
 
 const KEEP: Retention = Retention { thread_age: None, owner_threads: None, threads: None, log_age: None, logs: None };
 
@@ -103,7 +98,7 @@ pub(super) async fn the_owner_with_the_most_threads_loses_threads_first(store: D
         }
     }
     let counts = async || {
-        let page = crate::store::ThreadPage { limit: 99, ..Default::default() };
+        let page = ThreadPage::first(99);
         let mut counts = Vec::new();
         for owner in ["key:ann", "key:bob", "key:carl"] {
             counts.push(store.threads(owner, &page).await.unwrap().len());

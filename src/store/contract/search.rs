@@ -1,11 +1,6 @@
 //! Promises about the search in titles and messages.
 
-use crate::{
-    protocol::Message,
-    store::{ThreadKey, ThreadPage, ThreadUpdate, ThreadVersion},
-};
-
-use super::steps::{DynStore, NOW, TestRun, assistant, end_at, run, user, view};
+use super::prelude::*;
 
 const OWNER: &str = "key:ann";
 
@@ -20,14 +15,12 @@ async fn said(store: &DynStore, thread: &str, question: &str, answer: &str) {
 }
 
 async fn found(store: &DynStore, query: &str) -> String {
-    let page = ThreadPage { limit: 99, query: Some(query.to_owned()), ..ThreadPage::default() };
-    let found = store.threads(OWNER, &page).await.unwrap();
-    found.iter().map(|thread| thread.id.to_string()).collect()
+    listed(store, OWNER, ThreadPage { query: Some(query.to_owned()), ..ThreadPage::first(99) }).await
 }
 
 async fn renamed(store: &DynStore, thread: &str, title: Option<&str>) {
     let thread = view(store, &key(thread)).await.unwrap().thread;
-    let version = ThreadVersion { number: thread.number, version: thread.version };
+    let version = ThreadVersion::of(&thread);
     let update = ThreadUpdate { title: Some(title), ..ThreadUpdate::default() };
     assert!(store.update(version, &update).await.unwrap());
 }
@@ -109,13 +102,13 @@ pub(super) async fn found_threads_are_paged_and_filtered_like_all_others(store: 
     for n in 0..9 {
         said(&store, &n.to_string(), "apples", "pears").await;
     }
-    let mut page = ThreadPage { limit: 4, query: Some("apples".to_owned()), ..ThreadPage::default() };
+    let mut page = ThreadPage { query: Some("apples".to_owned()), ..ThreadPage::first(4) };
     let mut pages = Vec::new();
     loop {
         let found = store.threads(OWNER, &page).await.unwrap();
         let Some(last) = found.last() else { break };
         page.after = Some(last.run);
-        pages.push(found.iter().map(|thread| thread.id.to_string()).collect::<String>());
+        pages.push(names(&found));
     }
     assert_eq!(pages, ["8765", "4321", "0"]);
     for page in [

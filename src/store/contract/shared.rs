@@ -1,7 +1,6 @@
 //! Leases and cancel requests of a store that several processes share. Other stores pass.
 
-use super::steps::{DynStore, NOW, TestRun, UNTIL, finish, key, lease, run};
-use crate::store::{CancelRequest, HeldLease, Lease, LostRun, RunStatus};
+use super::prelude::*;
 
 async fn held_by(store: &DynStore, holder: &str, thread: &str, until: i64) -> Lease {
     TestRun { until, ..run(thread, "r").by(holder) }.begun(store).await

@@ -10,7 +10,8 @@ use crate::{
     protocol::{Interrupt, InterruptId, Message, RunId},
     store::{
         BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, Millis, NewRun, RunEnd, RunRecord, RunStatus, Store,
-        StoreError, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
+        StoreError, StoreResult, ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadSummary, ThreadVersion,
+        ThreadView,
     },
 };
 
@@ -86,7 +87,7 @@ impl TestRun {
 
     pub async fn begin(&self, store: &DynStore) -> BeginOutcome {
         let thread = view(store, &self.key).await.map(|view| view.thread);
-        let known = thread.as_ref().map(|thread| ThreadVersion { number: thread.number, version: thread.version });
+        let known = thread.as_ref().map(ThreadVersion::of);
         let head = thread.as_ref().map_or(0, |thread| thread.head);
         let state = thread.and_then(|thread| thread.state).map(|(number, _)| number);
         self.try_begin(store, known, head, state).await.unwrap()
@@ -98,13 +99,9 @@ impl TestRun {
         known: Option<ThreadVersion>,
         head: i64,
         state_number: Option<i64>,
-    ) -> Result<BeginOutcome, StoreError> {
+    ) -> StoreResult<BeginOutcome> {
         let run = NewRun {
-            key: &self.key,
-            run_id: &self.id,
-            agent: &self.agent,
             detached: self.detached,
-            holder: &self.holder,
             now: self.now,
             lease_until: self.until,
             expected: known,
@@ -120,6 +117,7 @@ impl TestRun {
             request: self.request,
             max_size: self.max,
             title: self.title,
+            ..NewRun::new(&self.key, &self.id, &self.agent, &self.holder)
         };
         store.begin(&run).await
     }
@@ -160,7 +158,7 @@ impl TestEnd {
     }
 
     /// Ends the run, with its messages after the message `head`. Returns whether the end was new.
-    pub async fn finish(&self, store: &DynStore, lease: &Lease, head: i64) -> Result<bool, StoreError> {
+    pub async fn finish(&self, store: &DynStore, lease: &Lease, head: i64) -> StoreResult<bool> {
         let end = RunEnd {
             branch: BranchWrite {
                 base: head,
@@ -191,6 +189,15 @@ pub const ALL: ThreadParts = ThreadParts { messages: true, runs: usize::MAX };
 
 pub async fn view(store: &DynStore, key: &ThreadKey) -> Option<ThreadView> {
     store.thread(key, ALL).await.unwrap()
+}
+
+/// Lists the threads of an owner. Returns their ids, joined.
+pub async fn listed(store: &DynStore, owner: &str, page: ThreadPage) -> String {
+    names(&store.threads(owner, &page).await.unwrap())
+}
+
+pub fn names(threads: &[ThreadSummary]) -> String {
+    threads.iter().map(|thread| &*thread.id).collect()
 }
 
 pub async fn thread(store: &DynStore, thread: &str) -> ThreadView {
@@ -263,7 +270,7 @@ pub async fn log(store: &DynStore, run: i64) -> Vec<String> {
     }
 }
 
-pub fn is_lost<T: std::fmt::Debug>(result: Result<T, StoreError>) -> bool {
+pub fn is_lost<T: std::fmt::Debug>(result: StoreResult<T>) -> bool {
     match result {
         Err(StoreError::LeaseLost) => true,
         Err(error) => panic!("{error:?}"),

@@ -1,17 +1,10 @@
 //! Promises about what an owner changes: title, archive, metadata, head.
 
-use serde_json::{Map, json};
-
-use crate::{
-    protocol::Interrupt,
-    store::{BeginOutcome, HeadUpdate, ThreadPage, ThreadUpdate, ThreadVersion},
-};
-
-use super::steps::{DynStore, NOW, TestEnd, TestRun, assistant, branch, end_at, ended_run, lease, run, thread, user};
+use super::prelude::*;
 
 async fn version(store: &DynStore, id: &str) -> ThreadVersion {
     let thread = thread(store, id).await.thread;
-    ThreadVersion { number: thread.number, version: thread.version }
+    ThreadVersion::of(&thread)
 }
 
 pub(super) async fn a_title_is_set_unless_the_thread_has_one(store: DynStore) {
@@ -20,7 +13,7 @@ pub(super) async fn a_title_is_set_unless_the_thread_has_one(store: DynStore) {
         assert_eq!(thread(&store, "a").await.thread.title.as_deref(), expected);
     }
     ended_run(&store, TestRun { title: Some("\"\0é"), ..run("b", "r") }).await;
-    let listed = store.threads("none", &ThreadPage { limit: 9, ..ThreadPage::default() }).await.unwrap();
+    let listed = store.threads("none", &ThreadPage::first(9)).await.unwrap();
     let titles: Vec<_> = listed.iter().map(|thread| thread.title.as_deref()).collect();
     assert_eq!(titles, [Some("\"\0é"), Some("One")]);
 }

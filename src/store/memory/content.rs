@@ -2,54 +2,35 @@
 
 use super::tables::{RunEntry, Tables, ThreadEntry};
 use crate::store::{
-    CopiedMessage, CopiedRun, MessageNode, MessageOrigin, NewThread, RunRecord, Thread, ThreadContent, json_len,
+    CopiedMessage, CopiedRun, MessageNode, MessageOrigin, RunRecord, Thread, ThreadContent, ThreadKey,
+    content::NumberedContent, json_len,
 };
 
 impl ThreadEntry {
     pub(super) fn content(&self) -> ThreadContent {
-        let mut numbers: Vec<_> = self.states.keys().copied().collect();
-        numbers.sort_unstable();
-        let position = |state: Option<i64>| state.and_then(|number| numbers.binary_search(&number).ok());
-        let ended: Vec<_> = self.runs.iter().filter(|run| run.record.ended_at.is_some()).collect();
-        let run_at = |number: i64| ended.iter().position(|run| run.record.number == number);
-        let messages = self.nodes.iter().map(|node| CopiedMessage {
-            parent: node.parent,
-            run: node.origin.run().and_then(run_at),
-            message: node.message.clone(),
-            feedback: self.feedback.get(&node.number).cloned(),
+        let runs = self.runs.iter().filter(|run| run.record.ended_at.is_some()).map(|run| {
+            let (interrupts, answered) = (run.interrupts.clone(), run.answered.clone());
+            (CopiedRun { record: run.record.clone(), head: run.head, state: None, interrupts, answered }, run.state)
         });
-        let runs = ended.iter().map(|run| CopiedRun {
-            record: run.record.clone(),
-            head: run.head,
-            state: position(run.state),
-            interrupts: run.interrupts.clone(),
-            answered: run.answered.clone(),
+        let messages = self.nodes.iter().map(|node| {
+            let feedback = self.feedback.get(&node.number).cloned();
+            let message = node.message.clone();
+            (CopiedMessage { parent: node.parent, run: None, message, feedback }, node.origin.run())
         });
-        let thread = &self.thread;
-        ThreadContent {
-            agent: thread.agent.clone(),
-            title: thread.title.clone(),
-            archived: thread.archived,
-            metadata: thread.metadata.clone(),
-            head: thread.head,
-            state: position(self.state),
-            interrupts: thread.interrupts.clone(),
-            messages: messages.collect(),
-            states: numbers.iter().map(|number| self.states[number].clone()).collect(),
+        let content = NumberedContent {
+            thread: self.thread.clone(),
+            state: self.state,
+            states: self.states.iter().map(|(number, state)| (*number, state.clone())).collect(),
             runs: runs.collect(),
-            created_at: thread.created_at,
-            updated_at: thread.updated_at,
-        }
+            messages: messages.collect(),
+        };
+        content.with_positions()
     }
 }
 
 impl Tables {
-    /// Returns whether the thread is new.
-    pub(super) fn insert(&mut self, new: NewThread<'_>) -> bool {
-        let NewThread { key, content } = new;
-        if self.numbers.contains_key(key) {
-            return false;
-        }
+    /// Creates a thread of version 0 with its content.
+    pub(super) fn create(&mut self, key: &ThreadKey, content: &ThreadContent) -> &mut ThreadEntry {
         let number = self.next_number();
         let states: Vec<_> = content.states.iter().map(|state| (self.next_number(), state.clone())).collect();
         let state_at = |position: Option<usize>| position.and_then(|at| states.get(at)).map(|(number, _)| *number);
@@ -77,30 +58,26 @@ impl Tables {
         });
         let feedback = content.messages.iter().zip(1..).filter_map(|(it, number)| Some((number, it.feedback.clone()?)));
         let bytes = content.messages.iter().map(|it| json_len(&it.message)).chain(content.states.iter().map(json_len));
+        let newest = runs.last().map(|run| &run.record);
+        let run_id = newest.map_or_else(|| "".into(), |run| run.id.clone());
         let thread = Thread {
-            number,
-            key: key.clone(),
             agent: content.agent.clone(),
             title: content.title.clone(),
             archived: content.archived,
             metadata: content.metadata.clone(),
             head: content.head,
-            state: None,
             interrupts: content.interrupts.clone(),
             messages: content.messages.len() as u64,
             bytes: bytes.sum(),
-            version: 1,
-            run_id: runs.last().map_or_else(|| "".into(), |run| run.record.id.clone()),
-            run: runs.last().map_or(0, |run| run.record.number),
-            is_running: false,
+            run: newest.map_or(0, |run| run.number),
             created_at: content.created_at,
             updated_at: content.updated_at,
+            ..Thread::new(number, key.clone(), run_id)
         };
         let (nodes, feedback, state) = (nodes.collect(), feedback.collect(), state_at(content.state));
         let states = states.into_iter().collect();
-        let entry = ThreadEntry { thread, nodes, feedback, state, states, runs, lease: None };
-        self.threads.insert(number, entry);
         self.numbers.insert(key.clone(), number);
-        true
+        let entry = ThreadEntry { thread, nodes, feedback, state, states, runs, lease: None };
+        self.threads.entry(number).insert_entry(entry).into_mut()
     }
 }

@@ -3,21 +3,19 @@
 mod content;
 mod tables;
 
-use std::{
-    cmp::Reverse,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::cmp::Reverse;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 
 use self::tables::{RunEntry, Tables, ThreadEntry, limit, oldest};
 use super::{
-    BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
-    MAX_SEARCHED_THREADS, MessagePage, MessageQuery, Millis, NewRun, NewThread, Retention, RunEnd, RunRecord, RunStart,
-    Store, StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSize,
-    ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView, json_len, search::terms, write::unanswered,
+    BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
+    MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult,
+    Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView,
+    search::terms, write::unanswered,
 };
-use crate::protocol::{MessageId, RunId, ThreadId};
+use crate::protocol::{MessageId, RunId};
 
 /// Keeps everything in memory, without a limit: only [`sweep`](Store::sweep) and [`delete`](Store::delete) remove anything.
 #[derive(Debug, Default)]
@@ -30,45 +28,25 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, Tables> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
-        let mut tables = self.lock();
-        let number = tables.numbers.get(run.key).copied();
-        if let Some(entry) = number.and_then(|number| tables.threads.get(&number)) {
-            if let Some(lease) = &entry.lease
-                && let Some(busy) = entry.runs.iter().find(|it| it.record.number == lease.run)
-            {
-                let lost = (lease.holder != *run.holder).then(|| lease.clone());
-                return Ok(BeginOutcome::Busy { run: busy.record.clone(), lost });
-            }
-            let version = run.expected.filter(|known| known.number == entry.thread.number).map(|known| known.version);
-            if version != Some(entry.thread.version) {
-                return Ok(BeginOutcome::Changed);
-            }
-        } else if run.expected.is_some() {
-            return Ok(BeginOutcome::Changed);
+    async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome> {
+        let tables = &mut *self.lock();
+        if let Some(refusal) = tables.refusal(run) {
+            return Ok(refusal);
         }
-        let before = number.and_then(|number| tables.threads.get(&number)).map(|entry| &entry.thread);
-        let new = run.branch.new.iter().map(|(message, _)| json_len(message)).chain(run.state.map(json_len));
-        let updated = run.branch.updated.iter().map(|(_, message)| json_len(message));
-        let size = ThreadSize {
-            messages: before.map_or(0, |thread| thread.messages) + run.branch.new.len() as u64,
-            bytes: before.map_or(0, |thread| thread.bytes) + new.chain(updated).sum::<u64>(),
+        let new_thread = ThreadContent { created_at: run.now, ..ThreadContent::default() };
+        let number = match tables.numbers.get(run.key) {
+            Some(number) => *number,
+            None => tables.create(run.key, &new_thread).thread.number,
         };
-        if size.exceeds(run.max_size) {
-            return Ok(BeginOutcome::TooLarge(size));
-        }
         let (run_number, state_number) = (tables.next_number(), tables.next_number());
-        let number = number.unwrap_or_else(|| tables.next_number());
-        tables.numbers.insert(run.key.clone(), number);
         tables.threads_of_runs.insert(run_number, number);
-        let tables = &mut *tables;
-        let entry = tables.threads.entry(number).or_insert_with(|| ThreadEntry::new(number, run));
+        let Some(entry) = tables.threads.get_mut(&number) else { return Ok(BeginOutcome::Changed) };
         let replaced = entry.runs.iter().position(|it| it.record.id == *run.run_id).map(|at| entry.runs.remove(at));
         if let Some(replaced) = &replaced {
             tables.threads_of_runs.remove(&replaced.record.number);
@@ -96,7 +74,7 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
+    async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>> {
         let mut tables = self.lock();
         let mut append = |batch: &EventBatch| {
             tables.leased(&batch.lease)?;
@@ -105,7 +83,7 @@ impl Store for MemoryStore {
         Ok(batches.iter().map(|batch| append(batch).is_some()).collect())
     }
 
-    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
         let mut tables = self.lock();
         let state_number = tables.next_number();
         let Some(entry) = tables.leased(lease) else {
@@ -136,7 +114,7 @@ impl Store for MemoryStore {
         Ok(Some(finished))
     }
 
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<Option<i64>, StoreError> {
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> StoreResult<Option<i64>> {
         let mut tables = self.lock();
         if let Some(run) = tables.run_mut(run) {
             run.record.delivered = delivered;
@@ -148,13 +126,13 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {
+    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
         let tables = self.lock();
         let entry = tables.numbers.get(key).and_then(|number| tables.threads.get(number));
         Ok(entry.map(|entry| entry.view(include)))
     }
 
-    async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
         let tables = self.lock();
         let after = page.after.unwrap_or(i64::MAX);
         let is_listed = |thread: &Thread| {
@@ -168,10 +146,10 @@ impl Store for MemoryStore {
         let owned = tables.threads.values().filter(|entry| is_listed(&entry.thread) && is_found(entry));
         let mut owned: Vec<_> = owned.collect();
         owned.sort_by_key(|entry| Reverse(entry.thread.run));
-        Ok(owned.into_iter().take(page.limit).map(ThreadEntry::summary).collect())
+        Ok(owned.into_iter().take(page.limit).map(|entry| entry.thread.clone().into_summary()).collect())
     }
 
-    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError> {
+    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool> {
         let mut tables = self.lock();
         let found = tables.threads.get_mut(&expected.number);
         let found = found.filter(|entry| entry.thread.version == expected.version);
@@ -195,17 +173,12 @@ impl Store for MemoryStore {
         Ok(true)
     }
 
-    async fn messages(&self, thread: i64, query: &MessageQuery) -> Result<MessagePage, StoreError> {
+    async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
         let tables = self.lock();
-        Ok(tables.threads.get(&thread).map(|entry| entry.page(*query)).unwrap_or_default())
+        Ok(tables.threads.get(&thread.number).map(|entry| entry.page(*query)).unwrap_or_default())
     }
 
-    async fn set_feedback(
-        &self,
-        thread: i64,
-        message: &MessageId,
-        feedback: Option<&Feedback>,
-    ) -> Result<bool, StoreError> {
+    async fn set_feedback(&self, thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> StoreResult<bool> {
         let mut tables = self.lock();
         let Some(entry) = tables.threads.get_mut(&thread) else { return Ok(false) };
         let Some(node) = entry.nodes.iter().rev().find(|node| node.message.id() == message) else { return Ok(false) };
@@ -216,31 +189,27 @@ impl Store for MemoryStore {
         Ok(true)
     }
 
-    async fn content(&self, key: &ThreadKey) -> Result<Option<ThreadContent>, StoreError> {
+    async fn content(&self, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
         let tables = self.lock();
         let entry = tables.numbers.get(key).and_then(|number| tables.threads.get(number));
         Ok(entry.map(ThreadEntry::content))
     }
 
-    async fn insert(&self, thread: NewThread<'_>) -> Result<bool, StoreError> {
-        Ok(self.lock().insert(thread))
+    async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
+        let mut tables = self.lock();
+        let is_new = !tables.numbers.contains_key(key);
+        if is_new {
+            tables.create(key, content).thread.version = 1;
+        }
+        Ok(is_new)
     }
 
-    async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
-        let tables = self.lock();
-        let owned = tables.threads.values().map(|entry| &entry.thread).filter(|thread| &*thread.key.owner == owner);
-        let mut owned: Vec<_> = owned.collect();
-        owned.sort_by_key(|thread| Reverse(thread.run));
-        let found = owned.into_iter().take(MAX_SEARCHED_THREADS).find(|thread| thread.run_id == *run);
-        Ok(found.map(|thread| thread.key.id.clone()))
-    }
-
-    async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+    async fn run(&self, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
         let tables = self.lock();
         Ok(tables.threads.get(&thread).and_then(|entry| entry.run(id)).map(|run| run.record.clone()))
     }
 
-    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
+    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
         let tables = self.lock();
         let Some(entry) = tables.threads.get(&thread) else { return Ok(None) };
         let run = match by {
@@ -258,7 +227,7 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
+    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
         let mut tables = self.lock();
         let Some(run) = tables.run_mut(run) else { return Ok(None) };
         let mut bytes = 0;
@@ -271,10 +240,10 @@ impl Store for MemoryStore {
         let skipped = usize::try_from(after).unwrap_or(usize::MAX);
         let times = run.times.iter().skip(skipped).take(events.len()).copied().collect();
         let RunRecord { status, events: count, .. } = run.record;
-        Ok(Some(EventPage { first: after.saturating_add(1), events, times, status, count }))
+        Ok(Some(EventPage { events, times, ..EventPage::new(after, status, count) }))
     }
 
-    async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError> {
+    async fn run_start(&self, run: i64) -> StoreResult<Option<RunStart>> {
         let tables = self.lock();
         let entry = tables.threads_of_runs.get(&run).and_then(|thread| tables.threads.get(thread));
         let run = entry.and_then(|entry| entry.runs.iter().find(|it| it.record.number == run));
@@ -285,11 +254,11 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
+    async fn delete(&self, thread: i64) -> StoreResult<bool> {
         Ok(self.lock().remove(thread))
     }
 
-    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
+    async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
         let mut tables = self.lock();
         let surplus = tables.surplus_threads(retention, now);
         for thread in &surplus {
@@ -306,7 +275,7 @@ impl Store for MemoryStore {
         Ok(swept)
     }
 
-    async fn lost_runs(&self, holder: &str, _now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+    async fn lost_runs(&self, holder: &str, _now: Millis, limit: usize) -> StoreResult<Vec<LostRun>> {
         let tables = self.lock();
         let lost = tables.threads.values().filter_map(|entry| {
             let lease = entry.lease.clone().filter(|lease| *lease.holder != *holder)?;
@@ -318,21 +287,11 @@ impl Store for MemoryStore {
         Ok(lost)
     }
 
-    async fn take_over(
-        &self,
-        lost: &Lease,
-        holder: &str,
-        _now: Millis,
-        _until: Millis,
-    ) -> Result<Option<Lease>, StoreError> {
+    async fn take_over(&self, lost: &Lease, holder: &str, _now: Millis, _until: Millis) -> StoreResult<Option<Lease>> {
         let mut tables = self.lock();
         let Some(entry) = tables.leased(lost).filter(|_| *lost.holder != *holder) else { return Ok(None) };
         let lease = Lease { holder: holder.into(), ..lost.clone() };
         entry.lease = Some(lease.clone());
         Ok(Some(lease))
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        Ok(())
     }
 }

@@ -1,15 +1,15 @@
 //! The tables of the store in memory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{
     protocol::{Interrupt, InterruptId, RunId},
     store::{
-        BranchWrite, EventBatch, Feedback, FinishedRun, Lease, MessageNode, MessageOrigin, MessagePage, MessageQuery,
-        Millis, NewRun, Retention, RunRecord, RunStatus, Thread, ThreadKey, ThreadParts, ThreadSummary, ThreadView,
-        json_len,
+        BeginOutcome, BranchWrite, EventBatch, Feedback, FinishedRun, Lease, MessageNode, MessageOrigin, MessagePage,
+        MessageQuery, Millis, NewRun, Retention, RunRecord, Thread, ThreadKey, ThreadParts, ThreadSize, ThreadVersion,
+        ThreadView, json_len,
         retention::surplus,
         search::{self, searched_text},
     },
@@ -30,8 +30,8 @@ pub(super) struct ThreadEntry {
     pub(super) thread: Thread,
     pub(super) nodes: Vec<MessageNode>,
     /// By number of the message.
-    pub(super) feedback: HashMap<i64, Feedback>,
-    pub(super) states: HashMap<i64, Value>,
+    pub(super) feedback: BTreeMap<i64, Feedback>,
+    pub(super) states: BTreeMap<i64, Value>,
     pub(super) runs: Vec<RunEntry>,
     pub(super) state: Option<i64>,
     pub(super) lease: Option<Lease>,
@@ -62,6 +62,30 @@ impl Tables {
     pub(super) fn next_number(&mut self) -> i64 {
         self.last_number += 1;
         self.last_number
+    }
+
+    /// Returns why the run does not begin; `None` if it may.
+    pub(super) fn refusal(&self, run: &NewRun<'_>) -> Option<BeginOutcome> {
+        let entry = self.numbers.get(run.key).and_then(|number| self.threads.get(number));
+        if let Some(entry) = entry
+            && let Some(lease) = &entry.lease
+            && let Some(busy) = entry.runs.iter().find(|it| it.record.number == lease.run)
+        {
+            let lost = (lease.holder != *run.holder).then(|| lease.clone());
+            return Some(BeginOutcome::Busy { run: busy.record.clone(), lost });
+        }
+        let thread = entry.map(|entry| &entry.thread);
+        let version = thread.map(ThreadVersion::of);
+        if version != run.expected {
+            return Some(BeginOutcome::Changed);
+        }
+        let new = run.branch.new.iter().map(|(message, _)| json_len(message)).chain(run.state.map(json_len));
+        let updated = run.branch.updated.iter().map(|(_, message)| json_len(message));
+        let size = ThreadSize {
+            messages: thread.map_or(0, |thread| thread.messages) + run.branch.new.len() as u64,
+            bytes: thread.map_or(0, |thread| thread.bytes) + new.chain(updated).sum::<u64>(),
+        };
+        size.exceeds(run.max_size).then_some(BeginOutcome::TooLarge(size))
     }
 
     pub(super) fn remove(&mut self, thread: i64) -> bool {
@@ -104,37 +128,6 @@ impl Tables {
 }
 
 impl ThreadEntry {
-    pub(super) fn new(number: i64, run: &NewRun<'_>) -> Self {
-        let thread = Thread {
-            number,
-            key: run.key.clone(),
-            agent: String::new(),
-            title: None,
-            archived: false,
-            metadata: Map::new(),
-            head: 0,
-            state: None,
-            interrupts: Vec::new(),
-            messages: 0,
-            bytes: 0,
-            version: 0,
-            run_id: run.run_id.clone(),
-            run: 0,
-            is_running: false,
-            created_at: run.now,
-            updated_at: run.now,
-        };
-        Self {
-            thread,
-            nodes: Vec::new(),
-            feedback: HashMap::new(),
-            states: HashMap::new(),
-            runs: Vec::new(),
-            state: None,
-            lease: None,
-        }
-    }
-
     pub(super) fn finished(&self) -> FinishedRun {
         let Thread { version, bytes, .. } = self.thread;
         FinishedRun { version, last_message: self.nodes.len() as i64, state_number: self.state, bytes }
@@ -178,10 +171,14 @@ impl ThreadEntry {
     }
 
     pub(super) fn view(&self, include: ThreadParts) -> ThreadView {
-        let mut nodes = if include.messages { self.nodes.clone() } else { Vec::new() };
+        let (mut nodes, mut feedback) = (Vec::new(), BTreeMap::new());
+        if include.messages {
+            (nodes, feedback) = (self.nodes.clone(), self.feedback.clone());
+        }
         self.set_delivered(&mut nodes);
         let runs = self.runs.iter().rev().take(include.runs).map(|run| run.record.clone()).collect();
-        ThreadView { thread: Thread { state: self.stored_state(self.state), ..self.thread.clone() }, nodes, runs }
+        let thread = Thread { state: self.stored_state(self.state), ..self.thread.clone() };
+        ThreadView { thread, nodes, feedback, runs }
     }
 
     fn set_delivered(&self, nodes: &mut [MessageNode]) {
@@ -195,29 +192,8 @@ impl ThreadEntry {
     }
 
     pub(super) fn page(&self, query: MessageQuery) -> MessagePage {
-        let mut newest_first = Vec::new();
-        let mut next = query.newest;
-        for node in self.nodes.iter().rev().filter(|node| node.number <= query.newest) {
-            let (limit, is_found) = match query.run {
-                None => (query.limit, node.number == next),
-                Some(run) => (query.limit + 1, node.origin.run() == Some(run)),
-            };
-            if newest_first.len() == limit {
-                break;
-            }
-            if is_found {
-                next = node.parent;
-                newest_first.push(node.clone());
-            }
-        }
-        self.set_delivered(&mut newest_first);
-        let mut page = MessagePage::new(newest_first, query);
-        let feedback = |node: &MessageNode| Some((node.number, self.feedback.get(&node.number)?.clone()));
-        page.feedback = page.nodes.iter().filter_map(feedback).collect();
-        let parents: HashSet<i64> = page.nodes.iter().map(|node| node.parent).collect();
-        let siblings = self.nodes.iter().rev().filter(|node| parents.contains(&node.parent));
-        let siblings = siblings.map(|node| (node.parent, node.message.id().clone()));
-        page.set_siblings(siblings.take(MessagePage::MAX_SIBLINGS).collect());
+        let mut page = MessagePage::select(&self.nodes, &self.feedback, query);
+        self.set_delivered(&mut page.nodes);
         page
     }
 
@@ -227,28 +203,12 @@ impl ThreadEntry {
         let in_message = |node: &MessageNode| searched_text(&node.message).is_some_and(|text| has_all(&text));
         !terms.is_empty() && (in_title() || self.nodes.iter().any(in_message))
     }
-
-    pub(super) fn summary(&self) -> ThreadSummary {
-        self.thread.clone().into_summary()
-    }
 }
 
 impl RunEntry {
     pub(super) fn new(thread: i64, number: i64, run: &NewRun<'_>, head: i64, state: Option<i64>) -> Self {
-        let record = RunRecord {
-            number,
-            thread,
-            id: run.run_id.clone(),
-            agent: run.agent.to_owned(),
-            detached: run.detached,
-            status: RunStatus::Running,
-            delivered: false,
-            started_at: run.now,
-            ended_at: None,
-            events: 0,
-            usage: Vec::new(),
-            failure: None,
-        };
+        let record = RunRecord::new(number, thread, run.run_id.clone(), run.agent.to_owned());
+        let record = RunRecord { detached: run.detached, started_at: run.now, ..record };
         let answered = run.answered.iter().map(|id| (*id).clone()).collect();
         let start = run.request.map(|request| StartEntry { head, state, request: request.to_owned() });
         Self { record, head, state, interrupts: Vec::new(), answered, log: Vec::new(), times: Vec::new(), start }

@@ -2,65 +2,47 @@
 
 use sqlx::Row as _;
 
-use super::Database;
-use crate::store::{
-    EventBatch, EventPage, RunStart, StoreError,
-    rows::{self, DbRow as _},
-    text::{lines, times},
-};
+use super::pool::PostgresPool;
+use crate::store::{EventBatch, EventPage, StoreResult, columns::BatchColumns, rows};
 
 const APPEND: &str = include_str!("sql/append.sql");
 const EVENTS: &str = include_str!("sql/events.sql");
-const START: &str = "
-    SELECT s.head, st.body AS state_body, s.request FROM agui_run_starts AS s JOIN agui_runs AS r ON r.number = s.run
-    LEFT JOIN agui_states AS st ON st.thread = r.thread AND st.number = s.state
-    WHERE s.run = $1";
 
-pub(super) fn last_of(batch: &EventBatch) -> i64 {
-    (batch.first + batch.events.len() as u64).saturating_sub(1).cast_signed()
+pub(super) async fn append(pool: &PostgresPool, batches: &[EventBatch]) -> StoreResult<Vec<bool>> {
+    let batches = batches.iter().map(BatchColumns::new).collect::<Result<Vec<_>, _>>()?;
+    let numbers = |of: fn(&BatchColumns) -> i64| batches.iter().map(of).collect::<Vec<_>>();
+    let texts = |of: fn(&BatchColumns) -> &str| batches.iter().map(of).collect::<Vec<_>>();
+    // Arrays and no JSON, which would escape each line once more.
+    let query = sqlx::query(APPEND).bind(numbers(|it| it.lease.thread)).bind(numbers(|it| it.lease.run));
+    let query = query.bind(texts(|it| &it.lease.holder)).bind(numbers(|it| it.first)).bind(numbers(|it| it.last));
+    let query = query.bind(texts(|it| &it.body)).bind(texts(|it| &it.times));
+    let mut appended = vec![false; batches.len()];
+    for row in pool.all(query).await? {
+        let position = usize::try_from(row.try_get::<i64, _>(0)? - 1).unwrap_or(usize::MAX);
+        if let Some(appended) = appended.get_mut(position) {
+            *appended = true;
+        }
+    }
+    Ok(appended)
 }
 
-impl Database {
-    pub(super) async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
-        let bodies = batches.iter().map(|batch| lines(&batch.events)).collect::<Result<Vec<_>, _>>()?;
-        let times = batches.iter().map(times).collect::<Result<Vec<_>, _>>()?;
-        let numbers = |of: fn(&EventBatch) -> i64| batches.iter().map(of).collect::<Vec<_>>();
-        let holders: Vec<_> = batches.iter().map(|batch| &*batch.lease.holder).collect();
-        let query = sqlx::query(APPEND).bind(numbers(|batch| batch.lease.thread));
-        let query = query.bind(numbers(|batch| batch.lease.run)).bind(holders);
-        let query = query.bind(numbers(|batch| batch.first.cast_signed())).bind(numbers(last_of)).bind(bodies);
-        let query = query.bind(times);
-        let mut appended = vec![false; batches.len()];
-        for row in self.all(query).await? {
-            let position = usize::try_from(row.try_get::<i64, _>(0)? - 1).unwrap_or(usize::MAX);
-            if let Some(appended) = appended.get_mut(position) {
-                *appended = true;
-            }
+pub(super) async fn read(
+    pool: &PostgresPool,
+    run: i64,
+    after: u64,
+    max_bytes: usize,
+) -> StoreResult<Option<EventPage>> {
+    let [start, room] = [i64::try_from(after), i64::try_from(max_bytes)].map(|n| n.unwrap_or(i64::MAX));
+    let rows = pool.all(sqlx::query(EVENTS).bind(run).bind(start).bind(room.max(1))).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (status, count) = (rows::status(rows::text(row, "status")?), rows::count(row, "count")?);
+    let mut page = EventPage::new(after, status, count);
+    let mut room = max_bytes;
+    for row in &rows {
+        // A run without a log has one row, of NULLs.
+        if row.try_get::<Option<i64>, _>("first")?.is_none() || !page.extend(row, &mut room)? {
+            break;
         }
-        Ok(appended)
     }
-
-    pub(super) async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
-        let [after, max_bytes] = [i64::try_from(after), i64::try_from(max_bytes)].map(|n| n.unwrap_or(i64::MAX));
-        let rows = self.all(sqlx::query(EVENTS).bind(run).bind(after).bind(max_bytes.max(1))).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let status = rows::status(row.text("status")?.unwrap_or_default());
-        let count = row.number("count")?.unwrap_or(0).cast_unsigned();
-        let first = after.cast_unsigned().saturating_add(1);
-        let mut page = EventPage { first, events: Vec::new(), times: Vec::new(), status, count };
-        let mut room = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-        for row in &rows {
-            let (Some(first), Some(body)) = (row.number("first")?, row.text("body")?) else { break };
-            if !page.extend(first.cast_unsigned(), body, rows::text(row, "times")?, &mut room) {
-                break;
-            }
-        }
-        Ok(Some(page))
-    }
-
-    pub(super) async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError> {
-        let Some(row) = self.first(sqlx::query(START).bind(run)).await? else { return Ok(None) };
-        let (head, request) = (rows::number(&row, "head")?, rows::text(&row, "request")?.to_owned());
-        Ok(Some(RunStart { head, state: rows::json(&row, "state_body")?, request }))
-    }
+    Ok(Some(page))
 }

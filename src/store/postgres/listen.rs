@@ -7,9 +7,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     notify::{CHANNEL, Notifier, announcement, topics},
-    pool::Pool,
+    pool::PostgresPool,
 };
-use crate::store::{Signals, StoreError};
+use crate::store::{Signals, StoreError, StoreResult};
 
 /// The time between two probes: notifications that this process sends to itself to check that they arrive.
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
 /// While notifications do not arrive, the signals are not live, and their receivers poll.
-pub(super) async fn listen(pool: Pool, notifier: Arc<Notifier>, signals: Signals) {
+pub(super) async fn listen(pool: PostgresPool, notifier: Arc<Notifier>, signals: Signals) {
     let mut is_reported = false;
     loop {
         let error = match listen_once(&pool, &notifier, &signals, &mut is_reported).await {
@@ -36,11 +36,11 @@ pub(super) async fn listen(pool: Pool, notifier: Arc<Notifier>, signals: Signals
 
 /// Listens until a probe is lost.
 async fn listen_once(
-    pool: &Pool,
+    pool: &PostgresPool,
     notifier: &Notifier,
     signals: &Signals,
     is_reported: &mut bool,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     let mut listener = PgListener::connect_with(pool.sqlx()).await?;
     listener.listen(CHANNEL).await?;
     loop {

@@ -10,45 +10,68 @@ mod begin;
 mod content;
 mod error;
 mod events;
-mod finish;
 mod leases;
 mod list;
 mod listen;
-mod messages;
 mod notify;
 mod open;
 mod pool;
 mod reader;
 mod remove;
-mod update;
 mod words;
 
-use std::{ops::Deref, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use sqlx::Row as _;
 use tokio::task::AbortHandle;
 
-use self::{notify::Notifier, pool::Pool};
+use self::{notify::Notifier, pool::PostgresPool, words::INDEXING};
 use super::{
     BeginOutcome, CancelRequest, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, HeldLease, Lease,
-    LostRun, MessagePage, MessageQuery, Millis, NewRun, NewThread, OpenError, Retention, RunEnd, RunRecord, RunStart,
-    SharedStore, Signals, Store, StoreError, SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
+    LostRun, MessagePage, MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, RunStart, SharedStore,
+    Signals, Store, StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
     ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView, Topic,
+    columns::{ContentColumns, FinishColumns, UpdateColumns},
+    rows,
+    text::{name_to_text, to_json},
 };
-use crate::protocol::{MessageId, RunId, ThreadId};
+use crate::protocol::{MessageId, RunId};
+
+const FINISH: &str = include_str!("sql/finish.sql");
+const HAS_ENDED: &str = "SELECT 1 FROM agui_runs WHERE number = $1 AND thread = $2 AND status = $3 AND ended_at = $4";
+const INSERT: &str = include_str!("sql/insert.sql");
+const UPDATE: &str = include_str!("sql/update.sql");
+
+const SET_DELIVERED: &str = "
+    WITH run AS (UPDATE agui_runs SET delivered = $3 WHERE number = $2)
+    UPDATE agui_threads SET version = version + 1 WHERE number = $1 RETURNING version";
+
+const SET_FEEDBACK: &str = "
+    UPDATE agui_messages SET feedback = $3 WHERE thread = $1
+        AND number = (SELECT MAX(number) FROM agui_messages WHERE thread = $1 AND id = $2) RETURNING number";
+
+const RUN_START: &str = include_str!("sql/run_start.sql");
+
+const LOST: &str = "
+    SELECT owner, id, run_id, number, run, holder FROM agui_threads WHERE lease_until < $1 ORDER BY lease_until LIMIT $2";
+
+const TAKE_OVER: &str = "
+    UPDATE agui_threads SET holder = $4, lease_until = $6
+    WHERE number = $1 AND run = $2 AND holder = $3 AND lease_until < $5 RETURNING number";
+
+const CANCEL_REQUESTS: &str = "SELECT run FROM agui_threads WHERE lease_until IS NOT NULL AND holder = $1 AND cancel";
+
+/// Writes a row, although the version stays the same.
+const CHECK: &str = "UPDATE agui_schema SET version = version RETURNING version";
 
 /// Keeps threads in a Postgres database. Creates its tables, whose names start with `agui_`, if they are missing.
 #[derive(Debug)]
 pub struct PostgresStore {
-    db: Database,
+    pool: PostgresPool,
+    notifier: Arc<Notifier>,
     signals: Signals,
     _tasks: [AbortOnDrop; 2],
-}
-
-#[derive(Debug, Clone)]
-struct Database {
-    pool: Pool,
-    notifier: Arc<Notifier>,
 }
 
 #[derive(Debug)]
@@ -57,14 +80,6 @@ struct AbortOnDrop(AbortHandle);
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
-    }
-}
-
-impl Deref for Database {
-    type Target = Pool;
-
-    fn deref(&self) -> &Pool {
-        &self.pool
     }
 }
 
@@ -83,111 +98,118 @@ impl PostgresStore {
         let notifying = tokio::spawn(notifier.clone().run(pool.clone()));
         let listening = tokio::spawn(listen::listen(pool.clone(), notifier.clone(), signals.clone()));
         let tasks = [notifying, listening].map(|task| AbortOnDrop(task.abort_handle()));
-        Ok(Self { db: Database { pool, notifier }, signals, _tasks: tasks })
+        Ok(Self { pool, notifier, signals, _tasks: tasks })
     }
 }
 
 #[async_trait]
 impl Store for PostgresStore {
-    async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
-        self.db.begin(run).await
+    async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome> {
+        begin::begin(&self.pool, run).await
     }
 
-    async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
-        let appended = self.db.append(batches).await?;
-        self.db.notifier.notify(batches.iter().map(|batch| Topic::Run(batch.lease.run)));
+    async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>> {
+        let appended = events::append(&self.pool, batches).await?;
+        self.notifier.notify(batches.iter().map(|batch| Topic::Run(batch.lease.run)));
         Ok(appended)
     }
 
-    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
-        let finished = self.db.finish(lease, end).await?;
-        self.db.notifier.notify([Topic::Thread(lease.thread), Topic::Run(lease.run)]);
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
+        let columns = FinishColumns::new(lease, end, INDEXING)?;
+        let mut operation = self.pool.operation().await?;
+        let finished = match operation.first(sqlx::query(FINISH).bind(to_json(&columns))).await? {
+            Some(row) => Some(FinishedRun {
+                version: row.try_get(0)?,
+                last_message: row.try_get(1)?,
+                state_number: row.try_get(2)?,
+                bytes: row.try_get::<i64, _>(3)?.cast_unsigned(),
+            }),
+            None => {
+                let same = sqlx::query(HAS_ENDED).bind(lease.run).bind(lease.thread);
+                let same = operation.first(same.bind(columns.status).bind(columns.ended_at)).await?;
+                same.map(|_| None).ok_or(StoreError::LeaseLost)?
+            }
+        };
+        self.notifier.notify([Topic::Thread(lease.thread), Topic::Run(lease.run)]);
         Ok(finished)
     }
 
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<Option<i64>, StoreError> {
-        self.db.set_delivered(thread, run, delivered).await
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> StoreResult<Option<i64>> {
+        let set = sqlx::query(SET_DELIVERED).bind(thread).bind(run).bind(delivered);
+        reader::one(&self.pool, set, |row| Ok(row.try_get(0)?)).await
     }
 
-    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {
-        self.db.thread(key, include).await
+    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
+        reader::thread(&self.pool, key, include).await
     }
 
-    async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
-        self.db.threads(owner, page).await
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
+        list::threads(&self.pool, owner, page).await
     }
 
-    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError> {
-        self.db.update(expected, update).await
+    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool> {
+        let columns = UpdateColumns::new(expected, update, INDEXING)?;
+        Ok(self.pool.first(sqlx::query(UPDATE).bind(to_json(&columns))).await?.is_some())
     }
 
-    async fn messages(&self, thread: i64, query: &MessageQuery) -> Result<MessagePage, StoreError> {
-        self.db.messages(thread, *query).await
+    async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
+        reader::messages(&self.pool, thread.number, *query).await
     }
 
-    async fn set_feedback(
-        &self,
-        thread: i64,
-        message: &MessageId,
-        feedback: Option<&Feedback>,
-    ) -> Result<bool, StoreError> {
-        self.db.set_feedback(thread, message, feedback).await
+    async fn set_feedback(&self, thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> StoreResult<bool> {
+        let set = sqlx::query(SET_FEEDBACK).bind(thread).bind(name_to_text(message).into_owned());
+        Ok(self.pool.first(set.bind(feedback.map(to_json))).await?.is_some())
     }
 
-    async fn content(&self, key: &ThreadKey) -> Result<Option<ThreadContent>, StoreError> {
-        self.db.content(key).await
+    async fn content(&self, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
+        content::content(&self.pool, key).await
     }
 
-    async fn insert(&self, thread: NewThread<'_>) -> Result<bool, StoreError> {
-        self.db.insert(thread).await
+    async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
+        let columns = ContentColumns::new(key, content, INDEXING)?;
+        Ok(self.pool.first(sqlx::query(INSERT).bind(to_json(&columns))).await?.is_some())
     }
 
-    async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
-        self.db.thread_of_run(owner, run).await
+    async fn run(&self, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
+        reader::run(&self.pool, thread, id).await
     }
 
-    async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        self.db.run(thread, id).await
+    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
+        reader::end_state(&self.pool, thread, by).await
     }
 
-    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
-        self.db.end_state(thread, by).await
+    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
+        events::read(&self.pool, run, after, max_bytes).await
     }
 
-    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
-        self.db.events(run, after, max_bytes).await
+    async fn run_start(&self, run: i64) -> StoreResult<Option<RunStart>> {
+        reader::one(&self.pool, sqlx::query(RUN_START).bind(run), rows::run_start).await
     }
 
-    async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError> {
-        self.db.run_start(run).await
-    }
-
-    async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
-        let deleted = self.db.delete(thread).await?;
-        self.db.notifier.notify([Topic::Thread(thread)]);
+    async fn delete(&self, thread: i64) -> StoreResult<bool> {
+        let deleted = remove::delete(&self.pool, thread).await?;
+        self.notifier.notify([Topic::Thread(thread)]);
         Ok(deleted)
     }
 
-    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
-        self.db.sweep(retention, now).await
+    async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
+        remove::sweep(&self.pool, retention, now).await
     }
 
-    async fn lost_runs(&self, _holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
-        self.db.lost_runs(now, limit).await
+    async fn lost_runs(&self, _holder: &str, now: Millis, limit: usize) -> StoreResult<Vec<LostRun>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.pool.all(sqlx::query(LOST).bind(now).bind(limit)).await?.iter().map(rows::lost_run).collect()
     }
 
-    async fn take_over(
-        &self,
-        lost: &Lease,
-        holder: &str,
-        now: Millis,
-        until: Millis,
-    ) -> Result<Option<Lease>, StoreError> {
-        self.db.take_over(lost, holder, now, until).await
+    async fn take_over(&self, lost: &Lease, holder: &str, now: Millis, until: Millis) -> StoreResult<Option<Lease>> {
+        let query = sqlx::query(TAKE_OVER).bind(lost.thread).bind(lost.run).bind(&*lost.holder);
+        let taken = self.pool.first(query.bind(holder).bind(now).bind(until)).await?;
+        Ok(taken.map(|_| Lease { holder: holder.into(), ..lost.clone() }))
     }
 
-    async fn check(&self) -> Result<(), StoreError> {
-        self.db.check().await
+    async fn check(&self) -> StoreResult<()> {
+        let checked = self.pool.first(sqlx::query(CHECK)).await?;
+        checked.map(drop).ok_or_else(|| StoreError::Failed("agui_schema is empty".into()))
     }
 
     fn shared(&self) -> Option<&dyn SharedStore> {
@@ -197,22 +219,23 @@ impl Store for PostgresStore {
 
 #[async_trait]
 impl SharedStore for PostgresStore {
-    async fn renew(&self, holder: &str, until: Millis) -> Result<Vec<HeldLease>, StoreError> {
-        self.db.renew(holder, until).await
+    async fn renew(&self, holder: &str, until: Millis) -> StoreResult<Vec<HeldLease>> {
+        leases::renew(&self.pool, holder, until).await
     }
 
-    async fn request_cancel(&self, thread: i64, run: &RunId) -> Result<CancelRequest, StoreError> {
-        let requested = self.db.request_cancel(thread, run).await?;
-        self.db.notifier.notify([Topic::Cancels]);
+    async fn request_cancel(&self, thread: i64, run: &RunId) -> StoreResult<CancelRequest> {
+        let requested = leases::request_cancel(&self.pool, thread, run).await?;
+        self.notifier.notify([Topic::Cancels]);
         Ok(requested)
     }
 
-    async fn cancel_requests(&self, holder: &str) -> Result<Vec<i64>, StoreError> {
-        self.db.cancel_requests(holder).await
+    async fn cancel_requests(&self, holder: &str) -> StoreResult<Vec<i64>> {
+        let rows = self.pool.all(sqlx::query(CANCEL_REQUESTS).bind(holder)).await?;
+        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 
     fn announce(&self, text: String) {
-        self.db.notifier.announce(text);
+        self.notifier.announce(text);
     }
 
     fn signals(&self) -> &Signals {

@@ -4,18 +4,12 @@
 //! throughput, because Postgres commits such transactions one at a time. A failed notification is not repeated, because
 //! receivers also poll. Those of announcements do not, so the next notification that succeeds says that some were lost.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time::sleep};
 
-use super::pool::Pool;
+use super::pool::PostgresPool;
 use crate::store::Topic;
 
 pub(super) const CHANNEL: &str = "agui_changes";
@@ -36,62 +30,66 @@ const NOTIFY: &str = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS p
 pub(super) struct Notifier {
     /// The first word of each payload, which identifies this process.
     sender: String,
-    changed: Mutex<BTreeSet<Topic>>,
-    announced: Mutex<Vec<String>>,
-    /// True if announcements were lost, and the other processes do not know it yet.
-    is_incomplete: AtomicBool,
+    waiting: Mutex<Waiting>,
     wake: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    changed: BTreeSet<Topic>,
+    announced: Vec<String>,
+    /// True if announcements were lost, and the other processes do not know it yet.
+    is_incomplete: bool,
 }
 
 impl Notifier {
     pub(super) fn new() -> Self {
         let sender = uuid::Uuid::new_v4().simple().to_string();
-        let (changed, announced) = (Mutex::default(), Mutex::default());
-        Self { sender, changed, announced, is_incomplete: AtomicBool::new(false), wake: Notify::new() }
+        Self { sender, waiting: Mutex::default(), wake: Notify::new() }
+    }
+
+    fn add(&self, add: impl FnOnce(&mut Waiting)) {
+        add(&mut self.waiting.lock());
+        self.wake.notify_one();
     }
 
     pub(super) fn notify(&self, topics: impl IntoIterator<Item = Topic>) {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner).extend(topics);
-        self.wake.notify_one();
+        self.add(|waiting| waiting.changed.extend(topics));
     }
 
     /// Sends a text. One that is too long, or that comes while too many wait, is lost.
     pub(super) fn announce(&self, text: String) {
-        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
-        if text.len() <= MAX_PAYLOAD_BYTES - self.sender.len() && announced.len() < MAX_ANNOUNCED {
-            announced.push(text);
-        } else {
-            self.is_incomplete.store(true, Ordering::Relaxed);
-        }
-        self.wake.notify_one();
+        let is_short = text.len() <= MAX_PAYLOAD_BYTES - self.sender.len();
+        self.add(|waiting| match is_short && waiting.announced.len() < MAX_ANNOUNCED {
+            true => waiting.announced.push(text),
+            false => waiting.is_incomplete = true,
+        });
     }
 
-    pub(super) async fn run(self: Arc<Self>, pool: Pool) {
+    pub(super) async fn run(self: Arc<Self>, pool: PostgresPool) {
         loop {
             self.wake.notified().await;
             sleep(COLLECT_TIME).await;
             if let Err(error) = pool.all(sqlx::query(NOTIFY).bind(CHANNEL).bind(self.take_payloads())).await {
                 tracing::debug!(?error, "other servers could not be notified");
-                self.is_incomplete.store(true, Ordering::Relaxed);
                 sleep(RETRY_PAUSE).await;
-                self.wake.notify_one();
+                self.add(|waiting| waiting.is_incomplete = true);
             }
         }
     }
 
     fn take_payloads(&self) -> Vec<String> {
-        let topics = std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut announced = std::mem::take(&mut *self.announced.lock().unwrap_or_else(PoisonError::into_inner));
-        if self.is_incomplete.swap(false, Ordering::Relaxed) {
-            announced.push(String::new());
+        let mut waiting = std::mem::take(&mut *self.waiting.lock());
+        if waiting.is_incomplete {
+            waiting.announced.push(String::new());
         }
-        let mut payloads = payloads(&self.sender, &topics);
-        payloads.extend(announced.iter().map(|text| format!("{}{ANNOUNCEMENT}{text}", self.sender)));
+        let mut payloads = payloads(&self.sender, &waiting.changed);
+        payloads.extend(waiting.announced.iter().map(|text| format!("{}{ANNOUNCEMENT}{text}", self.sender)));
         payloads
     }
 
     /// Sends a notification without changes, which only this process acts on.
-    pub(super) async fn probe(&self, pool: &Pool) -> Result<(), crate::store::StoreError> {
+    pub(super) async fn probe(&self, pool: &PostgresPool) -> crate::store::StoreResult<()> {
         pool.all(sqlx::query(NOTIFY).bind(CHANNEL).bind([&*self.sender].as_slice())).await.map(drop)
     }
 

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::{
     error::{message, open_error},
-    pool::{CONNECT_TIMEOUT, Pool},
+    pool::{CONNECT_TIMEOUT, PostgresPool},
 };
 use crate::store::OpenError;
 
@@ -21,7 +21,7 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(4702121837)";
 const HAS_TABLES: &str = "SELECT to_regclass('agui_schema') IS NOT NULL";
 const VERSION: &str = "SELECT version FROM agui_schema";
 
-pub(super) async fn open(url: &str) -> Result<Pool, OpenError> {
+pub(super) async fn open(url: &str) -> Result<PostgresPool, OpenError> {
     let invalid = |why: String| OpenError::Url { why };
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
         return Err(invalid("it does not begin with postgres://".to_owned()));
@@ -37,7 +37,7 @@ pub(super) async fn open(url: &str) -> Result<Pool, OpenError> {
     timeout(CONNECT_TIMEOUT, prepare(&mut conn, &place)).await.map_err(|_| timed_out())??;
     // An error does not matter here: the connection is not used again.
     let _ = conn.close().await;
-    Ok(Pool::new(options))
+    Ok(PostgresPool::new(options))
 }
 
 /// Returns host and database, without user and password.

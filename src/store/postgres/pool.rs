@@ -11,7 +11,7 @@ use sqlx::{
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than `statement_timeout`, so that it only ends operations on a server that does not respond.
@@ -34,9 +34,9 @@ const SETTINGS: &str = "
     SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
 #[derive(Debug, Clone)]
-pub(super) struct Pool(PgPool);
+pub(super) struct PostgresPool(PgPool);
 
-impl Pool {
+impl PostgresPool {
     pub(super) fn new(options: PgConnectOptions) -> Self {
         let pool = PgPoolOptions::new()
             .max_connections(MAX_CONNECTIONS)
@@ -58,16 +58,16 @@ impl Pool {
         &self.0
     }
 
-    pub(super) async fn operation(&self) -> Result<Operation, StoreError> {
+    pub(super) async fn operation(&self) -> StoreResult<Operation> {
         let conn = self.0.acquire().await?;
         Ok(Operation { conn, deadline: Instant::now() + OPERATION_TIMEOUT, is_idle: true, in_transaction: false })
     }
 
-    pub(super) async fn first(&self, query: Statement<'_>) -> Result<Option<PgRow>, StoreError> {
+    pub(super) async fn first(&self, query: Statement<'_>) -> StoreResult<Option<PgRow>> {
         self.operation().await?.first(query).await
     }
 
-    pub(super) async fn all(&self, query: Statement<'_>) -> Result<Vec<PgRow>, StoreError> {
+    pub(super) async fn all(&self, query: Statement<'_>) -> StoreResult<Vec<PgRow>> {
         self.operation().await?.all(query).await
     }
 }
@@ -85,25 +85,25 @@ pub(super) struct Operation {
 
 impl Operation {
     /// Begins a transaction with this statement. It is rolled back unless [`commit`](Self::commit) is called.
-    pub(super) async fn begin(&mut self, sql: &'static str) -> Result<(), StoreError> {
+    pub(super) async fn begin(&mut self, sql: &'static str) -> StoreResult<()> {
         self.in_transaction = true;
         self.all(sqlx::query(sql)).await.map(drop)
     }
 
-    pub(super) async fn commit(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn commit(&mut self) -> StoreResult<()> {
         self.all(sqlx::query("COMMIT")).await?;
         self.in_transaction = false;
         Ok(())
     }
 
-    pub(super) async fn first(&mut self, query: Statement<'_>) -> Result<Option<PgRow>, StoreError> {
+    pub(super) async fn first(&mut self, query: Statement<'_>) -> StoreResult<Option<PgRow>> {
         self.is_idle = false;
         let row = within(self.deadline, query.fetch_optional(&mut *self.conn)).await?;
         self.is_idle = true;
         Ok(row)
     }
 
-    pub(super) async fn all(&mut self, query: Statement<'_>) -> Result<Vec<PgRow>, StoreError> {
+    pub(super) async fn all(&mut self, query: Statement<'_>) -> StoreResult<Vec<PgRow>> {
         self.is_idle = false;
         let rows = within(self.deadline, query.fetch_all(&mut *self.conn)).await?;
         self.is_idle = true;
@@ -119,7 +119,7 @@ impl Drop for Operation {
     }
 }
 
-async fn within<T>(deadline: Instant, work: impl Future<Output = sqlx::Result<T>>) -> Result<T, StoreError> {
+async fn within<T>(deadline: Instant, work: impl Future<Output = sqlx::Result<T>>) -> StoreResult<T> {
     let timed_out = |_| StoreError::Unavailable(io::Error::from(io::ErrorKind::TimedOut).into());
     timeout_at(deadline, work.err_into()).await.map_err(timed_out)?
 }

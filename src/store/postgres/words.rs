@@ -6,13 +6,10 @@
 //! A Chinese or Japanese character forms a word together with the next one. So a search for two of them looks up one rare
 //! word, where it would otherwise compare the positions of two common ones.
 
-use crate::{
-    protocol::Message,
-    store::{
-        BranchWrite,
-        search::searched_text,
-        words::{self, is_completed, separated},
-    },
+use crate::store::{
+    columns::Indexing,
+    search::searched_text,
+    words::{self, is_completed, separated},
 };
 
 /// The place of the owner's hash: a character that is part of no word.
@@ -20,21 +17,11 @@ const OWNER: char = '@';
 /// Longer words are cut. Postgres allows 2,046 bytes.
 const MAX_WORD_CHARS: usize = 250;
 
-/// Returns the words of the new and of the updated messages.
-pub(super) fn words_of_branch(branch: &BranchWrite<'_>) -> (Vec<Option<String>>, Vec<Option<String>>) {
-    let new = branch.new.iter().map(|(message, _)| words_of_message(message)).collect();
-    (new, branch.updated.iter().map(|(_, message)| words_of_message(message)).collect())
-}
-
-/// Returns the words of a message as a `tsvector`; `None` if no search looks at the message.
-pub(super) fn words_of_message(message: &Message) -> Option<String> {
-    searched_text(message).map(|text| vector(&text))
-}
-
-/// Returns the words of a title as a `tsvector`.
-pub(super) fn words_of_title(title: &str) -> String {
-    vector(&title.to_lowercase())
-}
+/// The words of a title, and of a message if a search looks at it, as a `tsvector`.
+pub(super) const INDEXING: Indexing = Indexing {
+    message: |message| searched_text(message).map(|text| vector(&text)),
+    title: |title| Some(vector(&title.to_lowercase())),
+};
 
 fn vector(text: &str) -> String {
     let words = indexed_words(&separated(text));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Error, ErrorCode, types::FromSqlError};
+use rusqlite::{Error, ErrorCode};
 
 use crate::store::{OpenError, StoreError};
 
@@ -25,12 +25,6 @@ impl From<Error> for StoreError {
             // For example corruption, a violated constraint, a wrong type.
             _ => Self::Failed(error.into()),
         }
-    }
-}
-
-impl From<FromSqlError> for StoreError {
-    fn from(error: FromSqlError) -> Self {
-        Self::Failed(error.into())
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{private_file::private_file_options, store::OpenError};
+use crate::{base::private_file::private_file_options, store::OpenError};
 
 /// The files of an open database. Everything that has a connection holds it, because it holds the locks, and because
 /// closing a file releases all locks that SQLite has on it in this process.

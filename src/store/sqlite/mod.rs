@@ -14,35 +14,55 @@ mod error;
 mod events;
 mod files;
 mod finish;
-mod messages;
 mod open;
 mod reader;
 mod remove;
 mod search;
 mod truncate;
-mod update;
-mod words;
 mod writer;
 
-use std::{io, path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
+use rusqlite::{Connection, named_params};
 
 use self::{
     files::{DatabaseFiles, FileIds, file_error},
-    reader::Readers,
-    truncate::WalTruncation,
-    writer::Writer,
+    reader::{Readers, all, one},
+    writer::{SqliteWriter, Tx},
 };
 use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
-    MessageQuery, Millis, NewRun, NewThread, OpenError, Retention, RunEnd, RunRecord, RunStart, Store, StoreError,
-    SweepResult, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion,
+    MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult,
+    SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion,
     ThreadView,
-    content_columns::ContentColumns,
-    text::{UpdateColumns, name_to_text, to_json},
+    columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, Indexing, UpdateColumns},
+    rows,
+    text::{name_to_text, to_json},
 };
-use crate::protocol::{MessageId, RunId, ThreadId};
+use crate::protocol::{MessageId, RunId};
+
+/// The search index is made from the stored messages ([`search`]).
+const INDEXING: Indexing = Indexing { message: |_| None, title: |_| None };
+
+const UPDATE: &str = include_str!("sql/update.sql");
+
+const SET_FEEDBACK: &str = "
+    UPDATE agui_messages SET feedback = :feedback WHERE thread = :thread
+        AND number = (SELECT MAX(number) FROM agui_messages WHERE thread = :thread AND id = :message)";
+
+const SET_DELIVERED: &str = "UPDATE agui_runs SET delivered = ? WHERE number = ?";
+const RAISE_VERSION: &str = "UPDATE agui_threads SET version = version + 1 WHERE number = ? RETURNING version";
+
+const THREADS: &str = include_str!("sql/threads.sql");
+
+const RUN_START: &str = include_str!("sql/run_start.sql");
+
+const LOST: &str =
+    "SELECT owner, id, run_id, number, run, holder FROM agui_threads WHERE holder <> ? ORDER BY run LIMIT ?";
+const TAKE_OVER: &str = "
+    UPDATE agui_threads SET holder = :new WHERE number = :thread AND run = :run AND holder = :holder AND holder <> :new";
 
 /// Keeps threads in an SQLite file. Creates its tables, whose names start with `agui_`, if they are missing.
 ///
@@ -58,9 +78,10 @@ use crate::protocol::{MessageId, RunId, ThreadId};
 /// ```
 #[derive(Debug)]
 pub struct SqliteStore {
-    writer: Writer,
+    writer: SqliteWriter,
     readers: Readers,
-    truncation: WalTruncation,
+    /// When the write-ahead log was last emptied.
+    truncated: Mutex<Option<Instant>>,
     files: Arc<DatabaseFiles>,
     /// The files that the connections have opened.
     opened: Arc<FileIds>,
@@ -78,127 +99,142 @@ impl SqliteStore {
         let path = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || open::open(&path));
         let (writer, files, opened) = opened.await.unwrap_or_else(|error| Err(file_error(Path::new(""), error)))?;
-        let (readers, truncation) = (Readers::new(files.clone()), WalTruncation::new(files.clone()));
-        Ok(Self { writer, readers, truncation, files, opened: Arc::new(opened) })
+        let readers = Readers::new(files.clone());
+        Ok(Self { writer, readers, truncated: Mutex::default(), files, opened: Arc::new(opened) })
     }
 }
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
-        let run = begin::BeginColumns::new(run);
+    async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome> {
+        let run = BeginColumns::new(run, INDEXING)?;
         self.writer.write(move |tx| begin::begin(tx, &run)).await
     }
 
-    async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
-        let batches = batches.iter().map(events::BatchColumns::new).collect::<Result<Vec<_>, _>>()?;
+    async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>> {
+        let batches = batches.iter().map(BatchColumns::new).collect::<Result<Vec<_>, _>>()?;
         self.writer.write(move |tx| events::append(tx, &batches)).await
     }
 
-    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
-        let end = finish::FinishColumns::new(lease, end)?;
+    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
+        let end = FinishColumns::new(lease, end, INDEXING)?;
         self.writer.write(move |tx| finish::finish(tx, &end)).await
     }
 
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<Option<i64>, StoreError> {
-        self.writer.write(move |tx| finish::set_delivered(tx, thread, run, delivered)).await
+    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> StoreResult<Option<i64>> {
+        let set = move |tx: &mut Tx<'_>| {
+            tx.execute(SET_DELIVERED, (delivered, run))?;
+            one(tx.conn, RAISE_VERSION, [thread], |row| Ok(row.get(0)?))
+        };
+        self.writer.write(set).await
     }
 
-    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {
+    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
         let key = key.clone();
         self.readers.read(move |conn| reader::thread(conn, &key, include)).await
     }
 
-    async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
         let (owner, page) = (owner.to_owned(), page.clone());
-        let Some(query) = page.query.clone() else {
-            return self.readers.read(move |conn| reader::threads(conn, &owner, &page)).await;
+        if let Some(query) = page.query.clone() {
+            while self.writer.write(search::index_step).await? {}
+            return self.readers.read(move |conn| search::find(conn, &owner, &page, &query)).await;
+        }
+        let list = move |conn: &Connection| {
+            let (after, agent) = (page.after.unwrap_or(i64::MAX), page.agent.as_deref().map(name_to_text));
+            let params = named_params! {
+                ":owner": owner, ":after": after, ":archived": page.archived, ":agent": agent,
+                ":limit": page.limit as i64,
+            };
+            all(conn, THREADS, params, |row| rows::summary(row))
         };
-        while self.writer.write(search::index_step).await? {}
-        self.readers.read(move |conn| search::find(conn, &owner, &page, &query)).await
+        self.readers.read(list).await
     }
 
-    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError> {
-        let update = UpdateColumns::new(update);
-        self.writer.write(move |tx| update::update(tx, expected, &update)).await
+    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool> {
+        let new = UpdateColumns::new(expected, update, INDEXING)?;
+        let update =
+            move |tx: &mut Tx<'_>| {
+                let changed = tx.execute(UPDATE, named_params! {
+                ":thread": new.expected.number, ":version": new.expected.version, ":sets_title": new.sets_title,
+                ":title": new.title, ":archived": new.archived, ":sets_metadata": new.sets_metadata,
+                ":metadata": new.metadata, ":head": new.head, ":state": new.state, ":interrupts": new.interrupts,
+            })?;
+                Ok(changed > 0)
+            };
+        self.writer.write(update).await
     }
 
-    async fn messages(&self, thread: i64, query: &MessageQuery) -> Result<MessagePage, StoreError> {
-        let query = *query;
-        self.readers.read(move |conn| messages::messages(conn, thread, query)).await
+    async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
+        let (thread, query) = (thread.number, *query);
+        self.readers.read(move |conn| reader::messages(conn, thread, query)).await
     }
 
-    async fn set_feedback(
-        &self,
-        thread: i64,
-        message: &MessageId,
-        feedback: Option<&Feedback>,
-    ) -> Result<bool, StoreError> {
+    async fn set_feedback(&self, thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> StoreResult<bool> {
         let (message, feedback) = (name_to_text(message).into_owned(), feedback.map(to_json));
-        self.writer.write(move |tx| update::set_feedback(tx, thread, &message, feedback.as_deref())).await
+        let set = move |tx: &mut Tx<'_>| {
+            let params = named_params! { ":thread": thread, ":message": message, ":feedback": feedback };
+            Ok(tx.execute(SET_FEEDBACK, params)? > 0)
+        };
+        self.writer.write(set).await
     }
 
-    async fn content(&self, key: &ThreadKey) -> Result<Option<ThreadContent>, StoreError> {
+    async fn content(&self, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
         let key = key.clone();
         self.readers.read(move |conn| content::read(conn, &key)).await
     }
 
-    async fn insert(&self, thread: NewThread<'_>) -> Result<bool, StoreError> {
-        let columns = ContentColumns::new(thread);
+    async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
+        let columns = ContentColumns::new(key, content, INDEXING)?;
         self.writer.write(move |tx| content::insert(tx, &columns)).await
     }
 
-    async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
-        let (owner, run) = (owner.to_owned(), run.clone());
-        self.readers.read(move |conn| reader::thread_of_run(conn, &owner, &run)).await
+    async fn run(&self, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
+        let id = name_to_text(id).into_owned();
+        self.readers.read(move |conn| one(conn, reader::RUN, (thread, id), |row| rows::run(row))).await
     }
 
-    async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        let id = id.clone();
-        self.readers.read(move |conn| reader::run(conn, thread, &id)).await
+    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
+        let columns = by.columns();
+        self.readers.read(move |conn| reader::end_state(conn, thread, columns)).await
     }
 
-    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
-        let (id, head) = match by {
-            EndedRun::Id(id) => (Some(id.clone()), None),
-            EndedRun::Head(head) => (None, Some(head)),
-        };
-        self.readers.read(move |conn| reader::end_state(conn, thread, id.as_ref(), head)).await
-    }
-
-    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
+    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
         self.readers.read(move |conn| events::read(conn, run, after, max_bytes)).await
     }
 
-    async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError> {
-        self.readers.read(move |conn| events::start(conn, run)).await
+    async fn run_start(&self, run: i64) -> StoreResult<Option<RunStart>> {
+        self.readers.read(move |conn| one(conn, RUN_START, [run], |row| rows::run_start(row))).await
     }
 
-    async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
+    async fn delete(&self, thread: i64) -> StoreResult<bool> {
         self.delete_thread(thread).await
     }
 
-    async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
+    async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
         self.remove_surplus(retention, now).await
     }
 
-    async fn lost_runs(&self, holder: &str, _now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
-        let holder = holder.to_owned();
-        self.readers.read(move |conn| reader::lost_runs(conn, &holder, limit)).await
+    async fn lost_runs(&self, holder: &str, _now: Millis, limit: usize) -> StoreResult<Vec<LostRun>> {
+        let params = (holder.to_owned(), limit as i64);
+        self.readers.read(move |conn| all(conn, LOST, params, |row| rows::lost_run(row))).await
     }
 
-    async fn take_over(
-        &self,
-        lost: &Lease,
-        holder: &str,
-        _now: Millis,
-        _until: Millis,
-    ) -> Result<Option<Lease>, StoreError> {
-        let (lost, holder) = (lost.clone(), Arc::<str>::from(holder));
-        self.writer.write(move |tx| finish::take_over(tx, &lost, &holder)).await
+    async fn take_over(&self, lost: &Lease, holder: &str, _now: Millis, _until: Millis) -> StoreResult<Option<Lease>> {
+        let (lost, new) = (lost.clone(), Lease { holder: holder.into(), ..lost.clone() });
+        let take_over = move |tx: &mut Tx<'_>| {
+            let taken = tx.execute(
+                TAKE_OVER,
+                named_params! {
+                    ":thread": lost.thread, ":run": lost.run, ":holder": lost.holder, ":new": new.holder,
+                },
+            )?;
+            Ok((taken > 0).then(|| new.clone()))
+        };
+        self.writer.write(take_over).await
     }
 
-    async fn check(&self) -> Result<(), StoreError> {
+    async fn check(&self) -> StoreResult<()> {
         let (files, opened) = (self.files.clone(), self.opened.clone());
         let found = tokio::task::spawn_blocking(move || files.ids().map(|found| found == *opened));
         let found = found.await.map_err(io::Error::other).flatten();

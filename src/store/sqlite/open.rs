@@ -8,7 +8,7 @@ use super::{
     connection::connect,
     error::open_error,
     files::{DatabaseFiles, FileIds, file_error},
-    writer::{Numbers, Writer},
+    writer::{Numbers, SqliteWriter},
 };
 use crate::store::OpenError;
 
@@ -30,7 +30,7 @@ const VERSION: &str = "SELECT MAX(version) FROM agui_schema";
 const NUMBERS: &str = "
     SELECT 1 + COALESCE((SELECT MAX(number) FROM agui_threads), 0), 1 + COALESCE((SELECT MAX(number) FROM agui_runs), 0)";
 
-pub(super) fn open(path: &Path) -> Result<(Writer, Arc<DatabaseFiles>, FileIds), OpenError> {
+pub(super) fn open(path: &Path) -> Result<(SqliteWriter, Arc<DatabaseFiles>, FileIds), OpenError> {
     let files = Arc::new(DatabaseFiles::lock(path)?);
     let path = files.path();
     let to_error = |error| open_error(path, &error);
@@ -40,7 +40,7 @@ pub(super) fn open(path: &Path) -> Result<(Writer, Arc<DatabaseFiles>, FileIds),
     let numbers = conn.query_row(NUMBERS, [], |row| Ok(Numbers { next_thread: row.get(0)?, next_run: row.get(1)? }));
     let numbers = numbers.map_err(to_error)?;
     let ids = files.ids().map_err(|error| file_error(path, error))?;
-    let writer = Writer::start(conn, numbers, files.clone()).map_err(|error| file_error(path, error))?;
+    let writer = SqliteWriter::start(conn, numbers, files.clone()).map_err(|error| file_error(path, error))?;
     Ok((writer, files, ids))
 }
 

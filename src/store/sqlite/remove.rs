@@ -12,10 +12,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::Connection;
 
-use super::{SqliteStore, search, writer::Tx};
-use crate::store::{Millis, Retention, StoreError, SweepResult, retention::surplus};
+use super::{
+    SqliteStore,
+    reader::{all, one},
+    search,
+    writer::Tx,
+};
+use crate::store::{Millis, Retention, StoreResult, SweepResult, retention::surplus};
 
 /// The time that one step of a purge occupies the writer.
 const PURGE_STEP: Duration = Duration::from_millis(4);
@@ -49,24 +54,26 @@ const PURGE: [&str; 6] = [
 ];
 
 const OLD_LOGS: &str = "
-    SELECT number FROM agui_runs WHERE has_log = 1 AND ended_at < ?1 ORDER BY ended_at LIMIT ?2";
+    SELECT number FROM agui_runs WHERE has_log = 1 AND ended_at < ? ORDER BY ended_at";
 const SURPLUS_LOGS: &str = "
-    SELECT number FROM agui_runs WHERE has_log = 1 ORDER BY ended_at DESC LIMIT ?2 OFFSET ?1";
-const DELETE_LOG: &str = "DELETE FROM agui_events WHERE run = ?1";
-const DELETE_START: &str = "DELETE FROM agui_run_starts WHERE run = ?1";
-const CLEAR_HAS_LOG: &str = "UPDATE agui_runs SET has_log = 0 WHERE number = ?1";
+    SELECT number FROM agui_runs WHERE has_log = 1 ORDER BY ended_at DESC LIMIT -1 OFFSET ?";
+const DELETE_LOG: [&str; 3] = [
+    "DELETE FROM agui_events WHERE run = ?",
+    "DELETE FROM agui_run_starts WHERE run = ?",
+    "UPDATE agui_runs SET has_log = 0 WHERE number = ?",
+];
 
 impl SqliteStore {
-    pub(super) async fn delete_thread(&self, thread: i64) -> Result<bool, StoreError> {
-        let existed = self.writer.write(move |tx| Ok(tx.conn.prepare_cached(UNLINK)?.execute([thread])? > 0)).await?;
+    pub(super) async fn delete_thread(&self, thread: i64) -> StoreResult<bool> {
+        let existed = self.writer.write(move |tx| Ok(tx.execute(UNLINK, [thread])? > 0)).await?;
         if existed {
             self.purge().await?;
-            self.truncation.run().await?;
+            self.truncate_log().await?;
         }
         Ok(existed)
     }
 
-    pub(super) async fn remove_surplus(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
+    pub(super) async fn remove_surplus(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
         let mut swept = SweepResult::default();
         if let Some(oldest) = retention.thread_age.and_then(|age| now.checked_sub_unsigned(age)) {
             swept.threads += self.unlink(UNLINK_OLD, oldest, u64::MAX).await?;
@@ -74,30 +81,28 @@ impl SqliteStore {
         for (owner, surplus) in self.surplus_of_owners(retention).await? {
             swept.threads += self.unlink(UNLINK_IDLE, owner, surplus).await?;
         }
-        let logs = self.surplus_logs(retention, now).await?;
-        swept.logs = logs.len() as u64;
-        for some in logs.chunks(MAX_DELETED_LOGS) {
-            let some = some.to_vec();
-            self.writer.write(move |tx| some.iter().try_for_each(|run| delete_log(tx, *run))).await?;
+        let oldest = retention.log_age.and_then(|age| now.checked_sub_unsigned(age));
+        let count = retention.logs.map(|count| i64::try_from(count).unwrap_or(i64::MAX));
+        for (sql, bound) in [(OLD_LOGS, oldest), (SURPLUS_LOGS, count)] {
+            if let Some(bound) = bound {
+                swept.logs += self.delete_logs(sql, bound).await?;
+            }
         }
         self.purge().await?;
-        if swept != SweepResult::default() && self.truncation.is_due() {
-            self.truncation.run().await?;
+        if swept != SweepResult::default() && self.is_truncation_due() {
+            self.truncate_log().await?;
         }
         Ok(swept)
     }
 
-    async fn unlink<P>(&self, sql: &'static str, filter: P, count: u64) -> Result<u64, StoreError>
+    async fn unlink<P>(&self, sql: &'static str, filter: P, count: u64) -> StoreResult<u64>
     where
         P: rusqlite::ToSql + Clone + Send + 'static,
     {
         let mut unlinked = 0;
         while unlinked < count {
             let (filter, limit) = (filter.clone(), (count - unlinked).min(MAX_UNLINKED));
-            let done = self
-                .writer
-                .write(move |tx| Ok(tx.conn.prepare_cached(sql)?.execute(params![filter, limit as i64])? as u64));
-            let done = done.await?;
+            let done = self.writer.write(move |tx| Ok(tx.execute(sql, (&filter, limit as i64))? as u64)).await?;
             unlinked += done;
             if done < limit {
                 break;
@@ -106,65 +111,45 @@ impl SqliteStore {
         Ok(unlinked)
     }
 
-    async fn surplus_of_owners(&self, retention: &Retention) -> Result<HashMap<String, u64>, StoreError> {
+    async fn surplus_of_owners(&self, retention: &Retention) -> StoreResult<HashMap<String, u64>> {
         let (each, total) = (retention.owner_threads, retention.threads);
         if each.is_none() && total.is_none() {
             return Ok(HashMap::new());
         }
-        let owners = self.readers.read(|conn| {
-            let mut select = conn.prepare_cached(OWNERS)?;
-            let owners = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(owners.collect::<Result<Vec<(String, u64)>, _>>()?)
-        });
+        let owners = self.readers.read(|conn| all(conn, OWNERS, [], |row| Ok((row.get(0)?, row.get(1)?))));
         Ok(surplus(owners.await?, each, total))
     }
 
-    async fn surplus_logs(&self, retention: &Retention, now: Millis) -> Result<Vec<i64>, StoreError> {
-        let oldest = retention.log_age.and_then(|age| now.checked_sub_unsigned(age));
-        let count = retention.logs.map(|count| i64::try_from(count).unwrap_or(i64::MAX));
-        let bounds = [(OLD_LOGS, oldest), (SURPLUS_LOGS, count)];
-        self.readers
-            .read(move |conn| {
-                let mut logs = Vec::new();
-                for (sql, bound) in bounds {
-                    let Some(bound) = bound else { continue };
-                    let mut select = conn.prepare_cached(sql)?;
-                    let found = select.query_map([bound, -1], |row| row.get(0))?;
-                    logs.extend(found.collect::<Result<Vec<i64>, _>>()?);
-                }
-                logs.sort_unstable();
-                logs.dedup();
-                Ok(logs)
-            })
-            .await
+    async fn delete_logs(&self, sql: &'static str, bound: i64) -> StoreResult<u64> {
+        let find = move |conn: &Connection| all(conn, sql, [bound], |row| Ok(row.get::<_, i64>(0)?));
+        let logs = self.readers.read(find).await?;
+        for some in logs.chunks(MAX_DELETED_LOGS) {
+            let some = some.to_vec();
+            let delete = |tx: &Tx<'_>, run| DELETE_LOG.iter().try_for_each(|sql| tx.execute(sql, [run]).map(drop));
+            self.writer.write(move |tx| some.iter().try_for_each(|run| delete(tx, *run))).await?;
+        }
+        Ok(logs.len() as u64)
     }
 
-    async fn purge(&self) -> Result<(), StoreError> {
+    async fn purge(&self) -> StoreResult<()> {
         while self.writer.write(purge_step).await? {}
         while self.writer.write(vacuum_step).await? {}
         Ok(())
     }
 }
 
-fn delete_log(tx: &Tx<'_>, run: i64) -> Result<(), StoreError> {
-    tx.conn.prepare_cached(DELETE_LOG)?.execute([run])?;
-    tx.conn.prepare_cached(DELETE_START)?.execute([run])?;
-    tx.conn.prepare_cached(CLEAR_HAS_LOG)?.execute([run])?;
-    Ok(())
-}
-
 /// Deletes rows for the time of [`PURGE_STEP`]. Returns whether there may be more.
-fn purge_step(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
+fn purge_step(tx: &mut Tx<'_>) -> StoreResult<bool> {
     let begin = Instant::now();
     while begin.elapsed() < PURGE_STEP {
-        let thread = tx.conn.prepare_cached(FIND_UNLINKED)?.query_row([], |row| row.get::<_, i64>(0)).optional()?;
+        let thread = one(tx.conn, FIND_UNLINKED, [], |row| Ok(row.get::<_, i64>(0)?))?;
         let Some(thread) = thread else { return Ok(false) };
         // The index is updated with the words of the messages, so they are deleted later.
         if search::remove_one(tx, thread)? {
             continue;
         }
         for sql in PURGE {
-            if tx.conn.prepare_cached(sql)?.execute([thread, MAX_PURGED_ROWS])? as i64 == MAX_PURGED_ROWS {
+            if tx.execute(sql, [thread, MAX_PURGED_ROWS])? as i64 == MAX_PURGED_ROWS {
                 break;
             }
         }
@@ -173,7 +158,7 @@ fn purge_step(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
 }
 
 /// Returns up to 200 free pages to the file system. Returns whether there are more.
-fn vacuum_step(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
+fn vacuum_step(tx: &mut Tx<'_>) -> StoreResult<bool> {
     let mut vacuum = tx.conn.prepare("PRAGMA incremental_vacuum(200)")?;
     let mut pages = vacuum.query([])?;
     while pages.next()?.is_some() {}

@@ -10,20 +10,19 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, named_params};
 
 use super::{
-    reader::all,
-    words::{expression, owner_word},
+    reader::{all, one},
     writer::Tx,
 };
 use crate::{
     protocol::Message,
     store::{
-        StoreError, ThreadPage, ThreadSummary, rows,
+        StoreResult, ThreadPage, ThreadSummary, rows,
         search::{searched_text, terms},
         text::{from_json, name_to_text},
-        words::separated,
+        words::{is_completed, separated},
     },
 };
 
@@ -40,20 +39,13 @@ const NEXT_THREAD: &str = "
     SELECT number, owner, indexed, title, indexed_title FROM agui_threads
     WHERE (indexed < messages OR title IS NOT indexed_title) AND owner <> '' LIMIT 1";
 const NEXT_MESSAGES: &str = "
-    SELECT number, body FROM agui_messages WHERE thread = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
-const ADD: &str = "INSERT INTO agui_words (rowid, owner, words) VALUES (?1, ?2, ?3)";
-const REMOVE: &str = "INSERT INTO agui_words (agui_words, rowid, owner, words) VALUES ('delete', ?1, ?2, ?3)";
-const SET_INDEXED: &str = "UPDATE agui_threads SET indexed = ?2 WHERE number = ?1";
-const SET_INDEXED_TITLE: &str = "UPDATE agui_threads SET indexed_title = ?2 WHERE number = ?1";
+    SELECT number, body FROM agui_messages WHERE thread = ? AND number > ? ORDER BY number LIMIT ?";
+pub(super) const ADD: &str = "INSERT INTO agui_words (rowid, owner, words) VALUES (?, ?, ?)";
+pub(super) const REMOVE: &str = "INSERT INTO agui_words (agui_words, rowid, owner, words) VALUES ('delete', ?, ?, ?)";
+const SET_INDEXED: &str = "UPDATE agui_threads SET indexed = ? WHERE number = ?";
+const SET_INDEXED_TITLE: &str = "UPDATE agui_threads SET indexed_title = ? WHERE number = ?";
 
-const FIND: &str = "
-    WITH found (thread) AS (
-        SELECT DISTINCT t.number FROM agui_words AS w CROSS JOIN agui_threads AS t ON t.number = w.rowid >> 24
-        WHERE w.agui_words MATCH ?6 AND t.owner = ?1 AND t.run < ?2
-            AND t.archived = COALESCE(?4, t.archived) AND t.agent = COALESCE(?5, t.agent)
-        ORDER BY w.rowid DESC LIMIT ?7)
-    SELECT t.* FROM found JOIN agui_threads AS t ON t.number = found.thread
-    ORDER BY t.run DESC LIMIT ?3";
+const FIND: &str = include_str!("sql/search.sql");
 
 /// A deleted thread, with the last message that is indexed.
 const DELETED_THREAD: &str = "
@@ -64,15 +56,13 @@ const INDEXED_MESSAGE: &str = "
     SELECT t.owner, m.body FROM agui_threads AS t JOIN agui_messages AS m ON m.thread = t.number AND m.number = ?2
     WHERE t.number = ?1 AND t.indexed >= ?2";
 
-pub(super) fn find(
-    conn: &Connection,
-    owner: &str,
-    page: &ThreadPage,
-    query: &str,
-) -> Result<Vec<ThreadSummary>, StoreError> {
+pub(super) fn find(conn: &Connection, owner: &str, page: &ThreadPage, query: &str) -> StoreResult<Vec<ThreadSummary>> {
     let Some(expression) = expression(owner, &terms(query)) else { return Ok(Vec::new()) };
     let (after, agent) = (page.after.unwrap_or(i64::MAX), page.agent.as_deref().map(name_to_text));
-    let params = params![owner, after, page.limit as i64, page.archived, agent, expression, MAX_MATCHING_THREADS];
+    let params = named_params! {
+        ":owner": owner, ":after": after, ":archived": page.archived, ":agent": agent, ":expression": expression,
+        ":matching": MAX_MATCHING_THREADS, ":limit": page.limit as i64,
+    };
     all(conn, FIND, params, |row| rows::summary(row))
 }
 
@@ -84,81 +74,73 @@ struct PendingThread {
     indexed_title: Option<String>,
 }
 
+impl PendingThread {
+    fn read(row: &Row<'_>) -> StoreResult<Self> {
+        let [title, indexed_title] = [row.get("title")?, row.get("indexed_title")?];
+        let [number, indexed] = [row.get("number")?, row.get("indexed")?];
+        Ok(Self { number, owner: row.get("owner")?, indexed, title, indexed_title })
+    }
+}
+
 /// Indexes what is not indexed yet, for the time of [`INDEX_STEP`]. Returns whether there may be more.
-pub(super) fn index_step(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
+pub(super) fn index_step(tx: &mut Tx<'_>) -> StoreResult<bool> {
     let begin = Instant::now();
     while begin.elapsed() < INDEX_STEP {
-        let next = tx.conn.prepare_cached(NEXT_THREAD)?.query_row([], |row| {
-            let [title, indexed_title] = [row.get(3)?, row.get(4)?];
-            Ok(PendingThread { number: row.get(0)?, owner: row.get(1)?, indexed: row.get(2)?, title, indexed_title })
-        });
-        let Some(thread) = next.optional()? else { return Ok(false) };
-        let owner = owner_word(&thread.owner);
+        let Some(thread) = one(tx.conn, NEXT_THREAD, [], PendingThread::read)? else { return Ok(false) };
+        let (number, owner) = (thread.number, owner_word(&thread.owner));
         if thread.title != thread.indexed_title {
-            write_title(tx, REMOVE, thread.number, &owner, thread.indexed_title.as_deref())?;
-            write_title(tx, ADD, thread.number, &owner, thread.title.as_deref())?;
-            tx.conn.prepare_cached(SET_INDEXED_TITLE)?.execute(params![thread.number, thread.title])?;
+            write_title(tx, REMOVE, number, &owner, thread.indexed_title.as_deref())?;
+            write_title(tx, ADD, number, &owner, thread.title.as_deref())?;
+            tx.execute(SET_INDEXED_TITLE, (thread.title, number))?;
         }
-        let params = params![thread.number, thread.indexed, MAX_STEP_MESSAGES];
         let message = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let messages: Vec<(i64, String)> = all(tx.conn, NEXT_MESSAGES, params, message)?;
-        for (number, body) in &messages {
-            write_message(tx, ADD, thread.number, *number, &owner, body)?;
+        let next = (number, thread.indexed, MAX_STEP_MESSAGES);
+        let messages: Vec<(i64, String)> = all(tx.conn, NEXT_MESSAGES, next, message)?;
+        for (message, body) in &messages {
+            write_message(tx, ADD, number, *message, &owner, body)?;
         }
         if let Some((last, _)) = messages.last() {
-            tx.conn.prepare_cached(SET_INDEXED)?.execute([thread.number, *last])?;
+            tx.execute(SET_INDEXED, (last, number))?;
         }
     }
     Ok(true)
 }
 
-/// Removes a message from the index, before it is changed. Returns whether it was indexed.
-pub(super) fn remove_message(tx: &Tx<'_>, thread: i64, number: i64) -> Result<bool, StoreError> {
-    write_indexed(tx, REMOVE, thread, number)
-}
-
-/// Adds a message that was removed and has been changed.
-pub(super) fn add_message(tx: &Tx<'_>, thread: i64, number: i64) -> Result<(), StoreError> {
-    write_indexed(tx, ADD, thread, number).map(drop)
-}
-
-fn write_indexed(tx: &Tx<'_>, sql: &str, thread: i64, number: i64) -> Result<bool, StoreError> {
-    let mut select = tx.conn.prepare_cached(INDEXED_MESSAGE)?;
-    let found = select.query_row([thread, number], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)));
-    let Some((owner, body)) = found.optional()? else { return Ok(false) };
+/// Removes a message from the index before it is changed, or adds it again. Returns whether it was indexed.
+pub(super) fn write_indexed(tx: &Tx<'_>, sql: &str, thread: i64, number: i64) -> StoreResult<bool> {
+    let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+    let found = one(tx.conn, INDEXED_MESSAGE, [thread, number], read)?;
+    let Some((owner, body)) = found else { return Ok(false) };
     write_message(tx, sql, thread, number, &owner_word(&owner), &body)?;
     Ok(true)
 }
 
 /// Removes one row of a deleted thread from the index. Returns whether there was one.
-pub(super) fn remove_one(tx: &Tx<'_>, thread: i64) -> Result<bool, StoreError> {
+pub(super) fn remove_one(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
     let mut select = tx.conn.prepare_cached(DELETED_THREAD)?;
-    let read = |row: &Row<'_>| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, Option<String>>(2)?, row.get(3)?))
-    };
-    let (owner, indexed, title, body): (_, _, _, Option<String>) = select.query_row([thread], read)?;
+    let (owner, indexed, title, body): (String, i64, Option<String>, Option<String>) =
+        select.query_row([thread], |row| row.try_into())?;
     let owner = owner_word(&owner);
     if let Some(body) = body {
         write_message(tx, REMOVE, thread, indexed, &owner, &body)?;
-        tx.conn.prepare_cached(SET_INDEXED)?.execute([thread, indexed - 1])?;
-        return Ok(true);
+        tx.execute(SET_INDEXED, (indexed - 1, thread))?;
+    } else if title.is_some() {
+        write_title(tx, REMOVE, thread, &owner, title.as_deref())?;
+        tx.execute(SET_INDEXED_TITLE, (None::<String>, thread))?;
+    } else {
+        return Ok(false);
     }
-    if let Some(title) = title {
-        write_title(tx, REMOVE, thread, &owner, Some(&title))?;
-        tx.conn.prepare_cached(SET_INDEXED_TITLE)?.execute(params![thread, None::<String>])?;
-        return Ok(true);
-    }
-    Ok(false)
+    Ok(true)
 }
 
-fn write_title(tx: &Tx<'_>, sql: &str, thread: i64, owner: &str, title: Option<&str>) -> Result<(), StoreError> {
+fn write_title(tx: &Tx<'_>, sql: &str, thread: i64, owner: &str, title: Option<&str>) -> StoreResult<()> {
     match title {
         Some(title) => write(tx, sql, thread << MESSAGE_BITS, owner, title),
         None => Ok(()),
     }
 }
 
-fn write_message(tx: &Tx<'_>, sql: &str, thread: i64, number: i64, owner: &str, body: &str) -> Result<(), StoreError> {
+fn write_message(tx: &Tx<'_>, sql: &str, thread: i64, number: i64, owner: &str, body: &str) -> StoreResult<()> {
     let text = from_json::<Message>(body).ok().and_then(|message| searched_text(&message));
     match text.filter(|_| number <= MAX_INDEXED_MESSAGE) {
         Some(text) => write(tx, sql, thread << MESSAGE_BITS | number, owner, &text),
@@ -166,10 +148,43 @@ fn write_message(tx: &Tx<'_>, sql: &str, thread: i64, number: i64, owner: &str, 
     }
 }
 
-fn write(tx: &Tx<'_>, sql: &str, row: i64, owner: &str, text: &str) -> Result<(), StoreError> {
+fn write(tx: &Tx<'_>, sql: &str, row: i64, owner: &str, text: &str) -> StoreResult<()> {
     let words = separated(text);
     if !words.is_empty() {
-        tx.conn.prepare_cached(sql)?.execute(params![row, owner, words])?;
+        tx.execute(sql, (row, owner, words))?;
     }
     Ok(())
+}
+
+/// Returns the expression that finds rows of an owner with all terms; `None` if no term has a word.
+pub(super) fn expression(owner: &str, terms: &[String]) -> Option<String> {
+    let mut expression = format!("owner : \"{}\"", owner_word(owner));
+    let mut has_words = false;
+    for term in terms {
+        let words = separated(term);
+        let Some(last) = words.rsplit(' ').next().filter(|last| !last.is_empty()) else { continue };
+        expression += &format!(" AND words : \"{words}\"{}", if is_completed(last) { " *" } else { "" });
+        has_words = true;
+    }
+    has_words.then_some(expression)
+}
+
+/// Returns an owner as one word.
+pub(super) fn owner_word(owner: &str) -> String {
+    owner.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_is_a_list_of_phrases_whose_last_words_are_completed() {
+        let of = |terms: &[&str]| expression("a", &terms.iter().map(|term| (*term).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["weath"]).unwrap(), "owner : \"61\" AND words : \"weath\" *");
+        assert_eq!(of(&["北京", "to"]).unwrap(), "owner : \"61\" AND words : \"北 京\" AND words : \"to\"");
+        assert_eq!(of(&["a\"b:word*"]).unwrap(), "owner : \"61\" AND words : \"a b word\" *");
+        assert_eq!(of(&["\"", "*"]), None);
+        assert_eq!(of(&[]), None);
+    }
 }

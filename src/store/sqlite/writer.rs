@@ -1,7 +1,7 @@
 //! The thread that writes. It groups waiting operations into one transaction.
 
 use std::{
-    io,
+    io, iter,
     sync::{
         Arc,
         mpsc::{Receiver, Sender, channel},
@@ -9,24 +9,32 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use rusqlite::Connection;
+use parking_lot::Mutex;
+use rusqlite::{Connection, Params};
 use tokio::sync::oneshot;
 
 use super::files::DatabaseFiles;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 
 const MAX_GROUP: usize = 128;
 
 /// Sends operations to the writing thread. Dropping it waits until all of them are done.
 #[derive(Debug)]
-pub(super) struct Writer {
-    jobs: Option<Sender<Box<dyn Job>>>,
+pub(super) struct SqliteWriter {
+    jobs: Option<Sender<WriteJob>>,
     thread: Option<JoinHandle<()>>,
 }
 
 pub(super) struct Tx<'c> {
     pub(super) conn: &'c Connection,
     pub(super) numbers: &'c mut Numbers,
+}
+
+impl Tx<'_> {
+    /// Runs a statement, which is prepared once. Returns the number of changed rows.
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> StoreResult<usize> {
+        Ok(self.conn.prepare_cached(sql)?.execute(params)?)
+    }
 }
 
 /// No number is reused while the process lives, so a lease of a deleted thread is never valid for another one.
@@ -48,7 +56,7 @@ impl Numbers {
     }
 }
 
-impl Writer {
+impl SqliteWriter {
     /// Starts the thread.
     pub(super) fn start(conn: Connection, numbers: Numbers, files: Arc<DatabaseFiles>) -> io::Result<Self> {
         let (jobs, waiting) = channel();
@@ -64,17 +72,23 @@ impl Writer {
     /// failed, the operation runs again in a transaction of its own. It also runs if the returned future is dropped.
     pub(super) async fn write<T: Send + 'static>(
         &self,
-        work: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let (sender, result) = oneshot::channel();
-        let job = Box::new(Operation { work, output: None, sender });
+        mut work: impl FnMut(&mut Tx<'_>) -> StoreResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        let (done, result) = oneshot::channel();
+        let output = Arc::new(Mutex::new(None));
+        let written = output.clone();
+        let work = Box::new(move |tx: &mut Tx<'_>| {
+            *written.lock() = Some(work(tx)?);
+            Ok(())
+        });
         let ended = || StoreError::Unavailable("the thread that writes to SQLite has ended".into());
-        self.jobs.as_ref().ok_or_else(ended)?.send(job).map_err(|_| ended())?;
-        result.await.map_err(|_| ended())?
+        self.jobs.as_ref().ok_or_else(ended)?.send(WriteJob { work, done }).map_err(|_| ended())?;
+        result.await.map_err(|_| ended())??;
+        output.lock().take().ok_or_else(ended)
     }
 }
 
-impl Drop for Writer {
+impl Drop for SqliteWriter {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
@@ -84,83 +98,56 @@ impl Drop for Writer {
     }
 }
 
-trait Job: Send {
-    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError>;
-    fn complete(self: Box<Self>, result: Result<(), StoreError>);
+struct WriteJob {
+    work: Box<dyn FnMut(&mut Tx<'_>) -> StoreResult<()> + Send>,
+    done: oneshot::Sender<StoreResult<()>>,
 }
 
-struct Operation<T, F> {
-    work: F,
-    output: Option<T>,
-    sender: oneshot::Sender<Result<T, StoreError>>,
-}
-
-impl<T: Send, F: FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send> Job for Operation<T, F> {
-    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        self.output = Some((self.work)(tx)?);
-        Ok(())
-    }
-
-    fn complete(self: Box<Self>, result: Result<(), StoreError>) {
-        let Self { output, sender, .. } = *self;
-        let result = result.and_then(|()| output.ok_or(StoreError::LeaseLost));
+impl WriteJob {
+    fn complete(self, result: StoreResult<()>) {
         // Fails if the caller has dropped its future.
-        let _ = sender.send(result);
+        let _ = self.done.send(result);
     }
 }
 
-fn run_jobs(conn: &Connection, mut numbers: Numbers, waiting: &Receiver<Box<dyn Job>>) {
-    let mut group = Vec::new();
+fn run_jobs(conn: &Connection, mut numbers: Numbers, waiting: &Receiver<WriteJob>) {
     while let Ok(first) = waiting.recv() {
-        group.push(first);
         // Lets tasks that are about to send an operation do so before the transaction begins.
         thread::yield_now();
-        group.extend(waiting.try_iter().take(MAX_GROUP - 1));
+        let mut group: Vec<_> = iter::once(first).chain(waiting.try_iter().take(MAX_GROUP - 1)).collect();
         let mut tx = Tx { conn, numbers: &mut numbers };
-        match transact(&mut tx, &mut group) {
-            Ok(()) => group.drain(..).for_each(|job| job.complete(Ok(()))),
-            Err(TransactionError::Work(_)) if group.len() > 1 => {
-                for mut job in group.drain(..) {
-                    let result = transact(&mut tx, std::slice::from_mut(&mut job));
-                    job.complete(result.map_err(TransactionError::into_error));
-                }
-            }
-            Err(error) => {
-                let error = error.into_error();
-                let text = error.to_string();
-                let mut error = Some(error);
-                for job in group.drain(..) {
-                    job.complete(Err(error.take().unwrap_or_else(|| StoreError::Unavailable(text.as_str().into()))));
-                }
-            }
+        match begin(&tx) {
+            Ok(()) => match commit(&mut tx, &mut group) {
+                Ok(()) => group.into_iter().for_each(|job| job.complete(Ok(()))),
+                Err(error) if group.len() == 1 => fail(group, error),
+                Err(_) => group.into_iter().for_each(|mut job| {
+                    let result = begin(&tx).and_then(|()| commit(&mut tx, std::slice::from_mut(&mut job)));
+                    job.complete(result);
+                }),
+            },
+            // Another process has locked the file.
+            Err(error) => fail(group, error),
         }
     }
 }
 
-enum TransactionError {
-    /// The transaction did not begin, because another process has locked the file.
-    Begin(StoreError),
-    Work(StoreError),
+/// Completes the first job with this error, and the others with its text.
+fn fail(group: Vec<WriteJob>, error: StoreError) {
+    let text = error.to_string();
+    let others = iter::repeat_with(|| StoreError::Unavailable(text.as_str().into()));
+    group.into_iter().zip(iter::once(error).chain(others)).for_each(|(job, error)| job.complete(Err(error)));
 }
 
-impl TransactionError {
-    fn into_error(self) -> StoreError {
-        match self {
-            Self::Begin(error) | Self::Work(error) => error,
-        }
-    }
+fn begin(tx: &Tx<'_>) -> StoreResult<()> {
+    tx.execute("BEGIN IMMEDIATE", []).map(drop)
 }
 
-fn transact(tx: &mut Tx<'_>, group: &mut [Box<dyn Job>]) -> Result<(), TransactionError> {
-    tx.conn
-        .prepare_cached("BEGIN IMMEDIATE")
-        .and_then(|mut begin| begin.execute([]))
-        .map_err(|e| TransactionError::Begin(e.into()))?;
-    let worked = group.iter_mut().try_for_each(|job| job.run(tx));
-    let committed = worked.and_then(|()| Ok(tx.conn.prepare_cached("COMMIT")?.execute([]).map(drop)?));
+fn commit(tx: &mut Tx<'_>, group: &mut [WriteJob]) -> StoreResult<()> {
+    let worked = group.iter_mut().try_for_each(|job| (job.work)(tx));
+    let committed = worked.and_then(|()| tx.execute("COMMIT", []).map(drop));
     if committed.is_err() && !tx.conn.is_autocommit() {
         // Fails if SQLite has rolled back by itself, as it does after some errors.
         let _ = tx.conn.execute_batch("ROLLBACK");
     }
-    committed.map_err(TransactionError::Work)
+    committed
 }

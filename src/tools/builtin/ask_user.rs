@@ -1,93 +1,68 @@
 //! The tool `ask_user`: the model asks the person, with a JSON Schema of its own for the answer.
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::{
-    protocol::{JsonObject, MessageContent},
-    tools::{Question, Tool, ToolContext, ToolError, ToolSpec, Validator},
+    protocol::JsonObject,
+    tools::{FnTool, Question, ToolContext, ToolError, ToolSpec, Validator},
 };
 
 const MAX_QUESTION_CHARS: usize = 4000;
 
-/// A tool that asks the person. The run ends with an interrupt, and the run with the answer gives it to the model.
-#[derive(Debug)]
-pub struct AskUser {
-    spec: ToolSpec,
-}
-
-impl Default for AskUser {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl AskUser {
-    /// Makes the tool.
-    pub fn new() -> Self {
-        let spec = ToolSpec {
-            name: "ask_user".to_owned(),
-            description: "Asks the user a question and waits for the answer. Use it when you cannot go on without \
-                          something that only the user knows or decides. Ask for all that belongs together at once, \
-                          with a schema."
-                .to_owned(),
-            parameters: json!({
+/// Returns the tool. The run ends with an interrupt, and the run with the answer gives it to the model.
+pub fn ask_user() -> FnTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "question": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MAX_QUESTION_CHARS,
+                "description": "The question, in the user's language."
+            },
+            "schema": {
                 "type": "object",
-                "properties": {
-                    "question": {
-                        "type": "string",
-                        "minLength": 1,
-                        "maxLength": MAX_QUESTION_CHARS,
-                        "description": "The question, in the user's language."
-                    },
-                    "schema": {
-                        "type": "object",
-                        "description": "The JSON Schema of the answer, from which the user gets a form, such as \
-                                        {\"type\": \"object\", \"properties\": {\"size\": {\"type\": \"string\", \
-                                        \"enum\": [\"S\", \"L\"]}}, \"required\": [\"size\"]}. Without it, the answer \
-                                        is a text."
-                    }
-                },
-                "required": ["question"],
-                "additionalProperties": false
-            }),
-        };
-        Self { spec }
-    }
+                "description": "The JSON Schema of the answer, from which the user gets a form, such as \
+                                {\"type\": \"object\", \"properties\": {\"size\": {\"type\": \"string\", \
+                                \"enum\": [\"S\", \"L\"]}}, \"required\": [\"size\"]}. Without it, the answer \
+                                is a text."
+            }
+        },
+        "required": ["question"],
+        "additionalProperties": false
+    });
+    let description = "Asks the user a question and waits for the answer. Use it when you cannot go on without \
+                       something that only the user knows or decides. Ask for all that belongs together at once, \
+                       with a schema.";
+    FnTool::of_spec(ToolSpec::new("ask_user", description, parameters), call)
 }
 
-#[async_trait]
-impl Tool for AskUser {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    async fn call(&self, mut arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let schema = arguments.remove("schema").unwrap_or_else(|| json!({ "type": "string" }));
-        let validator = Validator::of_answer(&schema)
-            .map_err(|problem| ToolError::new(format!("the schema cannot be used: {problem}")))?;
-        let text = arguments.get("question").and_then(Value::as_str).unwrap_or_default();
-        let answer = cx.ask(Question::new(text).key("answer").response_schema(schema)).await?;
-        // A server that stores no threads does not know the question, and did not check the answer.
-        validator
-            .check_answer(&answer)
-            .await
-            .map_err(|problem| ToolError::new(format!("the user's answer does not fit the schema: {problem}")))?;
-        Ok(match answer {
-            Value::String(text) => text.into(),
-            answer => answer.to_string().into(),
-        })
-    }
+async fn call(mut arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+    let schema = arguments.remove("schema").unwrap_or_else(|| json!({ "type": "string" }));
+    let validator = Validator::of_answer(&schema)
+        .map_err(|problem| ToolError::new(format!("the schema cannot be used: {problem}")))?;
+    let text = arguments.get("question").and_then(Value::as_str).unwrap_or_default();
+    let answer = cx.ask(Question::new(text).key("answer").response_schema(schema)).await?;
+    // A server that stores no threads does not know the question, and did not check the answer.
+    validator
+        .check_answer(&answer)
+        .await
+        .map_err(|problem| ToolError::new(format!("the user's answer does not fit the schema: {problem}")))?;
+    Ok(match answer {
+        Value::String(text) => text,
+        answer => answer.to_string(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{protocol::MessageContent, tools::Tool as _};
 
     async fn call(arguments: Value) -> (Result<MessageContent, ToolError>, ToolContext) {
         let cx = ToolContext::for_test("ask_user");
         let Value::Object(arguments) = arguments else { panic!("{arguments}") };
-        (AskUser::new().call(arguments, &cx).await, cx)
+        (ask_user().call(arguments, &cx).await, cx)
     }
 
     #[tokio::test]

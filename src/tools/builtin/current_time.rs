@@ -1,6 +1,5 @@
 //! The tool `current_time`: models have no clock.
 
-use async_trait::async_trait;
 use jiff::{
     Timestamp,
     tz::{Offset, TimeZone},
@@ -8,60 +7,37 @@ use jiff::{
 use serde_json::json;
 
 use crate::{
-    protocol::{JsonObject, MessageContent},
-    tools::{Tool, ToolContext, ToolError, ToolSpec},
+    base::text::shortened,
+    protocol::JsonObject,
+    tools::{FnTool, ToolContext, ToolError, ToolSpec},
 };
 
-/// A tool that returns the date, the weekday and the time, in UTC or another time zone.
-#[derive(Debug)]
-pub struct CurrentTime {
-    spec: ToolSpec,
+/// Returns the tool, which tells the date, the weekday and the time, in UTC or another time zone.
+pub fn current_time() -> FnTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "timezone": {
+                "type": "string",
+                "maxLength": 64,
+                "description": "An IANA time zone such as \"Europe/Berlin\", or an offset such as \"+02:00\"; \
+                                UTC if left out."
+            }
+        },
+        "additionalProperties": false
+    });
+    let description = "Tells the current date, weekday and time, in UTC or in a given time zone.";
+    FnTool::of_spec(ToolSpec::new("current_time", description, parameters), call)
 }
 
-impl Default for CurrentTime {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl CurrentTime {
-    /// Makes the tool.
-    pub fn new() -> Self {
-        let spec = ToolSpec {
-            name: "current_time".to_owned(),
-            description: "Tells the current date, weekday and time, in UTC or in a given time zone.".to_owned(),
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "timezone": {
-                        "type": "string",
-                        "maxLength": 64,
-                        "description": "An IANA time zone such as \"Europe/Berlin\", or an offset such as \"+02:00\"; \
-                                        UTC if left out."
-                    }
-                },
-                "additionalProperties": false
-            }),
-        };
-        Self { spec }
-    }
-}
-
-#[async_trait]
-impl Tool for CurrentTime {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    async fn call(&self, arguments: JsonObject, _: &ToolContext) -> Result<MessageContent, ToolError> {
-        let zone = arguments.get("timezone").and_then(|zone| zone.as_str()).unwrap_or_default();
-        format_time(Timestamp::now(), zone).map(Into::into).map_err(ToolError::new)
-    }
+async fn call(arguments: JsonObject, _: ToolContext) -> Result<String, ToolError> {
+    let zone = arguments.get("timezone").and_then(|zone| zone.as_str()).unwrap_or_default();
+    format_time(Timestamp::now(), zone).map_err(ToolError::new)
 }
 
 fn format_time(now: Timestamp, zone: &str) -> Result<String, String> {
     let found = time_zone(zone.trim()).ok_or_else(|| {
-        let zone: String = zone.chars().take(64).collect();
+        let zone = shortened(zone, 64);
         format!("There is no time zone {zone:?}. Use an IANA name such as \"Europe/Berlin\" or an offset such as \"+02:00\".")
     })?;
     let name = found.iana_name().map(|name| format!(" ({name})")).unwrap_or_default();

@@ -1,19 +1,18 @@
-//! Tools that need no other system: the current time, arithmetic, and questions to the person.
+//! Tools that need no other system: the current time, and questions to the person.
 
 mod ask_user;
-mod calculator;
 mod current_time;
-mod expression;
 mod propose_plan;
 
 use std::sync::Arc;
 
-pub use self::{ask_user::AskUser, calculator::Calculator, current_time::CurrentTime, propose_plan::ProposePlan};
+pub use self::{ask_user::ask_user, current_time::current_time, propose_plan::propose_plan};
 use super::Tool;
 
 /// Returns all built-in tools.
-pub fn tools() -> [Arc<dyn Tool>; 4] {
-    [Arc::new(CurrentTime::new()), Arc::new(Calculator::new()), Arc::new(AskUser::new()), Arc::new(ProposePlan::new())]
+#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "a configuration names them"))]
+pub(crate) fn tools() -> [Arc<dyn Tool>; 3] {
+    [current_time(), ask_user(), propose_plan()].map(|tool| Arc::new(tool) as Arc<dyn Tool>)
 }
 
 #[cfg(test)]
@@ -26,9 +25,6 @@ mod tests {
         for tool in tools() {
             Validator::new(&tool.spec().parameters).unwrap();
         }
-        assert_eq!(
-            tools().map(|tool| tool.spec().name.clone()),
-            ["current_time", "calculator", "ask_user", "propose_plan"]
-        );
+        assert_eq!(tools().map(|tool| tool.spec().name.clone()), ["current_time", "ask_user", "propose_plan"]);
     }
 }

@@ -1,11 +1,10 @@
 //! The tool `propose_plan`: the model shows the person the steps of a plan, which the person accepts, edits or rejects.
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::{
-    protocol::{JsonObject, MessageContent},
-    tools::{Question, Tool, ToolContext, ToolError, ToolSpec},
+    protocol::JsonObject,
+    tools::{FnTool, Question, ToolContext, ToolError, ToolSpec},
 };
 
 const MAX_STEPS: usize = 50;
@@ -14,68 +13,43 @@ const MAX_MESSAGE_CHARS: usize = 4000;
 const ENABLED: &str = "enabled";
 const DISABLED: &str = "disabled";
 
-/// A tool that has a plan reviewed. The run ends with an interrupt whose metadata has the `steps`.
-#[derive(Debug)]
-pub struct ProposePlan {
-    spec: ToolSpec,
+/// Returns the tool. The run ends with an interrupt whose metadata has the `steps`.
+pub fn propose_plan() -> FnTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "steps": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": MAX_STEPS,
+                "items": { "type": "string", "minLength": 1, "maxLength": MAX_STEP_CHARS },
+                "description": "The steps in order, each in one sentence."
+            },
+            "message": {
+                "type": "string",
+                "maxLength": MAX_MESSAGE_CHARS,
+                "description": "What the plan is for, in the user's language."
+            }
+        },
+        "required": ["steps"],
+        "additionalProperties": false
+    });
+    let description = "Shows the user the steps of your plan and waits for a review. The user accepts the plan, \
+                       edits or disables steps, or rejects it with a reason. Carry out only the steps of the result.";
+    FnTool::of_spec(ToolSpec::new("propose_plan", description, parameters), call)
 }
 
-impl Default for ProposePlan {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl ProposePlan {
-    /// Makes the tool.
-    pub fn new() -> Self {
-        let spec = ToolSpec {
-            name: "propose_plan".to_owned(),
-            description: "Shows the user the steps of your plan and waits for a review. The user accepts the plan, \
-                          edits or disables steps, or rejects it with a reason. Carry out only the steps of the result."
-                .to_owned(),
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "steps": {
-                        "type": "array",
-                        "minItems": 1,
-                        "maxItems": MAX_STEPS,
-                        "items": { "type": "string", "minLength": 1, "maxLength": MAX_STEP_CHARS },
-                        "description": "The steps in order, each in one sentence."
-                    },
-                    "message": {
-                        "type": "string",
-                        "maxLength": MAX_MESSAGE_CHARS,
-                        "description": "What the plan is for, in the user's language."
-                    }
-                },
-                "required": ["steps"],
-                "additionalProperties": false
-            }),
-        };
-        Self { spec }
-    }
-}
-
-#[async_trait]
-impl Tool for ProposePlan {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let proposed = texts(arguments.get("steps"));
-        let message = arguments.get("message").and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-        let steps: Vec<_> = proposed.iter().map(|text| json!({ "description": text, "status": ENABLED })).collect();
-        let question = Question::new(message.unwrap_or("Review and modify the planned steps."))
-            .key("review")
-            .reason("plan_review")
-            .response_schema(review_schema())
-            .metadata("steps", Value::Array(steps));
-        let answer = cx.ask(question).await?;
-        Ok(review(&proposed, &answer).to_string().into())
-    }
+async fn call(arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+    let proposed = texts(arguments.get("steps"));
+    let message = arguments.get("message").and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    let steps: Vec<_> = proposed.iter().map(|text| json!({ "description": text, "status": ENABLED })).collect();
+    let question = Question::new(message.unwrap_or("Review and modify the planned steps."))
+        .key("review")
+        .reason("plan_review")
+        .response_schema(review_schema())
+        .metadata("steps", Value::Array(steps));
+    let answer = cx.ask(question).await?;
+    Ok(review(&proposed, &answer).to_string())
 }
 
 fn texts(list: Option<&Value>) -> Vec<String> {
@@ -134,7 +108,7 @@ fn enabled_steps(steps: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::Validator;
+    use crate::tools::{Tool as _, Validator};
 
     #[tokio::test]
     async fn the_steps_are_in_the_interrupt() {
@@ -142,7 +116,7 @@ mod tests {
         let Value::Object(arguments) = json!({ "steps": ["Search", "Report"], "message": "All right?" }) else {
             panic!()
         };
-        assert!(ProposePlan::new().call(arguments, &cx).await.unwrap_err().is_question());
+        assert!(propose_plan().call(arguments, &cx).await.unwrap_err().is_question());
         let [interrupt] = <[_; 1]>::try_from(cx.take_questions()).unwrap();
         assert_eq!((interrupt.reason.as_str(), interrupt.message.as_deref()), ("plan_review", Some("All right?")));
         let step = |text: &str| json!({ "description": text, "status": "enabled" });

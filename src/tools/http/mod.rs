@@ -17,6 +17,6 @@ mod tool;
 mod url_template;
 
 pub use self::{
-    options::{HttpMethod, HttpToolOptions, MAX_RESULT_BYTES, TIMEOUT, ToolKind},
+    options::{HttpMethod, HttpToolOptions, ToolKind},
     tool::HttpTool,
 };

@@ -7,16 +7,17 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::base::units;
 use crate::tools::{
     ApprovalRule, CallerHeader,
     caller_headers::CallerHeaders,
-    options::{HeaderSource, InvalidOption, check_not_zero, seconds},
+    options::{HeaderSource, InvalidOption, check_not_zero},
 };
 
 /// The default time limit of a call.
-pub const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The default size limit of a response, in bytes.
-pub const MAX_RESULT_BYTES: usize = 256 * 1024;
+const MAX_RESULT_BYTES: usize = 256 * 1024;
 const CLIENT_HEADERS: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
 
 /// Options of an HTTP tool: a table `[tools.NAME]` of the configuration.
@@ -42,11 +43,11 @@ pub struct HttpToolOptions {
     pub parameters: Option<Value>,
     /// Headers of the request, by name. A secret is in an environment variable.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<HeaderSource>"))]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<HeaderSource>"))]
     pub headers: IndexMap<String, HeaderSource>,
     /// Headers of the request whose values come from the caller of the run, by name. A model cannot set them.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<CallerHeader>"))]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<CallerHeader>"))]
     pub headers_from: IndexMap<String, CallerHeader>,
     /// The part of a JSON response that is the result, as a JSON Pointer. Default: all of it.
     #[serde(default)]
@@ -55,8 +56,8 @@ pub struct HttpToolOptions {
     #[serde(default)]
     pub approval: ApprovalRule,
     /// The time limit of a call.
-    #[serde(default = "default_timeout", rename = "timeout_secs", deserialize_with = "seconds")]
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds", range(min = 1)))]
+    #[serde(default = "default_timeout", rename = "timeout_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds", range(min = 1)))]
     pub timeout: Duration,
     /// The largest result, in bytes. A longer text is cut.
     #[serde(default = "default_max_result_bytes")]

@@ -1,13 +1,14 @@
 //! Converts the response of a web service to the result of a tool.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use futures::StreamExt as _;
 use reqwest::{Response, header::CONTENT_TYPE};
 use serde_json::Value;
 
 use crate::{
+    base::text::shortened,
     protocol::{ContentPart, MessageContent, PartSource},
     tools::ToolError,
+    upstream::body::{BodyStart, read_start},
 };
 
 const MAX_ERROR_CHARS: usize = 500;
@@ -30,7 +31,7 @@ pub(super) async fn to_content(
     if !status.is_success() {
         return Err(refusal(response, &media_type).await?);
     }
-    let (bytes, is_cut) = read_body(response, limit).await?;
+    let BodyStart { bytes, is_cut } = read_start(response, limit).await.map_err(broken_off)?;
     if media_type.starts_with("image/") && !is_text(&media_type) {
         if is_cut {
             return Err(ToolError::new(format!("The image is larger than {limit} bytes.")));
@@ -51,30 +52,16 @@ pub(super) async fn to_content(
 async fn refusal(response: Response, media_type: &str) -> Result<ToolError, ToolError> {
     let status = response.status();
     // A character has at most four bytes.
-    let (bytes, _) = read_body(response, MAX_ERROR_CHARS * 4).await?;
+    let bytes = read_start(response, MAX_ERROR_CHARS * 4).await.map_err(broken_off)?.bytes;
     let text = String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ");
-    let excerpt: String = text.chars().take(MAX_ERROR_CHARS).collect();
-    if excerpt.is_empty() || !is_text(media_type) {
+    if text.is_empty() || !is_text(media_type) {
         return Ok(ToolError::new(format!("The service answered {status}.")));
     }
-    let ellipsis = if text.len() > excerpt.len() { "…" } else { "" };
-    Ok(ToolError::new(format!("The service answered {status}: {excerpt}{ellipsis}")))
+    Ok(ToolError::new(format!("The service answered {status}: {}", shortened(&text, MAX_ERROR_CHARS))))
 }
 
-/// Reads at most `limit` bytes, and returns whether there were more.
-async fn read_body(response: Response, limit: usize) -> Result<(Vec<u8>, bool), ToolError> {
-    let mut bytes = Vec::new();
-    let mut stream = response.bytes_stream();
-    while let Some(chunk) = stream.next().await {
-        let chunk = chunk
-            .map_err(|error| ToolError::new("The answer broke off before its end.").caused_by(error.without_url()))?;
-        let room = limit - bytes.len();
-        bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if chunk.len() > room {
-            return Ok((bytes, true));
-        }
-    }
-    Ok((bytes, false))
+fn broken_off(error: Box<dyn std::error::Error + Send + Sync>) -> ToolError {
+    ToolError::new("The answer broke off before its end.").caused_by(error)
 }
 
 /// Returns whether a media type can be text. A missing type and plain bytes can: the content decides.

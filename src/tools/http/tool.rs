@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::{options::HttpToolOptions, response, url_template::UrlTemplate};
 use crate::{
+    base::trace::TRACEPARENT,
     protocol::{JsonObject, MessageContent},
-    telemetry::TRACEPARENT,
     tools::{
         Approval, Tool, ToolContext, ToolError, ToolSpec, Validator,
         caller_headers::CallerHeaders,

@@ -20,13 +20,13 @@ const MAX_DECODINGS: usize = 4;
 #[derive(Debug)]
 pub(super) struct UrlTemplate {
     origin: Url,
-    segments: Vec<Vec<Piece>>,
+    segments: Vec<Vec<UrlPiece>>,
     /// The query's pairs; one without a value has no `=`.
-    query: Vec<(String, Option<Vec<Piece>>)>,
+    query: Vec<(String, Option<Vec<UrlPiece>>)>,
 }
 
 #[derive(Debug, PartialEq)]
-enum Piece {
+enum UrlPiece {
     Fixed(String),
     Place(String),
 }
@@ -67,9 +67,9 @@ impl UrlTemplate {
         });
         let template = Self { origin, segments, query: query.collect::<Result<_, _>>()? };
         // The fixed parts must be a valid URL.
-        let example = |piece: &Piece| match piece {
-            Piece::Fixed(text) => text.clone(),
-            Piece::Place(_) => "x".to_owned(),
+        let example = |piece: &UrlPiece| match piece {
+            UrlPiece::Fixed(text) => text.clone(),
+            UrlPiece::Place(_) => "x".to_owned(),
         };
         template.join(template.segments.iter().map(|pieces| pieces.iter().map(example).collect()).collect(), &[])?;
         Ok(template)
@@ -84,8 +84,8 @@ impl UrlTemplate {
         let path = self.segments.iter().flatten().map(|piece| (piece, true));
         let query = self.query.iter().filter_map(|(_, value)| value.as_ref()).flatten().map(|piece| (piece, false));
         let places = path.chain(query).filter_map(|(piece, needed)| match piece {
-            Piece::Place(name) => Some((name.as_str(), needed)),
-            Piece::Fixed(_) => None,
+            UrlPiece::Place(name) => Some((name.as_str(), needed)),
+            UrlPiece::Fixed(_) => None,
         });
         places.collect()
     }
@@ -102,7 +102,7 @@ impl UrlTemplate {
             match value {
                 None => pairs.push(name.clone()),
                 Some(pieces) => match &pieces[..] {
-                    [Piece::Place(argument)] => push_pairs(&mut pairs, name, argument, arguments.get(argument))?,
+                    [UrlPiece::Place(argument)] => push_pairs(&mut pairs, name, argument, arguments.get(argument))?,
                     pieces => pairs.extend(fill_value(pieces, arguments)?.map(|value| format!("{name}={value}"))),
                 },
             }
@@ -130,7 +130,7 @@ impl UrlTemplate {
     }
 }
 
-fn split_places(text: &str) -> Result<Vec<Piece>, String> {
+fn split_places(text: &str) -> Result<Vec<UrlPiece>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((fixed, behind)) = rest.split_once('{') {
@@ -139,29 +139,29 @@ fn split_places(text: &str) -> Result<Vec<Piece>, String> {
             return Err(format!("`{{{name}}}` names no argument"));
         }
         if !fixed.is_empty() {
-            pieces.push(Piece::Fixed(fixed.to_owned()));
+            pieces.push(UrlPiece::Fixed(fixed.to_owned()));
         }
-        pieces.push(Piece::Place(name.to_owned()));
+        pieces.push(UrlPiece::Place(name.to_owned()));
         rest = after;
     }
     if text.matches('}').count() != text.matches('{').count() {
         return Err("a `}` has no `{`".to_owned());
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Fixed(rest.to_owned()));
+        pieces.push(UrlPiece::Fixed(rest.to_owned()));
     }
     Ok(pieces)
 }
 
-fn fill_segment(pieces: &[Piece], arguments: &JsonObject) -> Result<String, String> {
+fn fill_segment(pieces: &[UrlPiece], arguments: &JsonObject) -> Result<String, String> {
     let (mut plain, mut encoded, mut has_place) = (String::new(), String::new(), false);
     for piece in pieces {
         match piece {
-            Piece::Fixed(text) => {
+            UrlPiece::Fixed(text) => {
                 plain.push_str(text);
                 encoded.push_str(text);
             }
-            Piece::Place(name) => {
+            UrlPiece::Place(name) => {
                 let value = arguments.get(name).filter(|value| !value.is_null());
                 let value = value.ok_or_else(|| format!("The argument `{name}` is required."))?;
                 let text = joined_text(name, value)?;
@@ -197,12 +197,12 @@ fn has_dot_segment(mut text: String) -> bool {
     true
 }
 
-fn fill_value(pieces: &[Piece], arguments: &JsonObject) -> Result<Option<String>, String> {
+fn fill_value(pieces: &[UrlPiece], arguments: &JsonObject) -> Result<Option<String>, String> {
     let mut encoded = String::new();
     for piece in pieces {
         match piece {
-            Piece::Fixed(text) => encoded.push_str(text),
-            Piece::Place(name) => match arguments.get(name) {
+            UrlPiece::Fixed(text) => encoded.push_str(text),
+            UrlPiece::Place(name) => match arguments.get(name) {
                 None | Some(Value::Null) => return Ok(None),
                 Some(value) => encoded.push_str(&encode(&joined_text(name, value)?)),
             },

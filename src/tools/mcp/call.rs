@@ -8,21 +8,22 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    client::{McpClient, PendingRequest, RequestError, RunRequest},
-    client_slot::ClientSlot,
-    in_flight::{CallProgress, CallSignal, Elicitation, ElicitationAnswer, OpenCall},
+    client::{McpClient, McpRequest, PendingRequest, RequestError},
+    in_flight::{CallProgress, CallSignal, Elicitation, ElicitationAnswer, StartedCall},
     options::McpServerOptions,
 };
 use crate::{
+    base::text::shortened,
+    base::units::deadline,
     tools::{
         InvalidOption, Question, ToolContext, ToolError, Validator, caller_headers::CallerHeaders, secrets::Secrets,
     },
-    units::deadline,
 };
 
 const MAX_REFUSAL_CHARS: usize = 1000;
@@ -33,29 +34,25 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 const MAX_QUESTIONS: usize = 16;
 
 /// The way from tools to one MCP server.
-#[derive(Clone)]
 pub(super) struct McpCaller {
     server: Arc<str>,
-    metric_name: Arc<str>,
-    pub(super) options: Arc<McpServerOptions>,
-    client: Arc<ClientSlot>,
-    caller_headers: Arc<CallerHeaders>,
-    secrets: Arc<Secrets>,
+    metric_name: String,
+    pub(super) options: McpServerOptions,
+    /// The client of the current connection, or the reason for its absence.
+    pub(super) client: Mutex<Result<McpClient, String>>,
+    caller_headers: CallerHeaders,
+    secrets: Secrets,
 }
 
 impl McpCaller {
-    pub(super) fn new(
-        server: Arc<str>,
-        options: Arc<McpServerOptions>,
-        client: Arc<ClientSlot>,
-        secrets: Secrets,
-    ) -> Result<Self, InvalidOption> {
-        let caller_headers = Arc::new(options.caller_headers()?);
-        let metric_name = format!("mcp:{server}").into();
-        Ok(Self { server, metric_name, options, client, caller_headers, secrets: Arc::new(secrets) })
+    pub(super) fn new(server: Arc<str>, options: McpServerOptions, secrets: Secrets) -> Result<Self, InvalidOption> {
+        let caller_headers = options.caller_headers()?;
+        let metric_name = format!("mcp:{server}");
+        let client = Mutex::new(Err("it is not started".to_owned()));
+        Ok(Self { server, metric_name, options, client, caller_headers, secrets })
     }
 
-    pub(super) fn server(&self) -> &str {
+    pub(super) fn server(&self) -> &Arc<str> {
         &self.server
     }
 
@@ -65,14 +62,14 @@ impl McpCaller {
     }
 
     /// Sends a request, and returns its result as JSON and the secrets that must be removed from it.
-    pub(super) async fn call(&self, request: RunRequest, cx: &ToolContext) -> Result<(Value, Secrets), ToolError> {
+    pub(super) async fn call(&self, request: McpRequest, cx: &ToolContext) -> Result<(Value, Secrets), ToolError> {
         let server = &self.server;
-        let client = self.client.get().map_err(|reason| {
+        let client = self.client.lock().clone().map_err(|reason| {
             ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
                 .caused_by(reason)
         })?;
         let mut headers = self.caller_headers.of_call(cx)?;
-        let mut secrets = Secrets::clone(&self.secrets);
+        let mut secrets = self.secrets.clone();
         secrets.extend(&Secrets::of_headers(&headers));
         // OpenTelemetry's conventions for MCP want these attributes on the tool's span, and no span of the request.
         cx.trace().span().record("mcp.method.name", request.method()).record("agui.mcp.server", &**server);
@@ -81,29 +78,29 @@ impl McpCaller {
         let sent = client.send_for_run(request, headers, cx, self.options.max_timeout).await;
         let answered = match sent {
             Ok((pending, open)) => OngoingCall::new(self, cx).finish(pending, open).await,
-            Err(error) => Err(CallFailure::Request(error)),
+            Err(error) => Err(McpCallFailure::Request(error)),
         };
         client.secrets().iter().for_each(|secret| secrets.add(secret));
         answered.map(|answer| (answer, secrets.clone())).map_err(|failure| self.tool_error(failure, &client, &secrets))
     }
 
-    fn tool_error(&self, failure: CallFailure, client: &McpClient, secrets: &Secrets) -> ToolError {
+    fn tool_error(&self, failure: McpCallFailure, client: &McpClient, secrets: &Secrets) -> ToolError {
         let server = &self.server;
         match failure {
-            CallFailure::Tool(error) => error,
-            CallFailure::Request(RequestError::Refused(reason)) => {
-                let reason: String =
-                    secrets.redact(&reason).unwrap_or(reason).chars().take(MAX_REFUSAL_CHARS).collect();
+            McpCallFailure::Tool(error) => error,
+            McpCallFailure::Request(RequestError::Refused(reason)) => {
+                let reason = secrets.redact(&reason).unwrap_or(reason);
+                let reason = shortened(&reason, MAX_REFUSAL_CHARS);
                 ToolError::new(format!("The MCP server `{server}` refuses the call: {reason}"))
             }
-            CallFailure::Request(RequestError::Disconnected(error)) => {
+            McpCallFailure::Request(RequestError::Disconnected(error)) => {
                 client.health.disconnected.notify_one();
                 ToolError::new(format!(
                     "The connection to the MCP server `{server}` broke during the call; it is unknown if the call was carried out."
                 ))
                 .caused_by(error)
             }
-            CallFailure::TimedOut(limit) => {
+            McpCallFailure::TimedOut(limit) => {
                 client.health.timed_out.notify_one();
                 let seconds = limit.as_secs_f32();
                 ToolError::new(format!("The MCP server `{server}` did not answer within {seconds} s."))
@@ -112,7 +109,7 @@ impl McpCaller {
     }
 }
 
-enum CallFailure {
+enum McpCallFailure {
     Tool(ToolError),
     Request(RequestError),
     TimedOut(Duration),
@@ -146,18 +143,18 @@ impl<'c> OngoingCall<'c> {
         }
     }
 
-    async fn finish(mut self, mut pending: PendingRequest, mut open: OpenCall) -> Result<Value, CallFailure> {
-        let McpServerOptions { timeout, max_timeout, .. } = *self.caller.options;
+    async fn finish(mut self, mut pending: PendingRequest, mut open: StartedCall) -> Result<Value, McpCallFailure> {
+        let McpServerOptions { timeout, max_timeout, .. } = self.caller.options;
         loop {
             let (idle_end, end) = (deadline(self.last_sign, timeout), deadline(self.begin, max_timeout));
             tokio::select! {
                 biased;
                 answer = pending.answer() => {
                     open.finish();
-                    return answer.map_err(CallFailure::Request);
+                    return answer.map_err(McpCallFailure::Request);
                 }
                 () = sleep_until(idle_end.min(end)) => {
-                    return Err(CallFailure::TimedOut(if idle_end <= end { timeout } else { max_timeout }));
+                    return Err(McpCallFailure::TimedOut(if idle_end <= end { timeout } else { max_timeout }));
                 }
                 Some(signal) = open.signals.recv() => match signal {
                     CallSignal::Progress(progress) => self.progress(progress),
@@ -169,7 +166,7 @@ impl<'c> OngoingCall<'c> {
                                 // the cancellation, and by the answer `cancel` to its question.
                                 open.finish();
                             }
-                            return Err(CallFailure::Tool(error));
+                            return Err(McpCallFailure::Tool(error));
                         }
                     }
                 },
@@ -197,7 +194,7 @@ impl<'c> OngoingCall<'c> {
             None => progress.to_string(),
         });
         let text = self.caller.secrets.redact(&text).unwrap_or(text);
-        let text: String = text.chars().take(MAX_PROGRESS_CHARS).collect();
+        let text = shortened(&text, MAX_PROGRESS_CHARS);
         // Without waiting for the client: a slow client must not keep the answer waiting.
         let _ = self.cx.show_progress(text, total.map(|total| progress / total));
     }
@@ -218,7 +215,8 @@ impl<'c> OngoingCall<'c> {
         let validator = Validator::new(&form).map_err(|error| {
             ToolError::new(format!("The MCP server `{server}` asked with an invalid form: {error}"))
         })?;
-        let question = Question::new(message).key(key).response_schema(form).metadata("mcpServer", server.into());
+        let question =
+            Question::new(message).key(key).response_schema(form).metadata("mcpServer", server.as_ref().into());
         let question = question.metadata("toolName", self.cx.tool_name().into());
         let given = match self.cx.answer_to(question)? {
             None => ElicitationAnswer::Declined,

@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{
     http_client::MessageHeaders,
-    in_flight::{CallsInFlight, Conversation, OpenCall},
+    in_flight::{CallsInFlight, StartedCall},
     oauth::AccessTokens,
 };
 use crate::{protocol::JsonObject, tools::ToolContext};
@@ -42,7 +42,7 @@ pub(super) enum RequestError {
 
 /// A request that a run makes.
 #[derive(Debug)]
-pub(super) enum RunRequest {
+pub(super) enum McpRequest {
     CallTool { name: String, arguments: JsonObject },
     ListResources { cursor: Option<String> },
     ListResourceTemplates,
@@ -113,11 +113,11 @@ impl McpClient {
     /// place in a trace is also a part of the request itself (SEP-414), for servers that are processes.
     pub(super) async fn send_for_run(
         &self,
-        request: RunRequest,
+        request: McpRequest,
         headers: HeaderMap,
         cx: &ToolContext,
         max_duration: Duration,
-    ) -> Result<(PendingRequest, OpenCall), RequestError> {
+    ) -> Result<(PendingRequest, StartedCall), RequestError> {
         let mut request = request.into_message();
         if let Some(trace) = cx.trace().context() {
             let meta = request.get_meta_mut();
@@ -127,7 +127,8 @@ impl McpClient {
         if !headers.is_empty() {
             request.extensions_mut().insert(MessageHeaders(headers.clone()));
         }
-        let begun = self.calls.begin(Conversation::of(cx), max_duration, async {
+        let conversation = (cx.principal().cloned(), cx.thread_id().clone());
+        let begun = self.calls.begin(conversation, max_duration, async {
             let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
             let (id, progress_token) = (sent.id.clone(), sent.progress_token.clone());
             let pending = PendingRequest { id: Some(id.clone()), received: sent.rx, peer: self.peer.clone(), headers };
@@ -153,7 +154,7 @@ impl McpClient {
     }
 }
 
-impl RunRequest {
+impl McpRequest {
     /// The name of the request in the protocol.
     pub(super) fn method(&self) -> &'static str {
         match self {

@@ -23,7 +23,7 @@ use super::{
     options::{McpServerOptions, McpTransport},
     process::ServerProcess,
 };
-use crate::upstream;
+use crate::{base::text::error_chain, upstream};
 
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time between two pings of a server over HTTP without calls. The end of a process is noticed without them.
@@ -32,7 +32,7 @@ const IDLE_PING_INTERVAL: Duration = Duration::from_secs(30);
 const STDERR_DELAY: Duration = Duration::from_millis(20);
 
 /// An open connection. Dropping it closes the connection, and kills the process of a server that was started for it.
-pub(super) struct Connection {
+pub(super) struct McpConnection {
     client: McpClient,
     tools_changed: Arc<Notify>,
     gauge: Arc<FloodGauge>,
@@ -45,7 +45,7 @@ pub(super) enum ConnectionEvent {
     Lost(String),
 }
 
-impl Connection {
+impl McpConnection {
     /// Connects, without a time limit.
     pub(super) async fn open(
         server: &Arc<str>,
@@ -143,19 +143,4 @@ fn stderr_note(process: Option<&ServerProcess>) -> String {
         Some(tail) if !tail.is_empty() => format!("; its last lines on stderr: {tail}"),
         _ => String::new(),
     }
-}
-
-/// Returns an error with its causes. In the library's errors the causes have the information.
-fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -1,10 +1,8 @@
 //! Notices a server that sends messages in a loop. Each message costs this process time, whatever it says.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 /// The largest number of notifications and questions in [`WINDOW`].
@@ -20,7 +18,7 @@ pub(super) struct FloodGauge {
 impl FloodGauge {
     pub(super) fn count(&self) {
         let now = Instant::now();
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.window.lock();
         let (begin, messages) = window.filter(|(begin, _)| now < *begin + WINDOW).unwrap_or((now, 0));
         *window = Some((begin, messages.saturating_add(1)));
         if messages == MAX_MESSAGES {

@@ -20,6 +20,9 @@ use rmcp_sse_stream::Sse;
 
 use super::oauth::{AccessTokens, TokenRefused};
 
+/// The largest event for the methods without a limit, which the trait requires and the library does not call.
+const MAX_EVENT_BYTES: usize = 16 << 20;
+
 /// The headers of a run's caller, in a message's extensions.
 #[derive(Clone)]
 pub(super) struct MessageHeaders(pub(super) HeaderMap);
@@ -63,13 +66,10 @@ impl StreamableHttpClient for McpHttpClient {
         uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session_id: Option<Arc<str>>,
-        _: Option<String>,
-        mut headers: CustomHeaders,
+        auth: Option<String>,
+        headers: CustomHeaders,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
-        headers.extend(of_message(&message));
-        let send =
-            |token| self.http.post_message(uri.clone(), message.clone(), session_id.clone(), token, headers.clone());
-        self.with_token(send).await
+        self.post_message_with_max_sse_event_size(uri, message, session_id, auth, headers, MAX_EVENT_BYTES).await
     }
 
     async fn post_message_with_max_sse_event_size(
@@ -112,13 +112,10 @@ impl StreamableHttpClient for McpHttpClient {
         uri: Arc<str>,
         session_id: Option<Arc<str>>,
         last_event_id: Option<String>,
-        _: Option<String>,
+        auth: Option<String>,
         headers: CustomHeaders,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
-        let send = |token| {
-            self.http.get_stream(uri.clone(), session_id.clone(), last_event_id.clone(), token, headers.clone())
-        };
-        self.with_token(send).await
+        self.get_stream_with_max_sse_event_size(uri, session_id, last_event_id, auth, headers, MAX_EVENT_BYTES).await
     }
 
     async fn get_stream_with_max_sse_event_size(

@@ -25,7 +25,7 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{agent::Principal, protocol::ThreadId, tools::ToolContext, units::deadline};
+use crate::{agent::Principal, base::units::deadline, protocol::ThreadId};
 
 /// Signals of a server that sends more than a call reads are left out.
 const MAX_WAITING_SIGNALS: usize = 16;
@@ -41,22 +41,18 @@ pub(super) struct CallsInFlight {
 struct CallLink {
     progress_token: ProgressToken,
     signals: mpsc::Sender<CallSignal>,
-    conversation: Conversation,
+    conversation: ConversationKey,
     is_finished: Arc<AtomicBool>,
     /// The time until which the server may work on the call.
     work_end: Instant,
 }
 
-/// The conversation that a call belongs to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Conversation {
-    principal: Option<String>,
-    thread: ThreadId,
-}
+/// The conversation that a call belongs to: its principal and its thread.
+pub(super) type ConversationKey = (Option<Principal>, ThreadId);
 
 /// The receiving end of a call. Dropping it ends the call, which stays unfinished unless [`finish`](Self::finish) was
 /// called.
-pub(super) struct OpenCall {
+pub(super) struct StartedCall {
     pub(super) signals: mpsc::Receiver<CallSignal>,
     is_finished: Arc<AtomicBool>,
 }
@@ -110,17 +106,17 @@ impl CallsInFlight {
     /// A call takes at most `max_duration`; an unfinished one is remembered for as long again.
     pub(super) async fn begin<T, E>(
         &self,
-        conversation: Conversation,
+        conversation: ConversationKey,
         max_duration: Duration,
         send: impl Future<Output = Result<(T, RequestId, ProgressToken), E>>,
-    ) -> Result<(T, OpenCall), E> {
+    ) -> Result<(T, StartedCall), E> {
         let mut calls = self.calls.lock().await;
         let (sent, id, progress_token) = send.await?;
         let (signals, received) = mpsc::channel(MAX_WAITING_SIGNALS);
         let now = Instant::now();
         calls.retain(|_, call| !call.signals.is_closed() || call.is_unfinished(now));
         let is_finished = Arc::new(AtomicBool::new(false));
-        let open = OpenCall { signals: received, is_finished: is_finished.clone() };
+        let open = StartedCall { signals: received, is_finished: is_finished.clone() };
         let work_end = deadline(now, max_duration.saturating_mul(2));
         calls.insert(id, CallLink { progress_token, signals, conversation, is_finished, work_end });
         Ok((sent, open))
@@ -162,19 +158,10 @@ impl CallLink {
     }
 }
 
-impl OpenCall {
+impl StartedCall {
     /// Notes that the server has finished the call.
     pub(super) fn finish(&self) {
         self.is_finished.store(true, Ordering::Release);
-    }
-}
-
-impl Conversation {
-    pub(super) fn of(cx: &ToolContext) -> Self {
-        Self {
-            principal: cx.principal().map(|principal| Principal::id(principal).to_owned()),
-            thread: cx.thread_id().clone(),
-        }
     }
 }
 
@@ -190,13 +177,13 @@ mod tests {
 
     const MAX_DURATION: Duration = Duration::from_secs(60);
 
-    async fn begin_in(calls: &CallsInFlight, number: i64, thread: &str) -> OpenCall {
+    async fn begin_in(calls: &CallsInFlight, number: i64, thread: &str) -> StartedCall {
         let sent = async { Ok::<_, ()>(((), id(number), ProgressToken(id(number)))) };
-        let conversation = Conversation { principal: None, thread: thread.into() };
+        let conversation = (None, thread.into());
         calls.begin(conversation, MAX_DURATION, sent).await.unwrap().1
     }
 
-    async fn begin(calls: &CallsInFlight, number: i64) -> OpenCall {
+    async fn begin(calls: &CallsInFlight, number: i64) -> StartedCall {
         begin_in(calls, number, "t").await
     }
 

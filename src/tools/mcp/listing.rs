@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{result, tool::MAX_NAME_CHARS};
 use crate::{
+    base::text::shortened,
     protocol::{JsonObject, MessageContent},
     tools::{ToolError, secrets::Secrets},
 };
@@ -53,7 +54,7 @@ fn line(entry: &Value, key: &str, secrets: &Secrets) -> String {
         line.push_str(&format!("; arguments: {}", arguments.join(", ")));
     }
     let line = secrets.redact(&line).unwrap_or(line);
-    line.replace(char::is_control, " ").chars().take(MAX_ENTRY_CHARS).collect()
+    shortened(&line.replace(char::is_control, " "), MAX_ENTRY_CHARS)
 }
 
 /// `page` is the answer that has the cursor of the next page.
@@ -89,7 +90,10 @@ mod tests {
         let page = json!({ "prompts": [entry, { "uri": 7 }, "x", { "name": "y".repeat(5000) }], "nextCursor": "2" });
         let lines = lines(&page, "prompts", "name", &Secrets::default());
         assert_eq!(lines[0], "- greet (Greeting): Says hello; arguments: who (required), how");
-        assert_eq!((&*lines[1], &*lines[2], lines[3].len()), ("- (nameless)", "- (nameless)", MAX_ENTRY_CHARS));
+        assert_eq!(
+            (&*lines[1], &*lines[2], lines[3].chars().count()),
+            ("- (nameless)", "- (nameless)", MAX_ENTRY_CHARS + 1)
+        );
         let content = to_content(lines, &page, 10_000, &Secrets::default()).unwrap();
         assert!(content.text().starts_with("There are more. Call again with {\"cursor\":\"2\"}.\n- greet"));
         assert_eq!(to_content(Vec::new(), &json!({}), 100, &Secrets::default()).unwrap().text(), "(the list is empty)");

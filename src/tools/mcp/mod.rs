@@ -14,8 +14,8 @@
 mod annotations;
 mod call;
 mod client;
-mod client_slot;
 mod connection;
+mod features;
 mod flood;
 mod handler;
 mod http_client;
@@ -24,8 +24,6 @@ mod listing;
 mod oauth;
 mod options;
 mod process;
-mod prompts;
-mod resources;
 mod result;
 mod server;
 mod supervisor;
@@ -34,6 +32,6 @@ mod tool;
 pub use self::{
     annotations::McpApproval,
     oauth::{ClientAuth, OAuthOptions},
-    options::{MAX_RESULT_BYTES, MAX_TIMEOUT, McpServerOptions, TIMEOUT},
+    options::McpServerOptions,
     server::McpServer,
 };

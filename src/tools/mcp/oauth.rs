@@ -10,20 +10,19 @@
 //! **The MCP server is not asked for its authorization server** (RFC 9728): it could name its own, and would then get
 //! the client's secret. The configuration names the token endpoint.
 
-use std::{
-    fmt,
-    net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
-use futures::StreamExt as _;
+use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Client, Url, header::CONTENT_TYPE};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
-use crate::tools::options::{InvalidOption, env_value};
+use crate::{
+    base::text::shortened,
+    tools::options::{InvalidOption, env_value},
+    upstream::{body::read_whole, trust::is_trusted_url},
+};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
@@ -77,7 +76,7 @@ impl OAuthOptions {
             let path = vec!["oauth".to_owned(), key.to_owned()];
             Err(InvalidOption { path, problem: problem.to_owned() })
         };
-        if !is_safe(&self.token_url) {
+        if !is_trusted_url(&self.token_url) {
             return invalid("token_url", "expected https, without credentials; http is accepted for this machine only");
         }
         if self.client_id.is_empty() {
@@ -168,7 +167,7 @@ impl AccessTokens {
 
     /// Returns the words that must not appear in results.
     pub(super) fn secrets(&self) -> Vec<String> {
-        let token = self.token().clone();
+        let token = self.token.lock().clone();
         let access = token.iter().map(|token| token.access.to_string());
         let refresh = token.iter().filter_map(|token| token.refresh.clone());
         access.chain(refresh).chain([self.secret.clone()]).collect()
@@ -176,14 +175,14 @@ impl AccessTokens {
 
     /// Returns the known token if the end that it has is in the future, or if it has none.
     fn known(&self, end: impl Fn(&Token) -> Option<Instant>) -> Option<Arc<str>> {
-        let token = self.token();
+        let token = self.token.lock();
         let token = token.as_ref().filter(|token| end(token).is_none_or(|at| Instant::now() < at))?;
         Some(token.access.clone())
     }
 
     async fn renew(&self, is_stale: impl Fn(&Token) -> bool) -> Result<Arc<str>, TokenRefused> {
         let mut failure = self.renewal.lock().await;
-        let known = self.token().clone();
+        let known = self.token.lock().clone();
         // Another request may have renewed it meanwhile.
         if let Some(token) = known.as_ref().filter(|token| !is_stale(token)) {
             return Ok(token.access.clone());
@@ -212,7 +211,7 @@ impl AccessTokens {
         });
         *failure = token.as_ref().err().map(|error| (Instant::now(), error.clone()));
         let token = token?;
-        *self.token() = Some(token.clone());
+        *self.token.lock() = Some(token.clone());
         Ok(token.access)
     }
 
@@ -247,7 +246,7 @@ impl AccessTokens {
         let sent = Instant::now();
         let response = request.body(pairs.join("&")).send().await.map_err(|error| error.without_url().to_string())?;
         let status = response.status();
-        let body = bounded_body(response).await?;
+        let body = read_whole(response, MAX_RESPONSE_BYTES).await.map_err(|error| error.to_string())?;
         if !status.is_success() {
             let reason = match serde_json::from_slice::<ErrorResponse>(&body) {
                 Ok(ErrorResponse { error, error_description }) => {
@@ -274,11 +273,7 @@ impl AccessTokens {
 
     fn scrubbed(&self, text: &str) -> String {
         let text = text.replace(&self.secret, "[redacted]").replace(char::is_control, " ");
-        text.chars().take(MAX_ERROR_CHARS).collect()
-    }
-
-    fn token(&self) -> std::sync::MutexGuard<'_, Option<Token>> {
-        self.token.lock().unwrap_or_else(PoisonError::into_inner)
+        shortened(&text, MAX_ERROR_CHARS)
     }
 }
 
@@ -289,18 +284,6 @@ impl fmt::Debug for AccessTokens {
     }
 }
 
-async fn bounded_body(response: reqwest::Response) -> Result<Vec<u8>, String> {
-    let (mut body, mut pieces) = (Vec::new(), response.bytes_stream());
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|error| error.without_url().to_string())?;
-        if body.len() + piece.len() > MAX_RESPONSE_BYTES {
-            return Err(format!("its response is longer than {MAX_RESPONSE_BYTES} bytes"));
-        }
-        body.extend_from_slice(&piece);
-    }
-    Ok(body)
-}
-
 fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
@@ -308,16 +291,6 @@ fn encoded(text: &str) -> String {
 /// The form of a bearer token (RFC 6750, section 2.1).
 fn is_bearer_token(token: &str) -> bool {
     !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte))
-}
-
-/// Returns whether requests to a URL are encrypted, or stay on this machine.
-fn is_safe(url: &str) -> bool {
-    let Ok(url) = Url::parse(url) else { return false };
-    let host = url.host_str().unwrap_or_default();
-    let is_loopback =
-        host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
-    let is_bare = url.username().is_empty() && url.password().is_none();
-    is_bare && (url.scheme() == "https" || url.scheme() == "http" && is_loopback)
 }
 
 #[cfg(test)]
@@ -375,10 +348,10 @@ mod tests {
     #[tokio::test]
     async fn a_token_that_cannot_be_renewed_is_used_until_it_expires() {
         let tokens = tokens(503, String::new()).await;
-        *tokens.token() = Some(old_token(RENEWAL_MARGIN));
+        *tokens.token.lock() = Some(old_token(RENEWAL_MARGIN));
         assert_eq!(&*tokens.current().await.unwrap(), "old");
         tokens.replace("old").await.unwrap_err();
-        *tokens.token() = Some(old_token(Duration::ZERO));
+        *tokens.token.lock() = Some(old_token(Duration::ZERO));
         tokens.current().await.unwrap_err();
     }
 
@@ -391,7 +364,7 @@ mod tests {
             std::future::pending::<()>().await;
         };
         let tokens = Arc::new(tokens_from(Router::new().route("/token", post(never_answer))).await);
-        *tokens.token() = Some(old_token(RENEWAL_MARGIN));
+        *tokens.token.lock() = Some(old_token(RENEWAL_MARGIN));
         let renewing = tokens.clone();
         let renewal = tokio::spawn(async move { renewing.current().await });
         asked.notified().await;

@@ -4,20 +4,20 @@
 //! leads a process group, so that its own children end with it: `npx` runs a shell that runs node. Its stderr goes to
 //! the log at level `debug`; the last lines are kept for the error when it ends.
 
-use std::{
-    collections::VecDeque,
-    io,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
-use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
+use parking_lot::Mutex;
+#[cfg(unix)]
+use process_wrap::tokio::ProcessGroup;
+use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
     task::JoinHandle,
     time::timeout,
 };
+
+use crate::base::text::shortened;
 
 const INHERITED: &[&str] =
     &["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SystemRoot", "TEMP", "TMP"];
@@ -34,6 +34,14 @@ pub(super) struct ServerProcess {
     stderr_tail: Arc<Mutex<VecDeque<String>>>,
 }
 
+#[cfg(unix)]
+fn lead_group(command: &mut CommandWrap) {
+    command.wrap(ProcessGroup::leader());
+}
+
+#[cfg(not(unix))]
+fn lead_group(_: &mut CommandWrap) {}
+
 impl ServerProcess {
     pub(super) fn spawn(
         server: &str,
@@ -48,8 +56,7 @@ impl ServerProcess {
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut command = CommandWrap::from(command);
-        #[cfg(unix)]
-        command.wrap(ProcessGroup::leader());
+        lead_group(&mut command);
         let mut process = command.spawn()?;
         let pipes = (process.stdin().take(), process.stdout().take(), process.stderr().take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -62,7 +69,7 @@ impl ServerProcess {
     }
 
     pub(super) fn stderr_tail(&self) -> String {
-        let lines = self.stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.stderr_tail.lock();
         lines.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
     }
 
@@ -107,8 +114,8 @@ async fn log_lines(server: String, stderr: ChildStderr, tail: Arc<Mutex<VecDeque
             let text = String::from_utf8_lossy(&line).replace(char::is_control, " ");
             if !text.trim().is_empty() {
                 tracing::debug!(server, "{}", text.trim_end());
-                let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
-                tail.push_back(text.trim().chars().take(STDERR_TAIL_CHARS).collect());
+                let mut tail = tail.lock();
+                tail.push_back(shortened(text.trim(), STDERR_TAIL_CHARS));
                 if tail.len() > STDERR_TAIL_LINES {
                     tail.pop_front();
                 }

@@ -11,10 +11,9 @@ use tokio::{
 use super::{
     call::McpCaller,
     client::{McpClient, RequestError},
-    client_slot::ClientSlot,
-    connection::{Connection, ConnectionEvent},
-    options::{McpServerOptions, McpTransport},
-    prompts, resources,
+    connection::{ConnectionEvent, McpConnection},
+    features,
+    options::McpTransport,
     tool::McpTool,
 };
 
@@ -29,6 +28,8 @@ const MAX_RESTART_PAUSE: Duration = Duration::from_secs(60);
 const STABLE_UPTIME: Duration = Duration::from_secs(60);
 /// The shortest time between two lists of tools, for servers that announce changes in a loop.
 const MIN_LIST_INTERVAL: Duration = Duration::from_millis(200);
+/// The reason why a stopped server is not available.
+pub(super) const STOPPED: &str = "it is stopped";
 
 #[derive(Default)]
 pub(super) struct ToolList {
@@ -44,11 +45,8 @@ pub(super) struct ToolList {
 }
 
 pub(super) struct Supervisor {
-    pub(super) name: Arc<str>,
-    pub(super) options: Arc<McpServerOptions>,
+    pub(super) caller: Arc<McpCaller>,
     pub(super) transport: Arc<McpTransport>,
-    pub(super) client: Arc<ClientSlot>,
-    pub(super) caller: McpCaller,
     pub(super) tools: Arc<watch::Sender<ToolList>>,
 }
 
@@ -68,15 +66,16 @@ impl Supervisor {
                         reason = self.follow(&mut connection) => Some(reason),
                         _ = &mut stop => None,
                     };
-                    self.client.set(Err(lost.clone().unwrap_or_else(|| "it is stopped".to_owned())));
+                    *self.caller.client.lock() = Err(lost.clone().unwrap_or_else(|| STOPPED.to_owned()));
                     connection.close().await;
                     let Some(reason) = lost else { return };
                     (reason, since.elapsed())
                 }
             };
             let pause = backoff.next_pause(uptime);
-            tracing::warn!(server = &*self.name, why = reason, again_in = ?pause, "the MCP server is not available");
-            self.client.set(Err(reason));
+            let server = &**self.caller.server();
+            tracing::warn!(server, why = reason, again_in = ?pause, "the MCP server is not available");
+            *self.caller.client.lock() = Err(reason);
             self.settle();
             tokio::select! {
                 () = sleep(pause) => {}
@@ -85,9 +84,9 @@ impl Supervisor {
         }
     }
 
-    async fn open(&self) -> Result<Connection, String> {
+    async fn open(&self) -> Result<McpConnection, String> {
         let opening = async {
-            let connection = Connection::open(&self.name, &self.options, &self.transport).await?;
+            let connection = McpConnection::open(self.caller.server(), &self.caller.options, &self.transport).await?;
             self.list_tools(connection.client()).await.map_err(|error| match error {
                 RequestError::Refused(reason) => format!("it does not list its tools: {reason}"),
                 RequestError::Disconnected(error) => format!("the connection broke while it listed its tools: {error}"),
@@ -100,10 +99,10 @@ impl Supervisor {
         }
     }
 
-    async fn follow(&self, connection: &mut Connection) -> String {
-        let server = &*self.name;
+    async fn follow(&self, connection: &mut McpConnection) -> String {
+        let server = &**self.caller.server();
         let client = connection.client().clone();
-        self.client.set(Ok(client.clone()));
+        *self.caller.client.lock() = Ok(client.clone());
         self.settle();
         tracing::info!(server, tools = self.tools.borrow().tools.len(), "connected to the MCP server");
         loop {
@@ -129,7 +128,7 @@ impl Supervisor {
 
     /// An unchanged tool keeps its `Arc`, and with it the schema that toolboxes have compiled.
     async fn list_tools(&self, client: &McpClient) -> Result<(), RequestError> {
-        let (server, options) = (&*self.name, &self.options);
+        let (server, options) = (&**self.caller.server(), &self.caller.options);
         let descriptions = client.list_tools(MAX_TOOLS).await?;
         if descriptions.len() == MAX_TOOLS {
             tracing::warn!(server, "the MCP server has {MAX_TOOLS} tools or more; only the first {MAX_TOOLS} are used");
@@ -148,7 +147,7 @@ impl Supervisor {
                 }
             }
         }
-        let is_of_tool = |name: &&String| ![resources::READ, prompts::GET].contains(&name.as_str());
+        let is_of_tool = |name: &&String| ![features::READ, features::GET].contains(&name.as_str());
         let configured = options.tools.iter().flatten().chain(options.approval_of.keys().filter(is_of_tool));
         for name in configured.filter(|name| !descriptions.iter().any(|description| tool_name(description) == *name)) {
             tracing::warn!(server, tool = name, "the MCP server has no tool of this name");

@@ -1,17 +1,21 @@
 //! A tool of an MCP server: its description for models, and calls to it.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde_json::Value;
 
 use super::{
     annotations::{Effects, McpApproval},
     call::McpCaller,
-    client::RunRequest,
+    client::McpRequest,
     result,
 };
 use crate::{
-    protocol::{JsonObject, MessageContent},
-    schema::{SchemaLimits, check_size, remove_unsupported_patterns},
+    protocol::{
+        JsonObject, MessageContent,
+        schema::{SchemaLimits, check_size, remove_unsupported_patterns},
+    },
     tools::{Approval, Tool, ToolContext, ToolError, ToolSpec, Validator},
 };
 
@@ -25,11 +29,11 @@ pub(super) struct McpTool {
     pub(super) spec: ToolSpec,
     pub(super) effects: Effects,
     metric_name: String,
-    caller: McpCaller,
+    caller: Arc<McpCaller>,
 }
 
 impl McpTool {
-    pub(super) fn new(description: &Value, caller: &McpCaller) -> Result<Self, String> {
+    pub(super) fn new(description: &Value, caller: &Arc<McpCaller>) -> Result<Self, String> {
         let name =
             description.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()).ok_or("it has no name")?;
         let text = |key: &str| description.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -46,11 +50,11 @@ impl McpTool {
         // Zod and others write look-ahead into the patterns of addresses. The server checks its arguments itself.
         let unchecked = remove_unsupported_patterns(&mut parameters);
         if !unchecked.is_empty() {
-            let (server, patterns) = (caller.server(), unchecked.len());
+            let (server, patterns) = (&**caller.server(), unchecked.len());
             tracing::warn!(server, tool = name, patterns, first = ?unchecked[0], "patterns of the tool need backtracking; its arguments are not checked against them");
         }
         Validator::new(&parameters).map_err(unusable)?;
-        let spec = ToolSpec { name: portable_name(&caller.options.prefix, name), description: purpose, parameters };
+        let spec = ToolSpec::new(portable_name(&caller.options.prefix, name), purpose, parameters);
         let effects = Effects::of(description);
         Ok(Self {
             name: name.to_owned(),
@@ -96,7 +100,7 @@ impl Tool for McpTool {
     }
 
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let request = RunRequest::CallTool { name: self.name.clone(), arguments };
+        let request = McpRequest::CallTool { name: self.name.clone(), arguments };
         let (answer, secrets) = self.caller.call(request, cx).await?;
         result::to_content(&answer, self.caller.options.max_result_bytes, &secrets)
     }

@@ -15,8 +15,8 @@ use std::{
 use super::{
     cgroup::{Cgroups, CommandCgroup},
     options::SandboxOptions,
-    seccomp::FilterFile,
-    workspace::Workspace,
+    seccomp::{FilterFile, MemoryBound},
+    workspace::{Workspace, WorkspaceUser},
 };
 
 /// Runs outside of the sandbox: joins the cgroup `$1`, if there is one, opens the filter `$2` as descriptor 3, and
@@ -68,7 +68,7 @@ impl Isolation {
         let help = help.map_err(|error| format!("{} cannot be started: {error}", bwrap.display()))?;
         let can_disable_userns = String::from_utf8_lossy(&help.stdout).contains("--disable-userns");
         let cgroups = Cgroups::of_this_process();
-        let filter = FilterFile::new(cgroups.is_ok())?;
+        let filter = FilterFile::new(if cgroups.is_ok() { MemoryBound::Cgroup } else { MemoryBound::Watch })?;
         Ok(Self { bwrap, is_root, can_disable_userns, filter, cgroups })
     }
 
@@ -77,8 +77,8 @@ impl Isolation {
         self.cgroups
     }
 
-    pub(super) fn has_own_users(&self) -> bool {
-        self.is_root
+    pub(super) fn workspace_user(&self) -> WorkspaceUser {
+        if self.is_root { WorkspaceUser::Own } else { WorkspaceUser::Server }
     }
 
     /// Returns the program and the arguments that run a command in a sandbox.

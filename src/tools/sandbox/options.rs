@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
+use crate::base::units;
 use crate::tools::{
     ApprovalRule,
-    options::{InvalidOption, check_not_zero, megabytes, seconds},
+    options::{InvalidOption, check_not_zero},
 };
 
 pub(crate) const TOOL_NAMES: [&str; 5] = ["run_command", "read_file", "write_file", "list_files", "remove_files"];
@@ -23,12 +24,12 @@ const MIN_PROCESSES: u64 = 4;
 #[non_exhaustive]
 pub struct SandboxOptions {
     /// The time limit of a command. The agent's `tool_timeout_secs` limits it, too.
-    #[serde(rename = "timeout_secs", deserialize_with = "seconds")]
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Seconds", range(min = 1)))]
+    #[serde(rename = "timeout_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds", range(min = 1)))]
     pub timeout: Duration,
     /// The largest memory of a command, at least 16 MB: of all its processes together, and the address space of each.
     #[serde(rename = "memory_mb", deserialize_with = "megabytes")]
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Megabytes", range(min = 16)))]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Megabytes", range(min = 16)))]
     pub memory_bytes: u64,
     /// The largest number of processes and threads of a command at a time, at least 4.
     #[cfg_attr(test, schemars(range(min = 4)))]
@@ -38,7 +39,7 @@ pub struct SandboxOptions {
     pub max_output_bytes: usize,
     /// The largest workspace, and the largest file in it. A full one refuses commands until files are removed.
     #[serde(rename = "workspace_mb", deserialize_with = "megabytes")]
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Megabytes", range(min = 1)))]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Megabytes", range(min = 1)))]
     pub workspace_bytes: u64,
     /// The largest number of commands of all conversations at a time. Further ones wait.
     #[cfg_attr(test, schemars(range(min = 1)))]
@@ -46,7 +47,7 @@ pub struct SandboxOptions {
     /// The calls that a person has to approve.
     pub approval: ApprovalRule,
     /// The calls of single tools that a person has to approve, by the tool's name.
-    #[cfg_attr(test, schemars(with = "crate::units::json_schema::Table<ApprovalRule>"))]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<ApprovalRule>"))]
     pub approval_of: IndexMap<String, ApprovalRule>,
 }
 
@@ -91,6 +92,11 @@ impl SandboxOptions {
             None => Ok(()),
         }
     }
+}
+
+/// Reads megabytes (2^20 bytes) into bytes.
+fn megabytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    u64::deserialize(deserializer).map(|megabytes| megabytes.saturating_mul(1 << 20))
 }
 
 #[cfg(test)]

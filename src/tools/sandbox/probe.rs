@@ -48,7 +48,7 @@ exec sleep 60
 "#;
 
 pub(super) fn probe(isolation: &Isolation, options: &SandboxOptions) -> Result<(), String> {
-    let workspace = Workspace::temporary(isolation.has_own_users())
+    let workspace = Workspace::temporary(isolation.workspace_user())
         .map_err(|error| format!("a workspace cannot be created in {}: {error}", std::env::temp_dir().display()))?;
     let result = run(isolation, options, &workspace);
     workspace.remove();

@@ -19,11 +19,11 @@ use super::{
     options::SandboxOptions,
     usage::{self, ExceededLimit, Watched},
 };
-use crate::units;
+use crate::base::units;
 
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub(super) struct Job<'a> {
+pub(super) struct SandboxJob<'a> {
     pub(super) program: &'a str,
     pub(super) arguments: Vec<OsString>,
     pub(super) input: Option<String>,
@@ -49,7 +49,7 @@ pub(super) struct CommandOutput {
 }
 
 /// Runs a command. Dropping the future kills all processes in its sandbox.
-pub(super) async fn run(job: Job<'_>, options: &SandboxOptions) -> io::Result<CommandOutput> {
+pub(super) async fn run(job: SandboxJob<'_>, options: &SandboxOptions) -> io::Result<CommandOutput> {
     let deadline = units::deadline(Instant::now(), options.timeout);
     let mut command = Command::new(job.program);
     command

@@ -8,7 +8,7 @@ use super::{
     isolation::{self, IsolatedCommand, Isolation},
     options::SandboxOptions,
     probe,
-    process::{self, CommandOutput, Job},
+    process::{self, CommandOutput, SandboxJob},
     usage::{self, ExceededLimit},
     workspace::{WorkspaceOwner, Workspaces},
 };
@@ -96,8 +96,8 @@ impl Sandbox {
         let closed = |_| ToolError::new("the sandbox cannot be used now");
         let _slot = self.slots.acquire().await.map_err(closed)?;
         let (workspaces, owner) = (self.workspaces.clone(), WorkspaceOwner::of(cx));
-        let own_user = self.isolation.has_own_users();
-        let opened = spawn_blocking(move || workspaces.open(&owner, own_user)).await;
+        let user = self.isolation.workspace_user();
+        let opened = spawn_blocking(move || workspaces.open(&owner, user)).await;
         let workspace = opened.map_err(io::Error::other).and_then(|opened| opened).map_err(sandbox_error)?;
         let file_bytes = match usage::remaining_space(workspace.path(), &self.options, 0).await {
             Ok(remaining) => remaining,
@@ -109,8 +109,14 @@ impl Sandbox {
         let command = IsolatedCommand { words, workspace: &workspace, cgroup: cgroup.as_ref(), file_bytes };
         let (program, arguments) = self.isolation.launch(&command, &self.options);
         let watches_workspace = growth == Growth::Allowed;
-        let job =
-            Job { program, arguments, input, workspace: workspace.path(), watches_workspace, cgroup: cgroup.as_ref() };
+        let job = SandboxJob {
+            program,
+            arguments,
+            input,
+            workspace: workspace.path(),
+            watches_workspace,
+            cgroup: cgroup.as_ref(),
+        };
         process::run(job, &self.options).await.map_err(sandbox_error)
     }
 

@@ -8,6 +8,14 @@ pub(super) use self::linux::FilterFile;
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub(super) use self::other::FilterFile;
 
+/// What bounds the memory of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MemoryBound {
+    Cgroup,
+    /// The server watches the memory of processes, so commands must not have memory that belongs to no process.
+    Watch,
+}
+
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod linux {
     use std::{collections::BTreeMap, fs::File, io::Write as _, os::fd::AsRawFd as _};
@@ -17,6 +25,8 @@ mod linux {
         BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
         sock_filter,
     };
+
+    use super::MemoryBound;
 
     /// Namespaces and mounts, other processes, kernel interfaces with many past vulnerabilities, and calls that need
     /// root. `clone3` is blocked because a filter cannot read its flags; `libc` then uses `clone`.
@@ -101,9 +111,9 @@ mod linux {
     pub(in crate::tools::sandbox) struct FilterFile(File);
 
     impl FilterFile {
-        pub(in crate::tools::sandbox) fn new(is_memory_accounted: bool) -> Result<Self, String> {
-            let program = program(is_memory_accounted)
-                .map_err(|error| format!("the filter of system calls cannot be compiled: {error}"))?;
+        pub(in crate::tools::sandbox) fn new(bound: MemoryBound) -> Result<Self, String> {
+            let program =
+                program(bound).map_err(|error| format!("the filter of system calls cannot be compiled: {error}"))?;
             let bytes: Vec<u8> = program.iter().flat_map(encode).collect();
             let file = memfd_create("agui-seccomp", MemfdFlags::CLOEXEC).map_err(std::io::Error::from);
             file.map(File::from)
@@ -117,11 +127,11 @@ mod linux {
         }
     }
 
-    fn program(is_memory_accounted: bool) -> Result<BpfProgram, seccompiler::BackendError> {
+    fn program(bound: MemoryBound) -> Result<BpfProgram, seccompiler::BackendError> {
         let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BLOCKED.into_iter().map(|call| (call, Vec::new())).collect();
         let creates = NAMESPACE_FLAGS.into_iter().map(|flag| has_bits(0, flag, flag));
         rules.insert(libc::SYS_clone, creates.collect::<Result<_, _>>()?);
-        if !is_memory_accounted {
+        if bound == MemoryBound::Watch {
             rules.extend(UNACCOUNTED_MEMORY.into_iter().map(|call| (call, Vec::new())));
             // The pages of a shared anonymous mapping stay when a process unmaps all but one of them.
             let shared = has_bits(3, MAP_TYPE | libc::MAP_ANONYMOUS, libc::MAP_SHARED | libc::MAP_ANONYMOUS)?;
@@ -158,7 +168,7 @@ mod other {
     pub(in crate::tools::sandbox) struct FilterFile;
 
     impl FilterFile {
-        pub(in crate::tools::sandbox) fn new(_: bool) -> Result<Self, String> {
+        pub(in crate::tools::sandbox) fn new(_: super::MemoryBound) -> Result<Self, String> {
             Err("system calls are filtered only on Linux for x86_64 and aarch64".to_owned())
         }
 

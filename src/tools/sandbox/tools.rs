@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use futures::future::{BoxFuture, FutureExt as _};
 use serde_json::{Value, json};
 
 use super::{
@@ -11,154 +11,74 @@ use super::{
     usage::ExceededLimit,
 };
 use crate::{
-    protocol::{JsonObject, MessageContent},
-    tools::{Approval, ApprovalRule, Tool, ToolContext, ToolError, ToolSpec},
+    protocol::JsonObject,
+    tools::{FnTool, Tool, ToolContext, ToolError, ToolSpec},
 };
 
 const MAX_LISTED_FILES: usize = 500;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SandboxCommand {
-    RunCommand,
-    ReadFile,
-    WriteFile,
-    ListFiles,
-    RemoveFiles,
-}
-
-const ALL_COMMANDS: [SandboxCommand; 5] = [
-    SandboxCommand::RunCommand,
-    SandboxCommand::ReadFile,
-    SandboxCommand::WriteFile,
-    SandboxCommand::ListFiles,
-    SandboxCommand::RemoveFiles,
-];
+const WRITE: &str = "mkdir -p -- \"$(dirname -- \"$1\")\" && exec cat > \"$1\"";
 /// Folders can lack the permissions that removing needs. `$1` is a relative path, which may be the workspace itself.
 const REMOVE: &str = "[ -e \"$1\" ] || [ -h \"$1\" ] || { echo \"rm: $1: No such file or directory\" >&2; exit 1; }
 [ -h \"$1\" ] || [ ! -d \"$1\" ] || chmod -R u+rwX -- \"$1\"
 case $1 in ./|./.) exec find . -mindepth 1 -delete;; *) exec rm -rf -- \"$1\";; esac";
 
-struct SandboxTool {
-    command: SandboxCommand,
-    spec: ToolSpec,
-    approval: ApprovalRule,
-    sandbox: Arc<Sandbox>,
-}
-
 impl Sandbox {
     /// Returns the tools `run_command`, `read_file`, `write_file`, `list_files` and `remove_files`.
     pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn Tool>> {
-        let tool = |command: SandboxCommand| -> Arc<dyn Tool> {
-            let spec = spec(command);
-            let options = &self.options;
-            let approval = options.approval_of.get(&spec.name).unwrap_or(&options.approval).clone();
-            Arc::new(SandboxTool { command, spec, approval, sandbox: self.clone() })
-        };
-        ALL_COMMANDS.map(tool).into()
-    }
-}
-
-fn spec(command: SandboxCommand) -> ToolSpec {
-    let path =
-        |description: &str| json!({ "type": "string", "minLength": 1, "maxLength": 1000, "description": description });
-    let (name, description, properties, required) = match command {
-        SandboxCommand::RunCommand => (
-            "run_command",
-            "Runs a shell command (POSIX sh) in this conversation's workspace folder, without a network. Files stay \
-             for the next command, processes do not. The result is its exit code and what it printed.",
-            json!({ "command": { "type": "string", "minLength": 1, "maxLength": 100_000 } }),
-            json!(["command"]),
-        ),
-        SandboxCommand::ReadFile => (
-            "read_file",
-            "Reads a text file of the workspace folder.",
-            json!({ "path": path("The file, relative to the workspace.") }),
-            json!(["path"]),
-        ),
-        SandboxCommand::WriteFile => (
-            "write_file",
-            "Writes a text file into the workspace folder, with the folders that it is in, in place of one of the \
-             same name.",
-            json!({ "path": path("The file, relative to the workspace."), "content": { "type": "string" } }),
-            json!(["path", "content"]),
-        ),
-        SandboxCommand::ListFiles => (
-            "list_files",
-            "Lists the files below a folder of the workspace, with their sizes.",
-            json!({ "path": path("The folder, relative to the workspace; the workspace itself if left out.") }),
-            json!([]),
-        ),
-        SandboxCommand::RemoveFiles => (
-            "remove_files",
-            "Removes a file, or a folder with all that is in it. Works in a full workspace, too.",
-            json!({ "path": path("The file or folder, relative to the workspace; `.` removes all files.") }),
-            json!(["path"]),
-        ),
-    };
-    let parameters =
-        json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
-    ToolSpec { name: name.to_owned(), description: description.to_owned(), parameters }
-}
-
-#[async_trait]
-impl Tool for SandboxTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+        specs()
+            .into_iter()
+            .map(|(spec, command)| {
+                let approval = self.options.approval_of.get(&spec.name).unwrap_or(&self.options.approval).clone();
+                let sandbox = self.clone();
+                let call = move |arguments, cx| command(sandbox.clone(), arguments, cx);
+                Arc::new(FnTool::of_spec(spec, call).needs_approval(approval)) as Arc<dyn Tool>
+            })
+            .collect()
     }
 
-    fn approval(&self, arguments: &JsonObject) -> Approval {
-        self.approval.decide(arguments)
-    }
-
-    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let argument = |name: &str| arguments.get(name).and_then(Value::as_str);
-        let path = || relative_path(argument("path").unwrap_or("."));
-        match self.command {
-            SandboxCommand::RunCommand => {
-                let command = argument("command").unwrap_or_default();
-                if command.contains('\0') {
-                    return Err(ToolError::new("the command has a zero byte; remove it"));
-                }
-                let output = self.sandbox.run(&["/bin/sh", "-c", command], None, Growth::Allowed, cx).await?;
-                Ok(self.result_json(&output).into())
-            }
-            SandboxCommand::ReadFile => {
-                let path = path()?;
-                let output = self.sandbox.run(&["/bin/cat", "--", &path], None, Growth::None, cx).await?;
-                let output = self.require_success(output)?;
-                let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-                if output.truncated {
-                    text.push_str("\n[The file is longer; this is its beginning.]");
-                }
-                Ok(text.into())
-            }
-            SandboxCommand::WriteFile => {
-                let path = path()?;
-                let content = argument("content").unwrap_or_default().to_owned();
-                let written = format!("Wrote {} bytes.", content.len());
-                let write = "mkdir -p -- \"$(dirname -- \"$1\")\" && exec cat > \"$1\"";
-                let write = ["/bin/sh", "-c", write, "sh", &path];
-                let output = self.sandbox.run(&write, Some(content), Growth::Allowed, cx).await?;
-                self.require_success(output).map(|_| written.into())
-            }
-            SandboxCommand::ListFiles => {
-                let path = path()?;
-                let find = ["/usr/bin/find", &path, "-mindepth", "1", "-printf", "%y\\t%s\\t%P\\0"];
-                let output = self.sandbox.run(&find, None, Growth::None, cx).await?;
-                let output = self.require_success(output)?;
-                Ok(listed_files(&output).to_string().into())
-            }
-            SandboxCommand::RemoveFiles => {
-                let path = path()?;
-                let remove = ["/bin/sh", "-c", REMOVE, "sh", &path];
-                let output = self.sandbox.run(&remove, None, Growth::None, cx).await?;
-                self.require_success(output).map(|_| "Removed.".into())
-            }
+    async fn run_command(self: Arc<Self>, arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+        let command = text(&arguments, "command").unwrap_or_default();
+        if command.contains('\0') {
+            return Err(ToolError::new("the command has a zero byte; remove it"));
         }
+        let output = self.run(&["/bin/sh", "-c", command], None, Growth::Allowed, &cx).await?;
+        Ok(self.result_json(&output))
     }
-}
 
-impl SandboxTool {
+    async fn read_file(self: Arc<Self>, arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+        let path = relative_path(&arguments)?;
+        let output = self.run(&["/bin/cat", "--", &path], None, Growth::None, &cx).await?;
+        let output = self.require_success(output)?;
+        let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.truncated {
+            text.push_str("\n[The file is longer; this is its beginning.]");
+        }
+        Ok(text)
+    }
+
+    async fn write_file(self: Arc<Self>, arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+        let path = relative_path(&arguments)?;
+        let content = text(&arguments, "content").unwrap_or_default().to_owned();
+        let written = format!("Wrote {} bytes.", content.len());
+        let write = ["/bin/sh", "-c", WRITE, "sh", &path];
+        let output = self.run(&write, Some(content), Growth::Allowed, &cx).await?;
+        self.require_success(output).map(|_| written)
+    }
+
+    async fn list_files(self: Arc<Self>, arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+        let path = relative_path(&arguments)?;
+        let find = ["/usr/bin/find", &path, "-mindepth", "1", "-printf", "%y\\t%s\\t%P\\0"];
+        let output = self.run(&find, None, Growth::None, &cx).await?;
+        Ok(listed_files(&self.require_success(output)?).to_string())
+    }
+
+    async fn remove_files(self: Arc<Self>, arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+        let path = relative_path(&arguments)?;
+        let output = self.run(&["/bin/sh", "-c", REMOVE, "sh", &path], None, Growth::None, &cx).await?;
+        self.require_success(output).map(|_| "Removed.".to_owned())
+    }
+
     /// A failed command is a result as well, so that the model can correct it.
     fn result_json(&self, output: &CommandOutput) -> String {
         let mut result = json!({});
@@ -189,7 +109,7 @@ impl SandboxTool {
     }
 
     fn reason(&self, end: CommandEnd) -> String {
-        let options = &self.sandbox.options;
+        let options = &self.options;
         match end {
             CommandEnd::Exited(_) => "it ended".to_owned(),
             CommandEnd::TimedOut => format!("it took longer than {} seconds", options.timeout.as_secs_f32()),
@@ -204,8 +124,61 @@ impl SandboxTool {
     }
 }
 
-/// Makes a path relative to the workspace. Links need no check: in the sandbox they cannot lead out.
-fn relative_path(path: &str) -> Result<String, ToolError> {
+type Command = fn(Arc<Sandbox>, JsonObject, ToolContext) -> BoxFuture<'static, Result<String, ToolError>>;
+
+/// Returns the descriptions of the tools, and how each is carried out.
+fn specs() -> [(ToolSpec, Command); 5] {
+    let path =
+        |description: &str| json!({ "type": "string", "minLength": 1, "maxLength": 1000, "description": description });
+    let spec = |name: &str, description: &str, properties: Value, required: &[&str]| {
+        let parameters =
+            json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
+        ToolSpec::new(name, description, parameters)
+    };
+    let run_command = spec(
+        "run_command",
+        "Runs a shell command (POSIX sh) in this conversation's workspace folder, without a network. Files stay \
+         for the next command, processes do not. The result is its exit code and what it printed.",
+        json!({ "command": { "type": "string", "minLength": 1, "maxLength": 100_000 } }),
+        &["command"],
+    );
+    let read_file = spec(
+        "read_file",
+        "Reads a text file of the workspace folder.",
+        json!({ "path": path("The file, relative to the workspace.") }),
+        &["path"],
+    );
+    let write_file = spec(
+        "write_file",
+        "Writes a text file into the workspace folder, with the folders that it is in, in place of one of the \
+         same name.",
+        json!({ "path": path("The file, relative to the workspace."), "content": { "type": "string" } }),
+        &["path", "content"],
+    );
+    let list_files = spec(
+        "list_files",
+        "Lists the files below a folder of the workspace, with their sizes.",
+        json!({ "path": path("The folder, relative to the workspace; the workspace itself if left out.") }),
+        &[],
+    );
+    let remove_files = spec(
+        "remove_files",
+        "Removes a file, or a folder with all that is in it. Works in a full workspace, too.",
+        json!({ "path": path("The file or folder, relative to the workspace; `.` removes all files.") }),
+        &["path"],
+    );
+    [
+        (run_command, |sandbox, arguments, cx| sandbox.run_command(arguments, cx).boxed()),
+        (read_file, |sandbox, arguments, cx| sandbox.read_file(arguments, cx).boxed()),
+        (write_file, |sandbox, arguments, cx| sandbox.write_file(arguments, cx).boxed()),
+        (list_files, |sandbox, arguments, cx| sandbox.list_files(arguments, cx).boxed()),
+        (remove_files, |sandbox, arguments, cx| sandbox.remove_files(arguments, cx).boxed()),
+    ]
+}
+
+/// Returns the argument `path`, relative to the workspace. Links need no check: in the sandbox they cannot lead out.
+fn relative_path(arguments: &JsonObject) -> Result<String, ToolError> {
+    let path = text(arguments, "path").unwrap_or(".");
     let inner = match path.strip_prefix("/workspace") {
         Some(inner) if inner.is_empty() || inner.starts_with('/') => inner.trim_start_matches('/'),
         _ => path,
@@ -216,6 +189,10 @@ fn relative_path(path: &str) -> Result<String, ToolError> {
         )));
     }
     Ok(format!("./{inner}"))
+}
+
+fn text<'a>(arguments: &'a JsonObject, name: &str) -> Option<&'a str> {
+    arguments.get(name).and_then(Value::as_str)
 }
 
 fn listed_files(output: &CommandOutput) -> Value {
@@ -250,6 +227,10 @@ fn listed_files(output: &CommandOutput) -> Value {
 mod tests {
     use super::*;
 
+    fn argument(path: &str) -> JsonObject {
+        [("path".to_owned(), path.into())].into_iter().collect()
+    }
+
     #[test]
     fn paths_stay_in_the_workspace() {
         for (path, expected) in [
@@ -261,17 +242,16 @@ mod tests {
             ("..a", "./..a"),
             (".", "./."),
         ] {
-            assert_eq!(relative_path(path).unwrap(), expected);
+            assert_eq!(relative_path(&argument(path)).unwrap(), expected);
         }
         for path in ["/etc/passwd", "..", "a/../../b", "/workspace/../etc", "/workspaces/x", "a\0b"] {
-            assert!(relative_path(path).is_err(), "{path}");
+            assert!(relative_path(&argument(path)).is_err(), "{path}");
         }
     }
 
     #[test]
     fn schemas_are_valid_and_names_are_those_of_the_options() {
-        for (command, name) in ALL_COMMANDS.into_iter().zip(crate::tools::sandbox::options::TOOL_NAMES) {
-            let spec = spec(command);
+        for ((spec, _), name) in specs().into_iter().zip(crate::tools::sandbox::options::TOOL_NAMES) {
             assert_eq!(spec.name, name);
             crate::tools::Validator::new(&spec.parameters).unwrap();
         }

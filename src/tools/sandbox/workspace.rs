@@ -9,10 +9,11 @@ use std::{
     fs, io,
     io::Write as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -40,6 +41,15 @@ pub(super) struct Workspace {
     path: PathBuf,
     user_id: u32,
     _use: Arc<()>,
+}
+
+/// The user that commands run as in a workspace, and to which its folder belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WorkspaceUser {
+    /// The user of this server.
+    Server,
+    /// A user of the workspace's own.
+    Own,
 }
 
 /// The conversation of a workspace.
@@ -72,13 +82,13 @@ impl Workspaces {
         &self.folder
     }
 
-    /// Creates the folder if it does not exist. With `own_user` it belongs to the workspace's user.
-    pub(super) fn open(&self, owner: &WorkspaceOwner, own_user: bool) -> io::Result<Workspace> {
+    /// Creates the folder if it does not exist.
+    pub(super) fn open(&self, owner: &WorkspaceOwner, user: WorkspaceUser) -> io::Result<Workspace> {
         let name = folder_name(owner);
         let path = self.folder.join(&name);
         let workspace = {
             // Under the lock, so that no removal comes between.
-            let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut in_use = self.in_use.lock();
             in_use.retain(|_, used| used.strong_count() > 0);
             let used = in_use.get(&name).and_then(Weak::upgrade).unwrap_or_default();
             in_use.insert(name, Arc::downgrade(&used));
@@ -87,7 +97,7 @@ impl Workspaces {
             create_private_folder(&path)?;
             Workspace { user_id: user_id(&path), path, _use: used }
         };
-        workspace.prepare(own_user)?;
+        workspace.prepare(user)?;
         Ok(workspace)
     }
 
@@ -122,7 +132,7 @@ impl Workspaces {
     fn remove_ownerless(&self, path: &Path) -> io::Result<()> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let trash = {
-            let in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+            let in_use = self.in_use.lock();
             let is_used = in_use.get(name).is_some_and(|used| used.strong_count() > 0);
             let record = path.with_extension("json");
             // The workspace may have been opened meanwhile.
@@ -147,7 +157,7 @@ impl Workspaces {
         let path = self.folder.join(&name);
         let trash = self.trash();
         let used = {
-            let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut in_use = self.in_use.lock();
             ignore_absent(fs::rename(&path, &trash))?;
             ignore_absent(fs::remove_file(path.with_extension("json")))?;
             in_use.remove(&name).unwrap_or_default()
@@ -161,12 +171,12 @@ impl Workspaces {
 }
 
 impl Workspace {
-    pub(super) fn temporary(own_user: bool) -> io::Result<Self> {
+    pub(super) fn temporary(user: WorkspaceUser) -> io::Result<Self> {
         let name = uuid::Uuid::new_v4().simple().to_string();
         let path = std::env::temp_dir().join(format!("agui-sandbox-{name}"));
         create_private_folder(&path)?;
         let workspace = Self { user_id: user_id(&path), path, _use: Arc::default() };
-        workspace.prepare(own_user)?;
+        workspace.prepare(user)?;
         Ok(workspace)
     }
 
@@ -178,10 +188,13 @@ impl Workspace {
         self.user_id
     }
 
-    fn prepare(&self, own_user: bool) -> io::Result<()> {
+    fn prepare(&self, user: WorkspaceUser) -> io::Result<()> {
         // The last command can have taken the permissions away.
         make_private(&self.path)?;
-        if own_user { set_owner(&self.path, self.user_id) } else { Ok(()) }
+        match user {
+            WorkspaceUser::Server => Ok(()),
+            WorkspaceUser::Own => set_owner(&self.path, self.user_id),
+        }
     }
 
     pub(super) fn remove(&self) {
@@ -303,14 +316,14 @@ mod tests {
         assert_eq!(workspaces.owners().unwrap(), []);
         let owner = |thread: &str| WorkspaceOwner::new(Some("key:web".to_owned()), thread.into());
         for thread in ["a", "b"] {
-            let workspace = workspaces.open(&owner(thread), false).unwrap();
+            let workspace = workspaces.open(&owner(thread), WorkspaceUser::Server).unwrap();
             fs::write(workspace.path().join("file"), thread).unwrap();
         }
         workspaces.remove(&owner("a")).unwrap();
         assert_eq!(workspaces.owners().unwrap(), [owner("b")]);
-        let workspace = workspaces.open(&owner("a"), false).unwrap();
+        let workspace = workspaces.open(&owner("a"), WorkspaceUser::Server).unwrap();
         assert_eq!(fs::read_dir(workspace.path()).unwrap().count(), 0);
-        assert!(workspaces.open(&owner("b"), false).unwrap().path().join("file").exists());
+        assert!(workspaces.open(&owner("b"), WorkspaceUser::Server).unwrap().path().join("file").exists());
         workspaces.remove(&owner("c")).unwrap();
     }
 
@@ -330,7 +343,7 @@ mod tests {
     fn a_workspace_whose_record_cannot_be_read_stays() {
         let folder = tempfile::tempdir().unwrap();
         let workspaces = Workspaces::new(folder.path()).unwrap();
-        let workspace = workspaces.open(&WorkspaceOwner::new(None, "a".into()), false).unwrap();
+        let workspace = workspaces.open(&WorkspaceOwner::new(None, "a".into()), WorkspaceUser::Server).unwrap();
         let path = workspace.path().to_owned();
         drop(workspace);
         // Reading a link to itself fails, also for root.
@@ -346,7 +359,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let workspaces = Workspaces::new(folder.path()).unwrap();
         let owner = WorkspaceOwner::new(None, "a".into());
-        let workspace = workspaces.open(&owner, false).unwrap();
+        let workspace = workspaces.open(&owner, WorkspaceUser::Server).unwrap();
         let path = workspace.path().to_owned();
         fs::write(path.with_extension("json"), "{").unwrap();
         assert_eq!(workspaces.owners().unwrap(), []);
@@ -354,7 +367,7 @@ mod tests {
         drop(workspace);
         assert_eq!(workspaces.owners().unwrap(), []);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-        drop(workspaces.open(&owner, false).unwrap());
+        drop(workspaces.open(&owner, WorkspaceUser::Server).unwrap());
         assert_eq!(workspaces.owners().unwrap(), [owner]);
     }
 }

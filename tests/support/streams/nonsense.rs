@@ -3,7 +3,7 @@
 use agui_server::protocol::{
     AssistantMessage, ContentPart, DeveloperMessage, Event, EventType, Interrupt, JsonPatch, Message, MessageContent,
     PartSource, PatchKind, PatchOperation, ReasoningMessage, ResumeEntry, ResumeStatus, RunAgentInput, SystemMessage,
-    TokenUsage, Tool, ToolCall, ToolMessage, UserMessage, event::*,
+    TokenUsage, ToolCall, ToolDefinition, ToolMessage, UserMessage, event::*,
 };
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub(super) fn input(dice: &mut Dice<'_>) -> RunAgentInput {
     for name in ["search", "confirm"] {
         if dice.chance(2) {
             let (name, description) = (name.to_owned(), "A tool of the application".to_owned());
-            input.tools.push(Tool { name, description, parameters: None, metadata: None });
+            input.tools.push(ToolDefinition { name, description, parameters: None, metadata: None });
         }
     }
     input.state = dice.maybe(2, |dice| Value::Object(dice.object()));

@@ -13,9 +13,9 @@ use crate::{
 };
 
 /// Fails with this code after these events.
-struct Failing(&'static str, Vec<ModelEvent>);
+struct FailingModel(&'static str, Vec<ModelEvent>);
 
-impl Model for Failing {
+impl Model for FailingModel {
     fn provider(&self) -> &str {
         "failing"
     }
@@ -35,8 +35,8 @@ fn the_next_model_answers_if_one_is_unavailable() {
     for code in UNAVAILABLE {
         let (first, second) = (Scripted::new([]), Scripted::new([done([text(0, "Hello!")])]));
         let early = vec![ModelEvent::Skipped(SkippedAttachment::default()), ModelEvent::Usage(TokenUsage::default())];
-        let agent = LlmAgent::new(Failing(code, early))
-            .fallback(Failing("model_timeout", vec![]))
+        let agent = LlmAgent::new(FailingModel(code, early))
+            .fallback(FailingModel("model_timeout", vec![]))
             .fallback(second.clone())
             .fallback(first.clone());
         let played = play(agent, ask("Hi"));
@@ -56,7 +56,7 @@ fn other_errors_and_begun_answers_have_no_fallback() {
         ("model_timeout", begun),
     ] {
         let model = Scripted::new([]);
-        let played = play(LlmAgent::new(Failing(code, events)).fallback(model.clone()), ask("Hi"));
+        let played = play(LlmAgent::new(FailingModel(code, events)).fallback(model.clone()), ask("Hi"));
         assert_eq!(played.end["code"], code);
         assert!(model.requests().is_empty(), "{code}");
     }
@@ -74,7 +74,7 @@ fn a_run_stays_with_its_fallback() {
         }
         fn stream(&self, request: ModelRequest) -> ModelStream {
             assert!(!self.0.swap(true, std::sync::atomic::Ordering::Relaxed), "it was asked again");
-            Failing("model_unavailable", vec![]).stream(request)
+            FailingModel("model_unavailable", vec![]).stream(request)
         }
     }
     let second = Scripted::new([done([call(0, "c", "increment", r#"{"n":1}"#)]), done([text(0, "2")])]);
@@ -102,7 +102,7 @@ fn a_request_chooses_among_the_allowed_models() {
         let message = played.end["message"].as_str().unwrap();
         assert!(message.ends_with("choose one of m, fast, smart") && message.len() < 200, "{message}");
     }
-    let unavailable = LlmAgent::new(Failing("model_timeout", vec![])).models(["smart"]).fallback(model.clone());
+    let unavailable = LlmAgent::new(FailingModel("model_timeout", vec![])).models(["smart"]).fallback(model.clone());
     play(unavailable, choosing(json!("smart")));
     assert_eq!(model.requests().last().unwrap().model, None, "the fallback has models of its own");
 }
@@ -131,7 +131,7 @@ fn the_models_are_among_the_capabilities() {
 #[test]
 fn every_call_is_counted_with_its_outcome() {
     let usage = ModelEvent::Usage(TokenUsage { input_tokens: Some(5), ..TokenUsage::default() });
-    let agent = LlmAgent::new(Failing("model_timeout", vec![usage]))
+    let agent = LlmAgent::new(FailingModel("model_timeout", vec![usage]))
         .fallback(Scripted::new([done([text(0, "Hello!")])]))
         .fallback(Scripted::new([]));
     let calls = counted(&agent, ask("Hi"), usize::MAX);

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
 use serde_json::json;
@@ -7,9 +7,12 @@ use super::super::tests::{Scripted, ask, call, done, increment, next, play, text
 use crate::{
     agent::{Agent, Forwarded, InputRules, RunContext, RunIdentity},
     llm::LlmAgent,
-    metrics::{Metrics, TextFormat},
+    observe::{
+        RunObserver,
+        metrics::{Metrics, TextFormat},
+    },
     protocol::RunAgentInput,
-    tools::{Approval, builtin::AskUser},
+    tools::{Approval, builtin::ask_user},
 };
 
 /// Runs an agent until its stream has yielded a number of events, and returns what was counted.
@@ -17,14 +20,8 @@ pub(in crate::llm::agent) fn counted(agent: &LlmAgent, input: RunAgentInput, eve
     let metrics = Metrics::default();
     let (thread_id, run_id) = (input.thread_id.clone(), input.run_id.clone());
     let identity = RunIdentity { thread_id, run_id, agent: "a".into(), principal: None };
-    let cx = RunContext::traced(
-        identity,
-        Forwarded::default(),
-        InputRules::default(),
-        metrics.clone(),
-        Default::default(),
-        None,
-    );
+    let observer = Arc::new(RunObserver { metrics: metrics.clone(), recording: None });
+    let cx = RunContext::observed(identity, Forwarded::default(), InputRules::default(), Some(observer));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(agent.run(input, cx).take(events).collect::<Vec<_>>());
     metrics.to_text(TextFormat::Prometheus)
@@ -51,7 +48,7 @@ fn each_call_is_counted_by_its_tool_and_its_outcome() {
         call(8, "i", "increment", r#"{"n":1}"#),
     ];
     let agent = LlmAgent::new(Scripted::new([done(calls)]))
-        .tools(increment(Approval::NotNeeded).tool(AskUser::new()))
+        .tools(increment(Approval::NotNeeded).tool(ask_user()))
         .subagent("helper", "Helps.", std::sync::Arc::new(LlmAgent::new(Scripted::new([]))))
         .updates_state(true)
         .tool_timeout(Duration::from_secs(1))

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use agui_server::protocol::{Message, MessageId, SubagentRunId, ToolCallId, event::ToolCallStart};
 
+use super::super::{Verdict, check_owner, demand};
 use super::{Owner, calls_of};
-use crate::support::checker::{Verdict, check_owner, demand};
 
 #[derive(Default)]
 pub(super) struct Calls {

@@ -8,8 +8,8 @@ use agui_server::protocol::{
 };
 use serde_json::Value;
 
+use super::super::{Verdict, check_owner, demand};
 use super::{Owner, object};
-use crate::support::checker::{Verdict, check_owner, demand};
 
 #[derive(Default)]
 pub(super) struct Messages {

@@ -1,0 +1,279 @@
+//! Decodes the events of the endpoint; `run::guard` checks their order, for all agents.
+//!
+//! A field that AG-UI describes must have a valid value; a wrong one ends the run. Unknown event types, members, message
+//! roles, content parts, patch operations and outcomes are left out with a warning, because later versions of the protocol add
+//! them. Events of versions before 1.0 are converted to those that replaced them.
+
+use std::collections::HashSet;
+
+use serde::Deserialize as _;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    base::text::shortened,
+    protocol::{
+        Event, EventType, JsonObject, Message, MessageId, PatchKind,
+        decode::{DecodeError, decode},
+        event::{MessagesSnapshot, RunError, RunFinished, RunStarted, ToolCallResult},
+    },
+};
+
+const MAX_QUOTED_CHARS: usize = 200;
+
+#[derive(Debug, PartialEq)]
+pub(super) enum DecodedEvents {
+    Nothing,
+    Started(RunStarted),
+    Event(Event),
+    Finished(Box<RunFinished>),
+    Failed(RunError),
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("event {number}{}: {problem}", .kind.map(|kind| format!(" ({kind})")).unwrap_or_default())]
+pub(super) struct Malformed {
+    number: u64,
+    kind: Option<&'static str>,
+    problem: String,
+}
+
+#[derive(Default)]
+pub(super) struct Reader {
+    number: u64,
+    /// The ids given to the open `THINKING_START` and `THINKING_TEXT_MESSAGE_START`, which had none.
+    reasoning_id: Option<MessageId>,
+    reasoning_message_id: Option<MessageId>,
+    /// True if the current run's `RUN_STARTED` declares version 1.0 or newer.
+    declares_version_1: bool,
+    /// The types whose first event was checked by [`check_members`](Self::check_members).
+    checked: HashSet<EventType>,
+    /// The warnings that were logged; each is logged once for a stream.
+    warned: HashSet<String>,
+}
+
+/// The events of versions before 1.0.
+#[derive(Clone, Copy)]
+enum ThinkingEvent {
+    Start,
+    End,
+    MessageStart,
+    MessageContent,
+    MessageEnd,
+}
+
+impl ThinkingEvent {
+    fn from_wire(name: &str) -> Option<Self> {
+        Some(match name {
+            "THINKING_START" => Self::Start,
+            "THINKING_END" => Self::End,
+            "THINKING_TEXT_MESSAGE_START" => Self::MessageStart,
+            "THINKING_TEXT_MESSAGE_CONTENT" => Self::MessageContent,
+            "THINKING_TEXT_MESSAGE_END" => Self::MessageEnd,
+            _ => return None,
+        })
+    }
+}
+
+impl Reader {
+    /// Returns the number of the next event, counted from 1.
+    pub(super) fn next_number(&self) -> u64 {
+        self.number + 1
+    }
+
+    pub(super) fn read(&mut self, data: &str) -> Result<DecodedEvents, Malformed> {
+        self.number += 1;
+        let mut object = match serde_json::from_str(data) {
+            Ok(Value::Object(object)) => object,
+            Ok(_) => return Err(self.malformed(None, "not an object")),
+            Err(error) => return Err(self.malformed(None, format!("not JSON: {error}"))),
+        };
+        let name = match object.get("type") {
+            Some(Value::String(name)) => name.clone(),
+            Some(_) => return Err(self.malformed(None, "type: expected a string")),
+            None => return Err(self.malformed(None, "type: missing")),
+        };
+        let kind = if let Some(thinking) = ThinkingEvent::from_wire(&name) {
+            self.convert_thinking(thinking, &mut object)
+        } else if let Some(kind) = EventType::ALL.iter().copied().find(|kind| kind.as_str() == name) {
+            kind
+        } else {
+            self.warn("an event of a type that AG-UI does not know was left out", &name);
+            return Ok(DecodedEvents::Nothing);
+        };
+        self.decode_event(kind, object).map_err(|problem| self.malformed(Some(kind.as_str()), problem))
+    }
+
+    fn decode_event(&mut self, kind: EventType, mut object: JsonObject) -> Result<DecodedEvents, String> {
+        whole_timestamp(&mut object);
+        match kind {
+            // `input` repeats this server's own request.
+            EventType::RunStarted => drop(object.remove("input")),
+            EventType::RunFinished | EventType::RunError | EventType::SubagentFinished => {
+                self.fix_outcome(&mut object);
+            }
+            // Before 1.0, SDKs had this role here.
+            EventType::ReasoningMessageStart
+                if !self.declares_version_1 && object.get("role") == Some(&json!("assistant")) =>
+            {
+                object.insert("role".to_owned(), json!("reasoning"));
+            }
+            EventType::ReasoningEncryptedValue
+                if let Some(subtype) = object.get("subtype").and_then(Value::as_str)
+                    && !["tool-call", "message"].contains(&subtype) =>
+            {
+                self.warn("an encrypted value of something that AG-UI does not know was left out", subtype);
+                return Ok(DecodedEvents::Nothing);
+            }
+            EventType::StateDelta => self.drop_unknown_operations(object.get_mut("delta")),
+            EventType::ActivityDelta => self.drop_unknown_operations(object.get_mut("patch")),
+            EventType::MessagesSnapshot => return self.messages_snapshot(object),
+            EventType::ToolCallResult if object.get("content").is_some_and(Value::is_array) => {
+                return self.result_of_parts(object);
+            }
+            _ => {}
+        }
+        let mut members = Vec::new();
+        if self.checked.insert(kind) {
+            members.extend(object.iter().filter(|(_, value)| !is_empty(value)).map(|(name, _)| name.clone()));
+        }
+        let event = Event::deserialize(Value::Object(object)).map_err(|error| error.to_string())?;
+        if !members.is_empty() {
+            self.check_members(&event, members);
+        }
+        Ok(match event {
+            Event::RunStarted(started) => {
+                let version = started.protocol_version.as_deref();
+                self.declares_version_1 = version
+                    .and_then(|version| version.split('.').next()?.parse().ok())
+                    .is_some_and(|major: u32| major >= 1);
+                DecodedEvents::Started(started)
+            }
+            Event::RunFinished(finished) => DecodedEvents::Finished(finished),
+            Event::RunError(error) => DecodedEvents::Failed(error),
+            event => DecodedEvents::Event(event),
+        })
+    }
+
+    /// Warns about members that are not in the decoded event, because AG-UI does not describe them. Only the first event of a
+    /// type is checked, because writing an event costs as much as reading it.
+    fn check_members(&mut self, event: &Event, members: Vec<String>) {
+        let Ok(described) = serde_json::to_value(event) else { return };
+        let kind = event.event_type().as_str();
+        for name in members.iter().filter(|name| described.get(name).is_none()) {
+            self.warn("a member that AG-UI does not describe was left out", &format!("{kind}.{name}"));
+        }
+    }
+
+    /// Removes an unknown outcome, and nulls in place of optional lists.
+    fn fix_outcome(&mut self, object: &mut JsonObject) {
+        object.retain(|name, value| name != "usage" || !value.is_null());
+        let Some(Value::Object(outcome)) = object.get_mut("outcome") else { return };
+        outcome.retain(|_, value| !value.is_null());
+        let Some(Value::String(name)) = outcome.get("type") else { return };
+        if !["success", "interrupt", "cancelled", "suspended"].contains(&name.as_str()) {
+            let name = name.clone();
+            self.warn("an outcome that AG-UI does not know was read as success", &name);
+            object.remove("outcome");
+        }
+    }
+
+    /// Removes the operations that RFC 6902 does not define. The others stay, with members that it does not define.
+    fn drop_unknown_operations(&mut self, patch: Option<&mut Value>) {
+        let Some(Value::Array(operations)) = patch else { return };
+        operations.retain(|operation| match operation.get("op").and_then(Value::as_str) {
+            Some(op) if PatchKind::members(op).is_none() => {
+                self.warn("a patch operation that AG-UI does not know was left out", op);
+                false
+            }
+            _ => true,
+        });
+    }
+
+    /// Decodes messages like those of a request, for errors with a path and warnings about unknown members.
+    fn messages_snapshot(&mut self, mut object: JsonObject) -> Result<DecodedEvents, String> {
+        let messages = object.insert("messages".to_owned(), json!([])).unwrap_or_default();
+        let messages = self.messages(messages).map_err(|error| error.to_string())?;
+        let snapshot = MessagesSnapshot::deserialize(Value::Object(object)).map_err(|error| error.to_string())?;
+        Ok(DecodedEvents::Event(MessagesSnapshot { messages: messages.into(), ..snapshot }.into()))
+    }
+
+    fn result_of_parts(&mut self, mut object: JsonObject) -> Result<DecodedEvents, String> {
+        let content = object.insert("content".to_owned(), json!("")).unwrap_or_default();
+        let message = json!([{ "id": "m", "role": "tool", "toolCallId": "c", "content": content }]);
+        let mut messages =
+            self.messages(message).map_err(|error| error.to_string().trim_start_matches("messages[0].").to_owned())?;
+        let Some(Message::Tool(message)) = messages.pop() else { return Err("content: unreadable".to_owned()) };
+        let result = ToolCallResult::deserialize(Value::Object(object)).map_err(|error| error.to_string())?;
+        Ok(DecodedEvents::Event(ToolCallResult { content: message.content, ..result }.into()))
+    }
+
+    fn messages(&mut self, messages: Value) -> Result<Vec<Message>, DecodeError> {
+        let input = json!({ "threadId": "t", "runId": "r", "messages": messages });
+        let decoded = decode(input.to_string().as_bytes())?;
+        if !decoded.ignored.is_empty() {
+            self.warn("what AG-UI does not describe was left out", &decoded.ignored.to_string());
+        }
+        Ok(decoded.input.messages.into_vec())
+    }
+
+    /// Converts an old event to the one that replaced it, and returns the new type. An end gets the id of its start.
+    fn convert_thinking(&mut self, event: ThinkingEvent, object: &mut Map<String, Value>) -> EventType {
+        let (kind, id) = match event {
+            ThinkingEvent::Start => {
+                if let Some(Value::String(title)) = object.remove("title") {
+                    self.warn("the title of THINKING_START was left out", &title);
+                }
+                (EventType::ReasoningStart, self.reasoning_id.insert(MessageId::random()).clone())
+            }
+            ThinkingEvent::End => (EventType::ReasoningEnd, self.reasoning_id.take().unwrap_or_else(MessageId::random)),
+            ThinkingEvent::MessageStart => {
+                object.insert("role".to_owned(), json!("reasoning"));
+                (EventType::ReasoningMessageStart, self.reasoning_message_id.insert(MessageId::random()).clone())
+            }
+            ThinkingEvent::MessageContent => {
+                let id = self.reasoning_message_id.get_or_insert_with(MessageId::random).clone();
+                (EventType::ReasoningMessageContent, id)
+            }
+            ThinkingEvent::MessageEnd => {
+                (EventType::ReasoningMessageEnd, self.reasoning_message_id.take().unwrap_or_else(MessageId::random))
+            }
+        };
+        object.insert("type".to_owned(), kind.as_str().into());
+        object.insert("messageId".to_owned(), id.as_str().into());
+        kind
+    }
+
+    fn malformed(&self, kind: Option<&'static str>, problem: impl AsRef<str>) -> Malformed {
+        Malformed { number: self.number, kind, problem: shortened(problem.as_ref(), MAX_QUOTED_CHARS) }
+    }
+
+    fn warn(&mut self, what: &'static str, which: &str) {
+        let which = shortened(which, MAX_QUOTED_CHARS);
+        if self.warned.len() < 100 && self.warned.insert(format!("{what}{which}")) {
+            tracing::warn!(event = self.number, ?which, "the remote agent's stream: {what}");
+        }
+    }
+}
+
+/// Returns whether a value may stand for an absent one.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(object) => object.is_empty(),
+        _ => false,
+    }
+}
+
+/// Converts a timestamp such as `1.0` to an integer. Some languages write all numbers as floats.
+fn whole_timestamp(object: &mut JsonObject) {
+    if let Some(timestamp) = object.get_mut("timestamp")
+        && let Some(number) = timestamp.as_f64().filter(|number| timestamp.is_f64() && number.fract() == 0.0)
+        && number.abs() < 9e15
+    {
+        *timestamp = json!(number as i64);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! Sends a run to the endpoint, and checks the head of the response.
+
+use std::time::Duration;
+
+use reqwest::{
+    Client, Response, StatusCode, Url,
+    header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+};
+use secrecy::ExposeSecret as _;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::{
+    error::{RemoteError, timed_out},
+    options::RemoteOptions,
+};
+use crate::{
+    agent::{AgentError, RunContext},
+    protocol::{Message, PROTOCOL_VERSION, RunAgentInput, is_absent},
+    upstream::{
+        self, ClientOptions,
+        body::read_excerpt,
+        events::{ServerEvents, StreamLimits, events},
+    },
+};
+
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+const MAX_EXCERPT_BYTES: usize = 1024;
+const EXCERPT_TIMEOUT: Duration = Duration::from_secs(2);
+
+pub(super) struct Endpoint {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    pass: Vec<HeaderName>,
+    watch: StreamLimits,
+    /// The time limit until the head of the response, connecting included.
+    head_timeout: Duration,
+}
+
+impl Endpoint {
+    pub(super) fn new(options: &RemoteOptions) -> Result<Self, RemoteError> {
+        options.check()?;
+        let invalid_name = |name: &str| RemoteError::option("headers", format!("{name:?} is not a valid header name"));
+        let header_name = |name: &String| HeaderName::try_from(name).map_err(|_| invalid_name(name));
+        let mut headers = HeaderMap::new();
+        for (name, value) in &options.resolved_headers()? {
+            let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| {
+                let problem = format!("the value of {name:?} has characters that a header cannot have");
+                RemoteError::option("headers", problem)
+            })?;
+            value.set_sensitive(true);
+            headers.append(header_name(name)?, value);
+        }
+        headers.insert(ACCEPT, EVENT_STREAM);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(Self {
+            client: upstream::client(&ClientOptions { connect_timeout: options.connect_timeout })?,
+            url: options.parsed_url()?,
+            headers,
+            pass: options.pass_headers.iter().map(header_name).collect::<Result<_, _>>()?,
+            watch: StreamLimits { max_event_bytes: options.max_event_bytes, idle_timeout: options.idle_timeout },
+            head_timeout: options.connect_timeout.saturating_add(options.idle_timeout),
+        })
+    }
+
+    pub(super) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    pub(super) async fn send(&self, input: RunAgentInput, cx: &RunContext) -> Result<ServerEvents, AgentError> {
+        let body = serde_json::to_vec(&outgoing(input))?;
+        let mut headers = self.headers.clone();
+        for name in &self.pass {
+            for value in cx.forwarded().values(name.as_str()) {
+                // This cannot fail: the text was a header's value.
+                if let Ok(mut value) = HeaderValue::from_str(value) {
+                    value.set_sensitive(true);
+                    headers.append(name, value);
+                }
+            }
+        }
+        cx.trace().add_to(&mut headers);
+        let sending = self.client.post(self.url.clone()).headers(headers).body(body).send();
+        let response = match timeout(self.head_timeout, sending).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
+                return Err(AgentError::new("remote_unreachable", "the remote agent cannot be reached")
+                    .caused_by(error.without_url()));
+            }
+            Err(_) => return Err(timed_out()),
+        };
+        Ok(events(require_event_stream(response).await?, self.watch))
+    }
+}
+
+/// Returns the input in a form that all versions accept: before 1.0, `state` and `forwardedProps` were required. The
+/// version is this server's and not the client's, because this server reads the response. Activities are for the user
+/// interface, and the protocol forbids sending them to an agent.
+fn outgoing(mut input: RunAgentInput) -> RunAgentInput {
+    input.protocol_version = Some(PROTOCOL_VERSION.to_owned());
+    let is_activity = |message: &Message| matches!(message, Message::Activity(_));
+    if input.messages.iter().any(is_activity) {
+        input.messages.to_mut().retain(|message| !is_activity(message));
+    }
+    for member in [&mut input.state, &mut input.forwarded_props] {
+        if is_absent(member) {
+            *member = Some(json!({}));
+        }
+    }
+    input
+}
+
+async fn require_event_stream(response: Response) -> Result<Response, AgentError> {
+    let status = response.status();
+    if status != StatusCode::OK {
+        let (code, message) = if status.is_server_error() {
+            ("remote_failed", format!("the remote agent's server failed ({status})"))
+        } else if status.is_redirection() {
+            (
+                "remote_rejected",
+                format!("the remote agent's server redirects the request, which is not followed ({status})"),
+            )
+        } else if status.is_client_error() {
+            ("remote_rejected", format!("the remote agent's server refused the request ({status})"))
+        } else {
+            ("remote_protocol", format!("the remote agent answered with {status} in place of a stream"))
+        };
+        let body = read_excerpt(response, MAX_EXCERPT_BYTES, EXCERPT_TIMEOUT).await;
+        let body = String::from_utf8_lossy(&body);
+        return Err(AgentError::new(code, message).caused_by(format!("its response begins with {body:?}")));
+    }
+    let headers = response.headers();
+    let essence = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = essence.split(';').next().unwrap_or_default().trim();
+    let is_uncompressed = headers.get(CONTENT_ENCODING).is_none_or(|encoding| encoding == "identity");
+    if !essence.eq_ignore_ascii_case("text/event-stream") || !is_uncompressed {
+        let cause = format!("{:?} {:?}", headers.get(CONTENT_TYPE), headers.get(CONTENT_ENCODING));
+        return Err(AgentError::new(
+            "remote_protocol",
+            "the remote agent's response is not an uncompressed event stream",
+        )
+        .caused_by(cause));
+    }
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_has_the_members_that_older_servers_require() {
+        let sent = serde_json::to_value(outgoing(RunAgentInput::new("t", "r", vec![]))).unwrap();
+        let (list, object) = (json!([]), json!({}));
+        let expected = json!({
+            "threadId": "t", "runId": "r", "protocolVersion": "1.1", "state": object, "messages": list,
+            "tools": list, "context": list, "forwardedProps": object,
+        });
+        assert_eq!(sent, expected);
+        let mut input = RunAgentInput::new("t", "r", vec![]);
+        input.state = Some(json!({ "a": null }));
+        assert_eq!(outgoing(input).state, Some(json!({ "a": null })));
+    }
+
+    #[test]
+    fn an_invalid_header_value_is_refused_without_showing_it() {
+        let mut options = RemoteOptions::new("http://h/");
+        options.headers = vec![("Authorization".to_owned(), "s3cret\n".into())];
+        let error = Endpoint::new(&options).err().unwrap().to_string();
+        assert_eq!(error, "headers: the value of \"Authorization\" has characters that a header cannot have");
+        assert!(!format!("{options:?}").contains("s3cret"));
+    }
+}

@@ -1,0 +1,151 @@
+//! The agent: plays the events of a recording.
+
+use std::{fmt, future::pending, path::Path, sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::{
+    conversation::Conversations,
+    options::{ReplayFault, ReplayOptions},
+};
+use crate::{
+    agent::{Agent, AgentError, EventStream, RunContext, event_stream},
+    base::units::deadline,
+    protocol::recording::{Recording, RecordingError, read_folder},
+    protocol::{AgentCapabilities, Event, RunAgentInput, capabilities::IdentityCapabilities},
+};
+
+/// The least time between two events of a slow run.
+const SLOW_INTERVAL: Duration = Duration::from_millis(500);
+/// The time for which a connection stays open before it is cut, so that the events before are not lost with it.
+const CUT_DELAY: Duration = Duration::from_millis(100);
+
+/// An agent that plays the recordings of a folder.
+///
+/// ```no_run
+/// use agui_server::{Server, agents::{Replay, ReplayOptions}};
+///
+/// let replay = Replay::open("recordings".as_ref(), ReplayOptions::default())?;
+/// let server = Server::new().agent("replay", replay);
+/// # Ok::<(), agui_server::agents::ReplayError>(())
+/// ```
+pub struct Replay {
+    recordings: Arc<[Recording]>,
+    conversations: Conversations,
+    options: ReplayOptions,
+}
+
+/// The reason why a folder cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// A recording cannot be read.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// No recording has all events of a run.
+    #[error("no recording of the folder has all events of its run")]
+    NothingWhole,
+}
+
+impl Replay {
+    /// Reads the recordings of a folder. Those without the end of their run are left out.
+    ///
+    /// # Errors
+    /// A recording cannot be read, or none has all events of its run.
+    pub fn open(folder: &Path, options: ReplayOptions) -> Result<Self, ReplayError> {
+        let mut recordings = read_folder(folder)?;
+        recordings.retain(|recording| {
+            let is_whole = recording.is_whole();
+            if !is_whole {
+                tracing::warn!(name = recording.name, "left out a recording without the end of its run");
+            }
+            is_whole
+        });
+        if recordings.is_empty() {
+            return Err(ReplayError::NothingWhole);
+        }
+        Ok(Self { conversations: Conversations::new(&recordings), recordings: recordings.into(), options })
+    }
+}
+
+impl fmt::Debug for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.recordings.iter().map(|recording| &recording.name).collect();
+        f.debug_struct("Replay").field("recordings", &names).field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Agent for Replay {
+    fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
+        let found = self.conversations.find(&input);
+        let (recordings, options) = (self.recordings.clone(), self.options.of_request(&input));
+        event_stream(async_stream::try_stream! {
+            let options = options?;
+            let Some(recording) = found.and_then(|position| recordings.get(position)) else {
+                Err(no_recording())?;
+                return;
+            };
+            tracing::debug!(name = recording.name, "playing a recording");
+            let events: Vec<_> =
+                recording.events.iter().filter(|event| !matches!(event.event, Event::RunStarted(_))).collect();
+            let fault_at = options.fault_after.unwrap_or(events.len() / 2).min(events.len().saturating_sub(1));
+            let begun = Instant::now();
+            for (position, recorded) in events.iter().enumerate() {
+                let fault = options.fault.filter(|_| position >= fault_at);
+                match fault {
+                    None => {}
+                    Some(ReplayFault::Slow) => sleep(SLOW_INTERVAL).await,
+                    Some(ReplayFault::Error) => {
+                        Err(AgentError::new("replay_fault", "the replay fails here, as it was asked to"))?;
+                    }
+                    Some(ReplayFault::Stall) => pending().await,
+                    Some(ReplayFault::Cut) => {
+                        sleep(CUT_DELAY).await;
+                        cx.cut_connection();
+                        pending().await
+                    }
+                }
+                let at = deadline(begun, at_pace(recorded.ms, options.pace));
+                if at > Instant::now() {
+                    sleep_until(at).await;
+                }
+                yield recorded.event.clone();
+            }
+        })
+    }
+
+    fn capabilities(&self) -> AgentCapabilities {
+        let description = self.options.description.clone().unwrap_or_else(|| "Plays recorded runs".to_owned());
+        let identity = IdentityCapabilities {
+            name: Some("replay".to_owned()),
+            r#type: Some("agui-server".to_owned()),
+            description: Some(description),
+            ..IdentityCapabilities::default()
+        };
+        AgentCapabilities { identity: Some(identity), ..AgentCapabilities::default() }
+    }
+}
+
+fn no_recording() -> AgentError {
+    AgentError::new("no_recording", "no recording has this conversation")
+}
+
+/// Returns a recorded time at another pace. A file and a request choose the factors, so the product may be longer than any
+/// duration.
+fn at_pace(millis: u64, pace: f64) -> Duration {
+    let seconds = (millis as f64 / 1000.0 * pace).max(0.0);
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_recorded_time_and_no_pace_is_too_large() {
+        assert_eq!(at_pace(1500, 2.0), Duration::from_secs(3));
+        assert_eq!(at_pace(u64::MAX, 1000.0), Duration::MAX);
+        assert_eq!(at_pace(1500, f64::INFINITY), Duration::MAX);
+        assert_eq!([at_pace(1500, -1.0), at_pace(1500, f64::NAN)], [Duration::ZERO; 2]);
+    }
+}

@@ -1,0 +1,49 @@
+//! The capabilities of a script, derived from its replies: a feature is supported if a reply uses it.
+
+use super::{
+    format::{ActionKind, Reply},
+    questions::{QuestionKind, Questions},
+};
+use crate::protocol::{
+    AgentCapabilities,
+    capabilities::{
+        HumanInTheLoopCapabilities, IdentityCapabilities, ReasoningCapabilities, StateCapabilities, ToolsCapabilities,
+    },
+};
+
+pub(super) fn declare(description: Option<String>, replies: &[Reply], questions: &Questions) -> AgentCapabilities {
+    let actions = || replies.iter().flat_map(|reply| &reply.play).map(|action| &action.get_ref().0);
+    let has = |test: fn(&ActionKind) -> bool| Some(actions().any(test));
+    let asks = |test: fn(&QuestionKind) -> bool| Some(questions.values().any(test));
+    AgentCapabilities {
+        identity: Some(IdentityCapabilities {
+            r#type: Some("agui-server".to_owned()),
+            description,
+            ..IdentityCapabilities::default()
+        }),
+        tools: Some(ToolsCapabilities {
+            supported: has(|action| matches!(action, ActionKind::Calls { .. })),
+            parallel_calls: has(|action| matches!(action, ActionKind::Calls { calls, .. } if calls.len() > 1)),
+            client_provided: Some(replies.iter().any(|reply| reply.when.offers.is_some())),
+            items: None,
+        }),
+        state: Some(StateCapabilities {
+            snapshots: has(|action| matches!(action, ActionKind::State { .. })),
+            deltas: has(|action| matches!(action, ActionKind::Patch { .. })),
+            ..StateCapabilities::default()
+        }),
+        reasoning: Some(ReasoningCapabilities {
+            supported: has(|action| matches!(action, ActionKind::Think { .. })),
+            streaming: has(|action| matches!(action, ActionKind::Think { .. })),
+            encrypted: Some(false),
+        }),
+        human_in_the_loop: Some(HumanInTheLoopCapabilities {
+            supported: Some(!questions.is_empty()),
+            approvals: asks(|kind| kind.is_call()),
+            interrupts: Some(!questions.is_empty()),
+            approve_with_edits: asks(|kind| *kind == QuestionKind::Call { is_editable: true }),
+            ..HumanInTheLoopCapabilities::default()
+        }),
+        ..AgentCapabilities::default()
+    }
+}

@@ -1,0 +1,281 @@
+//! The format of a script file. The agent plays the types that are read: [`check`](super::check) has checked them.
+
+use std::{collections::BTreeMap, fmt};
+
+use regex::{Regex, RegexBuilder};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+use serde_json::{Value, json};
+use toml::Spanned;
+
+use super::{
+    questions::ScriptQuestion,
+    template::{JsonTemplate, Template},
+};
+use crate::protocol::{JsonObject, JsonPatch, patch};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ScriptFile {
+    pub(super) description: Option<String>,
+    #[serde(default)]
+    pub(super) reply: Vec<Spanned<Reply>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reply {
+    #[serde(default)]
+    pub(super) when: When,
+    /// True if the next reply whose conditions hold is played after this one.
+    #[serde(default)]
+    pub(super) goes_on: bool,
+    #[serde(default = "comma")]
+    pub(super) join: String,
+    /// [`check`](super::check) flattens steps: the actions of a step stand between [`Action::Step`] and
+    /// [`Action::StepEnd`].
+    pub(super) play: Vec<Spanned<Action>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct When {
+    pub(super) user: Option<Expression>,
+    pub(super) tool: Option<String>,
+    pub(super) result: Option<Expression>,
+    pub(super) failed: Option<bool>,
+    pub(super) offers: Option<String>,
+    /// The names of the interrupts that the run must answer, and no others. Empty: the run answers no interrupt.
+    #[serde(deserialize_with = "one_or_more")]
+    pub(super) answers: Vec<String>,
+    pub(super) approved: Option<bool>,
+    pub(super) deep_thinking: Option<bool>,
+    pub(super) answer: BTreeMap<String, Expression>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Expression(pub(super) Regex);
+
+impl TryFrom<String> for Expression {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let regex = RegexBuilder::new(&text).case_insensitive(true).build();
+        regex.map(Self).map_err(|error| match error {
+            // The last line is the reason; the others repeat the expression.
+            regex::Error::Syntax(text) => {
+                let reason = text.lines().last().unwrap_or_default().replace("error: ", "");
+                format!("not a regular expression: {reason}")
+            }
+            other => format!("not a regular expression: {other}"),
+        })
+    }
+}
+
+/// An action is one row of `play`. The key that has the name of a variant is its kind; the other keys are options of the
+/// kind.
+#[derive(Debug)]
+pub(super) struct Action(pub(super) ActionKind);
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum ActionKind {
+    Text {
+        #[serde(deserialize_with = "deltas")]
+        text: Vec<Template>,
+        #[serde(default)]
+        every_ms: u64,
+    },
+    Think {
+        #[serde(deserialize_with = "deltas")]
+        think: Vec<Template>,
+        #[serde(default)]
+        every_ms: u64,
+    },
+    Count {
+        count: Template,
+        #[serde(default = "thousand")]
+        most: u64,
+        #[serde(default)]
+        every_ms: u64,
+    },
+    Calls {
+        calls: Vec<Call>,
+        #[serde(default)]
+        within: bool,
+    },
+    Step {
+        step: String,
+        play: Vec<Action>,
+    },
+    #[serde(skip)]
+    StepEnd(String),
+    State {
+        state: JsonTemplate,
+    },
+    Activity {
+        activity: String,
+        #[serde(default, deserialize_with = "table")]
+        content: Option<JsonTemplate>,
+        #[serde(default, deserialize_with = "checked_patch")]
+        patch: JsonPatch,
+    },
+    Patch {
+        #[serde(deserialize_with = "checked_patch")]
+        patch: JsonPatch,
+    },
+    Custom {
+        custom: String,
+        value: Option<JsonTemplate>,
+    },
+    WaitMs {
+        wait_ms: u64,
+    },
+    Fail {
+        fail: Template,
+        code: Option<String>,
+    },
+    ResultOf {
+        result_of: String,
+        approved: Template,
+        declined: Template,
+    },
+    Interrupts {
+        interrupts: Vec<ScriptQuestion>,
+    },
+}
+
+/// The kinds, in the order in which the keys of a row are looked up: an activity can have a `patch`. `call` stands for
+/// `calls` with one call.
+const KINDS: [&str; 14] = [
+    "text",
+    "think",
+    "count",
+    "call",
+    "calls",
+    "step",
+    "state",
+    "activity",
+    "patch",
+    "custom",
+    "wait_ms",
+    "fail",
+    "result_of",
+    "interrupts",
+];
+
+/// A tool call. Without a result, it is left to the application or to an interrupt.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Call {
+    pub(super) call: String,
+    #[serde(default, deserialize_with = "table")]
+    pub(super) args: Option<JsonTemplate>,
+    pub(super) result: Option<Template>,
+}
+
+/// Reads the row as JSON. An error within it gets the place of the row.
+impl<'de> Deserialize<'de> for Action {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Row;
+
+        impl<'de> Visitor<'de> for Row {
+            type Value = Action;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an action: a table")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Action, A::Error> {
+                let row = JsonObject::deserialize(MapAccessDeserializer::new(map))?;
+                Action::from_row(row).map_err(A::Error::custom)
+            }
+        }
+
+        deserializer.deserialize_any(Row)
+    }
+}
+
+impl Action {
+    fn from_row(mut row: JsonObject) -> Result<Self, String> {
+        let Some(kind) = KINDS.into_iter().find(|kind| row.contains_key(*kind)) else {
+            return Err(format!("an action needs one of `{}`", KINDS.join("`, `")));
+        };
+        let tagged = if kind == "call" {
+            let within = row.remove("within").unwrap_or(false.into());
+            json!({ "calls": { "calls": [row], "within": within } })
+        } else {
+            json!({ kind: row })
+        };
+        serde_json::from_value(tagged).map(Self).map_err(|error| error.to_string())
+    }
+
+    /// The templates of the action, but not those of the actions in a step.
+    pub(super) fn templates(&self) -> Vec<&Template> {
+        let mut json: Vec<&JsonTemplate> = Vec::new();
+        let mut texts: Vec<&Template> = Vec::new();
+        match &self.0 {
+            ActionKind::Text { text, .. } | ActionKind::Think { think: text, .. } => texts.extend(text),
+            ActionKind::Count { count, .. } => texts.push(count),
+            ActionKind::Calls { calls, .. } => {
+                json.extend(calls.iter().filter_map(|call| call.args.as_ref()));
+                texts.extend(calls.iter().filter_map(|call| call.result.as_ref()));
+            }
+            ActionKind::State { state } => json.push(state),
+            ActionKind::Activity { content, .. } => json.extend(content),
+            ActionKind::Custom { value, .. } => json.extend(value),
+            ActionKind::Fail { fail, .. } => texts.push(fail),
+            ActionKind::ResultOf { approved, declined, .. } => texts.extend([approved, declined]),
+            ActionKind::Interrupts { interrupts } => {
+                texts.extend(interrupts.iter().filter_map(|question| question.message.as_ref()));
+            }
+            ActionKind::Step { .. } | ActionKind::StepEnd(_) | ActionKind::Patch { .. } | ActionKind::WaitMs { .. } => {
+            }
+        }
+        json.into_iter().for_each(|json| json.add_templates(&mut texts));
+        texts
+    }
+}
+
+fn comma() -> String {
+    ", ".to_owned()
+}
+
+fn thousand() -> u64 {
+    1000
+}
+
+fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMore {
+        One(String),
+        More(Vec<String>),
+    }
+    Ok(match OneOrMore::deserialize(deserializer)? {
+        OneOrMore::One(text) => vec![text],
+        OneOrMore::More(texts) => texts,
+    })
+}
+
+fn deltas<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Template>, D::Error> {
+    let texts = one_or_more(deserializer)?;
+    if texts.iter().all(String::is_empty) {
+        return Err(D::Error::custom("there is no text"));
+    }
+    texts.into_iter().map(Template::try_from).collect::<Result<_, _>>().map_err(D::Error::custom)
+}
+
+fn table<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<JsonTemplate>, D::Error> {
+    let table = Value::Object(JsonObject::deserialize(deserializer)?);
+    JsonTemplate::try_from(table).map(Some).map_err(D::Error::custom)
+}
+
+fn checked_patch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<JsonPatch, D::Error> {
+    let operations = JsonPatch::deserialize(deserializer)?;
+    patch::check(&operations).map_err(D::Error::custom)?;
+    Ok(operations)
+}

@@ -1,0 +1,133 @@
+//! Matches the conditions of a reply against a conversation.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{
+    answers::{Answer, add_args, answers},
+    format::{Expression, Reply, When},
+    questions::Questions,
+    template::{Values, plain},
+};
+use crate::protocol::{Message, RunAgentInput, ToolMessage};
+
+/// A run's input, as the conditions of replies see it.
+pub(super) struct Matcher<'a> {
+    input: &'a RunAgentInput,
+    user: Cow<'a, str>,
+    /// The tool result that the conversation ends with.
+    answered: Option<AnsweredTool<'a>>,
+    answers: Vec<Answer>,
+    /// The request's own switch.
+    deep_thinking: Option<bool>,
+}
+
+#[derive(Clone, Copy)]
+struct AnsweredTool<'a> {
+    result: &'a ToolMessage,
+    name: &'a str,
+    args: &'a str,
+}
+
+#[derive(Debug)]
+pub(super) struct Match {
+    /// The values of all placeholders. Those of answers are of the first answer that has them.
+    pub(super) values: Values,
+    /// The values without those of answers, for actions that are played once for each answer.
+    pub(super) common: Values,
+    pub(super) answers: Vec<Answer>,
+    /// True if the request asks not to think.
+    pub(super) without_thinking: bool,
+}
+
+impl<'a> Matcher<'a> {
+    pub(super) fn of(input: &'a RunAgentInput, questions: &Questions) -> Self {
+        let answers = answers(input, questions);
+        let last = input.messages.iter().rev().find(|m| !matches!(m, Message::Activity(_) | Message::Reasoning(_)));
+        let answered = match last {
+            // A run that answers interrupts is about the answers, not about the last tool result.
+            Some(Message::Tool(result)) if answers.is_empty() => {
+                let calls = input.messages.iter().rev().filter_map(|message| match message {
+                    Message::Assistant(assistant) => Some(assistant.tool_calls()),
+                    _ => None,
+                });
+                let call = calls.flatten().find(|call| call.id == result.tool_call_id);
+                let (name, args) = call.map_or(("", "{}"), |call| (&*call.function.name, &*call.function.arguments));
+                Some(AnsweredTool { result, name, args })
+            }
+            _ => None,
+        };
+        let (user, deep_thinking) = (input.last_user_text().unwrap_or_default(), input.deep_thinking());
+        Self { input, user, answered, answers, deep_thinking }
+    }
+
+    pub(super) fn matches(&self, Reply { when, join, .. }: &Reply) -> Option<Match> {
+        if !self.answers_match(when) {
+            return None;
+        }
+        let mut values = Values::new();
+        match (&when.tool, self.answered) {
+            (None, Some(_)) | (Some(_), None) => return None,
+            (Some(tool), Some(answered)) if tool != answered.name && tool != "*" => return None,
+            (Some(_), Some(answered)) => self.add_result(answered, join, &mut values),
+            (None, None) => {}
+        }
+        let failed = self.answered.is_some_and(|answered| answered.result.error.is_some());
+        if when.failed.is_some_and(|wanted| wanted != failed) {
+            return None;
+        }
+        if when.deep_thinking.is_some_and(|wanted| self.deep_thinking != Some(wanted)) {
+            return None;
+        }
+        if when.offers.as_ref().is_some_and(|tool| self.input.tool(tool).is_none()) {
+            return None;
+        }
+        let result = values.get("result").cloned().unwrap_or_default();
+        let texts = [(&when.user, &*self.user), (&when.result, &*result)];
+        let mut wanted: Vec<_> =
+            texts.into_iter().filter_map(|(wanted, text)| Some((wanted.as_ref()?, text))).collect();
+        for (member, expression) in &when.answer {
+            let member = format!("answer.{member}");
+            wanted.push((expression, self.answers.iter().find_map(|answer| answer.values.get(&member))?));
+        }
+        for (Expression(regex), text) in wanted {
+            let groups = regex.captures(text)?;
+            for name in regex.capture_names().flatten() {
+                values.insert(name.to_owned(), groups.name(name).map_or("", |group| group.as_str()).to_owned());
+            }
+        }
+        values.insert("text".to_owned(), self.user.to_string());
+        let common = values.clone();
+        for answer in self.answers.iter().rev() {
+            values.extend(answer.values.clone());
+        }
+        let without_thinking = self.deep_thinking == Some(false);
+        Some(Match { values, common, answers: self.answers.clone(), without_thinking })
+    }
+
+    /// Returns whether the run answers exactly the interrupts that `when.answers` names.
+    fn answers_match(&self, when: &When) -> bool {
+        let answered = |name: &String| name == "*" || self.answers.iter().any(|answer| answer.name == *name);
+        let takes = |name: &String| when.answers.iter().any(|answer| answer == name || answer == "*");
+        let approved = self.answers.iter().all(|answer| answer.approved);
+        self.answers.is_empty() == when.answers.is_empty()
+            && self.answers.iter().all(|answer| takes(&answer.name))
+            && when.answers.iter().all(answered)
+            && when.approved.is_none_or(|wanted| wanted == approved)
+    }
+
+    fn add_result(&self, answered: AnsweredTool<'_>, join: &str, values: &mut Values) {
+        let AnsweredTool { result, args, .. } = answered;
+        let text = result.content.text();
+        if let Ok(Value::Array(items)) = serde_json::from_str(&text) {
+            values.insert("result.count".to_owned(), items.len().to_string());
+            values.insert("result.list".to_owned(), items.iter().map(plain).collect::<Vec<_>>().join(join));
+        }
+        if let Ok(Value::Object(args)) = serde_json::from_str(args) {
+            add_args(&args, values);
+        }
+        values.insert("result".to_owned(), text.into_owned());
+        values.insert("error".to_owned(), result.error.clone().unwrap_or_default());
+    }
+}

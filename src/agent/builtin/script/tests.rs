@@ -1,0 +1,352 @@
+use std::sync::LazyLock;
+
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::agent::RunIdentity;
+
+const DEMO: &str = include_str!("../../../../config/scripts/demo.toml");
+
+/// Returns the script's events as JSON, with ids numbered in the order of their appearance: `msg1`, `call1`…
+async fn play(script: &Script, messages: Value, tools: &[&str]) -> Vec<Value> {
+    let tools: Vec<Value> = tools.iter().map(|name| json!({ "name": name, "description": "" })).collect();
+    let input = json!({ "threadId": "t", "runId": "r", "messages": messages, "tools": tools });
+    let input: RunAgentInput = serde_json::from_value(input).unwrap();
+    let identity = RunIdentity {
+        thread_id: input.thread_id.clone(),
+        run_id: input.run_id.clone(),
+        agent: "demo".into(),
+        principal: None,
+    };
+    let events: Vec<_> = script.run(input, RunContext::new(identity)).collect().await;
+    let mut ids = Vec::new();
+    let plain = events.into_iter().map(|event| match event {
+        Ok(event) => {
+            let mut event = serde_json::to_value(event).unwrap();
+            for (member, prefix) in [("messageId", "msg"), ("parentMessageId", "msg"), ("toolCallId", "call")] {
+                if let Some(id) = event.get(member).and_then(Value::as_str).map(str::to_owned) {
+                    if !ids.contains(&id) {
+                        ids.push(id.clone());
+                    }
+                    let of_kind = ids.iter().filter(|id| id.starts_with(prefix));
+                    let number = of_kind.take_while(|known| **known != id).count() + 1;
+                    event[member] = format!("{prefix}{number}").into();
+                }
+            }
+            event
+        }
+        Err(error) => json!({ "error": error.code(), "message": error.message() }),
+    });
+    plain.collect()
+}
+
+async fn demo(messages: Value, tools: &[&str]) -> Vec<Value> {
+    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::parse(DEMO).unwrap());
+    play(&SCRIPT, messages, tools).await
+}
+
+fn user(text: &str) -> Value {
+    json!({ "id": "u", "role": "user", "content": text })
+}
+
+async fn answer(text: &str, tools: &[&str]) -> Vec<Value> {
+    demo(json!([user(text)]), tools).await
+}
+
+fn answered(question: &str, tool: &str, arguments: &str, result: Value) -> Value {
+    let call = json!({ "id": "c", "type": "function", "function": { "name": tool, "arguments": arguments } });
+    let mut message = json!({ "id": "m", "role": "tool", "toolCallId": "c", "content": "" });
+    message.as_object_mut().unwrap().extend(result.as_object().unwrap().clone());
+    json!([user(question), { "id": "a", "role": "assistant", "toolCalls": [call] }, message])
+}
+
+fn text(message: &str, deltas: &[&str]) -> Vec<Value> {
+    let mut events = vec![json!({ "type": "TEXT_MESSAGE_START", "messageId": message, "role": "assistant" })];
+    let content = |delta: &&str| json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": message, "delta": delta });
+    events.extend(deltas.iter().map(content));
+    events.push(json!({ "type": "TEXT_MESSAGE_END", "messageId": message }));
+    events
+}
+
+fn call(tool: &str, parent: Option<&str>, arguments: &str) -> Vec<Value> {
+    let mut start = json!({ "type": "TOOL_CALL_START", "toolCallId": "call1", "toolCallName": tool });
+    if let Some(parent) = parent {
+        start["parentMessageId"] = parent.into();
+    }
+    vec![
+        start,
+        json!({ "type": "TOOL_CALL_ARGS", "toolCallId": "call1", "delta": arguments }),
+        json!({ "type": "TOOL_CALL_END", "toolCallId": "call1" }),
+    ]
+}
+
+fn result(message: &str, content: &str) -> Vec<Value> {
+    vec![json!({ "type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": "call1", "content": content })]
+}
+
+#[tokio::test]
+async fn the_guides_first_example_and_its_scenarios_are_answered_with_their_events() {
+    let weather = |city: &str, check, sunny: &str, last: &str| {
+        let arguments = format!("{{\"city\":\"{city}\"}}");
+        [
+            text("msg1", &[check]),
+            call("get_weather", Some("msg1"), &arguments),
+            result("msg2", sunny),
+            text("msg3", &[last]),
+        ]
+        .concat()
+    };
+    let (sunny, sunny_zh) = ("Sunny, 25°C", "晴天,25°C");
+    assert_eq!(
+        answer("What's the weather like in Beijing today?", &["get_weather"]).await,
+        weather("Beijing", "Let me check", sunny, "Beijing is sunny today with a temperature of 25°C.")
+    );
+    assert_eq!(
+        answer("今天北京天气怎么样?", &["get_weather"]).await,
+        weather("北京", "让我查询一下", sunny_zh, "北京今天是晴天,温度25°C。")
+    );
+    assert_eq!(answer("Hello", &[]).await, text("msg1", &["Hello", "! How can I help you?"]));
+    assert_eq!(answer("你好", &[]).await, text("msg1", &["你好", "!有什么可以帮你的吗?"]));
+    let search = &["search_local_files"];
+    assert_eq!(
+        answer("Help me search for report files locally", search).await,
+        call("search_local_files", None, "{\"keyword\":\"report\"}")
+    );
+    assert_eq!(
+        answer("帮我搜索本地的报告文件", search).await,
+        call("search_local_files", None, "{\"keyword\":\"报告\"}")
+    );
+    assert_eq!(
+        answer("What's the weather like in Beijing?", &[]).await,
+        weather("Beijing", "Let me check", sunny, "Beijing is sunny today, 25°C.")
+    );
+    assert_eq!(answer("北京天气怎么样?", &[]).await, weather("北京", "让我查一下", sunny_zh, "北京今天晴天,25°C。"));
+    let confirm = |says, arguments| [text("msg1", &[says]), call("confirmAction", Some("msg1"), arguments)].concat();
+    assert_eq!(
+        answer("Delete all temporary files", &["confirmAction"]).await,
+        confirm("About to delete 15 temporary files", "{\"action\":\"delete temporary files\",\"count\":15}")
+    );
+    assert_eq!(
+        answer("删除所有临时文件", &["confirmAction"]).await,
+        confirm("即将删除 15 个临时文件", "{\"action\":\"删除临时文件\",\"count\":15}")
+    );
+}
+
+#[tokio::test]
+async fn a_tools_result_is_answered_with_what_it_says() {
+    let (report, report_zh) = ("Help me search for report files locally", "帮我搜索本地的报告文件");
+    let (delete, delete_zh) = ("Delete all temporary files", "删除所有临时文件");
+    let found = json!({ "content": "[\"2024_annual_report.pdf\", \"Q3_report.docx\"]" });
+    let found_zh = json!({ "content": "[\"2024年度报告.pdf\", \"Q3报告.docx\"]" });
+    let says = |content: &str| json!({ "content": content });
+    let failed = json!({ "error": "no access" });
+    for (question, tool, result, expected) in [
+        (report, "search_local_files", found, "Found 2 files: 2024_annual_report.pdf and Q3_report.docx"),
+        (report_zh, "search_local_files", found_zh, "找到了 2 个文件:2024年度报告.pdf 和 Q3报告.docx"),
+        (report, "search_local_files", says("[]"), "Found no files."),
+        (report, "search_local_files", says("[\"a.pdf\"]"), "Found 1 file: a.pdf"),
+        (report_zh, "search_local_files", says(" [ ] "), "没有找到文件。"),
+        (report, "search_local_files", failed.clone(), "The search failed: no access"),
+        (report, "search_local_files", says("nothing much"), "Thank you, the tool answered: nothing much"),
+        (delete, "confirmAction", says("confirmed"), "Successfully deleted 15 temporary files."),
+        (delete, "confirmAction", says("{\"confirmed\": true}"), "Successfully deleted 15 temporary files."),
+        (delete, "confirmAction", says("Yes!"), "Successfully deleted 15 temporary files."),
+        (delete, "confirmAction", says("确认"), "Successfully deleted 15 temporary files."),
+        (delete_zh, "confirmAction", says("confirmed"), "已删除 15 个临时文件。"),
+        (delete_zh, "confirmAction", says("是的。"), "已删除 15 个临时文件。"),
+        (delete_zh, "confirmAction", says("\"确认删除\""), "已删除 15 个临时文件。"),
+        (delete_zh, "confirmAction", says("不可以"), "好的,没有删除任何文件。"),
+        (delete, "confirmAction", says("declined"), "All right, nothing was deleted."),
+        (delete, "confirmAction", says("not confirmed"), "All right, nothing was deleted."),
+        (delete, "confirmAction", says("{\"confirmed\": false}"), "All right, nothing was deleted."),
+        (delete, "confirmAction", says("confirmed: false"), "All right, nothing was deleted."),
+        (delete, "confirmAction", says("true-ish"), "All right, nothing was deleted."),
+        (delete, "confirmAction", says(""), "All right, nothing was deleted."),
+        (delete_zh, "confirmAction", says("cancelled"), "好的,没有删除任何文件。"),
+        (
+            delete,
+            "confirmAction",
+            failed.clone(),
+            "I could not get your confirmation (no access), so nothing was deleted.",
+        ),
+        ("What's the weather like in Rome?", "get_weather", says("Rain"), "The weather in Rome: Rain"),
+        ("Hello", "unknown", says("7"), "Thank you, the tool answered: 7"),
+        ("Hello", "unknown", failed, "The tool failed: no access"),
+    ] {
+        let messages = answered(question, tool, "{\"city\":\"Rome\"}", result.clone());
+        assert_eq!(demo(messages, &[tool]).await, text("msg1", &[expected]), "{question} {result}");
+    }
+}
+
+#[tokio::test]
+async fn the_city_is_found_in_a_question_about_the_weather() {
+    for (question, city) in [
+        ("how is the weather in New York right now?", "New York"),
+        ("Weather in St. Gallen, please", "St. Gallen"),
+        ("上海今天天气怎么样?", "上海"),
+        ("明天上海的天气", "上海"),
+        ("请帮我查一下广州天气", "广州"),
+    ] {
+        let events = answer(question, &["get_weather"]).await;
+        assert_eq!(events[4]["delta"], json!({ "city": city }).to_string(), "{question}");
+    }
+    for question in ["今天天气怎么样?", "What's the weather like?"] {
+        let events = answer(question, &["get_weather"]).await;
+        assert_eq!(events.len(), 3, "{question}: {events:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_application_offers_is_its_own_to_answer() {
+    let rome = answer("What's the weather like in Rome?", &["get_weather"]).await;
+    assert_eq!(
+        rome,
+        [text("msg1", &["Let me check"]), call("get_weather", Some("msg1"), "{\"city\":\"Rome\"}")].concat()
+    );
+    for (question, tool) in [
+        ("Help me search for report files locally", "search_local_files"),
+        ("帮我搜索本地的报告文件", "search_local_files"),
+        ("Delete all temporary files", "confirmAction"),
+        ("删除所有临时文件", "confirmAction"),
+    ] {
+        let events = answer(question, &[]).await;
+        assert_eq!(events.len(), 3, "{question}");
+        assert!(events[1]["delta"].as_str().unwrap().contains(tool), "{question}");
+    }
+}
+
+#[tokio::test]
+async fn the_demo_shows_every_kind_of_event() {
+    let types = |events: &[Value]| -> Vec<String> {
+        events.iter().map(|event| event["type"].as_str().unwrap_or("error").to_owned()).collect()
+    };
+    let think = answer("think about tea", &[]).await;
+    assert_eq!(think[0]["type"], "REASONING_START");
+    assert!(think.iter().any(|event| event["delta"] == "tea"));
+    let plan = answer("plan a party", &[]).await;
+    assert_eq!(plan[0]["snapshot"]["goal"], "a party");
+    for kind in ["STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "STEP_STARTED", "STEP_FINISHED", "CUSTOM"] {
+        assert!(types(&plan).contains(&kind.to_owned()), "{kind}");
+    }
+    let parallel = answer("parallel", &[]).await;
+    let args: Vec<_> = parallel.iter().filter(|event| event["type"] == "TOOL_CALL_ARGS").collect();
+    assert_eq!(
+        args.iter().map(|event| event["toolCallId"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["call1", "call2"].repeat(3)
+    );
+    let arguments = |id: &str| {
+        args.iter().filter(|e| e["toolCallId"] == id).map(|e| e["delta"].as_str().unwrap()).collect::<String>()
+    };
+    let parents: Vec<_> = parallel.iter().filter_map(|event| event["parentMessageId"].as_str()).collect();
+    assert_eq!(parents, ["msg1", "msg1"]);
+    assert_eq!(arguments("call1"), "{\"city\":\"Beijing\"}");
+    assert_eq!(arguments("call2"), "{\"city\":\"Beijing\",\"format\":\"24h\"}");
+    let fail = answer("fail", &[]).await;
+    assert_eq!(fail[3], json!({ "error": "demo_failure", "message": "The demo was asked to fail." }));
+    for question in ["what?", "什么?", "", "planet", "failure", "count to 0"] {
+        assert_eq!(answer(question, &[]).await.len(), 3, "{question}");
+        assert_eq!(types(&answer(question, &[]).await)[1], "TEXT_MESSAGE_CONTENT", "{question}");
+    }
+    assert_eq!(demo(json!([]), &[]).await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn counting_takes_a_tenth_of_a_second_a_number_and_has_an_end() {
+    let started = tokio::time::Instant::now();
+    assert_eq!(answer("count to 5", &[]).await, text("msg1", &["1 ", "2 ", "3 ", "4 ", "5"]));
+    assert_eq!(started.elapsed().as_millis(), 400);
+    assert_eq!(answer("count to 99999999999999999999999", &[]).await.len(), 1002);
+    assert_eq!(answer("数到 2", &[]).await.len(), 4);
+}
+
+#[tokio::test]
+async fn calls_without_a_message_share_one_that_has_no_text() {
+    let script = Script::parse("[[reply]]\nplay = [{ calls = [{ call = 'f' }, { call = 'g' }] }]").unwrap();
+    let events = play(&script, json!([user("x")]), &[]).await;
+    assert_eq!(events[0]["toolCallName"], "f");
+    assert_eq!(events[1]["toolCallName"], "g");
+    assert!(events[0]["parentMessageId"].is_string());
+    assert_eq!(events[0]["parentMessageId"], events[1]["parentMessageId"]);
+}
+
+#[tokio::test]
+async fn the_first_reply_that_fits_is_played() {
+    let script = Script::parse(
+        "[[reply]]\nwhen.user = 'a'\nplay = [{ text = 'first' }]\n[[reply]]\nwhen.user = 'ab'\nplay = [{ text = 'second' }]",
+    )
+    .unwrap();
+    let first = play(&script, json!([user("ab")]), &[]).await;
+    assert_eq!(first[1]["delta"], "first");
+    assert!(play(&script, json!([user("x")]), &[]).await.is_empty());
+}
+
+#[test]
+fn a_wrong_script_is_refused_with_its_place() {
+    let reply = |play: &str| format!("[[reply]]\nplay = [{play}]");
+    for (script, place, expected) in [
+        (String::new(), "", "a script needs at least one [[reply]]"),
+        ("[[reply]]\nwhen.user = '('\nplay = []".to_owned(), "'('", "not a regular expression: unclosed group"),
+        ("[[reply]]\nwhen.usr = ''\nplay = []".to_owned(), "usr", "unknown field `usr`, expected one of"),
+        (
+            "[[reply]]\nwhen.result = 'x'\nplay = []".to_owned(),
+            "[[reply]]",
+            "`result` and `failed` are about a tool's result",
+        ),
+        (
+            "[[reply]]\ngoes_on = true\nplay = [{ interrupts = [{ name = 'x' }] }]".to_owned(),
+            "{ interrupts",
+            "`interrupts` end the run",
+        ),
+        (reply("{ text = 'a' }, { txt = 'b' }"), "{ txt", "an action needs one of `text`, `think`"),
+        (reply("{ text = 'a', txt = 'b' }"), "{ text", "unknown field `txt`, expected `text` or `every_ms`"),
+        (reply("'a'"), "'a'", "invalid type: string \"a\", expected an action: a table"),
+        (reply("{ every_ms = 5 }"), "{ every_ms", "an action needs one of `text`, `think`"),
+        (reply("{ text = 'a', think = 'b' }"), "{ text", "unknown field `think`, expected `text` or `every_ms`"),
+        (reply("{ text = 'a', code = 'b' }"), "{ text", "unknown field `code`, expected `text` or `every_ms`"),
+        (reply("{ text = '' }"), "{ text", "there is no text"),
+        (reply("{ text = '{name}' }"), "{ text", "the placeholder {name} is unknown here"),
+        (reply("{ call = 'f', within = true }"), "{ call", "`within` needs a message before the call"),
+        (reply("{ state = 1, every_ms = 5 }"), "{ state", "unknown field `every_ms`, expected `state`"),
+        (reply("{ step = 'a' }"), "{ step", "missing field `play`"),
+        (
+            reply("{ step = 'a', play = [{ step = 'a', play = [] }] }"),
+            "{ step = 'a', play = [{",
+            "the step \"a\" is already open here",
+        ),
+        (reply("{ activity = 'a', patch = [] }"), "{ activity", "the activity \"a\" has no `content` yet"),
+        (
+            reply("{ activity = 'a', content = {}, patch = [{ op = 'test', path = '/a', value = 1 }] }"),
+            "{ activity",
+            "`activity` needs either `content` or `patch`",
+        ),
+        (reply("{ patch = [{ op = 'add', path = 'a', value = 1 }] }"), "{ patch", "\"a\" is not a JSON Pointer"),
+        (
+            reply("{ patch = [{ op = 'move', from = '/a', path = '/a/b' }] }"),
+            "{ patch",
+            "\"/a\" is moved into itself, to \"/a/b\"",
+        ),
+        (
+            reply("{ activity = 'a', content = {} }, { activity = 'a', patch = [{ op = 'remove', path = '' }] }"),
+            "{ activity = 'a', patch",
+            "the content of an activity stays a table",
+        ),
+        (reply("{ patch = [{ op = 'ad', path = '' }] }"), "", "unknown variant `ad`"),
+    ] {
+        let error = Script::parse(&script).unwrap_err();
+        assert!(error.message().starts_with(expected), "{script}\n{error}");
+        if !place.is_empty() {
+            let span = error.span().unwrap_or_else(|| panic!("{script}: no place"));
+            assert!(script[span.start..].starts_with(place), "{script}\n{}", &script[span.start..]);
+        }
+    }
+}
+
+#[test]
+fn what_a_script_does_can_be_read_from_its_capabilities() {
+    let declared = serde_json::to_value(Script::parse(DEMO).unwrap().capabilities()).unwrap();
+    assert_eq!(declared["tools"], json!({ "supported": true, "parallelCalls": true, "clientProvided": true }));
+    assert_eq!(declared["reasoning"]["supported"], true);
+    let plain = Script::parse("[[reply]]\nplay = [{ text = 'a' }]").unwrap().capabilities();
+    assert_eq!(plain.tools.unwrap().supported, Some(false));
+}

@@ -1,0 +1,38 @@
+//! Texts of logs and errors.
+
+use std::error::Error;
+
+/// Returns a text up to `max_chars` characters. Behind a longer one stands `…`.
+pub(crate) fn shortened(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Returns the text of an error with those of its causes. Some libraries repeat a cause in the text of the error.
+pub(crate) fn error_chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_longer_text_ends_with_an_ellipsis() {
+        assert_eq!(shortened("añb", 3), "añb");
+        assert_eq!(shortened("añbc", 3), "añb…");
+        assert_eq!(shortened("a", 0), "…");
+    }
+}

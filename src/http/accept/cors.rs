@@ -1,0 +1,76 @@
+//! Cross-origin requests (CORS): the web pages that may use the server.
+
+use std::time::Duration;
+
+use axum::http::{HeaderValue, Method, header, request::Parts};
+use serde::Deserialize;
+use tower_http::cors::{AllowCredentials, AllowHeaders, AllowOrigin, CorsLayer};
+
+use super::{host, request_id::REQUEST_ID};
+
+/// The web pages that may use the server: the configuration section `[cors]`. Requests of all other pages are refused.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct Cors {
+    /// True allows pages that are served from this machine, on any port. They may send cookies only to a server without
+    /// authentication.
+    pub allow_localhost: bool,
+    /// Other allowed origins, such as `https://app.example.com`, which may send cookies. `*` allows all, without
+    /// cookies.
+    pub allow_origins: Vec<String>,
+}
+
+impl Default for Cors {
+    fn default() -> Self {
+        Self { allow_localhost: true, allow_origins: Vec::new() }
+    }
+}
+
+impl Cors {
+    fn allows_all(&self) -> bool {
+        self.allow_origins.iter().any(|origin| origin == "*")
+    }
+
+    fn is_listed(&self, origin: &str) -> bool {
+        self.allow_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
+    }
+
+    fn is_local(&self, origin: &str) -> bool {
+        self.allow_localhost && host::is_loopback_origin(origin)
+    }
+
+    pub(crate) fn allows(&self, origin: &str) -> bool {
+        self.allows_all() || self.is_listed(origin) || self.is_local(origin)
+    }
+
+    /// With authentication, the credentials belong to the application's own pages. A page of this machine is not one of
+    /// them: any program here can serve it.
+    fn allows_credentials(&self, origin: &str, has_authentication: bool) -> bool {
+        !self.allows_all() && (self.is_listed(origin) || (self.is_local(origin) && !has_authentication))
+    }
+}
+
+pub(crate) fn layer(cors: &Cors, has_authentication: bool) -> CorsLayer {
+    let origins = if cors.allows_all() {
+        AllowOrigin::any()
+    } else {
+        let cors = cors.clone();
+        AllowOrigin::predicate(move |origin: &HeaderValue, _: &Parts| {
+            origin.to_str().is_ok_and(|origin| cors.allows(origin))
+        })
+    };
+    let cors = cors.clone();
+    CorsLayer::new()
+        .allow_origin(origins)
+        // This server has no cookies, but a page may have to send those of the application or of a proxy. Browsers refuse
+        // credentials together with `*`. The predicate adds the header to requests with an `Origin` only: one header more
+        // would double the memory for the headers of every stream.
+        .allow_credentials(AllowCredentials::predicate(move |origin, _| {
+            origin.to_str().is_ok_and(|origin| cors.allows_credentials(origin, has_authentication))
+        }))
+        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers([REQUEST_ID, header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::ETAG])
+        .max_age(Duration::from_secs(3600))
+}

@@ -1,0 +1,90 @@
+//! The middleware around all routes, in one place and in order.
+
+use std::{any::Any, panic::AssertUnwindSafe};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::header,
+    middleware::{Next, from_fn, from_fn_with_state},
+    response::Response,
+};
+use futures::FutureExt as _;
+
+use super::{cors, foreign_page::is_foreign, host, request_id::identify_request};
+use crate::auth::Principal;
+use crate::http::{accept::media_type::require_json_or_no_body, error::ApiError, state::App};
+
+/// The first layer is the outermost.
+pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {
+    let layers = tower::ServiceBuilder::new()
+        // First, so that every log line and every response has the request's id.
+        .layer(from_fn_with_state(app.runs().metrics().clone(), identify_request))
+        // Before everything that refuses: a page must be able to read the refusal, and a preflight has no credentials.
+        .layer(cors::layer(&app.options().cors, !app.auth().is_disabled()))
+        // Before authentication: a foreign page, or one that rebinds its DNS name, must learn nothing.
+        .layer(from_fn_with_state(app.clone(), refuse_foreign))
+        .layer(from_fn(catch_panic));
+    routes.layer(layers)
+}
+
+/// Health checks and unknown paths are outside of it.
+pub(crate) fn authenticated(routes: Router<App>, app: &App) -> Router<App> {
+    routes.route_layer(from_fn_with_state(app.clone(), admit))
+}
+
+/// `None` without authentication.
+#[derive(Clone)]
+pub(crate) struct Caller(Option<Principal>);
+
+impl Caller {
+    pub(crate) fn principal(&self) -> Option<Principal> {
+        self.0.clone()
+    }
+}
+
+/// Authenticates the caller, then checks the media type of the body.
+async fn admit(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
+    let (mut head, body) = request.into_parts();
+    let principal = app.auth().authenticate(&head).await?;
+    require_json_or_no_body(&head, &body)?;
+    head.extensions.insert(Caller(principal));
+    Ok(next.run(Request::from_parts(head, body)).await)
+}
+
+/// Refuses requests for a host name that is not this server's, and requests of foreign web pages.
+///
+/// The host is checked without authentication only: a page that rebinds its DNS name has no credential.
+async fn refuse_foreign(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
+    let options = app.options();
+    if app.auth().is_disabled() && !has_own_host(&request, &options.allowed_hosts) {
+        return Err(ApiError::foreign_host(request.headers().get(header::HOST)));
+    }
+    if is_foreign(&request, &options.cors) {
+        return Err(ApiError::foreign_origin(request.headers().get(header::ORIGIN)));
+    }
+    Ok(next.run(request).await)
+}
+
+pub(crate) fn has_own_host(request: &Request, allowed: &[String]) -> bool {
+    if allowed.iter().any(|name| name == "*") {
+        return true;
+    }
+    let is_own = |host: &str| host::is_own(host, allowed);
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let by_header = hosts.next().and_then(|host| host.to_str().ok()).is_some_and(is_own);
+    let by_target = request.uri().authority().is_none_or(|authority| is_own(authority.as_str()));
+    by_header && hosts.next().is_none() && by_target
+}
+
+/// tower-http's layer for panics would box every body twice more. Panics of agents do not reach this one: they happen
+/// while the body is polled, and the run's driver turns them into an event.
+async fn catch_panic(request: Request, next: Next) -> Result<Response, ApiError> {
+    AssertUnwindSafe(next.run(request)).catch_unwind().await.map_err(panicked)
+}
+
+fn panicked(panic: Box<dyn Any + Send>) -> ApiError {
+    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = text.unwrap_or("not a text"), "a request handler panicked");
+    ApiError::internal()
+}

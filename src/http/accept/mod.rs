@@ -1,0 +1,14 @@
+//! From a connection to a request that a route may see: connections, bodies, hosts, origins, callers.
+
+pub(crate) mod body_budget;
+pub(crate) mod cors;
+pub(crate) mod extract;
+pub(crate) mod foreign_page;
+pub(crate) mod host;
+pub(crate) mod media_type;
+pub(crate) mod middleware;
+pub(crate) mod read_body;
+pub(crate) mod request_id;
+pub(crate) mod serve;
+pub(crate) mod server_span;
+pub(crate) mod stall_timeout;

@@ -1,0 +1,176 @@
+//! Reads request bodies, with limits on size, time and pieces, and within the [budget](super::body_budget) of all bodies.
+
+use std::time::Duration;
+
+use axum::{
+    body::{Body, HttpBody as _},
+    http::{header, request::Parts},
+};
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use tokio::time::timeout;
+
+use super::{
+    body_budget::{BodyBudget, Room, SMALL_BODY_BYTES},
+    middleware::Caller,
+};
+use crate::auth::Principal;
+use crate::http::{error::ApiError, state::App};
+
+/// A client that is still sending gets the answer in place of a broken connection if up to this much is read and
+/// discarded, within this time, and without a pause.
+const MAX_DISCARDED_BYTES: usize = 64 * 1024 * 1024;
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
+const DISCARD_PAUSE: Duration = Duration::from_secs(1);
+/// Each piece, such as a chunk, costs about a microsecond, whatever its size. Above this number of pieces, they must
+/// have an average of [`MIN_PIECE_BYTES`].
+const FREE_PIECES: usize = 16 * 1024;
+const MIN_PIECE_BYTES: usize = 64;
+
+/// Reads a body of at most `max_body_bytes`. Its memory counts towards the budget until the last clone is dropped.
+pub(crate) async fn read(app: &App, head: &Parts, body: Body) -> Result<Bytes, ApiError> {
+    read_at_most(app, head, body, app.options().max_body_bytes).await
+}
+
+/// Reads the body of a route that needs only a few members: at most 64 KiB.
+pub(crate) async fn read_small(app: &App, head: &Parts, body: Body) -> Result<Bytes, ApiError> {
+    read_at_most(app, head, body, app.options().max_body_bytes.min(SMALL_BODY_BYTES)).await
+}
+
+async fn read_at_most(app: &App, head: &Parts, body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {
+    let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
+    let mut reader = Reader { body, pieces: 0, bytes: 0, max_bytes };
+    let read = collect(&mut reader, app.body_budget(), principal.as_ref());
+    let error = match timeout(app.options().body_timeout, read).await {
+        Ok(Ok(body)) => return Ok(body),
+        Ok(Err(error)) => error,
+        Err(_) => return Err(ApiError::body_timeout()),
+    };
+    // A client that waits for `100 Continue` sends nothing that would have to be discarded.
+    let waits = reader.pieces == 0 && head.headers.contains_key(header::EXPECT);
+    if !waits && error.is_about_body_size() {
+        let _ = timeout(DISCARD_TIMEOUT, reader.discard()).await;
+    }
+    Err(error)
+}
+
+async fn collect(reader: &mut Reader, budget: &BodyBudget, principal: Option<&Principal>) -> Result<Bytes, ApiError> {
+    let declared = usize::try_from(reader.body.size_hint().lower()).unwrap_or(usize::MAX);
+    if declared > reader.max_bytes {
+        return Err(ApiError::body_too_large(reader.max_bytes));
+    }
+    let Some(first) = reader.next().await? else { return Ok(Bytes::new()) };
+    // A small body is one piece. It is not copied, and it is decoded before anything else is awaited.
+    if reader.body.is_end_stream() {
+        return Ok(first);
+    }
+    let mut whole = Growing::new(budget, principal, declared);
+    whole.push(&first, reader.max_bytes).await?;
+    drop(first);
+    while let Some(piece) = reader.next().await? {
+        whole.push(&piece, reader.max_bytes).await?;
+    }
+    Ok(Bytes::from_owner(whole.buffer))
+}
+
+struct Reader {
+    body: Body,
+    pieces: usize,
+    bytes: usize,
+    max_bytes: usize,
+}
+
+impl Reader {
+    /// Returns `None` at the end of the body.
+    async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        while let Some(frame) = self.body.frame().await {
+            let frame = frame.map_err(|_| ApiError::body_incomplete())?;
+            // Trailers are ignored.
+            let Ok(piece) = frame.into_data() else { continue };
+            self.count(piece.len())?;
+            if self.bytes > self.max_bytes {
+                return Err(ApiError::body_too_large(self.max_bytes));
+            }
+            if !piece.is_empty() {
+                return Ok(Some(piece));
+            }
+        }
+        Ok(None)
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), ApiError> {
+        self.pieces += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        match self.pieces <= FREE_PIECES + self.bytes / MIN_PIECE_BYTES {
+            true => Ok(()),
+            false => Err(ApiError::body_in_tiny_pieces(MIN_PIECE_BYTES)),
+        }
+    }
+
+    async fn discard(&mut self) {
+        let end = self.bytes.saturating_add(MAX_DISCARDED_BYTES);
+        while self.bytes < end {
+            let Ok(Some(Ok(frame))) = timeout(DISCARD_PAUSE, self.body.frame()).await else { break };
+            if self.count(frame.data_ref().map_or(0, Bytes::len)).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// A body of more than one piece.
+struct Growing<'a> {
+    budget: &'a BodyBudget,
+    principal: Option<&'a Principal>,
+    declared: usize,
+    /// The size that there is room for.
+    capacity: usize,
+    buffer: CountedBuffer,
+}
+
+#[derive(Default)]
+struct CountedBuffer {
+    bytes: Vec<u8>,
+    rooms: Vec<Room>,
+}
+
+impl AsRef<[u8]> for CountedBuffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl<'a> Growing<'a> {
+    fn new(budget: &'a BodyBudget, principal: Option<&'a Principal>, declared: usize) -> Self {
+        Self { budget, principal, declared, capacity: 0, buffer: CountedBuffer::default() }
+    }
+
+    async fn push(&mut self, piece: &[u8], max_bytes: usize) -> Result<(), ApiError> {
+        let needed = self.buffer.bytes.len() + piece.len();
+        while needed > self.capacity {
+            self.grow(needed, max_bytes).await?;
+        }
+        self.buffer.bytes.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// A large body of a declared size takes all its room at once, so that bodies do not wait for each other with half of
+    /// what they need.
+    async fn grow(&mut self, needed: usize, max_bytes: usize) -> Result<(), ApiError> {
+        let capacity = match (self.capacity, self.declared) {
+            (0, 0) => SMALL_BODY_BYTES,
+            (0, declared) => declared.min(SMALL_BODY_BYTES),
+            (_, 0) => needed.max(2 * self.capacity).min(max_bytes),
+            (_, declared) => declared.max(needed),
+        };
+        let more = capacity - self.capacity;
+        let room = match self.capacity {
+            0 => self.budget.small(self.principal, more).await,
+            _ => self.budget.large(self.principal, more).await,
+        };
+        self.buffer.rooms.push(room.map_err(|_| ApiError::too_many_body_bytes())?);
+        self.buffer.bytes.reserve_exact(capacity - self.buffer.bytes.len());
+        self.capacity = capacity;
+        Ok(())
+    }
+}

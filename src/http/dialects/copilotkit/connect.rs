@@ -1,0 +1,70 @@
+//! `POST /agent/{agent}/connect`: restates a thread and follows its running run, for a page that is opened or reloaded.
+//! The stream is empty on a server without stored threads, and for a thread that does not exist: a new page asks for
+//! the thread id that it has just generated. CopilotKit's own runtime does the same.
+
+use axum::{
+    Extension,
+    body::Body,
+    extract::{Request, State},
+    response::Response,
+};
+use serde::Deserialize;
+
+use super::agents::find_agent;
+use crate::http::openapi::{answer, refuse};
+use crate::{
+    http::{
+        App,
+        accept::{extract::Path, media_type::accepted, middleware::Caller, read_body},
+        connect::respond_with_thread,
+        error::ApiError,
+        sse_response,
+    },
+    protocol::{RunId, ThreadId, decode::decode_members, encode::Encoder},
+    threads::ThreadConnection,
+};
+
+/// The part of a `RunAgentInput` that is used.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CopilotConnectInput {
+    thread_id: ThreadId,
+    run_id: Option<RunId>,
+    /// Clients before AG-UI 1.0 send none.
+    protocol_version: Option<String>,
+}
+
+#[utoipa::path(
+    post,
+    path = "/agent/{agent}/connect",
+    operation_id = "connectCopilotThread",
+    tag = "CopilotKit",
+    summary = "Streams a thread and its running run",
+    request_body = ref("#/components/schemas/CopilotConnectInput"),
+    responses(answer::EventAnswer, refuse::Agent, refuse::Body, refuse::Store, refuse::Followers)
+)]
+pub(super) async fn connect(
+    State(app): State<App>,
+    Path(agent): Path<String>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    find_agent(&app, &agent)?;
+    let (head, body) = request.into_parts();
+    let body = read_body::read(&app, &head, body).await?;
+    let input: CopilotConnectInput = decode_members(&body)?;
+    drop(body);
+    let mut encoder = Encoder::negotiate(accepted(&head.headers));
+    if input.protocol_version.is_none() {
+        encoder = encoder.for_legacy_client();
+    }
+    let CopilotConnectInput { thread_id, run_id, .. } = input;
+    let connection = match app.threads() {
+        Some(threads) => threads.connect(caller.principal().as_ref(), &thread_id).await?,
+        None => ThreadConnection { view: None, running: None },
+    };
+    if connection.view.is_none() {
+        return Ok(sse_response::respond(encoder.media_type(), Body::empty()));
+    }
+    Ok(respond_with_thread(&app, thread_id, connection, run_id, encoder))
+}

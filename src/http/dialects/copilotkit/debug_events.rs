@@ -1,0 +1,68 @@
+//! `GET /cpk-debug-events`: the events of the caller's runs on this server, for CopilotKit's inspector.
+//!
+//! Without authentication these are the events of all runs, so only processes of this machine get them. A proxy on this
+//! machine that adds no header of `http/accept/serve.rs` has to block the route.
+
+use async_stream::stream;
+use axum::{
+    Extension,
+    extract::{Request, State},
+    response::Response,
+};
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::http::openapi::refuse;
+use crate::{
+    http::{App, accept::middleware::Caller, error::ApiError, is_from_this_machine, sse_response::respond_live},
+    protocol::{Event, RunId, ThreadId},
+    run::DebugEvent,
+    store::now,
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DebugEnvelope<'a> {
+    /// In milliseconds since 1970.
+    timestamp: i64,
+    agent_id: &'a str,
+    thread_id: &'a ThreadId,
+    run_id: &'a RunId,
+    event: &'a Event,
+}
+
+#[utoipa::path(
+    get,
+    path = "/cpk-debug-events",
+    operation_id = "followCopilotRuns",
+    tag = "CopilotKit",
+    summary = "Streams the events of the caller's runs",
+    responses(
+        (status = 200, description = "The events from now on.", body = ref("#/components/schemas/CopilotDebugEvent"), content_type = "text/event-stream"),
+        refuse::Loopback, refuse::Shutdown,
+    ),
+)]
+pub(super) async fn debug_events(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let principal = caller.principal();
+    if principal.is_none() && !is_from_this_machine(&request) {
+        return Err(ApiError::loopback_only("the events of all runs"));
+    }
+    let Some(mut events) = app.runs().debug_events(principal) else { return Err(ApiError::shutting_down()) };
+    let frames = stream! {
+        while let Some(event) = events.next().await {
+            yield frame(&event);
+        }
+    };
+    Ok(respond_live(app.options().keep_alive, frames))
+}
+
+fn frame(debug: &DebugEvent) -> Bytes {
+    let DebugEvent { run, event } = debug;
+    let envelope =
+        DebugEnvelope { timestamp: now(), agent_id: &run.agent, thread_id: &run.thread_id, run_id: &run.run_id, event };
+    format!("data: {}\n\n", serde_json::to_string(&envelope).unwrap_or_default()).into()
+}

@@ -1,0 +1,135 @@
+//! `POST` at the prefix itself: a request in an envelope, `{method, params, body}`, for clients with a single endpoint.
+//! The inner request goes to its route with the headers of the envelope.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::{
+    Extension, Router,
+    body::Body,
+    extract::{Request, State},
+    http::{Method, Uri, header},
+    response::Response,
+};
+use bytes::Bytes;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tower::ServiceExt as _;
+
+use crate::{
+    http::{
+        App,
+        accept::{media_type::require_json, read_body},
+        error::ApiError,
+        fallback,
+        openapi::{answer, refuse},
+    },
+    protocol::decode::decode_members,
+};
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    method: String,
+    #[serde(default)]
+    params: EnvelopeParams,
+    #[serde(borrow)]
+    body: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EnvelopeParams {
+    agent_id: Option<String>,
+    thread_id: Option<String>,
+    /// Path and query of a request below `/threads`.
+    path: Option<String>,
+    http_method: Option<String>,
+}
+
+/// The characters that a path segment must escape: all but the unreserved ones of RFC 3986.
+const ESCAPED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// The routes that take inner requests.
+pub(super) struct EnvelopeRoutes {
+    routes: Router<App>,
+    /// Set by the first request.
+    with_state: OnceLock<Router>,
+}
+
+impl EnvelopeRoutes {
+    pub(super) fn new(routes: Router<App>) -> Self {
+        let routes = routes.fallback(fallback::no_such_route).method_not_allowed_fallback(fallback::method_not_allowed);
+        Self { routes, with_state: OnceLock::new() }
+    }
+}
+
+#[utoipa::path(
+    post,
+    path = "/",
+    operation_id = "sendEnvelope",
+    tag = "CopilotKit",
+    summary = "Is the runtime for pages with CopilotKit: takes a request in an envelope to one of the other routes",
+    request_body = ref("#/components/schemas/CopilotEnvelope"),
+    responses(
+        answer::InnerAnswer, refuse::Agent, refuse::Body, refuse::Edit, refuse::Envelope, refuse::Follow, refuse::Limits,
+        refuse::Message, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store, refuse::Url,
+    ),
+)]
+pub(super) async fn envelope(
+    State(app): State<App>,
+    Extension(inner): Extension<Arc<EnvelopeRoutes>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (mut head, body) = request.into_parts();
+    // Browsers send other content types across origins without a CORS preflight.
+    require_json(&head.headers)?;
+    let bytes = read_body::read(&app, &head, body).await?;
+    let envelope: Envelope<'_> = decode_members(&bytes)?;
+    let (method, uri) = envelope.target()?;
+    let body = envelope.body.map_or_else(Bytes::new, |body| bytes.slice_ref(body.get().as_bytes()));
+    // The inner route drops the last clone when it has decoded the body, which may be long before it answers.
+    drop(bytes);
+    (head.method, head.uri) = (method, uri);
+    // These headers describe the envelope's body.
+    head.headers.remove(header::CONTENT_LENGTH);
+    head.headers.remove(header::TRANSFER_ENCODING);
+    head.headers.remove(header::EXPECT);
+    let routes = inner.with_state.get_or_init(|| inner.routes.clone().with_state(app)).clone();
+    let Ok(response) = routes.oneshot(Request::from_parts(head, Body::from(body))).await;
+    Ok(response)
+}
+
+impl Envelope<'_> {
+    fn target(&self) -> Result<(Method, Uri), ApiError> {
+        let params = &self.params;
+        let agent = || path_segment("params.agentId", params.agent_id.as_deref());
+        let (method, path) = match self.method.as_str() {
+            "info" => (Method::GET, "/info".to_owned()),
+            "agent/run" => (Method::POST, format!("/agent/{}/run", agent()?)),
+            "agent/connect" => (Method::POST, format!("/agent/{}/connect", agent()?)),
+            "agent/stop" => {
+                let thread = path_segment("params.threadId", params.thread_id.as_deref())?;
+                (Method::POST, format!("/agent/{}/stop/{thread}", agent()?))
+            }
+            "resource/request" => {
+                let path = params.path.as_deref().filter(|path| path.starts_with("/threads"));
+                let path = path.ok_or_else(|| ApiError::invalid_input("params.path", "a path below /threads"))?;
+                (self.http_method()?, path.to_owned())
+            }
+            _ => return Err(ApiError::invalid_input("method", "a method such as \"agent/run\"")),
+        };
+        let uri = path.parse().map_err(|_| ApiError::invalid_input("params.path", "a percent-encoded path"))?;
+        Ok((method, uri))
+    }
+
+    fn http_method(&self) -> Result<Method, ApiError> {
+        let method = self.params.http_method.as_deref().and_then(|method| method.parse().ok());
+        method.ok_or_else(|| ApiError::invalid_input("params.httpMethod", "an HTTP method"))
+    }
+}
+
+fn path_segment(name: &str, value: Option<&str>) -> Result<String, ApiError> {
+    let value = value.filter(|value| !value.is_empty());
+    let value = value.ok_or_else(|| ApiError::invalid_input(name, "a non-empty string"))?;
+    Ok(utf8_percent_encode(value, ESCAPED_IN_SEGMENT).to_string())
+}

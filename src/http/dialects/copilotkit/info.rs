@@ -1,0 +1,132 @@
+//! `GET /info`: the agents, and the runtime features that this server has. A CopilotKit client uses only the features
+//! named here; those of CopilotKit's platform are reported as missing.
+
+use axum::{
+    Json,
+    extract::{OriginalUri, State},
+    http::{HeaderMap, header, uri::Authority},
+};
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use super::{agents::DEFAULT_AGENT, socket::SOCKET_PATH};
+use crate::{
+    http::{App, agents::declared},
+    protocol::AgentCapabilities,
+    run::AgentEntry,
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RuntimeInfo {
+    version: &'static str,
+    agents: IndexMap<String, AgentInfo>,
+    /// `sse`: events come in the HTTP response, not through a WebSocket of the platform.
+    mode: &'static str,
+    /// Named after CopilotKit's platform. With the mode `sse`, clients use it for the list of threads only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intelligence: Option<LiveList>,
+    thread_endpoints: ThreadEndpoints,
+    single_route: SingleRoute,
+    suggestions: bool,
+    audio_file_transcription_enabled: bool,
+    #[serde(rename = "a2uiEnabled")]
+    a2ui_enabled: bool,
+    #[serde(rename = "openGenerativeUIEnabled")]
+    open_generative_ui_enabled: bool,
+    telemetry_disabled: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LiveList {
+    ws_url: String,
+}
+
+#[derive(Serialize)]
+struct AgentInfo {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    capabilities: AgentCapabilities,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ThreadEndpoints {
+    list: bool,
+    /// Messages, state and events of a thread.
+    inspect: bool,
+    /// Deleting, renaming and archiving together.
+    mutations: bool,
+    realtime_metadata: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SingleRoute {
+    resource_operations: bool,
+    thread_endpoints: ThreadEndpoints,
+}
+
+#[utoipa::path(
+    get,
+    path = "/info",
+    operation_id = "readCopilotInfo",
+    tag = "CopilotKit",
+    summary = "Lists the agents, and the features that pages may use",
+    responses(
+        (status = 200, description = "The agents and features.", body = ref("#/components/schemas/CopilotInfo")),
+    ),
+)]
+pub(super) async fn info(
+    State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Json<RuntimeInfo> {
+    let is_stored = app.threads().is_some();
+    let intelligence = socket_url(&headers, uri.path()).filter(|_| is_stored).map(|ws_url| LiveList { ws_url });
+    let thread_endpoints = ThreadEndpoints {
+        list: is_stored,
+        inspect: is_stored,
+        mutations: is_stored,
+        realtime_metadata: intelligence.is_some(),
+    };
+    let mut agents: IndexMap<_, _> =
+        app.runs().agents().map(|entry| (entry.name().to_owned(), AgentInfo::of(&app, &entry))).collect();
+    if let Some(entry) = app.runs().agent(None)
+        && !agents.contains_key(DEFAULT_AGENT)
+    {
+        agents.insert(DEFAULT_AGENT.to_owned(), AgentInfo::of(&app, &entry));
+    }
+    Json(RuntimeInfo {
+        version: env!("CARGO_PKG_VERSION"),
+        agents,
+        mode: "sse",
+        intelligence,
+        thread_endpoints,
+        single_route: SingleRoute { resource_operations: true, thread_endpoints },
+        suggestions: true,
+        audio_file_transcription_enabled: false,
+        a2ui_enabled: false,
+        open_generative_ui_enabled: false,
+        telemetry_disabled: true,
+    })
+}
+
+/// Returns the address of the socket: beside this route, on the host that the client knows. Without a scheme, the client
+/// takes the one of its page.
+fn socket_url(headers: &HeaderMap, path: &str) -> Option<String> {
+    let host: Authority = headers.get(header::HOST)?.to_str().ok()?.parse().ok()?;
+    let base = path.strip_suffix("/info").unwrap_or(path).trim_end_matches('/');
+    let is_https = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
+    Some(format!("{}//{host}{base}{SOCKET_PATH}", if is_https { "wss:" } else { "" }))
+}
+
+impl AgentInfo {
+    fn of(app: &App, entry: &AgentEntry) -> Self {
+        let capabilities = declared(app, entry);
+        let description = capabilities.identity.as_ref().and_then(|identity| identity.description.clone());
+        Self { name: entry.name().to_owned(), description, capabilities }
+    }
+}

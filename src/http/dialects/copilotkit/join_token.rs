@@ -1,0 +1,99 @@
+//! Tokens of the WebSocket. A browser sends no `Authorization` header with its handshake, so an authenticated request gets
+//! a token for it.
+
+use std::time::Duration;
+
+use hashlink::LruCache;
+use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::auth::Principal;
+
+/// The time for which a token opens connections.
+const LIFETIME: Duration = Duration::from_secs(60 * 60);
+/// The number of principals with a token. The one that asked the longest time ago loses its token to a new one.
+const MAX_TOKENS: usize = 10_000;
+
+/// The newest token of each principal.
+pub(super) struct JoinTokens(Mutex<LruCache<String, Entry>>);
+
+struct Entry {
+    secret: String,
+    principal: Principal,
+    issued: Instant,
+}
+
+impl Default for JoinTokens {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(MAX_TOKENS)))
+    }
+}
+
+impl JoinTokens {
+    /// Returns a token of the form `KEY.SECRET`, where the key is a hash of the principal. Tabs of one principal share it.
+    pub(super) fn issue(&self, principal: &Principal, now: Instant) -> String {
+        let key: String = Sha256::digest(principal.id()).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let mut tokens = self.0.lock();
+        if let Some(entry) = tokens.get(&key).filter(|entry| entry.age(now) < LIFETIME / 2) {
+            return format!("{key}.{}", entry.secret);
+        }
+        let secret = Uuid::new_v4().simple().to_string();
+        let token = format!("{key}.{secret}");
+        tokens.insert(key, Entry { secret, principal: principal.clone(), issued: now });
+        token
+    }
+
+    /// Returns the principal of a token.
+    pub(super) fn check(&self, token: &str, now: Instant) -> Option<Principal> {
+        let (key, secret) = token.split_once('.')?;
+        let tokens = self.0.lock();
+        let entry = tokens.peek(key).filter(|entry| entry.age(now) < LIFETIME)?;
+        bool::from(entry.secret.as_bytes().ct_eq(secret.as_bytes())).then(|| entry.principal.clone())
+    }
+}
+
+impl Entry {
+    fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.issued)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_given_for_half_of_its_lifetime_and_then_replaced() {
+        let (tokens, ann, start) = (JoinTokens::default(), Principal::new("key", "ann"), Instant::now());
+        let first = tokens.issue(&ann, start);
+        assert_eq!(tokens.issue(&ann, start + LIFETIME / 2 - Duration::from_secs(1)), first);
+        assert_eq!(tokens.check(&first, start + LIFETIME - Duration::from_secs(1)), Some(ann.clone()));
+        assert_eq!(tokens.check(&first, start + LIFETIME), None);
+        let second = tokens.issue(&ann, start + LIFETIME / 2);
+        assert_ne!(second, first);
+        assert_eq!(tokens.check(&second, start + LIFETIME), Some(ann));
+    }
+
+    #[test]
+    fn a_token_is_that_of_its_principal_and_the_number_of_tokens_is_bounded() {
+        let (tokens, now) = (JoinTokens::default(), Instant::now());
+        let (ann, bob) = (Principal::new("key", "ann"), Principal::new("key", "bob"));
+        let token = tokens.issue(&ann, now);
+        assert_eq!(tokens.issue(&ann, now), token);
+        assert_ne!(tokens.issue(&bob, now), token);
+        assert_eq!(tokens.check(&token, now), Some(ann));
+        let (key, secret) = token.split_once('.').unwrap();
+        for wrong in
+            ["", ".", key, &token[1..], &format!("{key}."), &format!("{secret}.{secret}"), &format!("{token}0")]
+        {
+            assert_eq!(tokens.check(wrong, now), None, "{wrong}");
+        }
+        for n in 0..MAX_TOKENS {
+            tokens.issue(&Principal::new("key", &n.to_string()), now);
+        }
+        assert_eq!(tokens.check(&token, now), None);
+    }
+}

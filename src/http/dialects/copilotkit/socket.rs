@@ -1,0 +1,280 @@
+//! `GET /socket/websocket`: keeps CopilotKit's lists of threads current, over the channels of the Phoenix framework. Each
+//! message is `[join_ref, ref, topic, event, payload]`, and a topic is the list of one agent's threads.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use axum::{
+    Extension, Json,
+    extract::{
+        State, WebSocketUpgrade,
+        ws::{Message, WebSocket, rejection::WebSocketUpgradeRejection},
+    },
+    response::Response,
+};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout, timeout_at};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{agents::find_agent, join_token::JoinTokens, threads::ThreadRecord};
+use crate::http::openapi::refuse;
+use crate::{
+    auth::Principal,
+    http::{
+        App, RouteAccess, RouteSet,
+        accept::{extract::Query, middleware::Caller},
+        at,
+        error::ApiError,
+        threads::time,
+    },
+    protocol::ThreadId,
+    run::{OwnerLimit, ThreadChange, ThreadEvent, owner_of},
+    store::now,
+    threads::{LookupError, Threads},
+};
+
+/// The path below the prefix. The client appends `/websocket`.
+pub(super) const SOCKET_PATH: &str = "/socket";
+/// The prefix of a topic; the agent's name follows, as the client names the agent. It is the `joinCode` of the list.
+const TOPIC_PREFIX: &str = "user_meta:";
+/// The largest message of a client, in bytes.
+const MAX_MESSAGE_BYTES: usize = 4 * 1024;
+/// The number of open sockets, which do not count as connections of the server. A principal has a share of them.
+const MAX_SOCKETS: usize = 1000;
+/// The number of topics of a socket.
+const MAX_CHANNELS: usize = 8;
+/// A client sends a heartbeat every 30 seconds.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// What the sockets share. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Sockets {
+    tokens: Arc<JoinTokens>,
+    max_sockets: usize,
+    /// Set by the first handshake.
+    limit: Arc<OnceLock<Arc<OwnerLimit>>>,
+}
+
+impl Default for Sockets {
+    fn default() -> Self {
+        Self { tokens: Arc::default(), max_sockets: MAX_SOCKETS, limit: Arc::default() }
+    }
+}
+
+impl Sockets {
+    /// Returns the route of the handshake, which has no authentication but the token.
+    pub(super) fn route_set(self, prefix: &str) -> RouteSet {
+        let route = at(&format!("{prefix}{SOCKET_PATH}/websocket"), routes!(open));
+        let routes = OpenApiRouter::new().routes(route).layer(Extension(self));
+        RouteSet::new(RouteAccess::Public, routes).listing_only(prefix)
+    }
+
+    fn limit(&self, app: &App) -> &Arc<OwnerLimit> {
+        self.limit.get_or_init(|| app.runs().owner_limit(self.max_sockets))
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct JoinToken {
+    join_token: String,
+}
+
+#[derive(Deserialize)]
+struct SocketQuery {
+    #[serde(default)]
+    join_token: String,
+}
+
+/// A joined topic.
+struct Channel {
+    topic: String,
+    join_ref: Option<String>,
+    /// The client's name for the agent.
+    name: String,
+    agent: String,
+}
+
+/// Returns a token for the socket. Without authentication it is not checked.
+#[utoipa::path(
+    post,
+    path = "/threads/subscribe",
+    operation_id = "subscribe",
+    tag = "CopilotKit",
+    summary = "Returns a token for the WebSocket",
+    responses(
+        (status = 200, description = "The token, which is valid for one hour.", body = ref("#/components/schemas/CopilotJoinToken")),
+    ),
+)]
+pub(super) async fn subscribe(
+    Extension(sockets): Extension<Sockets>,
+    Extension(caller): Extension<Caller>,
+) -> Json<JoinToken> {
+    let token = match caller.principal() {
+        Some(principal) => sockets.tokens.issue(&principal, Instant::now()),
+        None => "none".to_owned(),
+    };
+    Json(JoinToken { join_token: token })
+}
+
+#[utoipa::path(
+    get,
+    path = "/socket/websocket",
+    operation_id = "openSocket",
+    tag = "CopilotKit",
+    summary = "Reports changes of the caller's threads through a WebSocket",
+    params(
+        ("join_token" = Option<String>, Query, description = "The token of `POST /threads/subscribe`. Needed with authentication."),
+    ),
+    responses((status = 101, description = "The channels of the Phoenix framework."), refuse::Socket, refuse::Url)
+)]
+async fn open(
+    State(app): State<App>,
+    Extension(sockets): Extension<Sockets>,
+    Query(query): Query<SocketQuery>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, ApiError> {
+    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?.clone();
+    let principal = match app.is_authenticated() {
+        true => {
+            let principal = sockets.tokens.check(&query.join_token, Instant::now());
+            Some(principal.ok_or_else(ApiError::invalid_join_token)?)
+        }
+        false => None,
+    };
+    let upgrade = upgrade.map_err(|_| ApiError::no_websocket())?;
+    let permit = sockets.limit(&app).take(&owner_of(principal.as_ref())).ok_or_else(ApiError::too_many_sockets)?;
+    let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        serve(socket, &app, &threads, principal.as_ref()).await;
+        drop(permit);
+    }))
+}
+
+async fn serve(mut socket: WebSocket, app: &App, threads: &Threads, owner: Option<&Principal>) {
+    let mut events = threads.follow_changes(owner);
+    let mut channels = Vec::new();
+    // Only what the client sends moves it: a client that is gone would keep its place while its threads change.
+    let mut silent_until = Instant::now() + IDLE_TIMEOUT;
+    loop {
+        let messages = tokio::select! {
+            received = timeout_at(silent_until, socket.recv()) => {
+                silent_until = Instant::now() + IDLE_TIMEOUT;
+                match received {
+                    Ok(Some(Ok(Message::Text(text)))) => match reply_to(&text, app, &mut channels) {
+                        Some(reply) => vec![reply],
+                        None => break,
+                    },
+                    Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => continue,
+                    _ => break,
+                }
+            }
+            event = events.next() => match event {
+                Some(ThreadEvent::Change(id, change)) => messages_about(&id, change, &channels, threads, owner).await,
+                // The client has no message that makes it read its list again.
+                Some(ThreadEvent::Missed) => continue,
+                None => break,
+            },
+        };
+        for message in messages {
+            if socket.send(Message::Text(message.to_string().into())).await.is_err() {
+                return;
+            }
+        }
+    }
+    let _ = timeout(Duration::from_secs(1), socket.send(Message::Close(None))).await;
+}
+
+/// Joins or leaves a topic. Returns the reply; `None` if the message is invalid.
+fn reply_to(text: &str, app: &App, channels: &mut Vec<Channel>) -> Option<Value> {
+    type Request = (Option<String>, Option<String>, String, String, IgnoredAny);
+    let (join_ref, reference, topic, event, _) = serde_json::from_str::<Request>(text).ok()?;
+    let is_done = match event.as_str() {
+        "heartbeat" => true,
+        "phx_leave" => {
+            channels.retain(|channel| channel.topic != topic);
+            true
+        }
+        "phx_join" => {
+            channels.retain(|channel| channel.topic != topic);
+            let name = topic.strip_prefix(TOPIC_PREFIX).map(str::to_owned);
+            let found = name.and_then(|name| find_agent(app, &name).ok().map(|agent| (name, agent)));
+            match found.filter(|_| channels.len() < MAX_CHANNELS) {
+                Some((name, agent)) => {
+                    let (topic, join_ref) = (topic.clone(), join_ref.clone());
+                    channels.push(Channel { topic, join_ref, name, agent: agent.name().to_owned() });
+                    true
+                }
+                None => false,
+            }
+        }
+        _ => false,
+    };
+    let status = if is_done { "ok" } else { "error" };
+    Some(json!([join_ref, reference, topic, "phx_reply", { "status": status, "response": {} }]))
+}
+
+/// Returns the messages about a change of a thread. Reads the thread, unless no channel is joined.
+async fn messages_about(
+    id: &ThreadId,
+    change: ThreadChange,
+    channels: &[Channel],
+    threads: &Threads,
+    owner: Option<&Principal>,
+) -> Vec<Value> {
+    if channels.is_empty() {
+        return Vec::new();
+    }
+    let metadata = |channel: &Channel, operation: &str, member: &str, value: Value| {
+        let mut payload = json!({
+            "operation": operation, "threadId": id, "userId": "", "organizationId": "", "occurredAt": time(now()),
+        });
+        payload[member] = value;
+        channel.push("thread_metadata", payload)
+    };
+    if change == ThreadChange::Deleted {
+        return channels.iter().map(|channel| metadata(channel, "deleted", "deleted", json!({ "id": id }))).collect();
+    }
+    let thread = match threads.thread(owner, id).await {
+        Ok(thread) => thread,
+        // It was deleted, which is a change of its own.
+        Err(LookupError::NoThread) => return Vec::new(),
+        Err(error) => {
+            tracing::warn!(thread = ?id, ?error, "cannot read a thread that has changed");
+            return Vec::new();
+        }
+    };
+    let run = thread.run_id.clone();
+    let thread = thread.into_summary();
+    let operation = match change {
+        // A list without archived threads removes the thread.
+        _ if thread.archived => "archived",
+        ThreadChange::Created => "created",
+        ThreadChange::Renamed => "renamed",
+        ThreadChange::Unarchived => "unarchived",
+        _ => "updated",
+    };
+    let mut messages = Vec::new();
+    for channel in channels.iter().filter(|channel| channel.agent == thread.agent) {
+        let record = ThreadRecord::of(thread.clone(), Some(&channel.name));
+        messages.push(metadata(channel, operation, "thread", json!(record)));
+        if change == ThreadChange::Begun {
+            // Other tabs that show the thread connect to the run.
+            let activity = json!({ "threadId": id, "agentId": channel.name, "runId": run, "eventType": "RUN_STARTED" });
+            messages.push(channel.push("thread_run_activity", activity));
+        }
+    }
+    messages
+}
+
+impl Channel {
+    fn push(&self, event: &str, payload: Value) -> Value {
+        json!([self.join_ref, null, self.topic, event, payload])
+    }
+}
+
+#[cfg(test)]
+mod tests;

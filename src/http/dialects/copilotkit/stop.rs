@@ -1,0 +1,108 @@
+//! `POST /agent/{agent}/stop/{thread}`: ends the running run of a thread, on any server that shares the store. The
+//! client goes on reading the run, which then ends as cancelled.
+
+use std::time::Duration;
+
+use axum::{
+    Extension, Json,
+    extract::{Request, State},
+};
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+use super::agents::find_agent;
+use crate::http::openapi::refuse;
+use crate::{
+    agent::Principal,
+    http::{
+        App,
+        accept::{extract::Path, middleware::Caller, read_body},
+        error::ApiError,
+    },
+    protocol::{RunId, ThreadId, decode::decode_members},
+    threads::{CancelOutcome, LookupError, Threads},
+};
+
+const RUN_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
+const RUN_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The request body, which may be empty. Without a run id, the thread's running run is stopped.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StopInput {
+    run_id: Option<RunId>,
+}
+
+#[derive(Serialize)]
+pub(super) struct StopResult {
+    stopped: bool,
+    message: &'static str,
+}
+
+#[utoipa::path(
+    post,
+    path = "/agent/{agent}/stop/{thread}",
+    operation_id = "stopCopilotRun",
+    tag = "CopilotKit",
+    summary = "Cancels the running run of a thread",
+    request_body(content = ref("#/components/schemas/CopilotStopInput"), description = "May be absent."),
+    responses(
+        (status = 200, description = "Whether a run is being cancelled.", body = ref("#/components/schemas/CopilotStopResult")),
+        refuse::Agent, refuse::Body, refuse::Stateless, refuse::Store,
+    ),
+)]
+pub(super) async fn stop(
+    State(app): State<App>,
+    Path((agent, thread)): Path<(String, String)>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Json<StopResult>, ApiError> {
+    find_agent(&app, &agent)?;
+    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
+    let (head, body) = request.into_parts();
+    let body = read_body::read_small(&app, &head, body).await?;
+    let input = match body.trim_ascii().is_empty() {
+        true => StopInput::default(),
+        false => decode_members(&body)?,
+    };
+    let owner = caller.principal();
+    let stopped = stop_run(threads, owner.as_ref(), &thread.into(), input.run_id.as_ref()).await?;
+    let message = if stopped { "the run is being stopped" } else { "the thread has no such running run" };
+    Ok(Json(StopResult { stopped, message }))
+}
+
+/// Waits for a run that the page names: its request can arrive after the stop, or wait in the thread's queue.
+async fn stop_run(
+    threads: &Threads,
+    owner: Option<&Principal>,
+    thread: &ThreadId,
+    wanted: Option<&RunId>,
+) -> Result<bool, LookupError> {
+    let deadline = Instant::now() + RUN_WAIT_TIMEOUT;
+    loop {
+        match stop_active(threads, owner, thread, wanted).await {
+            Ok(stopped) => return Ok(stopped),
+            Err(LookupError::NoThread | LookupError::NoRun) if wanted.is_none() || Instant::now() >= deadline => {
+                return Ok(false);
+            }
+            Err(LookupError::NoThread | LookupError::NoRun) => sleep(RUN_POLL_INTERVAL).await,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn stop_active(
+    threads: &Threads,
+    owner: Option<&Principal>,
+    thread: &ThreadId,
+    wanted: Option<&RunId>,
+) -> Result<bool, LookupError> {
+    let run = match wanted {
+        Some(wanted) => wanted.clone(),
+        None => {
+            let thread = threads.thread(owner, thread).await?;
+            Some(thread.run_id).filter(|_| thread.is_running).ok_or(LookupError::NoRun)?
+        }
+    };
+    Ok(threads.cancel(owner, thread, &run).await? == CancelOutcome::Requested)
+}

@@ -1,0 +1,182 @@
+//! The two routes: a named-event request becomes a run. If the thread has open interrupts, the newest message of the
+//! request answers them, and the answer goes to the agent that raised them, on either route. Decisions on a thread
+//! without open interrupts get an `error` event and start no run.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    response::Response,
+};
+use serde_json::json;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    ChatRequest, HitlDecisionType, InvalidRequest, MessageBody, NamedEventEncoder, NamedEventOptions,
+    answers::{ReadAnswer, read_answer},
+    make_event,
+};
+use crate::{
+    auth::Principal,
+    http::{
+        App, RouteAccess, RouteSet,
+        error::ApiError,
+        openapi::refuse,
+        read_run::{find_agent, read_run},
+        run_response::respond_run,
+        sse_response::respond,
+    },
+    protocol::{
+        Interrupt, JsonObject, ResumeStatus, ThreadId, ToolCallId,
+        decode::decode_value,
+        encode::{Encoder, SSE_MEDIA_TYPE},
+    },
+    run::{AgentEntry, RunRequest, has_expired},
+    threads::{LookupError, Threads},
+};
+
+pub(crate) fn route_set(options: &NamedEventOptions, stores_threads: bool) -> Option<RouteSet> {
+    let routes = || OpenApiRouter::new().routes(routes!(chat)).routes(routes!(agent));
+    let routes = (options.enabled && stores_threads).then(routes)?;
+    Some(RouteSet::new(RouteAccess::Authenticated, routes.layer(Extension(Arc::new(options.clone())))))
+}
+
+#[utoipa::path(
+    post,
+    path = "/agent/chat/stream",
+    operation_id = "runChat",
+    tag = "named events",
+    summary = "Runs the agent of chats with named events",
+    description = "If the thread has open interrupts, the newest message answers them.",
+    request_body = ref("#/components/schemas/NamedEventRequest"),
+    responses(
+        (status = 200, description = "The events of the run. The name of an event is in its line `event:`.", body = ref("#/components/schemas/NamedEvent"), content_type = "text/event-stream"),
+        refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store,
+    ),
+)]
+async fn chat(
+    State(app): State<App>,
+    Extension(options): Extension<Arc<NamedEventOptions>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    run(&app, options.chat.as_deref(), request).await
+}
+
+#[utoipa::path(
+    post,
+    path = "/agent/agent/stream",
+    operation_id = "runNamedEvents",
+    tag = "named events",
+    summary = "Runs an agent with named events",
+    description = "If the thread has open interrupts, the newest message answers them.",
+    request_body = ref("#/components/schemas/NamedEventRequest"),
+    responses(
+        (status = 200, description = "The events of the run. The name of an event is in its line `event:`.", body = ref("#/components/schemas/NamedEvent"), content_type = "text/event-stream"),
+        refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store,
+    ),
+)]
+async fn agent(
+    State(app): State<App>,
+    Extension(options): Extension<Arc<NamedEventOptions>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    run(&app, options.agent.as_deref(), request).await
+}
+
+async fn run(app: &App, agent: Option<&str>, request: Request) -> Result<Response, ApiError> {
+    let threads = app.threads().ok_or_else(ApiError::internal)?;
+    let agent = find_agent(app, agent)?;
+    let (read, request) =
+        read_run(app, request, |body| ChatRequest::read(&decode_value(body)?).map_err(ApiError::from)).await?;
+    let owner = read.principal.as_ref();
+    let (thread_id, open, agent) = match &request.thread_id {
+        Some(id) => {
+            let id = ThreadId::from(id.as_str());
+            let (open, agent) = open_interrupts(app, threads, owner, &id, agent).await?;
+            (id, open, agent)
+        }
+        None => (ThreadId::from(format!("thread-{}", uuid::Uuid::new_v4().simple())), Vec::new(), agent),
+    };
+    let newest = request.newest_user_message().map(|newest| &newest.content);
+    if let (Some(MessageBody::Decisions(_)), true) = (newest, open.is_empty()) {
+        return Ok(nothing_open(&thread_id));
+    }
+    let answer = match newest.filter(|_| !open.is_empty()) {
+        Some(answer) => {
+            let calls = edited_calls(threads, owner, &thread_id, answer, &open).await?;
+            let path = format!("messages[{}].content", request.messages.len() - 1);
+            Some(read_answer(&open, answer, &calls, &path)?)
+        }
+        None => None,
+    };
+    let is_answer = answer.is_some();
+    let mut input = request.to_input(thread_id.clone(), is_answer)?;
+    let ReadAnswer { entries, problem } = answer.unwrap_or(ReadAnswer { entries: Vec::new(), problem: None });
+    input.resume = entries;
+    // The format cannot express that a person cancels an interrupt. Without this rule, an expired interrupt, which can
+    // only be cancelled, would block its thread for ever.
+    for entry in &mut input.resume {
+        if open.iter().any(|interrupt| interrupt.id == entry.interrupt_id && has_expired(interrupt)) {
+            (entry.status, entry.payload) = (ResumeStatus::Cancelled, None);
+        }
+    }
+    let encoder = NamedEventEncoder::new(thread_id, agent.name()).with_problem(problem);
+    let encoder = Encoder::Dialect(Box::new(encoder));
+    let request = RunRequest { is_answer, ..read.into_request(app, agent, input) };
+    Ok(respond_run(app, app.runs().start(request).await?, encoder).await)
+}
+
+/// The returned agent is the one that raised the interrupts if it is still served, otherwise the route's.
+async fn open_interrupts(
+    app: &App,
+    threads: &Threads,
+    owner: Option<&Principal>,
+    id: &ThreadId,
+    agent: AgentEntry,
+) -> Result<(Vec<Interrupt>, AgentEntry), ApiError> {
+    let thread = match threads.thread(owner, id).await {
+        Ok(thread) => thread,
+        // The request begins the thread.
+        Err(LookupError::NoThread) => return Ok((Vec::new(), agent)),
+        Err(error) => return Err(error.into()),
+    };
+    let open = thread.interrupts;
+    let raised_by = (!open.is_empty()).then(|| app.runs().agent(Some(&thread.agent))).flatten();
+    Ok((open, raised_by.unwrap_or(agent)))
+}
+
+/// Returns the arguments of the calls that the interrupts are about, if the answer edits some. Only then the thread's
+/// messages are read.
+async fn edited_calls(
+    threads: &Threads,
+    owner: Option<&Principal>,
+    id: &ThreadId,
+    answer: &MessageBody,
+    open: &[Interrupt],
+) -> Result<HashMap<ToolCallId, JsonObject>, ApiError> {
+    let MessageBody::Decisions(decisions) = answer else { return Ok(HashMap::new()) };
+    if decisions.iter().all(|decision| decision.kind != HitlDecisionType::Edit) {
+        return Ok(HashMap::new());
+    }
+    let thread = threads.read(owner, id, 0).await?;
+    let asked: HashSet<_> = open.iter().filter_map(|interrupt| interrupt.tool_call_id.as_ref()).collect();
+    let branch = thread.current_branch();
+    let calls = branch.iter().flat_map(|message| message.tool_calls()).filter(|call| asked.contains(&call.id));
+    Ok(calls.filter_map(|call| Some((call.id.clone(), serde_json::from_str(&call.function.arguments).ok()?))).collect())
+}
+
+fn nothing_open(thread_id: &ThreadId) -> Response {
+    let message = "no question is open on this thread, so the decisions have no effect";
+    let payload = json!({ "type": "no_open_question", "message": message, "thread_id": thread_id });
+    respond(SSE_MEDIA_TYPE, make_event("error", &payload).into())
+}
+
+impl From<InvalidRequest> for ApiError {
+    fn from(error: InvalidRequest) -> Self {
+        Self::invalid_input(&error.path, &error.expected)
+    }
+}

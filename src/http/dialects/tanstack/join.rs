@@ -1,0 +1,211 @@
+//! `GET /send-message` and the agents' other paths, as TanStack AI's client calls them: `?runId=…&offset=-1` joins a
+//! detached run, `?threadId=…` returns a thread for a page that was opened or reloaded.
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::HeaderMap,
+    response::{IntoResponse as _, Response},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+
+use super::ui_message::{UiMessage, ui_messages};
+use crate::http::openapi::{answer, refuse};
+use crate::http::{
+    accept::{
+        extract::{Path, Query},
+        media_type::accepted,
+        middleware::Caller,
+    },
+    error::ApiError,
+    follow::{event_number, follow_run, last_event_id},
+    state::App,
+    threads::page_size,
+};
+use crate::{
+    agent::Principal,
+    protocol::{Interrupt, Message, Role, RunId, ThreadId, encode::Encoder},
+    threads::Threads,
+    threads::{LookupError, MessageList, MessageSelection, ThreadOverview},
+};
+
+/// The number of messages without `limit`: more than a thread can have (`[threads] max_messages`). TanStack's client sends a
+/// `limit` only if its page loads earlier messages (`history.pageSize`); other pages show what they get at first.
+const ALL_MESSAGES: usize = 1 << 30;
+/// The largest number of messages that are read at once to complete a page.
+const MAX_MESSAGES_PER_READ: usize = 100;
+/// The offset before the first event of a run.
+const START_OFFSET: &str = "-1";
+
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(crate) struct JoinQuery {
+    /// The run to join.
+    #[param(value_type = Option<String>)]
+    run_id: Option<RunId>,
+    /// The thread to return, or that of the run.
+    #[param(value_type = Option<String>)]
+    thread_id: Option<ThreadId>,
+    /// With `runId`: the number of the last event that the client has; -1 for none.
+    #[param(value_type = Option<i64>)]
+    offset: Option<String>,
+    /// About how many messages. All by default.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
+    limit: Option<String>,
+    /// The `cursor` of the page that follows.
+    before: Option<String>,
+}
+
+/// A thread, without the messages of its running run.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Hydration<'a> {
+    messages: Vec<UiMessage<'a>>,
+    /// The running run, if it is detached and so can be joined.
+    active_run: Option<ActiveRun<'a>>,
+    interrupts: Option<OpenInterrupts<'a>>,
+    page: PageEnd,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ActiveRun<'a> {
+    run_id: &'a RunId,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenInterrupts<'a> {
+    run_id: &'a RunId,
+    pending: &'a [Interrupt],
+}
+
+#[derive(Default, Serialize)]
+struct PageEnd {
+    /// True if the thread has earlier messages.
+    truncated: bool,
+    /// The `before` of the page with the earlier messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+}
+
+#[utoipa::path(
+    get,
+    path = "/send-message",
+    operation_id = "joinDefaultAgent",
+    tag = "runs",
+    summary = "Joins a detached run, or returns a thread",
+    description = "For pages with TanStack AI: `runId` joins a run, `threadId` alone returns a thread.",
+    params(
+        JoinQuery,
+        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has. The response continues after it."),
+    ),
+    responses(
+        (status = 204, description = "The client has all events of an ended run."),
+        answer::JoinAnswer, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url,
+    ),
+)]
+pub(crate) async fn default_agent(
+    State(app): State<App>,
+    Query(query): Query<JoinQuery>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    join(&app, &caller, query, &headers).await
+}
+
+#[utoipa::path(
+    get,
+    path = "/agents/{agent}/send-message",
+    operation_id = "joinAgent",
+    tag = "runs",
+    summary = "Joins a detached run, or returns a thread",
+    description = "For pages with TanStack AI: `runId` joins a run, `threadId` alone returns a thread.",
+    params(
+        JoinQuery,
+        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has. The response continues after it."),
+    ),
+    responses(
+        (status = 204, description = "The client has all events of an ended run."),
+        answer::JoinAnswer, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url,
+    ),
+)]
+pub(crate) async fn named_agent(
+    State(app): State<App>,
+    Path(agent): Path<String>,
+    Query(query): Query<JoinQuery>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    app.runs().agent(Some(&agent)).ok_or_else(|| ApiError::unknown_agent(&agent, app.runs()))?;
+    join(&app, &caller, query, &headers).await
+}
+
+async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap) -> Result<Response, ApiError> {
+    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
+    let principal = caller.principal();
+    let Some(run) = &query.run_id else { return hydrate(threads, principal.as_ref(), query).await };
+    // The header wins: a reconnecting client adds it to the offset that it began with.
+    let after = match (last_event_id(headers)?, query.offset.as_deref()) {
+        (Some(number), _) => number,
+        (None, None | Some(START_OFFSET)) => 0,
+        (None, Some(offset)) => event_number("offset", offset)?,
+    };
+    let thread = match query.thread_id {
+        Some(thread) => thread,
+        None => threads.thread_of_run(principal.as_ref(), run).await?,
+    };
+    follow_run(app, caller, &thread, run, after, Encoder::negotiate(accepted(headers))).await
+}
+
+async fn hydrate(threads: &Threads, owner: Option<&Principal>, query: JoinQuery) -> Result<Response, ApiError> {
+    let expected = "the id of a thread, or `runId` of a run; POST starts a run";
+    let id = query.thread_id.ok_or_else(|| ApiError::invalid_parameter("threadId", expected))?;
+    let before = query.before.map(|before| before.parse()).transpose();
+    let before = before.map_err(|_| ApiError::invalid_parameter("before", "the `cursor` of another page"))?;
+    let limit = match query.limit.as_deref() {
+        None if before.is_none() => ALL_MESSAGES,
+        limit => page_size(limit)?,
+    };
+    threads.wait_for_leaving(owner, &id).await;
+    let ThreadOverview { thread, runs, messages } = match threads.overview(owner, &id, 1, before, limit).await {
+        Ok(overview) => overview,
+        // A page asks for the thread that it is about to begin.
+        Err(LookupError::NoThread) => return Ok(Json(Hydration::default()).into_response()),
+        Err(error) => return Err(error.into()),
+    };
+    let pages = whole_turns(threads, owner, &id, messages).await?;
+    let running = runs.first().filter(|run| thread.is_running && run.detached);
+    let before = pages.last().and_then(|earliest| earliest.before);
+    let asking_run = threads.asking_run(&thread).await?;
+    let hydration = Hydration {
+        messages: ui_messages(pages.iter().rev().flat_map(|page| &page.messages)),
+        active_run: running.map(|run| ActiveRun { run_id: &run.id }),
+        interrupts: asking_run.as_ref().map(|run_id| OpenInterrupts { run_id, pending: &thread.interrupts }),
+        page: PageEnd { truncated: before.is_some(), cursor: before.map(|before| before.to_string()) },
+    };
+    Ok(Json(hydration).into_response())
+}
+
+/// Adds earlier pages until the first message is the user's, or an instruction: the parts of an answer are not separated.
+/// Returns the pages, the latest first.
+async fn whole_turns(
+    threads: &Threads,
+    owner: Option<&Principal>,
+    id: &ThreadId,
+    last: MessageList,
+) -> Result<Vec<MessageList>, ApiError> {
+    let begins_turn = |message: &Message| matches!(message.role(), Role::User | Role::System | Role::Developer);
+    let (mut pages, mut limit) = (vec![last], 1);
+    while let Some(earliest) = pages.last().filter(|page| !page.messages.first().is_some_and(begins_turn))
+        && let Some(before) = earliest.before
+    {
+        let selection = MessageSelection { before: Some(before), run: None, limit };
+        pages.push(threads.messages(owner, id, selection).await?);
+        // Few reads for a long turn, and few messages beyond a short one.
+        limit = MAX_MESSAGES_PER_READ.min(2 * limit);
+    }
+    Ok(pages)
+}

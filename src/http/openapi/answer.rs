@@ -1,0 +1,67 @@
+//! Answers that several endpoints give.
+
+use std::collections::BTreeMap;
+
+use utoipa::{
+    IntoResponses,
+    openapi::{Content, RefOr, Response, ResponseBuilder},
+};
+
+use super::schema::{AnySchema, any, component};
+use crate::protocol::encode::{PROTO_MEDIA_TYPE, SSE_MEDIA_TYPE};
+
+const JSON: &str = "application/json";
+
+/// AG-UI events, in both encodings.
+pub(crate) enum EventAnswer {}
+
+/// A client that continues a run with `Last-Event-ID` has all events.
+pub(crate) enum CaughtUp {}
+
+/// A thread, or the events of a run.
+pub(crate) enum JoinAnswer {}
+
+/// What the route of an inner request answers.
+pub(crate) enum InnerAnswer {}
+
+impl IntoResponses for EventAnswer {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        answer("200", "The events.", [(SSE_MEDIA_TYPE, Some(component("Event").into())), (PROTO_MEDIA_TYPE, None)])
+    }
+}
+
+impl IntoResponses for CaughtUp {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        answer("204", "The client has all events of an ended run, which it continues with `Last-Event-ID`.", [])
+    }
+}
+
+impl IntoResponses for JoinAnswer {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let thread = (JSON, Some(component("JoinedThread").into()));
+        let events = [(SSE_MEDIA_TYPE, Some(component("Event").into())), (PROTO_MEDIA_TYPE, None)];
+        answer("200", "The thread, or the events of the run.", [thread].into_iter().chain(events))
+    }
+}
+
+impl IntoResponses for InnerAnswer {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let description = "The answer of the other route.";
+        let contents = [(JSON, Some(any().into())), (SSE_MEDIA_TYPE, Some(component("Event").into()))];
+        let mut answers = answer("200", description, contents);
+        answers.extend(answer("204", description, []));
+        answers
+    }
+}
+
+fn answer(
+    status: &str,
+    description: &str,
+    contents: impl IntoIterator<Item = (&'static str, Option<AnySchema>)>,
+) -> BTreeMap<String, RefOr<Response>> {
+    let response = ResponseBuilder::new().description(description);
+    let response = contents
+        .into_iter()
+        .fold(response, |response, (media_type, schema)| response.content(media_type, Content::new(schema)));
+    BTreeMap::from([(status.to_owned(), response.build().into())])
+}

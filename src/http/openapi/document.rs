@@ -1,0 +1,181 @@
+//! The document of a server: its routes, with their descriptions.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    mem,
+};
+
+use utoipa::{
+    IntoResponses as _,
+    openapi::{
+        Components, Content, Header, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Required, Response,
+        ResponseBuilder, ServerBuilder,
+        path::{Operation, Parameter, ParameterBuilder, ParameterIn},
+        schema::AllOfBuilder,
+        security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+        tag::TagBuilder,
+    },
+};
+
+use super::{
+    refuse,
+    schema::{AnySchema, component, integer, object, text, text_of},
+    schemas,
+};
+use crate::{
+    http::{
+        App,
+        route_list::{Route, RouteAccess, operations_mut},
+    },
+    protocol::PROTOCOL_VERSION,
+};
+
+const JSON: &str = "application/json";
+/// The name of the security scheme.
+const BEARER: &str = "bearer";
+/// The description of a body that a request may leave out.
+const OPTIONAL_BODY: &str = "May be absent.";
+
+const TAGS: [(&str, &str); 7] = [
+    ("runs", "Runs of agents, and detached runs, which go on without their client."),
+    ("threads", "The caller's conversations."),
+    ("agents", "The agents of the server."),
+    ("server", "The server itself."),
+    ("named events", "A second format for the same agents, runs and threads."),
+    ("CopilotKit", "The runtime for pages with CopilotKit."),
+    ("playground", "A page to try the agents."),
+];
+
+const ABOUT: &str = "Agents that speak AG-UI. A run is a stream of events; a request that cannot become a run is refused \
+                     with a status and an `Error`. Unknown paths get 404 `not_found`, and methods that a path does not \
+                     have 405 `method_not_allowed`. Every response has an `X-Request-Id`. The schema of a \
+                     `text/event-stream` is that of the data of each event.";
+
+/// Who may use a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Open,
+    /// Callers send `Authorization: Bearer …`.
+    Bearer,
+    /// The application authenticates in a way that the server does not know.
+    Application,
+}
+
+pub(super) fn document(app: &App) -> OpenApi {
+    let access = match (app.is_authenticated(), app.expects_bearer()) {
+        (false, _) => Access::Open,
+        (true, true) => Access::Bearer,
+        (true, false) => Access::Application,
+    };
+    let mut components = Components::new();
+    components.schemas.extend(schemas::components());
+    let about = match access {
+        Access::Application => format!("{ABOUT} The application authenticates requests."),
+        _ => ABOUT.to_owned(),
+    };
+    let info = InfoBuilder::new().title("agui-server").version(env!("CARGO_PKG_VERSION")).description(Some(about));
+    // Relative, because a proxy or an application can serve the document below a prefix.
+    let server = ServerBuilder::new().url(".").description(Some(format!("AG-UI {PROTOCOL_VERSION}"))).build();
+    let tags = TAGS.map(|(name, about)| TagBuilder::new().name(name).description(Some(about)).build());
+    let document = OpenApiBuilder::new().info(info.build()).servers(Some([server])).tags(Some(tags));
+    let document = match access {
+        Access::Bearer => {
+            let key = "An API key or a JSON Web Token, as the server is configured.";
+            let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(key)).build();
+            components.add_security_scheme(BEARER, SecurityScheme::Http(scheme));
+            document.security(Some([SecurityRequirement::new(BEARER, [] as [&str; 0])]))
+        }
+        Access::Open | Access::Application => document,
+    };
+    document.components(Some(components)).paths(paths(app.all_routes(), access)).build()
+}
+
+fn paths(routes: &[Route], access: Access) -> Paths {
+    let mut paths = Paths::new();
+    let mut ids = HashSet::new();
+    for route in routes {
+        // OpenAPI has no wildcards.
+        let path = route.path.replace("{*", "{");
+        let parameters: Vec<_> = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+        let mut item = route.item.clone();
+        for (method, operation) in operations_mut(&mut item) {
+            operation
+                .parameters
+                .get_or_insert_default()
+                .splice(..0, parameters.iter().map(|name| path_parameter(name).into()));
+            operation.operation_id.take_if(|id| !ids.insert(id.clone()));
+            let is_public = route.access == RouteAccess::Public;
+            operation.security = (is_public && access == Access::Bearer).then(|| vec![SecurityRequirement::default()]);
+            operation.responses.responses.extend(refuse::Every::responses());
+            let responses = match access {
+                Access::Open => refuse::WithoutAuthentication::responses(),
+                Access::Bearer | Access::Application if !is_public => refuse::Authentication::responses(),
+                Access::Bearer | Access::Application => BTreeMap::new(),
+            };
+            operation.responses.responses.extend(responses);
+            if !is_public && matches!(method, "POST" | "PATCH") {
+                operation.responses.responses.extend(refuse::MediaType::responses());
+            }
+            if !parameters.is_empty() {
+                operation.responses.responses.extend(refuse::Url::responses());
+            }
+            join_refusals(operation);
+            if let Some(RefOr::T(body)) = &mut operation.request_body {
+                let is_optional = body.description.as_deref() == Some(OPTIONAL_BODY);
+                body.required = Some(if is_optional { Required::False } else { Required::True });
+            }
+        }
+        paths.paths.insert(path, item);
+    }
+    paths
+}
+
+/// Makes one response of the refusals with the same status.
+fn join_refusals(operation: &mut Operation) {
+    let mut by_status: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let responses = &mut operation.responses.responses;
+    for (key, response) in mem::take(responses) {
+        match refuse::parse_key(&key) {
+            Some((status, code)) => drop(by_status.entry(status.to_owned()).or_default().insert(code.to_owned())),
+            None => drop(responses.insert(key, response)),
+        }
+    }
+    for (status, codes) in by_status {
+        // `/readyz` answers 503 with a body of its own.
+        let refusal = refusal(&status, &codes);
+        responses.entry(status).or_insert_with(|| refusal.into());
+    }
+}
+
+fn path_parameter(name: &str) -> Parameter {
+    let description = match name {
+        "agent" => "The name of an agent.",
+        "thread" => "The id of a thread.",
+        "message" => "The id of a message.",
+        "run" => "The id of a run.",
+        _ => "A part of the path that the application has chosen.",
+    };
+    let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path).required(Required::True);
+    parameter.schema(Some(text())).description(Some(description)).build()
+}
+
+/// The response with an error of one of these codes, which have the same status.
+fn refusal(status: &str, names: &BTreeSet<String>) -> Response {
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let description = format!("The request was refused: `{}`.", names.join("`, `"));
+    let code = object().property("error", object().property("code", text_of(names)));
+    let schema = AllOfBuilder::new().item(component("Error")).item(code);
+    let response = ResponseBuilder::new().description(description).content(JSON, Content::new(Some(schema)));
+    let response = match status {
+        "401" => response.header("WWW-Authenticate", header(text(), "The credential that is needed.")),
+        "429" | "503" => response.header("Retry-After", header(integer(), "In seconds.")),
+        _ => response,
+    };
+    response.build()
+}
+
+fn header(schema: impl Into<AnySchema>, description: &str) -> Header {
+    let mut header = Header::new(schema);
+    header.description = Some(description.to_owned());
+    header
+}

@@ -1,0 +1,41 @@
+//! The route of the document. It needs the credential that other routes need: paths of agents may not be public.
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+
+use super::{document::document, served::ServedDocument};
+use crate::http::{App, etag::has_copy};
+
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    operation_id = "readOpenApi",
+    tag = "server",
+    summary = "Returns this document",
+    params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the client's copy.")),
+    responses(
+        (status = 200, description = "The document.", body = Object, content_type = "application/json", headers(("ETag" = String, description = "Names this version of the document."))),
+        (status = 304, description = "The client's copy is current."),
+    ),
+)]
+pub(crate) async fn openapi(State(app): State<App>, headers: HeaderMap) -> Response {
+    respond(app.document().get_or_init(|| ServedDocument::new(&document(&app))), &headers)
+}
+
+fn respond(served: &ServedDocument, request: &HeaderMap) -> Response {
+    let mut response = match has_copy(request, &served.etag) {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => served.json.clone().into_response(),
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    // The client's own cache asks with the `ETag` whether its copy is current.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    if let Ok(etag) = HeaderValue::try_from(&served.etag) {
+        headers.insert(header::ETAG, etag);
+    }
+    response
+}

@@ -1,0 +1,23 @@
+//! The document as it is sent.
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+use utoipa::openapi::OpenApi;
+
+/// The document as JSON. It is made for the first request: most servers never send it.
+pub(crate) struct ServedDocument {
+    pub(super) json: Bytes,
+    pub(super) etag: String,
+}
+
+impl ServedDocument {
+    pub(super) fn new(document: &OpenApi) -> Self {
+        let json = serde_json::to_vec(document).unwrap_or_else(|error| {
+            tracing::error!(%error, "cannot write the OpenAPI document");
+            Vec::new()
+        });
+        let etag = format!("\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&json)));
+        Self { json: json.into(), etag }
+    }
+}

@@ -1,0 +1,173 @@
+//! The routes of the page's files. They are public.
+
+use axum::{
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use bytes::Bytes;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::assets::{ASSETS, Asset};
+use crate::http::{RouteAccess, RouteSet, etag::has_copy};
+
+/// The path of the page.
+pub(crate) const PATH: &str = "/playground";
+
+/// Scripts, styles and requests are those of this server only. Images can also be attachments, which are `data:` and
+/// `blob:` URLs. Nothing that a model writes becomes markup: scripts cannot write HTML at all.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                                       img-src 'self' data: blob:; media-src data: blob:; base-uri 'none'; \
+                                       form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+                                       trusted-types 'none'";
+
+pub(crate) fn route_set() -> RouteSet {
+    let routes = OpenApiRouter::new()
+        .routes(routes!(page))
+        .routes(routes!(redirect))
+        .routes(routes!(script))
+        .routes(routes!(style))
+        .routes(routes!(icon));
+    RouteSet::new(RouteAccess::Public, routes).listing_only(PATH)
+}
+
+#[utoipa::path(
+    get,
+    path = "/playground",
+    operation_id = "openPlayground",
+    tag = "playground",
+    summary = "Is a page to try the agents",
+    params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the client's copy.")),
+    responses(
+        (status = 200, description = "The file.", body = String, content_type = "text/html", headers(("ETag" = String, description = "Names this version of the file."))),
+        (status = 304, description = "The client's copy is current."),
+    ),
+)]
+async fn page(headers: HeaderMap) -> Response {
+    respond("", &headers)
+}
+
+/// The addresses in the page are relative to the path without a slash at its end.
+#[utoipa::path(
+    get,
+    path = "/playground/",
+    operation_id = "redirectToPlayground",
+    tag = "playground",
+    summary = "Leads to the page",
+    responses((status = 308, description = "The page.")),
+)]
+async fn redirect() -> (StatusCode, [(HeaderName, &'static str); 1]) {
+    (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "../playground")])
+}
+
+#[utoipa::path(
+    get,
+    path = "/playground/main.js",
+    operation_id = "readPlaygroundScript",
+    tag = "playground",
+    summary = "Is the page's script",
+    params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the client's copy.")),
+    responses(
+        (status = 200, description = "The file.", body = String, content_type = "text/javascript", headers(("ETag" = String, description = "Names this version of the file."))),
+        (status = 304, description = "The client's copy is current."),
+    ),
+)]
+async fn script(headers: HeaderMap) -> Response {
+    respond("main.js", &headers)
+}
+
+#[utoipa::path(
+    get,
+    path = "/playground/main.css",
+    operation_id = "readPlaygroundStyle",
+    tag = "playground",
+    summary = "Is the page's style",
+    params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the client's copy.")),
+    responses(
+        (status = 200, description = "The file.", body = String, content_type = "text/css", headers(("ETag" = String, description = "Names this version of the file."))),
+        (status = 304, description = "The client's copy is current."),
+    ),
+)]
+async fn style(headers: HeaderMap) -> Response {
+    respond("main.css", &headers)
+}
+
+#[utoipa::path(
+    get,
+    path = "/playground/icon.svg",
+    operation_id = "readPlaygroundIcon",
+    tag = "playground",
+    summary = "Is the page's icon",
+    params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the client's copy.")),
+    responses(
+        (status = 200, description = "The file.", body = String, content_type = "image/svg+xml", headers(("ETag" = String, description = "Names this version of the file."))),
+        (status = 304, description = "The client's copy is current."),
+    ),
+)]
+async fn icon(headers: HeaderMap) -> Response {
+    respond("icon.svg", &headers)
+}
+
+fn respond(name: &str, request: &HeaderMap) -> Response {
+    let Some(asset) = ASSETS.iter().find(|asset| asset.name == name) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let mut response = if has_copy(request, asset.etag.to_str().unwrap_or_default()) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        content(asset, accepts_gzip(request))
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, asset.etag.clone());
+    // A browser asks each time, so a page never has files of two versions.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
+    headers.insert(HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin"));
+    response
+}
+
+fn content(asset: &Asset, with_gzip: bool) -> Response {
+    let is_compressed = with_gzip && !asset.gzip.is_empty();
+    let body = if is_compressed { asset.gzip.clone() } else { Bytes::from_static(asset.content) };
+    let mut response = body.into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(asset.media_type));
+    if is_compressed {
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response
+}
+
+/// True if the client names gzip without refusing it (`gzip;q=0`).
+fn accepts_gzip(request: &HeaderMap) -> bool {
+    let codings = request.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    codings.flat_map(|list| list.split(',')).any(|coding| {
+        let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+        let quality = parameters.trim().strip_prefix("q=").map_or(Ok(1.0), |quality| quality.trim().parse::<f32>());
+        name.trim().eq_ignore_ascii_case("gzip") && quality.is_ok_and(|quality| quality > 0.0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_sent_to_clients_that_accept_it() {
+        for (accepted, expected) in [
+            ("gzip", true),
+            ("br, GZip;q=0.5", true),
+            ("gzip; q=1", true),
+            ("", false),
+            ("br", false),
+            ("gzip;q=0", false),
+            ("gzip;q=0.000, br", false),
+            ("gzip;q=x", false),
+        ] {
+            let headers = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted))]);
+            assert_eq!(accepts_gzip(&headers), expected, "{accepted:?}");
+        }
+        assert!(!accepts_gzip(&HeaderMap::new()));
+    }
+}

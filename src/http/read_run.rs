@@ -1,0 +1,72 @@
+//! The reader of requests that start a run, on all routes and in all dialects.
+
+use axum::{extract::Request, http::request::Parts};
+
+use super::{
+    accept::{media_type::require_json, middleware::Caller, read_body, server_span::RequestTrace},
+    error::ApiError,
+    options::HttpOptions,
+    state::App,
+};
+use crate::{
+    agent::Forwarded,
+    auth::Principal,
+    protocol::RunAgentInput,
+    run::{AgentEntry, RunRequest, Slot},
+};
+
+/// The parts of a request for a run that do not depend on its format.
+pub(crate) struct ReadRun {
+    pub(crate) head: Parts,
+    pub(crate) principal: Option<Principal>,
+    slot: Slot,
+}
+
+/// `None` is the default agent.
+pub(crate) fn find_agent(app: &App, name: Option<&str>) -> Result<AgentEntry, ApiError> {
+    app.runs().agent(name).ok_or_else(|| match name {
+        Some(name) => ApiError::unknown_agent(name, app.runs()),
+        None => ApiError::no_default_agent(),
+    })
+}
+
+/// Reads the body within all limits, reserves a place for the run, and decodes the body.
+pub(crate) async fn read_run<T>(
+    app: &App,
+    request: Request,
+    decode: impl FnOnce(&[u8]) -> Result<T, ApiError>,
+) -> Result<(ReadRun, T), ApiError> {
+    let (head, body) = request.into_parts();
+    require_json(&head.headers)?;
+    let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
+    app.runs().check_limits(principal.as_ref())?;
+    let body = read_body::read(app, &head, body).await?;
+    // A client that never sends its body holds no slot.
+    let slot = app.runs().reserve(principal.as_ref())?;
+    let decoded = decode(&body)?;
+    Ok((ReadRun { head, principal, slot }, decoded))
+}
+
+impl ReadRun {
+    pub(crate) fn into_request(self, app: &App, agent: AgentEntry, input: RunAgentInput) -> RunRequest {
+        let forwarded = forwarded(app.options(), &self.head);
+        let Self { principal, slot, .. } = self;
+        RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, is_answer: false }
+    }
+}
+
+/// Returns what agents see of a request's head.
+fn forwarded(options: &HttpOptions, head: &Parts) -> Forwarded {
+    let headers = &head.headers;
+    let named = options.pass_headers.iter().flat_map(|name| {
+        headers.get_all(name).iter().filter_map(move |value| match std::str::from_utf8(value.as_bytes()) {
+            Ok(value) => Some((name.to_ascii_lowercase(), value.to_owned())),
+            Err(_) => {
+                tracing::warn!(header = name, "a header for agents is not UTF-8 and was left out");
+                None
+            }
+        })
+    });
+    let trace = head.extensions.get().map(|RequestTrace(trace)| trace.clone());
+    Forwarded::new(named).with_trace(trace)
+}

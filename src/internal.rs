@@ -1,0 +1,14 @@
+//! What this repository's command, tests, benches and fuzz targets need of private rooms. Not a part of the interface: it
+//! changes without notice.
+
+#[cfg(feature = "cli")]
+pub use crate::server::cli::run;
+#[cfg(feature = "upstream")]
+pub use crate::upstream::{client, direct_client, events};
+pub use crate::{
+    protocol::{
+        decode::{DecodeError, Decoded, decode},
+        encode::{Encoder, Proto, Sse},
+    },
+    run::{Guard, Run, Transcript},
+};

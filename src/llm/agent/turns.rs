@@ -1,0 +1,273 @@
+//! The turns of a run: first the calls that people decided about, then model and tools in turn.
+
+use std::sync::Arc;
+
+use async_stream::try_stream;
+use futures::Stream;
+use serde_json::Value;
+
+use super::{
+    answer::{AnswerBuilder, EarlierAnswers},
+    approval,
+    calls::{CallContext, CallOutcome, RunningCalls},
+    catalog::{ToolCatalog, ToolOwner},
+    client_claims::remove_claims,
+    complete_answer::CompleteAnswer,
+    model_chain::ModelChain,
+    plan::{PendingCall, TurnPlan},
+    review::{NextStep, Review},
+    settings::Settings,
+    state,
+};
+use crate::{
+    agent::{
+        AgentError, RunContext,
+        emit::{self, Step},
+    },
+    llm::{history, model::ModelRequest, options::ToolChoice},
+    protocol::{Event, Message, RunAgentInput},
+    tools::ToolSession,
+};
+
+pub(super) fn turns(
+    settings: Arc<Settings>,
+    mut input: RunAgentInput,
+    cx: RunContext,
+) -> impl Stream<Item = Result<Event, AgentError>> + Send {
+    try_stream! {
+        let mut models = ModelChain::new(&settings, &input)?;
+        settings.tools.ready().await;
+        let catalog = ToolCatalog::new(&settings, &input);
+        let instructions = instructions(&settings, &input, &cx);
+        let mut messages = std::mem::take(&mut input.messages).into_vec();
+        remove_claims(&mut messages, &catalog, &cx);
+        let prior = approval::prior_approvals(&messages, &input.resume, &catalog, &cx).await;
+        // If any approval is still open, no call runs, not even an approved one.
+        if !prior.open.is_empty() {
+            yield emit::interrupt(&cx, prior.open);
+            return;
+        }
+        let session = ToolSession::new(cx.clone(), input.state_or_empty());
+        let call_context = CallContext { settings: &settings, input: &input, cx: &cx, session: &session };
+        let mut earlier = EarlierAnswers::new(history::call_ids(&messages));
+        let plan = TurnPlan::of_decisions(prior.decided, &catalog).await;
+        let mut turns = RunTurns::new(&settings, &input, &cx, &catalog, instructions, messages, plan);
+        let mut events = Vec::new();
+        loop {
+            let mut calls = RunningCalls::start(turns.take_calls(), &call_context);
+            while let Some(outcome) = calls.next().await {
+                if let Some(event) = turns.take_outcome(outcome) {
+                    yield event;
+                }
+            }
+            drop(calls);
+            if let Some(step) = turns.step.take() {
+                yield step.finish();
+            }
+            if let AfterCalls::End(last) = turns.after_calls()? {
+                if let Some(event) = last {
+                    yield event;
+                }
+                return;
+            }
+            yield turns.begin_step()?;
+            let mut request = turns.request(models.chosen(), &session.state());
+            if let Some(summary) = turns.summarise(&mut request).await {
+                yield summary;
+            }
+            if !cx.accepts_instructions() {
+                let current = std::mem::take(&mut request.current);
+                history::add_data(&mut request.turns, current);
+            }
+            let mut stream = models.open(request, &cx).await;
+            let mut answer = AnswerBuilder::new(stream.model().provider(), &mut earlier);
+            while let Some(event) = stream.next().await {
+                if let Some(usage) = answer.apply(event?, &mut events) {
+                    cx.add_usage(usage);
+                }
+                for event in events.drain(..) {
+                    yield event;
+                }
+            }
+            drop(stream);
+            if let Some(event) = turns.review(answer.finish()?).await {
+                yield event;
+            }
+        }
+    }
+}
+
+/// The state between the turns of a run.
+struct RunTurns<'r> {
+    settings: &'r Settings,
+    input: &'r RunAgentInput,
+    cx: &'r RunContext,
+    catalog: &'r ToolCatalog,
+    tool_choice: ToolChoice,
+    instructions: Vec<String>,
+    /// What the application says about the situation.
+    context: Option<String>,
+    messages: Vec<Message>,
+    /// The calls that run before the model is asked, and what waits for people.
+    plan: TurnPlan,
+    /// Whether `plan` has calls that people decided about before the run.
+    resumes_calls: bool,
+    next: NextStep,
+    step: Option<Step>,
+    steps: u32,
+    has_corrected: bool,
+    may_summarise: bool,
+}
+
+/// What follows the calls of a turn.
+enum AfterCalls {
+    AskModel,
+    /// The run ends, with an event if its end is not the usual one.
+    End(Option<Event>),
+}
+
+impl<'r> RunTurns<'r> {
+    fn new(
+        settings: &'r Settings,
+        input: &'r RunAgentInput,
+        cx: &'r RunContext,
+        catalog: &'r ToolCatalog,
+        instructions: Vec<String>,
+        messages: Vec<Message>,
+        plan: TurnPlan,
+    ) -> Self {
+        Self {
+            settings,
+            input,
+            cx,
+            catalog,
+            tool_choice: catalog.forced_by_application(input).unwrap_or_else(|| settings.tool_choice.clone()),
+            instructions,
+            context: describe_context(input),
+            messages,
+            resumes_calls: !plan.calls.is_empty(),
+            plan,
+            next: NextStep::AskModel,
+            step: None,
+            steps: 0,
+            has_corrected: false,
+            may_summarise: true,
+        }
+    }
+
+    fn take_calls(&mut self) -> Vec<PendingCall> {
+        std::mem::take(&mut self.plan.calls)
+    }
+
+    /// Returns the event for the client.
+    fn take_outcome(&mut self, outcome: CallOutcome) -> Option<Event> {
+        match outcome {
+            CallOutcome::Event(event) => Some(event),
+            CallOutcome::Questions(questions) => {
+                self.plan.interrupts.extend(questions);
+                None
+            }
+            CallOutcome::Result(result) => {
+                let (event, message) = result.into_event_and_message();
+                self.messages.push(message);
+                Some(event)
+            }
+        }
+    }
+
+    /// Decides whether the model is asked again, now that the calls of the turn are done.
+    fn after_calls(&mut self) -> Result<AfterCalls, AgentError> {
+        let plan = std::mem::take(&mut self.plan);
+        if !plan.interrupts.is_empty() {
+            return Ok(AfterCalls::End(Some(emit::interrupt(self.cx, plan.interrupts))));
+        }
+        // The application answers its calls of the turn in its next request.
+        let resumes_calls = std::mem::take(&mut self.resumes_calls);
+        if plan.awaits_application || resumes_calls && has_open_calls_of_application(&self.messages, self.catalog) {
+            return Ok(AfterCalls::End(None));
+        }
+        match std::mem::replace(&mut self.next, NextStep::AskModel) {
+            NextStep::AskModel => {}
+            NextStep::AskForCorrection(request) => {
+                self.has_corrected = true;
+                self.messages.push(request);
+            }
+            NextStep::Finish(result) => {
+                return Ok(AfterCalls::End(result.map(|result| emit::finish(self.cx, result))));
+            }
+            NextStep::Fail(error) => return Err(error),
+        }
+        Ok(AfterCalls::AskModel)
+    }
+
+    fn begin_step(&mut self) -> Result<Event, AgentError> {
+        if self.steps == self.settings.max_steps {
+            let message = format!("the agent reached its limit of {} steps before it was done", self.steps);
+            return Err(AgentError::new("max_steps", message));
+        }
+        self.steps += 1;
+        Ok(self.step.insert(Step::new(format!("step {}", self.steps))).start())
+    }
+
+    fn request(&self, model: Option<String>, state: &Value) -> ModelRequest {
+        let state = self.settings.updates_state.then(|| state::describe(state));
+        let may_force_call = self.steps == 1 && follows_user(&self.messages);
+        ModelRequest {
+            model,
+            system: self.instructions.clone(),
+            current: self.context.iter().cloned().chain(state).collect(),
+            turns: history::turns(&self.messages),
+            tools: self.catalog.specs(),
+            tool_choice: self.catalog.choice(&self.tool_choice, may_force_call),
+            response_schema: self.settings.response.as_ref().map(|format| format.schema.clone()),
+            thinking: self.input.deep_thinking(),
+            ..ModelRequest::default()
+        }
+    }
+
+    /// Shortens a request that is too long, by a summary. Returns the event that stores the summary.
+    async fn summarise(&mut self, request: &mut ModelRequest) -> Option<Event> {
+        let window = self.settings.context.as_ref().filter(|_| self.may_summarise)?;
+        window.summarise(request, &mut self.messages, self.cx).await.unwrap_or_else(|error| {
+            tracing::warn!(?error, "the conversation could not be summarised; this run does not try again");
+            self.may_summarise = false;
+            None
+        })
+    }
+
+    /// Decides about the next turn. Returns an event about the answer.
+    async fn review(&mut self, answer: CompleteAnswer) -> Option<Event> {
+        let may_correct = !self.has_corrected && self.steps < self.settings.max_steps;
+        let review = Review::of_answer(&answer, self.steps, self.settings, self.catalog, may_correct).await;
+        self.messages.extend(answer.messages);
+        (self.plan, self.next) = (review.plan, review.next);
+        review.event
+    }
+}
+
+fn follows_user(messages: &[Message]) -> bool {
+    let last = messages.iter().rev().find(|message| {
+        message.subagent_run_id().is_none()
+            && matches!(message, Message::User(_) | Message::Assistant(_) | Message::Tool(_))
+    });
+    matches!(last, Some(Message::User(_)))
+}
+
+fn has_open_calls_of_application(messages: &[Message], catalog: &ToolCatalog) -> bool {
+    let last = messages.iter().rposition(|message| matches!(message, Message::User(_))).map_or(0, |last| last + 1);
+    let open = history::unanswered(&messages[last..]);
+    open.iter().any(|call| matches!(catalog.owner(&call.function.name), Some(ToolOwner::Application)))
+}
+
+fn instructions(settings: &Settings, input: &RunAgentInput, cx: &RunContext) -> Vec<String> {
+    let of_run = settings.prompt.as_ref().map(|prompt| prompt(input, cx));
+    let mut instructions: Vec<String> = settings.system_prompt.iter().cloned().chain(of_run).collect();
+    instructions.retain(|text| !text.trim().is_empty());
+    instructions
+}
+
+fn describe_context(input: &RunAgentInput) -> Option<String> {
+    let entries = input.context.iter().map(|entry| format!("\n- {}: {}", entry.description, entry.value));
+    let entries: String = entries.collect();
+    (!entries.is_empty()).then(|| format!("What the application says about the situation:{entries}"))
+}

@@ -1,0 +1,218 @@
+//! What is known of the vendors' models and servers: `models.toml`, and a user's file over it.
+//!
+//! The types of the data are in this folder. What follows from them for a request is decided by the providers.
+
+mod claude_rules;
+mod gemini_rules;
+mod openai_rules;
+mod rule_table;
+mod server_profile;
+
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+};
+
+use indexmap::IndexMap;
+use reqwest::Url;
+use serde::Deserialize;
+
+use self::rule_table::RuleTable;
+pub use self::server_profile::{
+    Documents, ProfileOptions, ReasoningMember, StructuredOutputs, SystemMessages, ThinkTags, ThinkingMember,
+    TokenLimit, ToolChoiceForm,
+};
+pub(in crate::llm) use self::{
+    claude_rules::{ClaudeRules, Sampling, ThinkingOff, ThinkingTypes},
+    gemini_rules::{GeminiRules, ThinkingControl},
+    openai_rules::OpenAiRules,
+    server_profile::{Profile, RequiredReasoning},
+};
+use super::transport::SetupError;
+use crate::protocol::JsonObject;
+
+const EMBEDDED: &str = include_str!("../models.toml");
+
+/// The rules of models, their context windows, and the profiles of servers with chat completions. The default is what
+/// this version of the server knows. Clones share it.
+///
+/// ```
+/// use agui_server::llm::{Connection, KnownModels, ModelOptions};
+///
+/// let known = KnownModels::with(r#"
+/// [windows]
+/// "claude-opus-9" = 3_000_000
+///
+/// [[anthropic]]
+/// names = ["our-deployment"]
+/// like = "claude-opus-5"
+/// "#)?;
+/// let mut options = ModelOptions::new("our-deployment", Connection::default());
+/// options.known_models = known;
+/// # Ok::<(), agui_server::llm::SetupError>(())
+/// ```
+#[derive(Clone)]
+pub struct KnownModels(Arc<Known>);
+
+struct Known {
+    openai: RuleTable,
+    anthropic: RuleTable,
+    gemini: RuleTable,
+    windows: IndexMap<String, KnownWindow>,
+    profiles: IndexMap<String, Arc<Profile>>,
+}
+
+/// The form of the file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct KnownTables {
+    openai: RuleTable,
+    anthropic: RuleTable,
+    gemini: RuleTable,
+    windows: IndexMap<String, KnownWindow>,
+    servers: IndexMap<String, JsonObject>,
+}
+
+/// The tokens that a model can read and write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(from = "ConfiguredWindow")]
+pub(in crate::llm) struct KnownWindow {
+    /// Input and output together.
+    pub(in crate::llm) total: u64,
+    /// The input alone.
+    pub(in crate::llm) input: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, deny_unknown_fields, expecting = "expected a number of tokens, or a table with `total` and `input`")]
+enum ConfiguredWindow {
+    Shared(u64),
+    Apart { total: u64, input: u64 },
+}
+
+impl From<ConfiguredWindow> for KnownWindow {
+    fn from(configured: ConfiguredWindow) -> Self {
+        match configured {
+            ConfiguredWindow::Shared(total) => Self { total, input: total },
+            ConfiguredWindow::Apart { total, input } => Self { total, input },
+        }
+    }
+}
+
+impl KnownModels {
+    /// Adds the tables of a text in TOML to what is known. They have the form of the server's own,
+    /// [`models.toml`](https://github.com/agui-server/agui-server/blob/main/src/llm/models.toml).
+    ///
+    /// # Errors
+    /// If the text is not TOML of this form.
+    pub fn with(text: &str) -> Result<Self, SetupError> {
+        let tables = KnownTables::read(EMBEDDED).and_then(|embedded| Ok(embedded.extended(KnownTables::read(text)?)));
+        let known = tables.and_then(Known::new).map_err(|problem| SetupError::KnownModels { problem })?;
+        Ok(Self(Arc::new(known)))
+    }
+
+    /// Returns `None` if the name is not one of OpenAI's: another server's model may take less, or more.
+    pub(in crate::llm) fn openai(&self, model: &str) -> Option<OpenAiRules> {
+        self.0.openai.rules(model, openai_rules::parse)
+    }
+
+    /// Returns `None` if the name is not one of Anthropic's.
+    pub(in crate::llm) fn anthropic(&self, model: &str) -> Option<ClaudeRules> {
+        self.0.anthropic.rules(model, claude_rules::parse)
+    }
+
+    pub(in crate::llm) fn gemini(&self, model: &str) -> GeminiRules {
+        self.0.gemini.rules(model, gemini_rules::parse).unwrap_or_default()
+    }
+
+    pub(in crate::llm) fn window(&self, model: &str) -> Option<KnownWindow> {
+        let fits = self.0.windows.iter().filter(|(name, _)| rule_table::begins_with_name(model, name));
+        fits.max_by_key(|(name, _)| name.len()).map(|(_, window)| *window)
+    }
+
+    /// Returns the profile of a configuration, for a server at `url`.
+    ///
+    /// # Errors
+    /// If no profile has the configured name, with the message.
+    pub(in crate::llm) fn profile(
+        &self,
+        options: Option<&ProfileOptions>,
+        url: &Url,
+    ) -> Result<Arc<Profile>, SetupError> {
+        let profiles = &self.0.profiles;
+        let name = options.and_then(|options| options.base.as_deref());
+        let profile = match name {
+            Some(name) => profiles.get(name),
+            // A user's servers are the last ones.
+            None => {
+                let of_domain = profiles.values().rev().find(|profile| profile.has_domain_of(url));
+                let of_port = || profiles.values().rev().find(|profile| profile.has_port_of(url));
+                of_domain.or_else(of_port).or(profiles.get(server_profile::COMPATIBLE))
+            }
+        };
+        let Some(profile) = profile else {
+            let names: Vec<_> = profiles.keys().map(|name| format!("\"{name}\"")).collect();
+            let name = name.unwrap_or(server_profile::COMPATIBLE);
+            let problem = format!("there is no profile \"{name}\": expected {}", names.join(", "));
+            return Err(SetupError::Option { option: "profile", problem });
+        };
+        Ok(match options {
+            Some(options) => Arc::new(Profile::clone(profile).with(options)),
+            None => profile.clone(),
+        })
+    }
+}
+
+/// The embedded models.
+impl Default for KnownModels {
+    fn default() -> Self {
+        static DEFAULT: LazyLock<KnownModels> = LazyLock::new(|| {
+            let known = KnownTables::read(EMBEDDED).and_then(Known::new);
+            #[expect(clippy::expect_used, reason = "the text is a constant that a test reads")]
+            KnownModels(Arc::new(known.expect("the embedded models are valid")))
+        });
+        DEFAULT.clone()
+    }
+}
+
+impl fmt::Debug for KnownModels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KnownModels").finish_non_exhaustive()
+    }
+}
+
+impl KnownTables {
+    /// Reads a text, and checks the members of its rules.
+    fn read(text: &str) -> Result<Self, String> {
+        let tables: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        tables.openai.check::<OpenAiRules>("openai")?;
+        tables.anthropic.check::<ClaudeRules>("anthropic")?;
+        tables.gemini.check::<GeminiRules>("gemini")?;
+        Ok(tables)
+    }
+
+    /// Adds the tables of a user.
+    fn extended(mut self, user: Self) -> Self {
+        self.openai.extend(user.openai);
+        self.anthropic.extend(user.anthropic);
+        self.gemini.extend(user.gemini);
+        self.windows.extend(user.windows);
+        for (name, members) in user.servers {
+            self.servers.entry(name).or_default().extend(members);
+        }
+        self
+    }
+}
+
+impl Known {
+    /// Fails if a member of a server is unknown.
+    fn new(tables: KnownTables) -> Result<Self, String> {
+        let KnownTables { openai, anthropic, gemini, windows, servers } = tables;
+        let profiles = servers.keys().map(|name| Ok((name.clone(), Arc::new(Profile::read(name, &servers)?))));
+        let profiles = profiles.collect::<Result<_, String>>()?;
+        Ok(Self { openai, anthropic, gemini, windows, profiles })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

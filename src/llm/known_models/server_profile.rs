@@ -1,0 +1,360 @@
+//! The differences between servers with chat completions. A configuration can replace most members of a [`Profile`].
+
+use std::fmt;
+
+use indexmap::IndexMap;
+use reqwest::Url;
+use serde::{Deserialize, Deserializer, de};
+use serde_json::Value;
+
+use crate::protocol::JsonObject;
+
+/// A profile in a configuration: a known one, with some members replaced.
+///
+/// ```
+/// use agui_server::llm::ProfileOptions;
+///
+/// let mut profile = ProfileOptions::named("vllm");
+/// profile.stream_options = Some(false);
+/// ```
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+// Makes a function for the table alone, which the implementation for a name or a table calls.
+#[serde(remote = "Self", default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ProfileOptions {
+    /// The name of the known profile. Default: the one that fits `base_url`.
+    pub base: Option<String>,
+    /// The member that limits the tokens of an answer.
+    pub token_limit: Option<TokenLimit>,
+    /// `true` if the request asks for the usage by `stream_options`.
+    pub stream_options: Option<bool>,
+    /// The member that asks for thinking.
+    pub thinking_member: Option<ThinkingMember>,
+    /// The member in which the model gets its earlier reasoning.
+    pub reasoning_member: Option<ReasoningMember>,
+    /// The places of system messages.
+    pub system_messages: Option<SystemMessages>,
+    /// `true` if instructions have the role `developer` instead of `system`.
+    pub developer_role: Option<bool>,
+    /// `true` if messages of users and of the model have to alternate.
+    pub alternate_roles: Option<bool>,
+    /// `true` if the last message may be the model's.
+    pub assistant_last: Option<bool>,
+    /// `true` if a user's message may follow results of tools.
+    pub user_after_results: Option<bool>,
+    /// The number of letters and digits of a call's id. 0: up to 40 characters are taken, `_` and `-` included.
+    pub call_id_length: Option<usize>,
+    /// The forms of `tool_choice`.
+    pub tool_choice_form: Option<ToolChoiceForm>,
+    /// `true` if tools and schemas may be marked as strict.
+    pub strict: Option<bool>,
+    /// The form in which the schema of an answer is given.
+    pub structured_outputs: Option<StructuredOutputs>,
+    /// `true` if messages may contain images.
+    pub images: Option<bool>,
+    /// `true` if images may be URLs, and not only data.
+    pub image_urls: Option<bool>,
+    /// `true` if messages may contain audio.
+    pub audio: Option<bool>,
+    /// The part in which PDFs are given.
+    pub documents: Option<Documents>,
+    /// The tags around reasoning at the beginning of a text.
+    pub think_tags: Option<ThinkTags>,
+}
+
+/// The member that limits the tokens of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TokenLimit {
+    /// `max_tokens`.
+    MaxTokens,
+    /// `max_completion_tokens`.
+    MaxCompletionTokens,
+}
+
+/// The member that asks for thinking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ThinkingMember {
+    /// Thinking cannot be asked for.
+    None,
+    /// `reasoning_effort = "high"`.
+    ReasoningEffort,
+    /// `reasoning = { effort = "high" }` or `{ max_tokens = 1000 }`.
+    Reasoning,
+    /// `reasoning = { enabled = true }`, and `reasoning_effort` beside it.
+    ReasoningEnabled,
+    /// `thinking = { type = "enabled" }`, and `reasoning_effort` beside it.
+    Thinking,
+    /// `enable_thinking = true`, and `thinking_budget` beside it.
+    EnableThinking,
+    /// `chat_template_kwargs = { enable_thinking = true }`, and `reasoning_effort` beside it.
+    ChatTemplateKwargs,
+    /// `think = true`, or an effort.
+    Think,
+}
+
+/// The member of the model's own messages in which it gets its earlier reasoning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ReasoningMember {
+    /// Reasoning is not sent back.
+    None,
+    /// `reasoning_content`, a text.
+    ReasoningContent,
+    /// `reasoning`, a text.
+    Reasoning,
+    /// `reasoning_details`, a list that returns unchanged.
+    ReasoningDetails,
+    /// Parts of `content` of the type `thinking`.
+    Content,
+}
+
+/// The places of system messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SystemMessages {
+    /// Several, anywhere.
+    Anywhere,
+    /// Several, before all other messages.
+    First,
+    /// One, before all other messages.
+    One,
+}
+
+/// The forms of `tool_choice`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolChoiceForm {
+    /// A word, or an object that names a tool.
+    Named,
+    /// `none`, `auto` or `required`.
+    Words,
+    /// `auto` only.
+    Auto,
+}
+
+/// The form in which the schema of an answer is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StructuredOutputs {
+    /// In `response_format`.
+    JsonSchema,
+    /// In the instructions; `response_format` asks for any JSON object.
+    JsonObject,
+    /// In the instructions.
+    None,
+}
+
+/// The part in which PDFs are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Documents {
+    /// PDFs cannot be given.
+    None,
+    /// `file`, with data.
+    File,
+    /// `document_url`, with a URL or data.
+    DocumentUrl,
+}
+
+/// The tags `<think>` and `<thinking>` around reasoning at the beginning of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ThinkTags {
+    /// Reasoning is between the tags.
+    Paired,
+    /// The text begins with reasoning, because the opening tag is a part of the prompt.
+    Closing,
+    /// Tags are a part of the text.
+    None,
+}
+
+/// The name of the profile for servers that are not recognised, whose members others have unless they set their own.
+pub(super) const COMPATIBLE: &str = "compatible";
+/// The member that names the server whose members another one has.
+const BASE: &str = "base";
+
+/// The request format of a server.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::llm) struct Profile {
+    #[serde(skip)]
+    pub(in crate::llm) name: String,
+    #[serde(default)]
+    domains: Vec<String>,
+    #[serde(default)]
+    ports: Vec<u16>,
+    /// `true` if the models are OpenAI's, whose names say what they take.
+    pub(in crate::llm) has_openai_models: bool,
+    /// `true` if the key is sent in the header `api-key`, too.
+    pub(in crate::llm) has_api_key_header: bool,
+    pub(in crate::llm) token_limit: TokenLimit,
+    pub(in crate::llm) stream_options: bool,
+    pub(in crate::llm) thinking_member: ThinkingMember,
+    pub(in crate::llm) reasoning_member: ReasoningMember,
+    pub(in crate::llm) system_messages: SystemMessages,
+    pub(in crate::llm) developer_role: bool,
+    pub(in crate::llm) alternate_roles: bool,
+    pub(in crate::llm) assistant_last: bool,
+    pub(in crate::llm) user_after_results: bool,
+    pub(in crate::llm) call_id_length: usize,
+    pub(in crate::llm) tool_choice_form: ToolChoiceForm,
+    pub(in crate::llm) strict: bool,
+    pub(in crate::llm) structured_outputs: StructuredOutputs,
+    pub(in crate::llm) images: bool,
+    pub(in crate::llm) image_urls: bool,
+    pub(in crate::llm) audio: bool,
+    pub(in crate::llm) documents: Documents,
+    pub(in crate::llm) think_tags: ThinkTags,
+    /// The efforts that switch thinking, the more specific models first.
+    switch_efforts: Vec<SwitchEfforts>,
+    pub(in crate::llm) required_reasoning: RequiredReasoning,
+    /// The member for the seed of sampling.
+    pub(in crate::llm) seed_member: String,
+    /// Parts of the names of the models that take `stop` and penalties; `None` if all models do.
+    models_with_stop: Option<Vec<String>>,
+    /// The options that the server lacks, in addition to those that follow from other members.
+    lacking: Vec<String>,
+}
+
+/// The efforts of requests that switch thinking on and off, for servers with [`ThinkingMember::ReasoningEffort`].
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::llm) struct SwitchEfforts {
+    /// A part of the names of the models; empty for all models.
+    models: String,
+    /// The effort if none is configured. `None` if the models think by themselves, or cannot.
+    pub(in crate::llm) on: Option<String>,
+    /// `None` if thinking cannot be switched off.
+    pub(in crate::llm) off: Option<String>,
+}
+
+/// The messages of the model that a server refuses without their reasoning, while the model thinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::llm) enum RequiredReasoning {
+    None,
+    OfCalls,
+    All,
+}
+
+impl Profile {
+    /// Reads the profile of a server.
+    ///
+    /// # Errors
+    /// If a member is unknown or missing, or if the bases of servers form a circle.
+    pub(super) fn read(name: &str, servers: &IndexMap<String, JsonObject>) -> Result<Self, String> {
+        let members =
+            members(name, servers, servers.len()).map_err(|problem| format!("[servers.{name}]: {problem}"))?;
+        let profile: Self =
+            serde_json::from_value(Value::Object(members)).map_err(|error| format!("[servers.{name}]: {error}"))?;
+        Ok(Self { name: name.to_owned(), ..profile })
+    }
+
+    pub(super) fn has_domain_of(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default().to_ascii_lowercase();
+        let is_within =
+            |domain: &String| host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        self.domains.iter().any(is_within)
+    }
+
+    pub(super) fn has_port_of(&self, url: &Url) -> bool {
+        url.port().is_some_and(|port| self.ports.contains(&port))
+    }
+
+    /// Returns the options that the server lacks.
+    pub(in crate::llm) fn lacking_options(&self) -> Vec<&str> {
+        let has_budget = matches!(
+            self.thinking_member,
+            ThinkingMember::Reasoning | ThinkingMember::EnableThinking | ThinkingMember::ChatTemplateKwargs
+        );
+        let derived = [("thinking_budget", has_budget), ("strict_tools", self.strict), ("image_detail", self.images)];
+        let derived = derived.into_iter().filter(|(_, is_taken)| !is_taken).map(|(option, _)| option);
+        self.lacking.iter().map(String::as_str).chain(derived).collect()
+    }
+
+    pub(in crate::llm) fn switch_efforts_of(&self, model: &str) -> Option<&SwitchEfforts> {
+        self.switch_efforts.iter().find(|efforts| model.contains(&efforts.models))
+    }
+
+    pub(in crate::llm) fn takes_stop(&self, model: &str) -> bool {
+        self.models_with_stop.as_ref().is_none_or(|names| names.iter().any(|name| model.contains(name)))
+    }
+
+    /// Replaces the members that `options` sets.
+    pub(super) fn with(mut self, options: &ProfileOptions) -> Self {
+        macro_rules! replace {
+            ($($member:ident)*) => { $(if let Some(value) = options.$member { self.$member = value; })* };
+        }
+        replace! {
+            token_limit stream_options thinking_member reasoning_member system_messages developer_role alternate_roles
+            assistant_last user_after_results call_id_length tool_choice_form strict structured_outputs images image_urls audio documents
+            think_tags
+        }
+        self
+    }
+}
+
+/// Returns the members of a server: its own, and those of its base, which may have a base, too.
+fn members(name: &str, servers: &IndexMap<String, JsonObject>, most_bases: usize) -> Result<JsonObject, String> {
+    let mut own = servers.get(name).ok_or_else(|| format!("there is no server \"{name}\""))?.clone();
+    let base = own.remove(BASE);
+    let base = base.as_ref().map(|base| base.as_str().unwrap_or_default());
+    let Some(base) = base.or((name != COMPATIBLE).then_some(COMPATIBLE)) else { return Ok(own) };
+    if most_bases == 0 {
+        return Err(format!("\"{name}\" is its own `{BASE}`"));
+    }
+    let mut members = members(base, servers, most_bases - 1)?;
+    members.shift_remove("domains");
+    members.shift_remove("ports");
+    members.extend(own);
+    Ok(members)
+}
+
+impl ProfileOptions {
+    /// The profile of this name, such as `vllm`.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { base: Some(name.into()), ..Self::default() }
+    }
+}
+
+/// A name, or a table.
+impl<'de> Deserialize<'de> for ProfileOptions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameOrTable;
+        impl<'de> de::Visitor<'de> for NameOrTable {
+            type Value = ProfileOptions;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a profile or a table")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
+                Ok(ProfileOptions::named(name))
+            }
+
+            fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<Self::Value, M::Error> {
+                ProfileOptions::deserialize(de::value::MapAccessDeserializer::new(map))
+            }
+        }
+        deserializer.deserialize_any(NameOrTable)
+    }
+}

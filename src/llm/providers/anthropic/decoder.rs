@@ -1,0 +1,369 @@
+//! Decodes the stream of the Messages API (<https://platform.claude.com/docs/en/build-with-claude/streaming>).
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+
+use serde_json::Value;
+
+use super::{raw_block::RawBlock, server_blocks::is_server_block, usage::TokenCounts};
+use crate::{
+    llm::{
+        Artefact, BlockStart, StopReason,
+        transport::{
+            AnswerEvents, DecodeFault, DecodeStep, Decoder,
+            json::{list, parse_object, text},
+        },
+    },
+    protocol::ToolCallId,
+};
+
+/// Signatures, arguments sent at the start of a call, and blocks that are sent back are kept until the end of the
+/// answer. A PDF that fills a context window of 1 M tokens has about 5 MiB in base64.
+const MAX_HELD_BYTES: usize = 8 << 20;
+/// Bounds the memory; answers have far fewer.
+const MAX_OPEN_BLOCKS: usize = 1024;
+
+/// The content of a paused answer, set at its end.
+pub(in crate::llm) type PausedContent = Arc<OnceLock<Vec<Value>>>;
+
+pub(in crate::llm) struct MessageDecoder {
+    model: String,
+    /// By the provider's index.
+    open: BTreeMap<u64, OpenClaudeBlock>,
+    /// A block of text that the next one continues: the API begins a new block for each citation.
+    ended_text: Option<usize>,
+    /// The blocks that are sent back as they came: those of the provider's own tools, and all blocks of an answer that
+    /// may be paused.
+    raw: BTreeMap<u64, RawBlock>,
+    /// Set for an answer that may be paused.
+    paused: Option<PausedContent>,
+    held: usize,
+    counts: TokenCounts,
+    end: Option<AnswerEnd>,
+    stopped: bool,
+    finished: bool,
+}
+
+const SIGNATURE: &str = "anthropic.signature";
+const REDACTED_THINKING: &str = "anthropic.redacted_thinking";
+/// The JSON of a block of the provider's own tools.
+const SERVER_BLOCK: &str = "anthropic.server_block";
+
+enum OpenClaudeBlock {
+    Content(OpenContent),
+    /// A block of the provider's own tools, by its index.
+    Server(u64),
+    /// A block of an unknown type.
+    Ignored,
+}
+
+struct OpenContent {
+    block: usize,
+    is_text: bool,
+    artefact_kind: &'static str,
+    artefact: String,
+    /// Unless they come in deltas.
+    input: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum AnswerEnd {
+    Stop(StopReason),
+    /// The answer goes on after another request.
+    Pause,
+}
+
+impl MessageDecoder {
+    pub(in crate::llm) fn new(model: &str) -> Self {
+        Self {
+            model: model.to_owned(),
+            open: BTreeMap::new(),
+            ended_text: None,
+            raw: BTreeMap::new(),
+            paused: None,
+            held: 0,
+            counts: TokenCounts::default(),
+            end: None,
+            stopped: false,
+            finished: false,
+        }
+    }
+
+    /// Sets `paused` to the answer's content at its end, if the provider pauses it.
+    pub(in crate::llm) fn recording(mut self, paused: PausedContent) -> Self {
+        self.paused = Some(paused);
+        self
+    }
+
+    fn start(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        let index = index(event)?;
+        let block = event.get("content_block").unwrap_or(&Value::Null);
+        // Some servers use an index again without an end of its block.
+        if let Some(unfinished) = self.open.remove(&index) {
+            self.end(unfinished, output)?;
+        }
+        if self.open.len() >= MAX_OPEN_BLOCKS {
+            let message = format!("the answer has more than {MAX_OPEN_BLOCKS} open blocks");
+            return Err(DecodeFault::Malformed(message));
+        }
+        let kind = text(block, "type");
+        let is_server_block = is_server_block(kind);
+        if is_server_block || self.paused.is_some() {
+            self.hold(size(block) + size_of::<RawBlock>())?;
+            self.raw.insert(index, RawBlock::new(block));
+        }
+        let open = match ContentStart::read(block)? {
+            Some(start) => OpenClaudeBlock::Content(self.start_content(start, output)?),
+            None if is_server_block => {
+                self.end_text(output);
+                OpenClaudeBlock::Server(index)
+            }
+            None => {
+                tracing::debug!(kind, "ignored a block of an unknown type");
+                OpenClaudeBlock::Ignored
+            }
+        };
+        self.open.insert(index, open);
+        Ok(())
+    }
+
+    fn start_content(
+        &mut self,
+        start: ContentStart<'_>,
+        output: &mut AnswerEvents,
+    ) -> Result<OpenContent, DecodeFault> {
+        let ContentStart { block, text, artefact, input, citations } = start;
+        self.hold(artefact.len() + input.as_ref().map_or(0, String::len))?;
+        let is_text = block == BlockStart::Text;
+        let artefact_kind = match block {
+            BlockStart::Reasoning { redacted: true } => REDACTED_THINKING,
+            _ => SIGNATURE,
+        };
+        let continued = if is_text { self.ended_text.take() } else { None };
+        let number = match continued {
+            Some(block) => block,
+            None => {
+                self.end_text(output);
+                output.start(block)?
+            }
+        };
+        output.delta(number, text);
+        citations.iter().for_each(|citation| output.citation(number, citation.clone()));
+        Ok(OpenContent { block: number, is_text, artefact_kind, artefact: artefact.to_owned(), input })
+    }
+
+    fn hold(&mut self, bytes: usize) -> Result<(), DecodeFault> {
+        self.held += bytes;
+        if self.held > MAX_HELD_BYTES {
+            let message = "the answer has too many bytes in signatures, arguments and results of the provider's tools";
+            return Err(DecodeFault::Malformed(message.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        let delta = event.get("delta").unwrap_or(&Value::Null);
+        let index = index(event)?;
+        let mut held = self.raw.get_mut(&index).map_or(0, |block| block.add(delta));
+        let open = self.open.get_mut(&index);
+        match open.ok_or_else(|| DecodeFault::Malformed("a delta belongs to no open block".to_owned()))? {
+            OpenClaudeBlock::Server(_) | OpenClaudeBlock::Ignored => {}
+            OpenClaudeBlock::Content(open) => match text(delta, "type") {
+                "text_delta" => output.delta(open.block, text(delta, "text")),
+                "thinking_delta" => output.delta(open.block, text(delta, "thinking")),
+                "input_json_delta" => {
+                    let json = text(delta, "partial_json");
+                    if !json.is_empty() {
+                        open.input = None;
+                        output.delta(open.block, json);
+                    }
+                }
+                "signature_delta" => {
+                    let signature = text(delta, "signature");
+                    open.artefact.push_str(signature);
+                    held += signature.len();
+                }
+                "citations_delta" => {
+                    if let Some(citation) = delta.get("citation").filter(|_| open.is_text) {
+                        output.citation(open.block, citation.clone());
+                    }
+                }
+                _ => {}
+            },
+        }
+        self.hold(held)
+    }
+
+    fn end(&mut self, block: OpenClaudeBlock, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        match block {
+            OpenClaudeBlock::Content(block) if block.is_text => {
+                self.end_text(output);
+                self.ended_text = Some(block.block);
+            }
+            OpenClaudeBlock::Content(block) => {
+                output.delta(block.block, block.input.unwrap_or_default());
+                let artefact = Some(block.artefact).filter(|artefact| !artefact.is_empty());
+                output.end(block.block, artefact.map(|artefact| Artefact::new(block.artefact_kind, artefact)));
+            }
+            OpenClaudeBlock::Server(index) => {
+                let number = output.start(BlockStart::Reasoning { redacted: true })?;
+                let whole = self.raw.get_mut(&index).map(|block| block.whole().to_string());
+                output.end(number, whole.map(|whole| Artefact::new(SERVER_BLOCK, whole)));
+                if self.paused.is_none() {
+                    self.raw.remove(&index);
+                }
+            }
+            OpenClaudeBlock::Ignored => {}
+        }
+        Ok(())
+    }
+
+    fn end_text(&mut self, output: &mut AnswerEvents) {
+        if let Some(block) = self.ended_text.take() {
+            output.end(block, None);
+        }
+    }
+
+    fn message_delta(&mut self, delta: &Value) {
+        let Some(reason) = delta.get("stop_reason").and_then(Value::as_str) else { return };
+        self.end = Some(match reason {
+            "pause_turn" if self.paused.is_some() => AnswerEnd::Pause,
+            "tool_use" => AnswerEnd::Stop(StopReason::Calls),
+            "max_tokens" => AnswerEnd::Stop(StopReason::Length),
+            "model_context_window_exceeded" => AnswerEnd::Stop(StopReason::ContextFull),
+            "refusal" => {
+                let details = delta.get("stop_details").unwrap_or(&Value::Null);
+                tracing::warn!(model = self.model, category = text(details, "category"), "the model refused to answer");
+                AnswerEnd::Stop(StopReason::Refused)
+            }
+            _ => AnswerEnd::Stop(StopReason::Done),
+        });
+    }
+}
+
+impl Decoder for MessageDecoder {
+    fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault> {
+        if data.trim().is_empty() {
+            return Ok(DecodeStep::More);
+        }
+        let event = parse_object(data, "an event")?;
+        let mut usage = None;
+        match event.get("type").and_then(Value::as_str).or(name).unwrap_or_default() {
+            "message_start" => {
+                usage = event.pointer("/message/usage");
+                log_dropped_thinking(event.pointer("/message/input_transformations"));
+            }
+            "content_block_start" => self.start(&event, output)?,
+            "content_block_delta" => self.delta(&event, output)?,
+            "content_block_stop" => {
+                if let Some(open) = self.open.remove(&index(&event)?) {
+                    self.end(open, output)?;
+                }
+            }
+            "message_delta" => {
+                usage = event.get("usage");
+                self.message_delta(event.get("delta").unwrap_or(&Value::Null));
+            }
+            "message_stop" => self.stopped = true,
+            "error" => return Err(DecodeFault::from_provider(&event)),
+            _ => {}
+        }
+        if usage.is_some_and(|usage| self.counts.read(usage)) {
+            output.usage(self.counts.usage(&self.model));
+        }
+        Ok(if self.stopped { DecodeStep::Complete } else { DecodeStep::More })
+    }
+
+    fn finish(&mut self, output: &mut AnswerEvents) -> bool {
+        if self.finished {
+            return true;
+        }
+        self.finished = self.stopped || self.end.is_some();
+        if self.finished {
+            for (_, open) in std::mem::take(&mut self.open) {
+                // Only a block of a server tool can fail here, and only in an answer of too many blocks.
+                let _ = self.end(open, output);
+            }
+            self.end_text(output);
+            let reason = match (self.end.take(), self.paused.take()) {
+                (Some(AnswerEnd::Pause), Some(paused)) => {
+                    // The content is set once, because each answer has an end of its own.
+                    let _ = paused.set(std::mem::take(&mut self.raw).into_values().map(RawBlock::finish).collect());
+                    StopReason::Done
+                }
+                (Some(AnswerEnd::Stop(reason)), _) => reason,
+                _ => StopReason::Done,
+            };
+            output.stop(reason);
+        }
+        self.finished
+    }
+}
+
+/// A block of content as it starts.
+struct ContentStart<'b> {
+    block: BlockStart,
+    text: &'b str,
+    artefact: &'b str,
+    input: Option<String>,
+    citations: &'b [Value],
+}
+
+impl<'b> ContentStart<'b> {
+    /// Returns `None` if the type is not one of content.
+    fn read(block: &'b Value) -> Result<Option<Self>, DecodeFault> {
+        let start = |block| Self { block, text: "", artefact: "", input: None, citations: &[] };
+        Ok(Some(match text(block, "type") {
+            "text" => {
+                Self { text: text(block, "text"), citations: list(block, "citations"), ..start(BlockStart::Text) }
+            }
+            "thinking" => Self {
+                text: text(block, "thinking"),
+                artefact: text(block, "signature"),
+                ..start(BlockStart::Reasoning { redacted: false })
+            },
+            "redacted_thinking" => {
+                Self { artefact: text(block, "data"), ..start(BlockStart::Reasoning { redacted: true }) }
+            }
+            "tool_use" => {
+                let id = match text(block, "id") {
+                    "" => ToolCallId::random(),
+                    id => id.into(),
+                };
+                let name = text(block, "name");
+                if name.is_empty() {
+                    return Err(DecodeFault::Malformed("a tool call has no name".to_owned()));
+                }
+                // Some servers send the arguments here and not in deltas.
+                let input = block.get("input").filter(|input| input.is_object());
+                let input = Some(input.map_or_else(|| "{}".to_owned(), Value::to_string));
+                Self { input, ..start(BlockStart::Call { id, name: name.to_owned() }) }
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// The model answers without the reasoning of blocks that are no longer valid.
+fn log_dropped_thinking(transformations: Option<&Value>) {
+    let dropped = transformations.and_then(Value::as_array).map_or(0, Vec::len);
+    if dropped > 0 {
+        tracing::debug!(
+            dropped,
+            "the provider dropped thinking of earlier answers, because what came before it changed"
+        );
+    }
+}
+
+fn index(event: &Value) -> Result<u64, DecodeFault> {
+    event.get("index").and_then(Value::as_u64).ok_or_else(|| DecodeFault::Malformed("a block has no index".to_owned()))
+}
+
+fn size(json: &Value) -> usize {
+    json.to_string().len()
+}
+
+#[cfg(test)]
+mod tests;

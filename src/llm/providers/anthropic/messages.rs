@@ -1,0 +1,183 @@
+//! The member `messages` of a request.
+//!
+//! Messages alternate between `user` and `assistant`, `user` first and last. Tool results come before the other content
+//! of the user's message. Later instructions stay in their place, as a `<system-instructions>` element: at the front
+//! they would apply to other messages, and change the cached part of the request.
+
+use serde_json::{Value, json};
+
+use super::{
+    content::{blocks, has_file, text, tool_result},
+    server_blocks::{self, ServerCalls},
+};
+use crate::llm::{
+    AssistantTurn, Block, ModelReasoning, SkippedAttachment, Turn,
+    providers::attachments::Attachments,
+    providers::wire::{
+        ANTHROPIC, EMPTY_TEXT, FIRST_USER_TEXT, LAST_USER_TEXT, arguments, call_id, marked_instructions,
+    },
+};
+
+#[derive(Debug)]
+struct RoleMessage {
+    role: &'static str,
+    content: Vec<Value>,
+}
+
+/// The place of the instructions about the current context and state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CurrentPlace {
+    /// `true` for a message with the role `system`, which some models take.
+    pub(super) as_system: bool,
+    /// `true` for a place right behind the user's last turn, and not at the end. There it stays while the model calls
+    /// tools.
+    pub(super) behind_user: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct ClaudeMessages {
+    list: Vec<RoleMessage>,
+    /// `true` if a message contains a file at the provider.
+    pub(super) has_files: bool,
+    attachments: Attachments,
+    /// The message and the block that the user's last turn ends with.
+    user_turn: Option<(usize, usize)>,
+    server_calls: ServerCalls,
+    sends_thinking: bool,
+}
+
+impl ClaudeMessages {
+    pub(super) fn new(turns: &[Turn], sends_thinking: bool) -> Self {
+        let mut messages = Self {
+            list: Vec::new(),
+            has_files: false,
+            attachments: Attachments::new(turns),
+            user_turn: None,
+            server_calls: ServerCalls::of(turns),
+            sends_thinking,
+        };
+        for (at, turn) in turns.iter().enumerate() {
+            messages.attachments.enter(at);
+            messages.add_turn(turn);
+        }
+        if messages.list.first().is_none_or(|first| first.role != "user") {
+            messages.list.insert(0, RoleMessage { role: "user", content: vec![text(FIRST_USER_TEXT)] });
+            messages.user_turn = messages.user_turn.map(|(message, block)| (message + 1, block));
+        }
+        // Models from 4.6 on refuse to continue an assistant's message
+        // (https://platform.claude.com/docs/en/about-claude/models/migration-guide).
+        if messages.list.last().is_some_and(|last| last.role != "user") {
+            messages.push("user", vec![text(LAST_USER_TEXT)]);
+        }
+        messages
+    }
+
+    /// Marks the ends of the last two messages of the user, and of the user's last turn, for the cache.
+    ///
+    /// The API looks for an earlier request's mark among the 20 blocks before a mark
+    /// (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>). A step with many calls has more blocks,
+    /// so the mark of the request before stays.
+    pub(super) fn mark_for_cache(&mut self) {
+        let ends = self.list.iter().enumerate().rev().filter(|(_, message)| message.role == "user").take(2);
+        let ends: Vec<_> = ends.map(|(at, message)| (at, message.content.len() - 1)).collect();
+        for (message, block) in ends.into_iter().chain(self.user_turn) {
+            if let Some(block) = self.list.get_mut(message).and_then(|message| message.content.get_mut(block)) {
+                block["cache_control"] = json!({"type": "ephemeral"});
+            }
+        }
+    }
+
+    /// Adds instructions about the current context and state, behind the marks for the cache.
+    pub(super) fn add_current(&mut self, current: &str, place: CurrentPlace) {
+        let end = self.list.len() - 1;
+        let end = (end, self.list[end].content.len() - 1);
+        let (message, block) = self.user_turn.filter(|_| place.behind_user).unwrap_or(end);
+        // A message with anything but results would leave a server tool's call without a result, which is refused.
+        if (message, block) == end && self.server_calls.has_open() {
+            tracing::debug!("left out context and state: a call to a tool of the provider waits for its result");
+        } else if place.as_system {
+            self.list.insert(message + 1, RoleMessage { role: "system", content: vec![text(current)] });
+        } else {
+            self.list[message].content.insert(block + 1, text(&marked_instructions(current)));
+        }
+    }
+
+    /// Returns the messages, and the attachments that they do not contain.
+    pub(super) fn into_json(self) -> (Value, Vec<SkippedAttachment>) {
+        let messages = self.list.into_iter().map(|message| json!({"role": message.role, "content": message.content}));
+        (messages.collect(), self.attachments.into_skipped())
+    }
+
+    fn add_turn(&mut self, turn: &Turn) {
+        match turn {
+            Turn::Instructions(instructions) => self.push("user", vec![text(&marked_instructions(instructions))]),
+            Turn::User(parts) => {
+                let mut content = blocks(parts, &mut self.attachments);
+                if content.is_empty() {
+                    content.push(text(EMPTY_TEXT));
+                }
+                self.push("user", content);
+                let message = self.list.len() - 1;
+                self.user_turn = Some((message, self.list[message].content.len() - 1));
+            }
+            Turn::Assistant(turn) => {
+                let blocks = self.assistant(turn);
+                self.push("assistant", blocks);
+            }
+            Turn::ToolResults(results) => {
+                let content = results.iter().map(|result| tool_result(result, &mut self.attachments)).collect();
+                self.push("user", content);
+            }
+        }
+    }
+
+    /// Adds to the last message if it has the same role.
+    fn push(&mut self, role: &'static str, content: Vec<Value>) {
+        if content.is_empty() {
+            return;
+        }
+        self.has_files |= role == "user" && content.iter().any(has_file);
+        match self.list.last_mut().filter(|last| last.role == role) {
+            Some(last) => last.content.extend(content),
+            None => self.list.push(RoleMessage { role, content }),
+        }
+    }
+
+    fn assistant(&self, turn: &AssistantTurn) -> Vec<Value> {
+        let blocks = turn.blocks.iter().filter_map(|block| match block {
+            Block::Reasoning(block) => self.reasoning(block),
+            Block::Text(answer) => (!answer.trim().is_empty()).then(|| text(answer)),
+            Block::Call(call) => Some(json!({
+                "type": "tool_use",
+                "id": call_id(&call.id),
+                "name": call.function.name,
+                "input": arguments(&call.function.arguments),
+            })),
+        });
+        let blocks: Vec<_> = blocks.collect();
+        // The API refuses a message of thinking alone.
+        let is_thinking = |block: &Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
+        if blocks.iter().all(is_thinking) { Vec::new() } else { blocks }
+    }
+
+    fn reasoning(&self, block: &ModelReasoning) -> Option<Value> {
+        match own_artefact(block).and_then(server_blocks::from_artefact) {
+            Some(block) => self.server_calls.is_complete(&block).then_some(block),
+            None => thinking_block(block).filter(|_| self.sends_thinking),
+        }
+    }
+}
+
+/// Returns the thinking block that the API sent. It refuses reasoning without a signature of its own.
+pub(super) fn thinking_block(block: &ModelReasoning) -> Option<Value> {
+    let artefact = own_artefact(block).filter(|artefact| server_blocks::from_artefact(artefact).is_none())?;
+    Some(match block.redacted {
+        true => json!({"type": "redacted_thinking", "data": artefact}),
+        false => json!({"type": "thinking", "thinking": block.text, "signature": artefact}),
+    })
+}
+
+fn own_artefact(block: &ModelReasoning) -> Option<&str> {
+    let is_own = block.provider.as_deref().is_none_or(|provider| provider == ANTHROPIC);
+    block.artefact.as_deref().filter(|artefact| is_own && !artefact.is_empty())
+}

@@ -1,0 +1,137 @@
+//! Models with Anthropic's Messages API.
+//!
+//! To change what a model is sent: `models.toml` has the rules by name, `thinking` and `request` apply them, `messages` and
+//! `content` turn the conversation into blocks. `decoder` reads the answer, `paused` continues one that the provider
+//! paused. Servers with the same API and models of other names get a request without the members that only Anthropic's
+//! models take.
+
+mod content;
+pub(in crate::llm) mod decoder;
+mod messages;
+mod paused;
+mod raw_block;
+mod request;
+mod schema;
+mod server_blocks;
+mod thinking;
+mod usage;
+mod warnings;
+
+use std::{fmt, sync::Arc};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use self::decoder::MessageDecoder;
+use crate::llm::{
+    Connection, Model, ModelOptions, ModelRequest, ModelStream,
+    providers::{
+        request_body::{RequestBody, with_skipped},
+        wire::ANTHROPIC,
+    },
+    transport::{SetupError, Transport},
+};
+
+/// Options that the Messages API lacks.
+const LACKING: &[&str] =
+    &["seed", "frequency_penalty", "presence_penalty", "verbosity", "cache_key", "image_detail", "profile"];
+const BASE_URL: &str = "https://api.anthropic.com";
+/// An event contains the whole result of a tool of the provider, such as the PDF that `web_fetch` has read, in base64.
+/// Larger results could not come back from a client, whose requests have at most 10 MiB.
+const MAX_EVENT_BYTES_WITH_TOOLS: usize = 8 << 20;
+const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+
+/// A model with the Messages API, at Anthropic or at a compatible provider.
+pub struct Anthropic {
+    options: ModelOptions,
+    /// Beta features that the connection's headers enable.
+    betas: Vec<String>,
+    /// `true` at Anthropic, and at a server whose headers name the beta feature for bound thinking. Others may lack the
+    /// newest features.
+    is_official: bool,
+    transport: Arc<Transport>,
+}
+
+impl Anthropic {
+    /// A model of Anthropic, with the key in the environment variable `ANTHROPIC_API_KEY`.
+    ///
+    /// # Errors
+    /// If the variable is not set, or its value is no key.
+    pub fn from_env(model: impl Into<String>) -> Result<Self, SetupError> {
+        Self::new(ModelOptions::new(model, Connection::from_env("ANTHROPIC_API_KEY")?))
+    }
+
+    /// A model with these options.
+    ///
+    /// # Errors
+    /// If the base URL, the key, a header or an option is invalid.
+    pub fn new(options: ModelOptions) -> Result<Self, SetupError> {
+        options.refuse(LACKING)?;
+        if let Some(name) = options.metadata.keys().find(|name| *name != "user_id") {
+            let problem = format!("this provider takes `user_id` only, not `{name}`");
+            return Err(SetupError::Option { option: "metadata", problem });
+        }
+        let mut connection = options.connection.clone();
+        if request::has_server_tools(&options.extra_body) {
+            connection.max_event_bytes.get_or_insert(MAX_EVENT_BYTES_WITH_TOOLS);
+        }
+        let mut url = connection.url(BASE_URL)?;
+        let is_own = url.host_str().is_some_and(|host| host == "anthropic.com" || host.ends_with(".anthropic.com"));
+        let path = url.path().trim_end_matches('/').trim_end_matches("/messages").trim_end_matches("/v1");
+        url.set_path(&format!("{path}/v1/messages"));
+        let mut headers = HeaderMap::new();
+        headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+        if let Some(value) = connection.key_header("")? {
+            headers.insert("x-api-key", value);
+        }
+        let transport = Transport::new(connection, url, headers)?;
+        let betas = transport.header(&BETA).unwrap_or_default().split(',').map(|beta| beta.trim().to_owned());
+        let betas: Vec<String> = betas.filter(|beta| !beta.is_empty()).collect();
+        let is_official = is_own || betas.iter().any(|beta| beta == request::BINDING_BETA);
+        Ok(Self { options, betas, is_official, transport: Arc::new(transport) })
+    }
+
+    /// Returns the header for the beta features that a request needs besides the configured ones.
+    fn beta_header(&self, needed: &[&'static str]) -> HeaderMap {
+        let mut betas: Vec<&str> = self.betas.iter().map(String::as_str).collect();
+        let missing: Vec<_> = needed.iter().copied().filter(|beta| !betas.contains(beta)).collect();
+        if missing.is_empty() {
+            return HeaderMap::new();
+        }
+        betas.extend(missing);
+        let value = HeaderValue::try_from(betas.join(",")).ok();
+        value.map(|value| (BETA, value)).into_iter().collect()
+    }
+}
+
+impl fmt::Debug for Anthropic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Anthropic").field(&self.options).finish()
+    }
+}
+
+impl Model for Anthropic {
+    fn provider(&self) -> &str {
+        ANTHROPIC
+    }
+
+    fn name(&self) -> &str {
+        &self.options.model
+    }
+
+    fn stream(&self, request: ModelRequest) -> ModelStream {
+        let body = request::body(&self.options, &request, self.is_official);
+        let headers = self.beta_header(&body.betas);
+        let (model, trace) = (request.model.unwrap_or_else(|| self.options.model.clone()), request.trace);
+        match body.has_server_tools {
+            true => {
+                let RequestBody { json, skipped } = body.sent;
+                with_skipped(skipped, paused::stream(self.transport.clone(), model, json, headers, trace))
+            }
+            false => body.sent.send(&self.transport, None, headers, trace, move || MessageDecoder::new(&model)),
+        }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        warnings::warnings(&self.options)
+    }
+}

@@ -1,0 +1,246 @@
+//! Requests of the Messages API (<https://platform.claude.com/docs/en/api/messages/create>).
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    content::text,
+    messages::{ClaudeMessages, CurrentPlace, thinking_block},
+    schema::GrammarLimits,
+    thinking::{Conditions, RequestThinking, ThinkingPlan},
+};
+use crate::{
+    llm::{
+        Block, ModelOptions, ModelRequest, ToolChoice, Turn,
+        known_models::ClaudeRules,
+        providers::request_body::RequestBody,
+        providers::wire::{calls, forced_call_in_words, leading_instructions, schema, schema_in_words},
+    },
+    protocol::JsonObject,
+};
+
+const FILES_BETA: &str = "files-api-2025-04-14";
+/// Lets a request say what happens to thinking blocks behind changed instructions, tools or messages.
+pub(super) const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
+
+#[derive(Debug)]
+pub(super) struct ClaudeRequestBody {
+    pub(super) sent: RequestBody,
+    /// The beta features that the request needs.
+    pub(super) betas: Vec<&'static str>,
+    /// `true` if the request offers tools that run at the provider.
+    pub(super) has_server_tools: bool,
+}
+
+/// `is_official` is `true` if the server has the newest features of Anthropic's own one, such as [`BINDING_BETA`].
+pub(super) fn body(options: &ModelOptions, request: &ModelRequest, is_official: bool) -> ClaudeRequestBody {
+    let model = request.model.as_ref().unwrap_or(&options.model);
+    let rules = options.known_models.anthropic(model);
+    let rules = rules.as_ref();
+    let choice = CallChoice::new(options, request, rules);
+    let conditions =
+        Conditions { switch: request.thinking, refuses_budget: choice.is_forced || lacks_thinking(&request.turns) };
+    let plan = ThinkingPlan::new(options, rules, conditions);
+    let mut limits = GrammarLimits::default();
+    let format = request.response_schema.as_deref();
+    let grammar = format.filter(|_| is_structured(rules)).and_then(|schema| limits.grammar(&schema.clone().into()));
+
+    let described = format.filter(|_| grammar.is_none()).map(schema_in_words);
+    let (leading, turns) = leading_instructions(&request.turns);
+    let system = request.system.iter().map(String::as_str).chain(leading).chain(described.as_deref());
+    let mut system: Vec<_> = system.filter(|text| !text.trim().is_empty()).map(text).collect();
+    let mut tools = tools(options, request, rules, &mut limits);
+    // The API caches the request up to a mark. Tools, instructions and the conversation stay the same in the next
+    // request; the current context and state may not, so they come behind all marks.
+    if let Some(stable) = system.last_mut().or(tools.last_mut()) {
+        stable["cache_control"] = json!({"type": "ephemeral"});
+    }
+    let messages = messages(turns, request, rules, &plan, &choice, is_official);
+    let mut betas: Vec<_> = messages.has_files.then_some(FILES_BETA).into_iter().collect();
+    let (messages, skipped) = messages.into_json();
+
+    let mut json = json!({"model": model, "max_tokens": plan.max_tokens, "stream": true, "messages": messages});
+    let mut set = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            json[name] = value;
+        }
+    };
+    set("system", (!system.is_empty()).then(|| system.into()));
+    set("tools", (!tools.is_empty()).then(|| tools.into()));
+    set("tool_choice", choice.member);
+    set("thinking", plan.member());
+    set("output_config", output_config(plan.effort.as_deref(), grammar));
+    plan.sampling(options, rules).into_iter().for_each(|(name, value)| set(&name, Some(value)));
+    // The API refuses blank ones.
+    let stop: Vec<_> = options.stop.iter().filter(|text| !text.trim().is_empty()).collect();
+    set("stop_sequences", (!stop.is_empty()).then(|| json!(stop)));
+    set("service_tier", options.service_tier.as_deref().map(Value::from));
+    set("metadata", (!options.metadata.is_empty()).then(|| json!(options.metadata)));
+    if binds_thinking(rules) && is_official && matches!(plan.thinking, RequestThinking::Adaptive { .. }) {
+        // Otherwise the API may refuse the request after each change of context, state, instructions or tools
+        // (https://platform.claude.com/docs/en/build-with-claude/preserved-thinking).
+        json["thinking"]["block_binding"] = json!({"prefix_mismatch_behavior": "drop_block"});
+    }
+    options.extend(&mut json);
+    if json.pointer("/thinking/block_binding").is_some() {
+        betas.push(BINDING_BETA);
+    }
+    let has_server_tools = json.as_object().is_some_and(has_server_tools);
+    if has_server_tools && request.tools.is_empty() && json["tool_choice"]["type"] == "none" {
+        json.as_object_mut().map(|json| json.remove("tool_choice"));
+    }
+    ClaudeRequestBody { sent: RequestBody { json, skipped }, betas, has_server_tools }
+}
+
+/// Returns the conversation, with the context, the state and a call that is asked for in words behind the marks for the
+/// cache.
+fn messages(
+    turns: &[Turn],
+    request: &ModelRequest,
+    rules: Option<&ClaudeRules>,
+    plan: &ThinkingPlan,
+    choice: &CallChoice,
+    is_official: bool,
+) -> ClaudeMessages {
+    let current = request.current.iter().map(String::as_str).chain(choice.instruction.as_deref());
+    let current: Vec<_> = current.filter(|text| !text.trim().is_empty()).collect();
+    let binds = binds_thinking(rules);
+    let mut messages = ClaudeMessages::new(turns, sends_thinking(plan, binds, is_official, current.is_empty()));
+    messages.mark_for_cache();
+    if !current.is_empty() {
+        let as_system = is_official && rules.is_some_and(|rules| rules.system_messages);
+        messages.add_current(&current.join("\n\n"), CurrentPlace { as_system, behind_user: binds });
+    }
+    messages
+}
+
+fn binds_thinking(rules: Option<&ClaudeRules>) -> bool {
+    rules.is_some_and(|rules| rules.binds_thinking)
+}
+
+fn is_structured(rules: Option<&ClaudeRules>) -> bool {
+    rules.is_some_and(|rules| rules.structured)
+}
+
+/// Where the server cannot be told to drop thinking that is no longer valid, it gets none. The API allows to leave out
+/// all of it.
+fn sends_thinking(plan: &ThinkingPlan, binds: bool, is_official: bool, is_append_only: bool) -> bool {
+    match plan.thinking {
+        _ if !binds => true,
+        RequestThinking::Adaptive { .. } => is_official || is_append_only,
+        _ => false,
+    }
+}
+
+fn output_config(effort: Option<&str>, grammar: Option<Value>) -> Option<Value> {
+    let mut members = Map::new();
+    if let Some(effort) = effort {
+        members.insert("effort".to_owned(), effort.into());
+    }
+    if let Some(schema) = grammar {
+        members.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
+    }
+    (!members.is_empty()).then(|| members.into())
+}
+
+/// Returns `true` if a request with these members offers tools of the provider. They have a type. So do toolsets of MCP
+/// servers, which are a member of their own.
+pub(super) fn has_server_tools(members: &JsonObject) -> bool {
+    let is_server_tool = |tool: &Value| tool.get("type").is_some_and(|kind| kind != "custom");
+    members.contains_key("mcp_servers")
+        || members.get("tools").and_then(Value::as_array).is_some_and(|tools| tools.iter().any(is_server_tool))
+}
+
+/// With a budget, the API does not think about a request whose calls since the last user's message have no thinking
+/// before them. One block of thinking is enough, because many models do not think again after their first calls.
+fn lacks_thinking(turns: &[Turn]) -> bool {
+    let since = turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).map_or(0, |at| at + 1);
+    let mut own_turns = turns[since..].iter().filter_map(|turn| match turn {
+        Turn::Assistant(turn) => Some(&turn.blocks),
+        _ => None,
+    });
+    let begins_with_thinking = |blocks: &Vec<Block>| {
+        let first = blocks.iter().find_map(|block| match block {
+            Block::Reasoning(block) => thinking_block(block).map(|_| true),
+            Block::Text(_) | Block::Call(_) => Some(false),
+        });
+        first == Some(true)
+    };
+    own_turns.clone().next().is_some() && !own_turns.any(begins_with_thinking)
+}
+
+/// The calls that the model may or has to make.
+struct CallChoice {
+    member: Option<Value>,
+    is_forced: bool,
+    /// Replaces a forced call for models that refuse to be forced.
+    instruction: Option<String>,
+}
+
+impl CallChoice {
+    fn new(options: &ModelOptions, request: &ModelRequest, rules: Option<&ClaudeRules>) -> Self {
+        let offers = |name: &str| request.tools.iter().any(|tool| tool.name == name);
+        let wanted = match &request.tool_choice {
+            ToolChoice::None => json!({"type": "none"}),
+            ToolChoice::Required => json!({"type": "any"}),
+            ToolChoice::Tool(name) if offers(name) => json!({"type": "tool", "name": name}),
+            ToolChoice::Tool(_) | ToolChoice::Auto => json!({"type": "auto"}),
+        };
+        let choice = |member, is_forced, instruction| Self { member, is_forced, instruction };
+        if request.tools.is_empty() {
+            // The called tools are declared, and calls are forbidden.
+            let has_calls = calls(&request.turns).next().is_some();
+            return choice(has_calls.then(|| json!({"type": "none"})), false, None);
+        }
+        let is_forced = wanted["type"] == "any" || wanted["type"] == "tool";
+        let can_force = rules.is_none_or(|rules| rules.forced_tools);
+        let (mut member, instruction) = match is_forced && !can_force {
+            true => (json!({"type": "auto"}), forced_call_in_words(&request.tool_choice)),
+            false => (wanted, None),
+        };
+        if options.parallel_tool_calls == Some(false) && member["type"] != "none" {
+            member["disable_parallel_tool_use"] = true.into();
+        }
+        let is_default = member == json!({"type": "auto"});
+        choice((!is_default).then_some(member), is_forced && can_force, instruction)
+    }
+}
+
+fn tools(
+    options: &ModelOptions,
+    request: &ModelRequest,
+    rules: Option<&ClaudeRules>,
+    limits: &mut GrammarLimits,
+) -> Vec<Value> {
+    let tool = |name: &str, description: &str, schema: Value| {
+        let mut tool = Map::from_iter([("name".to_owned(), name.into())]);
+        if !description.is_empty() {
+            tool.insert("description".to_owned(), description.into());
+        }
+        tool.insert("input_schema".to_owned(), schema);
+        Value::from(tool)
+    };
+    if !request.tools.is_empty() {
+        let is_strict = options.strict_tools == Some(true) && is_structured(rules);
+        let tools = request.tools.iter().map(|spec| {
+            let schema = schema(&spec.parameters);
+            match is_strict.then(|| limits.strict_tool(&schema)).flatten() {
+                Some(schema) => {
+                    let mut tool = tool(&spec.name, &spec.description, schema);
+                    tool["strict"] = true.into();
+                    tool
+                }
+                None => tool(&spec.name, &spec.description, schema),
+            }
+        });
+        return tools.collect();
+    }
+    // The API refuses a conversation with calls but without tools. So the called ones are declared, and `tool_choice`
+    // forbids calls.
+    let mut names: Vec<_> = calls(&request.turns).map(|call| call.function.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(|name| tool(name, "", schema(&Value::Null))).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! The parts of a user's message.
+
+use serde_json::{Value, json};
+
+use crate::{
+    llm::{
+        known_models::{Documents, Profile},
+        providers::attachments::Attachments,
+        providers::wire::{EMPTY_TEXT, OPENAI, essence, file_name},
+    },
+    protocol::{ContentPart, MediaPart, PartSource},
+};
+
+/// Returns the content of parts. Text alone is a string, because some servers take nothing else.
+pub(super) fn content(
+    parts: &[ContentPart],
+    profile: &Profile,
+    image_detail: Option<&str>,
+    attachments: &mut Attachments,
+) -> Value {
+    let mut content: Vec<Value> = Vec::new();
+    let mut is_text_only = true;
+    for part in parts {
+        match sent_part(part, profile, image_detail, attachments) {
+            SentPart::Attachment(value) => {
+                is_text_only = false;
+                content.push(value);
+            }
+            SentPart::Text(text) if text.is_empty() => {}
+            SentPart::Text(text) => content.push(text_part(&text)),
+        }
+    }
+    if content.is_empty() {
+        return EMPTY_TEXT.into();
+    }
+    if is_text_only {
+        let texts: Vec<_> = content.iter().filter_map(|part| part["text"].as_str()).collect();
+        return texts.join("\n").into();
+    }
+    content.into()
+}
+
+pub(super) fn text_part(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+/// A part as it is sent.
+pub(super) enum SentPart {
+    /// A text, or the text that stands for an attachment.
+    Text(String),
+    /// An attachment in the server's form.
+    Attachment(Value),
+}
+
+pub(super) fn sent_part(
+    part: &ContentPart,
+    profile: &Profile,
+    image_detail: Option<&str>,
+    attachments: &mut Attachments,
+) -> SentPart {
+    let attachment = match part {
+        ContentPart::Text(text) => return SentPart::Text(text.text.clone()),
+        ContentPart::Image(media) => image(media, profile, image_detail),
+        ContentPart::Audio(media) => audio(media, profile),
+        ContentPart::Video(_) => Err("this model takes no videos"),
+        ContentPart::Document(media) => document(media, profile),
+    };
+    match attachment {
+        Ok(value) => SentPart::Attachment(value),
+        Err(reason) => SentPart::Text(attachments.replacement(part, reason)),
+    }
+}
+
+fn image(media: &MediaPart, profile: &Profile, detail: Option<&str>) -> Result<Value, &'static str> {
+    if !profile.images {
+        return Err("this model takes no images");
+    }
+    let url = match &media.source {
+        // No server takes drawings; their text can be read.
+        PartSource::Data { mime_type, .. } if essence(mime_type) == "image/svg+xml" => {
+            return Err("this model takes no SVG");
+        }
+        PartSource::Data { value, mime_type } => format!("data:{};base64,{value}", essence(mime_type)),
+        PartSource::Url { value, .. } if profile.image_urls || value.starts_with("data:") => value.clone(),
+        PartSource::Url { .. } => return Err("this model takes images as data only, not as URLs"),
+        PartSource::File { .. } => return Err("this model cannot read files of another provider"),
+    };
+    let mut image = json!({"url": url});
+    if let Some(detail) = detail {
+        image["detail"] = detail.into();
+    }
+    Ok(json!({"type": "image_url", "image_url": image}))
+}
+
+fn audio(media: &MediaPart, profile: &Profile) -> Result<Value, &'static str> {
+    if !profile.audio {
+        return Err("this model takes no audio");
+    }
+    let PartSource::Data { value, mime_type } = &media.source else {
+        return Err("this model takes audio as data only");
+    };
+    let format = match essence(mime_type).as_str() {
+        "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => "wav",
+        "audio/mpeg" | "audio/mp3" | "audio/mpeg3" | "audio/x-mpeg-3" => "mp3",
+        _ => return Err("this model takes audio as WAV or MP3 only"),
+    };
+    Ok(json!({"type": "input_audio", "input_audio": {"data": value, "format": format}}))
+}
+
+/// Chat completions take PDFs only, and no URLs of them:
+/// <https://developers.openai.com/api/docs/guides/file-inputs>.
+fn document(media: &MediaPart, profile: &Profile) -> Result<Value, &'static str> {
+    const PDF: &str = "application/pdf";
+    const NOT_TAKEN: &str = "this model takes no documents of this type";
+    let name = file_name(media).unwrap_or("document.pdf");
+    match (profile.documents, &media.source) {
+        (Documents::File, PartSource::Data { value, mime_type }) if essence(mime_type) == PDF => {
+            let file = json!({"filename": name, "file_data": format!("data:{PDF};base64,{value}")});
+            Ok(json!({"type": "file", "file": file}))
+        }
+        (Documents::File, PartSource::Url { value, .. }) if value.starts_with("data:application/pdf;base64,") => {
+            Ok(json!({"type": "file", "file": {"filename": name, "file_data": value}}))
+        }
+        (Documents::File, PartSource::File { value, provider, .. }) if provider.as_deref() == Some(OPENAI) => {
+            Ok(json!({"type": "file", "file": {"file_id": value}}))
+        }
+        // https://docs.mistral.ai/capabilities/document_ai/document_qna
+        (Documents::DocumentUrl, PartSource::Data { value, mime_type }) if essence(mime_type) == PDF => {
+            let url = format!("data:{PDF};base64,{value}");
+            Ok(json!({"type": "document_url", "document_url": url, "document_name": name}))
+        }
+        (Documents::DocumentUrl, PartSource::Url { value, .. }) => {
+            Ok(json!({"type": "document_url", "document_url": value, "document_name": name}))
+        }
+        (_, PartSource::Url { value, .. }) if !value.starts_with("data:") => {
+            Err("this model takes documents as data only, not as URLs")
+        }
+        _ => Err(NOT_TAKEN),
+    }
+}

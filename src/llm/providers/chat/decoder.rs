@@ -1,0 +1,291 @@
+//! Decodes the stream of chat completions, in all variants that servers write.
+
+use serde_json::Value;
+
+use super::{
+    calls::ChatCalls,
+    reasoning::{self, ReasoningDetails},
+    tags::{AnswerPiece, TagReader},
+    usage::usage,
+};
+use crate::{
+    llm::{
+        BlockStart, StopReason,
+        known_models::{Profile, ReasoningMember, ThinkTags},
+        transport::{
+            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind,
+            json::{list, number, parse_object, text},
+        },
+    },
+    protocol::TokenUsage,
+};
+
+pub(in crate::llm) struct ChatDecoder {
+    model: String,
+    /// Opening one kind ends the other, so that they keep their order.
+    open: Option<(usize, OpenKind)>,
+    tags: TagReader,
+    /// The details of the open block of reasoning, if they return to the model.
+    details: Option<ReasoningDetails>,
+    calls: ChatCalls,
+    /// The type of a call that is not a function's.
+    unknown_tool: Option<String>,
+    has_text: bool,
+    usage: Option<TokenUsage>,
+    /// Only usage comes after it.
+    reason: Option<StopReason>,
+    refused: bool,
+    done: bool,
+    finished: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OpenKind {
+    Text,
+    Reasoning,
+}
+
+impl ChatDecoder {
+    /// `is_thinking_off` if the request turned thinking off: then no text begins with reasoning.
+    pub(in crate::llm) fn new(model: &str, profile: &Profile, is_thinking_off: bool) -> Self {
+        let tags = match profile.think_tags {
+            ThinkTags::Closing if is_thinking_off => ThinkTags::Paired,
+            tags => tags,
+        };
+        let returns_details = profile.reasoning_member == ReasoningMember::ReasoningDetails;
+        Self {
+            model: model.to_owned(),
+            open: None,
+            tags: TagReader::new(tags),
+            details: returns_details.then(ReasoningDetails::default),
+            calls: ChatCalls::default(),
+            unknown_tool: None,
+            has_text: false,
+            usage: None,
+            reason: None,
+            refused: false,
+            done: false,
+            finished: false,
+        }
+    }
+
+    fn choice(&mut self, choice: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        if let Some(delta) = choice.get("delta") {
+            self.reasoning(delta, output)?;
+            self.content(delta, output)?;
+            self.calls(delta, output)?;
+        }
+        match text(choice, "finish_reason") {
+            "" => Ok(()),
+            reason => self.stop(reason, output),
+        }
+    }
+
+    fn reasoning(&mut self, delta: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        let text = reasoning::of_members(delta);
+        self.add_text(OpenKind::Reasoning, &text, output)?;
+        if let Some(details) = &mut self.details {
+            details.add(delta)?;
+        }
+        // LangChain's list repeats the content beside it.
+        let Some(blocks) = delta.get("content_blocks").and_then(Value::as_array) else { return Ok(()) };
+        let has_content = !reasoning::text(delta.get("content")).is_empty();
+        for piece in reasoning::parts(blocks) {
+            match piece {
+                AnswerPiece::Reasoning(more) if text.is_empty() => self.add_text(OpenKind::Reasoning, &more, output)?,
+                AnswerPiece::Text(more) if !has_content => self.add_answer(&more, output)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn content(&mut self, delta: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        match delta.get("content") {
+            Some(Value::String(text)) => self.add_answer(text, output)?,
+            Some(Value::Array(list)) => {
+                for piece in reasoning::parts(list) {
+                    match piece {
+                        AnswerPiece::Reasoning(text) => self.add_text(OpenKind::Reasoning, &text, output)?,
+                        AnswerPiece::Text(text) => self.add_answer(&text, output)?,
+                    }
+                }
+            }
+            _ => {}
+        }
+        let refusal = reasoning::text(delta.get("refusal"));
+        self.refused |= !refusal.is_empty();
+        self.add_text(OpenKind::Text, &refusal, output)?;
+        // A spoken answer: its text is shown, its sound cannot be.
+        let transcript = delta.get("audio").map(|audio| text(audio, "transcript")).unwrap_or_default();
+        self.add_text(OpenKind::Text, transcript, output)
+    }
+
+    fn calls(&mut self, delta: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        let pieces = list(delta, "tool_calls");
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        let held = self.tags.end();
+        self.add_pieces(held, output)?;
+        self.close(output)?;
+        for piece in pieces {
+            let kind = piece.get("type").and_then(Value::as_str).unwrap_or("function");
+            if matches!(kind, "function" | "custom" | "") || piece.get("function").is_some() {
+                self.calls.add_piece(piece, output)?;
+            } else {
+                tracing::warn!(kind, "left out a call of a tool of the provider");
+                self.unknown_tool = Some(kind.chars().take(100).collect());
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the reason of the end.
+    fn stop(&mut self, reason: &str, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        self.reason = Some(match reason {
+            "length" | "max_tokens" => StopReason::Length,
+            // https://docs.mistral.ai/api/endpoint/chat, https://docs.z.ai/api-reference/llm/chat-completion
+            "model_length" | "model_context_window_exceeded" => StopReason::ContextFull,
+            "content_filter" | "sensitive" | "safety" | "recitation" => StopReason::Filtered,
+            "refusal" => StopReason::Refused,
+            // https://openrouter.ai/docs/api/reference/errors-and-debugging, https://api-docs.deepseek.com/api/create-chat-completion
+            "error" | "network_error" | "insufficient_system_resource" => {
+                let message = format!("the answer ended with the reason {reason}");
+                return Err(DecodeFault::Failed { kind: FailureKind::Unavailable, message });
+            }
+            _ => return self.check_content(output).map(|()| self.reason = Some(StopReason::Done)),
+        });
+        Ok(())
+    }
+
+    /// Fails at the end of an answer that has nothing but calls of tools that only the provider can run.
+    fn check_content(&mut self, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        let Some(kind) = self.unknown_tool.take() else { return Ok(()) };
+        let held = self.tags.end();
+        self.add_pieces(held, output)?;
+        if self.has_text || !self.calls.is_empty() {
+            return Ok(());
+        }
+        let message = format!("the model called a tool of the type {kind:?}, which only the provider can run");
+        Err(DecodeFault::Failed { kind: FailureKind::Other, message })
+    }
+
+    /// Adds text that may begin with tagged reasoning.
+    fn add_answer(&mut self, text: &str, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        if self.tags.is_text() {
+            return self.add_text(OpenKind::Text, text, output);
+        }
+        let pieces = self.tags.read(text);
+        self.add_pieces(pieces, output)
+    }
+
+    fn add_pieces(&mut self, pieces: Vec<AnswerPiece>, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        pieces.into_iter().try_for_each(|piece| match piece {
+            AnswerPiece::Text(text) => self.add_text(OpenKind::Text, &text, output),
+            AnswerPiece::Reasoning(text) => self.add_text(OpenKind::Reasoning, &text, output),
+        })
+    }
+
+    fn add_text(&mut self, kind: OpenKind, text: &str, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.has_text |= kind == OpenKind::Text;
+        let block = match self.open {
+            Some((block, open)) if open == kind => block,
+            _ => {
+                // Details that came before the text of the same reasoning stay for its end.
+                if kind == OpenKind::Reasoning {
+                    self.end_open(output)
+                } else {
+                    self.close(output)?
+                }
+                let block = output.start(match kind {
+                    OpenKind::Text => BlockStart::Text,
+                    OpenKind::Reasoning => BlockStart::Reasoning { redacted: false },
+                })?;
+                self.open = Some((block, kind));
+                block
+            }
+        };
+        output.delta(block, text);
+        Ok(())
+    }
+
+    fn end_open(&mut self, output: &mut AnswerEvents) {
+        if let Some((block, kind)) = self.open.take() {
+            let details = self.details.as_mut().filter(|_| kind == OpenKind::Reasoning);
+            output.end(block, details.and_then(ReasoningDetails::take_artefact));
+        }
+    }
+
+    /// Ends the open block. Details without a text become a block of hidden reasoning.
+    fn close(&mut self, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        self.end_open(output);
+        if let Some(details) = self.details.as_mut().and_then(ReasoningDetails::take_artefact) {
+            let block = output.start(BlockStart::Reasoning { redacted: true })?;
+            output.end(block, Some(details));
+        }
+        Ok(())
+    }
+}
+
+impl Decoder for ChatDecoder {
+    fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault> {
+        let data = data.trim();
+        if data == "[DONE]" {
+            self.check_content(output)?;
+            self.done = true;
+            return Ok(DecodeStep::Complete);
+        }
+        if data.is_empty() {
+            return Ok(DecodeStep::More);
+        }
+        let chunk = parse_object(data, "a chunk")?;
+        let error = chunk.get("error").filter(|error| !error.is_null());
+        if let Some(error) = error.or((name == Some("error")).then_some(&chunk)) {
+            return Err(DecodeFault::from_provider(error));
+        }
+        // A request asks for one choice, so others are ignored.
+        let choices = list(&chunk, "choices");
+        for choice in choices.iter().filter(|choice| number(choice, "index") == 0) {
+            self.choice(choice, output)?;
+        }
+        // Groq and Moonshot write it in members of their own.
+        let members = [Some(&chunk), chunk.get("x_groq"), choices.first()];
+        let counts = members.into_iter().flatten().filter_map(|member| member.get("usage"));
+        let usage = counts.filter(|counts| counts.is_object()).find_map(|counts| usage(&self.model, counts));
+        if usage.is_some() && usage != self.usage {
+            self.usage.clone_from(&usage);
+            usage.into_iter().for_each(|usage| output.usage(usage));
+        }
+        Ok(DecodeStep::More)
+    }
+
+    fn finish(&mut self, output: &mut AnswerEvents) -> bool {
+        if self.finished {
+            return true;
+        }
+        // A call without a name cannot be run, so such an answer is incomplete.
+        self.finished = (self.done || self.reason.is_some()) && !self.calls.has_nameless();
+        if !self.finished {
+            return false;
+        }
+        let held = self.tags.end();
+        // An answer with too many blocks ends with those that it has.
+        let _ = self.add_pieces(held, output).and_then(|()| self.close(output));
+        self.calls.end(output);
+        // Some servers send the reason `stop` after calls, or `tool_calls` without any. So the calls decide.
+        output.stop(match self.reason.take() {
+            None | Some(StopReason::Done) if self.refused => StopReason::Refused,
+            None | Some(StopReason::Done) if !self.calls.is_empty() => StopReason::Calls,
+            None => StopReason::Done,
+            Some(reason) => reason,
+        });
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

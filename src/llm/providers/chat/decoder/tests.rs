@@ -1,0 +1,473 @@
+use serde_json::json;
+
+use super::*;
+use crate::llm::{
+    Artefact, KnownModels,
+    ModelEvent::{self, Delta, End, Start, Stop, Usage},
+    ProfileOptions,
+};
+
+fn decoder(name: &str) -> ChatDecoder {
+    let url = reqwest::Url::parse("http://host").unwrap();
+    ChatDecoder::new("m", &KnownModels::default().profile(Some(&ProfileOptions::named(name)), &url).unwrap(), false)
+}
+
+fn decode(events: &[String]) -> Result<(Vec<ModelEvent>, bool), DecodeFault> {
+    decode_with(decoder("compatible"), events)
+}
+
+fn decode_with(mut decoder: ChatDecoder, events: &[String]) -> Result<(Vec<ModelEvent>, bool), DecodeFault> {
+    let mut output = AnswerEvents::default();
+    for event in events {
+        decoder.event(None, event, &mut output)?;
+    }
+    let whole = decoder.finish(&mut output);
+    assert_eq!(decoder.finish(&mut output), whole, "finishing again changes nothing");
+    Ok((output.take(), whole))
+}
+
+/// Consecutive deltas of a block are joined.
+fn deltas(deltas: &[Value]) -> Vec<ModelEvent> {
+    deltas_of("compatible", deltas)
+}
+
+fn deltas_of(profile: &str, deltas: &[Value]) -> Vec<ModelEvent> {
+    let chunk = |delta: &Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string();
+    let events: Vec<_> = deltas.iter().map(chunk).chain(["[DONE]".to_owned()]).collect();
+    let (events, whole) = decode_with(decoder(profile), &events).unwrap();
+    assert!(whole);
+    let mut together: Vec<ModelEvent> = Vec::new();
+    for event in events {
+        match (together.last_mut(), event) {
+            (Some(Delta { index, text }), Delta { index: next, text: more }) if *index == next => text.push_str(&more),
+            (_, event) => together.push(event),
+        }
+    }
+    together
+}
+
+fn calls(pieces: &[Value]) -> Vec<(String, String, String)> {
+    let deltas = deltas(&pieces.iter().map(|piece| json!({"tool_calls": piece})).collect::<Vec<_>>());
+    let mut calls = Vec::new();
+    for event in &deltas {
+        match event {
+            Start { index, block: BlockStart::Call { id, name } } => {
+                assert_eq!(*index, calls.len());
+                calls.push((id.to_string(), name.clone(), String::new()));
+            }
+            Delta { index, text } => calls[*index].2.push_str(text),
+            End { index, artefact: None } => assert!(*index < calls.len()),
+            Stop(reason) => assert_eq!(*reason, StopReason::Calls),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(deltas.iter().filter(|event| matches!(event, End { .. })).count(), calls.len());
+    calls
+}
+
+fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
+    (id.to_owned(), name.to_owned(), arguments.to_owned())
+}
+
+fn text_block(index: usize, text: &str) -> [ModelEvent; 3] {
+    let start = Start { index, block: BlockStart::Text };
+    [start, Delta { index, text: text.to_owned() }, End { index, artefact: None }]
+}
+
+fn reasoning_block(index: usize, text: &str) -> [ModelEvent; 3] {
+    let start = Start { index, block: BlockStart::Reasoning { redacted: false } };
+    [start, Delta { index, text: text.to_owned() }, End { index, artefact: None }]
+}
+
+#[test]
+fn text_and_reasoning_become_blocks_in_order() {
+    let events = deltas(&[
+        json!({"role": "assistant", "content": "", "refusal": null, "tool_calls": null, "reasoning_content": null}),
+        json!({"reasoning_content": "th", "reasoning": "th", "content": null}),
+        json!({"reasoning": "ink"}),
+        json!({"content": "he"}),
+        json!({"content": [{"type": "text", "text": "l"}, {"type": "image"}, {"type": "text", "text": "lo"}]}),
+        json!({"reasoning_content": "more"}),
+        json!({"content": "end"}),
+        json!({}),
+        json!(null),
+    ]);
+    let mut expected = Vec::from(reasoning_block(0, "think"));
+    expected.extend(text_block(1, "hello"));
+    expected.extend(reasoning_block(2, "more"));
+    expected.extend(text_block(3, "end"));
+    expected.push(Stop(StopReason::Done));
+    assert_eq!(events, expected);
+}
+
+/// Returns the texts of the blocks of an answer, with `true` for reasoning.
+fn blocks(events: &[ModelEvent]) -> Vec<(bool, String)> {
+    let mut blocks: Vec<(bool, String)> = Vec::new();
+    for event in events {
+        match event {
+            Start { block, .. } => blocks.push((matches!(block, BlockStart::Reasoning { .. }), String::new())),
+            Delta { index, text } => blocks[*index].1.push_str(text),
+            _ => {}
+        }
+    }
+    blocks
+}
+
+#[test]
+fn reasoning_is_found_in_all_shapes() {
+    let expected = [(true, "hm".to_owned()), (false, "yes".to_owned())];
+    for answer in [
+        vec![json!({"reasoning": "hm"}), json!({"content": "yes"})],
+        vec![json!({"reasoning_content": "h"}), json!({"reasoning_content": "m"}), json!({"content": "yes"})],
+        vec![json!({"reasoning_content": "hm", "content": "yes"})],
+        // OpenRouter
+        vec![
+            json!({"content": "", "reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]}),
+            json!({"content": "yes", "reasoning": null, "reasoning_details": []}),
+        ],
+        vec![
+            json!({"reasoning_details": [{"type": "reasoning.summary", "summary": "h"}, {"type": "reasoning.text", "text": "m"}]}),
+            json!({"content": "yes"}),
+        ],
+        // Mistral
+        vec![
+            json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "h"}]}]}),
+            json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "m"}], "closed": true}]}),
+            json!({"content": [{"type": "text", "text": "ye"}]}),
+            json!({"content": "s"}),
+        ],
+        // LangChain
+        vec![json!({"content": [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "yes"}]})],
+        vec![json!({"content_blocks": [{"type": "reasoning", "reasoning": "hm"}]}), json!({"content": "yes"})],
+        vec![
+            json!({"content": "yes", "content_blocks": [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "yes"}]}),
+        ],
+        vec![json!({"content_blocks": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}]})],
+        // Tags
+        vec![json!({"content": "<think>hm</think>yes"})],
+        vec![
+            json!({"content": "<thi"}),
+            json!({"content": "nking>\nh"}),
+            json!({"content": "m</thinking"}),
+            json!({"content": ">\n\nyes"}),
+        ],
+        vec![json!({"content": [{"type": "text", "text": "<think>h"}]}), json!({"content": "m</think>yes"})],
+    ] {
+        assert_eq!(blocks(&deltas(&answer)), expected, "{answer:?}");
+    }
+    let unclosed = deltas(&[json!({"content": "<think>h"}), json!({"content": "m</t"})]);
+    assert_eq!(blocks(&unclosed), [(true, "hm</t".to_owned())]);
+    let mention = deltas(&[json!({"content": "Write <think>"}), json!({"content": " yourself</think>"})]);
+    assert_eq!(blocks(&mention), [(false, "Write <think> yourself</think>".to_owned())]);
+    let cut = deltas(&[json!({"content": "<th"}), json!({"tool_calls": [{"function": {"name": "f"}}]})]);
+    assert_eq!(blocks(&cut)[0], (false, "<th".to_owned()));
+}
+
+#[test]
+fn details_of_reasoning_are_kept_for_a_server_that_takes_them_back() {
+    let answer = [
+        json!({"reasoning": "h", "reasoning_details": [{"type": "reasoning.text", "text": "h", "index": 0, "format": "f", "signature": null}]}),
+        json!({"reasoning": "m", "reasoning_details": [{"type": "reasoning.text", "text": "m", "index": 0}]}),
+        json!({"reasoning_details": [{"type": "reasoning.text", "signature": "s=", "index": 0}]}),
+        json!({"content": "yes"}),
+        json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x", "id": "a", "index": 0}]}),
+        json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]}),
+    ];
+    let artefacts = |profile| -> Vec<_> {
+        let ends = deltas_of(profile, &answer).into_iter().filter_map(|event| match event {
+            End { artefact: Some(artefact), .. } => Some(serde_json::from_str::<Value>(&artefact.value).unwrap()),
+            _ => None,
+        });
+        ends.collect()
+    };
+    let text = json!([{"type": "reasoning.text", "text": "hm", "index": 0, "format": "f", "signature": "s="}]);
+    let hidden = json!([{"type": "reasoning.encrypted", "data": "x", "id": "a", "index": 0}]);
+    assert_eq!(artefacts("openrouter"), [text, hidden]);
+    assert_eq!(artefacts("compatible"), [] as [Value; 0]);
+    let events = deltas_of("openrouter", &answer);
+    assert!(events.contains(&Start { index: 2, block: BlockStart::Reasoning { redacted: true } }), "{events:?}");
+}
+
+#[test]
+fn a_text_that_begins_with_reasoning_needs_a_profile_that_says_so() {
+    let mut options = ProfileOptions::named("vllm");
+    options.think_tags = Some(crate::llm::ThinkTags::Closing);
+    let profile = KnownModels::default().profile(Some(&options), &reqwest::Url::parse("http://host").unwrap()).unwrap();
+    let events = [json!({"choices": [{"delta": {"content": "hm</think>yes"}}]}).to_string(), "[DONE]".to_owned()];
+    let decoded =
+        |is_thinking_off| blocks(&decode_with(ChatDecoder::new("m", &profile, is_thinking_off), &events).unwrap().0);
+    assert_eq!(decoded(false), [(true, "hm".to_owned()), (false, "yes".to_owned())]);
+    assert_eq!(decoded(true), [(false, "hm</think>yes".to_owned())]);
+}
+
+#[test]
+fn a_custom_tool_gets_its_input_as_an_argument() {
+    let made = calls(&[
+        json!([{"index": 0, "id": "a", "type": "custom", "custom": {"name": "sql", "input": ""}}]),
+        json!([{"index": 0, "custom": {"input": "SELECT \"a"}}]),
+        json!([{"index": 0, "custom": {"input": "\""}}]),
+        json!([{"index": 1, "id": "b", "type": "function", "function": {"name": "f", "arguments": "{}"}}]),
+    ]);
+    assert_eq!(made, [call("a", "sql", r#"{"input":"SELECT \"a\""}"#), call("b", "f", "{}")]);
+}
+
+#[test]
+fn a_tool_that_only_the_provider_can_run_is_named() {
+    let searched = json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "a", "type": "web_search", "web_search": {}}]}}]});
+    let end = |reason: &str| json!({"choices": [{"delta": {"content": "found"}, "finish_reason": reason}]}).to_string();
+    let (events, whole) = decode(&[searched.to_string(), end("stop")]).unwrap();
+    assert!(whole);
+    assert_eq!(blocks(&events), [(false, "found".to_owned())]);
+    let (events, whole) = decode(&[searched.to_string(), end("tool_calls")]).unwrap();
+    assert!(whole, "an answer with text is one");
+    assert_eq!(blocks(&events), [(false, "found".to_owned())]);
+    // Nothing but the call, however the answer ends.
+    let reason = |reason: &str| json!({"choices": [{"delta": {}, "finish_reason": reason}]}).to_string();
+    for end in [reason("tool_calls"), reason("stop"), "[DONE]".to_owned()] {
+        let failure = decode(&[searched.to_string(), end.clone()]).unwrap_err();
+        let DecodeFault::Failed { kind: FailureKind::Other, message } = failure else { panic!("{failure:?}") };
+        assert!(message.contains("\"web_search\""), "{end}: {message}");
+    }
+}
+
+#[test]
+fn the_transcript_of_a_spoken_answer_is_its_text() {
+    let audio = |audio: Value| json!({"audio": audio});
+    let events = deltas(&[
+        audio(json!({"id": "audio_1", "transcript": "he"})),
+        audio(json!({"data": "AAAA"})),
+        audio(json!({"transcript": "llo"})),
+        audio(json!({"expires_at": 1})),
+    ]);
+    assert_eq!(blocks(&events), [(false, "hello".to_owned())]);
+}
+
+#[test]
+fn an_answer_that_ends_with_an_error_has_failed() {
+    for reason in ["error", "network_error", "insufficient_system_resource"] {
+        let end = json!({"choices": [{"delta": {"content": "a"}, "finish_reason": reason}]}).to_string();
+        let failure = decode(&[end]).unwrap_err();
+        assert!(matches!(failure, DecodeFault::Failed { kind: FailureKind::Unavailable, .. }), "{failure:?}");
+    }
+}
+
+#[test]
+fn calls_in_openais_form_may_interleave() {
+    let made = calls(&[
+        json!([{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]),
+        json!([{"index": 1, "id": "b", "type": "function", "function": {"name": "g", "arguments": ""}}]),
+        json!([{"index": 0, "function": {"arguments": "{\"x\""}}, {"index": 1, "function": {"arguments": "{"}}]),
+        json!([{"index": 1, "function": {"arguments": "}"}}, {"index": 0, "function": {"arguments": ":1}"}}]),
+    ]);
+    assert_eq!(made, [call("a", "f", "{\"x\":1}"), call("b", "g", "{}")]);
+}
+
+#[test]
+fn calls_are_told_apart_in_the_forms_of_other_servers() {
+    // The name and the id in every piece.
+    let made = calls(&[
+        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":\"}"}}]),
+        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "\\\"{"}}]),
+        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "\"}"}}]),
+        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}]),
+    ]);
+    assert_eq!(made, [call("a", "f", "{\"x\":\"}\\\"{\"}")]);
+    // A new id in every piece.
+    let made = calls(&[
+        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":"}}]),
+        json!([{"index": 0, "id": "b", "function": {"name": "f", "arguments": "1}"}}]),
+    ]);
+    assert_eq!(made, [call("a", "f", "{\"x\":1}")]);
+    // All calls have the index 0, or no index.
+    for index in [json!(0), json!(null)] {
+        let made = calls(&[
+            json!([{"index": index, "id": "a", "function": {"name": "f", "arguments": "{}"}}]),
+            json!([{"index": index, "id": "b", "function": {"name": "f", "arguments": "{}"}},
+                   {"index": index, "id": "c", "function": {"name": "g", "arguments": ""}}]),
+            json!([{"index": index, "id": "d", "function": {"name": "g", "arguments": ""}}]),
+        ]);
+        assert_eq!(
+            made,
+            [call("a", "f", "{}"), call("b", "f", "{}"), call("c", "g", "{}"), call("d", "g", "{}")],
+            "{index}"
+        );
+    }
+    // Arguments as an object, all forms of missing arguments, and a list with an empty piece at its end.
+    let made = calls(&[
+        json!([{"id": "a", "function": {"name": "f", "arguments": {"x": [1]}}}]),
+        json!([{"id": "b", "function": {"name": "f", "arguments": null}}, {"id": "c", "function": {"name": "f"}}]),
+        json!([{"function": {"name": null, "arguments": ""}}, {"index": 7}]),
+    ]);
+    assert_eq!(made, [call("a", "f", "{\"x\":[1]}"), call("b", "f", "{}"), call("c", "f", "{}")]);
+    // No index; the pieces have the call's id, or nothing.
+    let made = calls(&[
+        json!([{"id": "a", "function": {"name": "f", "arguments": "{"}}]),
+        json!([{"id": "b", "function": {"name": "g", "arguments": "{"}}]),
+        json!([{"id": "a", "function": {"arguments": "\"x\":1}"}}]),
+        json!([{"function": {"arguments": "}"}}]),
+    ]);
+    assert_eq!(made, [call("a", "f", "{\"x\":1}"), call("b", "g", "{}")]);
+    // The name after the arguments.
+    let made = calls(&[
+        json!([{"index": 0, "function": {"arguments": "{"}}]),
+        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "}"}}]),
+    ]);
+    assert_eq!(made, [call("a", "f", "{}")]);
+}
+
+#[test]
+fn a_call_without_a_unique_id_gets_one() {
+    let made = calls(&[
+        json!([{"function": {"name": "f", "arguments": "{}"}}, {"id": "", "function": {"name": "f", "arguments": "{}"}}]),
+        json!([{"index": 5, "id": "x", "function": {"name": "g", "arguments": "{}"}}]),
+        json!([{"index": 6, "id": "x", "function": {"name": "g", "arguments": "{}"}}]),
+    ]);
+    assert_eq!(made.len(), 4);
+    assert!(made[0].0.starts_with("call_") && made[1].0.starts_with("call_"));
+    assert_eq!(made[2].0, "x");
+    assert!(made[3].0.starts_with("call_"), "a repeated id is replaced");
+    assert_ne!(made[0].0, made[1].0);
+}
+
+#[test]
+fn extra_content_of_a_call_is_the_artefact_at_its_end() {
+    let extra = json!({"google": {"thought_signature": "b64=="}});
+    let events = deltas(&[
+        json!({"content": "I call"}),
+        json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}, "extra_content": extra}]}),
+        json!({"content": "on"}),
+    ]);
+    let mut expected = Vec::from(text_block(0, "I call"));
+    expected.push(Start { index: 1, block: BlockStart::Call { id: "a".into(), name: "f".to_owned() } });
+    expected.push(Delta { index: 1, text: "{}".to_owned() });
+    expected.extend(text_block(2, "on"));
+    expected.push(End { index: 1, artefact: Some(Artefact::new("openai.extra_content", extra.to_string())) });
+    expected.push(Stop(StopReason::Calls));
+    assert_eq!(events, expected);
+}
+
+#[test]
+fn an_answer_is_complete_with_a_reason_or_a_mark_only() {
+    let said = json!({"choices": [{"delta": {"content": "a"}}]}).to_string();
+    let reason = |reason: &str| json!({"choices": [{"delta": {}, "finish_reason": reason}]}).to_string();
+    let stop = |events: &[String]| match decode(events).unwrap() {
+        (events, true) => match events.last() {
+            Some(Stop(reason)) => Some(reason.clone()),
+            other => panic!("{other:?}"),
+        },
+        (events, false) => {
+            assert!(!events.iter().any(|event| matches!(event, End { .. } | Stop(_))), "{events:?}");
+            None
+        }
+    };
+    assert_eq!(stop(std::slice::from_ref(&said)), None);
+    assert_eq!(stop(&[said.clone(), reason("")]), None);
+    assert_eq!(stop(&[said.clone(), "[DONE]".to_owned()]), Some(StopReason::Done));
+    assert_eq!(stop(&[said.clone(), " [DONE] ".to_owned()]), Some(StopReason::Done));
+    for (text, expected) in [
+        ("stop", StopReason::Done),
+        ("tool_calls", StopReason::Done),
+        ("something new", StopReason::Done),
+        ("length", StopReason::Length),
+        ("model_length", StopReason::ContextFull),
+        ("content_filter", StopReason::Filtered),
+        ("sensitive", StopReason::Filtered),
+    ] {
+        assert_eq!(stop(&[said.clone(), reason(text)]), Some(expected), "{text}");
+    }
+    let refusal = json!({"choices": [{"delta": {"refusal": "no"}}]}).to_string();
+    assert_eq!(stop(&[refusal, reason("stop")]), Some(StopReason::Refused));
+    let called = json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"name": "f"}}]}}]}).to_string();
+    for text in ["stop", "tool_calls", "function_call"] {
+        assert_eq!(stop(&[called.clone(), reason(text)]), Some(StopReason::Calls), "{text}");
+    }
+    assert_eq!(stop(&[called, reason("length")]), Some(StopReason::Length));
+    let nameless = json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "a"}]}}]}).to_string();
+    assert_eq!(stop(&[nameless, "[DONE]".to_owned()]), None);
+}
+
+#[test]
+fn usage_may_come_with_any_chunk_and_is_reported_once() {
+    let usage = json!({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13,
+        "prompt_tokens_details": {"cached_tokens": 5}, "completion_tokens_details": {"reasoning_tokens": 3}});
+    let events = [
+        json!({"choices": [], "usage": null}).to_string(),
+        json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": usage}).to_string(),
+        json!({"choices": [], "usage": usage}).to_string(),
+        json!({"usage": usage}).to_string(),
+    ];
+    let expected = TokenUsage {
+        provider: Some("openai".to_owned()),
+        model: Some("m".to_owned()),
+        input_tokens: Some(9),
+        output_tokens: Some(4),
+        total_tokens: Some(13),
+        reasoning_tokens: Some(3),
+        cached_input_tokens: Some(5),
+        cache_write_input_tokens: None,
+    };
+    assert_eq!(decode(&events).unwrap().0, [Usage(expected), Stop(StopReason::Done)]);
+    for event in [json!({"x_groq": {"usage": usage}}), json!({"choices": [{"delta": {}, "usage": usage}]})] {
+        let (events, _) = decode(&[event.to_string(), "[DONE]".to_owned()]).unwrap();
+        assert!(matches!(events[0], Usage(_)), "{event}");
+    }
+}
+
+#[test]
+fn only_the_first_choice_is_read() {
+    let event = json!({"choices": [{"index": 1, "delta": {"content": "b"}}, {"index": 0, "delta": {"content": "a"}}]});
+    let (events, _) = decode(&[event.to_string(), "[DONE]".to_owned()]).unwrap();
+    assert_eq!(events[1], Delta { index: 0, text: "a".to_owned() });
+}
+
+#[test]
+fn errors_are_recognised_in_all_forms() {
+    let failed = |event: Value| decode(&[event.to_string()]).unwrap_err();
+    let is = |kind, message: &str| DecodeFault::Failed { kind, message: message.to_owned() };
+    assert_eq!(failed(json!({"error": {"message": "no", "code": 400}})), is(FailureKind::Other, "no"));
+    assert_eq!(failed(json!({"error": {"message": "no", "code": 502}})), is(FailureKind::Unavailable, "no"));
+    assert_eq!(failed(json!({"error": {"message": "no", "code": "429"}})), is(FailureKind::RateLimited, "no"));
+    assert_eq!(
+        failed(json!({"error": {"message": "no", "type": "server_error", "code": null}})),
+        is(FailureKind::Unavailable, "no")
+    );
+    let quota = json!({"error": {"message": "no", "type": "rate_limit_error", "code": "insufficient_quota"}});
+    assert_eq!(failed(quota), is(FailureKind::QuotaUsedUp, "no"));
+    assert_eq!(failed(json!({"error": "no"})), is(FailureKind::Other, "no"));
+    for malformed in ["{", "7", "[]", "\u{0}", "{\"choices\":[}"] {
+        assert!(matches!(decode(&[malformed.to_owned()]), Err(DecodeFault::Malformed(_))), "{malformed}");
+    }
+    // Values of unknown form neither panic nor complete an answer.
+    for odd in [
+        "{}",
+        "{\"error\":null}",
+        "{\"choices\":7}",
+        "{\"choices\":[7,{\"delta\":[]},{\"delta\":{\"tool_calls\":[7,{\"function\":7}]}}]}",
+    ] {
+        assert_eq!(decode(&[odd.to_owned()]).unwrap(), (Vec::new(), false), "{odd}");
+    }
+}
+
+#[test]
+fn an_endless_answer_is_an_error() {
+    let (mut endless, mut output) = (decoder("compatible"), AnswerEvents::default());
+    let mut failed = |piece: &dyn Fn(usize) -> Value| {
+        (0..5000).find_map(|n| {
+            let event = json!({"choices": [{"delta": {"tool_calls": [piece(n)]}}]}).to_string();
+            endless.event(None, &event, &mut output).err()
+        })
+    };
+    assert!(failed(&|n| json!({"index": n, "id": n.to_string(), "function": {"name": "f"}})).is_some());
+    let (mut endless, mut output) = (decoder("compatible"), AnswerEvents::default());
+    let event =
+        json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "x".repeat(10_000)}}]}}]});
+    assert!((0..2000).any(|_| endless.event(None, &event.to_string(), &mut output).is_err()));
+    // Details that are not texts count as the bytes that they have.
+    let (mut endless, mut output) = (decoder("openrouter"), AnswerEvents::default());
+    let detail = json!({"type": "reasoning.encrypted", "data": {"list": vec![7; 10_000]}});
+    let event = json!({"choices": [{"delta": {"reasoning_details": [detail]}}]}).to_string();
+    assert!((0..2000).any(|_| endless.event(None, &event, &mut output).is_err()));
+    let (mut endless, mut output) = (decoder("compatible"), AnswerEvents::default());
+    let event = json!({"choices": [{"delta": {"content": "a", "reasoning": "b"}}]}).to_string();
+    assert!((0..2000).any(|_| endless.event(None, &event, &mut output).is_err()));
+}

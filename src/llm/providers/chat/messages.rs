@@ -1,0 +1,216 @@
+//! The messages of a request, in the order and in the roles that the server takes.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    assistant::assistant,
+    call_id::call_id,
+    content::{SentPart, content, sent_part, text_part},
+};
+use crate::{
+    llm::{
+        ModelOptions, ModelRequest, SkippedAttachment, ToolResult, Turn,
+        known_models::{Profile, SystemMessages},
+        providers::attachments::Attachments,
+        providers::wire::{FIRST_USER_TEXT, INTERRUPTED_TEXT, LAST_USER_TEXT},
+    },
+    protocol::{ContentPart, MessageContent},
+};
+
+/// Instructions in addition to the request's, for what the server's request format cannot express.
+#[derive(Debug, Default)]
+pub(super) struct InWords {
+    /// The schema of the answer.
+    pub(super) schema: Option<String>,
+    /// The call that the model has to make.
+    pub(super) forced_call: Option<String>,
+}
+
+/// Returns the messages, and the attachments that they cannot contain.
+pub(super) fn messages(
+    profile: &Profile,
+    options: &ModelOptions,
+    request: &ModelRequest,
+    in_words: &InWords,
+    is_thinking_off: bool,
+) -> (Vec<Value>, Vec<SkippedAttachment>) {
+    let is_anywhere = profile.system_messages == SystemMessages::Anywhere;
+    let mut list = ChatMessages { profile, messages: Vec::new() };
+    let later = request.turns.iter().filter_map(|turn| match turn {
+        Turn::Instructions(text) if !is_anywhere => Some(text),
+        _ => None,
+    });
+    list.first_instructions(request.system.iter().chain(&in_words.schema).chain(later).map(String::as_str).collect());
+    let mut attachments = Attachments::new(&request.turns);
+    for (index, turn) in request.turns.iter().enumerate() {
+        attachments.enter(index);
+        match turn {
+            Turn::Instructions(text) if is_anywhere => list.system(text),
+            Turn::Instructions(_) => {}
+            Turn::User(parts) => {
+                let content = content(parts, profile, options.image_detail.as_deref(), &mut attachments);
+                list.push("user", json!({"role": "user", "content": content}));
+            }
+            Turn::Assistant(turn) => list.push("assistant", assistant(turn, profile, is_thinking_off)),
+            Turn::ToolResults(results) => list.tool_results(results, options, &mut attachments),
+        }
+    }
+    list.current(&request.current.iter().chain(&in_words.forced_call).map(String::as_str).collect::<Vec<_>>());
+    if profile.alternate_roles || !profile.assistant_last {
+        list.complete();
+    }
+    (list.messages, attachments.into_skipped())
+}
+
+struct ChatMessages<'r> {
+    profile: &'r Profile,
+    messages: Vec<Value>,
+}
+
+impl ChatMessages<'_> {
+    fn first_instructions(&mut self, texts: Vec<&str>) {
+        match self.profile.system_messages {
+            SystemMessages::One if !texts.is_empty() => self.system(&texts.join("\n\n")),
+            _ => texts.into_iter().for_each(|text| self.system(text)),
+        }
+    }
+
+    fn system(&mut self, text: &str) {
+        let role = if self.profile.developer_role { "developer" } else { "system" };
+        self.messages.push(json!({"role": role, "content": text}));
+    }
+
+    fn last_role(&self) -> Option<&str> {
+        self.messages.last()?["role"].as_str()
+    }
+
+    /// Adds a message, or its content to the message before, if that has the same role and roles have to alternate.
+    fn push(&mut self, role: &str, message: Value) {
+        if !self.profile.user_after_results && role == "user" && self.last_role() == Some("tool") {
+            self.messages.push(json!({"role": "assistant", "content": INTERRUPTED_TEXT}));
+        }
+        if self.profile.alternate_roles && self.last_role() == Some(role) {
+            if let Some(Value::Object(last)) = self.messages.last_mut() {
+                merge(last, message);
+            }
+        } else {
+            self.messages.push(message);
+        }
+    }
+
+    /// Results can have text only, so images follow in a user's message that names the tool.
+    fn tool_results(&mut self, results: &[ToolResult], options: &ModelOptions, attachments: &mut Attachments) {
+        let mut media: Vec<Value> = Vec::new();
+        for result in results {
+            let id = call_id(&result.call_id, self.profile);
+            let text = match &result.content {
+                MessageContent::Text(text) => text.clone(),
+                MessageContent::Parts(parts) => self.result(parts, result, &id, options, attachments, &mut media),
+            };
+            self.messages.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
+        }
+        if !media.is_empty() {
+            self.messages.push(json!({"role": "user", "content": media}));
+        }
+    }
+
+    /// Returns the text of a result. Parts that are not text are added to `media`.
+    fn result(
+        &self,
+        parts: &[ContentPart],
+        result: &ToolResult,
+        id: &str,
+        options: &ModelOptions,
+        attachments: &mut Attachments,
+        media: &mut Vec<Value>,
+    ) -> String {
+        let (mut text, mut readable) = (String::new(), Vec::new());
+        for part in parts {
+            if !self.profile.user_after_results {
+                text.push_str(&attachments.replacement(part, "this model takes no attachments of tools"));
+                continue;
+            }
+            match sent_part(part, self.profile, options.image_detail.as_deref(), attachments) {
+                SentPart::Text(more) => text.push_str(&more),
+                SentPart::Attachment(value) => readable.push(value),
+            }
+        }
+        if !readable.is_empty() {
+            media.push(text_part(&format!("Returned by {} ({id}):", result.name)));
+            media.append(&mut readable);
+            if text.is_empty() {
+                "(The result follows in the next message.)".clone_into(&mut text);
+            }
+        }
+        text
+    }
+
+    /// Adds the instructions about the current context and state at the end. Where system messages have to be first, they
+    /// are a user's message. Where none may follow results, they are a part of the user's last one.
+    fn current(&mut self, texts: &[&str]) {
+        if texts.is_empty() {
+            return;
+        }
+        if self.profile.system_messages == SystemMessages::Anywhere {
+            texts.iter().for_each(|text| self.system(text));
+            return;
+        }
+        let message = json!({"role": "user", "content": texts.join("\n\n")});
+        let is_last = |message: &Value| message["role"] == "user";
+        let joins_earlier = !self.profile.user_after_results && self.last_role() == Some("tool");
+        let last_user = match self.last_role() {
+            Some("user") => self.messages.last_mut(),
+            Some("tool") if joins_earlier => self.messages.iter_mut().rev().find(|message| is_last(message)),
+            _ => None,
+        };
+        match last_user {
+            Some(Value::Object(last)) => merge(last, message),
+            // Nothing of the user is before the results.
+            _ if joins_earlier => {
+                let begin = self.begin().unwrap_or_default();
+                self.messages.insert(begin, message);
+            }
+            _ => self.messages.push(message),
+        }
+    }
+
+    /// Returns the place of the first message that is not of the system.
+    fn begin(&self) -> Option<usize> {
+        self.messages.iter().position(|message| message["role"] != "system" && message["role"] != "developer")
+    }
+
+    /// Adds the messages of a user that the server requires at the beginning and at the end.
+    fn complete(&mut self) {
+        if let Some(begin) = self.begin().filter(|begin| self.messages[*begin]["role"] == "assistant") {
+            self.messages.insert(begin, json!({"role": "user", "content": FIRST_USER_TEXT}));
+        }
+        if !self.profile.assistant_last && !matches!(self.last_role(), Some("user" | "tool")) {
+            self.messages.push(json!({"role": "user", "content": LAST_USER_TEXT}));
+        }
+    }
+}
+
+/// Adds the content of `message` and its calls to `last`.
+fn merge(last: &mut Map<String, Value>, message: Value) {
+    let Value::Object(mut message) = message else { return };
+    let content = message.remove("content").unwrap_or_default();
+    let merged = match (last.remove("content").unwrap_or_default(), content) {
+        (Value::Null, content) | (content, Value::Null) => content,
+        (Value::String(a), Value::String(b)) if a.is_empty() || b.is_empty() => (a + &b).into(),
+        (Value::String(a), Value::String(b)) => format!("{a}\n\n{b}").into(),
+        (a, b) => Value::from_iter(as_parts(a).into_iter().chain(as_parts(b))),
+    };
+    last.insert("content".to_owned(), merged);
+    last.extend(message);
+}
+
+fn as_parts(content: Value) -> Vec<Value> {
+    match content {
+        Value::Array(parts) => parts,
+        Value::String(text) if !text.is_empty() => vec![text_part(&text)],
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! Reasoning between `<think>` or `<thinking>` tags at the beginning of a text. Tags may be split between pieces.
+
+use crate::llm::ThinkTags;
+
+const OPENING: &[(&str, &[&str])] = &[("<think>", &["</think>"]), ("<thinking>", &["</thinking>"])];
+const CLOSING: &[&str] = &["</think>", "</thinking>"];
+/// Longer white space before a tag is text.
+const MAX_WHITE_SPACE: usize = 1024;
+
+/// A part of the model's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum AnswerPiece {
+    Text(String),
+    Reasoning(String),
+}
+
+#[derive(Debug)]
+pub(super) struct TagReader {
+    state: TagState,
+    /// Text that may be a part of a tag, or white space around one.
+    held: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TagState {
+    /// Before the opening tag. `is_reasoning` if the reasoning begins without one.
+    Begin {
+        is_reasoning: bool,
+    },
+    /// Between the tags, with the tags that end the reasoning.
+    Reasoning {
+        closing: &'static [&'static str],
+        is_begun: bool,
+    },
+    AfterReasoning,
+    /// Later tags are text.
+    Text,
+}
+
+impl TagReader {
+    pub(super) fn new(tags: ThinkTags) -> Self {
+        let state = match tags {
+            ThinkTags::Paired => TagState::Begin { is_reasoning: false },
+            ThinkTags::Closing => TagState::Begin { is_reasoning: true },
+            ThinkTags::None => TagState::Text,
+        };
+        Self { state, held: String::new() }
+    }
+
+    /// Returns `true` if all text from now on is the answer's.
+    pub(super) fn is_text(&self) -> bool {
+        self.state == TagState::Text
+    }
+
+    pub(super) fn read(&mut self, text: &str) -> Vec<AnswerPiece> {
+        let mut pieces = Vec::new();
+        self.held.push_str(text);
+        while self.step(&mut pieces) {}
+        pieces
+    }
+
+    /// Returns what was held back. White space alone is left out.
+    pub(super) fn end(&mut self) -> Vec<AnswerPiece> {
+        let held = std::mem::take(&mut self.held);
+        let is_blank = held.trim().is_empty();
+        match self.state {
+            TagState::Reasoning { .. } => vec![AnswerPiece::Reasoning(held)],
+            TagState::Begin { .. } if is_blank => Vec::new(),
+            TagState::Begin { is_reasoning: true } => vec![AnswerPiece::Reasoning(held)],
+            TagState::Begin { is_reasoning: false } => {
+                self.state = TagState::Text;
+                vec![AnswerPiece::Text(held)]
+            }
+            TagState::AfterReasoning | TagState::Text => Vec::new(),
+        }
+    }
+
+    /// Returns `true` if there is more to do with the text that is held.
+    fn step(&mut self, pieces: &mut Vec<AnswerPiece>) -> bool {
+        match self.state {
+            TagState::Begin { is_reasoning } => {
+                let text = self.held.trim_start();
+                let white_space = self.held.len() - text.len();
+                let tag = OPENING.iter().find(|(tag, _)| text.starts_with(tag));
+                if let Some((tag, closing)) = tag {
+                    self.held.drain(..white_space + tag.len());
+                    self.state = TagState::Reasoning { closing, is_begun: false };
+                    return true;
+                }
+                if white_space <= MAX_WHITE_SPACE && OPENING.iter().any(|(tag, _)| tag.starts_with(text)) {
+                    return false;
+                }
+                self.state = if is_reasoning {
+                    TagState::Reasoning { closing: CLOSING, is_begun: false }
+                } else {
+                    TagState::Text
+                };
+                true
+            }
+            TagState::Reasoning { closing, is_begun } => {
+                if !is_begun {
+                    self.drop_white_space();
+                }
+                let found = closing.iter().filter_map(|tag| Some((self.held.find(tag)?, tag.len()))).min();
+                let (end, next) = match found {
+                    Some((at, length)) => (at, at + length),
+                    None => {
+                        let end = self.held.len() - longest_start_of_tag(&self.held, closing);
+                        (end, end)
+                    }
+                };
+                if end > 0 {
+                    pieces.push(AnswerPiece::Reasoning(self.held[..end].to_owned()));
+                    self.state = TagState::Reasoning { closing, is_begun: true };
+                }
+                self.held.drain(..next);
+                if found.is_some() {
+                    self.state = TagState::AfterReasoning;
+                }
+                found.is_some()
+            }
+            TagState::AfterReasoning => {
+                self.drop_white_space();
+                if !self.held.is_empty() {
+                    self.state = TagState::Text;
+                }
+                !self.held.is_empty()
+            }
+            TagState::Text => {
+                if !self.held.is_empty() {
+                    pieces.push(AnswerPiece::Text(std::mem::take(&mut self.held)));
+                }
+                false
+            }
+        }
+    }
+
+    fn drop_white_space(&mut self) {
+        let white_space = self.held.len() - self.held.trim_start().len();
+        self.held.drain(..white_space);
+    }
+}
+
+/// Returns the length of the longest end of `text` that a tag begins with.
+fn longest_start_of_tag(text: &str, tags: &[&str]) -> usize {
+    let longest = |tag: &&str| (1..tag.len()).rev().find(|length| text.ends_with(&tag[..*length]));
+    tags.iter().filter_map(longest).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the text and the reasoning of an answer in these pieces.
+    fn split(tags: ThinkTags, pieces: &[&str]) -> (String, String) {
+        let mut reader = TagReader::new(tags);
+        let (mut text, mut reasoning) = (String::new(), String::new());
+        let mut add = |pieces: Vec<AnswerPiece>| {
+            for piece in pieces {
+                match piece {
+                    AnswerPiece::Text(more) => text.push_str(&more),
+                    AnswerPiece::Reasoning(more) => {
+                        assert!(text.is_empty(), "reasoning after text");
+                        reasoning.push_str(&more);
+                    }
+                }
+            }
+        };
+        pieces.iter().for_each(|piece| add(reader.read(piece)));
+        add(reader.end());
+        (text, reasoning)
+    }
+
+    #[test]
+    fn an_answer_is_the_same_however_it_is_split() {
+        use ThinkTags::{Closing, None, Paired};
+        for (tags, answer, text, reasoning) in [
+            (Paired, "<think>hm, ü</think>yes", "yes", "hm, ü"),
+            (Paired, " \n<think>\nhm\n</think>\n\nyes <think>", "yes <think>", "hm\n"),
+            (Paired, "<thinking>a </think> b</thinking> yes", "yes", "a </think> b"),
+            (Paired, "<think></think>yes", "yes", ""),
+            (Paired, "<think>\n\n</think>\n\nyes", "yes", ""),
+            (Paired, "<think>hm < / </ </thin", "", "hm < / </ </thin"),
+            (Paired, "<think>hm", "", "hm"),
+            (Paired, "<thin", "<thin", ""),
+            (Paired, "<thinker>yes", "<thinker>yes", ""),
+            (Paired, "yes, <think>no</think>", "yes, <think>no</think>", ""),
+            (Paired, "  yes", "  yes", ""),
+            (Paired, "yes</think>", "yes</think>", ""),
+            (Closing, "hm</think>yes</think>", "yes</think>", "hm"),
+            (Closing, "<think>hm</think>yes", "yes", "hm"),
+            (Closing, "<b>hm</thinking>yes", "yes", "<b>hm"),
+            (None, "<think>hm</think>yes", "<think>hm</think>yes", ""),
+        ] {
+            let expected = (text.to_owned(), reasoning.to_owned());
+            assert_eq!(split(tags, &[answer]), expected, "{answer}");
+            let characters: Vec<_> = answer.char_indices().map(|(at, c)| &answer[at..at + c.len_utf8()]).collect();
+            assert_eq!(split(tags, &characters), expected, "{answer}");
+            for (at, _) in answer.char_indices() {
+                assert_eq!(split(tags, &[&answer[..at], &answer[at..]]), expected, "{answer} at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_may_be_a_tag_is_held_back() {
+        let mut reader = TagReader::new(ThinkTags::Paired);
+        assert_eq!(reader.read("<thi"), []);
+        assert_eq!(reader.read("s"), [AnswerPiece::Text("<this".to_owned())]);
+        assert!(reader.is_text());
+        let mut reader = TagReader::new(ThinkTags::Paired);
+        assert_eq!(reader.read("<think>a <"), [AnswerPiece::Reasoning("a ".to_owned())]);
+        assert_eq!(reader.read("b"), [AnswerPiece::Reasoning("<b".to_owned())]);
+        assert_eq!(reader.read("</think"), []);
+        assert_eq!(reader.read(">c"), [AnswerPiece::Text("c".to_owned())]);
+    }
+
+    #[test]
+    fn endless_white_space_is_not_held() {
+        let mut reader = TagReader::new(ThinkTags::Paired);
+        let pieces: usize = (0..100).map(|_| reader.read(&" ".repeat(100)).len()).sum();
+        assert!(pieces > 0 && reader.held.is_empty());
+    }
+}

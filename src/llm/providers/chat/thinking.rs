@@ -1,0 +1,115 @@
+//! The members of a request that ask for thinking.
+
+use serde_json::{Map, Value, json};
+
+use crate::llm::{
+    ModelOptions, Thinking,
+    known_models::{Profile, ThinkingMember},
+    providers::openai::effort::effort,
+};
+
+/// The thinking that a request asks for.
+#[derive(Debug, Clone, Copy)]
+struct WantedThinking<'o> {
+    /// `None` leaves it to the server.
+    is_on: Option<bool>,
+    /// The configured effort of a model that thinks. A configured `none` gives way to a request for thinking.
+    effort: Option<&'o str>,
+    budget: Option<u32>,
+}
+
+impl<'o> WantedThinking<'o> {
+    fn new(options: &'o ModelOptions, requested: Option<bool>) -> Self {
+        let configured = options.reasoning_effort.as_deref();
+        let is_on = match (options.thinking_of(requested), configured) {
+            (Some(Thinking::Off), _) | (None, Some("none")) => Some(false),
+            (Some(_), _) | (None, Some(_)) => Some(true),
+            (None, None) => None,
+        };
+        let effort = configured.filter(|effort| *effort != "none" && is_on == Some(true));
+        Self { is_on, effort, budget: options.thinking_budget }
+    }
+}
+
+/// Returns the members for a model. `requested` is the request's own switch.
+pub(super) fn members(
+    profile: &Profile,
+    options: &ModelOptions,
+    requested: Option<bool>,
+    model: &str,
+) -> Map<String, Value> {
+    let wanted = WantedThinking::new(options, requested);
+    let WantedThinking { is_on, effort, budget } = wanted;
+    let effort = effort.map(Value::from);
+    let mut members = Map::new();
+    let mut set = |member: &str, value: Option<Value>| members.extend(value.map(|value| (member.to_owned(), value)));
+    match profile.thinking_member {
+        ThinkingMember::None => {}
+        ThinkingMember::ReasoningEffort => {
+            let effort = match profile.has_openai_models {
+                true => openai_effort(options, requested, model),
+                false => switched_effort(wanted, options, profile, model).map(str::to_owned),
+            };
+            set("reasoning_effort", effort.map(Value::from));
+        }
+        ThinkingMember::Reasoning => set("reasoning", reasoning(wanted)),
+        ThinkingMember::ReasoningEnabled => {
+            set("reasoning", is_on.map(|is_on| json!({"enabled": is_on})));
+            set("reasoning_effort", effort);
+        }
+        ThinkingMember::Thinking => {
+            set("thinking", is_on.map(|is_on| json!({"type": if is_on { "enabled" } else { "disabled" }})));
+            set("reasoning_effort", effort);
+        }
+        ThinkingMember::EnableThinking => {
+            // A budget alone asks for thinking.
+            let is_on = is_on.or(budget.map(|_| true));
+            set("enable_thinking", is_on.map(Value::from));
+            set("thinking_budget", budget.filter(|_| is_on == Some(true)).map(Value::from));
+        }
+        ThinkingMember::ChatTemplateKwargs => {
+            // Templates call the switch by one of these names, and ignore others.
+            let switch = is_on.map(|is_on| json!({"enable_thinking": is_on, "thinking": is_on}));
+            set("chat_template_kwargs", switch);
+            set("reasoning_effort", effort);
+            set("thinking_token_budget", budget.filter(|_| is_on != Some(false)).map(Value::from));
+        }
+        ThinkingMember::Think => set("think", effort.or(is_on.map(Value::from))),
+    }
+    members
+}
+
+/// Returns the effort for one of OpenAI's models. On Azure, the name is that of a deployment.
+fn openai_effort(options: &ModelOptions, requested: Option<bool>, model: &str) -> Option<String> {
+    let rules = options.known_models.openai(model);
+    let thinks = options.thinking_of(requested).map(|thinking| thinking != Thinking::Off);
+    let effort = effort(rules.as_ref(), options.reasoning_effort.as_deref(), thinks)?;
+    rules.as_ref().map_or(Some(effort), |rules| rules.nearest_effort(effort)).map(str::to_owned)
+}
+
+fn switched_effort<'o>(
+    wanted: WantedThinking<'o>,
+    options: &'o ModelOptions,
+    profile: &'o Profile,
+    model: &str,
+) -> Option<&'o str> {
+    let efforts = profile.switch_efforts_of(model);
+    match wanted.is_on? {
+        true => wanted.effort.or(efforts.and_then(|efforts| efforts.on.as_deref())),
+        false => {
+            let off = efforts.and_then(|efforts| efforts.off.as_deref());
+            off.or(options.reasoning_effort.as_deref().filter(|it| *it == "none"))
+        }
+    }
+}
+
+/// <https://openrouter.ai/docs/use-cases/reasoning-tokens> allows an effort or a budget, not both.
+fn reasoning(wanted: WantedThinking<'_>) -> Option<Value> {
+    match (wanted.is_on, wanted.budget, wanted.effort) {
+        (Some(false), ..) => Some(json!({"effort": "none"})),
+        (_, Some(budget), _) => Some(json!({"max_tokens": budget})),
+        (_, None, Some(effort)) => Some(json!({"effort": effort})),
+        (Some(true), None, None) => Some(json!({"enabled": true})),
+        (None, None, None) => None,
+    }
+}

@@ -1,0 +1,258 @@
+//! Decodes the stream of the Gemini API. Each event is a whole response with the next parts of the answer. The stream
+//! has no end mark: the answer is complete with a finish reason.
+
+use serde_json::Value;
+
+use super::{
+    citations::CitedSources,
+    signature::{TextSignatures, call_artefact},
+    usage::usage,
+};
+use crate::{
+    llm::{
+        Artefact, BlockStart, StopReason,
+        transport::{
+            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind,
+            json::{list, number, parse, text},
+        },
+    },
+    protocol::{TokenUsage, ToolCallId},
+};
+
+/// Signatures are kept until the end of their blocks, and sources until the end of the answer.
+const MAX_HELD_BYTES: usize = 4 << 20;
+
+pub(in crate::llm) struct GeminiDecoder {
+    model: String,
+    open: Option<OpenTextBlock>,
+    /// The last text, whose end waits: its sources may come after a call or a thought that followed it.
+    ended_text: Option<EndedText>,
+    has_calls: bool,
+    held: usize,
+    usage: Option<TokenUsage>,
+    sources: CitedSources,
+    reason: Option<StopReason>,
+    finished: bool,
+}
+
+/// A block of text or of thoughts. The parts of each are one block, until a part of another kind comes.
+struct OpenTextBlock {
+    block: usize,
+    is_thought: bool,
+    signatures: TextSignatures,
+}
+
+struct EndedText {
+    block: usize,
+    artefact: Option<Artefact>,
+}
+
+impl GeminiDecoder {
+    pub(in crate::llm) fn new(model: &str) -> Self {
+        Self {
+            model: model.to_owned(),
+            open: None,
+            ended_text: None,
+            has_calls: false,
+            held: 0,
+            usage: None,
+            sources: CitedSources::default(),
+            reason: None,
+            finished: false,
+        }
+    }
+
+    fn response(&mut self, response: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        if !response.is_object() {
+            return Err(DecodeFault::Malformed("an event is not an object".to_owned()));
+        }
+        if let Some(error) = response.get("error").filter(|error| !error.is_null()) {
+            return Err(DecodeFault::from_provider(error));
+        }
+        // The prompt was blocked, so there are no candidates.
+        let blocked = response.pointer("/promptFeedback/blockReason").and_then(Value::as_str);
+        if blocked.is_some_and(|reason| reason != "BLOCKED_REASON_UNSPECIFIED") {
+            self.reason = Some(StopReason::Filtered);
+        }
+        // A request asks for one candidate, so others are ignored.
+        for candidate in list(response, "candidates").iter().filter(|candidate| number(candidate, "index") == 0) {
+            self.candidate(candidate, output)?;
+        }
+        let usage = response.get("usageMetadata").and_then(|value| usage(&self.model, value));
+        if usage.is_some() && usage != self.usage {
+            self.usage.clone_from(&usage);
+            usage.into_iter().for_each(|usage| output.usage(usage));
+        }
+        Ok(())
+    }
+
+    fn candidate(&mut self, candidate: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        for part in candidate.get("content").map(|content| list(content, "parts")).unwrap_or_default() {
+            self.part(part, output)?;
+        }
+        let size = self.sources.read(candidate);
+        self.hold(size)?;
+        if let Some(reason) = candidate.get("finishReason").and_then(Value::as_str) {
+            self.reason = stop_reason(reason, text(candidate, "finishMessage"))?.or(self.reason.take());
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        let signature = part.get("thoughtSignature").and_then(Value::as_str).filter(|signature| !signature.is_empty());
+        self.hold(signature.map_or(0, str::len))?;
+        if let Some(call) = part.get("functionCall") {
+            return self.call(call, signature, output);
+        }
+        let text = part.get("text").and_then(Value::as_str);
+        let text = match (text, signature) {
+            (None, None) => {
+                // Images and the provider's own tools, which only `extra_body` can ask for.
+                tracing::debug!(parts = ?part.as_object().map(|part| part.keys().collect::<Vec<_>>()), "ignored a part");
+                return Ok(());
+            }
+            (text, _) => text.unwrap_or_default(),
+        };
+        let is_thought = part.get("thought").and_then(Value::as_bool).unwrap_or(false);
+        self.text(text, is_thought, signature, output)
+    }
+
+    fn text(
+        &mut self,
+        text: &str,
+        is_thought: bool,
+        signature: Option<&str>,
+        output: &mut AnswerEvents,
+    ) -> Result<(), DecodeFault> {
+        if text.is_empty() && signature.is_none() {
+            return Ok(());
+        }
+        if self.open.as_ref().is_some_and(|open| open.is_thought != is_thought) {
+            self.close(output);
+        }
+        let mut signatures = TextSignatures::default();
+        let open = match &mut self.open {
+            Some(open) => open,
+            None if text.is_empty() && !is_thought => {
+                // The signature has no text to belong to.
+                let block = output.start(BlockStart::Reasoning { redacted: true })?;
+                signatures.add(text, signature);
+                output.end(block, signatures.artefact(is_thought));
+                return Ok(());
+            }
+            None => {
+                let start = if is_thought { BlockStart::Reasoning { redacted: false } } else { BlockStart::Text };
+                if !is_thought {
+                    end_text(self.ended_text.take(), output);
+                }
+                self.open.insert(OpenTextBlock { block: output.start(start)?, is_thought, signatures })
+            }
+        };
+        output.delta(open.block, text);
+        open.signatures.add(text, signature);
+        Ok(())
+    }
+
+    fn call(&mut self, call: &Value, signature: Option<&str>, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        let name = text(call, "name");
+        if name.is_empty() {
+            return Err(DecodeFault::Malformed("a function call has no name".to_owned()));
+        }
+        self.close(output);
+        self.has_calls = true;
+        let id = match text(call, "id") {
+            "" => ToolCallId::random(),
+            id => id.into(),
+        };
+        let block = output.start(BlockStart::Call { id, name: name.to_owned() })?;
+        let arguments = call.get("args").filter(|arguments| arguments.is_object());
+        output.delta(block, arguments.map_or_else(|| "{}".to_owned(), Value::to_string));
+        output.end(block, signature.map(call_artefact));
+        Ok(())
+    }
+
+    /// Ends a thought. The end of a text waits.
+    fn close(&mut self, output: &mut AnswerEvents) {
+        let Some(open) = self.open.take() else { return };
+        let artefact = open.signatures.artefact(open.is_thought);
+        match open.is_thought {
+            true => output.end(open.block, artefact),
+            false => self.ended_text = Some(EndedText { block: open.block, artefact }),
+        }
+    }
+
+    fn hold(&mut self, bytes: usize) -> Result<(), DecodeFault> {
+        self.held += bytes;
+        if self.held > MAX_HELD_BYTES {
+            return Err(DecodeFault::Malformed("the answer has too many bytes in signatures and sources".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl Decoder for GeminiDecoder {
+    fn event(&mut self, _: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault> {
+        let data = data.trim();
+        // The API has no end mark, but gateways add OpenAI's.
+        if data.is_empty() || data == "[DONE]" {
+            return Ok(DecodeStep::More);
+        }
+        let event = parse(data, "an event")?;
+        // Errors come as a list of one, too.
+        match &event {
+            Value::Array(responses) => responses.iter().try_for_each(|response| self.response(response, output))?,
+            response => self.response(response, output)?,
+        }
+        Ok(DecodeStep::More)
+    }
+
+    fn finish(&mut self, output: &mut AnswerEvents) -> bool {
+        if self.finished {
+            return true;
+        }
+        let Some(reason) = self.reason.take() else { return false };
+        self.finished = true;
+        self.close(output);
+        if let Some(text) = &self.ended_text {
+            let citations = std::mem::take(&mut self.sources).into_citations();
+            citations.into_iter().for_each(|citation| output.citation(text.block, citation));
+        }
+        end_text(self.ended_text.take(), output);
+        output.stop(if reason == StopReason::Done && self.has_calls { StopReason::Calls } else { reason });
+        true
+    }
+}
+
+fn end_text(text: Option<EndedText>, output: &mut AnswerEvents) {
+    if let Some(text) = text {
+        output.end(text.block, text.artefact);
+    }
+}
+
+/// The reasons of <https://ai.google.dev/api/generate-content#FinishReason>. `None` if the answer goes on.
+fn stop_reason(reason: &str, message: &str) -> Result<Option<StopReason>, DecodeFault> {
+    let kind = match reason {
+        "" | "FINISH_REASON_UNSPECIFIED" => return Ok(None),
+        // Gateways have a reason of their own for calls.
+        "STOP" | "FUNCTION_CALL" => return Ok(Some(StopReason::Done)),
+        "MAX_TOKENS" => return Ok(Some(StopReason::Length)),
+        "SAFETY"
+        | "RECITATION"
+        | "LANGUAGE"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "MODEL_ARMOR"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => return Ok(Some(StopReason::Filtered)),
+        // A second attempt would end in the same way.
+        "MISSING_THOUGHT_SIGNATURE" | "NO_IMAGE" | "TOO_MANY_TOOL_CALLS" => FailureKind::Other,
+        // `MALFORMED_FUNCTION_CALL`, `UNEXPECTED_TOOL_CALL`, `OTHER` and future reasons: the model failed.
+        _ => FailureKind::Unavailable,
+    };
+    Err(DecodeFault::Failed { kind, message: format!("the model stopped with {reason}. {message}").trim().to_owned() })
+}
+
+#[cfg(test)]
+mod tests;

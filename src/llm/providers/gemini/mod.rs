@@ -1,0 +1,123 @@
+//! Models with Google's Gemini API.
+
+mod citations;
+mod content;
+pub(in crate::llm) mod decoder;
+mod request;
+mod signature;
+mod thinking;
+mod usage;
+
+use std::{fmt, sync::Arc};
+
+use http::{HeaderMap, HeaderName};
+use reqwest::Url;
+
+use self::decoder::GeminiDecoder;
+use crate::llm::{
+    Connection, Model, ModelOptions, ModelRequest, ModelStream,
+    providers::{warning_list::WarningList, wire::GEMINI},
+    transport::{SetupError, Transport},
+};
+
+/// Options that the Gemini API lacks.
+const LACKING: &[&str] = &["parallel_tool_calls", "verbosity", "cache_key", "metadata", "profile"];
+const BASE_URL: &str = "https://generativelanguage.googleapis.com";
+const DEFAULT_VERSION: &str = "v1beta";
+const API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+
+/// A model with the Gemini API, at Google or at a compatible provider.
+pub struct Gemini {
+    options: ModelOptions,
+    /// Without the model.
+    url: Url,
+    transport: Arc<Transport>,
+}
+
+impl Gemini {
+    /// A model of Google, with the key in the environment variable `GEMINI_API_KEY`.
+    ///
+    /// # Errors
+    /// If the variable is not set, or its value is no key.
+    pub fn from_env(model: impl Into<String>) -> Result<Self, SetupError> {
+        Self::new(ModelOptions::new(model, Connection::from_env("GEMINI_API_KEY")?))
+    }
+
+    /// A model with these options. A base URL without a version, such as `v1beta`, gets one.
+    ///
+    /// # Errors
+    /// If the base URL, the key, a header or an option is invalid.
+    pub fn new(options: ModelOptions) -> Result<Self, SetupError> {
+        options.refuse(LACKING)?;
+        let mut url = options.connection.url(BASE_URL)?;
+        let path = url.path().trim_end_matches('/').trim_end_matches("/models").to_owned();
+        match path.split('/').any(is_version) {
+            true => url.set_path(&path),
+            false => url.set_path(&format!("{path}/{DEFAULT_VERSION}")),
+        }
+        let mut headers = HeaderMap::new();
+        if let Some(value) = options.connection.key_header("")? {
+            headers.insert(API_KEY, value);
+        }
+        let transport = Transport::new(options.connection.clone(), url.clone(), headers)?;
+        Ok(Self { options, url, transport: Arc::new(transport) })
+    }
+
+    /// <https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent>
+    fn url(&self, model: &str) -> Url {
+        let mut url = self.url.clone();
+        let folder = if model.contains('/') { "" } else { "models/" };
+        url.set_path(&format!("{}/{folder}{model}:streamGenerateContent", self.url.path().trim_end_matches('/')));
+        url.query_pairs_mut().append_pair("alt", "sse");
+        url
+    }
+}
+
+impl fmt::Debug for Gemini {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Gemini").field(&self.options).finish()
+    }
+}
+
+impl Model for Gemini {
+    fn provider(&self) -> &str {
+        GEMINI
+    }
+
+    fn name(&self) -> &str {
+        &self.options.model
+    }
+
+    fn stream(&self, request: ModelRequest) -> ModelStream {
+        let body = request::body(&self.options, &request);
+        let (model, trace) = (request.model.unwrap_or_else(|| self.options.model.clone()), request.trace);
+        let url = Some(self.url(&model));
+        body.send(&self.transport, url, HeaderMap::new(), trace, move || GeminiDecoder::new(&model))
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let options = &self.options;
+        let rules = options.known_models.gemini(&options.model);
+        let mut warnings = WarningList::new(&options.model, rules.warning.as_deref());
+        thinking::add_warnings(&mut warnings, options, &rules);
+        if !rules.penalties {
+            let is_penalty = |penalty: Option<f64>| penalty.is_some_and(|penalty| penalty != 0.0);
+            warnings.not_sent("frequency_penalty", is_penalty(options.frequency_penalty), "refuses penalties");
+            warnings.not_sent("presence_penalty", is_penalty(options.presence_penalty), "refuses penalties");
+        }
+        if !rules.sampling {
+            warnings.not_sent("temperature", options.temperature.is_some(), "ignores sampling parameters");
+            warnings.not_sent("top_p", options.top_p.is_some(), "ignores sampling parameters");
+            warnings.not_sent("top_k", options.top_k.is_some(), "ignores sampling parameters");
+        }
+        warnings.into_list()
+    }
+}
+
+/// Returns true for `v1`, `v1beta`, `v1alpha`.
+fn is_version(segment: &str) -> bool {
+    let rest = segment.strip_prefix('v').map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    rest.is_some_and(|rest| {
+        rest.len() + 1 < segment.len() && rest.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+    })
+}

@@ -1,0 +1,263 @@
+//! Requests of the Gemini API: <https://ai.google.dev/api/generate-content>.
+//!
+//! Contents are of `user` and `model`, `user` first and last: newer models refuse a request that ends with the model's
+//! own turn (<https://ai.google.dev/gemini-api/docs/latest-model>). Function responses are a content of their own right
+//! after their calls, one for each call.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    content::{FunctionResponse, function_response, text, user_parts},
+    signature::{PLACEHOLDER, call_signature, is_of_text, text_parts, thought_parts},
+    thinking::thinking_config,
+};
+use crate::llm::{
+    AssistantTurn, Block, ModelOptions, ModelRequest, ToolChoice, ToolResult, Turn,
+    known_models::GeminiRules,
+    providers::attachments::Attachments,
+    providers::request_body::RequestBody,
+    providers::wire::{
+        FIRST_USER_TEXT, LAST_USER_TEXT, arguments, leading_instructions, marked_instructions, schema, schema_in_words,
+    },
+};
+
+pub(super) fn body(options: &ModelOptions, request: &ModelRequest) -> RequestBody {
+    let rules = options.known_models.gemini(request.model.as_ref().unwrap_or(&options.model));
+    let (leading, turns) = leading_instructions(&request.turns);
+    let mut system: Vec<String> = request.system.iter().cloned().chain(leading.map(str::to_owned)).collect();
+    let mut contents = GeminiContents { rules, list: Vec::new(), attachments: Attachments::new(&request.turns) };
+    let first = request.turns.len() - turns.len();
+    for (index, turn) in turns.iter().enumerate() {
+        contents.attachments.enter(first + index);
+        contents.add_turn(turn);
+    }
+    contents.close();
+    contents.add_current(&request.current);
+    let GeminiContents { rules, list, attachments } = contents;
+    let config = generation_config(options, request, &rules, &mut system);
+    system.retain(|text| !text.trim().is_empty());
+    let list: Vec<_> = list.into_iter().map(|content| json!({"role": content.role, "parts": content.parts})).collect();
+    let mut json = json!({"contents": list});
+    if !system.is_empty() {
+        let parts: Vec<_> = system.iter().map(|part| text(part)).collect();
+        json["systemInstruction"] = json!({"parts": parts});
+    }
+    if !request.tools.is_empty() {
+        json["tools"] = json!([{"functionDeclarations": function_declarations(request)}]);
+        if let Some(config) = function_calling_config(options, request) {
+            json["toolConfig"] = json!({"functionCallingConfig": config});
+        }
+    }
+    if !config.is_empty() {
+        json["generationConfig"] = config.into();
+    }
+    if let Some(tier) = &options.service_tier {
+        json["serviceTier"] = tier.as_str().into();
+    }
+    options.extend(&mut json);
+    RequestBody { json, skipped: attachments.into_skipped() }
+}
+
+/// `parametersJsonSchema` takes JSON Schema as it is; `parameters` would take a subset of OpenAPI's:
+/// <https://ai.google.dev/api/caching#FunctionDeclaration>.
+fn function_declarations(request: &ModelRequest) -> Vec<Value> {
+    let declaration = |spec: &crate::tools::ToolSpec| {
+        // A description is required.
+        let description = if spec.description.is_empty() { &spec.name } else { &spec.description };
+        json!({"name": spec.name, "description": description, "parametersJsonSchema": schema(&spec.parameters)})
+    };
+    request.tools.iter().map(declaration).collect()
+}
+
+/// <https://ai.google.dev/gemini-api/docs/function-calling#function_calling_modes>
+fn function_calling_config(options: &ModelOptions, request: &ModelRequest) -> Option<Value> {
+    Some(match &request.tool_choice {
+        // The model may call, and its calls fit their schemas.
+        ToolChoice::Auto => return (options.strict_tools == Some(true)).then(|| json!({"mode": "VALIDATED"})),
+        ToolChoice::None => json!({"mode": "NONE"}),
+        ToolChoice::Required => json!({"mode": "ANY"}),
+        ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
+    })
+}
+
+/// Adds the schema of the answer to the instructions if the model does not take it together with tools.
+fn generation_config(
+    options: &ModelOptions,
+    request: &ModelRequest,
+    rules: &GeminiRules,
+    system: &mut Vec<String>,
+) -> Map<String, Value> {
+    let mut config = Map::new();
+    let mut set = |name: &str, value: Option<Value>| config.extend(value.map(|value| (name.to_owned(), value)));
+    set("maxOutputTokens", options.max_tokens.map(Value::from));
+    if rules.sampling {
+        set("temperature", options.temperature.map(Value::from));
+        set("topP", options.top_p.map(Value::from));
+        set("topK", options.top_k.map(Value::from));
+    }
+    set("seed", options.seed.map(Value::from));
+    if rules.penalties {
+        set("frequencyPenalty", options.frequency_penalty.map(Value::from));
+        set("presencePenalty", options.presence_penalty.map(Value::from));
+    }
+    set("stopSequences", (!options.stop.is_empty()).then(|| options.stop.clone().into()));
+    let resolution = match options.image_detail.as_deref() {
+        Some("low") => Some("MEDIA_RESOLUTION_LOW"),
+        Some("high") => Some("MEDIA_RESOLUTION_HIGH"),
+        _ => None,
+    };
+    set("mediaResolution", resolution.map(Value::from));
+    set("thinkingConfig", thinking_config(options, request.thinking, rules));
+    if let Some(schema) = &request.response_schema {
+        if request.tools.is_empty() || rules.schema_with_tools {
+            set("responseMimeType", Some("application/json".into()));
+            set("responseJsonSchema", Some(Value::from((**schema).clone())));
+        } else {
+            system.push(schema_in_words(schema));
+        }
+    }
+    config
+}
+
+struct GeminiContent {
+    role: &'static str,
+    /// Nothing is added to function responses, because each has to answer a call.
+    is_results: bool,
+    parts: Vec<Value>,
+}
+
+struct GeminiContents {
+    rules: GeminiRules,
+    list: Vec<GeminiContent>,
+    attachments: Attachments,
+}
+
+impl GeminiContents {
+    fn add_turn(&mut self, turn: &Turn) {
+        match turn {
+            // They stay in their place: at the front they would apply to other messages.
+            Turn::Instructions(instructions) => self.push("user", vec![text(&marked_instructions(instructions))]),
+            Turn::User(parts) => {
+                let parts = user_parts(parts, &self.rules, &mut self.attachments);
+                self.push("user", parts);
+            }
+            Turn::Assistant(turn) => {
+                let parts = model_parts(turn);
+                self.push("model", parts);
+            }
+            Turn::ToolResults(results) => self.add_results(results),
+        }
+    }
+
+    fn add_results(&mut self, results: &[ToolResult]) {
+        let (mut parts, mut all_media) = (Vec::new(), Vec::new());
+        for result in results {
+            let FunctionResponse { part, media } = function_response(result, &self.rules, &mut self.attachments);
+            parts.push(part);
+            all_media.extend(media);
+        }
+        self.list.push(GeminiContent { role: "user", is_results: true, parts });
+        self.push("user", all_media);
+    }
+
+    /// Adds to the last content if it has the same role.
+    fn push(&mut self, role: &'static str, parts: Vec<Value>) {
+        if parts.is_empty() {
+            return;
+        }
+        match self.list.last_mut().filter(|last| last.role == role && !last.is_results) {
+            Some(last) => last.parts.extend(parts),
+            None => self.list.push(GeminiContent { role, is_results: false, parts }),
+        }
+    }
+
+    fn close(&mut self) {
+        if self.list.first().is_none_or(|first| first.role != "user") {
+            let first = GeminiContent { role: "user", is_results: false, parts: vec![text(FIRST_USER_TEXT)] };
+            self.list.insert(0, first);
+        }
+        if self.list.last().is_some_and(|last| last.role == "model") {
+            self.push("user", vec![text(LAST_USER_TEXT)]);
+        }
+        if self.rules.requires_signatures {
+            self.list.iter_mut().filter(|content| content.role == "model").for_each(sign_first_call);
+        }
+    }
+
+    /// After function responses, instructions belong to the end of the last one:
+    /// <https://ai.google.dev/gemini-api/docs/whats-new-gemini-3.5#inline-instructions>.
+    fn add_current(&mut self, current: &[String]) {
+        let current: Vec<_> =
+            current.iter().filter(|text| !text.trim().is_empty()).map(|text| marked_instructions(text)).collect();
+        let Some(last) = self.list.last_mut().filter(|_| !current.is_empty()) else { return };
+        if !last.is_results {
+            last.parts.extend(current.iter().map(|instructions| text(instructions)));
+            return;
+        }
+        let response = last.parts.last_mut().and_then(|part| part.pointer_mut("/functionResponse/response"));
+        let output = response.and_then(Value::as_object_mut).and_then(|response| response.values_mut().next());
+        if let Some(Value::String(output)) = output {
+            for instructions in current {
+                output.push_str("\n\n");
+                output.push_str(&instructions);
+            }
+        }
+    }
+}
+
+/// A turn of thoughts alone is left out.
+fn model_parts(turn: &AssistantTurn) -> Vec<Value> {
+    let mut parts = Vec::new();
+    let mut blocks = turn.blocks.iter().peekable();
+    let mut is_thought_alone = true;
+    while let Some(block) = blocks.next() {
+        match block {
+            Block::Reasoning(block) => {
+                let artefact = block.artefact.as_deref().unwrap_or_default();
+                match is_of_text(artefact) {
+                    true => parts.extend(text_parts("", Some(artefact))),
+                    false => parts.extend(thought_parts(&block.text, artefact)),
+                }
+            }
+            Block::Text(answer) => {
+                // The artefact of a text follows it.
+                let next = blocks.next_if(
+                    |next| matches!(next, Block::Reasoning(next) if next.artefact.as_deref().is_some_and(is_of_text)),
+                );
+                let artefact = match next {
+                    Some(Block::Reasoning(next)) => next.artefact.as_deref(),
+                    _ => None,
+                };
+                let text = text_parts(answer, artefact);
+                is_thought_alone &= text.is_empty();
+                parts.extend(text);
+            }
+            Block::Call(call) => {
+                is_thought_alone = false;
+                let function = &call.function;
+                let mut part = json!({"functionCall": {
+                    "id": call.id.as_str(),
+                    "name": function.name,
+                    "args": arguments(&function.arguments),
+                }});
+                if let Some(signature) = call.encrypted_value.as_deref().and_then(call_signature) {
+                    part["thoughtSignature"] = signature.into();
+                }
+                parts.push(part);
+            }
+        }
+    }
+    if is_thought_alone { Vec::new() } else { parts }
+}
+
+/// Models refuse a turn whose first call has no signature. The documentation names a placeholder for calls that the
+/// model did not make: <https://ai.google.dev/gemini-api/docs/thought-signatures#faqs>.
+fn sign_first_call(content: &mut GeminiContent) {
+    let first = content.parts.iter_mut().find(|part| part.get("functionCall").is_some());
+    if let Some(part) = first.filter(|part| part.get("thoughtSignature").is_none()) {
+        part["thoughtSignature"] = PLACEHOLDER.into();
+    }
+}
+
+#[cfg(test)]
+mod tests;

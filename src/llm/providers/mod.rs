@@ -1,0 +1,11 @@
+//! The providers' APIs. To add one, implement [`Model`](super::Model) on `transport`, as these do.
+
+pub(super) mod anthropic;
+mod attachments;
+pub(super) mod chat;
+pub(super) mod gemini;
+pub(super) mod openai;
+mod request_body;
+pub(super) mod responses;
+mod warning_list;
+pub(super) mod wire;

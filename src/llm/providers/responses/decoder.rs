@@ -1,0 +1,189 @@
+//! Decodes the stream of the Responses API: <https://developers.openai.com/api/reference/resources/responses>,
+//! "Streaming events".
+//!
+//! An answer is a list of items. A message has text, reasoning has summaries, a function call has arguments. Items of
+//! the provider's own tools, such as `web_search_call`, are not shown.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{
+    items::{OpenItem, ReasoningEnd},
+    usage::usage,
+};
+use crate::llm::{
+    StopReason,
+    transport::{
+        AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind,
+        json::{parse_object, text},
+    },
+};
+
+/// Bounds the memory; answers have far fewer.
+const MAX_OPEN_ITEMS: usize = 1024;
+/// Encrypted reasoning is a few kilobytes.
+const MAX_HELD_BYTES: usize = 4 << 20;
+
+pub(in crate::llm) struct ResponsesDecoder {
+    model: String,
+    /// By their index in the output.
+    open: BTreeMap<u64, OpenItem>,
+    /// Reasoning whose end waits for the next item: the API takes reasoning back only before the item that came after
+    /// it, and a hidden item is not sent back.
+    ended_reasoning: Vec<ReasoningEnd>,
+    /// The bytes of `ended_reasoning`.
+    held: usize,
+    has_calls: bool,
+    refused: bool,
+    stop: Option<StopReason>,
+    finished: bool,
+}
+
+impl ResponsesDecoder {
+    pub(in crate::llm) fn new(model: &str) -> Self {
+        Self {
+            model: model.to_owned(),
+            open: BTreeMap::new(),
+            ended_reasoning: Vec::new(),
+            held: 0,
+            has_calls: false,
+            refused: false,
+            stop: None,
+            finished: false,
+        }
+    }
+
+    fn item_added(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        let index = index(event)?;
+        if self.open.contains_key(&index) {
+            return Ok(());
+        }
+        if self.open.len() == MAX_OPEN_ITEMS {
+            return Err(DecodeFault::Malformed(format!("the answer has more than {MAX_OPEN_ITEMS} open items")));
+        }
+        let item = event.get("item").unwrap_or(&Value::Null);
+        match text(item, "type") {
+            "reasoning" => {}
+            kind => {
+                let is_hidden = !matches!(kind, "message" | "function_call");
+                self.held = 0;
+                self.ended_reasoning.drain(..).try_for_each(|reasoning| reasoning.end(is_hidden, output))?;
+            }
+        }
+        let item = OpenItem::open(item, output)?;
+        self.has_calls |= matches!(item, OpenItem::Call { .. });
+        self.open.insert(index, item);
+        Ok(())
+    }
+
+    fn item_done(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        // Some servers do not announce an item.
+        self.item_added(event, output)?;
+        let Some(mut open) = self.open.remove(&index(event)?) else { return Ok(()) };
+        let item = event.get("item").unwrap_or(&Value::Null);
+        self.refused |= open.complete(item, output)?;
+        if let Some(reasoning) = open.end(item, output) {
+            self.held += reasoning.len();
+            self.ended_reasoning.push(reasoning);
+        }
+        if self.held > MAX_HELD_BYTES || self.ended_reasoning.len() > MAX_OPEN_ITEMS {
+            return Err(DecodeFault::Malformed("the answer has too much encrypted reasoning".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Passes a delta on to its item. Deltas of items that were not announced come again when the item is done.
+    fn with_item(
+        &mut self,
+        event: &Value,
+        change: impl FnOnce(&mut OpenItem) -> Result<(), DecodeFault>,
+    ) -> Result<(), DecodeFault> {
+        self.open.get_mut(&index(event)?).map_or(Ok(()), change)
+    }
+
+    fn ended(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        let response = event.get("response").unwrap_or(&Value::Null);
+        if let Some(usage) = response.get("usage").and_then(|value| usage(&self.model, value)) {
+            output.usage(usage);
+        }
+        let status = text(response, "status");
+        let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
+        self.stop = Some(match (text(event, "type"), status, reason) {
+            ("response.failed", ..) | (_, "failed", _) => {
+                // All of the response would be a wrong message: it repeats the instructions.
+                return Err(DecodeFault::from_provider(response.get("error").unwrap_or(&Value::Null)));
+            }
+            ("response.cancelled", ..) | (_, "cancelled", _) => {
+                let message = "the response was cancelled".to_owned();
+                return Err(DecodeFault::Failed { kind: FailureKind::Other, message });
+            }
+            (_, _, Some("content_filter")) => StopReason::Filtered,
+            ("response.incomplete", ..) | (_, "incomplete", _) => StopReason::Length,
+            _ if self.has_calls => StopReason::Calls,
+            _ if self.refused => StopReason::Refused,
+            _ => StopReason::Done,
+        });
+        Ok(())
+    }
+}
+
+impl Decoder for ResponsesDecoder {
+    fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault> {
+        let data = data.trim();
+        // Some servers end the stream as chat completions do.
+        if data.is_empty() || data == "[DONE]" {
+            return Ok(DecodeStep::More);
+        }
+        let event = parse_object(data, "an event")?;
+        match event.get("type").and_then(Value::as_str).or(name).unwrap_or_default() {
+            "response.output_item.added" => self.item_added(&event, output)?,
+            "response.output_text.delta" => self.with_item(&event, |item| item.text_delta(&event, output))?,
+            "response.refusal.delta" => {
+                self.refused = true;
+                self.with_item(&event, |item| item.text_delta(&event, output))?;
+            }
+            "response.output_text.annotation.added" => self.with_item(&event, |item| item.citation(&event, output))?,
+            "response.reasoning_summary_text.delta" => {
+                self.with_item(&event, |item| item.reasoning_delta(&event, "summary_index", output))?;
+            }
+            // Open models send the reasoning itself.
+            "response.reasoning_text.delta" => {
+                self.with_item(&event, |item| item.reasoning_delta(&event, "content_index", output))?;
+            }
+            "response.function_call_arguments.delta" => {
+                self.with_item(&event, |item| item.arguments_delta(&event, output))?;
+            }
+            "response.output_item.done" => self.item_done(&event, output)?,
+            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
+                self.ended(&event, output)?;
+                return Ok(DecodeStep::Complete);
+            }
+            "error" => return Err(DecodeFault::from_provider(&event)),
+            _ => {}
+        }
+        Ok(DecodeStep::More)
+    }
+
+    fn finish(&mut self, output: &mut AnswerEvents) -> bool {
+        let Some(stop) = self.stop.take() else { return self.finished };
+        self.finished = true;
+        for reasoning in self.ended_reasoning.drain(..) {
+            // Nothing more can start, so no error is possible that matters to a complete answer.
+            let _ = reasoning.end(false, output);
+        }
+        for item in std::mem::take(&mut self.open).into_values() {
+            item.end(&Value::Null, output);
+        }
+        output.stop(stop);
+        true
+    }
+}
+
+fn index(event: &Value) -> Result<u64, DecodeFault> {
+    let index = event.get("output_index").and_then(Value::as_u64);
+    index.ok_or_else(|| DecodeFault::Malformed("an item has no index".to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Models with OpenAI's Responses API, which OpenAI's current models need for tools and reasoning.
+//!
+//! Requests are stateless: each one contains the whole conversation, and the service stores nothing (`store: false`).
+//! The shapes are those of <https://developers.openai.com/api/reference/resources/responses/methods/create>.
+
+mod content;
+pub(in crate::llm) mod decoder;
+mod input;
+mod items;
+mod request;
+mod usage;
+
+use std::{fmt, sync::Arc};
+
+use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
+
+use self::decoder::ResponsesDecoder;
+use crate::llm::{
+    Model, ModelOptions, ModelRequest, ModelStream,
+    providers::openai::{api::OpenAiApi, warnings::openai_warnings},
+    providers::wire::OPENAI,
+    transport::{SetupError, Transport},
+};
+
+const BASE_URL: &str = "https://api.openai.com/v1";
+/// Options that the Responses API lacks.
+const LACKING: &[&str] =
+    &["top_k", "seed", "frequency_penalty", "presence_penalty", "stop", "thinking_budget", "profile"];
+/// The first and the last events repeat the request's instructions and tools, and the last one the whole answer.
+const MAX_EVENT_BYTES: usize = 4 << 20;
+
+/// A model with the Responses API, at OpenAI or at a compatible provider.
+pub struct OpenAiResponses {
+    options: ModelOptions,
+    transport: Arc<Transport>,
+}
+
+impl OpenAiResponses {
+    /// A model with these options.
+    ///
+    /// # Errors
+    /// If the base URL, the key, a header or an option is invalid.
+    pub fn new(options: ModelOptions) -> Result<Self, SetupError> {
+        options.refuse(LACKING)?;
+        let mut connection = options.connection.clone();
+        connection.max_event_bytes.get_or_insert(MAX_EVENT_BYTES);
+        let mut url = connection.url(BASE_URL)?;
+        let path = url.path().trim_end_matches('/').trim_end_matches("/responses");
+        url.set_path(&format!("{path}/responses"));
+        let mut headers = HeaderMap::new();
+        if let Some(value) = connection.key_header("Bearer ")? {
+            headers.insert(AUTHORIZATION, value);
+        }
+        let host = url.host_str().unwrap_or_default().to_ascii_lowercase();
+        if (host == "azure.com" || host.ends_with(".azure.com"))
+            && let Some(value) = connection.key_header("")?
+        {
+            headers.insert(HeaderName::from_static("api-key"), value);
+        }
+        let transport = Arc::new(Transport::new(connection, url, headers)?);
+        Ok(Self { options, transport })
+    }
+}
+
+impl fmt::Debug for OpenAiResponses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OpenAiResponses").field(&self.options).finish()
+    }
+}
+
+impl Model for OpenAiResponses {
+    fn provider(&self) -> &str {
+        OPENAI
+    }
+
+    fn name(&self) -> &str {
+        &self.options.model
+    }
+
+    fn stream(&self, request: ModelRequest) -> ModelStream {
+        let body = request::body(&self.options, &request);
+        let (model, trace) = (request.model.unwrap_or_else(|| self.options.model.clone()), request.trace);
+        body.send(&self.transport, None, HeaderMap::new(), trace, move || ResponsesDecoder::new(&model))
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        openai_warnings(&self.options, OpenAiApi::Responses)
+    }
+}

@@ -1,0 +1,172 @@
+//! Parts of the request JSON that all providers have in common.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    llm::{AssistantTurn, Block, ToolChoice, Turn},
+    protocol::{ContentPart, JsonObject, MediaPart, ToolCall, ToolCallId},
+};
+
+/// The name that marks OpenAI's artefacts and files.
+pub(in crate::llm) const OPENAI: &str = "openai";
+/// The name that marks Anthropic's.
+pub(in crate::llm) const ANTHROPIC: &str = "anthropic";
+/// The name that marks those of the Gemini API.
+pub(in crate::llm) const GEMINI: &str = "gemini";
+/// Stands for a message without content, because providers refuse empty messages.
+pub(in crate::llm) const EMPTY_TEXT: &str = "(This message is empty.)";
+/// Precedes the model's first message where a user's has to be the first one.
+pub(in crate::llm) const FIRST_USER_TEXT: &str = "(The conversation begins.)";
+/// Follows the model's last message where a user's has to be the last one, as when a run goes on without a new message.
+pub(in crate::llm) const LAST_USER_TEXT: &str = "Continue.";
+/// Stands between results and a user's next message where the model has to answer first.
+pub(in crate::llm) const INTERRUPTED_TEXT: &str = "(The answer was interrupted.)";
+
+/// Returns a MIME type without its parameters, in lower case.
+pub(in crate::llm) fn essence(mime_type: &str) -> String {
+    mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Returns a MIME type in the form that providers know: `image/jpg` is a common name for the registered `image/jpeg`.
+pub(in crate::llm) fn image_type(mime_type: &str) -> String {
+    let essence = essence(mime_type);
+    if essence == "image/jpg" { "image/jpeg".to_owned() } else { essence }
+}
+
+/// Returns whether a word is one of a list, which has spaces between its words.
+pub(in crate::llm) fn is_in(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|of_list| of_list == word)
+}
+
+/// Returns the kind and the file of a part, or the text of one that is no file.
+pub(in crate::llm) fn media(part: &ContentPart) -> Result<(&'static str, &MediaPart), &str> {
+    match part {
+        ContentPart::Text(text) => Err(&text.text),
+        ContentPart::Image(media) => Ok(("image", media)),
+        ContentPart::Audio(media) => Ok(("audio", media)),
+        ContentPart::Video(media) => Ok(("video", media)),
+        ContentPart::Document(media) => Ok(("document", media)),
+    }
+}
+
+/// Returns the words that stand for a file in a text.
+pub(in crate::llm) fn placeholder(kind: &str) -> String {
+    format!("[{}]", if kind == "document" { "file" } else { kind })
+}
+
+pub(in crate::llm) fn file_name(media: &MediaPart) -> Option<&str> {
+    let metadata = media.metadata.as_ref()?;
+    ["filename", "fileName", "name"].iter().find_map(|key| metadata.get(key)?.as_str()).filter(|name| !name.is_empty())
+}
+
+/// Providers require an object with properties, and clients send `{}` for a tool without arguments.
+pub(in crate::llm) fn schema(parameters: &Value) -> Value {
+    let mut schema = parameters.as_object().cloned().unwrap_or_default();
+    schema.entry("type").or_insert_with(|| "object".into());
+    if schema.get("type").is_some_and(|kind| kind == "object") {
+        schema.entry("properties").or_insert_with(|| json!({}));
+    }
+    schema.into()
+}
+
+/// Providers refuse invalid JSON, so it becomes an empty object.
+pub(in crate::llm) fn arguments(text: &str) -> Map<String, Value> {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// Returns a call's arguments as the model wrote them, if they are valid: the provider's cache compares characters.
+pub(in crate::llm) fn arguments_as_text(call: &ToolCall) -> String {
+    let original = &call.function.arguments;
+    if serde_json::from_str::<Map<String, Value>>(original).is_ok() { original.clone() } else { "{}".to_owned() }
+}
+
+/// Another provider's id may be too long or have other characters. Its hash keeps a call and its result together.
+pub(in crate::llm) fn call_id(id: &ToolCallId) -> String {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if (1..=40).contains(&id.len()) && id.chars().all(is_allowed) {
+        return id.as_str().to_owned();
+    }
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    format!("call_{:016x}", hasher.finish())
+}
+
+/// Marks instructions that stand in a user's message.
+pub(in crate::llm) fn marked_instructions(text: &str) -> String {
+    format!("<system-instructions>\n{text}\n</system-instructions>")
+}
+
+/// Returns the instructions at the beginning of a conversation, and the turns after them.
+pub(in crate::llm) fn leading_instructions(turns: &[Turn]) -> (impl Iterator<Item = &str>, &[Turn]) {
+    let count = turns.iter().take_while(|turn| matches!(turn, Turn::Instructions(_))).count();
+    let (leading, rest) = turns.split_at(count);
+    let texts = leading.iter().filter_map(|turn| match turn {
+        Turn::Instructions(text) => Some(text.as_str()),
+        _ => None,
+    });
+    (texts, rest)
+}
+
+/// Asks for an answer that fits a schema, where the provider takes no schema.
+pub(in crate::llm) fn schema_in_words(schema: &JsonObject) -> String {
+    let schema = Value::Object(schema.clone());
+    format!(
+        "Answer with one JSON object alone, without Markdown or other text. It has to fit this JSON Schema:\n{schema}"
+    )
+}
+
+/// Asks for the calls that a choice forces, where the provider cannot force them. `None` if the choice forces none.
+pub(in crate::llm) fn forced_call_in_words(choice: &ToolChoice) -> Option<String> {
+    match choice {
+        ToolChoice::Auto | ToolChoice::None => None,
+        ToolChoice::Required => Some("Call a tool now, before you write anything else.".to_owned()),
+        ToolChoice::Tool(name) => Some(format!("Call the tool `{name}` now, before you write anything else.")),
+    }
+}
+
+pub(in crate::llm) fn calls(turns: &[Turn]) -> impl Iterator<Item = &ToolCall> {
+    let blocks = turns.iter().flat_map(|turn| match turn {
+        Turn::Assistant(AssistantTurn { blocks }) => blocks.as_slice(),
+        _ => &[],
+    });
+    blocks.filter_map(|block| match block {
+        Block::Call(call) => Some(call),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_is_always_that_of_an_object() {
+        let empty = json!({"type": "object", "properties": {}});
+        assert_eq!(schema(&Value::Null), empty);
+        assert_eq!(schema(&json!({})), empty);
+        assert_eq!(schema(&json!({"properties": {"a": {}}})), json!({"type": "object", "properties": {"a": {}}}));
+        let without_properties = json!({"type": "object", "required": ["a"]});
+        assert_eq!(schema(&without_properties)["properties"], json!({}));
+    }
+
+    #[test]
+    fn arguments_that_are_not_an_object_become_an_empty_one() {
+        for text in ["", "{", "[]", "null", "\"a\"", "{\"a\":1} x"] {
+            assert_eq!(arguments(text), Map::new(), "{text}");
+        }
+        assert_eq!(Value::from(arguments(" {\"b\":1,\"a\":[2]} ")).to_string(), r#"{"b":1,"a":[2]}"#);
+    }
+
+    #[test]
+    fn an_id_that_a_provider_would_refuse_is_replaced_by_its_hash() {
+        assert_eq!(call_id(&"call_aB-1".into()), "call_aB-1");
+        for id in ["", "a:b", "é", &"x".repeat(41)] {
+            let replaced = call_id(&id.into());
+            assert_eq!(replaced, call_id(&id.into()));
+            assert_eq!(replaced.len(), 21);
+        }
+        assert_ne!(call_id(&"a:b".into()), call_id(&"a:c".into()));
+    }
+}

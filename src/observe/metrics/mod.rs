@@ -1,0 +1,103 @@
+//! What a server counts: runs, model calls, tool calls, store operations and connections, for `GET /metrics`.
+//!
+//! Each server has its own `Metrics`, which is passed to the places that count, so two servers in one process do not
+//! count together. Everything is counted once for a run, a call or a batch, never once for a token; a follower counts each
+//! batch of events that it takes, and while a slow agent runs, a batch has one event.
+//!
+//! To add a metric, add a field to the struct of its area, register it there, and add a row to the table in
+//! `docs/operations.md`.
+
+mod http;
+mod labels;
+#[cfg(feature = "llm")]
+mod models;
+mod options;
+#[cfg(feature = "llm")]
+mod prices;
+mod runs;
+mod server;
+mod store;
+mod text;
+#[cfg(feature = "llm")]
+mod tools;
+
+use std::{fmt, ops::Deref, sync::Arc};
+
+use prometheus_client::registry::Registry;
+
+pub(crate) use http::ConnectionEnd;
+pub(crate) use labels::ERROR_CODES;
+#[cfg(feature = "llm")]
+pub(crate) use labels::OTHER;
+#[cfg(feature = "llm")]
+pub(crate) use models::{ModelCall, ModelCallOutcome};
+pub use options::MetricsOptions;
+#[cfg(feature = "llm")]
+pub use prices::{ModelPrice, Prices};
+pub(crate) use runs::CountedRunEnd;
+pub(crate) use text::TextFormat;
+#[cfg(feature = "llm")]
+pub(crate) use tools::ToolOutcome;
+
+/// The metrics of one server. Clones count together.
+#[derive(Clone, Default)]
+pub(crate) struct Metrics(Arc<Areas>);
+
+#[derive(Default)]
+pub(crate) struct Areas {
+    pub(crate) runs: runs::RunMetrics,
+    #[cfg(feature = "llm")]
+    pub(crate) models: models::ModelMetrics,
+    #[cfg(feature = "llm")]
+    pub(crate) tools: tools::ToolMetrics,
+    pub(crate) store: store::StoreMetrics,
+    pub(crate) http: http::HttpMetrics,
+    pub(crate) server: server::ServerMetrics,
+    #[cfg(feature = "llm")]
+    pub(crate) prices: Prices,
+}
+
+impl Metrics {
+    #[cfg(feature = "llm")]
+    pub(crate) fn new(prices: Prices) -> Self {
+        Self(Arc::new(Areas { prices, ..Areas::default() }))
+    }
+
+    /// Returns all metrics as text.
+    pub(crate) fn to_text(&self, format: TextFormat) -> String {
+        let mut registry = Registry::with_prefix("agui");
+        self.runs.register(&mut registry);
+        self.register_calls(&mut registry);
+        self.store.register(&mut registry);
+        self.http.register(&mut registry);
+        self.server.register(&mut registry);
+        text::encode(&registry, format)
+    }
+
+    #[cfg(feature = "llm")]
+    fn register_calls(&self, registry: &mut Registry) {
+        self.models.register(registry);
+        self.tools.register(registry);
+    }
+
+    #[cfg(not(feature = "llm"))]
+    #[allow(clippy::unused_self, reason = "with the feature `llm`, it has calls of models and tools")]
+    fn register_calls(&self, _: &mut Registry) {}
+}
+
+impl Deref for Metrics {
+    type Target = Areas;
+
+    fn deref(&self) -> &Areas {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, feature = "llm"))]
+mod tests;

@@ -1,0 +1,105 @@
+//! Operations on the store.
+
+use std::time::Instant;
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+
+/// In seconds.
+const LATENCY_BUCKETS: [f64; 12] = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
+/// In runs and in events.
+const BATCH_BUCKETS: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 1_000.0, 10_000.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OperationLabels {
+    operation: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StoreErrorLabels {
+    operation: &'static str,
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RemovedLabels {
+    kind: &'static str,
+}
+
+pub(crate) struct StoreMetrics {
+    latency: Family<OperationLabels, Histogram, fn() -> Histogram>,
+    errors: Family<StoreErrorLabels, Counter>,
+    queue_depth: Gauge,
+    batch_runs: Histogram,
+    batch_events: Histogram,
+    removed: Family<RemovedLabels, Counter>,
+}
+
+/// An operation that is under way. Counted when it is dropped.
+pub(crate) struct StoreOperation<'m> {
+    metrics: &'m StoreMetrics,
+    operation: &'static str,
+    begun: Instant,
+}
+
+impl Drop for StoreOperation<'_> {
+    fn drop(&mut self) {
+        self.metrics.queue_depth.dec();
+        let labels = OperationLabels { operation: self.operation };
+        self.metrics.latency.get_or_create(&labels).observe(self.begun.elapsed().as_secs_f64());
+    }
+}
+
+impl Default for StoreMetrics {
+    fn default() -> Self {
+        Self {
+            latency: Family::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS)),
+            errors: Family::default(),
+            queue_depth: Gauge::default(),
+            batch_runs: Histogram::new(BATCH_BUCKETS),
+            batch_events: Histogram::new(BATCH_BUCKETS),
+            removed: Family::default(),
+        }
+    }
+}
+
+impl StoreMetrics {
+    pub(crate) fn begin(&self, operation: &'static str) -> StoreOperation<'_> {
+        self.queue_depth.inc();
+        StoreOperation { metrics: self, operation, begun: Instant::now() }
+    }
+
+    /// `kind` is `unavailable` or `failed`.
+    pub(crate) fn failed(&self, operation: &'static str, kind: &'static str) {
+        self.errors.get_or_create(&StoreErrorLabels { operation, kind }).inc();
+    }
+
+    pub(crate) fn appended(&self, runs: usize, events: usize) {
+        self.batch_runs.observe(runs as f64);
+        self.batch_events.observe(events as f64);
+    }
+
+    pub(crate) fn removed(&self, threads: u64, logs: u64) {
+        for (kind, count) in [("threads", threads), ("logs", logs)] {
+            self.removed.get_or_create(&RemovedLabels { kind }).inc_by(count);
+        }
+    }
+
+    pub(super) fn register(&self, registry: &mut Registry) {
+        let text = "Duration of operations on the store, with the time in its queue";
+        registry.register_with_unit("store_operation_duration", text, Unit::Seconds, self.latency.clone());
+        let text = "Failed operations on the store; kind: unavailable (may succeed later) or failed";
+        registry.register("store_errors", text, self.errors.clone());
+        let text = "Operations on the store that are queued or running";
+        registry.register("store_queue_depth", text, self.queue_depth.clone());
+        let text = "Runs whose events are written to their logs together";
+        registry.register("store_batch_runs", text, self.batch_runs.clone());
+        let text = "Events that are written to logs together";
+        registry.register("store_batch_events", text, self.batch_events.clone());
+        let text = "Threads and logs of runs that retention removed";
+        registry.register("retention_removed", text, self.removed.clone());
+    }
+}

@@ -1,0 +1,167 @@
+//! The recording of a run that is under way.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::writer::{RecordingWriter, WriterMessage};
+use crate::protocol::{
+    Event, RunAgentInput, TokenUsage,
+    recording::{ProviderExchange, RecordingEnd, RecordingHead, line},
+};
+
+/// Lines are given to the writer in portions of this size, in bytes.
+const PORTION_BYTES: usize = 16 * 1024;
+/// A line waits for others for this time, if others come.
+const PORTION_TIME: Duration = Duration::from_secs(1);
+/// An estimate of the memory of a request without its messages, which the run shares.
+const REQUEST_BYTES: usize = 4096;
+
+/// What a run was given.
+pub(crate) struct RecordingStart {
+    pub(crate) agent: Arc<str>,
+    /// All headers that may be recorded; the options choose among them.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) request: RunAgentInput,
+}
+
+/// The recording of a run. Clones share it. A run that is dropped before its terminal event is recorded as `abandoned`.
+#[derive(Clone)]
+pub(crate) struct LiveRecording(Arc<LiveParts>);
+
+struct LiveParts {
+    writer: RecordingWriter,
+    file: Arc<str>,
+    begun: Instant,
+    state: Mutex<LiveState>,
+}
+
+struct LiveState {
+    lines: Vec<u8>,
+    last_portion: Instant,
+    /// Whether the queue of the writer had no room for lines.
+    is_cut: bool,
+    has_ended: bool,
+}
+
+impl fmt::Debug for LiveRecording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LiveRecording").field(&self.0.file).finish()
+    }
+}
+
+impl LiveRecording {
+    /// Starts the recording of a run.
+    pub(crate) fn start(writer: &RecordingWriter, start: RecordingStart) -> Self {
+        let RecordingStart { agent, headers, request } = start;
+        let writer = writer.clone();
+        let started_at = jiff::Timestamp::now().as_millisecond();
+        let file = writer.new_file(started_at, &request.thread_id, &request.run_id);
+        let mut recorded = BTreeMap::<String, Vec<String>>::new();
+        for (name, value) in headers {
+            if writer.options().headers.contains(&name) {
+                recorded.entry(name).or_default().push(value);
+            }
+        }
+        let head = RecordingHead { headers: recorded, ..RecordingHead::new(agent.to_string(), started_at, request) };
+        // Serialized on the writer's thread: a request can have megabytes of attachments.
+        let head = Box::new(move || head.to_line());
+        let is_queued = writer.send(WriterMessage::Create { file: file.clone(), head, cost: REQUEST_BYTES });
+        let begun = Instant::now();
+        let state = LiveState { lines: Vec::new(), last_portion: begun, is_cut: !is_queued, has_ended: false };
+        Self(Arc::new(LiveParts { writer, file, begun, state: Mutex::new(state) }))
+    }
+
+    /// Records an event. The terminal event ends the recording.
+    pub(crate) fn event(&self, event: &Event) {
+        let parts = &*self.0;
+        let mut state = parts.state();
+        if state.has_ended {
+            return;
+        }
+        if !state.is_cut {
+            state.lines.extend(line(parts.millis(), "event", event));
+        }
+        let usage = match event {
+            Event::RunFinished(finished) => &finished.usage,
+            Event::RunError(error) => &error.usage,
+            _ => {
+                if state.lines.len() >= PORTION_BYTES || state.last_portion.elapsed() >= PORTION_TIME {
+                    parts.send_lines(&mut state);
+                }
+                return;
+            }
+        };
+        parts.end(&mut state, "finished", usage.clone());
+    }
+
+    /// Returns whether exchanges with model providers are recorded.
+    pub(crate) fn has_exchanges(&self) -> bool {
+        self.0.writer.options().exchanges
+    }
+
+    /// Records an exchange that began at `begun`. `make` is called on the writer's thread; it keeps about `bytes` in
+    /// memory.
+    pub(crate) fn exchange(
+        &self,
+        begun: Instant,
+        bytes: usize,
+        make: impl FnOnce() -> ProviderExchange + Send + 'static,
+    ) {
+        let parts = &*self.0;
+        let mut state = parts.state();
+        if state.has_ended || state.is_cut {
+            return;
+        }
+        parts.send_lines(&mut state);
+        let ms = millis(begun.saturating_duration_since(parts.begun));
+        let line = Box::new(move || line(ms, "exchange", &make()));
+        state.is_cut |= !parts.writer.send(WriterMessage::Defer { file: parts.file.clone(), line, cost: bytes });
+    }
+}
+
+impl LiveParts {
+    fn state(&self) -> MutexGuard<'_, LiveState> {
+        self.state.lock()
+    }
+
+    fn millis(&self) -> u64 {
+        millis(self.begun.elapsed())
+    }
+
+    fn send_lines(&self, state: &mut LiveState) {
+        state.last_portion = Instant::now();
+        let lines = std::mem::take(&mut state.lines);
+        if !lines.is_empty() {
+            state.is_cut |= !self.writer.send(WriterMessage::Append { file: self.file.clone(), lines });
+        }
+    }
+
+    fn end(&self, state: &mut LiveState, outcome: &str, usage: Vec<TokenUsage>) {
+        if std::mem::replace(&mut state.has_ended, true) {
+            return;
+        }
+        self.send_lines(state);
+        let end = RecordingEnd { outcome: outcome.to_owned(), cut: state.is_cut, usage };
+        self.writer.send(WriterMessage::Finish { file: self.file.clone(), end, ms: self.millis() });
+    }
+}
+
+impl Drop for LiveParts {
+    fn drop(&mut self) {
+        let mut state = std::mem::replace(
+            self.state.get_mut(),
+            LiveState { lines: Vec::new(), last_portion: self.begun, is_cut: false, has_ended: true },
+        );
+        self.end(&mut state, "abandoned", Vec::new());
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

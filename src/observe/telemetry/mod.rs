@@ -1,0 +1,31 @@
+//! Observability: the logs of the process, traces, and their export. The library starts nothing by
+//! itself; the command does.
+//!
+//! Traces are `tracing` spans at the level `TRACE` whose target is [`TRACE_TARGET`], with the attributes of the semantic
+//! conventions for generative AI. A layer that takes them, such as that of the command (feature `otel`), makes traces of
+//! them; without one they cost a comparison each.
+
+#[cfg(feature = "llm")]
+mod call_spans;
+#[cfg(all(feature = "cli", not(feature = "otel")))]
+#[path = "no_export.rs"]
+pub(crate) mod export;
+#[cfg(all(feature = "cli", feature = "otel"))]
+#[path = "otel_export.rs"]
+pub(crate) mod export;
+#[cfg(feature = "config")]
+mod json_lines;
+#[cfg(feature = "config")]
+pub mod logs;
+mod options;
+#[cfg(all(feature = "cli", feature = "otel"))]
+mod otel_client;
+#[cfg(all(feature = "cli", feature = "otel"))]
+mod otel_variables;
+mod spans;
+
+#[cfg(feature = "llm")]
+pub(crate) use call_spans::{ModelEnd, ToolEnd, begin_model, begin_tool, end_model, end_tool};
+pub use options::TelemetryOptions;
+pub use spans::TRACE_TARGET;
+pub(crate) use spans::{AgentEnd, ServerRequest, begin_agent, begin_server, end_agent, end_server};

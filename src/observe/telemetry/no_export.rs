@@ -1,0 +1,22 @@
+//! The command's logs without an export of traces, in a build without the feature `otel`.
+
+use super::logs::{self, InvalidFilter, LogOptions};
+
+/// The variables that ask for an export.
+const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+pub(crate) struct TraceExport;
+
+/// Starts logging. Warns if the environment asks for an export.
+pub(crate) fn start(log: &LogOptions) -> Result<TraceExport, InvalidFilter> {
+    logs::init(log)?;
+    for variable in ENDPOINTS.iter().filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())) {
+        tracing::warn!(variable, "this program exports no traces: build it with the feature `otel`");
+    }
+    Ok(TraceExport)
+}
+
+impl TraceExport {
+    #[allow(clippy::unused_async, reason = "with the feature `otel`, it waits")]
+    pub(crate) async fn shut_down(self) {}
+}

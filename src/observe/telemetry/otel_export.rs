@@ -1,0 +1,75 @@
+//! The export of traces by OTLP over HTTP, as the environment variables of OpenTelemetry say. Without the variable of an
+//! endpoint, nothing is started.
+//!
+//! A thread of the SDK collects spans in a queue and sends them in batches. Runs do not wait for it: a full queue loses
+//! spans. Requests are made by this crate's HTTP client on the server's runtime.
+
+use std::time::Duration;
+
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithHttpConfig as _};
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing_subscriber::{Layer as _, filter::Targets};
+
+use super::{
+    logs::{self, InvalidFilter, LogOptions},
+    otel_client::CollectorClient,
+    otel_variables::{self, InvalidVariable},
+    spans::TRACE_TARGET,
+};
+use crate::upstream::ClientError;
+
+/// The time that the spans that are left get at shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A fault of the environment's variables, or of `[log]`.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExportError {
+    #[error(transparent)]
+    Filter(#[from] InvalidFilter),
+    #[error(transparent)]
+    Variable(#[from] InvalidVariable),
+    #[error("traces cannot be exported: {0}")]
+    Traces(#[from] ExporterBuildError),
+    #[error("traces cannot be exported: {0}")]
+    Client(#[from] ClientError),
+}
+
+pub(crate) struct TraceExport(Option<SdkTracerProvider>);
+
+/// Starts logging, and the export of traces if the environment asks for it. Has to be called in a Tokio runtime.
+pub(crate) fn start(log: &LogOptions) -> Result<TraceExport, ExportError> {
+    if otel_variables::is_enabled()? {
+        return Ok(TraceExport(Some(start_traces(log)?)));
+    }
+    logs::init(log)?;
+    Ok(TraceExport(None))
+}
+
+fn start_traces(log: &LogOptions) -> Result<SdkTracerProvider, ExportError> {
+    // The exporter reads endpoint, headers and compression from the environment itself.
+    let (client, resource) = (CollectorClient::new()?, otel_variables::resource());
+    let exporter = SpanExporter::builder().with_http().with_http_client(client).build()?;
+    let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
+    let layer = tracing_opentelemetry::layer()
+        .with_tracer(provider.tracer(env!("CARGO_PKG_NAME")))
+        .with_location(false)
+        .with_threads(false)
+        .with_target(false)
+        .with_level(false)
+        .with_tracked_inactivity(false)
+        .with_filter(Targets::new().with_target(TRACE_TARGET, tracing::Level::TRACE));
+    logs::init_with(log, Some(layer.boxed()))?;
+    Ok(provider)
+}
+
+impl TraceExport {
+    /// Sends the spans that are left, for [`SHUTDOWN_TIMEOUT`] at most.
+    pub(crate) async fn shut_down(self) {
+        let Some(provider) = self.0 else { return };
+        let stopped = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT)).await;
+        if !matches!(stopped, Ok(Ok(()))) {
+            tracing::warn!("the last spans were not sent to the collector");
+        }
+    }
+}

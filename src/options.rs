@@ -1,0 +1,18 @@
+//! The options of a [`Server`](crate::Server), for its builder.
+
+#[cfg(feature = "playground")]
+pub use crate::http::playground::PlaygroundOptions;
+#[cfg(feature = "llm")]
+pub use crate::observe::metrics::{ModelPrice, Prices};
+pub use crate::{
+    http::{
+        AgentPath, Connections, Cors, HttpOptions,
+        dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
+    },
+    observe::{
+        metrics::MetricsOptions,
+        recordings::RecordOptions,
+        telemetry::{TRACE_TARGET, TelemetryOptions},
+    },
+    run::{ConcurrentRuns, OnDisconnect, PrincipalLimits, RunLimits, ThreadOptions},
+};

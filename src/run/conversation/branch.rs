@@ -1,0 +1,218 @@
+//! A branch of a stored thread in memory, and the cache of threads that were used last.
+
+use std::collections::HashSet;
+
+use hashlink::LinkedHashMap;
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::Value;
+
+use crate::{
+    protocol::{Interrupt, Message, MessageId, Messages},
+    store::{MessageNode, MessageOrigin, Thread, ThreadKey, ThreadVersion, ThreadView, branch_of},
+};
+
+/// Returns whether only agents make such messages, so that one of a client is a claim.
+pub(crate) fn is_claim(message: &Message) -> bool {
+    matches!(message, Message::Assistant(_) | Message::Tool(_) | Message::Activity(_))
+}
+
+/// The messages from the root of a thread's tree to one of its messages.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Branch {
+    messages: Messages,
+    nodes: Vec<NodeInfo>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct NodeInfo {
+    number: i64,
+    origin: MessageOrigin,
+}
+
+impl Branch {
+    pub(crate) fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Returns the number of the message before a position; 0 at the root.
+    pub(crate) fn number_before(&self, position: usize) -> i64 {
+        position.checked_sub(1).and_then(|last| self.nodes.get(last)).map_or(0, |node| node.number)
+    }
+
+    pub(crate) fn number(&self, position: usize) -> i64 {
+        self.number_before(position + 1)
+    }
+
+    pub(crate) fn origin(&self, position: usize) -> MessageOrigin {
+        self.nodes.get(position).map_or(MessageOrigin::Client, |node| node.origin)
+    }
+
+    pub(crate) fn origin_of(&self, id: &MessageId) -> Option<MessageOrigin> {
+        self.messages.position(id).map(|position| self.origin(position))
+    }
+
+    /// Returns the messages that only agents make, but that a client added to the branch: they may name calls and results
+    /// that no run has made.
+    pub(crate) fn client_claims(&self) -> HashSet<MessageId> {
+        let of_client = self.messages.iter().zip(&self.nodes).filter(|(_, node)| node.origin == MessageOrigin::Client);
+        of_client.filter(|(message, _)| is_claim(message)).map(|(message, _)| message.id().clone()).collect()
+    }
+
+    pub(crate) fn head(&self) -> i64 {
+        self.number_before(self.len())
+    }
+
+    pub(crate) fn set_delivered(&mut self, number: i64, is_delivered: bool) {
+        for node in &mut self.nodes {
+            if let MessageOrigin::Run { run, delivered } = &mut node.origin
+                && *run == number
+            {
+                *delivered = is_delivered;
+            }
+        }
+    }
+
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.messages.truncate(len);
+        self.nodes.truncate(len);
+    }
+
+    pub(crate) fn push(&mut self, message: Message, number: i64, origin: MessageOrigin) {
+        self.messages.push(message);
+        self.nodes.push(NodeInfo { number, origin });
+    }
+
+    pub(crate) fn replace(&mut self, position: usize, message: Message) {
+        if let Some(place) = self.messages.to_mut().get_mut(position) {
+            *place = message;
+        }
+    }
+}
+
+impl FromIterator<(Message, i64, MessageOrigin)> for Branch {
+    fn from_iter<I: IntoIterator<Item = (Message, i64, MessageOrigin)>>(nodes: I) -> Self {
+        let split = |(message, number, origin)| (message, NodeInfo { number, origin });
+        let (messages, nodes): (Vec<_>, Vec<_>) = nodes.into_iter().map(split).unzip();
+        Self { messages: messages.into(), nodes }
+    }
+}
+
+impl<'a> FromIterator<&'a MessageNode> for Branch {
+    fn from_iter<I: IntoIterator<Item = &'a MessageNode>>(nodes: I) -> Self {
+        nodes.into_iter().map(|node| (node.message.clone(), node.number, node.origin)).collect()
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct LoadedThread {
+    pub(crate) version: ThreadVersion,
+    /// The number of the stored state, and the state.
+    pub(crate) state: Option<(i64, Value)>,
+    pub(crate) interrupts: Vec<Interrupt>,
+    pub(crate) bytes: u64,
+    pub(crate) branch: Branch,
+}
+
+impl From<ThreadView> for LoadedThread {
+    fn from(mut view: ThreadView) -> Self {
+        let nodes = std::mem::take(&mut view.nodes);
+        let Thread { number, version, state, interrupts, bytes, head, .. } = view.thread;
+        let branch = branch_of(&nodes, head).into_iter().collect();
+        Self { version: ThreadVersion { number, version }, state, interrupts, bytes, branch }
+    }
+}
+
+/// ThreadRuns as they were when the last run of this process on them ended. They may be outdated: the store checks the version
+/// when the next run begins.
+/// On a thread of 5,000 messages a run that finds the thread here takes 0.7 ms of CPU, and reading it takes 13 ms more.
+#[derive(Debug, Default)]
+pub(crate) struct BranchCache(Mutex<CachedThreads>);
+
+#[derive(Debug, Default)]
+struct CachedThreads {
+    /// The threads in the order of their last runs.
+    threads: LinkedHashMap<ThreadKey, LoadedThread>,
+    bytes: u64,
+}
+
+const MAX_CACHED_BYTES: u64 = 32 * 1024 * 1024;
+/// The approximate memory of a thread and of a message beside their text.
+const THREAD_OVERHEAD_BYTES: u64 = 1024;
+const MESSAGE_OVERHEAD_BYTES: u64 = 256;
+
+impl BranchCache {
+    fn lock(&self) -> MutexGuard<'_, CachedThreads> {
+        self.0.lock()
+    }
+
+    pub(crate) fn take(&self, key: &ThreadKey) -> Option<LoadedThread> {
+        let mut cached = self.lock();
+        let thread = cached.threads.remove(key)?;
+        cached.bytes -= cached_size(&thread);
+        Some(thread)
+    }
+
+    /// Repeats a write of [`Store::set_delivered`](crate::store::Store::set_delivered) on the cached thread.
+    /// `after` is the version after the write. A run that has ended since has put a newer version here.
+    pub(crate) fn set_delivered(&self, key: &ThreadKey, after: ThreadVersion, run: i64, delivered: bool) {
+        let mut cached = self.lock();
+        if let Some(cached) = cached.threads.get_mut(key).filter(|cached| cached.version.number == after.number) {
+            cached.branch.set_delivered(run, delivered);
+            if cached.version.version + 1 == after.version {
+                cached.version = after;
+            }
+        }
+    }
+
+    /// Repeats a write of [`Store::update`](crate::store::Store::update) without a head on the cached thread.
+    pub(crate) fn raise_version(&self, key: &ThreadKey, before: ThreadVersion) {
+        let mut cached = self.lock();
+        if let Some(cached) = cached.threads.get_mut(key).filter(|cached| cached.version == before) {
+            cached.version.version += 1;
+        }
+    }
+
+    pub(crate) fn put(&self, key: ThreadKey, thread: LoadedThread) {
+        let mut cached = self.lock();
+        cached.bytes += cached_size(&thread);
+        if let Some(old) = cached.threads.insert(key, thread) {
+            cached.bytes -= cached_size(&old);
+        }
+        while cached.bytes > MAX_CACHED_BYTES {
+            let Some((_, oldest)) = cached.threads.pop_front() else { break };
+            cached.bytes -= cached_size(&oldest);
+        }
+    }
+}
+
+fn cached_size(LoadedThread { bytes, branch, .. }: &LoadedThread) -> u64 {
+    bytes + THREAD_OVERHEAD_BYTES + MESSAGE_OVERHEAD_BYTES * branch.len() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delivery_raises_only_the_version_directly_before_it() {
+        let cache = BranchCache::default();
+        let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: "t".into() };
+        let origin = MessageOrigin::Run { run: 7, delivered: false };
+        let branch: Branch = [(Message::assistant("a", "text"), 1, origin)].into_iter().collect();
+        // Of the thread's versions 1 to 5, the delivery made number 4.
+        for (cached, expected) in [(2, 2), (3, 4), (4, 4), (5, 5)] {
+            let version = ThreadVersion { number: 1, version: cached };
+            let thread =
+                LoadedThread { version, state: None, interrupts: Vec::new(), bytes: 0, branch: branch.clone() };
+            cache.put(key.clone(), thread);
+            cache.set_delivered(&key, ThreadVersion { number: 1, version: 4 }, 7, true);
+            let thread = cache.take(&key).unwrap();
+            assert_eq!(thread.version.version, expected, "version {cached}");
+            assert_eq!(thread.branch.origin(0), MessageOrigin::Run { run: 7, delivered: true });
+        }
+    }
+}

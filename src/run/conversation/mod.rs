@@ -1,0 +1,7 @@
+//! What the agent gets: the stored branch, the client's messages and its answers to interrupts become one conversation.
+
+pub(crate) mod branch;
+pub(crate) mod decide;
+pub(crate) mod ids;
+pub(crate) mod plan;
+pub(crate) mod resume;

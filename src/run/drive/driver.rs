@@ -1,0 +1,498 @@
+//! Drives one run from `RUN_STARTED` to its terminal event.
+//!
+//! `RUN_STARTED` is sent before the agent is called. Exactly one terminal event comes last: `RUN_FINISHED` if the agent's
+//! stream ends or the run is cancelled, `RUN_ERROR` if the agent fails, panics, is silent for too long or breaks the
+//! protocol, or the server shuts down. Items that the agent left open are closed before it.
+
+use std::{
+    any::Any,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    task::{Context, Poll, Waker, ready},
+};
+
+use futures::stream::{self, Stream, StreamExt as _};
+
+use super::{
+    clock::{Clock, Deadline, RunLimits},
+    control::{LiveGuard, RunControl, Stop},
+    guard::{Guard, RunClosing, Violation},
+    progress::{Drive, EventSink, Progress},
+};
+use crate::run::{
+    log::debug_events::DebugSink,
+    persist::run_report::{FirstTimes, RunReport},
+    turn::quota::Slot,
+};
+use crate::{
+    agent::{Agent, AgentError, EventStream, Principal, RunContext, RunIdentity},
+    observe::{RunObserver, recordings::LiveRecording},
+    protocol::{
+        Event, RunAgentInput, RunId, TokenUsage,
+        event::{RunError, RunFinished, RunOutcome, RunStarted},
+    },
+    store::ThreadKey,
+};
+
+const EVENTS_PER_TIME_CHECK: u32 = 64;
+pub(crate) const SHUTDOWN_CODE: &str = "server_shutdown";
+const MAX_LOGGED_CHARS: usize = 80;
+
+/// One run, which is polled or read as a stream ([`into_events`](Self::into_events)). Dropping it stops the agent.
+pub struct Run {
+    span: tracing::Span,
+    stage: RunStage,
+    control: Arc<RunControl>,
+    waker: Option<Waker>,
+    events: u64,
+    events_until_time_check: u32,
+    clock: Clock,
+    first: FirstTimes,
+    guard: Guard,
+    cx: RunContext,
+    parent_run_id: Option<RunId>,
+    counted: Option<CountedRun>,
+}
+
+#[derive(Debug)]
+pub(crate) struct CountedRun {
+    live: LiveGuard,
+    #[allow(dead_code, reason = "held, not read")]
+    slot: Slot,
+}
+
+enum RunStage {
+    Opening(Arc<dyn Agent>, Box<RunAgentInput>),
+    /// `RUN_STARTED` was sent; the agent was not called yet.
+    Opened(Arc<dyn Agent>, Box<RunAgentInput>),
+    Running(EventStream),
+    Ended,
+}
+
+enum RunEnding {
+    Finished(RunFinished),
+    /// The run was stopped, for this reason in the log.
+    Cancelled(&'static str),
+    Failed(RunError),
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("identity", self.cx.identity())
+            .field("events", &self.events)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Run {
+    /// Creates a run without a server and without limits, for tests of an agent.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use agui_server::{agents::Echo, protocol::{Message, RunAgentInput}, run::Run};
+    /// use futures::StreamExt as _;
+    ///
+    /// let input = RunAgentInput::new("thread", "run", vec![Message::user("m1", "Hello")]);
+    /// let events: Vec<_> = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(Run::alone(Arc::new(Echo), input).into_events().collect());
+    /// assert_eq!(events.len(), 5);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn alone(agent: Arc<dyn Agent>, input: RunAgentInput) -> Self {
+        let identity = RunIdentity {
+            thread_id: input.thread_id.clone(),
+            run_id: input.run_id.clone(),
+            agent: "agent".into(),
+            principal: None,
+        };
+        Self::with_control(agent, input, RunContext::new(identity), RunLimits::default(), Arc::default())
+    }
+
+    pub(crate) fn new(
+        agent: Arc<dyn Agent>,
+        input: RunAgentInput,
+        cx: RunContext,
+        limits: RunLimits,
+        live: LiveGuard,
+        slot: Slot,
+    ) -> Self {
+        let mut run = Self::with_control(agent, input, cx, limits, live.control.clone());
+        run.counted = Some(CountedRun { live, slot });
+        run
+    }
+
+    fn with_control(
+        agent: Arc<dyn Agent>,
+        input: RunAgentInput,
+        cx: RunContext,
+        limits: RunLimits,
+        control: Arc<RunControl>,
+    ) -> Self {
+        let id = cx.identity();
+        // Below the span of the trace, so that spans of the agent itself belong to the trace, too.
+        let span = cx.trace().span().in_scope(|| {
+            tracing::info_span!(
+                "run",
+                agent = &*id.agent,
+                thread = %LoggedId(&id.thread_id),
+                run = %LoggedId(&id.run_id),
+                principal = id.principal.as_ref().map(Principal::name),
+            )
+        });
+        Self {
+            guard: Guard::new(&input),
+            parent_run_id: input.parent_run_id.clone(),
+            stage: RunStage::Opening(agent, Box::new(input)),
+            cx,
+            clock: Clock::start(limits),
+            first: FirstTimes::default(),
+            control,
+            waker: None,
+            span,
+            events_until_time_check: EVENTS_PER_TIME_CHECK,
+            events: 0,
+            counted: None,
+        }
+    }
+
+    /// Returns the control that cancels the run from another task.
+    pub fn control(&self) -> Arc<RunControl> {
+        self.control.clone()
+    }
+
+    /// Drops the run, and returns the guards with which it counts as running until its end is stored.
+    pub(crate) fn into_counted(mut self) -> Option<CountedRun> {
+        self.counted.take()
+    }
+
+    pub(crate) fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Sends `RUN_STARTED` and returns before the agent is called, so that a slow agent does not delay the event.
+    fn progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+        loop {
+            let RunStage::Running(stream) = &mut self.stage else {
+                if matches!(self.stage, RunStage::Opened(..))
+                    && let Some(stop) = self.control.requested()
+                {
+                    return self.end(stop.into(), sink);
+                }
+                match self.advance_stage(sink) {
+                    Some(progress) => return Poll::Ready(progress),
+                    None => continue,
+                }
+            };
+            if let Some(stop) = self.control.requested() {
+                return self.end(stop.into(), sink);
+            }
+            let polled = catch_unwind(AssertUnwindSafe(|| stream.poll_next_unpin(cx)));
+            let ending = match polled {
+                Ok(Poll::Pending) if self.cx.is_connection_cut() => return Poll::Ready(Progress::Cut),
+                Ok(Poll::Pending) => return self.on_pending(cx, sink),
+                Ok(Poll::Ready(Some(Ok(event)))) => return self.forward(event, sink),
+                Ok(Poll::Ready(Some(Err(error)))) => agent_failed(error),
+                Ok(Poll::Ready(None)) => RunEnding::Finished(self.finished(RunOutcome::success())),
+                Err(panic) => agent_panicked(panic),
+            };
+            return self.end(ending, sink);
+        }
+    }
+
+    /// Returns the run as a stream of events, which ends after the terminal event.
+    pub fn into_events(self) -> impl Stream<Item = Event> {
+        let mut state = (self, Vec::new().into_iter());
+        stream::poll_fn(move |cx| {
+            let (run, ready) = &mut state;
+            loop {
+                if let Some(event) = ready.next() {
+                    return Poll::Ready(Some(event));
+                }
+                let mut sink = Vec::new();
+                let progress = ready!(run.poll_progress(cx, &mut sink));
+                *ready = sink.into_iter();
+                if matches!(progress, Progress::Ended | Progress::Cut) {
+                    return Poll::Ready(ready.next());
+                }
+            }
+        })
+    }
+
+    /// Returns `None` if the agent is to be polled.
+    fn advance_stage(&mut self, sink: &mut impl EventSink) -> Option<Progress> {
+        match std::mem::replace(&mut self.stage, RunStage::Ended) {
+            RunStage::Opening(agent, input) => {
+                let id = self.cx.identity();
+                let mut started = RunStarted::new(id.thread_id.clone(), id.run_id.clone());
+                started.parent_run_id = self.parent_run_id.take();
+                self.events += 1;
+                sink.emit(&started.into());
+                self.clock.note_event();
+                self.stage = RunStage::Opened(agent, input);
+                Some(Progress::Moved)
+            }
+            RunStage::Opened(agent, input) => {
+                let context = self.cx.clone();
+                match catch_unwind(AssertUnwindSafe(|| agent.run(*input, context))) {
+                    Ok(stream) => {
+                        self.stage = RunStage::Running(stream);
+                        None
+                    }
+                    Err(panic) => {
+                        self.close(agent_panicked(panic), sink);
+                        Some(Progress::Moved)
+                    }
+                }
+            }
+            stage @ RunStage::Running(_) => {
+                self.stage = stage;
+                None
+            }
+            RunStage::Ended => Some(Progress::Ended),
+        }
+    }
+
+    fn forward(&mut self, event: Event, sink: &mut impl EventSink) -> Poll<Progress> {
+        self.clock.note_event();
+        if !self.first.are_known() {
+            self.first.note(&event, &self.clock);
+        }
+        let ending = if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
+            lifecycle_ending(event)
+        } else {
+            let mut counted = CountingSink { sink, events: &mut self.events };
+            self.guard.admit(event, &mut counted).err().map(protocol_violated)
+        };
+        if let Some(ending) = ending {
+            return self.end(ending, sink);
+        }
+        self.events_until_time_check -= 1;
+        if self.events_until_time_check == 0 {
+            self.events_until_time_check = EVENTS_PER_TIME_CHECK;
+            if self.clock.is_time_over() {
+                return self.end(RunEnding::Cancelled("time limit"), sink);
+            }
+        }
+        Poll::Ready(Progress::Moved)
+    }
+
+    fn on_pending(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+        // The control keeps the waker, so it is registered again only when the task has changed.
+        let same_task = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+        if !same_task {
+            if let Some(stop) = self.control.poll_requested(cx) {
+                return self.end(stop.into(), sink);
+            }
+            self.waker = Some(cx.waker().clone());
+        }
+        let ending = match ready!(self.clock.poll(cx, same_task)) {
+            Deadline::Heartbeat => return Poll::Ready(Progress::Heartbeat),
+            Deadline::TimeLimit => RunEnding::Cancelled("time limit"),
+            Deadline::IdleLimit => agent_timed_out(),
+        };
+        self.end(ending, sink)
+    }
+
+    #[inline(never)]
+    fn end(&mut self, ending: RunEnding, sink: &mut impl EventSink) -> Poll<Progress> {
+        self.close(ending, sink);
+        Poll::Ready(Progress::Moved)
+    }
+
+    fn close(&mut self, ending: RunEnding, sink: &mut impl EventSink) {
+        // The agent is dropped first, so that nothing of it runs after the terminal event. The client gets that event even
+        // if a destructor panics.
+        let agent = std::mem::replace(&mut self.stage, RunStage::Ended);
+        if catch_unwind(AssertUnwindSafe(|| drop(agent))).is_err() {
+            tracing::error!("the agent panicked while it was dropped");
+        }
+        let ending = match ending {
+            RunEnding::Finished(finished) => match self.guard.check_ending(&finished) {
+                Ok(()) => RunEnding::Finished(finished),
+                Err(violation) => protocol_violated(violation),
+            },
+            other => other,
+        };
+        let mut sink = CountingSink { sink, events: &mut self.events };
+        let (event, outcome) = match ending {
+            RunEnding::Finished(mut finished) => {
+                finished.thread_id = self.cx.thread_id().clone();
+                finished.run_id = self.cx.run_id().clone();
+                let outcome = self.guard.finish(&mut finished, &mut sink);
+                finished.usage = total_usage(finished.usage, &self.cx);
+                (Event::from(finished), outcome)
+            }
+            RunEnding::Cancelled(why) => {
+                self.guard.close_all(&RunClosing::Cancelled, &mut sink);
+                let (thread, run) = (self.cx.thread_id().clone(), self.cx.run_id().clone());
+                let mut finished = RunFinished::new(thread, run, RunOutcome::Cancelled);
+                finished.usage = self.cx.usage();
+                (finished.into(), why)
+            }
+            RunEnding::Failed(mut error) => {
+                self.guard.close_all(&RunClosing::Failed, &mut sink);
+                error.usage = total_usage(error.usage, &self.cx);
+                (error.into(), "failed")
+            }
+        };
+        sink.emit(&event);
+        let code = match &event {
+            Event::RunError(error) => error.code.as_deref(),
+            _ => None,
+        };
+        self.report(outcome, code);
+    }
+
+    fn report(&self, outcome: &'static str, code: Option<&str>) {
+        let (duration, repairs) = (self.clock.elapsed(), self.guard.repairs());
+        let (cx, events, first) = (&self.cx, self.events, &self.first);
+        RunReport { cx, outcome, code, events, duration, first, repairs }.publish();
+    }
+
+    fn finished(&self, outcome: RunOutcome) -> RunFinished {
+        RunFinished::new(self.cx.thread_id().clone(), self.cx.run_id().clone(), outcome)
+    }
+}
+
+impl Drive for Run {
+    fn span(&self) -> &tracing::Span {
+        &self.span
+    }
+
+    fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+        let owner = self.cx.principal().map_or(ThreadKey::ANONYMOUS, Principal::id);
+        let debug = self.counted.as_ref().and_then(|counted| counted.live.debug().sender(owner));
+        let is_recorded = self.cx.observer::<RunObserver>().is_some_and(|observer| observer.recording.is_some());
+        if debug.is_none() && !is_recorded {
+            return self.progress(cx, sink);
+        }
+        let context = self.cx.clone();
+        let recording = context.observer::<RunObserver>().and_then(|observer| observer.recording.as_ref());
+        let mut sink = CopyingSink { recording, sink };
+        match debug {
+            None => self.progress(cx, &mut sink),
+            Some(readers) => self.progress(cx, &mut DebugSink { readers, run: context.identity(), sink: &mut sink }),
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !matches!(self.stage, RunStage::Ended) {
+            let _entered = self.span.enter();
+            self.report("abandoned", None);
+        }
+    }
+}
+
+impl From<Stop> for RunEnding {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Cancel => Self::Cancelled("cancelled"),
+            Stop::Shutdown => {
+                Self::Failed(RunError::new(SHUTDOWN_CODE, "the server is shutting down; please try again"))
+            }
+            Stop::LeaseLost => Self::Failed(lease_lost()),
+            Stop::TooLong => {
+                Self::Failed(RunError::new("run_too_long", "the run added more bytes than the server stores for a run"))
+            }
+        }
+    }
+}
+
+pub(crate) fn lease_lost() -> RunError {
+    RunError::new("lease_lost", "the run was taken over by another server, or its thread was deleted")
+}
+
+// The functions below are cold, so that a run's end does not displace the code of its events from the instruction cache.
+
+/// Returns the end for a lifecycle event of the agent; `None` ignores the event.
+#[cold]
+fn lifecycle_ending(event: Event) -> Option<RunEnding> {
+    match event {
+        Event::RunFinished(finished) => Some(RunEnding::Finished(*finished)),
+        Event::RunError(error) => {
+            tracing::error!(code = error.code.as_deref(), message = ?error.message, "the agent reported a failure");
+            Some(RunEnding::Failed(error))
+        }
+        _ => {
+            tracing::debug!("ignored RUN_STARTED of the agent: the server has sent it");
+            None
+        }
+    }
+}
+
+#[cold]
+fn agent_failed(error: AgentError) -> RunEnding {
+    tracing::error!(?error, "the agent failed");
+    let (code, message) = error.into_code_and_message();
+    RunEnding::Failed(RunError::new(code, message))
+}
+
+#[cold]
+fn agent_timed_out() -> RunEnding {
+    tracing::error!("the agent was silent for too long");
+    RunEnding::Failed(RunError::new("agent_timeout", "the agent sent no event in time"))
+}
+
+#[cold]
+fn protocol_violated(violation: Violation) -> RunEnding {
+    tracing::error!(%violation, "the agent broke the protocol");
+    RunEnding::Failed(RunError::new("protocol_violation", violation.to_string()))
+}
+
+#[cold]
+fn agent_panicked(panic: Box<dyn Any + Send>) -> RunEnding {
+    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = text.unwrap_or("a value that is not text"), "the agent panicked");
+    RunEnding::Failed(RunError::new("agent_panic", "the agent failed unexpectedly"))
+}
+
+fn total_usage(own: Vec<TokenUsage>, cx: &RunContext) -> Vec<TokenUsage> {
+    own.into_iter().for_each(|usage| cx.add_usage(usage));
+    cx.usage()
+}
+
+/// An identifier in the log. It comes from the client, so it is cut to [`MAX_LOGGED_CHARS`], and escaped so that it cannot
+/// look like another field of the line.
+struct LoggedId<'a>(&'a str);
+
+impl fmt::Display for LoggedId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for char in self.0.chars().take(MAX_LOGGED_CHARS) {
+            if char == ' ' { f.write_str("\\u{20}")? } else { char.escape_debug().fmt(f)? }
+        }
+        Ok(())
+    }
+}
+
+struct CountingSink<'a, S> {
+    sink: &'a mut S,
+    events: &'a mut u64,
+}
+
+impl<S: EventSink> EventSink for CountingSink<'_, S> {
+    fn emit(&mut self, event: &Event) {
+        *self.events += 1;
+        self.sink.emit(event);
+    }
+}
+
+/// Copies the events of a run to its recording.
+struct CopyingSink<'a, S> {
+    recording: Option<&'a LiveRecording>,
+    sink: &'a mut S,
+}
+
+impl<S: EventSink> EventSink for CopyingSink<'_, S> {
+    fn emit(&mut self, event: &Event) {
+        if let Some(recording) = self.recording {
+            recording.event(event);
+        }
+        self.sink.emit(event);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! The interface between a run and the response or task that polls it.
+
+use std::task::{Context, Poll};
+
+use crate::protocol::Event;
+
+/// A run that a response polls for events.
+pub(crate) trait Drive {
+    /// Returns the span of the run's log lines.
+    fn span(&self) -> &tracing::Span;
+
+    /// Polls the run for about one event, which is emitted to the sink.
+    fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress>;
+
+    /// Returns whether the terminal event is expected within 50 ms, so that the events before it can be sent together with it.
+    /// If it does not come in that time, the task is woken, and this returns `false`.
+    fn is_ending(&self) -> bool {
+        false
+    }
+
+    /// Notes that the whole response was written to the connection.
+    fn delivered(&mut self) {}
+}
+
+impl<R: Drive> Drive for Box<R> {
+    fn span(&self) -> &tracing::Span {
+        (**self).span()
+    }
+
+    fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+        (**self).poll_progress(cx, sink)
+    }
+
+    fn is_ending(&self) -> bool {
+        (**self).is_ending()
+    }
+
+    fn delivered(&mut self) {
+        (**self).delivered();
+    }
+}
+
+/// The result of polling a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Progress {
+    /// The agent made progress. Its events, if any, were emitted to the sink.
+    Moved,
+    /// The stream was silent for the heartbeat interval, so the client should be sent a keep-alive.
+    Heartbeat,
+    /// The run has ended. No event follows.
+    Ended,
+    /// The agent asks to break the response. Further polls return this again, unless the run is stopped.
+    Cut,
+}
+
+/// Receives the events of a run in order.
+pub trait EventSink {
+    /// Receives the next event.
+    fn emit(&mut self, event: &Event);
+}
+
+impl EventSink for Vec<Event> {
+    fn emit(&mut self, event: &Event) {
+        self.push(event.clone());
+    }
+}

@@ -1,0 +1,65 @@
+//! Drives a detached run: a task polls it and writes its events to a log.
+
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use super::{LiveLog, LogEnd, LogSink};
+use crate::run::{
+    drive::control::Stop,
+    persist::transcribed_run::{TranscribedRun, TranscribedStep},
+};
+use crate::store::StoreError;
+
+const MAX_EVENTS_PER_POLL: usize = 128;
+
+pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>) {
+    let threads = transcribed.threads().clone();
+    poll_fn(|cx| {
+        let polled = poll_events(&mut transcribed, &log, cx);
+        if log.has_pending() {
+            threads.log_writer.schedule(&log);
+        }
+        polled
+    })
+    .await;
+    let ended = log.millis();
+    let is_written = poll_fn(|cx| log.poll_written(cx)).await;
+    let Some(terminal) = transcribed.terminal().cloned() else { return };
+    let last = log.terminal_batch(&terminal, ended);
+    // Stored after all events before it: otherwise the process that takes the run over closes the log.
+    let result =
+        if is_written { transcribed.commit(false, Some(last.clone())).await } else { Err(StoreError::LeaseLost) };
+    match result {
+        Ok(()) => {
+            log.confirm_written(last);
+            log.end(LogEnd::Complete);
+        }
+        Err(error) => {
+            if !matches!(error, StoreError::LeaseLost) {
+                tracing::error!(?error, "the end of a detached run could not be stored; it will be closed as lost");
+            }
+            log.end(LogEnd::Lost);
+        }
+    }
+}
+
+fn poll_events(transcribed: &mut TranscribedRun, log: &Arc<LiveLog>, cx: &mut Context<'_>) -> Poll<()> {
+    // Events of one poll have the same time, because to read the clock for each of them costs more than to store it.
+    let time = log.millis();
+    for _ in 0..MAX_EVENTS_PER_POLL {
+        if let Some(stop) = ready!(log.poll_room(cx)) {
+            transcribed.stop(stop);
+        }
+        match ready!(transcribed.poll_step(cx, &mut LogSink { log, time })) {
+            TranscribedStep::Terminal => return Poll::Ready(()),
+            // Its clients follow the log, so there is no response to break.
+            TranscribedStep::Cut => transcribed.stop(Stop::Cancel),
+            TranscribedStep::Moved | TranscribedStep::Heartbeat => {}
+        }
+    }
+    cx.waker().wake_by_ref();
+    Poll::Pending
+}

@@ -1,0 +1,141 @@
+//! [`ThreadRuns`]: the store of a server, with the queue, cache and background tasks of the runs on its threads.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tokio::{
+    sync::{Notify, Semaphore},
+    task::AbortHandle,
+};
+
+use super::{
+    conversation::branch::{BranchCache, LoadedThread},
+    log::{LogWriter, thread_event_hub::ThreadEventHub},
+    measured_store::MeasuredStore,
+    options::ThreadOptions,
+    turn::{owner_limit::OwnerLimit, queue::ThreadQueue, quota::PrincipalLimits, thread_data::ThreadData},
+};
+use crate::{
+    agent::Principal,
+    observe::metrics::Metrics,
+    protocol::{Messages, ThreadId},
+    store::{Millis, StoreError, ThreadKey, ThreadParts, ThreadVersion},
+};
+
+/// Called after the first successful run of a thread, with the thread's messages.
+pub(crate) type FirstRunEnded = Box<dyn Fn(&ThreadKey, &Messages) + Send + Sync>;
+
+/// The stored threads of a server, as its runs share them.
+pub(crate) struct ThreadRuns {
+    pub(crate) store: MeasuredStore,
+    pub(crate) options: ThreadOptions,
+    pub(crate) holder: Arc<str>,
+    pub(crate) queue: Arc<ThreadQueue>,
+    pub(crate) cache: BranchCache,
+    pub(crate) log_writer: Arc<LogWriter>,
+    pub(crate) detached: Arc<Semaphore>,
+    pub(crate) followers: Arc<OwnerLimit>,
+    new_threads: AtomicU64,
+    pub(crate) sweep_due: Notify,
+    pub(crate) tasks: OnceLock<[AbortHandle; 2]>,
+    pub(crate) data: OnceLock<Arc<dyn ThreadData>>,
+    pub(crate) events: Arc<ThreadEventHub>,
+    pub(crate) first_run_ended: OnceLock<FirstRunEnded>,
+    pub(crate) metrics: Metrics,
+}
+
+/// A sweep is due when 1/20 of the maximum number of threads was created since the last one.
+const SWEEP_DIVISOR: u64 = 20;
+
+impl ThreadRuns {
+    pub(crate) fn new(
+        store: MeasuredStore,
+        options: ThreadOptions,
+        limits: PrincipalLimits,
+        metrics: Metrics,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            holder: uuid::Uuid::new_v4().simple().to_string().into(),
+            queue: Arc::default(),
+            cache: BranchCache::default(),
+            log_writer: Arc::default(),
+            detached: Arc::new(Semaphore::new(options.max_detached.min(Semaphore::MAX_PERMITS))),
+            followers: OwnerLimit::new(options.max_followers, limits),
+            new_threads: AtomicU64::new(0),
+            sweep_due: Notify::new(),
+            tasks: OnceLock::new(),
+            data: OnceLock::new(),
+            events: Arc::default(),
+            first_run_ended: OnceLock::new(),
+            metrics,
+            options,
+        })
+    }
+
+    pub(crate) fn key(&self, owner: Option<&Principal>, id: &ThreadId) -> ThreadKey {
+        ThreadKey { owner: owner_of(owner), id: id.clone() }
+    }
+
+    pub(crate) async fn load(&self, key: &ThreadKey) -> Result<Option<LoadedThread>, StoreError> {
+        let view =
+            self.store.call("thread", |store| store.thread(key, ThreadParts { messages: true, runs: 0 })).await?;
+        Ok(view.map(LoadedThread::from))
+    }
+
+    pub(crate) async fn set_delivered(&self, key: &ThreadKey, thread: i64, run: i64, delivered: bool) {
+        match self.store.call("set_delivered", |store| store.set_delivered(thread, run, delivered)).await {
+            Ok(Some(version)) => {
+                self.cache.set_delivered(key, ThreadVersion { number: thread, version }, run, delivered);
+            }
+            // The thread was deleted.
+            Ok(None) => {}
+            Err(error) => tracing::warn!(?error, "could not store whether a run was delivered"),
+        }
+    }
+
+    pub(crate) fn lease_until(&self, now: Millis) -> Millis {
+        now.saturating_add(Millis::try_from(self.options.lease.as_millis()).unwrap_or(Millis::MAX))
+    }
+
+    pub(crate) fn count_new_thread(&self) {
+        let retention = &self.options.retention;
+        let Some(max) = retention.owner_threads.into_iter().chain(retention.threads).min() else { return };
+        if self.new_threads.fetch_add(1, Ordering::Relaxed) + 1 >= (max / SWEEP_DIVISOR).max(1) {
+            self.sweep_due.notify_one();
+        }
+    }
+
+    /// Returns the number of removed threads.
+    pub(crate) async fn sweep(&self) -> Result<u64, StoreError> {
+        self.new_threads.store(0, Ordering::Relaxed);
+        let swept = self.store.call("sweep", |store| store.sweep(&self.options.retention, crate::store::now())).await?;
+        self.metrics.store.removed(swept.threads, swept.logs);
+        if swept != crate::store::SweepResult::default() {
+            tracing::info!(threads = swept.threads, logs = swept.logs, "removed threads and logs by retention");
+        }
+        if swept.threads > 0 {
+            self.publish_missed();
+        }
+        Ok(swept.threads)
+    }
+}
+
+/// Returns the owner of a principal's threads; `None` is the owner of all threads on a server without authentication.
+pub(crate) fn owner_of(principal: Option<&Principal>) -> Arc<str> {
+    principal.map_or_else(|| ThreadKey::ANONYMOUS.into(), |principal| principal.shared_id().clone())
+}
+
+impl std::fmt::Debug for ThreadRuns {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ThreadRuns").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Drop for ThreadRuns {
+    fn drop(&mut self) {
+        self.tasks.get().into_iter().flatten().for_each(AbortHandle::abort);
+    }
+}

@@ -1,0 +1,183 @@
+//! The queue of runs on each thread within this process: one run at a time, first come, first served.
+//!
+//! Between processes the lease in the store decides. The run that has the turn here tries to take the lease.
+
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::active::{ActiveRun, Phase};
+use crate::{protocol::RunId, store::ThreadKey};
+
+/// The tickets of this process by thread. The first ticket of a thread has the turn, the others wait.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadQueue(Mutex<HashMap<ThreadKey, Vec<Arc<Ticket>>>>);
+
+#[derive(Debug)]
+struct Ticket {
+    run_id: RunId,
+    phase: Phase,
+    active: Mutex<Option<Arc<ActiveRun>>>,
+}
+
+const HAS_TURN: u8 = 1;
+const CANCELLED: u8 = 2;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum EnterError {
+    AlreadyQueued,
+    Full,
+}
+
+/// A run's ticket, which it keeps until its end. Dropping it gives the turn to the next run.
+#[derive(Debug)]
+pub(crate) struct TurnGuard {
+    queue: Arc<ThreadQueue>,
+    key: ThreadKey,
+    ticket: Arc<Ticket>,
+}
+
+impl ThreadQueue {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadKey, Vec<Arc<Ticket>>>> {
+        self.0.lock()
+    }
+
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        key: &ThreadKey,
+        run_id: &RunId,
+        max_waiting: usize,
+    ) -> Result<TurnGuard, EnterError> {
+        let mut threads = self.lock();
+        let tickets = threads.entry(key.clone()).or_default();
+        if tickets.iter().any(|ticket| ticket.run_id == *run_id) {
+            return Err(EnterError::AlreadyQueued);
+        }
+        if tickets.len() > max_waiting {
+            return Err(EnterError::Full);
+        }
+        let ticket = Arc::new(Ticket { run_id: run_id.clone(), phase: Phase::default(), active: Mutex::default() });
+        if tickets.is_empty() {
+            ticket.phase.enter(HAS_TURN);
+        }
+        tickets.push(ticket.clone());
+        Ok(TurnGuard { queue: self.clone(), key: key.clone(), ticket })
+    }
+
+    pub(crate) fn active(&self, key: &ThreadKey) -> Option<Arc<ActiveRun>> {
+        self.lock().get(key)?.first()?.active()
+    }
+
+    pub(crate) fn all_active(&self) -> Vec<Arc<ActiveRun>> {
+        self.lock().values().filter_map(|tickets| tickets.first()?.active()).collect()
+    }
+
+    pub(crate) fn has_waiting(&self, key: &ThreadKey) -> bool {
+        self.lock().get(key).is_some_and(|tickets| tickets.len() > 1)
+    }
+
+    /// Returns the number of runs that wait for others of their thread in this process.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().values().map(|tickets| tickets.len().saturating_sub(1)).sum()
+    }
+
+    /// Cancels a run that has not begun. Returns whether the run was in the queue.
+    pub(crate) fn cancel_waiting(&self, key: &ThreadKey, run_id: &RunId) -> bool {
+        let threads = self.lock();
+        let ticket = threads.get(key).and_then(|tickets| tickets.iter().find(|ticket| ticket.run_id == *run_id));
+        let Some(ticket) = ticket.filter(|ticket| ticket.active().is_none()) else { return false };
+        ticket.phase.enter(CANCELLED);
+        true
+    }
+}
+
+impl Ticket {
+    fn active(&self) -> Option<Arc<ActiveRun>> {
+        self.active.lock().clone()
+    }
+}
+
+impl TurnGuard {
+    /// Waits until the run has the turn or is cancelled.
+    pub(crate) async fn turn(&self) {
+        self.ticket.phase.reached(HAS_TURN).await;
+    }
+
+    pub(crate) async fn cancelled(&self) {
+        self.ticket.phase.reached(CANCELLED).await;
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.ticket.phase.get() == CANCELLED
+    }
+
+    pub(crate) fn activate(&self, run: Arc<ActiveRun>) {
+        // Under the queue's lock, so that a concurrent cancel finds the run either waiting or running.
+        let _threads = self.queue.lock();
+        *self.ticket.active.lock() = Some(run);
+    }
+}
+
+impl Drop for TurnGuard {
+    fn drop(&mut self) {
+        let mut threads = self.queue.lock();
+        if let Some(active) = self.ticket.active() {
+            active.stored();
+        }
+        let Some(tickets) = threads.get_mut(&self.key) else { return };
+        tickets.retain(|ticket| !Arc::ptr_eq(ticket, &self.ticket));
+        match tickets.first() {
+            Some(next) => next.phase.enter(HAS_TURN),
+            None => drop(threads.remove(&self.key)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn key(thread: &str) -> ThreadKey {
+        ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() }
+    }
+
+    #[test]
+    fn runs_of_a_thread_take_turns_in_order() {
+        let queue = Arc::new(ThreadQueue::default());
+        let enter = |thread: &str, run: &str| queue.enter(&key(thread), &run.into(), 2);
+        let first = enter("t", "1").unwrap();
+        assert!(first.turn().now_or_never().is_some());
+        let second = enter("t", "2").unwrap();
+        for run in ["1", "2"] {
+            assert_eq!(enter("t", run).unwrap_err(), EnterError::AlreadyQueued);
+        }
+        let third = enter("t", "3").unwrap();
+        assert_eq!(enter("t", "4").unwrap_err(), EnterError::Full);
+        assert!(queue.has_waiting(&key("t")) && !queue.has_waiting(&key("other")));
+        let other = ThreadKey { owner: "key:b".into(), ..key("t") };
+        assert!(queue.enter(&other, &"1".into(), 0).unwrap().turn().now_or_never().is_some(), "another owner's thread");
+
+        assert!(second.turn().now_or_never().is_none());
+        drop(first);
+        assert!(third.turn().now_or_never().is_none());
+        assert!(second.turn().now_or_never().is_some());
+        drop(third);
+        drop(second);
+        assert!(queue.lock().is_empty());
+    }
+
+    #[test]
+    fn a_waiting_run_can_be_cancelled() {
+        let queue = Arc::new(ThreadQueue::default());
+        let [first, second] = ["1", "2"].map(|run| queue.enter(&key("t"), &run.into(), 2).unwrap());
+        assert!(!queue.cancel_waiting(&key("t"), &"3".into()));
+        assert!(queue.cancel_waiting(&key("t"), &"2".into()));
+        assert!(second.turn().now_or_never().is_some() && second.is_cancelled());
+        drop(first);
+        assert!(second.is_cancelled(), "a turn does not undo the cancel");
+        drop(second);
+        assert!(queue.lock().is_empty());
+    }
+}

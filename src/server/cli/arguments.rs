@@ -1,0 +1,143 @@
+//! The command line.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::server::options::Sources;
+
+/// An HTTP server that speaks AG-UI, the protocol between AI agents and the user interfaces in front of them.
+#[derive(Debug, Parser)]
+#[command(version, about, args_conflicts_with_subcommands = true)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+    #[command(flatten)]
+    pub(super) options: CommandOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Serves until SIGTERM or Ctrl-C; the default command
+    Serve(CommandOptions),
+    /// Checks the configuration and exits
+    Check(CommandOptions),
+    /// Prints the JSON Schema of the configuration, by which editors complete and check it
+    Schema,
+    /// Asks a running server for its health; the exit code is 0 if it is alive
+    Health(CommandOptions),
+    /// Plays the requests of recordings to an agent and compares what comes; the exit code is 1 if something differs
+    Test(TestArguments),
+    /// Writes detached runs that a server has stored as recordings
+    Export(ExportArguments),
+    /// Chats with an agent, in a terminal or a pipe; in a pipe, the exit code is 1 if a run did not succeed
+    Chat(ChatArguments),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ChatArguments {
+    /// A server or one agent's endpoint; without one, the configured agents are run in this process
+    #[arg(id = "server", value_name = "URL")]
+    pub(super) url: Option<String>,
+    /// The agent; by default the server's default agent
+    #[arg(long, value_name = "NAME")]
+    pub(super) agent: Option<String>,
+    #[command(flatten)]
+    pub(super) target: TargetOptions,
+}
+
+/// Options of what runs are sent to.
+#[derive(Debug, Default, Args)]
+pub(super) struct TargetOptions {
+    /// The environment variable with the key for the server
+    #[arg(long, value_name = "NAME", requires = "server")]
+    pub(super) key_env: Option<String>,
+    /// The configuration file; without one, the demo agent is run
+    #[arg(long, short, value_name = "FILE", conflicts_with = "server")]
+    pub(super) config: Option<PathBuf>,
+    /// Writes the log of the configured agents, at this level
+    #[arg(long, value_name = "LEVEL", conflicts_with = "server")]
+    pub(super) log: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArguments {
+    /// The id of the thread
+    #[arg(value_name = "THREAD")]
+    pub(super) thread: String,
+    /// The id of the run; without one, all detached runs among the thread's 20 newest runs that have ended
+    #[arg(value_name = "RUN")]
+    pub(super) run: Option<String>,
+    /// The server
+    #[arg(long, value_name = "URL")]
+    pub(super) from: String,
+    /// The environment variable with the key for the server
+    #[arg(long, value_name = "NAME")]
+    pub(super) key_env: Option<String>,
+    /// The file, or the folder in which each recording has its usual name; by default the standard output
+    #[arg(long, short, value_name = "FILE|DIR")]
+    pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TestArguments {
+    /// The folder of the recordings
+    #[arg(value_name = "DIR")]
+    pub(super) dir: PathBuf,
+    /// A server or one agent's endpoint; without one, the configured agents are run in this process
+    #[arg(id = "server", long = "against", value_name = "URL")]
+    pub(super) against: Option<String>,
+    /// The agent to test; by default the recorded one
+    #[arg(long, value_name = "NAME")]
+    pub(super) agent: Option<String>,
+    /// The file for the results in JUnit's format
+    #[arg(long, value_name = "FILE")]
+    pub(super) junit: Option<PathBuf>,
+    /// Writes what came into the recordings that differ
+    #[arg(long)]
+    pub(super) update: bool,
+    /// The time limit of a run, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    pub(super) timeout_secs: u64,
+    #[command(flatten)]
+    pub(super) target: TargetOptions,
+}
+
+/// Options that override the configuration file.
+#[derive(Debug, Default, Args)]
+pub(super) struct CommandOptions {
+    /// The configuration file; without one, the demo agent is served
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// The address and port to listen on, such as 127.0.0.1:8080
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) listen: Option<SocketAddr>,
+    /// The agent behind /send-message
+    #[arg(long, value_name = "NAME")]
+    pub(super) default_agent: Option<String>,
+    /// The folder in which each run is recorded
+    #[arg(long, value_name = "DIR")]
+    pub(super) record: Option<PathBuf>,
+    /// A log level, or a filter as in RUST_LOG
+    #[arg(long, value_name = "LEVEL")]
+    pub(super) log: Option<String>,
+}
+
+impl CommandOptions {
+    /// Returns the sources of options: this command line, the environment, and the file.
+    pub(super) fn sources(self) -> Sources {
+        let flags = [
+            ("--listen", "server.listen", self.listen.map(|address| address.to_string())),
+            ("--default-agent", "default_agent", self.default_agent),
+            ("--record", "record.dir", self.record.map(|path| path.display().to_string())),
+            ("--log", "log.level", self.log),
+        ];
+        Sources {
+            file: self.config,
+            environment: std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
+            flags: flags.into_iter().filter_map(|(flag, option, value)| Some((flag, option, value?))).collect(),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Asks for the answers to interrupts: approvals, and forms for other schemas.
+
+use std::io;
+
+use serde_json::Value;
+
+use super::{
+    console::{Console, Style},
+    form::{self, fields, read_yes_or_no},
+    view::call_text,
+};
+use crate::{
+    protocol::{
+        Interrupt, JsonObject, Messages, ResumeEntry, ResumeStatus,
+        approval::{ApprovalDecision, allows_edits, allows_reason, asks_for_approval},
+        schema::compile_response_schema,
+    },
+    run::has_expired,
+    server::cli::printable::{excerpt, printable_line},
+};
+
+/// The answer that abandons an interrupt.
+const CANCEL: &str = "/cancel";
+const MAX_QUESTION_CHARS: usize = 4000;
+/// The members of an approval's answer, which have questions of their own.
+const APPROVAL_MEMBERS: [&str; 3] = ["approved", "editedArgs", "reason"];
+
+/// The reason why a question has no answer.
+enum Unanswered {
+    Cancelled,
+    InputEnded,
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Unanswered {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Asks for the answers to all interrupts. Returns `None` if the input ends before.
+pub(super) async fn ask_all(
+    interrupts: &[Interrupt],
+    messages: &Messages,
+    console: &mut Console,
+) -> io::Result<Option<Vec<ResumeEntry>>> {
+    let mut entries = Vec::new();
+    for interrupt in interrupts {
+        show(interrupt, messages, console);
+        let (status, payload) = if has_expired(interrupt) {
+            console.note(Style::Plain, "The time for an answer is over; the question is cancelled.");
+            (ResumeStatus::Cancelled, None)
+        } else {
+            match ask(interrupt, console).await {
+                Ok(payload) => (ResumeStatus::Resolved, Some(payload)),
+                Err(Unanswered::Cancelled) => (ResumeStatus::Cancelled, None),
+                Err(Unanswered::InputEnded) => return Ok(None),
+                Err(Unanswered::Failed(error)) => return Err(error),
+            }
+        };
+        entries.push(ResumeEntry { interrupt_id: interrupt.id.clone(), status, payload, metadata: None });
+    }
+    Ok(Some(entries))
+}
+
+/// Shows what an interrupt asks. The arguments of a call are shown whole: they are what the person approves.
+pub(super) fn show(interrupt: &Interrupt, messages: &Messages, console: &mut Console) {
+    let question = interrupt.message.as_deref().unwrap_or(&interrupt.reason);
+    console.note(Style::Bold, &format!("The agent asks: {}", excerpt(question, MAX_QUESTION_CHARS)));
+    let call = interrupt.tool_call_id.as_ref().and_then(|id| {
+        let message = messages.get(messages.call_position(id)?)?;
+        message.tool_calls().iter().find(|call| call.id == *id)
+    });
+    match call {
+        Some(call) => {
+            let text = call_text(&call.function.name, &call.function.arguments);
+            console.note(Style::Bold, &format!("  {text}"));
+        }
+        None if interrupt.tool_call_id.is_some() => console.note(Style::Failure, "  The call is unknown to this chat."),
+        None => {}
+    }
+}
+
+async fn ask(interrupt: &Interrupt, console: &mut Console) -> Result<Value, Unanswered> {
+    console.drop_typed_lines();
+    console.note(Style::Dim, &format!("{CANCEL} leaves the question without an answer"));
+    loop {
+        let payload = match &interrupt.response_schema {
+            Some(schema) if asks_for_approval(schema) => ask_approval(schema, console).await?,
+            Some(schema) => ask_form(&Value::Object(schema.clone()), &[], console).await?,
+            None if interrupt.tool_call_id.is_some() => ask_approval(&JsonObject::new(), console).await?,
+            None => {
+                let line = ask_line("Answer (JSON, or text): ", console).await?;
+                serde_json::from_str(&line).unwrap_or_else(|_| line.into())
+            }
+        };
+        match problem(interrupt, &payload).await {
+            None => return Ok(payload),
+            Some(problem) => console.note(Style::Failure, &problem),
+        }
+    }
+}
+
+async fn ask_line(prompt: &str, console: &mut Console) -> Result<String, Unanswered> {
+    match console.ask(prompt).await? {
+        None => Err(Unanswered::InputEnded),
+        Some(line) if line.trim() == CANCEL => Err(Unanswered::Cancelled),
+        Some(line) => Ok(line),
+    }
+}
+
+async fn ask_approval(schema: &JsonObject, console: &mut Console) -> Result<Value, Unanswered> {
+    let can_edit = allows_edits(schema);
+    let prompt = if can_edit { "Approve? (yes, no or edit): " } else { "Approve? (yes or no): " };
+    let decision = loop {
+        let line = ask_line(prompt, console).await?;
+        match (read_yes_or_no(line.trim()), line.trim()) {
+            (Some(true), _) => break ApprovalDecision::Approved { edited_args: None },
+            (Some(false), _) => {
+                let reason = match allows_reason(schema) {
+                    true => ask_line("Reason (Enter for none): ", console).await?,
+                    false => String::new(),
+                };
+                break ApprovalDecision::Declined { reason: Some(reason).filter(|reason| !reason.trim().is_empty()) };
+            }
+            (None, "edit" | "e") if can_edit => {
+                let line = ask_line("Arguments (a JSON object on one line): ", console).await?;
+                match serde_json::from_str(&line) {
+                    Ok(args) => break ApprovalDecision::Approved { edited_args: Some(args) },
+                    Err(error) => console.note(Style::Failure, &format!("not a JSON object: {error}")),
+                }
+            }
+            (None, _) => {}
+        }
+    };
+    let mut payload = Value::Object(decision.to_payload());
+    let others = ask_form(&Value::Object(schema.clone()), &APPROVAL_MEMBERS, console).await?;
+    if let (Value::Object(payload), Value::Object(others)) = (&mut payload, others) {
+        payload.extend(others);
+    }
+    Ok(payload)
+}
+
+/// Asks for a value of a schema, without members of these names.
+async fn ask_form(schema: &Value, without: &[&str], console: &mut Console) -> Result<Value, Unanswered> {
+    let mut answer = Value::Object(JsonObject::new());
+    for field in fields(schema) {
+        let is_left_out = field.path.first().map_or(!without.is_empty(), |name| without.contains(&name.as_str()));
+        if is_left_out {
+            continue;
+        }
+        field.explanation().iter().for_each(|line| console.note(Style::Plain, line));
+        let value = loop {
+            match field.read(&ask_line(&field.prompt(), console).await?) {
+                Ok(value) => break value,
+                Err(problem) => console.note(Style::Failure, &problem),
+            }
+        };
+        if let Some(value) = value {
+            form::insert(&mut answer, &field.path, value);
+        }
+    }
+    Ok(answer)
+}
+
+/// Returns what is wrong with an answer. The agent checks answers whose schema cannot be used here.
+async fn problem(interrupt: &Interrupt, payload: &Value) -> Option<String> {
+    let schema = compile_response_schema(interrupt.response_schema.as_ref()?).ok()?;
+    let (problems, _) = schema.problems(payload).await.ok()??;
+    let lines = problems.iter().map(|problem| format!("{} {}", printable_line(&problem.path), problem.text));
+    Some(lines.collect::<Vec<_>>().join("\n").trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::approval::approval_schema;
+
+    #[tokio::test]
+    async fn lines_that_were_typed_before_a_question_do_not_answer_it() {
+        let mut interrupt = Interrupt::new("tool_call");
+        interrupt.response_schema = Some(approval_schema(None));
+        let mut console = Console::with_typed_lines(&["yes", "yes"]);
+        let entries = ask_all(&[interrupt], &Messages::default(), &mut console).await.unwrap();
+        assert_eq!(entries, None);
+    }
+
+    #[tokio::test]
+    async fn an_interrupt_that_has_expired_is_cancelled() {
+        let mut interrupt = Interrupt::new("tool_call");
+        interrupt.expires_at = Some("2020-01-01T00:00:00Z".to_owned());
+        let mut console = Console::with_typed_lines(&[]);
+        let entries = ask_all(&[interrupt], &Messages::default(), &mut console).await.unwrap().unwrap();
+        assert_eq!((entries.len(), entries[0].status), (1, ResumeStatus::Cancelled));
+    }
+}

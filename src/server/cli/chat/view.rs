@@ -1,0 +1,262 @@
+//! Shows the events of runs.
+//!
+//! Texts of the agent are the answer. Everything else is a note: reasoning, calls with arguments and results, changes
+//! of the state, and texts of subagents. Texts may interleave in a stream; they are shown one after the other, in the
+//! order of their starts, the first open one as it comes.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    io,
+};
+
+use serde_json::Value;
+
+use super::console::{Console, Style};
+use crate::{
+    protocol::{
+        AssistantMessage, Event, Message, MessageContent, MessageId, Messages, PatchOperation, TokenUsage, ToolCallId,
+        event::{MessagesSnapshot, TextMessageRole},
+    },
+    run::Transcript,
+    server::cli::printable::{excerpt, printable_line},
+};
+
+/// Longer results and states are cut.
+const MAX_SHOWN_CHARS: usize = 2000;
+
+/// The calls and texts of a conversation that are being shown.
+#[derive(Default)]
+pub(super) struct View {
+    /// The first one is on the screen as far as it has come.
+    texts: VecDeque<ShownText>,
+    /// Names and arguments, also of earlier runs: an approved call gets its result in a later one.
+    calls: HashMap<ToolCallId, (String, String)>,
+}
+
+struct ShownText {
+    id: MessageId,
+    kind: TextKind,
+    /// What has not been shown.
+    waiting: String,
+    has_begun: bool,
+    has_ended: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextKind {
+    Answer,
+    /// A text with another author, such as a subagent.
+    Other,
+    Reasoning,
+}
+
+/// The two kinds of texts, whose ids are independent of each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextStream {
+    Text,
+    Reasoning,
+}
+
+impl View {
+    /// Shows an event. `transcript` is the conversation before it.
+    pub(super) fn show(&mut self, event: &Event, transcript: &Transcript, console: &mut Console) -> io::Result<()> {
+        match event {
+            Event::TextMessageStart(start) => {
+                let is_assistant = start.role.unwrap_or_default() == TextMessageRole::Assistant;
+                let is_answer = is_assistant && start.subagent_run_id.is_none();
+                self.open(&start.message_id, if is_answer { TextKind::Answer } else { TextKind::Other });
+            }
+            Event::TextMessageContent(content) => self.append(&content.message_id, TextStream::Text, &content.delta),
+            Event::TextMessageEnd(end) => self.end(&end.message_id, TextStream::Text),
+            Event::ReasoningMessageStart(start) => self.open(&start.message_id, TextKind::Reasoning),
+            Event::ReasoningMessageContent(content) => {
+                self.append(&content.message_id, TextStream::Reasoning, &content.delta);
+            }
+            Event::ReasoningMessageEnd(end) => self.end(&end.message_id, TextStream::Reasoning),
+            Event::ToolCallStart(start) => {
+                self.calls.insert(start.tool_call_id.clone(), (start.tool_call_name.clone(), String::new()));
+            }
+            Event::ToolCallArgs(args) => {
+                if let Some((_, arguments)) = self.calls.get_mut(&args.tool_call_id) {
+                    arguments.push_str(&args.delta);
+                }
+            }
+            Event::ToolCallEnd(end) => {
+                if let Some((name, arguments)) = self.calls.get(&end.tool_call_id) {
+                    console.note(Style::Dim, &format!("call {}", call_text(name, arguments)));
+                }
+            }
+            Event::ToolCallResult(result) => self.show_result(&result.tool_call_id, &result.content, console),
+            Event::MessagesSnapshot(snapshot) => self.show_new_messages(snapshot, transcript, console)?,
+            _ => other_lines(event, transcript).iter().for_each(|line| console.note(Style::Dim, line)),
+        }
+        self.advance(console)
+    }
+
+    /// Shows the messages of a thread that is continued.
+    pub(super) fn show_history(&mut self, messages: &Messages, console: &mut Console) -> io::Result<()> {
+        for message in messages.iter() {
+            match message {
+                Message::User(user) => console.note(Style::Bold, &format!("> {}", user.content.text())),
+                Message::Assistant(answer) => self.show_message(answer, console)?,
+                Message::Tool(result) => self.show_result(&result.tool_call_id, &result.content, console),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows an answer and its calls.
+    fn show_message(&mut self, message: &AssistantMessage, console: &mut Console) -> io::Result<()> {
+        if message.subagent_run_id.is_none()
+            && let Some(text) = &message.content
+        {
+            console.answer(text)?;
+            console.end_answer()?;
+        }
+        for call in message.tool_calls() {
+            let (name, arguments) = (&call.function.name, &call.function.arguments);
+            console.note(Style::Dim, &format!("call {}", call_text(name, arguments)));
+            self.calls.insert(call.id.clone(), (name.clone(), arguments.clone()));
+        }
+        Ok(())
+    }
+
+    /// Shows what is left of a run's texts.
+    pub(super) fn finish(&mut self, console: &mut Console) -> io::Result<()> {
+        self.texts.iter_mut().for_each(|text| text.has_ended = true);
+        self.advance(console)?;
+        console.end_answer()
+    }
+
+    fn open(&mut self, id: &MessageId, kind: TextKind) {
+        let (waiting, has_begun, has_ended) = (String::new(), false, false);
+        self.texts.push_back(ShownText { id: id.clone(), kind, waiting, has_begun, has_ended });
+    }
+
+    fn find(&mut self, id: &MessageId, stream: TextStream) -> Option<&mut ShownText> {
+        let is_in_stream = |text: &ShownText| (text.kind == TextKind::Reasoning) == (stream == TextStream::Reasoning);
+        self.texts.iter_mut().find(|text| text.id == *id && is_in_stream(text) && !text.has_ended)
+    }
+
+    fn append(&mut self, id: &MessageId, stream: TextStream, delta: &str) {
+        if let Some(text) = self.find(id, stream) {
+            text.waiting.push_str(delta);
+        }
+    }
+
+    fn end(&mut self, id: &MessageId, stream: TextStream) {
+        if let Some(text) = self.find(id, stream) {
+            text.has_ended = true;
+        }
+    }
+
+    fn advance(&mut self, console: &mut Console) -> io::Result<()> {
+        while let Some(text) = self.texts.front_mut() {
+            let waiting = std::mem::take(&mut text.waiting);
+            if !waiting.is_empty() {
+                let is_first = !std::mem::replace(&mut text.has_begun, true);
+                match text.kind {
+                    TextKind::Answer => console.answer(&waiting)?,
+                    TextKind::Reasoning if is_first => console.append_note(&format!("thinking: {waiting}")),
+                    TextKind::Other if is_first => console.append_note(&format!("text: {waiting}")),
+                    TextKind::Reasoning | TextKind::Other => console.append_note(&waiting),
+                }
+            }
+            if !text.has_ended {
+                break;
+            }
+            if text.kind == TextKind::Answer {
+                console.end_answer()?;
+            } else if text.has_begun {
+                console.end_note();
+            }
+            self.texts.pop_front();
+        }
+        Ok(())
+    }
+
+    fn show_result(&self, call: &ToolCallId, content: &MessageContent, console: &mut Console) {
+        let name = self.calls.get(call).map_or("a call", |(name, _)| name);
+        let text = excerpt(&content.text(), MAX_SHOWN_CHARS);
+        console.note(Style::Dim, &format!("result of {}: {text}", printable_line(name)));
+    }
+
+    /// Shows the answers that were not streamed: some agents send them in a snapshot only.
+    fn show_new_messages(
+        &mut self,
+        snapshot: &MessagesSnapshot,
+        transcript: &Transcript,
+        console: &mut Console,
+    ) -> io::Result<()> {
+        let known = transcript.messages();
+        let begin = snapshot.messages.iter().rposition(|message| matches!(message, Message::User(_)));
+        for message in snapshot.messages.iter().skip(begin.map_or(0, |position| position + 1)) {
+            if let Message::Assistant(answer) = message
+                && known.position(message.id()).is_none()
+            {
+                self.show_message(answer, console)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns a call as it is shown, with all of its arguments.
+pub(super) fn call_text(name: &str, arguments: &str) -> String {
+    let arguments = match arguments.trim() {
+        "" => "{}".to_owned(),
+        arguments => printable_line(arguments),
+    };
+    format!("{} {arguments}", printable_line(name))
+}
+
+/// Returns the tokens of a run, as far as they were reported.
+pub(super) fn usage_text(usage: &[TokenUsage]) -> Option<String> {
+    let sum = |count: fn(&TokenUsage) -> Option<u64>| {
+        usage.iter().filter_map(count).reduce(u64::saturating_add).map(|tokens| tokens.to_string())
+    };
+    let (input, output) = (sum(|usage| usage.input_tokens), sum(|usage| usage.output_tokens));
+    let unknown = || "?".to_owned();
+    (input.is_some() || output.is_some())
+        .then(|| format!("{} tokens in, {} out", input.unwrap_or_else(unknown), output.unwrap_or_else(unknown)))
+}
+
+fn other_lines(event: &Event, transcript: &Transcript) -> Vec<String> {
+    match event {
+        Event::StateSnapshot(snapshot) if snapshot.snapshot == *transcript.state() => Vec::new(),
+        Event::StateSnapshot(snapshot) => vec![format!("state: {}", json_text(&snapshot.snapshot))],
+        Event::StateDelta(delta) => delta.delta.iter().map(|operation| operation_text("state", operation)).collect(),
+        Event::ActivitySnapshot(activity) => {
+            let content = json_text(&Value::Object(activity.content.clone()));
+            vec![format!("activity {}: {content}", printable_line(&activity.activity_type))]
+        }
+        Event::ActivityDelta(activity) => {
+            let name = format!("activity {}", printable_line(&activity.activity_type));
+            activity.patch.iter().map(|operation| operation_text(&name, operation)).collect()
+        }
+        Event::StepStarted(step) => vec![format!("step {}", printable_line(&step.step_name))],
+        Event::SubagentStarted(subagent) => vec![format!("subagent {} begins", printable_line(&subagent.name))],
+        Event::SubagentError(error) => vec![format!("a subagent failed: {}", excerpt(&error.message, MAX_SHOWN_CHARS))],
+        Event::Custom(custom) => {
+            vec![format!("custom {}: {}", printable_line(&custom.name), json_text(&custom.value))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn operation_text(name: &str, operation: &PatchOperation) -> String {
+    let operation = serde_json::to_value(&operation.kind).unwrap_or_default();
+    let member = |name: &str| operation.get(name).and_then(Value::as_str).map(printable_line).unwrap_or_default();
+    let mut text = format!("{name}: {} {}", member("op"), member("path"));
+    if let Some(value) = operation.get("value") {
+        text.push_str(&format!(" = {}", json_text(value)));
+    } else if operation.get("from").is_some() {
+        text.push_str(&format!(" from {}", member("from")));
+    }
+    text
+}
+
+fn json_text(value: &Value) -> String {
+    excerpt(&value.to_string(), MAX_SHOWN_CHARS)
+}

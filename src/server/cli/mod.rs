@@ -1,0 +1,103 @@
+//! The `agui-server` command: arguments, configuration, logs, server. `src/main.rs` only calls [`run`], so that the
+//! binary compiles nothing of the library again.
+
+mod arguments;
+mod chat;
+mod export;
+mod health;
+mod load;
+mod output;
+mod printable;
+mod recording_tests;
+mod server_client;
+mod target;
+
+use std::{
+    error::Error,
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use clap::Parser as _;
+use tokio::net::TcpListener;
+
+use self::{
+    arguments::{Cli, Command, CommandOptions},
+    load::load,
+    output::{print_error, print_line, print_warning},
+};
+use crate::{
+    observe::telemetry::export as telemetry_export,
+    server::{
+        Server,
+        options::{JSON_SCHEMA, Loaded},
+        shutdown_signal,
+    },
+};
+
+/// The exit code for a fault of the configuration.
+const EXIT_MISCONFIGURED: u8 = 2;
+
+/// Runs the command with the arguments of the process.
+pub fn run() -> ExitCode {
+    // Before any other process is started: what started this one may have left files open.
+    crate::tools::close_descriptors_on_exec();
+    let cli = Cli::parse();
+    // The code of an error, and whether the command succeeded.
+    let (code, result) = match cli.command.unwrap_or(Command::Serve(cli.options)) {
+        Command::Check(options) => (EXIT_MISCONFIGURED, check(options).map(|()| true)),
+        Command::Schema => (1, io::stdout().write_all(JSON_SCHEMA.as_bytes()).map(|()| true).map_err(Into::into)),
+        Command::Health(options) => (1, health::check_health(options).map(|()| true)),
+        Command::Test(arguments) => (EXIT_MISCONFIGURED, block_on(recording_tests::run_tests(arguments))),
+        Command::Export(arguments) => (1, block_on(export::export_runs(arguments)).map(|()| true)),
+        Command::Chat(arguments) => (EXIT_MISCONFIGURED, block_on(chat::run_chat(arguments))),
+        Command::Serve(options) => match load(options) {
+            Ok((loaded, _)) => (1, serve(&loaded).map(|()| true)),
+            Err(error) => (EXIT_MISCONFIGURED, Err(error)),
+        },
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            print_error(&*error);
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn block_on<T>(command: impl Future<Output = Result<T, Box<dyn Error>>>) -> Result<T, Box<dyn Error>> {
+    tokio::runtime::Runtime::new()?.block_on(command)
+}
+
+fn check(options: CommandOptions) -> Result<(), Box<dyn Error>> {
+    let (loaded, warnings) = load(options)?;
+    warnings.iter().for_each(|warning| print_warning(warning));
+    let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    print_line(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
+    Ok(())
+}
+
+fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let export = {
+        let _entered = runtime.enter();
+        telemetry_export::start(&loaded.config.log)?
+    };
+    // Each connection is an open file, and the usual limit is 1,024.
+    let max_files = rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|error| {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+        u64::MAX
+    });
+    // The rest is for the store, tools and providers.
+    let max_connections = usize::try_from(max_files - max_files / 8).unwrap_or(usize::MAX);
+    runtime.block_on(async {
+        let address = loaded.config.server.listen;
+        let listener =
+            TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
+        let server = Server::open(loaded).await?.lower_max_connections(max_connections);
+        server.serve_on(listener, shutdown_signal()).await?;
+        export.shut_down().await;
+        Ok(())
+    })
+}

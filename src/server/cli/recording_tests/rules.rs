@@ -1,0 +1,100 @@
+//! The rules of a comparison: `expect.toml` for all recordings of a folder, and `NAME.expect.toml` for one of them.
+
+use std::{io::ErrorKind, path::Path};
+
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::Value;
+use toml::Table;
+
+use crate::protocol::recording::Recording;
+
+/// What has to be equal, and what else has to hold.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Rules {
+    /// The agent's texts.
+    pub(super) text: TextRule,
+    /// The arguments of tool calls.
+    pub(super) arguments: Equality,
+    /// The results of tools.
+    pub(super) results: Equality,
+    /// The text of reasoning.
+    pub(super) reasoning: Equality,
+    /// Types of events that are not compared, such as `CUSTOM`.
+    pub(super) ignore: Vec<String>,
+    /// The longest time of the run, in milliseconds.
+    pub(super) max_ms: Option<u64>,
+    /// The most input tokens of the run.
+    pub(super) max_input_tokens: Option<u64>,
+    /// The most output tokens of the run.
+    pub(super) max_output_tokens: Option<u64>,
+}
+
+/// Whether a part of the run has to be equal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Equality {
+    #[default]
+    Exact,
+    Any,
+}
+
+/// A rule for the texts of a run. The rules but `exact` apply to all texts together, and their number does not count.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TextRule {
+    /// Each text is equal.
+    #[default]
+    Exact,
+    /// Any texts.
+    Any,
+    /// All of these occur in the text.
+    Contains(Vec<String>),
+    /// The regular expression matches somewhere in the text.
+    Matches(String),
+    /// The text is JSON that fits the schema.
+    Schema(Value),
+}
+
+impl Rules {
+    /// Reads the rules of each recording.
+    pub(super) fn read_all(dir: &Path, recordings: &[Recording]) -> Result<Vec<Self>, String> {
+        let common = read(&dir.join("expect.toml"))?.unwrap_or_default();
+        let of_recording = |recording: &Recording| {
+            let path = dir.join(format!("{}.expect.toml", recording.name));
+            let mut table = common.clone();
+            let own = read(&path)?;
+            let path = if own.is_some() { path } else { dir.join("expect.toml") };
+            table.extend(own.unwrap_or_default());
+            Self::from_table(table, &path)
+        };
+        recordings.iter().map(of_recording).collect()
+    }
+
+    fn from_table(table: Table, path: &Path) -> Result<Self, String> {
+        let fault = |problem: String| format!("{}: {problem}", path.display());
+        let rules: Self = table.try_into().map_err(|error: toml::de::Error| fault(error.message().to_owned()))?;
+        match &rules.text {
+            TextRule::Matches(expression) => {
+                Regex::new(expression).map_err(|error| fault(format!("text.matches: {error}")))?;
+            }
+            TextRule::Schema(schema) => {
+                jsonschema::validator_for(schema).map_err(|error| fault(format!("text.schema: {error}")))?;
+            }
+            TextRule::Exact | TextRule::Any | TextRule::Contains(_) => {}
+        }
+        Ok(rules)
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Table>, String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => match toml::from_str(&text) {
+            Ok(table) => Ok(Some(table)),
+            Err(error) => Err(format!("{}: {}", path.display(), error.message())),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
+    }
+}

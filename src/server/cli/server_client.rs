@@ -1,0 +1,94 @@
+//! Requests of commands to the routes of a server. The server may be hostile: what is kept of an answer is bounded, and
+//! errors have nothing that a terminal would obey.
+
+use std::{error::Error, time::Duration};
+
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, header::AUTHORIZATION};
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use super::{printable::excerpt, target::RunTarget};
+use crate::upstream::{self, ClientError, ClientOptions};
+
+/// The time limit of an answer that is read whole.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest time in which nothing comes of an answer that is read in pieces.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The largest answer that is read whole.
+const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
+const MAX_SHOWN_CHARS: usize = 300;
+
+pub(super) struct ServerClient<'a> {
+    target: &'a RunTarget,
+    client: Client,
+}
+
+impl<'a> ServerClient<'a> {
+    pub(super) fn new(target: &'a RunTarget) -> Result<Self, ClientError> {
+        Ok(Self { target, client: upstream::client(&ClientOptions::default())? })
+    }
+
+    /// Returns the value of a JSON answer.
+    pub(super) async fn read<T: DeserializeOwned>(
+        &self,
+        segments: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<T, Box<dyn Error>> {
+        let request = self.request(Method::GET, segments)?.query(query).timeout(TIMEOUT);
+        let body = read_body(require_success(send(request).await?).await?).await?;
+        Ok(serde_json::from_slice(&body).map_err(|error| format!("the server's answer cannot be read: {error}"))?)
+    }
+
+    pub(super) async fn post(&self, segments: &[&str]) -> Result<(), Box<dyn Error>> {
+        require_success(send(self.request(Method::POST, segments)?.timeout(TIMEOUT)).await?).await.map(drop)
+    }
+
+    /// Returns an answer of any status, to be read with [`next_piece`].
+    pub(super) async fn get(&self, segments: &[&str]) -> Result<Response, Box<dyn Error>> {
+        let request = self.request(Method::GET, segments)?;
+        timeout(IDLE_TIMEOUT, send(request)).await.map_err(|_| idle())?
+    }
+
+    fn request(&self, method: Method, segments: &[&str]) -> Result<RequestBuilder, Box<dyn Error>> {
+        let request = self.client.request(method, self.target.route(segments)?);
+        Ok(match self.target.authorization() {
+            Some(authorization) => request.header(AUTHORIZATION, authorization),
+            None => request,
+        })
+    }
+}
+
+/// Returns the next piece of an answer's body; `None` at its end.
+pub(super) async fn next_piece(response: &mut Response) -> Result<Option<bytes::Bytes>, Box<dyn Error>> {
+    let piece = timeout(IDLE_TIMEOUT, response.chunk()).await.map_err(|_| idle())?;
+    Ok(piece.map_err(|error| format!("the response broke: {error}"))?)
+}
+
+/// Refuses an answer that is not a success, with the beginning of its body.
+pub(super) async fn require_success(response: Response) -> Result<Response, Box<dyn Error>> {
+    let status = response.status();
+    if matches!(status, StatusCode::OK | StatusCode::ACCEPTED) {
+        return Ok(response);
+    }
+    let text = excerpt(&String::from_utf8_lossy(&read_body(response).await?), MAX_SHOWN_CHARS);
+    Err(format!("the server answered {status}: {text}").into())
+}
+
+async fn send(request: RequestBuilder) -> Result<Response, Box<dyn Error>> {
+    Ok(request.send().await.map_err(|error| format!("the server cannot be reached: {error:?}"))?)
+}
+
+async fn read_body(mut response: Response) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut body = Vec::new();
+    while let Some(piece) = next_piece(&mut response).await? {
+        body.extend_from_slice(&piece);
+        if body.len() > MAX_BODY_BYTES {
+            return Err(format!("the server's answer has more than {MAX_BODY_BYTES} bytes").into());
+        }
+    }
+    Ok(body)
+}
+
+fn idle() -> String {
+    format!("nothing came from the server for {} s", IDLE_TIMEOUT.as_secs())
+}

@@ -1,0 +1,94 @@
+//! The models of the configured agents, which other agents can name as fallbacks.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::models::{RustModels, build_model, connection_warnings, known_models};
+use crate::{
+    llm::{ContextOptions, KnownModels, Model, ModelOptions},
+    server::options::{AgentConfig, Config, ConfigError, LlmConfig, Origin},
+};
+
+/// Builds each agent's model once. A fallback is the model of another agent, without that agent's own fallbacks: so two
+/// agents can be each other's fallback.
+pub(super) struct AgentModels<'s> {
+    config: &'s Config,
+    origin: &'s Origin,
+    rust_models: &'s RustModels,
+    known: KnownModels,
+    built: IndexMap<String, Arc<dyn Model>>,
+    warnings: Vec<String>,
+}
+
+impl<'s> AgentModels<'s> {
+    pub(super) fn new(
+        config: &'s Config,
+        origin: &'s Origin,
+        rust_models: &'s RustModels,
+    ) -> Result<Self, ConfigError> {
+        let known = known_models(config, origin)?;
+        Ok(Self { config, origin, rust_models, known, built: IndexMap::new(), warnings: Vec::new() })
+    }
+
+    /// Returns the model of an agent.
+    pub(super) fn model(&mut self, agent: &str, llm: &LlmConfig) -> Result<Arc<dyn Model>, ConfigError> {
+        if let Some(model) = self.built.get(agent) {
+            return Ok(model.clone());
+        }
+        let built = build_model(llm, self.rust_models, &self.known, self.origin);
+        let model = built.map_err(|error| self.origin.option_error(&["agents", agent], &error))?;
+        let warnings = model.warnings().into_iter().chain(connection_warnings(&llm.model));
+        self.warnings.extend(warnings.map(|warning| format!("agents.{agent}: {warning}")));
+        self.built.insert(agent.to_owned(), model.clone());
+        Ok(model)
+    }
+
+    /// Returns the context window of an agent, if it has the option `context`.
+    pub(super) fn context(&mut self, agent: &str, llm: &LlmConfig) -> Result<Option<ContextOptions>, ConfigError> {
+        let Some(context) = &llm.options.context else { return Ok(None) };
+        let summariser = match &context.summariser {
+            Some(writer) => {
+                let writer_config = self.llm(writer).ok_or_else(|| {
+                    let problem = "with kind = \"llm\" that could write summaries";
+                    let message = format!("there is no agent `{writer}` {problem}");
+                    self.origin.error(&["agents", agent, "context"], &message)
+                })?;
+                Some(self.model(writer, writer_config)?)
+            }
+            None => None,
+        };
+        let max_tokens = llm.model.options().and_then(|options: &ModelOptions| options.max_tokens);
+        let (window, policy, known_models) = (context.window, context.policy, self.known.clone());
+        Ok(Some(ContextOptions { window, max_tokens, policy, summariser, known_models }))
+    }
+
+    /// Returns the models of the agents in `fallback`, each with its own agent's context window.
+    pub(super) fn fallbacks(&mut self, agent: &str, llm: &LlmConfig) -> Result<Vec<Arc<dyn Model>>, ConfigError> {
+        let mut models = Vec::new();
+        for name in &llm.options.fallback {
+            let fault = |problem: String| self.origin.error(&["agents", agent, "fallback"], &problem);
+            if name == agent {
+                return Err(fault(format!("agent `{name}` cannot be its own fallback")));
+            }
+            let other = self
+                .llm(name)
+                .ok_or_else(|| fault(format!("there is no agent `{name}` with kind = \"llm\" in the configuration")))?;
+            let model = self.model(name, other)?;
+            models.push(match self.context(name, other)? {
+                Some(context) => context.fit(model),
+                None => model,
+            });
+        }
+        Ok(models)
+    }
+
+    /// Returns what providers will refuse, and advice about connections.
+    pub(super) fn into_warnings(self) -> Vec<String> {
+        self.warnings
+    }
+
+    fn llm(&self, agent: &str) -> Option<&'s LlmConfig> {
+        self.config.agents.get(agent).and_then(AgentConfig::llm)
+    }
+}

@@ -1,0 +1,172 @@
+//! The agents of a server: those of its configuration, and those that were added in Rust.
+
+use std::{path::Path, sync::Arc};
+
+use indexmap::IndexMap;
+
+use super::{
+    agent_models::AgentModels, llm::with_options, models::RustModels, server_tools::ServerTools, tools::build_tools,
+};
+use crate::{
+    agent::{
+        Agent,
+        builtin::{Echo, Remote, Replay, Script},
+    },
+    llm::LlmAgent,
+    server::options::{AgentConfig, AgentKind, Config, ConfigError, LlmConfig, Loaded, Origin, remote_fault},
+    tools::ToolRegistry,
+};
+
+/// Agents by the name that they are served under.
+pub(super) type NamedAgents = IndexMap<String, Arc<dyn Agent>>;
+
+/// The demo script, which is served unless a configuration names other agents.
+const DEMO: &str = include_str!("../../../config/scripts/demo.toml");
+/// The path of the demo script in the default configuration.
+const DEMO_PATH: &str = "scripts/demo.toml";
+/// The prefix of an agent's name in a list of tools.
+const AGENT_PREFIX: &str = "agent:";
+/// The tool by which a model changes the shared state.
+const UPDATE_STATE: &str = "update_state";
+
+/// What a configuration describes.
+pub(in crate::server) struct BuiltAgents {
+    pub(in crate::server) agents: NamedAgents,
+    pub(in crate::server) tools: ServerTools,
+    /// What providers will refuse, for people.
+    pub(in crate::server) warnings: Vec<String>,
+}
+
+/// Builds all agents, the configured ones first, and the tools that they use.
+pub(super) fn build_agents(
+    loaded: Option<&Loaded>,
+    rust_agents: &NamedAgents,
+    rust_models: &RustModels,
+) -> Result<BuiltAgents, ConfigError> {
+    let Some(Loaded { config, origin }) = loaded else {
+        return Ok(BuiltAgents {
+            agents: rust_agents.clone(),
+            tools: ServerTools(ToolRegistry::new()),
+            warnings: Vec::new(),
+        });
+    };
+    let rust_names: Vec<&str> = rust_agents.keys().map(String::as_str).collect();
+    config.check_agent_names(origin, &rust_names)?;
+    let mut tools = build_tools(config, origin)?;
+    for tool in &rust_models.tools {
+        tools = tools.tool(tool.clone());
+    }
+    let mut builder = AgentBuilder {
+        config,
+        origin,
+        models: AgentModels::new(config, origin, rust_models)?,
+        tools: &tools,
+        built: rust_agents.clone(),
+        begun: Vec::new(),
+    };
+    let mut agents = NamedAgents::new();
+    for name in config.agents.keys() {
+        agents.insert(name.clone(), builder.build(name)?);
+    }
+    agents.extend(rust_agents.clone());
+    let warnings = builder.models.into_warnings();
+    Ok(BuiltAgents { agents, tools: ServerTools(tools), warnings })
+}
+
+/// Builds agents in the order in which they need each other.
+struct AgentBuilder<'s> {
+    config: &'s Config,
+    origin: &'s Origin,
+    models: AgentModels<'s>,
+    tools: &'s ToolRegistry,
+    /// Starts as the agents that were added in Rust.
+    built: NamedAgents,
+    /// Agents whose subagents are being built.
+    begun: Vec<String>,
+}
+
+impl AgentBuilder<'_> {
+    fn build(&mut self, name: &str) -> Result<Arc<dyn Agent>, ConfigError> {
+        if let Some(agent) = self.built.get(name) {
+            return Ok(agent.clone());
+        }
+        let origin = self.origin;
+        let table = ["agents", name];
+        let Some(AgentConfig { common, kind }) = self.config.agents.get(name) else {
+            return Err(origin.error(&table, "there is no such agent"));
+        };
+        let description = common.description.clone();
+        let agent: Arc<dyn Agent> = match kind {
+            AgentKind::Echo => Arc::new(Echo),
+            AgentKind::Script(options) => Arc::new(read_script(name, &options.script, origin)?),
+            AgentKind::Llm(options) => {
+                let agent = self.llm(name, options)?;
+                Arc::new(description.into_iter().fold(agent, LlmAgent::description))
+            }
+            AgentKind::Remote(options) => Arc::new(
+                Remote::new(options.clone()).map_err(|error| origin.option_error(&table, &remote_fault(error)))?,
+            ),
+            AgentKind::Replay(folder, options) => Arc::new(
+                Replay::open(&origin.resolve(&folder.dir), options.clone())
+                    .map_err(|error| origin.error(&["agents", name, "dir"], &error.to_string()))?,
+            ),
+        };
+        self.built.insert(name.to_owned(), agent.clone());
+        Ok(agent)
+    }
+
+    fn llm(&mut self, name: &str, config: &LlmConfig) -> Result<LlmAgent, ConfigError> {
+        self.begun.push(name.to_owned());
+        let origin = self.origin;
+        let fault = |message: &str| origin.error(&["agents", name, "tools"], message);
+        let (mut tools, mut subagents, mut updates_state) = (Vec::new(), Vec::new(), false);
+        for tool in &config.options.tools {
+            match tool.strip_prefix(AGENT_PREFIX) {
+                Some(agent) => subagents.push(agent),
+                None if tool == UPDATE_STATE => updates_state = true,
+                None => tools.push(tool),
+            }
+        }
+        let toolbox = self.tools.toolbox(&tools).map_err(|unknown| fault(&unknown.to_string()))?;
+        let mut agent = LlmAgent::new(self.models.model(name, config)?).tools(toolbox).updates_state(updates_state);
+        for model in self.models.fallbacks(name, config)? {
+            agent = agent.fallback(model);
+        }
+        agent = with_options(agent, &config.options, origin)
+            .map_err(|error| origin.option_error(&["agents", name], &error))?;
+        if let Some(context) = self.models.context(name, config)? {
+            agent = agent.context(context);
+        }
+        for subagent in subagents {
+            if self.begun.iter().any(|begun| begun == subagent) {
+                return Err(fault(&format!("agent `{subagent}` would give tasks to itself")));
+            }
+            if !self.built.contains_key(subagent) && !self.config.agents.contains_key(subagent) {
+                return Err(fault(&format!("there is no agent `{subagent}`")));
+            }
+            let built = self.build(subagent)?;
+            agent = agent.subagent(subagent.replace('.', "_"), self.description(subagent, &*built), built);
+        }
+        self.begun.pop();
+        Ok(agent)
+    }
+
+    /// Returns the description of a subagent for a model.
+    fn description(&self, name: &str, agent: &dyn Agent) -> String {
+        let configured = self.config.agents.get(name).and_then(|agent| agent.common.description.clone());
+        let own = || agent.capabilities().identity.and_then(|identity| identity.description);
+        configured.or_else(own).unwrap_or_else(|| format!("Gives a task to the agent {name}."))
+    }
+}
+
+fn read_script(name: &str, path: &Path, origin: &Origin) -> Result<Script, ConfigError> {
+    let resolved = origin.resolve(path);
+    let text = if path == Path::new(DEMO_PATH) && !origin.mentions(&["agents", name]) {
+        DEMO.to_owned()
+    } else {
+        std::fs::read_to_string(&resolved).map_err(|error| {
+            origin.error(&["agents", name, "script"], &format!("{} cannot be read: {error}", resolved.display()))
+        })?
+    };
+    Script::parse(&text).map_err(|error| ConfigError::at(&resolved, &text, error.span(), error.message()))
+}

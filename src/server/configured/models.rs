@@ -1,0 +1,191 @@
+//! Models of agents, by their configuration and by what was added in Rust.
+
+use std::{fmt, path::Path, sync::Arc, time::Duration};
+
+use indexmap::IndexMap;
+use secrecy::SecretString;
+
+use crate::{
+    llm::{
+        Anthropic, Connection, Gemini, KnownModels, Model, ModelOptions, OpenAiApi, OpenAiChat, OpenAiResponses,
+        RecordedApi, RecordedExchanges, SetupError,
+    },
+    server::options::{Config, ConfigError, ConnectionConfig, HostedApi, LlmConfig, ModelConfig, Origin, of_agent},
+    tools::{InvalidOption, Tool},
+    upstream::secret_names::is_secret_header,
+};
+
+/// The models and tools that were added in Rust.
+#[derive(Clone, Default)]
+pub(in crate::server) struct RustModels {
+    pub(in crate::server) models: IndexMap<String, Arc<dyn Model>>,
+    pub(in crate::server) tools: Vec<Arc<dyn Tool>>,
+}
+
+impl fmt::Debug for RustModels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools: Vec<_> = self.tools.iter().map(|tool| &tool.spec().name).collect();
+        f.debug_struct("RustModels")
+            .field("models", &self.models.keys().collect::<Vec<_>>())
+            .field("tools", &tools)
+            .finish()
+    }
+}
+
+/// Builds the model of an agent, without its fallbacks.
+pub(super) fn build_model(
+    llm: &LlmConfig,
+    rust: &RustModels,
+    known: &KnownModels,
+    origin: &Origin,
+) -> Result<Arc<dyn Model>, InvalidOption> {
+    match &llm.model {
+        ModelConfig::Hosted(api, connection, options) => {
+            let names = llm.options.models.iter().chain([&options.model]);
+            let is_responses = names.map(|name| OpenAiApi::for_model(known, name, connection.base_url.as_deref()));
+            // The Responses API serves older models, too, so one model that needs it decides.
+            let usual = is_responses.max_by_key(|api| *api == OpenAiApi::Responses).unwrap_or(OpenAiApi::Chat);
+            let connection = build_connection(connection, origin)?;
+            hosted_model(*api, usual, ModelOptions { connection, known_models: known.clone(), ..options.clone() })
+        }
+        ModelConfig::Rust(model) => rust_model(&model.model, rust),
+        ModelConfig::Replay(folder, options) => replay_model(&origin.resolve(&folder.dir), options, known),
+    }
+}
+
+/// Returns what is known of models, with the file of the configuration.
+pub(super) fn known_models(config: &Config, origin: &Origin) -> Result<KnownModels, ConfigError> {
+    let Some(path) = &config.models.file else { return Ok(KnownModels::default()) };
+    let path = origin.resolve(path);
+    let fault = |problem: &dyn fmt::Display| {
+        origin.error(&["models", "file"], &format!("the file {}: {problem}", path.display()))
+    };
+    let text = std::fs::read_to_string(&path).map_err(|error| fault(&error))?;
+    KnownModels::with(&text).map_err(|error| fault(&error))
+}
+
+/// Returns advice about the options of a model's connection, for people.
+pub(super) fn connection_warnings(model: &ModelConfig) -> impl Iterator<Item = String> {
+    let headers = match model {
+        ModelConfig::Hosted(_, connection, _) => Some(&connection.headers),
+        ModelConfig::Rust(_) | ModelConfig::Replay(..) => None,
+    };
+    let headers = headers.into_iter().flatten().map(|(header, _)| header).filter(|header| is_secret_header(header));
+    headers.map(|header| format!("the header {header} looks like a secret: put its value into headers_env"))
+}
+
+/// Returns an error of a model's or an agent's options.
+pub(super) fn setup_fault(error: SetupError) -> InvalidOption {
+    match error {
+        SetupError::Option { option, problem } => InvalidOption::new(option, problem),
+        error => of_agent(error.to_string()),
+    }
+}
+
+/// Reads the file that an option names, without white space around its text.
+///
+/// # Errors
+/// If the file cannot be read or is empty. The error names the file.
+pub(super) fn read_file(option: &str, path: &Path, origin: &Origin) -> Result<String, InvalidOption> {
+    let path = origin.resolve(path);
+    let fault = |problem: String| InvalidOption::new(option, format!("the file {} {problem}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|error| fault(format!("cannot be read: {error}")))?;
+    match text.trim() {
+        "" => Err(fault("is empty".to_owned())),
+        text => Ok(text.to_owned()),
+    }
+}
+
+fn rust_model(name: &str, rust: &RustModels) -> Result<Arc<dyn Model>, InvalidOption> {
+    rust.models.get(name).cloned().ok_or_else(|| {
+        let known: Vec<_> = rust.models.keys().map(|name| format!("`{name}`")).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let problem = format!("there is no Rust model `{name}`: add it with Server::model; added: {known}");
+        InvalidOption::new("model", problem)
+    })
+}
+
+/// Builds a model of the recorded API, whose answers are the recorded ones.
+fn replay_model(folder: &Path, options: &ModelOptions, known: &KnownModels) -> Result<Arc<dyn Model>, InvalidOption> {
+    let exchanges = RecordedExchanges::read(folder).map_err(|error| InvalidOption::new("dir", error.to_string()))?;
+    let api = match exchanges.api() {
+        RecordedApi::Messages => HostedApi::Anthropic,
+        RecordedApi::Gemini => HostedApi::Gemini,
+        RecordedApi::Responses => HostedApi::OpenAiResponses,
+        RecordedApi::ChatCompletions => HostedApi::OpenAi(Some(OpenAiApi::Chat)),
+    };
+    // The recorded host decides on the request format, as it did when it was recorded. Gemini's path has the model.
+    let base_url = (api != HostedApi::Gemini).then(|| format!("https://{}", exchanges.url()));
+    let connection = Connection { base_url, exchanges: Some(exchanges), ..Connection::default() };
+    hosted_model(api, OpenAiApi::Chat, ModelOptions { connection, known_models: known.clone(), ..options.clone() })
+}
+
+/// `usual`: the API of OpenAI for these models, unless one was chosen.
+fn hosted_model(api: HostedApi, usual: OpenAiApi, model: ModelOptions) -> Result<Arc<dyn Model>, InvalidOption> {
+    let built: Result<Arc<dyn Model>, SetupError> = match api {
+        HostedApi::Anthropic => Anthropic::new(model).map(|model| Arc::new(model) as _),
+        HostedApi::Gemini => Gemini::new(model).map(|model| Arc::new(model) as _),
+        HostedApi::OpenAi(chosen) if chosen.unwrap_or(usual) == OpenAiApi::Chat => {
+            OpenAiChat::new(model).map(|model| Arc::new(model) as _)
+        }
+        HostedApi::OpenAi(_) | HostedApi::OpenAiResponses => {
+            OpenAiResponses::new(model).map(|model| Arc::new(model) as _)
+        }
+    };
+    built.map_err(|error| match error {
+        SetupError::Option { option, problem } if (api, usual) == (HostedApi::OpenAi(None), OpenAiApi::Responses) => {
+            let advice = "this model gets the Responses API unless api = \"chat\" is set";
+            InvalidOption::new(option, format!("{problem}; {advice}"))
+        }
+        error => setup_fault(error),
+    })
+}
+
+fn build_connection(options: &ConnectionConfig, origin: &Origin) -> Result<Connection, InvalidOption> {
+    let defaults = Connection::default();
+    let secret = |option: &str, variable: &str| match std::env::var(variable) {
+        Ok(secret) if !secret.trim().is_empty() => Ok(SecretString::from(secret.trim().to_owned())),
+        _ => Err(InvalidOption::new(option, format!("the environment variable {variable} is not set"))),
+    };
+    let api_key = match (&options.api_key_env, &options.api_key_file) {
+        (Some(variable), _) => Some(secret("api_key_env", variable)?),
+        (None, Some(path)) => Some(read_file("api_key_file", path, origin)?.into()),
+        (None, None) => None,
+    };
+    let secret_headers = options.headers_env.iter();
+    let secret_headers =
+        secret_headers.map(|(header, variable)| Ok((header.clone(), secret("headers_env", variable)?)));
+    Ok(Connection {
+        base_url: options.base_url.clone(),
+        api_key,
+        headers: secret_headers.collect::<Result<_, InvalidOption>>()?,
+        plain_headers: options.headers.clone().into_iter().collect(),
+        connect_timeout: options.connect_timeout_secs.map_or(defaults.connect_timeout, Duration::from_secs),
+        idle_timeout: options.idle_timeout_secs.map_or(defaults.idle_timeout, Duration::from_secs),
+        max_retries: options.max_retries.unwrap_or(defaults.max_retries),
+        ..defaults
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::options::Sources;
+
+    #[test]
+    fn a_file_of_models_adds_to_what_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("agui.toml");
+        std::fs::write(&file, "[models]\nfile = \"models.toml\"\n").unwrap();
+        let known = |models: &str| {
+            std::fs::write(folder.path().join("models.toml"), models).unwrap();
+            let loaded = Sources { file: Some(file.clone()), ..Sources::default() }.load().unwrap();
+            known_models(&loaded.config, &loaded.origin)
+        };
+        let added = known("[[openai]]\nfamilies = [\"house\"]").unwrap();
+        assert_eq!(OpenAiApi::for_model(&added, "house-1", None), OpenAiApi::Responses);
+        assert_eq!(OpenAiApi::for_model(&KnownModels::default(), "house-1", None), OpenAiApi::Chat);
+        let fault = known("[[openai]]\nset = { reason = true }").unwrap_err().to_string();
+        assert!(fault.contains("models.toml") && fault.contains("unknown field `reason`"), "{fault}");
+    }
+}

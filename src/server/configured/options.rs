@@ -1,0 +1,78 @@
+//! The options of a configuration as the options of the parts of a server.
+
+use super::{
+    callers::{needed_claims, pass_headers},
+    jwt::build_jwt,
+};
+use crate::{
+    auth::{ApiKey, ApiKeys, Authenticator},
+    http::{Connections, HttpOptions},
+    run::{PrincipalLimits, RunLimits, ThreadOptions},
+    server::options::{self, AuthMode, Config, ConfigError, Origin},
+};
+
+pub(in crate::server) fn thread_options(config: &Config) -> ThreadOptions {
+    let of_agents = config.agents.iter().filter_map(|(name, agent)| Some((name.clone(), agent.common.on_disconnect?)));
+    ThreadOptions {
+        on_disconnect: config.runs.on_disconnect,
+        on_disconnect_of: of_agents.collect(),
+        max_detached: config.runs.max_detached,
+        max_followers: config.runs.max_followers,
+        detached_max: config.runs.detached_max,
+        max_run_bytes: config.runs.max_run_bytes,
+        retention: config.retention,
+        ..config.threads.clone()
+    }
+}
+
+pub(in crate::server) fn build_auth(config: &Config, origin: &Origin) -> Result<Authenticator, ConfigError> {
+    let (auth, claims) = (&config.auth, needed_claims(config));
+    if auth.mode != Some(AuthMode::Jwt) && !claims.is_empty() {
+        tracing::warn!(?claims, "`headers_from` names claims, which only the tokens of [auth] mode = \"jwt\" have");
+    }
+    match auth.mode {
+        Some(AuthMode::ApiKey) => {}
+        Some(AuthMode::Jwt) => return build_jwt(&auth.jwt, claims, origin).map(Authenticator::from),
+        Some(AuthMode::None) | None => return Ok(Authenticator::disabled()),
+    }
+    let keys = auth.api_keys.iter().map(|key| {
+        let fault = |problem: String| origin.error(&["auth", "api_keys"], &format!("key {:?}: {problem}", key.name));
+        if let Some(digest) = &key.sha256 {
+            return ApiKey::from_sha256(key.name.as_str(), digest).map_err(|error| fault(error.to_string()));
+        }
+        let variable = key.env.as_deref().unwrap_or_default();
+        match std::env::var(variable) {
+            Ok(secret) if !secret.trim().is_empty() => Ok(ApiKey::from_secret(key.name.as_str(), secret.trim())),
+            _ => Err(fault(format!("the environment variable {variable} is not set"))),
+        }
+    });
+    Ok(ApiKeys::new(keys.collect::<Result<Vec<_>, _>>()?).into())
+}
+
+pub(in crate::server) fn limits(config: &Config) -> RunLimits {
+    RunLimits { max: config.runs.max, idle: config.runs.idle, heartbeat: config.server.keep_alive }
+}
+
+pub(in crate::server) fn principal_limits(config: &Config) -> PrincipalLimits {
+    let is_set = config.limits.concurrent.is_some() || config.limits.per_minute.is_some();
+    if is_set && !config.auth.authenticates() {
+        tracing::warn!("[limits] has no effect without authentication: set [auth] mode");
+    }
+    config.limits
+}
+
+pub(in crate::server) fn http_options(config: &Config) -> HttpOptions {
+    HttpOptions {
+        max_body_bytes: config.server.max_body_bytes,
+        max_body_bytes_in_flight: config.server.max_body_bytes_in_flight,
+        keep_alive: config.server.keep_alive,
+        body_timeout: config.server.body_timeout,
+        cors: config.cors.clone(),
+        allowed_hosts: config.server.allowed_hosts.clone(),
+        pass_headers: pass_headers(config),
+    }
+}
+
+pub(in crate::server) fn connections(server: &options::ServerConfig) -> Connections {
+    Connections { max: server.max_connections, head_timeout: server.head_timeout, stall_timeout: server.stall_timeout }
+}

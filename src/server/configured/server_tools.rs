@@ -1,0 +1,98 @@
+//! What tools do in the background of a server: MCP servers run, and workspaces are removed with their threads.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::{
+    http::dependencies::{Dependencies, Dependency},
+    run::ThreadData,
+    store::{Store, ThreadKey, ThreadParts},
+    tools::{
+        ToolRegistry,
+        mcp::McpServer,
+        sandbox::{Sandbox, WorkspaceOwner},
+    },
+};
+
+/// The tools of a server.
+#[derive(Clone)]
+pub(in crate::server) struct ServerTools(pub(super) ToolRegistry);
+
+impl ServerTools {
+    pub(in crate::server) fn start(&self) {
+        self.0.start();
+    }
+
+    pub(in crate::server) async fn stop(&self) {
+        self.0.stop().await;
+    }
+
+    /// Returns the MCP servers as dependencies.
+    pub(in crate::server) fn dependencies(&self) -> Dependencies {
+        let servers: Vec<_> = self.0.mcp_servers().cloned().collect();
+        Arc::new(move || {
+            let dependency = |server: &Arc<McpServer>| Dependency {
+                name: format!("mcp:{}", server.name()),
+                is_available: server.is_connected(),
+                is_required: server.is_required(),
+            };
+            servers.iter().map(dependency).collect()
+        })
+    }
+
+    /// Returns what is removed with threads.
+    pub(in crate::server) fn thread_data(&self) -> Option<Arc<dyn ThreadData>> {
+        let sandbox = self.0.sandbox()?;
+        log_sandbox(sandbox);
+        Some(Arc::new(SandboxWorkspaces(sandbox.clone())))
+    }
+}
+
+/// Removes the workspaces of the sandbox with their threads.
+struct SandboxWorkspaces(Arc<Sandbox>);
+
+impl SandboxWorkspaces {
+    async fn remove(&self, owner: WorkspaceOwner) {
+        let thread = owner.thread.clone();
+        if let Err(error) = self.0.remove_workspace(owner).await {
+            tracing::warn!(thread = ?thread.as_str(), %error, "the workspace of a removed thread could not be removed");
+        }
+    }
+}
+
+#[async_trait]
+impl ThreadData for SandboxWorkspaces {
+    async fn thread_deleted(&self, key: &ThreadKey) {
+        let principal = (&*key.owner != ThreadKey::ANONYMOUS).then(|| key.owner.to_string());
+        self.remove(WorkspaceOwner::new(principal, key.id.clone())).await;
+    }
+
+    async fn threads_swept(&self, store: &dyn Store) {
+        let owners = match self.0.workspace_owners().await {
+            Ok(owners) => owners,
+            Err(error) => return tracing::warn!(%error, "the workspaces could not be listed"),
+        };
+        for owner in owners {
+            let name = owner.principal.as_deref().unwrap_or(ThreadKey::ANONYMOUS);
+            let key = ThreadKey { owner: name.into(), id: owner.thread.clone() };
+            match store.thread(&key, ThreadParts::default()).await {
+                Ok(Some(_)) => {}
+                Ok(None) => self.remove(owner).await,
+                Err(error) => return tracing::warn!(%error, "the threads of workspaces could not be read"),
+            }
+        }
+    }
+}
+
+/// Logs how the memory of commands is bounded.
+fn log_sandbox(sandbox: &Sandbox) {
+    match sandbox.lack_of_cgroups() {
+        None => tracing::info!("commands of the sandbox have cgroups, which bound their memory"),
+        Some(reason) => tracing::warn!(
+            reason,
+            "commands of the sandbox have no cgroups: their memory is watched, and sockets and shared memory are blocked; \
+             run the server in a delegated cgroup of version 2, such as a systemd unit with Delegate=yes"
+        ),
+    }
+}

@@ -1,0 +1,154 @@
+//! Servers that a configuration describes.
+
+use std::sync::Arc;
+
+use super::{
+    Server, ServerError,
+    configured::{
+        Configured,
+        options::{build_auth, connections, http_options, limits, principal_limits, thread_options},
+        store::open_store,
+    },
+    feature_options::FeatureOptions,
+};
+use crate::{
+    llm::Model,
+    server::options::{ConfigError, Loaded},
+    tools::Tool,
+};
+
+/// Servers that a configuration describes.
+impl Server {
+    /// The server that a configuration describes, with its store.
+    ///
+    /// # Errors
+    /// A key cannot be read, or the store cannot be opened.
+    pub async fn open(loaded: &Loaded) -> Result<Self, ServerError> {
+        let (store, store_name) = open_store(&loaded.config).await?;
+        Ok(Self { store: Some(store), store_name, ..Self::from_config(loaded)? })
+    }
+
+    /// The server that a text in TOML describes, with threads in memory instead of its store.
+    ///
+    /// The configuration may name agents, tools and models that are added in Rust:
+    ///
+    /// ```
+    /// use agui_server::prelude::*;
+    ///
+    /// const CONFIG: &str = r#"
+    /// default_agent = "clerk"
+    ///
+    /// [agents.desk]
+    /// kind = "llm"
+    /// provider = "rust"                        # Server::model
+    /// model = "house"
+    /// tools = ["find_order", "agent:clerk"]    # Server::tool, Server::agent
+    /// "#;
+    /// # use agui_server::{agents::Echo, llm::{Model, ModelRequest, ModelStream}};
+    /// # async fn clerk(_: RunAgentInput, out: Emitter) -> Result<(), AgentError> { out.text("Hello!").await }
+    /// # struct House;
+    /// # impl Model for House {
+    /// #     fn provider(&self) -> &str { "house" }
+    /// #     fn name(&self) -> &str { "house-1" }
+    /// #     fn stream(&self, _: ModelRequest) -> ModelStream { Box::pin(futures::stream::empty()) }
+    /// # }
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct OrderQuery { order: u32 }
+    /// # let find_order = tool_fn("find_order", "Finds an order.", |query: OrderQuery, _| async move {
+    /// #     format!("Order {} was sent.", query.order)
+    /// # });
+    /// let server = Server::from_toml_str(CONFIG)?
+    ///     .agent("clerk", agent_fn(clerk))
+    ///     .model("house", House)
+    ///     .tool(find_order);
+    /// server.check()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Relative paths start in the working directory. Environment variables are read with [`Sources`](crate::server::options::Sources)
+    /// only.
+    ///
+    /// # Errors
+    /// The first fault of the configuration, with its line, column and key, or a key that cannot be read.
+    pub fn from_toml_str(text: &str) -> Result<Self, ConfigError> {
+        Self::from_config(&Loaded::from_toml_str(text)?)
+    }
+
+    /// The server that a configuration describes, with threads in memory instead of its store.
+    ///
+    /// # Errors
+    /// A key cannot be read.
+    pub fn from_config(loaded: &Loaded) -> Result<Self, ConfigError> {
+        let Loaded { config, origin } = loaded;
+        Ok(Self {
+            configured: Configured { loaded: Some(loaded.clone()), ..Configured::default() },
+            run_limits: limits(config),
+            principal_limits: principal_limits(config),
+            max_concurrent_runs: config.runs.max_concurrent,
+            threads: thread_options(config),
+            auth: build_auth(config, origin)?,
+            http: http_options(config),
+            copilotkit: config.copilotkit.clone(),
+            named_events: config.named_events.clone(),
+            features: FeatureOptions { playground: config.playground.clone(), prices: config.prices.clone() },
+            connections: connections(&config.server),
+            metrics: config.metrics.clone(),
+            record: config.record.clone(),
+            telemetry: config.telemetry.clone(),
+            drain: config.server.drain,
+            ..Self::new()
+        })
+    }
+
+    /// Adds a tool that configured agents can list in `tools`, in place of another of that name.
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.configured.models.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds a model that configured agents can name: `provider = "rust"` and `model = "NAME"`.
+    pub fn model(mut self, name: &str, model: impl Model) -> Self {
+        self.configured.models.models.insert(name.to_owned(), Arc::new(model));
+        self
+    }
+
+    /// Builds all agents and tools, and throws them away. `agui-server check` is this. Returns what the providers of the
+    /// models will refuse, for people.
+    ///
+    /// # Errors
+    /// The first fault of the configuration, with its file, line and key.
+    pub fn check(&self) -> Result<Vec<String>, ConfigError> {
+        Ok(self.configured.build(&self.agents)?.warnings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::options::Sources;
+
+    #[tokio::test]
+    async fn an_empty_configuration_describes_a_new_server() {
+        let loaded = Sources::default().load().unwrap();
+        let (configured, new) = (Server::from_config(&loaded).unwrap(), Server::new());
+        let options = |server: &Server| {
+            let options: &[&dyn std::fmt::Debug] = &[
+                &server.run_limits,
+                &server.principal_limits,
+                &server.max_concurrent_runs,
+                &server.threads,
+                &server.http,
+                &server.copilotkit,
+                &server.named_events,
+                &server.features,
+                &server.connections,
+                &server.metrics,
+                &server.record,
+                &server.telemetry,
+                &server.drain,
+            ];
+            format!("{options:?}")
+        };
+        assert_eq!(options(&configured), options(&new));
+    }
+}

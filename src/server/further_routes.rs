@@ -1,0 +1,40 @@
+//! The routes of the modules beside `http`. A build without the feature of one has no routes of it.
+
+use std::net::SocketAddr;
+
+use super::Server;
+#[cfg(feature = "playground")]
+use crate::http::playground;
+use crate::http::{
+    RouteSet,
+    dialects::{copilotkit, named_events},
+};
+
+impl Server {
+    /// `address`: that of the listener, unknown if the server is mounted.
+    pub(super) fn further_routes(&self, address: Option<SocketAddr>) -> Vec<RouteSet> {
+        let stores_threads = self.store.is_some();
+        let mut sets = copilotkit::route_sets(&self.copilotkit, stores_threads);
+        sets.extend(named_events::route_set(&self.named_events, stores_threads));
+        sets.extend(self.playground_routes(address));
+        sets
+    }
+
+    #[cfg(feature = "playground")]
+    fn playground_routes(&self, address: Option<SocketAddr>) -> Option<RouteSet> {
+        let is_loopback = address.is_some_and(|address| address.ip().to_canonical().is_loopback());
+        if !self.features.playground.is_served(is_loopback && self.auth.is_disabled()) {
+            return None;
+        }
+        if let Some(address) = address {
+            tracing::info!("the playground is on http://{address}{}", playground::PATH);
+        }
+        Some(playground::route_set())
+    }
+
+    #[cfg(not(feature = "playground"))]
+    #[expect(clippy::unused_self, reason = "with the feature `playground`, it reads the options")]
+    fn playground_routes(&self, _address: Option<SocketAddr>) -> Option<RouteSet> {
+        None
+    }
+}

@@ -1,0 +1,25 @@
+//! Puts the parts together: [`Server`], by hand or from a configuration.
+//!
+//! `server.rs` is the builder; `start.rs` builds agents, tools and routes from it when the server starts. What only a
+//! configuration needs is in `configured/`, or `unconfigured.rs` in builds without it, and `from_config.rs`.
+
+#[cfg(feature = "cli")]
+pub(crate) mod cli;
+#[cfg_attr(not(feature = "config"), path = "unconfigured.rs")]
+mod configured;
+mod error;
+mod feature_options;
+#[cfg(feature = "config")]
+mod from_config;
+mod further_routes;
+mod handle;
+#[cfg(feature = "config")]
+pub(crate) mod options;
+mod server;
+mod shutdown;
+mod start;
+mod startup_log;
+
+#[cfg(feature = "cli")]
+pub(crate) use self::startup_log::reachable;
+pub use self::{error::ServerError, handle::ServerHandle, server::Server, shutdown::shutdown_signal};

@@ -1,0 +1,185 @@
+//! Reads the table of an agent: first `kind` and `provider`, then the structs of this kind, each its own options.
+
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue, ValueDeserializer},
+};
+
+use super::{
+    agents::{
+        AgentConfig, AgentKind, ApiOptions, CommonOptions, ConnectionConfig, HostedApi, KindName, LlmConfig,
+        LlmOptions, ModelConfig, ProviderName, ProviderOptions, RecordingsFolder, RustModelConfig, ScriptConfig,
+    },
+    diagnose::{ReadError, unknown},
+    option_names::{named_values, option_names},
+};
+use crate::{
+    agent::builtin::{RemoteOptions, ReplayOptions},
+    llm::ModelOptions,
+};
+
+/// The names of options, one list for each struct.
+type OptionLists = Vec<&'static [&'static str]>;
+
+/// Returns the options of a kind of agent; for `kind = "llm"` without a provider, those of all providers.
+pub(super) fn options_of(kind: KindName, provider: Option<ProviderName>) -> OptionLists {
+    let own = match kind {
+        KindName::Echo => vec![],
+        KindName::Script => vec![option_names::<ScriptConfig>()],
+        KindName::Llm => {
+            let llm = vec![option_names::<ProviderOptions>(), option_names::<LlmOptions>()];
+            let of_providers = match provider {
+                Some(provider) => options_of_provider(provider),
+                None => named_values().flat_map(|(_, provider)| options_of_provider(provider)).collect(),
+            };
+            [llm, of_providers].concat()
+        }
+        KindName::Remote => vec![option_names::<RemoteOptions>()],
+        KindName::Replay => vec![option_names::<RecordingsFolder>(), option_names::<ReplayOptions>()],
+    };
+    [vec![option_names::<CommonOptions>()], own].concat()
+}
+
+fn options_of_provider(provider: ProviderName) -> OptionLists {
+    let model = option_names::<ModelOptions>();
+    let connection = option_names::<ConnectionConfig>();
+    match provider {
+        ProviderName::Openai => vec![model, connection, option_names::<ApiOptions>()],
+        ProviderName::OpenaiResponses | ProviderName::Anthropic | ProviderName::Gemini => vec![model, connection],
+        ProviderName::Rust => vec![option_names::<RustModelConfig>()],
+        ProviderName::Replay => vec![model, option_names::<RecordingsFolder>()],
+    }
+}
+
+fn has(lists: &[&[&str]], option: &str) -> bool {
+    lists.iter().any(|list| list.contains(&option))
+}
+
+/// The table of one agent.
+struct AgentTable<'t, 'i> {
+    name: &'t str,
+    span: Range<usize>,
+    options: &'t DeTable<'i>,
+}
+
+/// Reads an agent.
+pub(super) fn read_agent(
+    name: &Spanned<impl AsRef<str>>,
+    value: &Spanned<DeValue<'_>>,
+) -> Result<AgentConfig, ReadError> {
+    let Some(options) = value.get_ref().as_table() else {
+        return Err(ReadError::Wrong {
+            span: Some(value.span()),
+            message: "expected the table of an agent".to_owned(),
+        });
+    };
+    if !options.contains_key("kind") {
+        return Err(ReadError::Wrong { span: Some(name.span()), message: "missing field `kind`".to_owned() });
+    }
+    AgentTable { name: name.get_ref().as_ref(), span: value.span(), options }.read()
+}
+
+impl AgentTable<'_, '_> {
+    fn read(&self) -> Result<AgentConfig, ReadError> {
+        let common: CommonOptions = self.part("")?;
+        let provider = match common.kind {
+            KindName::Llm => self.part::<ProviderOptions>("")?.provider,
+            _ => None,
+        };
+        self.check_names(common.kind, provider)?;
+        let kind = match common.kind {
+            KindName::Echo => AgentKind::Echo,
+            KindName::Script => AgentKind::Script(self.part("kind = \"script\"")?),
+            KindName::Llm => AgentKind::Llm(Box::new(self.llm(provider)?)),
+            KindName::Remote => AgentKind::Remote(self.part("kind = \"remote\"")?),
+            KindName::Replay => AgentKind::Replay(self.part("kind = \"replay\"")?, self.part("")?),
+        };
+        Ok(AgentConfig { common, kind })
+    }
+
+    fn llm(&self, provider: Option<ProviderName>) -> Result<LlmConfig, ReadError> {
+        const KIND: &str = "kind = \"llm\"";
+        let options: LlmOptions = self.part(KIND)?;
+        let Some(provider) = provider else {
+            let known: Vec<_> = named_values::<ProviderName>().map(|(name, _)| format!("{name:?}")).collect();
+            return Err(self.incomplete(format!("{KIND} needs `provider`: {}", known.join(", "))));
+        };
+        let hosted = |api| Ok(ModelConfig::Hosted(api, self.part(KIND)?, self.part(KIND)?));
+        let model = match provider {
+            ProviderName::Openai => hosted(HostedApi::OpenAi(self.part::<ApiOptions>(KIND)?.api)),
+            ProviderName::OpenaiResponses => hosted(HostedApi::OpenAiResponses),
+            ProviderName::Anthropic => hosted(HostedApi::Anthropic),
+            ProviderName::Gemini => hosted(HostedApi::Gemini),
+            ProviderName::Rust => self.part(KIND).map(ModelConfig::Rust),
+            ProviderName::Replay => Ok(ModelConfig::Replay(self.part("provider = \"replay\"")?, self.part(KIND)?)),
+        };
+        Ok(LlmConfig { options, model: model? })
+    }
+
+    /// Reads the options of one struct. `needs_it` is what an absent option is needed for.
+    fn part<T: DeserializeOwned>(&self, needs_it: &str) -> Result<T, ReadError> {
+        let names = option_names::<T>();
+        let own = self.options.iter().filter(|(name, _)| names.contains(&&**name.get_ref()));
+        let own: DeTable<'_> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let table = Spanned::new(self.span.clone(), DeValue::Table(own));
+        T::deserialize(ValueDeserializer::from(table)).map_err(|error| {
+            match error.message().strip_prefix("missing field `").and_then(|rest| rest.split_once('`')) {
+                Some((option, _)) => self.incomplete(format!("{needs_it} needs `{option}`{}", meaning(option))),
+                None => error.into(),
+            }
+        })
+    }
+
+    fn incomplete(&self, message: String) -> ReadError {
+        ReadError::Incomplete { agent: self.name.to_owned(), message }
+    }
+
+    /// Refuses options that the kind or the provider does not have.
+    fn check_names(&self, kind: KindName, provider: Option<ProviderName>) -> Result<(), ReadError> {
+        let known = options_of(kind, provider);
+        let Some(wrong) = self.options.keys().find(|name| !has(&known, name.get_ref())) else { return Ok(()) };
+        let option = &**wrong.get_ref();
+        let is_of_models = has(&options_of_provider(ProviderName::Openai), option);
+        let problem = match (&owners(option, kind)[..], provider) {
+            ([], _) => {
+                let message = unknown("unknown key", option, &known.concat());
+                return Err(ReadError::Wrong { span: Some(wrong.span()), message });
+            }
+            (_, Some(ProviderName::Rust)) if is_of_models => {
+                "provider = \"rust\" has no such option: set it on the model in Rust".to_owned()
+            }
+            (_, Some(ProviderName::Replay)) if is_of_models => {
+                "provider = \"replay\" sends no requests, and has no such option".to_owned()
+            }
+            ([owner], _) => format!("only {owner} has this option"),
+            (owners, _) => format!("only {} have this option", owners.join(" and ")),
+        };
+        let message = format!("agents.{}.{option}: {problem}", self.name);
+        Err(ReadError::Wrong { span: Some(wrong.span()), message })
+    }
+}
+
+/// Returns who has an option that an agent of a kind does not have: other kinds, and providers.
+fn owners(option: &str, of: KindName) -> Vec<String> {
+    let kinds = named_values().filter(|(_, kind)| *kind != of && has(&options_of(*kind, None), option));
+    let mut owners: Vec<_> = kinds.map(|(name, _)| format!("kind = {name:?}")).collect();
+    if of == KindName::Llm {
+        let providers = named_values().filter(|(_, provider)| has(&options_of_provider(*provider), option));
+        owners.extend(providers.map(|(name, _)| format!("provider = {name:?}")));
+    }
+    owners
+}
+
+/// Returns the meaning of an option that an agent lacks.
+fn meaning(option: &str) -> &'static str {
+    match option {
+        "script" => ", a file",
+        "model" => ", the provider's name of the model",
+        "url" => ", an AG-UI endpoint",
+        "dir" => ", a folder with recordings",
+        _ => "",
+    }
+}

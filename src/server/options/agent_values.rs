@@ -1,0 +1,155 @@
+//! Checks of the section `[agents]` that need several options, or more than the type of a value.
+
+use super::{
+    agents::{AgentConfig, AgentKind, ConnectionConfig, ContextConfig, LlmConfig, LlmOptions, ModelConfig},
+    diagnose::ConfigError,
+    origin::Origin,
+};
+use crate::{
+    agent::builtin::{RemoteError, ReplayOptions},
+    llm::{ContextPolicy, ModelOptions},
+    tools::InvalidOption,
+};
+
+/// The fewest tokens of a context window. No instructions fit into less.
+const MIN_WINDOW: u64 = 500;
+
+pub(super) fn check(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), ConfigError> {
+    if name.is_empty() || name.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c)) {
+        let message = "an agent's name is part of its URL: use letters, digits, `-`, `_` and `.`";
+        return Err(origin.error(&["agents", name], message));
+    }
+    let checked = match &agent.kind {
+        AgentKind::Echo | AgentKind::Script(_) => Ok(()),
+        AgentKind::Replay(_, options) => check_replay(options),
+        AgentKind::Llm(llm) => check_llm(llm),
+        AgentKind::Remote(options) => options.check().map_err(remote_fault),
+    };
+    checked.map_err(|error| origin.option_error(&["agents", name], &error))
+}
+
+/// Returns the error of a remote agent as that of an option.
+pub(crate) fn remote_fault(error: RemoteError) -> InvalidOption {
+    match error {
+        RemoteError::Option { option, problem } => InvalidOption::new(option, problem),
+        error => of_agent(error.to_string()),
+    }
+}
+
+/// An error of an agent's options as a whole.
+pub(crate) fn of_agent(problem: impl Into<String>) -> InvalidOption {
+    InvalidOption { path: Vec::new(), problem: problem.into() }
+}
+
+fn check_replay(options: &ReplayOptions) -> Result<(), InvalidOption> {
+    if !ReplayOptions::is_pace(options.pace) {
+        return Err(InvalidOption::new("pace", "a number from 0 to 1000 is needed"));
+    }
+    if options.fault_after.is_some() && options.fault.is_none() {
+        return Err(InvalidOption::new("fault_after", "`fault` is needed, too"));
+    }
+    Ok(())
+}
+
+fn check_llm(LlmConfig { options, model }: &LlmConfig) -> Result<(), InvalidOption> {
+    if model.name().trim().is_empty() {
+        return Err(of_agent("kind = \"llm\" needs `model`, the provider's name of the model"));
+    }
+    if let ModelConfig::Hosted(_, connection, _) = model {
+        check_connection(connection)?;
+    }
+    check_llm_options(options)?;
+    model.options().map_or(Ok(()), check_model)
+}
+
+fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> {
+    let ConnectionConfig { base_url, api_key_env, api_key_file, headers_env, headers, .. } = connection;
+    match base_url {
+        Some(url) if !is_http_url(url) => {
+            let problem = "expected a URL such as \"https://api.example.com/v1\"; keys go into `api_key_env`";
+            return Err(InvalidOption::new("base_url", problem));
+        }
+        None if api_key_env.is_none() && api_key_file.is_none() => {
+            return Err(of_agent(
+                "`api_key_env` is needed, the environment variable with the provider's key, or `api_key_file`",
+            ));
+        }
+        _ => {}
+    }
+    one_of(("api_key_env", api_key_env.is_some()), ("api_key_file", api_key_file.is_some()))?;
+    if let Some(header) = headers.keys().find(|name| headers_env.keys().any(|env| env.eq_ignore_ascii_case(name))) {
+        return Err(InvalidOption::new("headers", format!("`headers_env` has `{header}`, too: remove one of them")));
+    }
+    at_least_1("connect_timeout_secs", connection.connect_timeout_secs)?;
+    at_least_1("idle_timeout_secs", connection.idle_timeout_secs)
+}
+
+fn check_llm_options(options: &LlmOptions) -> Result<(), InvalidOption> {
+    one_of(
+        ("system_prompt", options.system_prompt.is_some()),
+        ("system_prompt_file", options.system_prompt_file.is_some()),
+    )?;
+    one_of(
+        ("response_schema", options.response_schema.is_some()),
+        ("response_schema_file", options.response_schema_file.is_some()),
+    )?;
+    if options.models.iter().any(|model| model.trim().is_empty()) {
+        return Err(InvalidOption::new("models", "the name of a model is empty"));
+    }
+    at_least_1("max_steps", options.max_steps)?;
+    at_least_1("max_calls_per_turn", options.max_calls_per_turn)?;
+    at_least_1("parallel_tools", options.parallel_tools)?;
+    at_least_1("tool_timeout_secs", options.tool_timeout_secs)?;
+    options.context.as_ref().map_or(Ok(()), check_context)
+}
+
+fn check_context(context: &ContextConfig) -> Result<(), InvalidOption> {
+    if context.window.is_some_and(|tokens| tokens < MIN_WINDOW) {
+        let problem = format!("`window` is in tokens: at least {MIN_WINDOW} are needed");
+        return Err(InvalidOption::new("context", problem));
+    }
+    if context.summariser.is_some() && context.policy != ContextPolicy::Summarise {
+        return Err(InvalidOption::new("context", "`summariser` needs policy = \"summarise\""));
+    }
+    Ok(())
+}
+
+fn check_model(options: &ModelOptions) -> Result<(), InvalidOption> {
+    at_least_1("max_tokens", options.max_tokens)?;
+    for (option, value, least, most) in [
+        ("temperature", options.temperature, 0.0, 2.0),
+        ("top_p", options.top_p, 0.0, 1.0),
+        ("frequency_penalty", options.frequency_penalty, -2.0, 2.0),
+        ("presence_penalty", options.presence_penalty, -2.0, 2.0),
+    ] {
+        if value.is_some_and(|value| !(least..=most).contains(&value)) {
+            return Err(InvalidOption::new(option, format!("a number from {least} to {most} is needed")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses two options of which one replaces the other.
+fn one_of((one, has_one): (&str, bool), (other, has_other): (&str, bool)) -> Result<(), InvalidOption> {
+    if has_one && has_other {
+        return Err(InvalidOption::new(other, format!("`{one}` is set, too: remove one of them")));
+    }
+    Ok(())
+}
+
+fn at_least_1<T: Default + PartialEq>(option: &str, value: Option<T>) -> Result<(), InvalidOption> {
+    if value == Some(T::default()) {
+        return Err(InvalidOption::new(option, "at least 1 is needed"));
+    }
+    Ok(())
+}
+
+/// Credentials in URLs are refused: they belong into environment variables.
+fn is_http_url(url: &str) -> bool {
+    reqwest::Url::parse(url).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.password().is_none()
+            && url.username().is_empty()
+    })
+}

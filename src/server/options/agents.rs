@@ -1,0 +1,260 @@
+//! The section `[agents]`, one table for each agent: its `kind` decides which structs read the table.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+use crate::{
+    agent::builtin::{RemoteOptions, ReplayOptions},
+    llm::{ContextPolicy, ModelOptions, OpenAiApi, ToolChoice},
+    protocol::JsonObject,
+    run::OnDisconnect,
+};
+
+/// An agent, with the options of its kind.
+#[derive(Debug, Clone)]
+pub(crate) struct AgentConfig {
+    pub(crate) common: CommonOptions,
+    pub(crate) kind: AgentKind,
+}
+
+/// The options of a kind of agent.
+#[derive(Debug, Clone)]
+pub(crate) enum AgentKind {
+    Echo,
+    Script(ScriptConfig),
+    Llm(Box<LlmConfig>),
+    Remote(RemoteOptions),
+    Replay(RecordingsFolder, ReplayOptions),
+}
+
+/// The options of every agent.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct CommonOptions {
+    /// The kind of the agent, which decides on its options.
+    pub(super) kind: KindName,
+    /// The purpose of the agent, for clients, and for agents that can give it tasks.
+    pub(crate) description: Option<String>,
+    /// The effect of a client that disconnects on its run, in place of `on_disconnect` in `[runs]`.
+    pub(crate) on_disconnect: Option<OnDisconnect>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub(super) enum KindName {
+    /// Repeats the user's text.
+    #[default]
+    Echo,
+    /// Plays a script.
+    Script,
+    /// A language model with tools.
+    Llm,
+    /// Forwards runs to another AG-UI endpoint.
+    Remote,
+    /// Plays recordings.
+    Replay,
+}
+
+/// An agent of `kind = "script"`.
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ScriptConfig {
+    /// With `kind = "script"`: the file of the script. A relative path starts in the folder of the configuration.
+    pub(crate) script: PathBuf,
+}
+
+/// The place of the recordings that an agent or a model plays.
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RecordingsFolder {
+    /// With `kind = "replay"` or `provider = "replay"`: the folder of the recordings. A relative path starts in the
+    /// folder of the configuration.
+    pub(crate) dir: PathBuf,
+}
+
+/// An agent of `kind = "llm"`.
+#[derive(Debug, Clone)]
+pub(crate) struct LlmConfig {
+    pub(crate) options: LlmOptions,
+    pub(crate) model: ModelConfig,
+}
+
+/// The model of an agent.
+#[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "it is boxed with the other options of its agent")]
+pub(crate) enum ModelConfig {
+    /// At a provider.
+    Hosted(HostedApi, ConnectionConfig, ModelOptions),
+    /// In Rust. It has a connection and options of its own.
+    Rust(RustModelConfig),
+    /// The recorded answers of a provider.
+    Replay(RecordingsFolder, ModelOptions),
+}
+
+/// The protocol of a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostedApi {
+    OpenAi(Option<OpenAiApi>),
+    OpenAiResponses,
+    Anthropic,
+    Gemini,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ProviderOptions {
+    /// With `kind = "llm"`: the protocol of the model.
+    pub(super) provider: Option<ProviderName>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ProviderName {
+    /// Chat completions, which many servers have, or OpenAI's Responses API, by `api`.
+    Openai,
+    /// OpenAI's Responses API.
+    #[serde(rename = "openai-responses")]
+    OpenaiResponses,
+    /// Anthropic's Messages API.
+    Anthropic,
+    /// Google's Gemini API.
+    Gemini,
+    /// A model that the application added with `Server::model`.
+    Rust,
+    /// The recorded answers of a provider, in `dir`.
+    Replay,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ApiOptions {
+    /// The API of `provider = "openai"`. Default: `responses` at api.openai.com for models that reason and for gpt-5
+    /// and later, otherwise `chat`.
+    pub(super) api: Option<OpenAiApi>,
+}
+
+/// The name by which the application added a model.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct RustModelConfig {
+    pub(crate) model: String,
+}
+
+/// The connection to a provider.
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ConnectionConfig {
+    /// The URL of the provider, if not its usual one, without credentials, such as `http://localhost:11434/v1`.
+    pub(crate) base_url: Option<String>,
+    /// The environment variable with the provider's key. This or `api_key_file` is required without a `base_url`.
+    pub(crate) api_key_env: Option<String>,
+    /// The file with the provider's key. A relative path starts in the folder of the configuration.
+    pub(crate) api_key_file: Option<PathBuf>,
+    /// Headers for the provider or the remote agent: by name, the environment variable with the value.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<String>"))]
+    pub(crate) headers_env: IndexMap<String, String>,
+    /// Headers for the provider that are not secret: by name, the value.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<String>"))]
+    pub(crate) headers: IndexMap<String, String>,
+    /// The time limit for connecting to the provider or the endpoint, in seconds. Default: 10.
+    #[cfg_attr(test, schemars(range(min = 1)))]
+    pub(crate) connect_timeout_secs: Option<u64>,
+    /// The longest silence of the provider or the endpoint, in seconds. Default: 60.
+    #[cfg_attr(test, schemars(range(min = 1)))]
+    pub(crate) idle_timeout_secs: Option<u64>,
+    /// The number of retries of a request that failed before its first token. Default: 2.
+    pub(crate) max_retries: Option<u32>,
+}
+
+/// The options of an agent of `kind = "llm"`, whatever its model is.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub(crate) struct LlmOptions {
+    /// The names of models that a request may choose with `forwardedProps.model`, beside `model`.
+    pub(crate) models: Vec<String>,
+    /// The agents whose models are asked, in order, if the model of this one is unavailable.
+    pub(crate) fallback: Vec<String>,
+    /// The instructions at the beginning of every conversation.
+    pub(crate) system_prompt: Option<String>,
+    /// The file with these instructions. A relative path starts in the folder of the configuration.
+    pub(crate) system_prompt_file: Option<PathBuf>,
+    /// The tools that the model can call: tools by name, `mcp:SERVER`, `mcp:SERVER/TOOL`, `mcp:SERVER/resources`,
+    /// `mcp:SERVER/prompts`, `agent:NAME`, `current_time`, `ask_user`, `propose_plan`, `sandbox` and `update_state`.
+    pub(crate) tools: Vec<String>,
+    /// The calls that the model may or has to make: `auto`, `none`, `required`, or the name of a tool. A call is forced
+    /// only right after a user's message. Default: `auto`.
+    pub(crate) tool_choice: Option<ToolChoice>,
+    /// The JSON Schema of the final answer. An answer that does not fit is corrected once; then the run fails
+    /// (`response_invalid`).
+    pub(crate) response_schema: Option<JsonObject>,
+    /// The JSON file with this schema. A relative path starts in the folder of the configuration.
+    pub(crate) response_schema_file: Option<PathBuf>,
+    /// The largest number of model calls in a run. A run that needs more fails (`max_steps`). Default: 8.
+    #[cfg_attr(test, schemars(range(min = 1)))]
+    pub(crate) max_steps: Option<u32>,
+    /// The largest number of tool calls of one answer that are run. Default: 32.
+    #[cfg_attr(test, schemars(range(min = 1)))]
+    pub(crate) max_calls_per_turn: Option<usize>,
+    /// The time limit of a tool call, in seconds. Default: 60.
+    #[cfg_attr(test, schemars(range(min = 1)))]
+    pub(crate) tool_timeout_secs: Option<u64>,
+    /// The number of tool calls of one turn that run at the same time. Default: 8.
+    #[cfg_attr(test, schemars(range(min = 1)))]
+    pub(crate) parallel_tools: Option<usize>,
+    /// The model's context window, and the treatment of a conversation that is too long for it.
+    pub(crate) context: Option<ContextConfig>,
+}
+
+/// The context window of a model.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ContextConfig {
+    /// The tokens that the model can read and write, at least 500. Default: the published number of a known model.
+    #[cfg_attr(test, schemars(range(min = 500)))]
+    pub(crate) window: Option<u64>,
+    /// The treatment of a conversation that is too long. The stored thread keeps all. Default: `fail`.
+    pub(crate) policy: ContextPolicy,
+    /// With `policy = "summarise"`: the agent whose model writes summaries. Default: this agent.
+    pub(crate) summariser: Option<String>,
+}
+
+impl AgentConfig {
+    /// An agent that plays a script.
+    pub(super) fn script(path: &str) -> Self {
+        let common = CommonOptions { kind: KindName::Script, ..CommonOptions::default() };
+        Self { common, kind: AgentKind::Script(ScriptConfig { script: path.into() }) }
+    }
+
+    /// Returns the options of an agent of `kind = "llm"`.
+    pub(crate) fn llm(&self) -> Option<&LlmConfig> {
+        match &self.kind {
+            AgentKind::Llm(llm) => Some(llm),
+            _ => None,
+        }
+    }
+}
+
+impl ModelConfig {
+    /// Returns the name of the model.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Hosted(_, _, options) | Self::Replay(_, options) => &options.model,
+            Self::Rust(model) => &model.model,
+        }
+    }
+
+    /// Returns the options of the model, unless it is in Rust.
+    pub(crate) fn options(&self) -> Option<&ModelOptions> {
+        match self {
+            Self::Hosted(_, _, options) | Self::Replay(_, options) => Some(options),
+            Self::Rust(_) => None,
+        }
+    }
+}

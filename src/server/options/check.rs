@@ -1,0 +1,118 @@
+//! Checks that options fit together. Each section checks itself; rules across sections are here.
+
+use super::{
+    Config, agent_values, auth,
+    diagnose::{ConfigError, nearest},
+    origin::Origin,
+    record, tools,
+};
+
+impl Config {
+    pub(super) fn check(&self, origin: &Origin) -> Result<(), ConfigError> {
+        self.agents.iter().try_for_each(|(name, agent)| agent_values::check(name, agent, origin))?;
+        auth::check(&self.auth, origin)?;
+        record::check(&self.record, origin)?;
+        self.check_reachability(origin)?;
+        tools::check(&self.tools, &self.mcp, &self.sandbox, origin)?;
+        if self.copilotkit.enabled
+            && let Err(problem) = self.copilotkit.check_prefix()
+        {
+            return Err(origin.error(&["copilotkit", "prefix"], problem));
+        }
+        if let Some(wrong) = self.cors.allow_origins.iter().find(|allowed| *allowed != "*" && !is_origin(allowed)) {
+            let message = format!("{wrong:?} is not an origin such as \"https://app.example.com\"");
+            return Err(origin.error(&["cors", "allow_origins"], &message));
+        }
+        if let Some(wrong) = self.server.allowed_hosts.iter().find(|allowed| *allowed != "*" && !is_host_name(allowed))
+        {
+            let message = format!("{wrong:?} is not a host name such as \"agents.example.com\", without port");
+            return Err(origin.error(&["server", "allowed_hosts"], &message));
+        }
+        if let Some(model) = self.prices.find_invalid() {
+            return Err(origin.error(&["prices", model], "prices are numbers of at least 0"));
+        }
+        if let Err(problem) = self.store.read(&self.server.data_dir) {
+            return Err(origin.error(&["store", "url"], problem));
+        }
+        for (option, is_right, problem) in [
+            (["threads", "lease_secs"], self.threads.lease.as_secs() >= 2, "at least 2 are needed"),
+            (["runs", "max_concurrent"], self.runs.max_concurrent > 0, "at least 1 is needed"),
+            (
+                ["limits", "share_percent"],
+                (1..=100).contains(&self.limits.share_percent),
+                "a number from 1 to 100 is needed",
+            ),
+            (["server", "max_connections"], self.server.max_connections > 0, "at least 1 is needed"),
+            (["record", "max_file_bytes"], self.record.max_file_bytes > 0, "at least 1 is needed"),
+            (["record", "max_files"], self.record.max_files > 0, "at least 1 is needed"),
+            (["record", "max_folder_bytes"], self.record.max_folder_bytes > 0, "at least 1 is needed"),
+        ] {
+            if !is_right {
+                return Err(origin.error(&option, problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the names of agents in `default_agent`, `[named_events]` and `[threads]`. Agents may be configured, or added in Rust.
+    ///
+    /// # Errors
+    /// The first name that no agent has.
+    pub(crate) fn check_agent_names(&self, origin: &Origin, rust_agents: &[&str]) -> Result<(), ConfigError> {
+        let known: Vec<&str> = self.agents.keys().map(String::as_str).chain(rust_agents.iter().copied()).collect();
+        for (option, name) in [
+            (&["named_events", "chat"][..], &self.named_events.chat),
+            (&["named_events", "agent"], &self.named_events.agent),
+            (&["threads", "title_agent"], &self.threads.title_agent),
+            (&["default_agent"], &self.default_agent),
+        ] {
+            if let Some(name) = name.as_ref().filter(|name| !known.contains(&name.as_str())) {
+                let near = nearest(name, &known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                return Err(origin.error(option, &format!("there is no agent `{name}`{near}")));
+            }
+        }
+        match &self.default_agent {
+            None if known.is_empty() => Err(origin.error(&["agents"], "at least one agent is needed")),
+            None if self.agents.len() > 1 => {
+                let names = self.agents.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                let message = format!("with several agents, one has to be the default: one of {names}");
+                Err(origin.error(&["default_agent"], &message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_reachability(&self, origin: &Origin) -> Result<(), ConfigError> {
+        let metrics = self.metrics.listen.filter(|listen| !listen.ip().to_canonical().is_loopback());
+        if let Some(listen) = metrics.filter(|_| !self.auth.authenticates()) {
+            let message = format!(
+                "{listen} can be reached from other machines: metrics are served there only with authentication \
+                 ([auth] mode = \"api_key\" or \"jwt\"); otherwise use 127.0.0.1"
+            );
+            return Err(origin.error(&["metrics", "listen"], &message));
+        }
+        let listen = self.server.listen;
+        if self.auth.authenticates() || self.auth.allow_unauthenticated || listen.ip().to_canonical().is_loopback() {
+            return Ok(());
+        }
+        let message = format!(
+            "{listen} can be reached from other machines, and without authentication anybody there could use the \
+             server. Configure keys or tokens ([auth] mode = \"api_key\" or \"jwt\"), listen on 127.0.0.1, or, if that \
+             is what you want, set [auth] allow_unauthenticated = true"
+        );
+        Err(origin.error(&["server", "listen"], &message))
+    }
+}
+
+fn is_host_name(text: &str) -> bool {
+    !text.is_empty() && !text.ends_with('.') && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
+}
+
+/// The form of the header `Origin`: `scheme://host`, optionally with a port.
+fn is_origin(text: &str) -> bool {
+    let Some((scheme, host)) = text.split_once("://") else { return false };
+    let plain = |text: &str, more: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+    };
+    plain(scheme, "+-.") && plain(host, "-.:[]_")
+}

@@ -1,0 +1,133 @@
+//! The section `[auth.jwt]`.
+
+use std::{path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Deserializer};
+
+use super::{diagnose::ConfigError, origin::Origin};
+use crate::{
+    auth::{JwksOptions, JwtAlgorithm},
+    base::units,
+};
+
+const MAX_LEEWAY_SECS: u64 = 600;
+const MIN_JWKS_AGE: Duration = Duration::from_secs(1200);
+
+/// The rules for tokens: the section `[auth.jwt]`. Exactly one of `secret_env`, `public_key`, `public_key_file` and
+/// `jwks_url` is needed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub(crate) struct JwtConfig {
+    /// The accepted algorithms. If the list is empty: those that fit the key.
+    pub(crate) algorithms: Vec<JwtAlgorithm>,
+    /// For HS256: the environment variable with the secret, of at least 32 bytes.
+    pub(crate) secret_env: Option<String>,
+    /// For RS256 or ES256: an RSA or P-256 public key in PEM.
+    pub(crate) public_key: Option<String>,
+    /// For RS256 or ES256: the file of a public key in PEM. A relative path starts in the folder of the configuration.
+    pub(crate) public_key_file: Option<PathBuf>,
+    /// For RS256 and ES256: the URL of published public keys (JWKS).
+    pub(crate) jwks_url: Option<String>,
+    /// The age until which published keys stay in use if no newer ones can be fetched, at least 1200.
+    #[serde(rename = "jwks_max_age_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    pub(crate) jwks_max_age: Duration,
+    /// The required issuer (`iss`) of tokens. If not set: any issuer that has the key.
+    pub(crate) issuer: Option<String>,
+    /// The accepted audiences (`aud`) of tokens, a text or a list. Required. An empty list also accepts tokens for
+    /// other applications.
+    #[serde(deserialize_with = "one_or_many")]
+    #[cfg_attr(test, schemars(with = "OneOrMany"))]
+    pub(crate) audience: Option<Vec<String>>,
+    /// The largest accepted difference between clocks, at most 600.
+    #[serde(rename = "leeway_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    pub(crate) leeway: Duration,
+    /// The claim with the principal's name.
+    pub(crate) subject_claim: String,
+}
+
+impl Default for JwtConfig {
+    fn default() -> Self {
+        Self {
+            algorithms: Vec::new(),
+            secret_env: None,
+            public_key: None,
+            public_key_file: None,
+            jwks_url: None,
+            jwks_max_age: JwksOptions::default().max_age,
+            issuer: None,
+            audience: None,
+            leeway: Duration::from_secs(30),
+            subject_claim: "sub".to_owned(),
+        }
+    }
+}
+
+pub(super) fn check(jwt: &JwtConfig, origin: &Origin) -> Result<(), ConfigError> {
+    let error = |option: &str, message: &str| Err(origin.error(&["auth", "jwt", option], message));
+    let sources = [
+        ("secret_env", jwt.secret_env.is_some()),
+        ("public_key", jwt.public_key.is_some()),
+        ("public_key_file", jwt.public_key_file.is_some()),
+        ("jwks_url", jwt.jwks_url.is_some()),
+    ];
+    let mut given = sources.iter().filter(|(_, given)| *given).map(|(name, _)| *name);
+    let Some(source) = given.next() else {
+        let message = "mode = \"jwt\" needs a key: `secret_env`, `public_key`, `public_key_file` or `jwks_url`";
+        return Err(origin.error(&["auth", "jwt"], message));
+    };
+    if let Some(second) = given.next() {
+        return error(second, &format!("`{source}` is set, too; only one of them can be the key"));
+    }
+    let by_secret = jwt.secret_env.is_some();
+    if jwt.algorithms.iter().any(|algorithm| (*algorithm == JwtAlgorithm::Hs256) != by_secret) {
+        let message = if by_secret {
+            "a secret is for \"HS256\" only"
+        } else {
+            "public keys are for \"RS256\" and \"ES256\"; \"HS256\" needs a secret"
+        };
+        return error("algorithms", message);
+    }
+    match &jwt.audience {
+        None => {
+            let message = "`audience` is needed: the name of this server in tokens (aud). An empty list also accepts \
+                           tokens that were made for any other application";
+            return error("audience", message);
+        }
+        Some(audience) if audience.iter().any(|name| name.trim().is_empty()) => {
+            return error("audience", "a name is empty");
+        }
+        Some(_) => {}
+    }
+    if jwt.issuer.as_ref().is_some_and(|issuer| issuer.trim().is_empty()) {
+        return error("issuer", "it is empty; leave it out to accept any issuer");
+    }
+    if jwt.leeway.as_secs() > MAX_LEEWAY_SECS {
+        return error("leeway_secs", "at most 600: expired tokens are accepted for that long");
+    }
+    if jwt.jwks_max_age < MIN_JWKS_AGE {
+        return error("jwks_max_age_secs", "at least 1200: keys are fetched again after 600 seconds");
+    }
+    if jwt.subject_claim.trim().is_empty() {
+        return error("subject_claim", "it is empty");
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "expected a text or a list of texts")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    Ok(Some(match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(text) => vec![text],
+        OneOrMany::Many(texts) => texts,
+    }))
+}

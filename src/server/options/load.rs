@@ -1,0 +1,165 @@
+//! Reads the configuration: defaults, then a file, then environment variables, then flags.
+//!
+//! Each source is read by itself first, so that an error can name its place. The crate `config` loses positions, and
+//! reads every variable `AGUI_…` as an option, also keys.
+
+use std::{borrow::Cow, net::SocketAddr, path::PathBuf};
+
+use serde::Deserialize as _;
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue, Deserializer},
+};
+
+use super::{
+    Config,
+    agent_table::read_agent,
+    diagnose::{ConfigError, ReadError},
+    origin::Origin,
+};
+
+const PREFIX: &str = "AGUI_";
+const SEPARATOR: &str = "__";
+
+/// The sources of options, the weakest first.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// A TOML file.
+    pub file: Option<PathBuf>,
+    /// Environment variables. `AGUI_SERVER__LISTEN` sets `[server] listen`, `AGUI_DEFAULT_AGENT` sets `default_agent`;
+    /// variables without such a name are ignored.
+    pub environment: Vec<(String, String)>,
+    /// Flags: name, option, value.
+    pub flags: Vec<(&'static str, &'static str, String)>,
+}
+
+/// A configuration that was read and checked.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The options.
+    pub(crate) config: Config,
+    /// The file they came from.
+    pub(crate) origin: Origin,
+}
+
+/// A variable or a flag: its name, the path of the option, and the value.
+type OptionSetting = (String, Vec<String>, String);
+
+impl Sources {
+    /// Reads all sources and checks the result.
+    ///
+    /// # Errors
+    /// The first error that is found.
+    pub fn load(self) -> Result<Loaded, ConfigError> {
+        let origin = match self.file {
+            Some(path) => Origin::read(path)?,
+            None => Origin::built_in(),
+        };
+        let variables = self.environment.into_iter();
+        let mut settings: Vec<OptionSetting> =
+            variables.filter_map(|(name, value)| option_of(&name).map(|option| (name, option, value))).collect();
+        // A fixed order, in which what decides on the other options of an agent comes first.
+        settings.sort_by_cached_key(|(name, option, _)| {
+            let deciding =
+                ["kind", "provider"].iter().position(|decides| option.last().is_some_and(|it| it == decides));
+            (deciding.unwrap_or(usize::MAX), name.clone())
+        });
+        settings.extend(
+            self.flags
+                .into_iter()
+                .map(|(flag, option, value)| (flag.to_owned(), option.split('.').map(str::to_owned).collect(), value)),
+        );
+        Loaded::read(origin, &settings)
+    }
+}
+
+impl Loaded {
+    /// The address and port of `[server] listen`.
+    pub fn listen(&self) -> SocketAddr {
+        self.config.server.listen
+    }
+
+    /// Reads the text of a configuration. Its relative paths start in the working directory.
+    ///
+    /// # Errors
+    /// The first error that is found.
+    pub fn from_toml_str(text: &str) -> Result<Self, ConfigError> {
+        Self::read(Origin::of_text(text), &[])
+    }
+
+    fn read(origin: Origin, settings: &[OptionSetting]) -> Result<Self, ConfigError> {
+        let text = origin.file().map_or("", |(_, text)| text);
+        let mut document = DeTable::parse(text).map_err(|error| origin.read_error(error.into()))?;
+        // What an agent lacks may be in the settings.
+        if let Err(error @ ReadError::Wrong { .. }) = Config::read(&document) {
+            return Err(origin.read_error(error));
+        }
+        for (name, option, value) in settings {
+            document = with_setting(&document, name, option, value)?;
+        }
+        let config = Config::read(&document).map_err(|error| origin.read_error(error))?;
+        config.check(&origin)?;
+        Ok(Self { config, origin })
+    }
+}
+
+impl Config {
+    fn read(document: &Spanned<DeTable<'_>>) -> Result<Self, ReadError> {
+        let mut config = Self::deserialize(Deserializer::from(document.clone()))?;
+        let agents = document.get_ref().get("agents").and_then(|agents| agents.get_ref().as_table());
+        for (name, agent) in agents.into_iter().flatten() {
+            config.agents.insert(name.get_ref().to_string(), read_agent(name, agent)?);
+        }
+        Ok(config)
+    }
+}
+
+/// A variable without a separator is not an option, but for example a key that the file refers to.
+fn option_of(name: &str) -> Option<Vec<String>> {
+    let rest = name.strip_prefix(PREFIX)?.to_lowercase();
+    (rest.contains(SEPARATOR) || rest == "default_agent").then(|| rest.split(SEPARATOR).map(str::to_owned).collect())
+}
+
+/// Takes the first of these that is valid for the option: TOML, a text, a list of texts separated by commas.
+fn with_setting<'i>(
+    document: &Spanned<DeTable<'i>>,
+    name: &str,
+    option: &'i [String],
+    value: &'i str,
+) -> Result<Spanned<DeTable<'i>>, ConfigError> {
+    let items = value.split(',').map(|item| without_place(text(item.trim()))).collect();
+    let readings = DeValue::parse(value.trim()).ok().map(Spanned::into_inner).into_iter();
+    let mut first_error = None;
+    for reading in readings.chain([text(value), DeValue::Array(items)]) {
+        let upper = option.iter().rev().fold(reading, |inner, key| {
+            DeValue::Table(DeTable::from_iter([(without_place(key.into()), without_place(inner))]))
+        });
+        let mut merged = document.clone();
+        if let DeValue::Table(upper) = upper {
+            merge(merged.get_mut(), upper);
+        }
+        match Config::read(&merged) {
+            Ok(_) | Err(ReadError::Incomplete { .. }) => return Ok(merged),
+            Err(ReadError::Wrong { message, .. }) => drop(first_error.get_or_insert(message)),
+        }
+    }
+    Err(ConfigError::of_setting(name, &first_error.unwrap_or_default()))
+}
+
+fn text(value: &str) -> DeValue<'_> {
+    DeValue::String(Cow::Borrowed(value))
+}
+
+fn without_place<T>(value: T) -> Spanned<T> {
+    Spanned::new(0..0, value)
+}
+
+/// The upper table wins.
+fn merge<'i>(lower: &mut DeTable<'i>, upper: DeTable<'i>) {
+    for (key, value) in upper {
+        match (lower.get_mut(&**key.get_ref()).map(Spanned::get_mut), value.into_inner()) {
+            (Some(DeValue::Table(lower)), DeValue::Table(upper)) => merge(lower, upper),
+            (_, value) => drop(lower.insert(key, without_place(value))),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The configuration: plain data, one struct for each section of the TOML file.
+//!
+//! `config/default.toml` lists every option with its default; a test compares the two. A file overrides the defaults,
+//! environment variables override the file, and flags override both ([`Sources`]).
+//!
+//! A section is the option struct of the part of the server that it belongs to. To add an option, add a field there,
+//! and to `config/default.toml`, and write `config/schema.json` again ([`JSON_SCHEMA`]). Rules between options are in the
+//! section's file, or in `check.rs`.
+
+mod agent_table;
+mod agent_values;
+mod agents;
+mod auth;
+mod check;
+mod diagnose;
+mod json_schema;
+mod jwt;
+mod load;
+mod models;
+mod option_names;
+mod origin;
+mod record;
+mod server;
+mod store;
+mod tools;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
+
+pub(crate) use agent_values::{of_agent, remote_fault};
+pub(crate) use agents::{AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions, ModelConfig};
+pub(crate) use auth::{AuthConfig, AuthMode};
+pub use diagnose::ConfigError;
+pub(crate) use json_schema::JSON_SCHEMA;
+pub(crate) use jwt::JwtConfig;
+pub use load::{Loaded, Sources};
+pub(crate) use models::ModelsConfig;
+pub(crate) use origin::Origin;
+pub(crate) use server::{RunsConfig, ServerConfig};
+pub(crate) use store::{StoreConfig, StoreUrl};
+pub(crate) use tools::SANDBOX;
+
+use crate::{
+    http::Cors,
+    http::dialects::copilotkit::CopilotKitOptions,
+    http::dialects::named_events::NamedEventOptions,
+    http::playground::PlaygroundOptions,
+    observe::{
+        metrics::{MetricsOptions, Prices},
+        recordings::RecordOptions,
+        telemetry::{TelemetryOptions, logs::LogOptions},
+    },
+    run::{PrincipalLimits, ThreadOptions},
+    store::Retention,
+    tools::{http::HttpToolOptions, mcp::McpServerOptions, sandbox::SandboxOptions},
+};
+
+/// The configuration of agui-server: <https://github.com/agui-server/agui-server/blob/main/docs/configuration.md>.
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The agent behind `/send-message`. Not needed if there is only one.
+    pub(crate) default_agent: Option<String>,
+    /// The address, the data folder, and limits of connections.
+    pub(crate) server: ServerConfig,
+    /// Authentication. Without it the server listens on this machine only.
+    pub(crate) auth: AuthConfig,
+    /// Limits of runs.
+    pub(crate) runs: RunsConfig,
+    /// Limits of each principal: of each API key, or each subject of tokens. Without authentication they have no
+    /// effect.
+    pub(crate) limits: PrincipalLimits,
+    /// The place where threads are stored.
+    pub(crate) store: StoreConfig,
+    /// Conversations that the server stores. How long they are kept is in `[retention]`.
+    pub(crate) threads: ThreadOptions,
+    /// The time and the number for which threads and logs are kept.
+    pub(crate) retention: Retention,
+    /// The endpoints `/agent/chat/stream` and `/agent/agent/stream`, which answer with named events.
+    pub(crate) named_events: NamedEventOptions,
+    /// The web pages that may use the server from a browser. Requests of other pages are refused with 403.
+    pub(crate) cors: Cors,
+    /// The routes for pages with CopilotKit.
+    pub(crate) copilotkit: CopilotKitOptions,
+    /// The page at `/playground`.
+    pub(crate) playground: PlaygroundOptions,
+    /// Logs.
+    pub(crate) log: LogOptions,
+    /// Traces. The environment variables of OpenTelemetry say where they are sent.
+    pub(crate) telemetry: TelemetryOptions,
+    /// Metrics for Prometheus.
+    pub(crate) metrics: MetricsOptions,
+    /// Recordings of runs, as files.
+    pub(crate) record: RecordOptions,
+    /// The prices of models, by the name in an agent's `model`, for the cost in metrics and logs. None are built in.
+    pub(crate) prices: Prices,
+    /// What is known of models and of servers with chat completions.
+    pub(crate) models: ModelsConfig,
+    /// The agents, by name. A file with any agents replaces the demo agent.
+    #[serde(deserialize_with = "without_agents")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<json_schema::AnyAgent>"))]
+    pub(crate) agents: IndexMap<String, AgentConfig>,
+    /// Tools that call web services, by name. An agent can call those in its `tools`.
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<HttpToolOptions>"))]
+    pub(crate) tools: IndexMap<String, HttpToolOptions>,
+    /// Limits of the tool group `sandbox`, by which a model runs commands and writes files.
+    pub(crate) sandbox: SandboxOptions,
+    /// MCP servers, by name. An agent can call their tools as `mcp:NAME`.
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<McpServerOptions>"))]
+    pub(crate) mcp: IndexMap<String, McpServerOptions>,
+}
+
+impl Config {
+    /// The agent behind `/send-message`: the configured one, or the only one.
+    pub(crate) fn default_agent(&self) -> Option<&str> {
+        let only = || self.agents.keys().next().filter(|_| self.agents.len() == 1).map(String::as_str);
+        self.default_agent.as_deref().or_else(only)
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            default_agent: None,
+            server: ServerConfig::default(),
+            auth: AuthConfig::default(),
+            runs: RunsConfig::default(),
+            limits: PrincipalLimits::default(),
+            store: StoreConfig::default(),
+            threads: ThreadOptions::default(),
+            retention: Retention::of_servers(),
+            named_events: NamedEventOptions::default(),
+            cors: Cors::default(),
+            copilotkit: CopilotKitOptions::default(),
+            playground: PlaygroundOptions::default(),
+            log: LogOptions::default(),
+            telemetry: TelemetryOptions::default(),
+            metrics: MetricsOptions::default(),
+            record: RecordOptions::default(),
+            prices: Prices::default(),
+            models: ModelsConfig::default(),
+            agents: IndexMap::from([("demo".to_owned(), AgentConfig::script("scripts/demo.toml"))]),
+            tools: IndexMap::new(),
+            sandbox: SandboxOptions::default(),
+            mcp: IndexMap::new(),
+        }
+    }
+}
+
+/// Leaves the agents to [`read_agent`](agent_table::read_agent): their kinds decide on their options.
+fn without_agents<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IndexMap<String, AgentConfig>, D::Error> {
+    IndexMap::<String, IgnoredAny>::deserialize(deserializer).map(|_| IndexMap::new())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! The sections `[server]` and `[runs]`, whose options belong to several parts of the server.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Deserializer};
+
+use crate::{base::units, run::OnDisconnect};
+
+/// The address, the data folder, and limits of connections: the section `[server]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub(crate) struct ServerConfig {
+    /// The address and port to listen on. An address that other machines can reach needs authentication (`[auth]`).
+    #[cfg_attr(test, schemars(regex(pattern = crate::base::units::json_schema::SOCKET_ADDRESS)))]
+    pub(crate) listen: SocketAddr,
+    /// The host names, without port, under which a server without authentication answers, in addition to localhost and
+    /// IP addresses. `*` allows all.
+    pub(crate) allowed_hosts: Vec<String>,
+    /// The folder for stored data, created if it does not exist. A relative path starts in the folder in which the
+    /// server is started.
+    pub(crate) data_dir: PathBuf,
+    /// The largest request body, in bytes. Larger ones are refused with 413.
+    pub(crate) max_body_bytes: usize,
+    /// The bytes of the request bodies that all clients are sending, together. A body that finds no room within five
+    /// seconds is refused with 503.
+    pub(crate) max_body_bytes_in_flight: usize,
+    /// The largest number of connections. Further ones wait until others close.
+    #[cfg_attr(test, schemars(range(min = 1)))]
+    pub(crate) max_connections: usize,
+    /// The silence after which a stream gets a comment, so that proxies do not close it.
+    #[serde(rename = "keep_alive_secs", deserialize_with = "optional_seconds")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalSeconds"))]
+    pub(crate) keep_alive: Option<Duration>,
+    /// The time that runs get to end when the server is stopped.
+    #[serde(rename = "drain_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    pub(crate) drain: Duration,
+    /// The time limit for receiving a request's head.
+    #[serde(rename = "head_timeout_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    pub(crate) head_timeout: Duration,
+    /// The time limit for receiving a request's body.
+    #[serde(rename = "body_timeout_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    pub(crate) body_timeout: Duration,
+    /// The time after which a client is disconnected that does not read its response, or whose machine does not
+    /// acknowledge packets.
+    #[serde(rename = "stall_timeout_secs", deserialize_with = "units::seconds")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    pub(crate) stall_timeout: Duration,
+}
+
+/// Limits of runs: the section `[runs]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub(crate) struct RunsConfig {
+    /// The largest number of concurrent runs. More are refused with 503.
+    #[cfg_attr(test, schemars(range(min = 1)))]
+    pub(crate) max_concurrent: usize,
+    /// The time limit of a run that ends with its connection. The run then ends as cancelled.
+    #[serde(rename = "max_seconds", deserialize_with = "optional_seconds")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalSeconds"))]
+    pub(crate) max: Option<Duration>,
+    /// The longest time without an event of the agent. The run then fails (`agent_timeout`).
+    #[serde(rename = "idle_seconds", deserialize_with = "optional_seconds")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalSeconds"))]
+    pub(crate) idle: Option<Duration>,
+    /// The effect of a client that disconnects on its run. A request and an agent can override it.
+    pub(crate) on_disconnect: OnDisconnect,
+    /// The largest number of concurrent detached runs. More are refused with 503. 0: no run can be detached.
+    pub(crate) max_detached: usize,
+    /// The largest number of clients that follow detached runs, beside those that started them. More are refused with
+    /// 503.
+    pub(crate) max_followers: usize,
+    /// The time limit of a detached run, in place of `max_seconds`.
+    #[serde(rename = "detached_max_seconds", deserialize_with = "optional_seconds")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalSeconds"))]
+    pub(crate) detached_max: Option<Duration>,
+    /// The most that a run may add to its messages and its log, in bytes. A run that exceeds it fails (`run_too_long`).
+    pub(crate) max_run_bytes: u64,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            allowed_hosts: Vec::new(),
+            data_dir: "data".into(),
+            max_body_bytes: 10 * 1024 * 1024,
+            max_body_bytes_in_flight: 128 * 1024 * 1024,
+            max_connections: 20_000,
+            keep_alive: Some(Duration::from_secs(15)),
+            drain: Duration::from_secs(10),
+            head_timeout: Duration::from_secs(15),
+            body_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(40),
+        }
+    }
+}
+
+impl Default for RunsConfig {
+    fn default() -> Self {
+        Self {
+            max_concurrent: 1000,
+            max: Some(Duration::from_secs(600)),
+            idle: Some(Duration::from_secs(120)),
+            on_disconnect: OnDisconnect::Cancel,
+            max_detached: 200,
+            max_followers: 2000,
+            detached_max: Some(Duration::from_secs(3600)),
+            max_run_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// Reads whole seconds; 0 is `None`.
+fn optional_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    Ok(units::optional(deserializer)?.map(Duration::from_secs))
+}

@@ -1,0 +1,285 @@
+//! [`Server`]: the builder. It only stores what it is given, so the order of its calls does not matter.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use indexmap::IndexMap;
+
+use super::{configured::Configured, feature_options::FeatureOptions};
+#[cfg(feature = "jwt")]
+use crate::auth::Jwt;
+#[cfg(feature = "playground")]
+use crate::http::playground::PlaygroundOptions;
+#[cfg(feature = "llm")]
+use crate::observe::metrics::Prices;
+use crate::{
+    agent::Agent,
+    auth::{ApiKey, ApiKeys, Authenticator},
+    http::dialects::copilotkit::CopilotKitOptions,
+    http::dialects::named_events::NamedEventOptions,
+    http::{AgentPath, Connections, HttpOptions},
+    observe::{metrics::MetricsOptions, recordings::RecordOptions, telemetry::TelemetryOptions},
+    run::{PrincipalLimits, RunLimits, ThreadOptions},
+    store::{IntoStore, MemoryStore, Store},
+};
+
+/// A server: agents, and how they are served.
+///
+/// ```no_run
+/// use agui_server::prelude::*;
+///
+/// async fn hello(_: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
+///     out.text("Hello!").await
+/// }
+///
+/// # async fn run() -> std::io::Result<()> {
+/// Server::new().agent("hello", agent_fn(hello)).serve("127.0.0.1:8080").await
+/// # }
+/// ```
+#[must_use]
+pub struct Server {
+    pub(super) configured: Configured,
+    pub(super) agents: IndexMap<String, Arc<dyn Agent>>,
+    pub(super) paths: Vec<AgentPath>,
+    pub(super) run_limits: RunLimits,
+    pub(super) principal_limits: PrincipalLimits,
+    pub(super) max_concurrent_runs: usize,
+    pub(super) threads: ThreadOptions,
+    pub(super) store: Option<Arc<dyn Store>>,
+    /// The name of the store, for the log.
+    pub(super) store_name: String,
+    pub(super) auth: Authenticator,
+    pub(super) http: HttpOptions,
+    pub(super) copilotkit: CopilotKitOptions,
+    pub(super) named_events: NamedEventOptions,
+    pub(super) features: FeatureOptions,
+    pub(super) connections: Connections,
+    pub(super) metrics: MetricsOptions,
+    pub(super) record: RecordOptions,
+    pub(super) telemetry: TelemetryOptions,
+    pub(super) drain: Duration,
+}
+
+impl Server {
+    /// A server without agents, with default options, with threads in memory, and without authentication. Without
+    /// authentication it answers only requests whose `Host` is a loopback name.
+    pub fn new() -> Self {
+        Self {
+            configured: Configured::default(),
+            agents: IndexMap::new(),
+            paths: Vec::new(),
+            run_limits: RunLimits {
+                max: Some(Duration::from_secs(600)),
+                idle: Some(Duration::from_secs(120)),
+                heartbeat: Some(Duration::from_secs(15)),
+            },
+            principal_limits: PrincipalLimits::default(),
+            max_concurrent_runs: 1000,
+            threads: ThreadOptions::default(),
+            store: Some(Arc::new(MemoryStore::new())),
+            store_name: "memory".to_owned(),
+            auth: Authenticator::disabled(),
+            http: HttpOptions::default(),
+            copilotkit: CopilotKitOptions::default(),
+            named_events: NamedEventOptions::default(),
+            features: FeatureOptions::default(),
+            connections: Connections::default(),
+            metrics: MetricsOptions::default(),
+            record: RecordOptions::default(),
+            telemetry: TelemetryOptions::default(),
+            drain: Duration::from_secs(10),
+        }
+    }
+
+    /// Serves an agent under a name, in place of a configured one of that name. The first agent of a server is the
+    /// default one, behind `/send-message`, unless the configuration names another.
+    pub fn agent(mut self, name: &str, agent: impl Agent) -> Self {
+        self.configured.remove_demo();
+        self.agents.insert(name.to_owned(), Arc::new(agent));
+        self
+    }
+
+    /// Serves an agent under a name, and also at a path, for a front end that already has a URL.
+    ///
+    /// ```
+    /// use agui_server::prelude::*;
+    ///
+    /// async fn sell(_: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
+    ///     out.text("We have two left.").await
+    /// }
+    ///
+    /// // POST /api/shop/chat runs the same agent as POST /agents/clerk/send-message.
+    /// let server = Server::new().agent_at("/api/shop/chat", "clerk", agent_fn(sell));
+    /// # let _ = server.into_router();
+    /// ```
+    ///
+    /// The path is written as axum's are. A server panics when it starts if the path does not begin with `/`, or is one
+    /// of [the server's own](crate::http).
+    pub fn agent_at(mut self, path: &str, name: &str, agent: impl Agent) -> Self {
+        self.paths.push(AgentPath { path: path.to_owned(), agent: name.into() });
+        self.agent(name, agent)
+    }
+
+    /// Stores threads. The default is a store in memory.
+    pub fn store(mut self, store: impl IntoStore) -> Self {
+        self.store = Some(store.into_store());
+        self.store_name = "the application's own store".to_owned();
+        self
+    }
+
+    /// Stores nothing: an agent gets what the client sends, and no run outlives its connection.
+    pub fn stateless(mut self) -> Self {
+        self.store = None;
+        self.store_name = "nowhere".to_owned();
+        self
+    }
+
+    /// Sets the options of threads and of the runs on them.
+    pub fn thread_options(mut self, options: ThreadOptions) -> Self {
+        self.threads = options;
+        self
+    }
+
+    /// Limits the time of each run.
+    pub fn run_limits(mut self, limits: RunLimits) -> Self {
+        self.run_limits = limits;
+        self
+    }
+
+    /// Limits the number of concurrent runs.
+    pub fn max_concurrent_runs(mut self, runs: usize) -> Self {
+        self.max_concurrent_runs = runs;
+        self
+    }
+
+    /// Authenticates requests by API keys. The name of a key is the principal's.
+    pub fn api_keys(self, keys: impl IntoIterator<Item = ApiKey>) -> Self {
+        self.authenticator(ApiKeys::new(keys))
+    }
+
+    /// Authenticates requests by tokens. The subject of a token is the principal's name.
+    #[cfg(feature = "jwt")]
+    pub fn jwt(self, jwt: Jwt) -> Self {
+        self.authenticator(jwt)
+    }
+
+    /// Authenticates requests: by a function of your own ([`Authenticator::from_fn`]), or by the principal that the
+    /// application's middleware put into the request's extensions ([`Authenticator::from_extension`]). A thread belongs
+    /// to the principal that created it.
+    ///
+    /// ```
+    /// use agui_server::{auth::{AuthError, Authenticator}, prelude::*};
+    /// use axum::http::request::Parts;
+    ///
+    /// async fn sign_in(request: Parts) -> Result<Principal, AuthError> {
+    ///     match request.headers.get("x-user").and_then(|user| user.to_str().ok()) {
+    ///         Some(user) => Ok(Principal::new("proxy", user)),
+    ///         None => Err(AuthError::refused("sign in first")),
+    ///     }
+    /// }
+    ///
+    /// let server = Server::new().authenticator(Authenticator::from_fn(sign_in));
+    /// ```
+    pub fn authenticator(mut self, authenticator: impl Into<Authenticator>) -> Self {
+        self.auth = authenticator.into();
+        self
+    }
+
+    /// Limits the runs of each principal. Has no effect without authentication.
+    pub fn principal_limits(mut self, limits: PrincipalLimits) -> Self {
+        self.principal_limits = limits;
+        self
+    }
+
+    /// Sets the options of HTTP requests.
+    pub fn http_options(mut self, options: HttpOptions) -> Self {
+        self.http = options;
+        self
+    }
+
+    /// Sets the options of the routes for [pages with CopilotKit](crate::http::dialects::copilotkit). A server with an invalid prefix
+    /// does not start.
+    pub fn copilotkit(mut self, options: CopilotKitOptions) -> Self {
+        self.copilotkit = options;
+        self
+    }
+
+    /// Sets the options of the [named-event endpoints](crate::http::dialects::named_events).
+    pub fn named_events(mut self, options: NamedEventOptions) -> Self {
+        self.named_events = options;
+        self
+    }
+
+    /// Sets the options of the [playground](crate::http::playground). Without this, [`serve`](Self::serve) and
+    /// [`serve_on`](Self::serve_on) serve it on loopback addresses without authentication, and a mounted server does not.
+    #[cfg(feature = "playground")]
+    pub fn playground(mut self, options: PlaygroundOptions) -> Self {
+        self.features.playground = options;
+        self
+    }
+
+    /// Names the agents of the [named-event endpoints](crate::http::dialects::named_events), `/agent/chat/stream` and
+    /// `/agent/agent/stream`. Without this, both run the default agent.
+    pub fn named_event_agents(mut self, chat: impl Into<String>, agent: impl Into<String>) -> Self {
+        (self.named_events.chat, self.named_events.agent) = (Some(chat.into()), Some(agent.into()));
+        self
+    }
+
+    /// Serves the server's metrics for Prometheus. A listener of its own is for [`serve`](Self::serve) and
+    /// [`serve_on`](Self::serve_on) only.
+    pub fn metrics(mut self, options: MetricsOptions) -> Self {
+        self.metrics = options;
+        self
+    }
+
+    /// Records each run in a folder. A server whose folder cannot be written does not start.
+    pub fn record(mut self, options: RecordOptions) -> Self {
+        self.record = options;
+        self
+    }
+
+    /// Sets the options of [traces](crate::observe::telemetry).
+    pub fn telemetry(mut self, options: TelemetryOptions) -> Self {
+        self.telemetry = options;
+        self
+    }
+
+    /// Sets the prices of models, for the cost in metrics and logs. A server with an invalid price does not start.
+    #[cfg(feature = "llm")]
+    pub fn prices(mut self, prices: Prices) -> Self {
+        self.features.prices = prices;
+        self
+    }
+
+    /// Sets the options of connections, for [`serve`](Self::serve) and [`serve_on`](Self::serve_on).
+    pub fn connections(mut self, connections: Connections) -> Self {
+        self.connections = connections;
+        self
+    }
+
+    #[cfg(feature = "cli")]
+    pub(crate) fn lower_max_connections(mut self, max: usize) -> Self {
+        self.connections.max = self.connections.max.min(max);
+        self
+    }
+
+    /// Sets how long runs may continue at shutdown.
+    pub fn drain(mut self, time: Duration) -> Self {
+        self.drain = time;
+        self
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("agents", &self.agents.keys().collect::<Vec<_>>())
+            .field("auth", &self.auth)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,171 @@
+//! From a [`Server`]'s settings to a running server.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::Router;
+use futures::future::BoxFuture;
+use tokio::{net::TcpListener, sync::oneshot};
+
+use super::{Server, ServerError, ServerHandle, configured::BuiltAgents, shutdown_signal, startup_log::log_start};
+use crate::{
+    http::{self, Connections, Routers},
+    observe::{metrics::Metrics, recordings::RecordingWriter},
+    run::{Runs, RunsBuilder, ThreadOptions},
+    store::Store,
+    threads::Threads,
+};
+
+/// Connections on the listener for metrics. Further ones wait.
+const MAX_METRICS_CONNECTIONS: usize = 32;
+
+impl Server {
+    /// The server as an axum router, to be mounted in an application of your own, and a handle that ends its runs when
+    /// the application shuts down. The application limits slow clients itself.
+    ///
+    /// Call it in a tokio runtime, so that runs which a crash left open are closed at once and MCP servers start.
+    ///
+    /// # Errors
+    /// A fault of the configuration.
+    ///
+    /// # Panics
+    /// Panics if a path of [`agent_at`](Server::agent_at) is invalid or already routed.
+    pub fn into_router(self) -> Result<(Router, ServerHandle), ServerError> {
+        if self.auth.is_disabled() && self.store.is_some() {
+            tracing::warn!(
+                "the mounted server does not authenticate: all callers share all threads; call Server::authenticator, \
+                 for example with Authenticator::from_extension()"
+            );
+        }
+        let (routers, handle, _) = self.start(None)?;
+        Ok((routers.main, handle))
+    }
+
+    /// Listens on an address and serves until the process is told to stop (SIGTERM or Ctrl-C), then lets runs end.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, or the configuration has a fault.
+    pub async fn serve(self, address: impl tokio::net::ToSocketAddrs) -> io::Result<()> {
+        let listener = TcpListener::bind(address).await?;
+        self.serve_on(listener, shutdown_signal()).await
+    }
+
+    /// Serves the connections of a listener until `shutdown` completes, then lets runs end.
+    ///
+    /// # Errors
+    /// A fault of the configuration.
+    pub async fn serve_on(self, listener: TcpListener, shutdown: impl Future<Output = ()> + Send) -> io::Result<()> {
+        // Boxed, so that programs do not compile the server again for the type of their future.
+        self.serve_until(listener, Box::pin(shutdown)).await
+    }
+
+    async fn serve_until(self, listener: TcpListener, shutdown: BoxFuture<'_, ()>) -> io::Result<()> {
+        let metrics_listener = metrics_listener(&self).await?;
+        let address = listener.local_addr().ok();
+        if let Some(address) = address {
+            log_start(address, &self);
+        }
+        let (routers, handle, connections) = self.start(address).map_err(io::Error::other)?;
+        let metrics = handle.runs.metrics().clone();
+        let router = routers.main;
+        // Stops serving metrics when it is dropped, which is after the runs have ended.
+        let _metrics_server = match metrics_listener {
+            None => None,
+            Some((listener, is_loopback)) => {
+                let routes = if is_loopback { routers.open_metrics } else { routers.authenticated_metrics };
+                Some(serve_metrics(listener, routes, connections))
+            }
+        };
+        let drained = async {
+            tokio::select! {
+                () = handle.drain(handle.drain) => {}
+                // A second signal ends the wait.
+                () = shutdown_signal() => handle.drain(Duration::ZERO).await,
+            }
+        };
+        http::serve(listener, router, connections, metrics, shutdown, drained).await;
+        handle.stop_tools().await;
+        Ok(())
+    }
+
+    /// `address`: that of the listener, unknown if the server is mounted.
+    fn start(self, address: Option<SocketAddr>) -> Result<(Routers, ServerHandle, Connections), ServerError> {
+        if self.copilotkit.enabled
+            && let Err(problem) = self.copilotkit.check_prefix()
+        {
+            return Err(ServerError::CopilotKitPrefix { prefix: self.copilotkit.prefix, problem });
+        }
+        let further = self.further_routes(address);
+        let recordings = RecordingWriter::open(&self.record)
+            .map_err(|error| ServerError::Record { dir: self.record.dir.clone().unwrap_or_default(), error })?;
+        let BuiltAgents { agents, tools, warnings } = self.configured.build(&self.agents)?;
+        warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        let mut principal_limits = self.principal_limits;
+        if self.auth.has_one_principal() {
+            principal_limits.share_percent = 100;
+        }
+        let mut runs = Runs::builder()
+            .limits(self.run_limits)
+            .principal_limits(principal_limits)
+            .max_concurrent(self.max_concurrent_runs)
+            .metrics(self.features.metrics()?)
+            .record_content(self.telemetry.content)
+            .recordings(recordings.clone());
+        for (name, agent) in agents {
+            runs = runs.agent(name, agent);
+        }
+        if let Some(name) = self.configured.default_agent() {
+            runs = runs.default_agent(name);
+        }
+        let runs = match self.store {
+            Some(store) => stored_runs(runs, store, self.threads),
+            None => runs.accept_instructions(self.threads.accept_instructions).stateless(),
+        };
+        if let (Some(data), Some(threads)) = (tools.thread_data(), runs.thread_runs()) {
+            threads.set_data(data);
+        }
+        let has_metrics = self.metrics.main_listener;
+        let dependencies = tools.dependencies();
+        let routers = http::router(runs.clone(), self.auth, self.http, has_metrics, self.paths, further, dependencies);
+        let handle = ServerHandle { runs, tools, recordings, drain: self.drain };
+        handle.start();
+        Ok((routers, handle, self.connections))
+    }
+}
+
+/// Binds the listener for metrics. Returns it, and whether it is on loopback.
+async fn metrics_listener(server: &Server) -> io::Result<Option<(TcpListener, bool)>> {
+    let Some(address) = server.metrics.listen else { return Ok(None) };
+    let is_loopback = address.ip().to_canonical().is_loopback();
+    if server.auth.is_disabled() && !is_loopback {
+        let problem = format!("metrics on {address} need authentication: use 127.0.0.1, or configure it");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+    }
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address} for metrics: {error}")))?;
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "serving metrics on http://{address}/metrics");
+    Ok(Some((listener, is_loopback)))
+}
+
+/// Serves metrics until the returned sender is dropped.
+fn serve_metrics(listener: TcpListener, routes: Router, options: Connections) -> oneshot::Sender<()> {
+    let (stop, stopped) = oneshot::channel();
+    let stopped = async move { drop(stopped.await) };
+    let options = Connections { max: MAX_METRICS_CONNECTIONS, ..options };
+    // Its connections are not those of clients, so they do not count.
+    tokio::spawn(http::serve(listener, routes, options, Metrics::default(), stopped, std::future::ready(())));
+    stop
+}
+
+/// Builds the runs of a server that stores threads, whose titles an agent may make.
+fn stored_runs(runs: RunsBuilder, store: Arc<dyn Store>, options: ThreadOptions) -> Arc<Runs> {
+    let title_agent = options.title_agent.clone();
+    let runs = runs.stored(store, options);
+    let Some(name) = title_agent else { return runs };
+    match (Threads::of(&runs), runs.agent(Some(&name))) {
+        (Some(threads), Some(agent)) => threads.make_titles(agent),
+        _ => tracing::warn!(name, "there is no agent [threads] title_agent; titles are made from messages"),
+    }
+    runs
+}

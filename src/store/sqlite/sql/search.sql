@@ -1,0 +1,9 @@
+-- Lists the threads of an owner that have the words :expression, those with the newest run first. Of many, only the
+-- :matching ones that were created last are considered.
+WITH found (thread) AS (
+    SELECT DISTINCT t.number FROM agui_words AS w CROSS JOIN agui_threads AS t ON t.number = w.rowid >> 24
+    WHERE w.agui_words MATCH :expression AND t.owner = :owner AND t.run < :after
+        AND t.archived = COALESCE(:archived, t.archived) AND t.agent = COALESCE(:agent, t.agent)
+    ORDER BY w.rowid DESC LIMIT :matching)
+SELECT t.* FROM found JOIN agui_threads AS t ON t.number = found.thread
+ORDER BY t.run DESC LIMIT :limit

@@ -1,0 +1,4 @@
+-- Reads a thread with its state.
+SELECT t.*, s.body AS state_body FROM agui_threads AS t
+LEFT JOIN agui_states AS s ON s.thread = t.number AND s.number = t.state
+WHERE t.owner = ? AND t.id = ?

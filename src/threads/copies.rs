@@ -1,0 +1,241 @@
+//! Copies of threads: a fork of a branch, an export of everything, an import.
+//!
+//! A copy is not a run, but it is stored with one, so that a thread always has a newest run: it names the copy in its id, and
+//! has the state and the open interrupts at its end. A fork keeps what runs made as made by runs. An import does not, because
+//! a client wrote it: its calls are never run, and its interrupts are not open.
+
+use std::{collections::HashSet, fmt};
+
+use super::Threads;
+use super::{MAX_COMMENT_BYTES, edits::MAX_METADATA_BYTES, views::LookupError};
+use crate::run::{
+    conversation::ids::{LongId, check_id, check_message_ids},
+    log::thread_event_hub::ThreadChange,
+    persist::title::{MAX_TITLE_CHARS, on_one_line},
+};
+use crate::{
+    agent::Principal,
+    protocol::{MessageId, RunId, ThreadId},
+    store::{
+        CopiedMessage, CopiedRun, MessageNode, MessageOrigin, Millis, RunRecord, RunStatus, StoreError, Thread,
+        ThreadContent, ThreadParts, ThreadView, branch_of, json_len, now,
+    },
+};
+
+/// The reason that a thread was not copied.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum CopyError {
+    /// The thread was not found.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// The thread has no such message.
+    #[error("the thread has no such message")]
+    NoMessage,
+    /// There is a thread with the id of the copy.
+    #[error("there is a thread with this id already: choose another `threadId`")]
+    Exists,
+    /// The content is wrong.
+    #[error("{path}: {problem}")]
+    Invalid {
+        /// The place of the problem in the JSON of an export.
+        path: String,
+        /// The problem.
+        problem: String,
+    },
+    /// The thread would be larger than threads may be.
+    #[error(
+        "the thread has {messages} messages and {bytes} bytes, more than [threads] max_messages or max_bytes allow"
+    )]
+    TooLarge {
+        /// The number of messages.
+        messages: usize,
+        /// The bytes of messages and states, as JSON.
+        bytes: u64,
+    },
+}
+
+impl From<StoreError> for CopyError {
+    fn from(error: StoreError) -> Self {
+        Self::Lookup(error.into())
+    }
+}
+
+impl From<LongId> for CopyError {
+    fn from(id: LongId) -> Self {
+        Self::Invalid { problem: id.problem(), path: id.path }
+    }
+}
+
+impl Threads {
+    /// Creates a thread that begins as a copy of another one: of the branch up to the message `at`, or of the current branch.
+    ///
+    /// # Errors
+    /// A [`CopyError`]. After [`CopyError::Lookup`] the copy may have been stored, otherwise nothing was.
+    pub(crate) async fn fork(
+        &self,
+        owner: Option<&Principal>,
+        id: &ThreadId,
+        new_id: ThreadId,
+        at: Option<&MessageId>,
+    ) -> Result<Thread, CopyError> {
+        let include = ThreadParts { messages: true, runs: 0 };
+        let key = self.runs.key(owner, id);
+        self.wait_if_abandoned(&key).await;
+        let view =
+            self.runs.store.call("thread", |store| store.thread(&key, include)).await?.ok_or(LookupError::NoThread)?;
+        let head = match at {
+            Some(at) => message_number(&view, at).ok_or(CopyError::NoMessage)?,
+            None => view.thread.head,
+        };
+        let branch = branch_of(&view.nodes, head);
+        let (state, interrupts) = if head == view.thread.head {
+            (view.thread.state.clone(), view.thread.interrupts.clone())
+        } else {
+            self.end_of_branch(view.thread.number, &branch).await?
+        };
+        let messages = branch.iter().zip(0..).map(|(node, parent)| CopiedMessage {
+            parent,
+            run: (node.origin != MessageOrigin::Client).then_some(0),
+            message: node.message.clone(),
+            feedback: None,
+        });
+        let now = now();
+        let mut content = ThreadContent {
+            agent: view.thread.agent.clone(),
+            title: view.thread.title.clone(),
+            archived: false,
+            metadata: view.thread.metadata.clone(),
+            head: branch.len() as i64,
+            state: state.as_ref().map(|_| 0),
+            interrupts,
+            messages: messages.collect(),
+            states: state.into_iter().map(|(_, state)| state).collect(),
+            runs: Vec::new(),
+            created_at: now,
+            updated_at: now,
+        };
+        content.runs.push(run_of_copy("fork", &content, now));
+        self.create(owner, new_id, &content).await
+    }
+
+    /// Reads everything that is stored of a thread except the logs of its runs and a run that has not ended.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub(crate) async fn export(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<ThreadContent, LookupError> {
+        let key = self.runs.key(owner, id);
+        self.wait_if_abandoned(&key).await;
+        self.runs.store.call("content", |store| store.content(&key)).await?.ok_or(LookupError::NoThread)
+    }
+
+    /// Creates a thread with the content of an export. All messages count as sent by the client, and no interrupt is open.
+    ///
+    /// # Errors
+    /// A [`CopyError`], as of [`fork`](Self::fork).
+    pub(crate) async fn import(
+        &self,
+        owner: Option<&Principal>,
+        id: ThreadId,
+        mut content: ThreadContent,
+    ) -> Result<Thread, CopyError> {
+        content.title = content.title.as_deref().and_then(on_one_line);
+        content.interrupts = Vec::new();
+        content.messages.iter_mut().for_each(|copied| copied.run = None);
+        for run in &mut content.runs {
+            (run.interrupts, run.answered) = (Vec::new(), Vec::new());
+        }
+        // Retention removes old threads. This one is new.
+        content.updated_at = now();
+        content.runs.push(run_of_copy("import", &content, content.updated_at));
+        self.check_content(&content)?;
+        self.create(owner, id, &content).await
+    }
+
+    async fn create(
+        &self,
+        owner: Option<&Principal>,
+        id: ThreadId,
+        content: &ThreadContent,
+    ) -> Result<Thread, CopyError> {
+        check_id(&id, || "threadId".to_owned())?;
+        let key = self.runs.key(owner, &id);
+        let size = content.messages.iter().map(|copied| json_len(&copied.message)).sum::<u64>()
+            + content.states.iter().map(json_len).sum::<u64>();
+        let count = content.messages.len();
+        if count as u64 > self.runs.options.max_messages || size > self.runs.options.max_bytes {
+            return Err(CopyError::TooLarge { messages: count, bytes: size });
+        }
+        if !self.runs.store.call("insert", |store| store.insert(&key, content)).await? {
+            return Err(CopyError::Exists);
+        }
+        self.runs.count_new_thread();
+        self.runs.publish(&key, ThreadChange::Created);
+        Ok(self.header(&key).await?)
+    }
+
+    /// Checks what an export of this server always has.
+    fn check_content(&self, content: &ThreadContent) -> Result<(), CopyError> {
+        check_id(&content.agent, || "agent".to_owned())?;
+        let title_chars = content.title.as_ref().map_or(0, |title| title.chars().count());
+        let too_long = format_args!("longer than {MAX_TITLE_CHARS} characters");
+        check("title", title_chars <= MAX_TITLE_CHARS, too_long)?;
+        let too_large = format_args!("larger than {MAX_METADATA_BYTES} bytes");
+        check("metadata", json_len(&content.metadata) <= MAX_METADATA_BYTES as u64, too_large)?;
+        let (messages, states) = (content.messages.len() as i64, content.states.len());
+        let is_head = |head: i64| (0..=messages).contains(&head);
+        let is_state = |state: Option<usize>| state.is_none_or(|state| state < states);
+        check("head", is_head(content.head), "no number of a message")?;
+        check("state", is_state(content.state), "no position of a state")?;
+        check("states", states <= 2 * content.runs.len(), "more than two for each run")?;
+        for (copied, number) in content.messages.iter().zip(1..) {
+            let path = |member: &str| format!("messages[{}].{member}", number - 1);
+            let is_parent = (0..number).contains(&copied.parent);
+            check(&path("parent"), is_parent, "no number of an earlier message")?;
+            check_message_ids(&copied.message, || path("message"))?;
+            let is_accepted = self.runs.options.accept_instructions || !copied.message.is_instruction();
+            check(&path("message.role"), is_accepted, "this server accepts no instructions from clients")?;
+            let comment_bytes = copied.feedback.as_ref().and_then(|it| it.comment.as_ref()).map_or(0, String::len);
+            let too_long = format_args!("longer than {MAX_COMMENT_BYTES} bytes");
+            check(&path("feedback.comment"), comment_bytes <= MAX_COMMENT_BYTES, too_long)?;
+        }
+        let mut ids = HashSet::new();
+        for (at, run) in content.runs.iter().enumerate() {
+            let path = |member: &str| format!("runs[{at}].{member}");
+            check_id(&run.record.id, || path("runId"))?;
+            check(&path("runId"), ids.insert(&run.record.id), "not the only run with this id")?;
+            check_id(&run.record.agent, || path("agent"))?;
+            check(&path("head"), is_head(run.head), "no number of a message")?;
+            check(&path("state"), is_state(run.state), "no position of a state")?;
+        }
+        Ok(())
+    }
+}
+
+fn check(path: &str, is_valid: bool, problem: impl fmt::Display) -> Result<(), CopyError> {
+    match is_valid {
+        true => Ok(()),
+        false => Err(CopyError::Invalid { path: path.to_owned(), problem: problem.to_string() }),
+    }
+}
+
+/// The run that a copied thread ends with.
+fn run_of_copy(kind: &str, content: &ThreadContent, at: Millis) -> CopiedRun {
+    let id = RunId::from(format!("{kind}_{}", uuid::Uuid::new_v4().simple()));
+    let record = RunRecord {
+        status: if content.interrupts.is_empty() { RunStatus::Finished } else { RunStatus::Interrupted },
+        delivered: true,
+        started_at: at,
+        ended_at: Some(at),
+        ..RunRecord::new(0, 0, id, content.agent.clone())
+    };
+    let (head, state, interrupts) = (content.head, content.state, content.interrupts.clone());
+    CopiedRun { record, head, state, interrupts, answered: Vec::new() }
+}
+
+/// Returns the number of a message: of the one on the current branch, or else of the newest one with this id.
+fn message_number(view: &ThreadView, id: &MessageId) -> Option<i64> {
+    let has_id = |node: &&MessageNode| node.message.id() == id;
+    let current = branch_of(&view.nodes, view.thread.head).into_iter().rev().find(has_id);
+    current.or_else(|| view.nodes.iter().rev().find(has_id)).map(|node| node.number)
+}

@@ -1,0 +1,218 @@
+//! Changes of threads by their owners: title, archive, metadata, and the current branch.
+
+use serde_json::Value;
+
+use super::Threads;
+use super::views::LookupError;
+use crate::run::{
+    log::thread_event_hub::ThreadChange,
+    persist::title::{MAX_TITLE_CHARS, on_one_line},
+};
+use crate::{
+    agent::Principal,
+    protocol::{Interrupt, JsonObject, MessageId, ThreadId},
+    store::{
+        EndedRun, HeadUpdate, MessageNode, StoreError, Thread, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
+        branch_of, json_len,
+    },
+};
+
+/// The largest metadata of a thread, in bytes of JSON.
+pub(crate) const MAX_METADATA_BYTES: usize = 16 * 1024;
+/// The number of times that an edit is tried while runs change the thread.
+const MAX_ATTEMPTS: usize = 10;
+
+/// Changes of a thread. `None` leaves a part as it is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ThreadEdit {
+    /// The new title; `Some(None)` removes it, and the next message of a user becomes the title.
+    pub title: Option<Option<String>>,
+    /// Whether the thread is archived.
+    pub archived: Option<bool>,
+    /// The changed members of the metadata; a `null` removes a member. `Some(None)` removes all of them.
+    pub metadata: Option<Option<JsonObject>>,
+    /// A message of another branch, which becomes the current one, up to its newest message.
+    pub head: Option<MessageId>,
+}
+
+/// The reason that a thread was not changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum EditError {
+    /// The thread was not found.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// The thread has no such message.
+    #[error("the thread has no such message")]
+    NoMessage,
+    /// The title has too many characters.
+    #[error("the title has more than {MAX_TITLE_CHARS} characters")]
+    TitleTooLong,
+    /// The metadata would be too large.
+    #[error("the metadata would have more than {MAX_METADATA_BYTES} bytes")]
+    MetadataTooLarge,
+    /// The branch cannot be changed during a run.
+    #[error("the thread has a running run: change the branch when it has ended")]
+    Running,
+    /// Other changes came in between, several times.
+    #[error("the thread was changed by other requests at the same time; try again")]
+    Changed,
+}
+
+impl From<StoreError> for EditError {
+    fn from(error: StoreError) -> Self {
+        Self::Lookup(error.into())
+    }
+}
+
+impl Threads {
+    /// Changes a thread of a principal. Returns the thread after the change.
+    ///
+    /// # Errors
+    /// An [`EditError`]. After a transient error of the store the thread may have been changed, otherwise nothing was.
+    pub(crate) async fn edit(
+        &self,
+        owner: Option<&Principal>,
+        id: &ThreadId,
+        edit: ThreadEdit,
+    ) -> Result<Thread, EditError> {
+        let title = edit.title.map(|title| title.as_deref().and_then(on_one_line));
+        if title.iter().flatten().any(|title| title.chars().count() > MAX_TITLE_CHARS) {
+            return Err(EditError::TitleTooLong);
+        }
+        let key = self.runs.key(owner, id);
+        if edit.head.is_some() {
+            self.wait_if_abandoned(&key).await;
+        }
+        for _ in 0..MAX_ATTEMPTS {
+            let include = ThreadParts { messages: edit.head.is_some(), runs: 0 };
+            let view = self
+                .runs
+                .store
+                .call("thread", |store| store.thread(&key, include))
+                .await?
+                .ok_or(LookupError::NoThread)?;
+            let metadata = edit.metadata.as_ref().map(|change| merged(&view.thread.metadata, change.as_ref()));
+            if metadata.as_ref().is_some_and(|metadata| json_len(metadata) > MAX_METADATA_BYTES as u64) {
+                return Err(EditError::MetadataTooLarge);
+            }
+            let end = match &edit.head {
+                Some(head) => self.branch_end(&view, head).await?,
+                None => None,
+            };
+            let head = end.as_ref().map(|end| HeadUpdate {
+                head: end.head,
+                state_number: end.state.as_ref().map(|(number, _)| *number),
+                interrupts: &end.interrupts,
+            });
+            let update = ThreadUpdate {
+                title: title.as_ref().map(Option::as_deref),
+                archived: edit.archived,
+                metadata: metadata.as_ref(),
+                head,
+            };
+            let version = ThreadVersion { number: view.thread.number, version: view.thread.version };
+            if self.runs.store.call("update", |store| store.update(version, &update)).await? {
+                match head {
+                    Some(_) => drop(self.runs.cache.take(&key)),
+                    None => self.runs.cache.raise_version(&key, version),
+                }
+                let renamed = title.as_ref().is_some_and(|title| *title != view.thread.title);
+                let archived = edit.archived.filter(|archived| *archived != view.thread.archived);
+                let changes = [
+                    renamed.then_some(ThreadChange::Renamed),
+                    archived.map(|is| if is { ThreadChange::Archived } else { ThreadChange::Unarchived }),
+                    (metadata.is_some() || head.is_some()).then_some(ThreadChange::Changed),
+                ];
+                changes.into_iter().flatten().for_each(|change| self.runs.publish(&key, change));
+                return Ok(changed(view.thread, title, edit.archived, metadata, end));
+            }
+        }
+        Err(EditError::Changed)
+    }
+
+    /// Returns the end of the branch of a message: its newest descendant, with the state and the interrupts there. Returns
+    /// `None` if the current branch has the message.
+    async fn branch_end(&self, view: &ThreadView, id: &MessageId) -> Result<Option<BranchEnd>, EditError> {
+        let current: Vec<_> = branch_of(&view.nodes, view.thread.head).into_iter().map(|node| node.number).collect();
+        let is_current = |node: &MessageNode| current.binary_search(&node.number).is_ok();
+        // An edited message can have the id of the message that it replaces.
+        let mut same_id: Vec<_> = view.nodes.iter().filter(|node| node.message.id() == id).collect();
+        let Some(newest) = same_id.pop() else { return Err(EditError::NoMessage) };
+        let other = std::iter::once(newest).chain(same_id.into_iter().rev()).find(|node| !is_current(node));
+        let Some(message) = other else { return Ok(None) };
+        if view.thread.is_running {
+            return Err(EditError::Running);
+        }
+        let head = newest_descendant(&view.nodes, message.number);
+        let (state, interrupts) = self.end_of_branch(view.thread.number, &branch_of(&view.nodes, head)).await?;
+        Ok(Some(BranchEnd { head, state, interrupts }))
+    }
+
+    /// Returns the state and the open interrupts at the end of a branch: those of the last run that ended on it. The
+    /// interrupts of a run are not open after further messages.
+    pub(crate) async fn end_of_branch(
+        &self,
+        thread: i64,
+        branch: &[&MessageNode],
+    ) -> Result<(Option<(i64, Value)>, Vec<Interrupt>), StoreError> {
+        for (at, node) in branch.iter().enumerate().rev() {
+            if let Some(left) =
+                self.runs.store.call("end_state", |store| store.end_state(thread, EndedRun::Head(node.number))).await?
+            {
+                let is_last = at + 1 == branch.len();
+                return Ok((left.state, if is_last { left.interrupts } else { Vec::new() }));
+            }
+        }
+        Ok((None, Vec::new()))
+    }
+}
+
+struct BranchEnd {
+    head: i64,
+    state: Option<(i64, Value)>,
+    interrupts: Vec<Interrupt>,
+}
+
+/// Returns a thread as an update has left it.
+fn changed(
+    mut thread: Thread,
+    title: Option<Option<String>>,
+    archived: Option<bool>,
+    metadata: Option<JsonObject>,
+    end: Option<BranchEnd>,
+) -> Thread {
+    thread.version += 1;
+    thread.title = title.unwrap_or(thread.title);
+    thread.archived = archived.unwrap_or(thread.archived);
+    thread.metadata = metadata.unwrap_or(thread.metadata);
+    if let Some(BranchEnd { head, state, interrupts }) = end {
+        (thread.head, thread.state, thread.interrupts) = (head, state, interrupts);
+    }
+    thread
+}
+
+/// A child has a larger number than its parent, so one pass finds all descendants.
+fn newest_descendant(nodes: &[MessageNode], ancestor: i64) -> i64 {
+    let mut descendants = std::collections::HashSet::from([ancestor]);
+    let mut newest = ancestor;
+    for node in nodes.iter().filter(|node| node.number > ancestor) {
+        if descendants.contains(&node.parent) {
+            descendants.insert(node.number);
+            newest = node.number;
+        }
+    }
+    newest
+}
+
+fn merged(stored: &JsonObject, change: Option<&JsonObject>) -> JsonObject {
+    let Some(change) = change else { return JsonObject::new() };
+    let mut merged = stored.clone();
+    for (name, value) in change {
+        match value.is_null() {
+            true => drop(merged.remove(name)),
+            false => drop(merged.insert(name.clone(), value.clone())),
+        }
+    }
+    merged
+}

@@ -1,0 +1,144 @@
+//! Pages of a thread's messages, from the newest one backwards.
+
+use std::time::Duration;
+
+use super::Threads;
+use super::views::{LookupError, RUN_END_TIMEOUT};
+use crate::{
+    agent::Principal,
+    protocol::{Message, MessageId, RunId, ThreadId},
+    store::{EndedRun, Feedback, MessageQuery, RunRecord, StoreError, Thread, ThreadKey, ThreadParts},
+};
+
+/// Selects messages of a thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MessageSelection<'a> {
+    /// [`MessageList::before`] of another page; `None` begins with the newest message of the current branch.
+    pub before: Option<i64>,
+    /// Selects only the messages that this run made.
+    pub run: Option<&'a RunId>,
+    /// The largest number of messages.
+    pub limit: usize,
+}
+
+/// Messages of a thread.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct MessageList {
+    /// The messages, the oldest first.
+    pub messages: Vec<Message>,
+    /// The cursor of the messages before these; `None` if these are the first ones.
+    pub before: Option<i64>,
+    /// The messages with the same parent as a listed message, that message included, in the order they were stored. Only of
+    /// messages that have such alternatives.
+    pub alternatives: Vec<(MessageId, Vec<MessageId>)>,
+    /// The owner's opinions of listed messages.
+    pub feedback: Vec<(MessageId, Feedback)>,
+}
+
+/// A thread with its newest runs and a page of its messages.
+#[derive(Debug)]
+pub(crate) struct ThreadOverview {
+    /// The thread.
+    pub thread: Thread,
+    /// The newest runs, the newest first.
+    pub runs: Vec<RunRecord>,
+    /// The page of messages.
+    pub messages: MessageList,
+}
+
+impl Threads {
+    /// Reads a page of the messages of a principal's thread.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub(crate) async fn messages(
+        &self,
+        owner: Option<&Principal>,
+        id: &ThreadId,
+        selection: MessageSelection<'_>,
+    ) -> Result<MessageList, LookupError> {
+        let key = self.runs.key(owner, id);
+        self.wait_if_abandoned(&key).await;
+        let thread = self.header(&key).await?;
+        let run = match selection.run {
+            Some(run) => Some(
+                self.runs
+                    .store
+                    .call("run", |store| store.run(thread.number, run))
+                    .await?
+                    .ok_or(LookupError::NoRun)?
+                    .number,
+            ),
+            None => None,
+        };
+        let last = if run.is_some() { i64::MAX } else { thread.head };
+        let query = MessageQuery { newest: selection.before.unwrap_or(last), run, limit: selection.limit };
+        Ok(self.message_list(&thread, &query).await?)
+    }
+
+    /// Reads a thread of a principal, with its newest runs, and the page of messages at the cursor `before`: without one, the
+    /// newest messages of the current branch.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub(crate) async fn overview(
+        &self,
+        owner: Option<&Principal>,
+        id: &ThreadId,
+        runs: usize,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<ThreadOverview, LookupError> {
+        let key = self.runs.key(owner, id);
+        self.wait_if_abandoned(&key).await;
+        let view = self
+            .runs
+            .store
+            .call("thread", |store| store.thread(&key, ThreadParts { messages: false, runs }))
+            .await?
+            .ok_or(LookupError::NoThread)?;
+        let query = MessageQuery { newest: before.unwrap_or(view.thread.head), run: None, limit };
+        let messages = self.message_list(&view.thread, &query).await?;
+        Ok(ThreadOverview { thread: view.thread, runs: view.runs, messages })
+    }
+
+    /// Returns the id of the run that left the open interrupts of a thread's current branch; `None` if there are none. Another
+    /// branch may have the newest run.
+    ///
+    /// # Errors
+    /// The error of the store.
+    pub(crate) async fn asking_run(&self, thread: &Thread) -> Result<Option<RunId>, StoreError> {
+        if thread.interrupts.is_empty() {
+            return Ok(None);
+        }
+        let left = self
+            .runs
+            .store
+            .call("end_state", |store| store.end_state(thread.number, EndedRun::Head(thread.head)))
+            .await?;
+        Ok(Some(left.map_or_else(|| thread.run_id.clone(), |left| left.run_id)))
+    }
+
+    /// Waits for the end of a run whose client has left, so that its messages are stored.
+    pub(crate) async fn wait_if_abandoned(&self, key: &ThreadKey) {
+        if let Some(active) = self.runs.queue.active(key).filter(|active| active.log.is_none()) {
+            active.wait_if_abandoned(Duration::ZERO, RUN_END_TIMEOUT).await;
+        }
+    }
+
+    async fn message_list(&self, thread: &Thread, query: &MessageQuery) -> Result<MessageList, StoreError> {
+        let mut page = self.runs.store.call("messages", |store| store.messages(thread, query)).await?;
+        let alternatives = page.nodes.iter().filter_map(|node| {
+            let siblings = page.siblings.get(&node.parent)?;
+            Some((node.message.id().clone(), siblings.clone()))
+        });
+        let alternatives = alternatives.collect();
+        let feedback = page.nodes.iter().filter_map(|node| {
+            let given = page.feedback.get(&node.number)?;
+            Some((node.message.id().clone(), given.clone()))
+        });
+        let feedback = feedback.collect();
+        let messages = page.nodes.drain(..).map(|node| node.message).collect();
+        Ok(MessageList { messages, before: page.before, alternatives, feedback })
+    }
+}

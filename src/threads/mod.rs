@@ -1,0 +1,24 @@
+//! The service over stored threads: list, view, search, edit, fork, import and export, feedback, titles.
+//!
+//! [`Threads`] has the operations; each file adds those of one kind. Every operation names the owner, so one principal
+//! never sees a thread of another.
+
+mod copies;
+mod edits;
+mod feedback;
+mod messages;
+mod recordings;
+mod run_log;
+mod service;
+pub(crate) mod titles;
+mod views;
+
+pub(crate) use self::{
+    copies::CopyError,
+    edits::{EditError, ThreadEdit},
+    feedback::{FeedbackError, MAX_COMMENT_BYTES},
+    messages::{MessageList, MessageSelection, ThreadOverview},
+    run_log::{LogPage, RunLog},
+    service::Threads,
+    views::{CancelOutcome, LookupError, ThreadConnection},
+};

@@ -1,0 +1,42 @@
+//! [`Threads`]: the stored threads of a server.
+
+use std::sync::Arc;
+
+use crate::{
+    agent::Principal,
+    run::{Runs, ThreadEvents, ThreadRuns, owner_of},
+    store::StoreError,
+};
+
+/// The stored threads of a server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Threads {
+    /// What these operations share with the runs: the store, the queues, the cache.
+    pub(super) runs: Arc<ThreadRuns>,
+}
+
+impl Threads {
+    /// The threads of a server; `None` if it stores none.
+    pub(crate) fn of(runs: &Runs) -> Option<Self> {
+        runs.thread_runs().map(|runs| Self { runs: runs.clone() })
+    }
+
+    /// Returns whether a run can be detached, so that its response can be continued.
+    pub(crate) fn accepts_detached_runs(&self) -> bool {
+        self.runs.options.max_detached > 0
+    }
+
+    /// Checks that the store can be read and written, by a small write.
+    ///
+    /// # Errors
+    /// The error of the store.
+    pub(crate) async fn check(&self) -> Result<(), StoreError> {
+        self.runs.store.call("check", |store| store.check()).await
+    }
+
+    /// Reads the changes of a principal's threads from now on.
+    pub(crate) fn follow_changes(&self, owner: Option<&Principal>) -> ThreadEvents {
+        self.runs.start_tasks();
+        ThreadEvents { events: self.runs.events.subscribe(owner_of(owner)) }
+    }
+}

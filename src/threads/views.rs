@@ -1,0 +1,278 @@
+//! The operations of an owner on stored threads: list, read, follow, cancel, delete.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::Threads;
+use crate::run::{
+    drive::control::Stop,
+    log::{Follower, thread_event_hub::ThreadChange},
+};
+use crate::{
+    agent::Principal,
+    protocol::{RunId, ThreadId},
+    store::{
+        CancelRequest, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadSummary,
+        ThreadView,
+    },
+};
+
+/// The time that a run may take to end when its thread is deleted or its client has left.
+pub(crate) const RUN_END_TIMEOUT: Duration = Duration::from_secs(3);
+/// The time in which the server usually notices that a client has left.
+const LEAVE_NOTICE: Duration = Duration::from_millis(250);
+const RUN_END_POLL: Duration = Duration::from_millis(20);
+
+/// The error of looking up a thread or a run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum LookupError {
+    /// The principal has no such thread.
+    #[error("there is no such thread")]
+    NoThread,
+    /// The thread has no such run.
+    #[error("there is no such run")]
+    NoRun,
+    /// The run is not detached.
+    #[error("this run has no log, because it was not detached: start it with onDisconnect \"continue\"")]
+    NoLog,
+    /// The server, or the principal, is at its limit of followers.
+    #[error("too many clients follow runs; try again later")]
+    TooManyFollowers,
+    /// The run has not ended.
+    #[error("the run has not ended; its recording can be read when it has")]
+    Running,
+    /// Retention has removed the log.
+    #[error("the log of this run was removed")]
+    LogRemoved,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The result of cancelling a run.
+#[derive(Debug, PartialEq)]
+pub(crate) enum CancelOutcome {
+    /// The run will end.
+    Requested,
+    /// The run had already ended.
+    Ended(RunRecord),
+}
+
+/// A thread for a client that connects to it.
+#[derive(Debug)]
+pub(crate) struct ThreadConnection {
+    /// The thread with its messages, without those of a running run. `None` if there is no such thread.
+    pub view: Option<ThreadView>,
+    /// Follows a running detached run from its first event.
+    pub running: Option<Follower>,
+}
+
+impl Threads {
+    /// Lists the threads of a principal, those with the newest run first.
+    ///
+    /// # Errors
+    /// The error of the store.
+    pub(crate) async fn list(
+        &self,
+        owner: Option<&Principal>,
+        page: &ThreadPage,
+    ) -> Result<Vec<ThreadSummary>, StoreError> {
+        let owner = owner.map_or(ThreadKey::ANONYMOUS, Principal::id);
+        self.runs.store.call("threads", |store| store.threads(owner, page)).await
+    }
+
+    /// Reads a thread of a principal, with its messages and its newest runs.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub(crate) async fn read(
+        &self,
+        owner: Option<&Principal>,
+        id: &ThreadId,
+        runs: usize,
+    ) -> Result<ThreadView, LookupError> {
+        let (key, include) = (self.runs.key(owner, id), ThreadParts { messages: true, runs });
+        self.wait_if_abandoned(&key).await;
+        self.runs.store.call("thread", |store| store.thread(&key, include)).await?.ok_or(LookupError::NoThread)
+    }
+
+    /// Reads a thread of a principal without its messages.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub(crate) async fn thread(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<Thread, LookupError> {
+        self.header(&self.runs.key(owner, id)).await
+    }
+
+    pub(crate) async fn header(&self, key: &ThreadKey) -> Result<Thread, LookupError> {
+        let view = self.runs.store.call("thread", |store| store.thread(key, ThreadParts::default())).await?;
+        view.map(|view| view.thread).ok_or(LookupError::NoThread)
+    }
+
+    /// Finds the thread of a run by the run's id alone, among the principal's threads with the newest runs.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub(crate) async fn thread_of_run(&self, owner: Option<&Principal>, run: &RunId) -> Result<ThreadId, LookupError> {
+        let owner = owner.map_or(ThreadKey::ANONYMOUS, Principal::id);
+        self.runs.store.call("thread_of_run", |store| store.thread_of_run(owner, run)).await?.ok_or(LookupError::NoRun)
+    }
+
+    /// Follows the log of a run after the event with number `after`. Returns `None` if the run has ended and no event follows.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub(crate) async fn follow(
+        &self,
+        owner: Option<&Principal>,
+        thread: &ThreadId,
+        run: &RunId,
+        after: u64,
+    ) -> Result<Option<Follower>, LookupError> {
+        let (key, record) = self.detached_run(owner, thread, run).await?;
+        if record.status != RunStatus::Running {
+            if after >= record.events {
+                return Ok(None);
+            }
+            let page = self.runs.store.call("events", |store| store.events(record.number, after, 1)).await?;
+            if page.is_none_or(|page| page.events.is_empty()) {
+                return Err(LookupError::LogRemoved);
+            }
+        }
+        self.follower(&key, &record, after).map(Some)
+    }
+
+    pub(crate) async fn detached_run(
+        &self,
+        owner: Option<&Principal>,
+        thread: &ThreadId,
+        run: &RunId,
+    ) -> Result<(ThreadKey, RunRecord), LookupError> {
+        self.runs.start_tasks();
+        let key = self.runs.key(owner, thread);
+        let thread = self.header(&key).await?;
+        let record =
+            self.runs.store.call("run", |store| store.run(thread.number, run)).await?.ok_or(LookupError::NoRun)?;
+        if record.detached { Ok((key, record)) } else { Err(LookupError::NoLog) }
+    }
+
+    pub(crate) fn follower(&self, key: &ThreadKey, run: &RunRecord, after: u64) -> Result<Follower, LookupError> {
+        let permit = self.runs.followers.take(&key.owner).ok_or(LookupError::TooManyFollowers)?;
+        let here = self.runs.queue.active(key).filter(|active| active.lease.run == run.number);
+        let live = here.and_then(|active| active.log.clone());
+        Ok(Follower::from_stored_run(&self.runs, key.clone(), run, after, permit).with_live(live))
+    }
+
+    /// Waits for the end of a run whose client has left or is just leaving. A page that is reloaded leaves its run.
+    pub(crate) async fn wait_for_leaving(&self, owner: Option<&Principal>, id: &ThreadId) {
+        let key = self.runs.key(owner, id);
+        if let Some(active) = self.runs.queue.active(&key).filter(|active| active.log.is_none()) {
+            active.wait_if_abandoned(LEAVE_NOTICE, RUN_END_TIMEOUT).await;
+        }
+    }
+
+    /// Returns a thread with its messages, and a follower of its running detached run.
+    ///
+    /// # Errors
+    /// [`LookupError::TooManyFollowers`] or [`LookupError::Store`].
+    pub(crate) async fn connect(
+        &self,
+        owner: Option<&Principal>,
+        id: &ThreadId,
+    ) -> Result<ThreadConnection, LookupError> {
+        self.runs.start_tasks();
+        self.wait_for_leaving(owner, id).await;
+        let key = self.runs.key(owner, id);
+        let view =
+            self.runs.store.call("thread", |store| store.thread(&key, ThreadParts { messages: true, runs: 1 })).await?;
+        let running = view.as_ref().filter(|view| view.thread.is_running).and_then(|view| view.runs.first());
+        let running = running.filter(|run| run.detached).map(|run| self.follower(&key, run, 0)).transpose()?;
+        Ok(ThreadConnection { view, running })
+    }
+
+    /// Cancels a run that is running or waiting.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub(crate) async fn cancel(
+        &self,
+        owner: Option<&Principal>,
+        thread: &ThreadId,
+        run: &RunId,
+    ) -> Result<CancelOutcome, LookupError> {
+        let key = self.runs.key(owner, thread);
+        if let Some(active) = self.runs.queue.active(&key).filter(|active| active.run_id == *run) {
+            active.control.cancel();
+            return Ok(CancelOutcome::Requested);
+        }
+        if self.runs.queue.cancel_waiting(&key, run) {
+            return Ok(CancelOutcome::Requested);
+        }
+        self.cancel_stored(&self.header(&key).await?, run).await
+    }
+
+    async fn cancel_stored(&self, thread: &Thread, run: &RunId) -> Result<CancelOutcome, LookupError> {
+        if let Some(shared) = self.runs.store.shared() {
+            return match shared.request_cancel(thread.number, run).await? {
+                CancelRequest::Requested => Ok(CancelOutcome::Requested),
+                CancelRequest::Ended(record) => Ok(CancelOutcome::Ended(record)),
+                CancelRequest::Unknown => Err(LookupError::NoRun),
+            };
+        }
+        match self.runs.store.call("run", |store| store.run(thread.number, run)).await?.ok_or(LookupError::NoRun)? {
+            // A run of an earlier process, which is about to be closed.
+            record if record.status == RunStatus::Running => Ok(CancelOutcome::Requested),
+            record => Ok(CancelOutcome::Ended(record)),
+        }
+    }
+
+    /// Deletes a thread with all its runs. A running run is cancelled first.
+    ///
+    /// # Errors
+    /// A [`LookupError`].
+    pub(crate) async fn delete(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<(), LookupError> {
+        let thread = self.header(&self.runs.key(owner, id)).await?;
+        if thread.is_running {
+            match self.runs.queue.active(&thread.key).filter(|active| active.lease.run == thread.run) {
+                Some(active) => active.control.cancel(),
+                None => match self.cancel_stored(&thread, &thread.run_id).await {
+                    // `NoRun`: another request has deleted the thread, or replaced the run.
+                    Ok(_) | Err(LookupError::NoRun) => {}
+                    Err(error) => return Err(error),
+                },
+            }
+            let deadline = Instant::now() + RUN_END_TIMEOUT;
+            let is_running = |run: RunRecord| run.number == thread.run && run.status == RunStatus::Running;
+            while Instant::now() < deadline
+                && self
+                    .runs
+                    .store
+                    .call("run", |store| store.run(thread.number, &thread.run_id))
+                    .await?
+                    .is_some_and(is_running)
+            {
+                sleep(RUN_END_POLL).await;
+            }
+        }
+        self.runs.cache.take(&thread.key);
+        let existed = self.runs.store.call("delete", |store| store.delete(thread.number)).await?;
+        // A run that did not end in time, or that began in the meantime.
+        if let Some(active) = self.runs.queue.active(&thread.key).filter(|active| active.lease.thread == thread.number)
+        {
+            active.control.stop(Stop::LeaseLost);
+        }
+        self.runs.remove_data(&thread.key).await;
+        self.runs.publish(&thread.key, ThreadChange::Deleted);
+        if existed { Ok(()) } else { Err(LookupError::NoThread) }
+    }
+
+    /// Stores that a follower's client has received its run to the end.
+    pub(crate) async fn delivered(&self, follower: &Follower) {
+        if !follower.set_delivered() {
+            let (thread, run) = follower.numbers();
+            self.runs.set_delivered(follower.key(), thread, run, true).await;
+        }
+    }
+}

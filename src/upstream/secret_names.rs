@@ -1,0 +1,35 @@
+//! The names of headers whose values are secret.
+
+/// Parts of such names.
+const SECRET_PARTS: [&str; 9] =
+    ["auth", "cookie", "key", "token", "secret", "password", "credential", "session", "signature"];
+
+/// Returns whether a header's name suggests that its value is secret, such as `Authorization` or `X-Api-Key`.
+pub(crate) fn is_secret_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_PARTS.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_with_secrets_are_known_by_their_names() {
+        for name in [
+            "Authorization",
+            "X-Api-Key",
+            "api-key",
+            "X-Auth-Token",
+            "x-auth",
+            "x-password",
+            "Cookie",
+            "Ocp-Apim-Subscription-Key",
+        ] {
+            assert!(is_secret_header(name), "{name}");
+        }
+        for name in ["HTTP-Referer", "X-Title", "OpenAI-Organization", "anthropic-beta", "x-trace"] {
+            assert!(!is_secret_header(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Remote agents over real sockets on both sides: the events that a client gets from endpoints that behave, and from
+//! ones that do not.
+
+mod conformance;
+mod endpoint;
+mod failures;
+mod forwarding;
+mod headers;
+mod lifetime;
+mod replays;
+mod stream_formats;
+
+use crate::{running, server, whole_streams as support};

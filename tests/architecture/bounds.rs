@@ -1,0 +1,165 @@
+//! Every resource that a client can make grow is in one table, with its bounds and a test of one of its bounds.
+//!
+//! The table is `docs/operations.md#bounds`. A row without a test here, a test that does not exist, a row without a metric, a
+//! metric that does not exist, and an option that `config/default.toml` lacks are errors.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+/// The first column of the table, the file, and the test in it that goes beyond the bound.
+const TESTS: &[(&str, &str, &str)] = &[
+    ("connections", "tests/http/limits.rs", "connections_over_the_limit_wait_until_one_closes"),
+    ("head of a request", "tests/http/limits.rs", "a_head_that_is_too_large_is_refused"),
+    ("body of a request", "tests/http/limits.rs", "a_body_over_the_limit_is_refused_also_while_it_is_being_sent"),
+    ("time for a body", "tests/http/limits.rs", "a_body_that_takes_too_long_is_refused"),
+    ("pieces of a body", "tests/http/limits.rs", "a_body_in_tiny_pieces_is_refused"),
+    ("bodies in flight", "tests/http/limits.rs", "large_bodies_share_a_budget_and_leave_room_for_small_ones"),
+    ("JSON values", "src/protocol/decode/tests.rs", "open_payloads_hold_a_bounded_number_of_values"),
+    ("JSON depth", "src/protocol/decode/tests.rs", "depth_is_bounded_in_all_places"),
+    ("identifiers", "tests/run/limits.rs", "an_identifier_has_at_most_1024_bytes"),
+    ("concurrent runs", "tests/http/limits.rs", "runs_over_the_limit_are_refused_until_one_has_ended"),
+    ("runs of a principal", "tests/auth/quota.rs", "one_of_several_principals_gets_half_of_the_runs_by_default"),
+    ("waiting runs of a thread", "tests/run/queue.rs", "a_queue_has_a_maximum_length_and_a_timeout"),
+    ("detached runs", "tests/run/detached.rs", "detached_runs_are_limited"),
+    ("duration of a run", "src/run/drive/driver/tests.rs", "the_time_limit_cancels_the_run"),
+    ("silence of an agent", "src/run/drive/driver/tests.rs", "an_agent_that_is_silent_for_too_long_fails"),
+    ("size of a run", "tests/run/detached.rs", "a_run_with_too_many_bytes_fails"),
+    (
+        "size of a thread",
+        "tests/run/limits.rs",
+        "a_run_that_would_make_its_thread_too_large_is_refused_and_nothing_is_lost",
+    ),
+    (
+        "places where a list without ids may begin",
+        "src/run/conversation/decide/tests/without_ids.rs",
+        "a_list_without_ids_begins_at_one_of_the_last_64_places_that_fit",
+    ),
+    (
+        "texts that a client without ids has joined",
+        "src/run/conversation/decide/tests/without_ids.rs",
+        "up_to_64_texts_of_a_run_are_known_if_a_client_has_joined_them",
+    ),
+    ("title and metadata of a thread", "tests/threads/edits.rs", "wrong_changes_are_refused_and_change_nothing"),
+    ("comments of feedback", "tests/threads/feedback.rs", "wrong_feedback_is_refused"),
+    ("copies of threads", "tests/threads/copies.rs", "wrong_imports_and_forks_are_refused_and_store_nothing"),
+    ("readers of thread events", "src/run/log/thread_event_hub.rs", "a_slow_reader_is_told_that_it_has_missed_events"),
+    ("readers of CopilotKit's inspector", "src/run/log/debug_events.rs", "a_slow_reader_loses_the_oldest_events"),
+    (
+        "WebSockets of CopilotKit's lists",
+        "src/http/dialects/copilotkit/socket/tests.rs",
+        "sockets_are_limited_for_one_principal_and_in_all_until_one_is_closed",
+    ),
+    (
+        "tokens of these WebSockets",
+        "src/http/dialects/copilotkit/join_token.rs",
+        "a_token_is_that_of_its_principal_and_the_number_of_tokens_is_bounded",
+    ),
+    ("titles by an agent", "src/threads/titles.rs", "a_title_is_bounded"),
+    ("pages of lists and messages", "tests/threads/edits.rs", "messages_are_read_page_by_page_and_by_run"),
+    ("searches", "tests/threads/search.rs", "searches_are_bounded"),
+    ("threads", "src/store/contract/remove.rs", "surplus_threads_of_an_owner_are_removed"),
+    ("logs of detached runs", "src/store/contract/remove.rs", "surplus_logs_are_removed"),
+    ("threads that are searched for a run", "src/store/contract/read.rs", "a_thread_is_found_by_its_newest_run"),
+    ("recordings", "src/observe/recordings/folder.rs", "the_oldest_recordings_are_removed_and_other_files_are_not"),
+    ("followers of runs", "tests/run/followers.rs", "followers_are_limited_however_they_follow"),
+    ("memory of a follower", "tests/run/detached.rs", "a_follower_that_does_not_read_does_not_slow_the_run"),
+    ("clients that do not read", "src/http/accept/stall_timeout.rs", "a_write_that_is_not_read_fails_after_the_limit"),
+    ("JSON patches", "src/protocol/patch/apply.rs", "copies_are_bounded_in_size"),
+    ("schemas of tools", "src/protocol/schema/size.rs", "references_are_counted_as_what_they_refer_to"),
+    (
+        "schemas of interrupts",
+        "tests/run/interrupts.rs",
+        "a_run_cannot_ask_with_a_schema_that_multiplies_its_references",
+    ),
+    (
+        "checks against a schema",
+        "tests/run/interrupts.rs",
+        "answers_that_are_hard_to_check_leave_the_server_responsive",
+    ),
+    ("tool calls", "tests/llm/models/options.rs", "calls_beyond_the_limit_are_not_run"),
+    ("results of MCP servers", "src/tools/mcp/result.rs", "blocks_beyond_the_limit_add_nothing"),
+    (
+        "content of a span",
+        "src/llm/call_content.rs",
+        "the_content_of_a_span_is_bounded_and_the_newest_messages_are_kept",
+    ),
+    (
+        "spans that wait for the collector",
+        "tests/observe/telemetry/slow_collector.rs",
+        "a_collector_that_never_answers_delays_neither_runs_nor_the_end",
+    ),
+    (
+        "commands of the sandbox",
+        "tests/http/dialects/named_events/sandbox.rs",
+        "memory_is_limited_for_each_process_and_for_all_together",
+    ),
+    (
+        "commands of the sandbox at a time",
+        "tests/http/dialects/named_events/sandbox_attacks.rs",
+        "commands_wait_when_the_server_runs_its_maximum",
+    ),
+    ("sandbox folders", "tests/http/dialects/named_events/sandbox_attacks.rs", "short_commands_cannot_fill_the_disk"),
+    (
+        "age of published keys (JWKS) that cannot be fetched again",
+        "src/auth/jwks.rs",
+        "keys_that_cannot_be_fetched_again_are_used_until_their_largest_age",
+    ),
+];
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+/// The cells of each row of the table under the heading.
+fn rows(document: &str, heading: &str) -> Vec<Vec<String>> {
+    let section = document.split_once(&format!("\n{heading}\n")).unwrap().1;
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with('|')).skip(2);
+    rows.map(|row| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()).collect()
+}
+
+/// The options that a cell names: `` `[section] one`, `two` ``.
+fn options(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2).map(|text| text.rsplit(' ').next().unwrap())
+}
+
+#[test]
+fn every_bound_has_a_test() {
+    let rows = rows(&read("docs/operations.md"), "## Bounds");
+    let listed: BTreeSet<_> = rows.iter().map(|row| row[0].as_str()).collect();
+    let tested: BTreeSet<_> = TESTS.iter().map(|(resource, ..)| *resource).collect();
+    assert_eq!(listed, tested, "the rows of docs/operations.md#bounds (left) and the tests of this file (right)");
+    for (resource, file, test) in TESTS {
+        let source = read(file);
+        let (before, _) = source.split_once(&format!("fn {test}(")).unwrap_or_else(|| panic!("{file} lacks {test}"));
+        let attributes = before.rsplit("\n\n").next().unwrap();
+        // The functions of the store's contract become tests by a macro.
+        let is_test = attributes.contains("test") || file.starts_with("src/store/contract/");
+        assert!(is_test, "{file}: {test}, of {resource}, is not a test");
+        assert!(!attributes.contains("ignore"), "{file}: {test}, of {resource}, is not run");
+    }
+}
+
+#[test]
+fn every_bound_has_a_metric_that_shows_it() {
+    let document = read("docs/operations.md");
+    // `src/observe/metrics` compares its table with what the server serves.
+    let metrics: BTreeSet<_> = rows(&document, "## Metrics").into_iter().map(|row| row[0].clone()).collect();
+    for row in rows(&document, "## Bounds").into_iter().filter(|row| row[4] != "none") {
+        let named: Vec<_> = options(&row[4]).map(|name| format!("`{name}`")).collect();
+        assert!(!named.is_empty(), "{} has no metric", row[0]);
+        for name in named {
+            assert!(metrics.contains(&name), "{}: there is no metric {name}", row[0]);
+        }
+    }
+}
+
+#[test]
+fn the_options_of_bounds_are_in_the_default_file() {
+    let defaults = read("config/default.toml");
+    for row in rows(&read("docs/operations.md"), "## Bounds") {
+        for option in options(&row[2]) {
+            let set = |line: &str| line.trim_start_matches(['#', ' ']).starts_with(&format!("{option} = "));
+            assert!(defaults.lines().any(set), "{}: {option} is not in config/default.toml", row[0]);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Rules for the sources that the compiler does not check.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod bounds;
+mod functions;
+mod imports;
+mod names;
+mod public_items;
+mod syntax;

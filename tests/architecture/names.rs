@@ -1,0 +1,50 @@
+//! A type's name says what it is without its module. So it is unique in the crate; a type that only its own module sees may
+//! have the name of one in another room.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use syn::{Item, Visibility};
+
+use super::syntax::modules;
+
+/// Names that several modules may have, and why.
+const REPEATED: &[(&str, &str)] = &[("FilterFile", "one for Linux and one for other systems")];
+
+#[test]
+fn names_of_types_are_unique_in_the_crate() {
+    // The modules of a name, with whether others see the type.
+    let mut places: BTreeMap<String, BTreeMap<Vec<String>, bool>> = BTreeMap::new();
+    for module in modules() {
+        for item in &module.items {
+            let (visibility, name) = match item {
+                Item::Enum(it) => (&it.vis, &it.ident),
+                Item::Struct(it) => (&it.vis, &it.ident),
+                Item::Trait(it) => (&it.vis, &it.ident),
+                Item::Type(it) => (&it.vis, &it.ident),
+                Item::Union(it) => (&it.vis, &it.ident),
+                _ => continue,
+            };
+            let is_seen = !matches!(visibility, Visibility::Inherited);
+            places.entry(name.to_string()).or_default().insert(module.path.clone(), is_seen);
+        }
+    }
+    let repeats: Vec<_> = places.iter().filter(|(_, places)| is_repeated(places)).collect();
+    let allowed: BTreeSet<_> = REPEATED.iter().map(|(name, _)| *name).collect();
+    let unused: Vec<_> = allowed.iter().filter(|name| !repeats.iter().any(|(found, _)| found == *name)).collect();
+    let wrong = repeats.iter().filter(|(name, _)| !allowed.contains(name.as_str()));
+    let wrong: Vec<_> = wrong
+        .map(|(name, places)| {
+            let places: Vec<_> = places.keys().map(|path| path.join("::")).collect();
+            format!("{name}: {}", places.join(", "))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{} names are used by several types: {wrong:#?}", wrong.len());
+    assert!(unused.is_empty(), "these names are not repeated: {unused:?}");
+}
+
+/// Returns whether several types are seen by other modules, or several types of one room have the name.
+fn is_repeated(places: &BTreeMap<Vec<String>, bool>) -> bool {
+    let seen = places.values().filter(|is_seen| **is_seen).count();
+    let rooms: BTreeSet<_> = places.keys().map(|path| path.first()).collect();
+    seen > 1 || rooms.len() < places.len()
+}

@@ -1,0 +1,118 @@
+//! Agents with a model over HTTP, against a fake provider: as the command with a configuration, with each configuration
+//! that comes with it, and with tools written in Rust. Clients always get a legal stream.
+
+mod broken;
+mod callers;
+mod calls;
+mod context;
+mod endings;
+mod fallback;
+mod files;
+mod forged_calls;
+mod gemini;
+mod instructions;
+mod mcp_questions;
+mod options;
+mod questions;
+mod rust_tools;
+
+use crate::{KEY, provider, running, server, tokens, whole_streams as support};
+
+use agui_server::protocol::{Event, RunAgentInput};
+use serde_json::{Value, json};
+use server::Process;
+use support::checker;
+
+/// The command with a configuration.
+struct Models {
+    process: Process,
+    _folder: tempfile::TempDir,
+}
+
+impl Models {
+    /// Starts an agent on the provider, with a limit of 1 s on silence. `more` is added to its configuration.
+    fn start(provider: &provider::Provider, more: &str) -> Self {
+        Self::start_with_files(provider, more, &[])
+    }
+
+    /// Starts the agent with files beside its configuration, by name and text.
+    fn start_with_files(provider: &provider::Provider, more: &str, files: &[(&str, &str)]) -> Self {
+        let base = provider.url();
+        Self::launch(&format!("provider = \"openai\"\nmodel = \"m\"\nbase_url = \"{base}/v1\"\n{more}"), files)
+    }
+
+    /// Starts an agent with these options of its model, and with the same limits.
+    fn start_with(options: &str) -> Self {
+        Self::launch(options, &[])
+    }
+
+    fn launch(options: &str, files: &[(&str, &str)]) -> Self {
+        let text = format!(
+            "default_agent = \"assistant\"\n[agents.assistant]\nkind = \"llm\"\napi_key_env = \"TEST_KEY\"\nidle_timeout_secs = 1\nmax_retries = 1\n\
+             {options}"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files.iter().copied().chain([("my.toml", &*text)]) {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let path = folder.path().join("my.toml");
+        let process = Process::start(&["--config", path.to_str().unwrap()], &[("TEST_KEY", KEY)]);
+        Self { process, _folder: folder }
+    }
+
+    async fn ask(&self, text: &str) -> Vec<Value> {
+        ask(&self.process.url, input(text)).await
+    }
+}
+
+fn input(text: &str) -> Value {
+    let thread = uuid::Uuid::new_v4().to_string();
+    json!({ "threadId": thread, "runId": "r", "messages": [{ "id": "m", "role": "user", "content": text }] })
+}
+
+/// Returns the events of a run. Panics unless they are a legal stream.
+async fn ask(url: &str, input: Value) -> Vec<Value> {
+    let client = agui_server::internal::client(&Default::default()).unwrap();
+    let response = client.post(format!("{url}/send-message")).json(&input).send().await.unwrap();
+    read_events(input, &response.text().await.unwrap())
+}
+
+/// Returns the events of a response's body. Panics unless they are a legal stream.
+fn read_events(input: Value, body: &str) -> Vec<Value> {
+    assert!(body.ends_with("\n\n"), "{body:?}");
+    let frames = body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));
+    let events: Vec<Value> =
+        frames.map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap()).collect();
+    let typed: Vec<Event> = events.iter().map(|event| serde_json::from_value(event.clone()).unwrap()).collect();
+    let input: RunAgentInput = serde_json::from_value(input).unwrap();
+    checker::check(&input, &typed).unwrap_or_else(|fault| panic!("{fault}\n{body}"));
+    events
+}
+
+/// Returns the text of a run, and the code of the error that ended it.
+fn text_and_error(events: &[Value]) -> (String, Option<String>) {
+    let deltas = events.iter().filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT");
+    let text = deltas.map(|event| event["delta"].as_str().unwrap()).collect();
+    let last = events.last().unwrap();
+    (text, last["code"].as_str().map(str::to_owned))
+}
+
+/// A chunk of chat completions.
+fn chunk(delta: Value) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
+}
+
+/// A chunk of chat completions with the reason of the end.
+fn finish(reason: &str) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] })
+}
+
+/// A chunk of chat completions with a call of a tool.
+fn call(index: usize, name: &str, arguments: &str) -> Value {
+    let function = json!({ "name": name, "arguments": arguments });
+    chunk(json!({ "tool_calls": [{ "index": index, "id": format!("c{index}"), "function": function }] }))
+}
+
+fn data(chunk: &Value) -> String {
+    format!("data: {chunk}\n\n")
+}

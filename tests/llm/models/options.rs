@@ -1,0 +1,124 @@
+//! Options of an agent as its provider sees them.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{
+    KEY, Models, call, chunk, finish,
+    provider::{Answer, Provider},
+    server::BINARY,
+    text_and_error,
+};
+
+#[tokio::test]
+async fn keys_prompts_and_headers_reach_the_provider() {
+    let provider = Provider::start().await;
+    let backup = format!(
+        "[agents.other]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}/v1\"\n\
+         api_key_file = \"key\"\nsystem_prompt_file = \"prompt.md\"\n\
+         headers = {{ X-Team = \"web\", X-Api-Token = \"1\" }}\nheaders_env = {{ X-Tenant = \"TEST_KEY\" }}\n",
+        provider.url()
+    );
+    let files = [("key", " sk-from-a-file\n"), ("prompt.md", "\nBe kind.\nBe brief.\n\n")];
+    let models = Models::start_with_files(&provider, &backup, &files);
+    provider.answer(Answer::openai(&[chunk(json!({ "content": "Hello." })), finish("stop")]));
+    let client = agui_server::internal::client(&Default::default()).unwrap();
+    let url = format!("{}/agents/other/send-message", models.process.url);
+    client.post(url).json(&super::input("Hi")).send().await.unwrap().text().await.unwrap();
+    let request = &provider.requests()[0];
+    let header = |name: &str| request.headers[name].to_str().unwrap().to_owned();
+    assert_eq!(header("authorization"), "Bearer sk-from-a-file");
+    assert_eq!([header("x-team"), header("x-api-token"), header("x-tenant")], ["web", "1", KEY]);
+    assert_eq!(request.body["messages"][0], json!({ "role": "system", "content": "Be kind.\nBe brief." }));
+    let Models { process, .. } = models;
+    process.signal("-TERM");
+    let log = process.ended().1;
+    assert!(!log.contains("sk-from-a-file"), "{log}");
+}
+
+#[tokio::test]
+async fn calls_beyond_the_limit_are_not_run() {
+    let provider = Provider::start().await;
+    let options = format!("tools = [\"calculator\"]\nmax_calls_per_turn = 1\n{}", provider.calculator());
+    let models = Models::start(&provider, &options);
+    let sum = |index| call(index, "calculator", r#"{"expression":"1+1"}"#);
+    provider.answer(Answer::openai(&[sum(0), sum(1), finish("tool_calls")]));
+    provider.answer(Answer::openai(&[chunk(json!({ "content": "2" })), finish("stop")]));
+    assert_eq!(text_and_error(&models.ask("?").await), ("2".to_owned(), None));
+    let sent = provider.requests()[1].body["messages"].clone();
+    let results: Vec<_> = sent.as_array().unwrap().iter().filter(|message| message["role"] == "tool").collect();
+    assert_eq!(results[0]["content"], "2");
+    assert!(results[1]["content"].as_str().unwrap().contains("at most 1 calls"), "{sent}");
+}
+
+#[tokio::test]
+async fn a_call_is_forced_after_the_users_message_only() {
+    let provider = Provider::start().await;
+    let options = format!("tools = [\"calculator\"]\ntool_choice = \"calculator\"\n{}", provider.calculator());
+    let models = Models::start(&provider, &options);
+    provider.answer(Answer::openai(&[call(0, "calculator", r#"{"expression":"1+1"}"#), finish("tool_calls")]));
+    provider.answer(Answer::openai(&[chunk(json!({ "content": "2" })), finish("stop")]));
+    assert_eq!(text_and_error(&models.ask("?").await), ("2".to_owned(), None));
+    let choices: Vec<_> = provider.requests().iter().map(|request| request.body["tool_choice"].clone()).collect();
+    let forced = json!({ "type": "function", "function": { "name": "calculator" } });
+    assert_eq!(choices, [forced, Value::Null]);
+}
+
+#[test]
+fn options_that_cannot_be_used_are_reported_with_their_place() {
+    let base = "[agents.a]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\n";
+    for (options, expected) in [
+        ("system_prompt_file = \"none.md\"", "my.toml:6:1: agents.a.system_prompt_file: the file "),
+        ("system_prompt_file = \"none.md\"", "none.md cannot be read: No such file"),
+        ("api_key_file = \"empty\"", "empty is empty"),
+        ("response_schema_file = \"list.json\"", "list.json: not a JSON object"),
+        ("response_schema = { type = \"list\" }", "agents.a.response_schema: "),
+        (
+            "response_schema = {}\nresponse_schema_file = \"x\"",
+            "agents.a.response_schema_file: `response_schema` is set",
+        ),
+        (
+            "system_prompt = \"x\"\nsystem_prompt_file = \"x\"",
+            "my.toml:7:1: agents.a.system_prompt_file: `system_prompt`",
+        ),
+        ("api_key_env = \"X\"\napi_key_file = \"x\"", "my.toml:7:1: agents.a.api_key_file: `api_key_env` is set, too"),
+        (
+            "headers_env = { X-A = \"A\" }\nheaders = { x-a = \"a\" }",
+            "my.toml:7:1: agents.a.headers: `headers_env` has `x-a`, too",
+        ),
+        ("headers = { \"x y\" = \"a\" }", "agents.a: the header \"x y\" has an invalid name"),
+        ("fallback = [\"a\"]", "my.toml:6:1: agents.a.fallback: agent `a` cannot be its own fallback"),
+        ("fallback = [\"b\"]", "my.toml:6:1: agents.a.fallback: there is no agent `b` with kind = \"llm\""),
+        ("fallback = [\"b\"]\n[agents.b]\nkind = \"echo\"", "there is no agent `b` with kind = \"llm\""),
+        ("models = [\"\"]", "my.toml:6:1: agents.a.models: the name of a model is empty"),
+        ("max_calls_per_turn = 0", "my.toml:6:1: agents.a.max_calls_per_turn: at least 1"),
+        ("tool_choice = 1", "my.toml:6:15: "),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("my.toml", &format!("{base}{options}"));
+        write("empty", " \n");
+        write("list.json", "[]");
+        let mut command = Command::new(BINARY);
+        let file = folder.path().join("my.toml");
+        let output = command.args(["check", "--default-agent", "a", "--config"]).arg(file).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{options}: {stderr}");
+        assert!(stderr.contains(expected), "{options}: {stderr}");
+    }
+}
+
+#[test]
+fn a_secret_among_the_plain_headers_is_warned_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("my.toml");
+    let text = "[agents.a]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\n\
+                headers = { Authorization = \"Basic c2VjcmV0\", X-Title = \"Support\" }\n";
+    std::fs::write(&file, text).unwrap();
+    let output = Command::new(BINARY).args(["check", "--config"]).arg(file).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}");
+    assert!(printed.contains("agents.a: the header Authorization looks like a secret"), "{printed}");
+    assert!(!printed.contains("c2VjcmV0") && !printed.contains("X-Title"), "{printed}");
+}

@@ -1,0 +1,10 @@
+//! Memory of a server process, under clients that do not read and hostile ones.
+//!
+//! Linux only, because it reads `/proc`.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
+
+mod hostile_connections;
+#[path = "../support/server.rs"]
+mod server;
+mod streams;

@@ -1,0 +1,111 @@
+//! Runs whose server was lost.
+
+use std::{sync::Arc, time::Duration};
+
+use agui_server::{
+    Server,
+    agent::builtin::Echo,
+    agent::emit::TextMessage,
+    protocol::{Event, Message, event::RunStarted},
+    store::{BeginOutcome, EventBatch, Lease, MemoryStore, NewRun, Store, ThreadKey, now},
+};
+use serde_json::Value;
+
+use crate::{ask, changed_options, puppet, read_until, said, support::Running, types};
+
+/// Returns a store in which another server has begun a run with these events.
+async fn left_behind(detached: bool, events: &[Event]) -> Arc<MemoryStore> {
+    let store = Arc::new(MemoryStore::new());
+    let lease = begin(&store, "t", "another server", detached).await;
+    append(&store, &lease, events).await;
+    store
+}
+
+async fn begin(store: &MemoryStore, thread: &str, holder: &str, detached: bool) -> Lease {
+    let message = Message::user("m", "go");
+    let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() };
+    let (run_id, holder) = ("r".into(), holder.into());
+    let mut run = NewRun::new(&key, &run_id, "echo", &holder);
+    (run.detached, run.lease_until) = (detached, now() + 15_000);
+    run.branch.new = vec![(&message, None)];
+    run.request = detached.then_some(r#"{"tools":[{"name":"a","description":"b"}]}"#);
+    let BeginOutcome::Begun { lease, .. } = store.begin(&run).await.unwrap() else { panic!("it is new") };
+    lease
+}
+
+async fn append(store: &MemoryStore, lease: &Lease, events: &[Event]) {
+    let events: Vec<_> = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
+    let times = vec![0; events.len()];
+    let written = store.append(&[EventBatch { lease: lease.clone(), first: 1, events, times }]).await.unwrap();
+    assert_eq!(written, [true]);
+}
+
+/// Returns the events in the log of the run.
+async fn log(server: &Running) -> Vec<Value> {
+    let body = server.get("/threads/t/runs/r/events").await.text().await.unwrap();
+    let lines = body.lines().filter_map(|line| line.strip_prefix("data: "));
+    lines.map(|json| serde_json::from_str(json).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_lost_run_is_closed_with_its_logged_messages() {
+    let message = TextMessage::new();
+    let events = [RunStarted::new("t".into(), "r".into()).into(), message.start(), message.delta("half")];
+    let store = left_behind(true, &events).await;
+    let server = Running::start(Server::new().agent("echo", Echo).store(store)).await;
+    let thread = server.until_status("t", "failed").await;
+    assert_eq!(thread["runs"][0]["error"]["code"], "server_lost");
+    assert_eq!(said(&thread), ["user: go", "assistant: half"]);
+    let all = log(&server).await;
+    assert_eq!(types(&all), ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "RUN_ERROR"]);
+    assert_eq!(all[3]["code"], "server_lost");
+    let recording = server.get("/threads/t/runs/r/recording").await.text().await.unwrap();
+    let lines: Vec<Value> = recording.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["request"]["tools"][0]["name"], "a");
+    assert_eq!(lines[1..5].iter().map(|line| &line["event"]).collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
+    assert_eq!(lines[5]["end"]["outcome"], "finished");
+    server.events(&ask("t", "r2", "m2", "again")).await;
+}
+
+#[tokio::test]
+async fn a_run_that_was_lost_before_its_first_event_has_a_log_that_begins_and_ends() {
+    let store = left_behind(true, &[]).await;
+    let server = Running::start(Server::new().agent("echo", Echo).store(store)).await;
+    let thread = server.until_status("t", "failed").await;
+    let all = log(&server).await;
+    assert_eq!(types(&all), ["RUN_STARTED", "RUN_ERROR"]);
+    assert_eq!((&all[0]["threadId"], &all[0]["runId"]), (&"t".into(), &"r".into()));
+    assert_eq!(thread["runs"][0]["events"], 2);
+}
+
+#[tokio::test]
+async fn the_thread_of_a_lost_run_can_be_used_at_once() {
+    let store = left_behind(false, &[]).await;
+    let server = Running::start(Server::new().agent("echo", Echo).store(store)).await;
+    server.events(&ask("t", "r2", "m2", "again")).await;
+    let thread = server.thread("t").await;
+    assert_eq!(thread["runs"][1]["error"]["code"], "server_lost");
+    assert_eq!(said(&thread), ["user: go", "user: again", "assistant: again"]);
+}
+
+/// The end of the run on the thread "stuck" was not stored, because the store failed.
+#[tokio::test]
+async fn a_run_of_this_process_whose_end_was_not_stored_is_closed_and_running_ones_are_not() {
+    let store = Arc::new(MemoryStore::new());
+    let (agent, strings, _) = puppet();
+    let options = changed_options(|options| options.lease = Duration::from_millis(300));
+    let server = Server::new().agent("puppet", agent).thread_options(options).store(store.clone());
+    let server = Running::start(server).await;
+    let mut running = server.raw_run(&ask("running", "r", "m", "go")).await;
+    read_until(&mut running, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let holder = store.lost_runs("", now(), 1).await.unwrap().remove(0).lease.holder;
+    begin(&store, "stuck", &holder, false).await;
+
+    let stuck = server.until_status("stuck", "failed").await;
+    assert_eq!(stuck["runs"][0]["error"]["code"], "server_lost");
+    strings.send("end".to_owned()).unwrap();
+    let end = read_until(&mut running, |text| text.contains("RUN_")).await;
+    assert!(end.contains("RUN_FINISHED"), "{end}");
+    strings.send("end".to_owned()).unwrap();
+    server.events(&ask("stuck", "r2", "m2", "again")).await;
+}

@@ -1,0 +1,8 @@
+//! `agui-server chat`, with the real command: in a pipe, and in a terminal.
+
+mod agents;
+mod pipe;
+#[cfg(target_os = "linux")]
+mod terminal;
+
+use crate::{server, support};

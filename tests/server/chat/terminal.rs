@@ -1,0 +1,273 @@
+//! The chat in a terminal: `script` of util-linux runs it in a pseudo-terminal.
+
+use std::{
+    io::{Read as _, Write as _},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use agui_server::options::{OnDisconnect, ThreadOptions};
+use serde_json::Value;
+
+use super::{
+    agents::{Desk, HOSTILE},
+    server::BINARY,
+    support::{Running, eventually, eventually_async},
+};
+
+/// A chat in a terminal.
+struct Terminal {
+    child: Child,
+    keyboard: ChildStdin,
+    screen: Arc<Mutex<Vec<u8>>>,
+    /// The number of bytes that [`until`](Self::until) has found something in.
+    seen: usize,
+}
+
+impl Terminal {
+    fn open(server: &Running, has_colours: bool) -> Self {
+        let mut command = Command::new("script");
+        command.args(["--quiet", "--return", "--flush", "--command"]);
+        // Without `exec`, some shells wait for the chat, and Ctrl-C ends them.
+        command.arg(format!("exec {BINARY} chat {}", server.url(""))).arg("/dev/null").env("TERM", "xterm");
+        command.env_remove("NO_COLOR").envs((!has_colours).then_some(("NO_COLOR", "1")));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (keyboard, mut out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let screen = Arc::new(Mutex::new(Vec::new()));
+        let shown = screen.clone();
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(read @ 1..) = out.read(&mut piece) {
+                shown.lock().unwrap().extend_from_slice(&piece[..read]);
+            }
+        });
+        Self { child, keyboard, screen, seen: 0 }
+    }
+
+    /// Waits until a text is shown after the one that was waited for before. Returns what is between them.
+    async fn until(&mut self, text: &str) -> String {
+        let screen = self.screen.clone();
+        let find = |seen: usize| {
+            let screen = screen.lock().unwrap();
+            screen[seen..].windows(text.len()).position(|part| part == text.as_bytes()).map(|at| seen + at)
+        };
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+        let end = loop {
+            if let Some(end) = find(self.seen) {
+                break end;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{text:?} is not shown: {}", self.shown());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
+        let between = String::from_utf8_lossy(&screen.lock().unwrap()[self.seen..end]).replace("\r\n", "\n");
+        self.seen = end + text.len();
+        between
+    }
+
+    fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.screen.lock().unwrap()).into_owned()
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+        self.keyboard.flush().unwrap();
+    }
+
+    /// Waits for the prompt and types a line.
+    async fn say(&mut self, line: &str) {
+        self.until("> ").await;
+        self.press(&format!("{line}\n"));
+        self.until("\n").await;
+    }
+
+    /// Waits for a question and types the answer.
+    async fn reply(&mut self, question: &str, line: &str) {
+        self.until(question).await;
+        self.press(&format!("{line}\n"));
+        self.until("\n").await;
+    }
+
+    async fn exit_code(mut self) -> Option<i32> {
+        let mut code = None;
+        eventually("the chat ends", || {
+            code = self.child.try_wait().unwrap();
+            code.is_some()
+        })
+        .await;
+        code.unwrap().code()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+async fn get(server: &Running, path: &str) -> Value {
+    server.client.get(server.url(path)).send().await.unwrap().json().await.unwrap()
+}
+
+async fn thread_of(server: &Running) -> String {
+    let threads = get(server, "/threads").await;
+    threads["threads"][0]["threadId"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_with_reasoning_calls_and_state() {
+    let server = Desk::default().serve().await;
+    let mut terminal = Terminal::open(&server, false);
+    terminal.say("work").await;
+    let shown = terminal.until(" s\r\n").await;
+    let expected = "thinking: Where may it be?\nLet me look.\ncall find {\"order\":7}\nresult of find: in the hall\n\
+                    state: {\"step\":1}\nIt is in the hall.\n";
+    assert!(shown.starts_with(expected), "{shown}");
+    terminal.say("/nonsense").await;
+    terminal.until("\"/nonsense\" is no command").await;
+    terminal.say("//slash").await;
+    terminal.until("2: /slash").await;
+    terminal.say("/quit").await;
+    assert_eq!(terminal.exit_code().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn approvals_and_forms_are_asked_for() {
+    let server = Desk::default().serve().await;
+    let mut terminal = Terminal::open(&server, false);
+    terminal.say("approve").await;
+    terminal.until("The agent asks: Send it?\r\n  send_email {\"to\":\"Ann\"}").await;
+    let question = "Approve? (yes, no or edit): ";
+    terminal.reply(question, "perhaps").await;
+    terminal.reply(question, "edit").await;
+    terminal.reply("Arguments (a JSON object on one line): ", "[]").await;
+    terminal.until("not a JSON object").await;
+    terminal.reply(question, "edit").await;
+    terminal.reply("Arguments (a JSON object on one line): ", "{\"to\":\"Bob\"}").await;
+    terminal.until("answered {\"approved\":true,\"editedArgs\":{\"to\":\"Bob\"}}").await;
+    terminal.say("approve").await;
+    terminal.reply(question, "no").await;
+    terminal.reply("Reason (Enter for none): ", "too late").await;
+    terminal.until("answered {\"approved\":false,\"reason\":\"too late\"}").await;
+    terminal.say("approve").await;
+    terminal.reply(question, "/cancel").await;
+    terminal.until("cancelled null").await;
+
+    terminal.say("form").await;
+    terminal.until("The agent asks: Which one?").await;
+    terminal.reply("  1. S\r\n  2. L\r\nsize (1 to 2): ", "3").await;
+    terminal.until("expected the number of a choice, or its text").await;
+    terminal.reply("size (1 to 2): ", "2").await;
+    terminal.reply("gift (yes or no): ", "y").await;
+    terminal.reply("number (whole number): ", "0").await;
+    terminal.reply("to.city (text): ", "Paris").await;
+    terminal.reply("tags (JSON; Enter for none): ", "[\"a\"]").await;
+    // The schema as a whole is checked, too, and the form is asked for again.
+    terminal.until("/number ").await;
+    for (question, answer) in [("size", "S"), ("gift", "no"), ("number", "2"), ("to.city", "Rome"), ("tags", "")] {
+        terminal.reply(&format!("{question} ("), answer).await;
+    }
+    let expected = "answered {\"size\":\"S\",\"gift\":false,\"number\":2,\"to\":{\"city\":\"Rome\"}}";
+    terminal.until(expected).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_cancels_the_run_and_then_ends_the_chat() {
+    // A closed connection alone would not cancel it.
+    let mut options = ThreadOptions::default();
+    options.on_disconnect = OnDisconnect::Continue;
+    let server = Running::start(Desk::default().server().thread_options(options)).await;
+    let mut terminal = Terminal::open(&server, false);
+    terminal.say("endless").await;
+    terminal.until("It begins").await;
+    terminal.press("\x03");
+    terminal.until("The run was cancelled.").await;
+    let thread = thread_of(&server).await;
+    let status = async || get(&server, &format!("/threads/{thread}")).await["runs"][0]["status"].clone();
+    eventually_async("the run is cancelled", async || status().await == "cancelled").await;
+    terminal.say("next").await;
+    terminal.until("2: next").await;
+    terminal.until("> ").await;
+    terminal.press("\x03");
+    assert_eq!(terminal.exit_code().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn edit_and_retry_make_branches_and_threads_can_be_continued() {
+    let desk = Desk::default();
+    let server = desk.serve().await;
+    let mut terminal = Terminal::open(&server, false);
+    terminal.say("/retry").await;
+    terminal.until("No message has been sent yet.").await;
+    for text in ["one", "two", "/edit three", "/retry"] {
+        terminal.say(text).await;
+        terminal.until(" s\r\n").await;
+    }
+    terminal.say("/edit").await;
+    terminal.until("Your last message: three").await;
+    terminal.reply("The new text (Enter keeps the old one): ", "four").await;
+    terminal.until("5: four").await;
+    assert_eq!(desk.texts(2), ["one", "1: one", "three"]);
+    assert_eq!(desk.texts(3), ["one", "1: one", "three"]);
+    assert_eq!(desk.texts(4), ["one", "1: one", "four"]);
+    // The server has kept the other branches.
+    let thread = thread_of(&server).await;
+    let page = get(&server, &format!("/threads/{thread}/messages")).await;
+    let current = page["messages"][2]["id"].as_str().unwrap();
+    assert_eq!(page["alternatives"][current].as_array().unwrap().len(), 3, "{page}");
+
+    terminal.say("/new").await;
+    terminal.say("other").await;
+    terminal.until("6: other").await;
+    terminal.say("/threads").await;
+    let list = terminal.until("Number of the thread to continue (Enter for none): ").await;
+    assert!(list.contains("  1. other (desk, 20") && list.contains("  2. one (desk, 20"), "{list}");
+    terminal.press("2\n");
+    terminal.until("> four\r\n5: four\r\n").await;
+    terminal.say("five").await;
+    terminal.until("7: five").await;
+    assert_eq!(desk.texts(6), ["one", "1: one", "four", "5: four", "five"]);
+    terminal.say("/threads").await;
+    terminal.reply("Number of the thread to continue (Enter for none): ", "9").await;
+    terminal.until("/threads: there is no thread of this number").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_that_waits_for_an_answer_is_continued_with_its_question() {
+    let server = Desk::default().serve().await;
+    let mut first = Terminal::open(&server, false);
+    first.say("approve").await;
+    first.until("Approve? ").await;
+    first.press("\x04");
+    assert_eq!(first.exit_code().await, Some(0));
+    let mut second = Terminal::open(&server, false);
+    second.say("/threads").await;
+    second.reply("Number of the thread to continue (Enter for none): ", "1").await;
+    second.until("The agent asks: Send it?\r\n  send_email {\"to\":\"Ann\"}").await;
+    second.reply("Approve? (yes, no or edit): ", "yes").await;
+    second.until("answered {\"approved\":true}").await;
+}
+
+/// Only the colours of the chat itself are escape sequences.
+#[tokio::test(flavor = "multi_thread")]
+async fn control_characters_of_a_server_do_not_reach_the_terminal() {
+    let server = Desk::default().serve().await;
+    let mut terminal = Terminal::open(&server, true);
+    terminal.say("hostile").await;
+    terminal.until("(1 to 1; Enter for none): ").await;
+    terminal.press("/cancel\n");
+    terminal.until("cancelled").await;
+    terminal.say("hostile failure").await;
+    terminal.until("The run failed").await;
+    terminal.say("/threads").await;
+    terminal.until("Number of the thread").await;
+    let shown = terminal.shown();
+    let own = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m"];
+    assert!(own.iter().all(|code| shown.contains(code)), "{shown:?}");
+    let others = own.iter().fold(shown, |shown, code| shown.replace(code, ""));
+    let is_obeyed = |char: &char| (char.is_control() && !"\r\n".contains(*char)) || *char == '\u{202e}';
+    assert_eq!(others.chars().find(is_obeyed), None, "{others:?}");
+    assert!(others.contains("begin␛[2J␛]52;c;AAAA␇") && !others.contains(HOSTILE), "{others}");
+    assert!(!others.replace("\r\n", "").contains('\r'), "{others:?}");
+}

@@ -1,0 +1,270 @@
+//! The command: its start, its logs, and its end.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::{
+    server::{BINARY, Process},
+    support::{events, eventually_async, input},
+};
+
+fn client() -> reqwest::Client {
+    agui_server::internal::direct_client(&Default::default()).unwrap()
+}
+
+/// Runs a command that ends by itself. Returns its exit code, standard output and standard error.
+fn command(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let output = Command::new(BINARY).args(arguments).envs(environment.iter().copied()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[tokio::test]
+async fn without_arguments_the_demo_agent_is_served() {
+    let process = Process::start(&[], &[]);
+    let response = client().post(format!("{}/send-message", process.url)).json(&input("Hello")).send().await.unwrap();
+    let events = events(&response.text().await.unwrap());
+    assert_eq!(events[2]["delta"], "Hello");
+    assert_eq!(events[3]["delta"], "! How can I help you?");
+}
+
+#[tokio::test]
+async fn a_signal_lets_runs_end_and_then_ends_them() {
+    for signal in ["-TERM", "-INT"] {
+        let process = Process::start(&[], &[("AGUI_SERVER__DRAIN_SECS", "5")]);
+        let send = |text: &str| client().post(format!("{}/send-message", process.url)).json(&input(text)).send();
+        let (short, long) = (send("count to 4").await.unwrap(), send("count to 1000").await.unwrap());
+        process.signal(signal);
+        let last = |body: String| events(&body).pop().unwrap();
+        assert_eq!(last(short.text().await.unwrap())["outcome"]["type"], "success");
+        let long = events(&long.text().await.unwrap());
+        assert_eq!(long[long.len() - 2]["type"], "TEXT_MESSAGE_END");
+        assert_eq!(long[long.len() - 1]["type"], "RUN_ERROR");
+        assert_eq!(long[long.len() - 1]["code"], "server_shutdown");
+        assert!(client().get(format!("{}/healthz", process.url)).send().await.is_err(), "still accepting");
+        assert_eq!(process.ended().0, Some(0));
+    }
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_runs_at_once() {
+    let process = Process::start(&[], &[("AGUI_SERVER__DRAIN_SECS", "600")]);
+    let response =
+        client().post(format!("{}/send-message", process.url)).json(&input("count to 1000")).send().await.unwrap();
+    process.signal("-TERM");
+    eventually_async("the first signal stops new connections", async || {
+        client().get(format!("{}/healthz", process.url)).send().await.is_err()
+    })
+    .await;
+    process.signal("-TERM");
+    let body = response.text().await.unwrap();
+    assert_eq!(events(&body).pop().unwrap()["code"], "server_shutdown");
+    assert_eq!(process.ended().0, Some(0));
+}
+
+#[tokio::test]
+async fn log_lines_have_request_thread_and_run_but_no_secret() {
+    let keys = "[{ name = \"web\", env = \"AGUI_KEY_WEB\" }]";
+    let environment = [
+        ("AGUI_LOG__FORMAT", "json"),
+        ("AGUI_LOG__LEVEL", "debug"),
+        ("AGUI_AUTH__MODE", "api_key"),
+        ("AGUI_AUTH__API_KEYS", keys),
+        ("AGUI_KEY_WEB", "s3cr3t-key"),
+    ];
+    let process = Process::start(&[], &environment);
+    let mut input = input("Hello");
+    input["threadId"] = "thread x\n\u{1b}[31m".into();
+    input["runId"] = "x".repeat(1000).into();
+    input["mood\n"] = true.into();
+    for (camel_case, snake_case) in [("threadId", "thread_id"), ("runId", "run_id")] {
+        input[snake_case] = input.as_object_mut().unwrap().remove(camel_case).unwrap();
+    }
+    let post = || client().post(format!("{}/send-message", process.url)).header("x-request-id", "req-7").json(&input);
+    assert_eq!(
+        post().bearer_auth("s3cr3t-key").send().await.unwrap().text().await.unwrap().matches("data: ").count(),
+        6
+    );
+    assert_eq!(post().bearer_auth("an0ther-s3cr3t").send().await.unwrap().status(), 401);
+    process.signal("-TERM");
+    let (_, log) = process.ended();
+    assert!(!log.contains("s3cr3t") && !log.contains('\u{1b}'), "{log}");
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let line = |message: &str| {
+        lines.iter().find(|line| line["message"] == message).unwrap_or_else(|| panic!("{message}: {log}"))
+    };
+    let ended = line("run ended");
+    assert_eq!((&ended["outcome"], &ended["events"]), (&"success".into(), &6.into()));
+    let spans = ended["spans"].as_array().unwrap();
+    assert_eq!(spans[0]["id"], "req-7");
+    assert_eq!(spans[1]["thread"], r"thread\u{20}x\n\u{1b}[31m");
+    assert_eq!(spans[1]["run"], "x".repeat(80));
+    assert_eq!(spans[1]["principal"], "web");
+    let dropped = line("ignored members of the input that AG-UI does not define");
+    assert_eq!(dropped["dropped"], "1 member (\"mood\\n\")");
+    assert_eq!(line("refused")["code"], "invalid_key");
+    // Once for each request, whatever the number of members.
+    let message = "the client names members in snake case; AG-UI's names are in camel case";
+    assert_eq!(line(message)["members"], 2);
+    assert_eq!(lines.iter().filter(|line| line["message"] == message).count(), 1, "{log}");
+}
+
+#[tokio::test]
+async fn feedback_is_logged_without_its_comment() {
+    let process = Process::start(&[], &[("AGUI_LOG__LEVEL", "debug")]);
+    let input = input("Hello");
+    let run = client().post(format!("{}/send-message", process.url)).json(&input).send().await.unwrap();
+    let events = events(&run.text().await.unwrap());
+    let (thread, message) = (input["threadId"].as_str().unwrap(), events[1]["messageId"].as_str().unwrap());
+    let url = format!("{}/threads/{thread}/messages/{message}/feedback", process.url);
+    let feedback = json!({ "score": 1, "comment": "between us" });
+    assert!(client().post(url).json(&feedback).send().await.unwrap().status().is_success());
+    process.signal("-TERM");
+    let (_, log) = process.ended();
+    assert!(log.contains("feedback on a message") && !log.contains("between us"), "{log}");
+}
+
+#[tokio::test]
+async fn log_lines_of_recovered_runs_quote_the_ids_of_the_client() {
+    let data = tempfile::tempdir().unwrap();
+    let environment = [("AGUI_SERVER__DATA_DIR", data.path().to_str().unwrap())];
+    let process = Process::start(&[], &environment);
+    let thread = "t\n2026-11-22 ERROR forged\u{1b}[31m";
+    let mut input = input("count to 1000");
+    (input["threadId"], input["runId"]) = (thread.into(), "r\u{1b}[2K\r\nINFO forged".into());
+    let mut response = client().post(format!("{}/send-message", process.url)).json(&input).send().await.unwrap();
+    response.chunk().await.unwrap();
+    process.signal("-KILL");
+    process.ended();
+
+    let process = Process::start(&[], &environment);
+    let id = percent_encoding::utf8_percent_encode(thread, percent_encoding::NON_ALPHANUMERIC);
+    let url = format!("{}/threads/{id}", process.url);
+    eventually_async("the run is closed", async || {
+        let thread: Value = client().get(&url).send().await.unwrap().json().await.unwrap();
+        thread["runs"][0]["status"] == "failed"
+    })
+    .await;
+    process.signal("-TERM");
+    let (_, log) = process.ended();
+    let line = log.lines().find(|line| line.contains("closing a run whose server was lost")).unwrap();
+    assert!(line.contains(r"t\n2026-11-22 ERROR forged\u{1b}[31m") && line.contains(r"INFO forged"), "{line}");
+    assert!(!log.contains(['\u{1b}', '\r']), "{log:?}");
+    assert!(!log.lines().any(|line| line.starts_with("2026-11-22 ERROR forged") || line.starts_with("INFO")), "{log}");
+}
+
+#[test]
+fn a_wrong_configuration_ends_the_server_with_the_place_of_the_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("my.toml");
+    let path = file.to_str().unwrap();
+    let script = folder.path().join("s.toml");
+    std::fs::write(folder.path().join("ec.pem"), crate::tokens::fixture("ec.pub")).unwrap();
+    for (config, scripted, expected) in [
+        ("[server]\nlisen = 1", "", "my.toml:2:1: unknown key `lisen`; did you mean `listen`?"),
+        (
+            "[agents.a]\nkind = \"script\"\nscript = \"s.toml\"",
+            "[[reply]]\nply = []",
+            "s.toml:2:1: unknown key `ply`; did you mean `play`?",
+        ),
+        ("[agents.a]\nkind = \"script\"\nscript = \"no.toml\"", "", "my.toml:3:1: agents.a.script: "),
+        ("[log]\nlevel = \"[loud\"", "", "my.toml:2:1: log.level: \"[loud\" is not a log level or filter"),
+        (
+            "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"web\", env = \"AGUI_TEST_NO_SUCH_KEY\" }]",
+            "",
+            "my.toml:3:1: auth.api_keys: key \"web\": the environment variable AGUI_TEST_NO_SUCH_KEY is not set",
+        ),
+        (
+            "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"ci\", sha256 = \"abc\" }]",
+            "",
+            "my.toml:3:1: auth.api_keys: key \"ci\": not a SHA-256: 64 hexadecimal digits are needed",
+        ),
+        (
+            "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\nsecret_env = \"AGUI_TEST_NO_SUCH_KEY\"",
+            "",
+            "my.toml:5:1: auth.jwt.secret_env: the environment variable AGUI_TEST_NO_SUCH_KEY is not set",
+        ),
+        (
+            // A variable that is set, with a short value.
+            "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\nsecret_env = \"CARGO_PKG_NAME\"",
+            "",
+            "my.toml:5:1: auth.jwt.secret_env: the secret is too short: at least 32 bytes are needed",
+        ),
+        (
+            "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\njwks_url = \"http://id.example.com/keys\"",
+            "",
+            "my.toml:5:1: auth.jwt.jwks_url: the URL must be https",
+        ),
+        (
+            "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\npublic_key = \"secret\"",
+            "",
+            "my.toml:5:1: auth.jwt.public_key: not a public key in PEM",
+        ),
+        (
+            "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\npublic_key_file = \"no.pem\"",
+            "",
+            "my.toml:5:1: auth.jwt.public_key_file: ",
+        ),
+        (
+            "[auth]\nmode = \"jwt\"\n[auth.jwt]\naudience = []\nalgorithms = [\"RS256\"]\npublic_key_file = \"ec.pem\"",
+            "",
+            "my.toml:5:1: auth.jwt.algorithms: the key is for \"ES256\", which is not among these",
+        ),
+    ] {
+        std::fs::write(&file, config).unwrap();
+        std::fs::write(&script, scripted).unwrap();
+        for arguments in [&["--config", path][..], &["check", "--config", path]] {
+            let (code, _, error) = command(arguments, &[]);
+            assert_eq!(code, Some(2), "{config}");
+            assert!(error.starts_with(&format!("agui-server: {}/{expected}", folder.path().display())), "{error}");
+        }
+    }
+}
+
+#[test]
+fn check_accepts_a_valid_configuration() {
+    let (code, said, _) = command(&["check", "--config", "config/default.toml"], &[]);
+    assert_eq!(
+        (code, said.as_str()),
+        (Some(0), "the configuration is fine: agents demo, listening on 127.0.0.1:8080\n")
+    );
+    let (code, _, error) = command(&["--listen", "0.0.0.0:0"], &[]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("without authentication anybody there could use the server"), "{error}");
+}
+
+#[test]
+fn check_warns_about_what_a_model_will_refuse() {
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    let agent = "kind = \"llm\"\nprovider = \"openai\"\napi_key_env = \"TEST_KEY\"";
+    let config = format!(
+        "default_agent = \"new\"\n[agents.old]\n{agent}\nmodel = \"gpt-5.5\"\napi = \"chat\"\n[agents.new]\n{agent}\nmodel = \"gpt-5.5\"\n"
+    );
+    std::fs::write(file.path(), config).unwrap();
+    let (code, said, warned) = command(&["check", "--config", file.path().to_str().unwrap()], &[("TEST_KEY", "k")]);
+    assert_eq!(code, Some(0), "{warned}");
+    assert!(said.starts_with("the configuration is fine: agents old, new"), "{said}");
+    let expected = "agui-server: warning: agents.old: `api`: gpt-5.5 refuses tools with chat completions unless \
+                    reasoning_effort is \"none\"; requests with tools are sent with \"none\": set api = \"responses\" \
+                    for others\n";
+    assert_eq!(warned, expected, "the agent without `api` gets the Responses API");
+}
+
+#[test]
+fn an_address_in_use_is_named_in_the_error() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (code, _, error) = command(&["--listen", &address], &[]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains(&format!("cannot listen on {address}: Address already in use")), "{error}");
+}
+
+#[test]
+fn the_health_command_reports_by_its_exit_code() {
+    let process = Process::start(&[], &[]);
+    let address = process.url.strip_prefix("http://").unwrap();
+    assert_eq!(command(&["health", "--listen", address], &[]).0, Some(0));
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    assert_eq!(command(&["health", "--listen", &unused], &[]).0, Some(1));
+}

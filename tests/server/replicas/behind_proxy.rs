@@ -1,0 +1,202 @@
+//! Two servers behind nginx and behind Caddy, with the configurations of `deploy/`.
+
+use std::time::{Duration, Instant};
+
+use agui_server::options::HttpOptions;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{
+    SHORT_LEASE, ask, ask_detached,
+    client::{Replica, Stream, assert_gradual, numbered, spoken},
+    poll::poll_until,
+    postgres::Postgres,
+    proxy::{Proxy, REPLICA},
+    replicas, replicas_on, said,
+};
+
+/// The address of the replica that sent a response. nginx also lists those that it could not reach, before it.
+fn replica_of(stream: &Stream) -> &str {
+    let address = stream.header(REPLICA).rsplit(", ").next().unwrap_or_default();
+    assert!(!address.is_empty(), "the proxy names no replica");
+    address
+}
+
+/// Returns the replica that sent a response, and the other one.
+fn served_by(stream: &Stream, [a, b]: [Replica; 2]) -> (Replica, Replica) {
+    if a.url.ends_with(replica_of(stream)) { (a, b) } else { (b, a) }
+}
+
+async fn events_arrive_while_the_run_goes_on(proxy: &Proxy) {
+    let stream = proxy.run(&ask("r", "count to 20")).await;
+    assert_eq!(stream.header("content-type"), "text/event-stream");
+    let events = stream.rest().await;
+    assert_eq!(events.iter().filter(|event| event.name() == "TEXT_MESSAGE_CONTENT").count(), 20);
+    assert_gradual(&events);
+}
+
+async fn the_binary_encoding_arrives_while_the_run_goes_on(proxy: &Proxy) {
+    let request = proxy.request(Method::POST, "/send-message").json(&ask("binary", "count to 20"));
+    let mut response = request.header("accept", "application/vnd.ag-ui.event+proto").send().await.unwrap();
+    let mut arrivals = Vec::new();
+    while response.chunk().await.unwrap().is_some() {
+        arrivals.push(Instant::now());
+    }
+    let time = arrivals[arrivals.len() - 1].duration_since(arrivals[0]);
+    assert!(time > Duration::from_millis(200), "{} pieces arrive within {time:?}", arrivals.len());
+}
+
+async fn a_client_that_leaves_cancels_its_run(proxy: &Proxy, replica: &Replica) {
+    let mut stream = proxy.run(&ask("left", "count to 10000")).await;
+    stream.take(5).await;
+    drop(stream);
+    replica.until_status("cancelled").await;
+}
+
+/// A request with a body of this size.
+fn body_of(size: usize) -> String {
+    let mut input = ask(&format!("body-{size}"), "hello");
+    input["forwardedProps"] = json!({ "padding": "" });
+    let padding = "x".repeat(size - input.to_string().len());
+    input["forwardedProps"]["padding"] = Value::String(padding);
+    input.to_string()
+}
+
+async fn the_largest_body_passes(proxy: &Proxy) {
+    let limit = HttpOptions::default().max_body_bytes;
+    let post = async |body: String| {
+        let request = proxy.request(Method::POST, "/send-message").header("content-type", "application/json");
+        request.body(body).send().await.unwrap()
+    };
+    let events = Stream::of(post(body_of(limit)).await).await.rest().await;
+    assert_eq!(events.last().unwrap().name(), "RUN_FINISHED");
+    // A larger one is refused in the words of the server, and is no failure of a replica.
+    for _ in 0..3 {
+        let refused = post(body_of(limit + 1)).await;
+        assert_eq!(refused.status(), 413);
+        assert_eq!(refused.json::<Value>().await.unwrap()["error"]["code"], "body_too_large");
+    }
+    assert_eq!(proxy.get("/healthz").await.status(), 200);
+}
+
+#[tokio::test]
+async fn nginx_streams_and_tells_the_server_when_a_client_leaves() {
+    let Some([a, b]) = replicas("nginx").await else { return };
+    let Some(proxy) = Proxy::nginx([&a, &b]).await else { return };
+    events_arrive_while_the_run_goes_on(&proxy).await;
+    the_binary_encoding_arrives_while_the_run_goes_on(&proxy).await;
+    a_client_that_leaves_cancels_its_run(&proxy, &a).await;
+}
+
+#[tokio::test]
+async fn nginx_takes_the_bodies_that_the_server_takes() {
+    let Some([a, b]) = replicas("nginx_bodies").await else { return };
+    let Some(proxy) = Proxy::nginx([&a, &b]).await else { return };
+    the_largest_body_passes(&proxy).await;
+}
+
+#[tokio::test]
+async fn behind_nginx_a_run_is_followed_and_cancelled_through_the_other_server() {
+    let Some([a, b]) = replicas("nginx_cancel").await else { return };
+    let Some(proxy) = Proxy::nginx([&a, &b]).await else { return };
+    let mut started = proxy.run(&ask_detached("r", "count to 10000")).await;
+    started.take(3).await;
+    let mut followed = proxy.follow("r", 0).await;
+    assert_ne!(replica_of(&followed), replica_of(&started));
+    let mut seen = followed.take(5).await;
+    let (_runs, other) = served_by(&started, [a, b]);
+    assert_eq!(other.cancel("r").await, 202);
+    let last = started.rest().await.pop().unwrap();
+    assert_eq!((last.name(), &last.event["outcome"]["type"]), ("RUN_FINISHED", &"cancelled".into()));
+    seen.extend(followed.rest().await);
+    assert_eq!(numbered(&seen, 1).event, last.event);
+}
+
+#[tokio::test]
+async fn behind_nginx_a_client_resumes_when_its_server_is_killed() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let [a, b] = replicas_on(&postgres.database("nginx_killed").await, SHORT_LEASE);
+    let Some(proxy) = Proxy::nginx([&a, &b]).await else { return };
+    let started = proxy.run(&ask_detached("r", "count to 40")).await;
+    let mut followed = proxy.follow("r", 0).await;
+    assert_ne!(replica_of(&followed), replica_of(&started));
+    let mut seen = followed.take(8).await;
+    let (follows, runs) = served_by(&followed, [a, b]);
+    follows.kill();
+    seen.extend(followed.until_cut().await);
+    // As an EventSource does it.
+    let last = seen.last().unwrap().number.unwrap();
+    let request = proxy.request(Method::GET, "/threads/t/runs/r/events").header("last-event-id", last);
+    let resumed = Stream::of(request.send().await.unwrap()).await;
+    assert!(runs.url.ends_with(replica_of(&resumed)));
+    let rest = resumed.rest().await;
+    assert_eq!(numbered(&rest, last + 1).name(), "RUN_FINISHED");
+    seen.extend(rest);
+    numbered(&seen, 1);
+    assert_eq!(said(&proxy.thread().await)[1], format!("assistant: {}", spoken(&seen)));
+    // Every request reaches the server that is left.
+    for run in ["s1", "s2", "s3"] {
+        let events = proxy.run(&ask(run, "hello")).await.rest().await;
+        assert_eq!(events.last().unwrap().name(), "RUN_FINISHED");
+    }
+}
+
+#[tokio::test]
+async fn nginx_forwards_keys_and_the_host_of_a_page() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let url = postgres.database("nginx_keys").await;
+    let start = || {
+        Replica::start(&[
+            ("AGUI_STORE__URL", &url),
+            ("AGUI_AUTH__MODE", "api_key"),
+            ("AGUI_AUTH__API_KEYS", r#"[{ name = "web", env = "AGUI_KEY" }]"#),
+            ("AGUI_KEY", "the-key"),
+        ])
+    };
+    let (a, b) = (start(), start());
+    let Some(proxy) = Proxy::nginx([&a, &b]).await else { return };
+    let threads = || proxy.request(Method::GET, "/threads");
+    assert_eq!(threads().send().await.unwrap().status(), 401);
+    assert_eq!(threads().bearer_auth("the-key").send().await.unwrap().status(), 200);
+    // A page of the server's own origin, under the name and the port that the browser asked for.
+    let page = |origin: &str| {
+        let request = proxy.request(Method::POST, "/send-message").bearer_auth("the-key").header("origin", origin);
+        request.header("host", "agents.example.com:8080").json(&ask("r", "hello"))
+    };
+    assert_eq!(page("http://agents.example.com:8080").send().await.unwrap().status(), 200);
+    assert_eq!(page("http://evil.example").send().await.unwrap().status(), 403);
+}
+
+#[tokio::test]
+async fn caddy_streams_and_tells_the_server_when_a_client_leaves() {
+    let Some([a, b]) = replicas("caddy").await else { return };
+    let Some(proxy) = Proxy::caddy([&a, &b]).await else { return };
+    events_arrive_while_the_run_goes_on(&proxy).await;
+    the_binary_encoding_arrives_while_the_run_goes_on(&proxy).await;
+    the_largest_body_passes(&proxy).await;
+    a_client_that_leaves_cancels_its_run(&proxy, &a).await;
+}
+
+#[tokio::test]
+async fn behind_caddy_requests_reach_the_server_that_is_left() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let [a, b] = replicas_on(&postgres.database("caddy_killed").await, SHORT_LEASE);
+    let Some(proxy) = Proxy::caddy([&a, &b]).await else { return };
+    b.kill();
+    // Until Caddy has noticed, a POST to the replica is lost (see deploy/Caddyfile). Caddy chooses a replica for each request, so
+    // it has noticed when no request of a row is lost.
+    let are_served = async || {
+        for number in 0..10 {
+            let request = proxy.request(Method::POST, "/send-message").json(&ask(&format!("r{number}"), "hello"));
+            if request.send().await.unwrap().status() != 200 {
+                return None;
+            }
+        }
+        Some(())
+    };
+    poll_until("Caddy has noticed that a replica is gone", are_served).await;
+    for run in ["s1", "s2", "s3", "s4"] {
+        let events = proxy.run(&ask(run, "hello")).await.rest().await;
+        assert_eq!(events.last().unwrap().name(), "RUN_FINISHED");
+    }
+}

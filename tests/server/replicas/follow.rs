@@ -1,0 +1,83 @@
+//! A run on one server, followed on others.
+
+use super::{
+    ask, ask_detached,
+    client::{assert_gradual, numbered, spoken},
+    replicas, said,
+};
+
+#[tokio::test]
+async fn a_run_is_followed_on_another_server_from_where_its_client_left() {
+    let Some([a, b]) = replicas("follow").await else { return };
+    let mut left = a.run(&ask_detached("r", "count to 30")).await;
+    let before = left.take(8).await;
+    drop(left);
+    let follower = b.follow("r", 8).await;
+    let rest = follower.rest().await;
+    assert_eq!(numbered(&rest, 9).name(), "RUN_FINISHED");
+    // Together they are all of it, once.
+    let whole = b.follow("r", 0).await.rest().await;
+    assert_eq!(numbered(&whole, 1).event["outcome"]["type"], "success");
+    let together: Vec<_> = before.iter().chain(&rest).map(|event| &event.event).collect();
+    assert_eq!(together, whole.iter().map(|event| &event.event).collect::<Vec<_>>());
+    let thread = a.thread().await;
+    assert_eq!(said(&thread)[1], format!("assistant: {}", spoken(&whole)));
+    assert!(spoken(&whole).contains("30"));
+    // A client that has all events is told that there are no more.
+    let after = whole.len();
+    assert_eq!(b.get(&format!("/threads/t/runs/r/events?after={after}")).await.status(), 204);
+}
+
+#[tokio::test]
+async fn followers_on_every_server_see_the_same_while_the_run_goes_on() {
+    let Some([a, b, c]) = replicas("latency").await else { return };
+    let started = a.run(&ask_detached("r", "count to 25")).await;
+    let mut tails = Vec::new();
+    for server in [&a, &b, &c] {
+        tails.push(server.follow("r", 0).await.rest());
+    }
+    let (told, seen) = tokio::join!(started.rest(), futures::future::join_all(tails));
+    for events in &seen {
+        assert_eq!(numbered(events, 1).name(), "RUN_FINISHED");
+        let same = events.iter().zip(&told).all(|(it, other)| it.event == other.event);
+        assert!(same && events.len() == told.len());
+    }
+    // The first ones were there before anybody followed.
+    let mut late: Vec<_> = (3..told.len()).map(|i| seen[1][i].at.saturating_duration_since(seen[0][i].at)).collect();
+    late.sort();
+    let (median, most) = (late[late.len() / 2], late[late.len() - 1]);
+    println!("an event comes on another server after {median:?} more than on the run's own, at most {most:?}");
+    for events in &seen {
+        assert_gradual(events);
+    }
+}
+
+#[tokio::test]
+async fn lists_on_another_server_keep_themselves_current() {
+    let Some([a, b]) = replicas("changes").await else { return };
+    let mut changes = b.changes().await;
+    // Events may be missing until the server listens, which `missed` reports: each attempt has a thread of its own.
+    for attempt in 0..10 {
+        let thread = format!("t{attempt}");
+        let mut input = ask("r", "hello");
+        input["threadId"] = thread.as_str().into();
+        a.run(&input).await.rest().await;
+        let mut seen = Vec::new();
+        loop {
+            let change = changes.next().await.unwrap();
+            if change.name() == "missed" {
+                break;
+            }
+            if change.event["threadId"] == thread.as_str() {
+                seen.push(change.name().to_owned());
+                if change.name() == "ended" {
+                    break;
+                }
+            }
+        }
+        if seen == ["begun", "ended"] {
+            return;
+        }
+    }
+    panic!("no run was announced as begun and then as ended");
+}
