@@ -14,6 +14,8 @@ mod transfer;
 mod view;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{error::ApiError, state::App};
@@ -68,7 +70,12 @@ pub(crate) fn read_cursor(cursor: &str) -> Result<i64, ApiError> {
     cursor.parse().map_err(|_| ApiError::invalid_parameter("cursor", "the `next` of another page"))
 }
 
-/// Three digits of milliseconds, so that times sort as texts.
-pub(crate) fn time(millis: Millis) -> String {
-    Timestamp::from_millisecond(millis).map_or_else(|_| millis.to_string(), |time| format!("{time:.3}"))
+/// A time such as `2026-01-31T12:00:00.000Z`: three digits of milliseconds, so that times sort as texts.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[schema(as = Time, value_type = String, format = DateTime)]
+pub(crate) struct TimeText(String);
+
+pub(crate) fn time(millis: Millis) -> TimeText {
+    let time = Timestamp::from_millisecond(millis);
+    TimeText(time.map_or_else(|_| millis.to_string(), |time| format!("{time:.3}")))
 }
