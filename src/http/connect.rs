@@ -8,6 +8,7 @@ use axum::{
     response::Response,
 };
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::{
     accept::{extract::Path, media_type::accepted, middleware::Caller, read_body},
@@ -29,11 +30,13 @@ use crate::{
     threads::ThreadConnection,
 };
 
-#[derive(Deserialize)]
+/// The part of a `RunAgentInput` that is read: the id of the run in the events.
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct ConnectInput {
+pub(crate) struct ConnectInput {
     run_id: Option<RunId>,
     #[serde(rename = "run_id")]
+    #[schema(ignore)]
     run_id_in_snake_case: Option<RunId>,
 }
 
@@ -49,7 +52,7 @@ const RUN_STARTED_NUMBER: u64 = 1;
     summary = "Streams a thread and its running run",
     description = "Snapshots of messages and state come first, then the running detached run from its first event. \
                    An unknown thread is treated as an empty one.",
-    request_body(content = ref("#/components/schemas/ConnectInput"), description = "May be absent."),
+    request_body(content = ConnectInput, description = "May be absent."),
     responses(answer::EventAnswer, refuse::Body, refuse::Store, refuse::Followers)
 )]
 pub(crate) async fn connect(

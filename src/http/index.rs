@@ -11,13 +11,14 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{
     accept::media_type::accepted,
     agents::{AgentSummary, summaries},
     error::ApiError,
     route_list::Route,
-    state::App,
+    state::{App, Credential},
 };
 use crate::protocol::PROTOCOL_VERSION;
 
@@ -35,15 +36,16 @@ enum Format {
     Text,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ServerDescription)]
 struct Description<'a> {
     name: &'static str,
     version: &'static str,
     protocol: String,
-    /// `none`, `bearer`, or `application` for one of the application's own.
-    authentication: &'static str,
+    authentication: Credential,
     agents: Vec<AgentSummary>,
     routes: Vec<&'a Route>,
+    /// A command to try.
     example: String,
 }
 
@@ -56,7 +58,7 @@ struct Description<'a> {
     description = "A refusal has that form as well.",
     responses(
         (status = 200, description = "The description, in the form that `Accept` names.", content(
-            (ref("#/components/schemas/ServerDescription") = "application/json"),
+            (Description<'_> = "application/json"),
             (String = "text/html"),
             (String = "text/plain"),
         )),
@@ -69,11 +71,6 @@ pub(crate) async fn index(State(app): State<App>, OriginalUri(original): Origina
         let message = error.to_string();
         return format.refuse(ApiError::from(error), &message);
     }
-    let authentication = match (app.auth().is_disabled(), app.auth().expects_bearer()) {
-        (true, _) => "none",
-        (false, true) => "bearer",
-        (false, false) => "application",
-    };
     let scheme = match head.headers.get("x-forwarded-proto") {
         Some(scheme) if scheme == "https" => "https",
         _ => "http",
@@ -83,10 +80,10 @@ pub(crate) async fn index(State(app): State<App>, OriginalUri(original): Origina
         name: "agui-server",
         version: env!("CARGO_PKG_VERSION"),
         protocol: format!("AG-UI {PROTOCOL_VERSION}"),
-        authentication,
+        authentication: app.credential(),
         agents: summaries(&app),
         routes: app.routes().listed().collect(),
-        example: example(&url, app.auth().expects_bearer()),
+        example: example(&url, app.credential()),
     })
 }
 
@@ -94,8 +91,8 @@ pub(crate) fn mount_prefix<'a>(original: &'a Uri, uri: &Uri) -> &'a str {
     original.path().strip_suffix(uri.path()).unwrap_or(original.path()).trim_end_matches('/')
 }
 
-fn example(url: &str, expects_bearer: bool) -> String {
-    let credential = if expects_bearer { " -H \"Authorization: Bearer $KEY\"" } else { "" };
+fn example(url: &str, credential: Credential) -> String {
+    let credential = if credential == Credential::Bearer { " -H \"Authorization: Bearer $KEY\"" } else { "" };
     let input = r#"{"threadId":"t1","runId":"r1","messages":[{"id":"m1","role":"user","content":"Hello"}]}"#;
     format!("curl -N {url}/send-message{credential} -H 'Content-Type: application/json' -d '{input}'")
 }
@@ -180,9 +177,9 @@ fn line(agent: &AgentSummary) -> String {
 
 fn authentication(description: &Description<'_>) -> &'static str {
     match description.authentication {
-        "none" => "This server has no authentication: all clients share all threads.",
-        "bearer" => "Requests need the header `Authorization: Bearer <key or token>`.",
-        _ => "The application authenticates requests.",
+        Credential::None => "This server has no authentication: all clients share all threads.",
+        Credential::Bearer => "Requests need the header `Authorization: Bearer <key or token>`.",
+        Credential::Application => "The application authenticates requests.",
     }
 }
 

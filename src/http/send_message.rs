@@ -18,7 +18,7 @@ use super::{
         read_body,
     },
     error::ApiError,
-    follow::{follow_run, last_event_id},
+    follow::{LastEventId, follow_run, last_event_id},
     read_run::{find_agent, read_run},
     run_response::respond_run,
     state::App,
@@ -40,10 +40,8 @@ use crate::{
     operation_id = "runDefaultAgent",
     tag = "runs",
     summary = "Runs the default agent",
-    params(
-        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has. The response continues after it."),
-    ),
-    request_body = ref("#/components/schemas/RunAgentInput"),
+    params(LastEventId),
+    request_body = RunAgentInput,
     responses(answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
 )]
 pub(crate) async fn default_agent(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
@@ -56,10 +54,8 @@ pub(crate) async fn default_agent(State(app): State<App>, request: Request) -> R
     operation_id = "runAgent",
     tag = "runs",
     summary = "Runs an agent",
-    params(
-        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has. The response continues after it."),
-    ),
-    request_body = ref("#/components/schemas/RunAgentInput"),
+    params(LastEventId),
+    request_body = RunAgentInput,
     responses(answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
 )]
 pub(crate) async fn named_agent(

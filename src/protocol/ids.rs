@@ -4,11 +4,13 @@
 use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use utoipa::ToSchema;
 
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident $(, random $prefix:literal)?) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
+        #[schema(value_type = String)]
         pub struct $name(Arc<str>);
 
         impl $name {

@@ -16,7 +16,7 @@ mod view;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) use self::paging::{PAGE_SIZE, list_page, page_size, read_cursor, time};
+pub(crate) use self::paging::{PAGE_SIZE, TimeText, list_page, page_size, read_cursor, time};
 use super::state::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {

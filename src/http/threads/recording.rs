@@ -1,9 +1,7 @@
 //! `GET /threads/{thread}/runs/{run}/recording`: a detached run as a recording.
 
 use axum::{
-    Extension,
     body::Body,
-    extract::State,
     http::{HeaderName, HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
@@ -12,8 +10,7 @@ use futures::stream;
 use crate::http::openapi::refuse;
 use crate::{
     http::{
-        App,
-        accept::{extract::Path, middleware::Caller},
+        accept::extract::{OwnThreads, Path},
         error::ApiError,
     },
     threads::LookupError,
@@ -35,12 +32,10 @@ const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-
     ),
 )]
 pub(crate) async fn recording(
-    State(app): State<App>,
     Path((thread, run)): Path<(String, String)>,
-    Extension(caller): Extension<Caller>,
+    OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Response, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
-    let recording = threads.recording(caller.principal().as_ref(), &thread.into(), &run.into()).await?;
+    let recording = threads.recording(owner.as_ref(), &thread.into(), &run.into()).await?;
     // The name has letters, digits and `-_.` only.
     let disposition = format!("attachment; filename=\"{}\"", recording.file_name());
     let lines = stream::try_unfold(recording, |mut recording| async move {

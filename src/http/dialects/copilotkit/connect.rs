@@ -9,6 +9,7 @@ use axum::{
     response::Response,
 };
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::agents::find_agent;
 use crate::http::openapi::{answer, refuse};
@@ -25,9 +26,9 @@ use crate::{
 };
 
 /// The part of a `RunAgentInput` that is used.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct CopilotConnectInput {
+pub(super) struct CopilotConnectInput {
     thread_id: ThreadId,
     run_id: Option<RunId>,
     /// Clients before AG-UI 1.0 send none.
@@ -40,7 +41,7 @@ struct CopilotConnectInput {
     operation_id = "connectCopilotThread",
     tag = "CopilotKit",
     summary = "Streams a thread and its running run",
-    request_body = ref("#/components/schemas/CopilotConnectInput"),
+    request_body = CopilotConnectInput,
     responses(answer::EventAnswer, refuse::Agent, refuse::Body, refuse::Store, refuse::Followers)
 )]
 pub(super) async fn connect(

@@ -8,6 +8,7 @@ use axum::{
 };
 use indexmap::IndexMap;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{agents::DEFAULT_AGENT, socket::SOCKET_PATH};
 use crate::{
@@ -16,17 +17,23 @@ use crate::{
     run::AgentEntry,
 };
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = CopilotInfo)]
 pub(super) struct RuntimeInfo {
     version: &'static str,
+    /// By name.
+    #[schema(value_type = BTreeMap<String, AgentInfo>)]
     agents: IndexMap<String, AgentInfo>,
     /// `sse`: events come in the HTTP response, not through a WebSocket of the platform.
+    #[schema(pattern = "^sse$")]
     mode: &'static str,
     /// Named after CopilotKit's platform. With the mode `sse`, clients use it for the list of threads only.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
     intelligence: Option<LiveList>,
     thread_endpoints: ThreadEndpoints,
+    #[schema(inline)]
     single_route: SingleRoute,
     suggestions: bool,
     audio_file_transcription_enabled: bool,
@@ -37,13 +44,15 @@ pub(super) struct RuntimeInfo {
     telemetry_disabled: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct LiveList {
+    /// The WebSocket of the lists of threads.
     ws_url: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = CopilotAgent)]
 struct AgentInfo {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,8 +60,9 @@ struct AgentInfo {
     capabilities: AgentCapabilities,
 }
 
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = CopilotThreadEndpoints)]
 struct ThreadEndpoints {
     list: bool,
     /// Messages, state and events of a thread.
@@ -62,7 +72,7 @@ struct ThreadEndpoints {
     realtime_metadata: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SingleRoute {
     resource_operations: bool,
@@ -76,7 +86,7 @@ struct SingleRoute {
     tag = "CopilotKit",
     summary = "Lists the agents, and the features that pages may use",
     responses(
-        (status = 200, description = "The agents and features.", body = ref("#/components/schemas/CopilotInfo")),
+        (status = 200, description = "The agents and features.", body = RuntimeInfo),
     ),
 )]
 pub(super) async fn info(
