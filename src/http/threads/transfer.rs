@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{TimeText, list::ThreadSummaryJson, time};
+use super::{
+    list::ThreadSummaryJson,
+    pages::{TimeText, time},
+};
 use crate::http::openapi::refuse;
 use crate::{
     base::text::shortened,
@@ -120,13 +123,14 @@ pub(crate) struct ImportQuery {
     thread_id: Option<ThreadId>,
 }
 
-/// Returns all branches, states and runs. Logs of detached runs, and a run that has not ended, are left out.
+/// Returns everything that is stored of a thread.
+///
+/// These are all branches, states and runs. Logs of detached runs, and a run that has not ended, are left out.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/export",
     operation_id = "exportThread",
     tag = "threads",
-    summary = "Returns everything that is stored of a thread",
     responses(
         (status = 200, description = "The thread.", body = ExportJson),
         refuse::Store, refuse::Thread,
@@ -141,13 +145,14 @@ pub(crate) async fn export(
     Ok(Json(ExportJson::new(id, content)))
 }
 
-/// Creates a thread from an export, with its id or that of the parameter `threadId`. Counts as a run for the limits of runs.
+/// Creates a thread from an export.
+///
+/// Counts as a run for the limits of runs.
 #[utoipa::path(
     post,
     path = "/threads/import",
     operation_id = "importThread",
     tag = "threads",
-    summary = "Creates a thread from an export",
     params(ImportQuery),
     request_body = ExportJson,
     responses(
