@@ -64,9 +64,7 @@ pub(crate) struct FollowQuery {
     operation_id = "followRun",
     tag = "runs",
     params(FollowQuery, LastEventId),
-    responses(
-        answer::EventAnswer, answer::CaughtUp, refuse::Follow, refuse::Parameter, refuse::Store,
-    ),
+    responses(answer::EventAnswer, answer::CaughtUp, refuse::Follow, refuse::Parameter, refuse::Store,)
 )]
 pub(crate) async fn events(
     State(app): State<App>,

@@ -105,7 +105,8 @@ struct PageEnd {
     tag = "runs",
     params(JoinQuery, LastEventId),
     responses(
-        answer::JoinAnswer, answer::CaughtUp, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url,
+        (status = 204, description = "The client has all events of an ended run."),
+        answer::JoinAnswer, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url,
     ),
 )]
 pub(crate) async fn default_agent(
@@ -127,7 +128,8 @@ pub(crate) async fn default_agent(
     tag = "runs",
     params(JoinQuery, LastEventId),
     responses(
-        answer::JoinAnswer, answer::CaughtUp, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url,
+        (status = 204, description = "The client has all events of an ended run."),
+        answer::JoinAnswer, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url,
     ),
 )]
 pub(crate) async fn named_agent(
