@@ -25,12 +25,12 @@ pub(crate) struct AgentSummary {
     pub(crate) description: Option<String>,
 }
 
+/// Lists the agents.
 #[utoipa::path(
     get,
     path = "/agents",
     operation_id = "listAgents",
     tag = "agents",
-    summary = "Lists the agents",
     responses((status = 200, description = "The agents.", body = AgentList))
 )]
 pub(crate) async fn list(State(app): State<App>) -> Json<AgentList> {
@@ -48,12 +48,12 @@ pub(crate) fn summaries(app: &App) -> Vec<AgentSummary> {
     agents.collect()
 }
 
+/// Returns the capabilities that an agent declares.
 #[utoipa::path(
     get,
     path = "/agents/{agent}/capabilities",
     operation_id = "readCapabilities",
     tag = "agents",
-    summary = "Returns the capabilities that an agent declares",
     responses(
         (status = 200, description = "The capabilities.", body = AgentCapabilities),
         refuse::Agent,

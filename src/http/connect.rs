@@ -43,15 +43,15 @@ pub(crate) struct ConnectInput {
 /// This stream skips the run's first event, because it has sent its own.
 const RUN_STARTED_NUMBER: u64 = 1;
 
-/// The body is empty, or a `RunAgentInput` with a run id to use.
+/// Streams a thread and its running run.
+///
+/// Snapshots of messages and state come first, then the running detached run from its first event. An unknown
+/// thread is treated as an empty one.
 #[utoipa::path(
     post,
     path = "/threads/{thread}/connect",
     operation_id = "connectThread",
     tag = "runs",
-    summary = "Streams a thread and its running run",
-    description = "Snapshots of messages and state come first, then the running detached run from its first event. \
-                   An unknown thread is treated as an empty one.",
     request_body(content = ConnectInput, description = "May be absent."),
     responses(answer::EventAnswer, refuse::Body, refuse::Store, refuse::Followers)
 )]

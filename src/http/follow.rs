@@ -57,17 +57,14 @@ pub(crate) struct FollowQuery {
     after: Option<String>,
 }
 
+/// Follows a detached run.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/runs/{run}/events",
     operation_id = "followRun",
     tag = "runs",
-    summary = "Follows a detached run",
     params(FollowQuery, LastEventId),
-    responses(
-        (status = 204, description = "The client has all events of an ended run."),
-        answer::EventAnswer, refuse::Follow, refuse::Parameter, refuse::Store,
-    ),
+    responses(answer::EventAnswer, answer::CaughtUp, refuse::Follow, refuse::Parameter, refuse::Store,)
 )]
 pub(crate) async fn events(
     State(app): State<App>,

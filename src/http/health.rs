@@ -29,27 +29,28 @@ enum ReadinessStatus {
     DependencyUnavailable,
 }
 
+/// Reports that the process is alive.
 #[utoipa::path(
     get,
     path = "/healthz",
     operation_id = "checkHealth",
     tag = "server",
-    summary = "Reports that the process is alive",
     responses((status = 200, description = "The process is alive.", body = Health))
 )]
 pub(crate) async fn alive() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
+/// Reports that the server accepts runs.
+///
 /// Answers 200 if the server accepts runs, and 503 during a shutdown, while the store cannot be written, or while a
-/// required dependency is not available. The names of all unavailable dependencies are in the answer, and nothing else about them:
-/// the route needs no key.
+/// required dependency is not available. The names of all unavailable dependencies are in the answer, and nothing
+/// else about them: the route needs no key.
 #[utoipa::path(
     get,
     path = "/readyz",
     operation_id = "checkReadiness",
     tag = "server",
-    summary = "Reports that the server accepts runs",
     responses(
         (status = 200, description = "The server accepts runs.", body = Readiness),
         (status = 503, description = "The server does not accept runs now.", body = Readiness),

@@ -49,13 +49,14 @@ struct Description<'a> {
     example: String,
 }
 
+/// Describes this server.
+///
+/// A refusal has that form as well.
 #[utoipa::path(
     get,
     path = "/",
     operation_id = "describeServer",
     tag = "server",
-    summary = "Describes this server",
-    description = "A refusal has that form as well.",
     responses(
         (status = 200, description = "The description, in the form that `Accept` names.", content(
             (Description<'_> = "application/json"),

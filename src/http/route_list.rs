@@ -47,7 +47,11 @@ impl Route {
     pub(crate) fn new(path: &str, item: &PathItem, access: RouteAccess, is_listed: bool) -> Self {
         let mut item = item.clone();
         let (methods, purposes): (Vec<_>, Vec<_>) = operations_mut(&mut item)
-            .map(|(method, operation)| (method, operation.summary.clone().unwrap_or_default()))
+            .map(|(method, operation)| {
+                // The first sentence of the handler's comment, which ends with a full stop.
+                let purpose = operation.summary.take().unwrap_or_default().trim_end_matches('.').to_owned();
+                (method, operation.summary.insert(purpose).clone())
+            })
             .unzip();
         let (methods, purpose) = (methods.join(", "), purposes.join("; "));
         Self { methods, path: path.to_owned(), purpose, access, is_listed, item }

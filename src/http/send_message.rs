@@ -34,12 +34,12 @@ use crate::{
     run::{AgentEntry, OnDisconnect, RunRequest},
 };
 
+/// Runs the default agent.
 #[utoipa::path(
     post,
     path = "/send-message",
     operation_id = "runDefaultAgent",
     tag = "runs",
-    summary = "Runs the default agent",
     params(LastEventId),
     request_body = RunAgentInput,
     responses(answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
@@ -48,12 +48,12 @@ pub(crate) async fn default_agent(State(app): State<App>, request: Request) -> R
     run(&app, None, request).await
 }
 
+/// Runs an agent.
 #[utoipa::path(
     post,
     path = "/agents/{agent}/send-message",
     operation_id = "runAgent",
     tag = "runs",
-    summary = "Runs an agent",
     params(LastEventId),
     request_body = RunAgentInput,
     responses(answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)

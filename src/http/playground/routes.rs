@@ -58,13 +58,14 @@ files! {
     icon = "icon.svg", "/playground/icon.svg", "readPlaygroundIcon", "Is the page's icon", "image/svg+xml";
 }
 
+/// Leads to the page.
+///
 /// The addresses in the page are relative to the path without a slash at its end.
 #[utoipa::path(
     get,
     path = "/playground/",
     operation_id = "redirectToPlayground",
     tag = "playground",
-    summary = "Leads to the page",
     responses((status = 308, description = "The page.")),
 )]
 async fn redirect() -> (StatusCode, [(HeaderName, &'static str); 1]) {

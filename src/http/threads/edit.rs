@@ -38,13 +38,14 @@ pub(crate) struct ThreadEditInput {
     head: Option<MessageId>,
 }
 
-/// Changes title, archive, metadata or the current branch. Returns the thread as it is in the list.
+/// Changes title, archive, metadata or the current branch.
+///
+/// Returns the thread as it is in the list.
 #[utoipa::path(
     patch,
     path = "/threads/{thread}",
     operation_id = "editThread",
     tag = "threads",
-    summary = "Changes title, archive, metadata or the current branch",
     request_body = ThreadEditInput,
     responses(
         (status = 200, description = "The changed thread.", body = ThreadSummaryJson),
@@ -63,13 +64,14 @@ pub(crate) async fn edit(
     Ok(Json(thread.into_summary().into()))
 }
 
-/// Deletes a thread with its messages, runs and logs. A running run is cancelled first, wherever it runs.
+/// Deletes a thread with its runs. A running run is cancelled.
+///
+/// The run is cancelled first, wherever it runs.
 #[utoipa::path(
     delete,
     path = "/threads/{thread}",
     operation_id = "deleteThread",
     tag = "threads",
-    summary = "Deletes a thread with its runs. A running run is cancelled",
     responses((status = 204, description = "The thread is deleted."), refuse::Store, refuse::Thread)
 )]
 pub(crate) async fn delete(

@@ -44,14 +44,14 @@ pub(crate) struct ChangeJson {
     thread: Option<ThreadSummaryJson>,
 }
 
-/// Streams the changes from now on. A client reads the list when it has connected, and again after `missed`.
+/// Streams the changes of the caller's threads.
+///
+/// A client reads the list when it has connected, and again after `missed`.
 #[utoipa::path(
     get,
     path = "/threads/events",
     operation_id = "followThreads",
     tag = "threads",
-    summary = "Streams the changes of the caller's threads",
-    description = "A client reads the list when it has connected, and again after `missed`.",
     responses(
         (status = 200, description = "The changes from now on.", body = EventJson, content_type = "text/event-stream"),
     ),

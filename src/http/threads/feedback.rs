@@ -27,13 +27,14 @@ pub(crate) struct FeedbackInput {
     comment: Option<String>,
 }
 
-/// Replaces earlier feedback. Without a score and a comment, it is removed.
+/// Stores feedback on a message, in place of earlier feedback.
+///
+/// Without a score and a comment, it is removed.
 #[utoipa::path(
     post,
     path = "/threads/{thread}/messages/{message}/feedback",
     operation_id = "giveFeedback",
     tag = "threads",
-    summary = "Stores feedback on a message, in place of earlier feedback",
     request_body = FeedbackInput,
     responses((status = 204, description = "The feedback is stored."), refuse::Body, refuse::Message, refuse::Store, refuse::Thread)
 )]

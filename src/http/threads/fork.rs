@@ -32,13 +32,14 @@ pub(crate) struct ForkInput {
     message_id: Option<MessageId>,
 }
 
-/// Copies a branch. Counts as a run for the limits of runs.
+/// Copies a branch to a new thread.
+///
+/// Counts as a run for the limits of runs.
 #[utoipa::path(
     post,
     path = "/threads/{thread}/fork",
     operation_id = "forkThread",
     tag = "threads",
-    summary = "Copies a branch to a new thread",
     request_body(content = ForkInput, description = "May be absent."),
     responses(
         (status = 201, description = "The new thread.", body = ThreadSummaryJson),

@@ -4,7 +4,7 @@ use axum::Json;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{TimeText, list_page, page_size, read_cursor, time};
+use super::pages::{TimeText, list_page, page_size, read_cursor, time};
 use crate::http::openapi::refuse;
 use crate::{
     http::{
@@ -65,12 +65,12 @@ pub(crate) struct ThreadSummaryJson {
     updated_at: TimeText,
 }
 
+/// Lists the caller's threads, the newest activity first.
 #[utoipa::path(
     get,
     path = "/threads",
     operation_id = "listThreads",
     tag = "threads",
-    summary = "Lists the caller's threads, the newest activity first",
     params(ListQuery),
     responses(
         (status = 200, description = "A page of threads.", body = ThreadListJson),

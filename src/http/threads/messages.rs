@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{page_size, transfer::FeedbackJson};
+use super::{pages::page_size, transfer::FeedbackJson};
 use crate::http::openapi::refuse;
 use crate::{
     http::{
@@ -46,13 +46,14 @@ pub(crate) struct MessagesJson {
     feedback: IndexMap<MessageId, FeedbackJson>,
 }
 
-/// Returns the newest messages, or those before the cursor `before`. `limit` is 1 to 200, by default 50.
+/// Returns the messages of the current branch or of a run, page by page.
+///
+/// Without `before`, these are the newest messages.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/messages",
     operation_id = "listMessages",
     tag = "threads",
-    summary = "Returns the messages of the current branch or of a run, page by page",
     params(MessagesQuery),
     responses(
         (status = 200, description = "A page of messages.", body = MessagesJson),

@@ -19,13 +19,14 @@ use crate::{
 const JSON_LINES: HeaderValue = HeaderValue::from_static("application/jsonl");
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// Returns the recording page by page. If the log is removed meanwhile, or the store fails, the response breaks.
+/// Returns a detached run that has ended as a recording.
+///
+/// If the log is removed meanwhile, or the store fails, the response breaks.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/runs/{run}/recording",
     operation_id = "readRecording",
     tag = "runs",
-    summary = "Returns a detached run that has ended as a recording",
     responses(
         (status = 200, description = "The recording.", body = String, content_type = "application/jsonl", headers(("Content-Disposition" = String, description = "The name of a file for the recording."))),
         refuse::Follow, refuse::Running, refuse::Store,

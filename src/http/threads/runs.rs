@@ -4,7 +4,7 @@ use axum::{Json, http::StatusCode};
 use serde::Serialize;
 use utoipa::{ToSchema, openapi::schema::ObjectBuilder};
 
-use super::{TimeText, time};
+use super::pages::{TimeText, time};
 use crate::http::openapi::{refuse, schema::text_of};
 use crate::{
     http::{
@@ -44,13 +44,14 @@ pub(crate) struct Cancellation {
     message: &'static str,
 }
 
-/// Cancels a run: 202 if it is still running, and its stream then ends with the outcome `cancelled`; 200 if it had already ended.
+/// Cancels a run, on any replica.
+///
+/// The stream of a running run then ends with the outcome `cancelled`.
 #[utoipa::path(
     post,
     path = "/threads/{thread}/runs/{run}/cancel",
     operation_id = "cancelRun",
     tag = "runs",
-    summary = "Cancels a run, on any replica",
     responses(
         (status = 200, description = "The run had already ended.", body = Cancellation),
         (status = 202, description = "The run is being cancelled.", body = Cancellation),

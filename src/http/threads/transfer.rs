@@ -7,11 +7,15 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{TimeText, list::ThreadSummaryJson, time};
+use super::{
+    list::ThreadSummaryJson,
+    pages::{TimeText, time},
+};
 use crate::http::openapi::refuse;
 use crate::{
     base::text::shortened,
@@ -119,13 +123,14 @@ pub(crate) struct ImportQuery {
     thread_id: Option<ThreadId>,
 }
 
-/// Returns all branches, states and runs. Logs of detached runs, and a run that has not ended, are left out.
+/// Returns everything that is stored of a thread.
+///
+/// These are all branches, states and runs. Logs of detached runs, and a run that has not ended, are left out.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/export",
     operation_id = "exportThread",
     tag = "threads",
-    summary = "Returns everything that is stored of a thread",
     responses(
         (status = 200, description = "The thread.", body = ExportJson),
         refuse::Store, refuse::Thread,
@@ -140,13 +145,14 @@ pub(crate) async fn export(
     Ok(Json(ExportJson::new(id, content)))
 }
 
-/// Creates a thread from an export, with its id or that of the parameter `threadId`. Counts as a run for the limits of runs.
+/// Creates a thread from an export.
+///
+/// Counts as a run for the limits of runs.
 #[utoipa::path(
     post,
     path = "/threads/import",
     operation_id = "importThread",
     tag = "threads",
-    summary = "Creates a thread from an export",
     params(ImportQuery),
     request_body = ExportJson,
     responses(
@@ -288,8 +294,8 @@ impl From<Feedback> for FeedbackJson {
 }
 
 /// A time in the future would keep the thread from removal by age.
-fn millis(path: &str, time: &TimeText) -> Result<Millis, ApiError> {
-    let millis = time.millis();
-    let millis = millis.ok_or_else(|| ApiError::invalid_input(path, "a time such as 2026-01-31T12:00:00.000Z"))?;
-    Ok(millis.min(now()))
+fn millis(path: &str, TimeText(text): &TimeText) -> Result<Millis, ApiError> {
+    let time = text.parse::<Timestamp>();
+    let time = time.map_err(|_| ApiError::invalid_input(path, "a time such as 2026-01-31T12:00:00.000Z"))?;
+    Ok(time.as_millisecond().min(now()))
 }

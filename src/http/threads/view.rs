@@ -5,7 +5,11 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{PAGE_SIZE, TimeText, messages::MessagesJson, runs::RunJson, time};
+use super::{
+    messages::MessagesJson,
+    pages::{PAGE_SIZE, TimeText, time},
+    runs::RunJson,
+};
 use crate::http::openapi::refuse;
 use crate::{
     http::{
@@ -46,13 +50,14 @@ pub(crate) struct ThreadJson {
     runs: Vec<RunJson>,
 }
 
-/// Returns a thread: the newest 50 messages of its current branch, its state, open interrupts, and its newest 20 runs.
+/// Returns a thread with its newest messages and runs.
+///
+/// These are the newest 50 messages of its current branch, its state, its open interrupts, and its newest 20 runs.
 #[utoipa::path(
     get,
     path = "/threads/{thread}",
     operation_id = "readThread",
     tag = "threads",
-    summary = "Returns a thread with its newest messages and runs",
     responses((status = 200, description = "The thread.", body = ThreadJson), refuse::Store, refuse::Thread)
 )]
 pub(crate) async fn read(

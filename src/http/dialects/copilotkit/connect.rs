@@ -35,12 +35,12 @@ pub(super) struct CopilotConnectInput {
     protocol_version: Option<String>,
 }
 
+/// Streams a thread and its running run.
 #[utoipa::path(
     post,
     path = "/agent/{agent}/connect",
     operation_id = "connectCopilotThread",
     tag = "CopilotKit",
-    summary = "Streams a thread and its running run",
     request_body = CopilotConnectInput,
     responses(answer::EventAnswer, refuse::Agent, refuse::Body, refuse::Store, refuse::Followers)
 )]

@@ -33,12 +33,12 @@ pub(super) struct DebugEnvelope<'a> {
     event: &'a Event,
 }
 
+/// Streams the events of the caller's runs.
 #[utoipa::path(
     get,
     path = "/cpk-debug-events",
     operation_id = "followCopilotRuns",
     tag = "CopilotKit",
-    summary = "Streams the events of the caller's runs",
     responses(
         (status = 200, description = "The events from now on.", body = DebugEnvelope<'_>, content_type = "text/event-stream"),
         refuse::Loopback, refuse::Shutdown,

@@ -69,12 +69,12 @@ impl EnvelopeRoutes {
     }
 }
 
+/// Is the runtime for pages with CopilotKit: takes a request in an envelope to one of the other routes.
 #[utoipa::path(
     post,
     path = "/",
     operation_id = "sendEnvelope",
     tag = "CopilotKit",
-    summary = "Is the runtime for pages with CopilotKit: takes a request in an envelope to one of the other routes",
     request_body = Envelope<'_>,
     responses(
         answer::InnerAnswer, refuse::Agent, refuse::Body, refuse::Edit, refuse::Envelope, refuse::Follow, refuse::Limits,

@@ -79,12 +79,12 @@ struct SingleRoute {
     thread_endpoints: ThreadEndpoints,
 }
 
+/// Lists the agents, and the features that pages may use.
 #[utoipa::path(
     get,
     path = "/info",
     operation_id = "readCopilotInfo",
     tag = "CopilotKit",
-    summary = "Lists the agents, and the features that pages may use",
     responses(
         (status = 200, description = "The agents and features.", body = RuntimeInfo),
     ),

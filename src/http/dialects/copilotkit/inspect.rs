@@ -57,12 +57,12 @@ pub(super) struct RestatedEvents {
     events: Vec<Event>,
 }
 
+/// Returns the messages of a thread.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/messages",
     operation_id = "readCopilotMessages",
     tag = "CopilotKit",
-    summary = "Returns the messages of a thread",
     responses(
         (status = 200, description = "The messages.", body = ThreadMessages),
         refuse::Store, refuse::Thread,
@@ -73,12 +73,12 @@ pub(super) async fn thread_messages(thread: Path<String>, own: OwnThreads) -> Re
     Ok(Json(ThreadMessages { messages: view.current_branch().into_iter().map(InspectorMessage::from).collect() }))
 }
 
+/// Returns the state of a thread.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/state",
     operation_id = "readCopilotState",
     tag = "CopilotKit",
-    summary = "Returns the state of a thread",
     responses(
         (status = 200, description = "The state.", body = ThreadState),
         refuse::Store, refuse::Thread,
@@ -89,13 +89,14 @@ pub(super) async fn thread_state(thread: Path<String>, own: OwnThreads) -> Resul
     Ok(Json(ThreadState { state: view.thread.state.map_or_else(|| json!({}), |(_, state)| state) }))
 }
 
-/// Returns the events that restate the thread, because the events of its runs are not stored.
+/// Returns events that restate a thread.
+///
+/// The events of the thread's runs are not stored.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/events",
     operation_id = "readCopilotEvents",
     tag = "CopilotKit",
-    summary = "Returns events that restate a thread",
     responses(
         (status = 200, description = "The events.", body = RestatedEvents),
         refuse::Store, refuse::Thread,

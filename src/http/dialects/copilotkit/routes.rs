@@ -73,12 +73,12 @@ fn thread_routes() -> OpenApiRouter<App> {
         .routes(routes!(inspect::thread_events))
 }
 
+/// Runs an agent.
 #[utoipa::path(
     post,
     path = "/agent/{agent}/run",
     operation_id = "runCopilotAgent",
     tag = "CopilotKit",
-    summary = "Runs an agent",
     params(LastEventId),
     request_body = RunAgentInput,
     responses(

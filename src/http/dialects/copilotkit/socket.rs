@@ -29,7 +29,7 @@ use crate::{
         accept::{extract::Query, middleware::Caller},
         at,
         error::ApiError,
-        threads::time,
+        threads::pages::time,
     },
     protocol::ThreadId,
     run::{OwnerLimit, ThreadChange, ThreadEvent, owner_of},
@@ -102,13 +102,14 @@ struct Channel {
     agent: String,
 }
 
-/// Returns a token for the socket. Without authentication it is not checked.
+/// Returns a token for the WebSocket.
+///
+/// Without authentication it is not checked.
 #[utoipa::path(
     post,
     path = "/threads/subscribe",
     operation_id = "subscribe",
     tag = "CopilotKit",
-    summary = "Returns a token for the WebSocket",
     responses(
         (status = 200, description = "The token, which is valid for one hour.", body = JoinToken),
     ),
@@ -124,12 +125,12 @@ pub(super) async fn subscribe(
     Json(JoinToken { join_token: token })
 }
 
+/// Reports changes of the caller's threads through a WebSocket.
 #[utoipa::path(
     get,
     path = "/socket/websocket",
     operation_id = "openSocket",
     tag = "CopilotKit",
-    summary = "Reports changes of the caller's threads through a WebSocket",
     params(SocketQuery),
     responses((status = 101, description = "The channels of the Phoenix framework."), refuse::Socket, refuse::Url)
 )]

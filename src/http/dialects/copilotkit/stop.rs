@@ -43,12 +43,12 @@ pub(super) struct StopResult {
     message: &'static str,
 }
 
+/// Cancels the running run of a thread.
 #[utoipa::path(
     post,
     path = "/agent/{agent}/stop/{thread}",
     operation_id = "stopCopilotRun",
     tag = "CopilotKit",
-    summary = "Cancels the running run of a thread",
     request_body(content = StopInput, description = "May be absent."),
     responses(
         (status = 200, description = "Whether a run is being cancelled.", body = StopResult),

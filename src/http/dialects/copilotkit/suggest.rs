@@ -11,12 +11,12 @@ use crate::http::openapi::{answer, refuse};
 use crate::http::{App, accept::extract::Path, error::ApiError, run_response::respond_run, send_message::read_input};
 use crate::protocol::RunAgentInput;
 
+/// Runs an agent, and stores nothing.
 #[utoipa::path(
     post,
     path = "/agent/{agent}/suggest",
     operation_id = "suggest",
     tag = "CopilotKit",
-    summary = "Runs an agent, and stores nothing",
     request_body = RunAgentInput,
     responses(answer::EventAnswer, refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store)
 )]

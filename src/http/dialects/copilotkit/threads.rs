@@ -17,7 +17,7 @@ use crate::{
             read_body,
         },
         error::ApiError,
-        threads::{TimeText, list_page, page_size, read_cursor, time},
+        threads::pages::{TimeText, list_page, page_size, read_cursor, time},
     },
     protocol::{ThreadId, decode::decode_members},
     store::{ThreadPage, ThreadSummary},
@@ -85,12 +85,12 @@ pub(super) struct UpdateInput {
     archived: Option<bool>,
 }
 
+/// Lists the caller's threads.
 #[utoipa::path(
     get,
     path = "/threads",
     operation_id = "listCopilotThreads",
     tag = "CopilotKit",
-    summary = "Lists the caller's threads",
     params(ThreadListQuery),
     responses(
         (status = 200, description = "A page of threads.", body = ThreadList),
@@ -116,13 +116,12 @@ pub(super) async fn list_threads(
     Ok(Json(ThreadList { threads, next_cursor, join_code: query.agent_id.clone() }))
 }
 
-/// Renames a thread, archives it, or returns it from the archive.
+/// Renames or archives a thread.
 #[utoipa::path(
     patch,
     path = "/threads/{thread}",
     operation_id = "editCopilotThread",
     tag = "CopilotKit",
-    summary = "Renames or archives a thread",
     request_body = UpdateInput,
     responses(
         (status = 200, description = "The changed thread.", body = ThreadRecord),
@@ -141,12 +140,12 @@ pub(super) async fn update_thread(
     edit_thread(&own, thread, edit).await
 }
 
+/// Archives a thread.
 #[utoipa::path(
     post,
     path = "/threads/{thread}/archive",
     operation_id = "archiveCopilotThread",
     tag = "CopilotKit",
-    summary = "Archives a thread",
     responses(
         (status = 200, description = "The archived thread.", body = ThreadRecord),
         refuse::Edit, refuse::Store, refuse::Thread,
@@ -169,12 +168,12 @@ async fn edit_thread(own: &OwnThreads, thread: String, edit: ThreadEdit) -> Resu
     Ok(Json(ThreadRecord::of(thread.into_summary(), None)))
 }
 
+/// Deletes a thread.
 #[utoipa::path(
     delete,
     path = "/threads/{thread}",
     operation_id = "deleteCopilotThread",
     tag = "CopilotKit",
-    summary = "Deletes a thread",
     responses(
         (status = 200, description = "The thread is deleted.", body = DeleteResult),
         refuse::Store, refuse::Thread,

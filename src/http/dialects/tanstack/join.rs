@@ -22,7 +22,7 @@ use crate::http::{
     follow::{LastEventId, event_number, follow_run, last_event_id},
     read_run::find_agent,
     state::App,
-    threads::page_size,
+    threads::pages::page_size,
 };
 use crate::{
     agent::Principal,
@@ -95,13 +95,14 @@ struct PageEnd {
     cursor: Option<String>,
 }
 
+/// Joins a detached run, or returns a thread.
+///
+/// For pages with TanStack AI: `runId` joins a run, `threadId` alone returns a thread.
 #[utoipa::path(
     get,
     path = "/send-message",
     operation_id = "joinDefaultAgent",
     tag = "runs",
-    summary = "Joins a detached run, or returns a thread",
-    description = "For pages with TanStack AI: `runId` joins a run, `threadId` alone returns a thread.",
     params(JoinQuery, LastEventId),
     responses(
         (status = 204, description = "The client has all events of an ended run."),
@@ -117,13 +118,14 @@ pub(crate) async fn default_agent(
     join(&app, &caller, query, &headers).await
 }
 
+/// Joins a detached run, or returns a thread.
+///
+/// For pages with TanStack AI: `runId` joins a run, `threadId` alone returns a thread.
 #[utoipa::path(
     get,
     path = "/agents/{agent}/send-message",
     operation_id = "joinAgent",
     tag = "runs",
-    summary = "Joins a detached run, or returns a thread",
-    description = "For pages with TanStack AI: `runId` joins a run, `threadId` alone returns a thread.",
     params(JoinQuery, LastEventId),
     responses(
         (status = 204, description = "The client has all events of an ended run."),

@@ -1,4 +1,4 @@
-//! Pages of lists: their size, their cursor, and the times in them.
+//! Pages of lists, and times as clients see them.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::{
     threads::Threads,
 };
 
-pub(crate) const PAGE_SIZE: usize = 50;
+pub(super) const PAGE_SIZE: usize = 50;
 const MAX_PAGE_SIZE: usize = 200;
 
 pub(crate) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
@@ -45,14 +45,7 @@ pub(crate) fn read_cursor(cursor: &str) -> Result<i64, ApiError> {
 /// A time such as `2026-01-31T12:00:00.000Z`: three digits of milliseconds, so that times sort as texts.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = Time, value_type = String, format = DateTime)]
-pub(crate) struct TimeText(String);
-
-impl TimeText {
-    /// Returns the time; `None` for a text that is no time.
-    pub(super) fn millis(&self) -> Option<Millis> {
-        Some(self.0.parse::<Timestamp>().ok()?.as_millisecond())
-    }
-}
+pub(crate) struct TimeText(pub(super) String);
 
 pub(crate) fn time(millis: Millis) -> TimeText {
     let time = Timestamp::from_millisecond(millis);
