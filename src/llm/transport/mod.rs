@@ -23,7 +23,7 @@ use http::{
 use reqwest::{Client, RequestBuilder, Url};
 
 pub use connection::{Connection, SetupError};
-pub(in crate::llm) use decode::{AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind};
+pub(in crate::llm) use decode::{AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start};
 pub(crate) use replay::RecordedApi;
 pub use replay::{ExchangesError, RecordedExchanges};
 

@@ -9,13 +9,14 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
+use rmcp::model::{ClientRequest, ElicitResult, ElicitationAction, ProgressNotificationParam};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    client::{McpClient, McpRequest, PendingRequest, RequestError},
-    in_flight::{CallProgress, CallSignal, Elicitation, ElicitationAnswer, StartedCall},
+    client::{McpClient, PendingRequest, RequestError},
+    in_flight::{CallSignal, Elicitation, StartedCall},
     options::McpServerOptions,
 };
 use crate::{
@@ -62,7 +63,12 @@ impl McpCaller {
     }
 
     /// Sends a request, and returns its result as JSON and the secrets that must be removed from it.
-    pub(super) async fn call(&self, request: McpRequest, cx: &ToolContext) -> Result<(Value, Secrets), ToolError> {
+    pub(super) async fn call(
+        &self,
+        request: impl Into<ClientRequest>,
+        cx: &ToolContext,
+    ) -> Result<(Value, Secrets), ToolError> {
+        let request: ClientRequest = request.into();
         let server = &self.server;
         let client = self.client.lock().clone().map_err(|reason| {
             ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
@@ -180,8 +186,8 @@ impl<'c> OngoingCall<'c> {
 
     /// Progress has to increase (<https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress>);
     /// other progress does not extend the time limit.
-    fn progress(&mut self, report: CallProgress) {
-        let CallProgress { progress, total, message } = report;
+    fn progress(&mut self, report: ProgressNotificationParam) {
+        let ProgressNotificationParam { progress, total, message, .. } = report;
         if !progress.is_finite() || self.last_progress.is_some_and(|last| progress <= last) {
             return;
         }
@@ -222,12 +228,12 @@ impl<'c> OngoingCall<'c> {
             Question::new(message).key(key).response_schema(form).metadata("mcpServer", server.as_ref().into());
         let question = question.metadata("toolName", self.cx.tool_name().into());
         let given = match self.cx.answer_to(question)? {
-            None => ElicitationAnswer::Declined,
+            None => ElicitResult::new(ElicitationAction::Decline),
             Some(content) => {
                 let checked = validator.check(&content.to_string()).await.map_err(|problem| {
                     ToolError::new(format!("The user's answer does not fit the form of the MCP server. {problem}"))
                 })?;
-                ElicitationAnswer::Accepted(Value::Object(checked))
+                ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(checked))
             }
         };
         // The time that a person took belongs to the earlier run.

@@ -176,23 +176,18 @@ fn tool_name(description: &Value) -> &str {
     description.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
+#[derive(Default)]
 struct RestartBackoff {
-    next: Duration,
-}
-
-impl Default for RestartBackoff {
-    fn default() -> Self {
-        Self { next: FIRST_RESTART_PAUSE }
-    }
+    next: Option<Duration>,
 }
 
 impl RestartBackoff {
     fn next_pause(&mut self, uptime: Duration) -> Duration {
         if uptime >= STABLE_UPTIME {
-            self.next = FIRST_RESTART_PAUSE;
+            self.next = None;
         }
-        let pause = self.next;
-        self.next = (pause * 2).min(MAX_RESTART_PAUSE);
+        let pause = self.next.unwrap_or(FIRST_RESTART_PAUSE);
+        self.next = Some((pause * 2).min(MAX_RESTART_PAUSE));
         pause
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rmcp::model::{CallToolRequest, CallToolRequestParams};
 use serde_json::Value;
 
 use super::{
     annotations::{Effects, McpApproval},
     call::McpCaller,
-    client::McpRequest,
     result,
 };
 use crate::{
@@ -100,8 +100,8 @@ impl Tool for McpTool {
     }
 
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let request = McpRequest::CallTool { name: self.name.clone(), arguments };
-        let (answer, secrets) = self.caller.call(request, cx).await?;
+        let request = CallToolRequestParams::new(self.name.clone()).with_arguments(arguments);
+        let (answer, secrets) = self.caller.call(CallToolRequest::new(request), cx).await?;
         result::to_content(&answer, self.caller.options.max_result_bytes, &secrets)
     }
 }

@@ -81,12 +81,8 @@ impl Isolation {
         if self.is_root { WorkspaceUser::Own } else { WorkspaceUser::Server }
     }
 
-    /// Returns the program and the arguments that run a command in a sandbox.
-    pub(super) fn launch(
-        &self,
-        command: &IsolatedCommand<'_>,
-        limits: &SandboxOptions,
-    ) -> (&'static str, Vec<OsString>) {
+    /// Returns the process that runs a command in a sandbox.
+    pub(super) fn launch(&self, command: &IsolatedCommand<'_>, limits: &SandboxOptions) -> Command {
         let mut arguments = Arguments::default();
         arguments.all(["-c", LAUNCHER, "sh"]);
         arguments.all([command.cgroup.map_or(OsStr::new(""), |cgroup| cgroup.path().as_os_str())]);
@@ -147,7 +143,10 @@ impl Isolation {
         arguments.add("--core=0 --nofile=256 -- /bin/sh -c");
         arguments.all(["cd /workspace && exec \"$@\"", "sh"]);
         arguments.all(command.words);
-        ("/bin/sh", arguments.0)
+        let mut process = Command::new("/bin/sh");
+        // A command can read bubblewrap's own environment in /proc/1/environ.
+        process.args(arguments.0).env_clear();
+        process
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     io::Read as _,
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -85,10 +85,9 @@ fn run(isolation: &Isolation, options: &SandboxOptions, workspace: &Workspace) -
 }
 
 fn start(isolation: &Isolation, options: &SandboxOptions, command: &IsolatedCommand<'_>) -> Result<Child, String> {
-    let (program, arguments) = isolation.launch(command, options);
-    let mut command = Command::new(program);
-    command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    command.spawn().map_err(|error| format!("bwrap cannot be started: {error}"))
+    let mut process = isolation.launch(command, options);
+    process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    process.spawn().map_err(|error| format!("bwrap cannot be started: {error}"))
 }
 
 /// Tests whether a command that takes more memory than its cgroup allows is ended.

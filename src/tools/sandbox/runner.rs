@@ -107,16 +107,9 @@ impl Sandbox {
         let cgroup = self.isolation.cgroups().ok().map(|cgroups| cgroups.create(&self.options));
         let cgroup = cgroup.transpose().map_err(sandbox_error)?;
         let command = IsolatedCommand { words, workspace: &workspace, cgroup: cgroup.as_ref(), file_bytes };
-        let (program, arguments) = self.isolation.launch(&command, &self.options);
-        let watches_workspace = growth == Growth::Allowed;
-        let job = SandboxJob {
-            program,
-            arguments,
-            input,
-            workspace: workspace.path(),
-            watches_workspace,
-            cgroup: cgroup.as_ref(),
-        };
+        let process = self.isolation.launch(&command, &self.options);
+        let growing = (growth == Growth::Allowed).then(|| workspace.path());
+        let job = SandboxJob { process, input, watched_workspace: growing, cgroup: cgroup.as_ref() };
         process::run(job, &self.options).await.map_err(sandbox_error)
     }
 
