@@ -92,7 +92,7 @@ impl Threads {
         let (state, interrupts) = if head == view.thread.head {
             (view.thread.state.clone(), view.thread.interrupts.clone())
         } else {
-            self.end_of_branch(view.thread.number, &branch).await?
+            self.end_of_branch(&view.thread, &branch).await?
         };
         let messages = branch.iter().zip(0..).map(|(node, parent)| CopiedMessage {
             parent,

@@ -204,12 +204,12 @@ impl Store for MemoryStore {
         Ok(is_new)
     }
 
-    async fn run(&self, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
+    async fn run(&self, _owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
         let tables = self.lock();
         Ok(tables.threads.get(&thread).and_then(|entry| entry.run(id)).map(|run| run.record.clone()))
     }
 
-    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
+    async fn end_state(&self, _owner: &str, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
         let tables = self.lock();
         let Some(entry) = tables.threads.get(&thread) else { return Ok(None) };
         let run = match by {
@@ -227,7 +227,7 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
+    async fn events(&self, _owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
         let mut tables = self.lock();
         let Some(run) = tables.run_mut(run) else { return Ok(None) };
         let mut bytes = 0;
@@ -243,7 +243,7 @@ impl Store for MemoryStore {
         Ok(Some(EventPage { events, times, ..EventPage::new(after, status, count) }))
     }
 
-    async fn run_start(&self, run: i64) -> StoreResult<Option<RunStart>> {
+    async fn run_start(&self, _owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
         let tables = self.lock();
         let entry = tables.threads_of_runs.get(&run).and_then(|thread| tables.threads.get(thread));
         let run = entry.and_then(|entry| entry.runs.iter().find(|it| it.record.number == run));

@@ -38,6 +38,7 @@ use super::{
     SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion,
     ThreadView,
     columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, Indexing, UpdateColumns},
+    read_places::{ReadKind, SERVER},
     rows,
     text::{name_to_text, to_json},
 };
@@ -130,15 +131,19 @@ impl Store for SqliteStore {
     }
 
     async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
-        let key = key.clone();
-        self.readers.read(move |conn| reader::thread(conn, &key, include)).await
+        let (key, kind) = (key.clone(), if include.messages { ReadKind::Thread } else { ReadKind::Page });
+        let owner = key.owner.clone();
+        self.readers.read(kind, &owner, move |conn| reader::thread(conn, &key, include)).await
     }
 
     async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
-        let (owner, page) = (owner.to_owned(), page.clone());
+        let (by, page, owner) = (owner, page.clone(), owner.to_owned());
         if let Some(query) = page.query.clone() {
             while self.writer.write(search::index_step).await? {}
-            return self.readers.read(move |conn| search::find(conn, &owner, &page, &query)).await;
+            return self
+                .readers
+                .read(ReadKind::Search, by, move |conn| search::find(conn, &owner, &page, &query))
+                .await;
         }
         let list = move |conn: &Connection| {
             let (after, agent) = (page.after.unwrap_or(i64::MAX), page.agent.as_deref().map(name_to_text));
@@ -148,7 +153,7 @@ impl Store for SqliteStore {
             };
             all(conn, THREADS, params, |row| rows::summary(row))
         };
-        self.readers.read(list).await
+        self.readers.read(ReadKind::Page, by, list).await
     }
 
     async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool> {
@@ -166,8 +171,8 @@ impl Store for SqliteStore {
     }
 
     async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
-        let (thread, query) = (thread.number, *query);
-        self.readers.read(move |conn| reader::messages(conn, thread, query)).await
+        let (owner, thread, query) = (&*thread.key.owner, thread.number, *query);
+        self.readers.read(ReadKind::Page, owner, move |conn| reader::messages(conn, thread, query)).await
     }
 
     async fn set_feedback(&self, thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> StoreResult<bool> {
@@ -180,31 +185,36 @@ impl Store for SqliteStore {
     }
 
     async fn content(&self, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
-        let key = key.clone();
-        self.readers.read(move |conn| content::read(conn, &key)).await
+        let (owner, key) = (key.owner.clone(), key.clone());
+        self.readers.read(ReadKind::Thread, &owner, move |conn| content::read(conn, &key)).await
     }
 
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
+        let _place = self.readers.places.take(ReadKind::Thread, &key.owner).await;
         let columns = ContentColumns::new(key, content, INDEXING)?;
         self.writer.write(move |tx| content::insert(tx, &columns)).await
     }
 
-    async fn run(&self, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
+    async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
         let id = name_to_text(id).into_owned();
-        self.readers.read(move |conn| one(conn, reader::RUN, (thread, id), |row| rows::run(row))).await
+        self.readers
+            .read(ReadKind::Page, owner, move |conn| one(conn, reader::RUN, (thread, id), |row| rows::run(row)))
+            .await
     }
 
-    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
+    async fn end_state(&self, owner: &str, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
         let columns = by.columns();
-        self.readers.read(move |conn| reader::end_state(conn, thread, columns)).await
+        self.readers.read(ReadKind::Page, owner, move |conn| reader::end_state(conn, thread, columns)).await
     }
 
-    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
-        self.readers.read(move |conn| events::read(conn, run, after, max_bytes)).await
+    async fn events(&self, owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
+        self.readers.read(ReadKind::Page, owner, move |conn| events::read(conn, run, after, max_bytes)).await
     }
 
-    async fn run_start(&self, run: i64) -> StoreResult<Option<RunStart>> {
-        self.readers.read(move |conn| one(conn, RUN_START, [run], |row| rows::run_start(row))).await
+    async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
+        self.readers
+            .read(ReadKind::Page, owner, move |conn| one(conn, RUN_START, [run], |row| rows::run_start(row)))
+            .await
     }
 
     async fn delete(&self, thread: i64) -> StoreResult<bool> {
@@ -217,7 +227,7 @@ impl Store for SqliteStore {
 
     async fn lost_runs(&self, holder: &str, _now: Millis, limit: usize) -> StoreResult<Vec<LostRun>> {
         let params = (holder.to_owned(), limit as i64);
-        self.readers.read(move |conn| all(conn, LOST, params, |row| rows::lost_run(row))).await
+        self.readers.read(ReadKind::Page, SERVER, move |conn| all(conn, LOST, params, |row| rows::lost_run(row))).await
     }
 
     async fn take_over(&self, lost: &Lease, holder: &str, _now: Millis, _until: Millis) -> StoreResult<Option<Lease>> {

@@ -1,23 +1,23 @@
-//! Reads, on a pool of connections that cannot write.
+//! Reads, on a pool of connections that cannot write. A read that nobody waits for any more, or that takes too long, is
+//! interrupted.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, io, sync::Arc};
 
 use parking_lot::Mutex;
-use rusqlite::{Connection, Params, Row, named_params};
-use tokio::sync::Semaphore;
+use rusqlite::{Connection, InterruptHandle, Params, Row, named_params};
+use tokio::time::timeout;
 
 use super::{connection::connect, files::DatabaseFiles};
 use crate::{
     protocol::InterruptId,
     store::{
         EndState, MessagePage, MessageQuery, StoreError, StoreResult, ThreadKey, ThreadParts, ThreadView,
+        read_places::{ReadKind, ReadPlaces},
         rows::{self, DbRow},
         text::{from_json, name_to_text, to_json},
         write::unanswered,
     },
 };
-
-const MAX_READERS: usize = 4;
 
 const THREAD: &str = include_str!("sql/thread.sql");
 
@@ -47,25 +47,27 @@ const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = ? AND answ
 pub(super) struct Readers {
     files: Arc<DatabaseFiles>,
     idle: Arc<Mutex<Vec<Connection>>>,
-    permits: Arc<Semaphore>,
+    pub(super) places: ReadPlaces,
 }
 
 impl Readers {
     pub(super) fn new(files: Arc<DatabaseFiles>) -> Self {
-        Self { files, idle: Arc::default(), permits: Arc::new(Semaphore::new(MAX_READERS)) }
+        Self { files, idle: Arc::default(), places: ReadPlaces::new() }
     }
 
     pub(super) async fn read<T: Send + 'static>(
         &self,
+        kind: ReadKind,
+        owner: &str,
         work: impl FnOnce(&Connection) -> StoreResult<T> + Send + 'static,
     ) -> StoreResult<T> {
-        let permit =
-            self.permits.clone().acquire_owned().await.map_err(|error| StoreError::Unavailable(error.into()))?;
-        let (idle, files) = (self.idle.clone(), self.files.clone());
+        let place = self.places.take(kind, owner).await;
+        let (idle, files, interrupt) = (self.idle.clone(), self.files.clone(), InterruptOnDrop::default());
+        let state = interrupt.0.clone();
         let read = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            let lock = || idle.lock();
-            let pooled = lock().pop();
+            // Until the end of the work, also if it is interrupted.
+            let _place = place;
+            let pooled = idle.lock().pop();
             let conn = match pooled {
                 Some(conn) => conn,
                 None => {
@@ -74,14 +76,43 @@ impl Readers {
                     conn
                 }
             };
+            match &mut *state.lock() {
+                ReadState::Interrupted => return Err(StoreError::Unavailable("nobody waits for this read".into())),
+                state => *state = ReadState::Running(conn.get_interrupt_handle()),
+            }
             let result = work(&conn);
+            // Later, the handle would interrupt another read on this connection.
+            *state.lock() = ReadState::Waiting;
             // A connection on which a read failed is closed.
             if result.is_ok() {
-                lock().push(conn);
+                idle.lock().push(conn);
             }
             result
         });
-        read.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
+        let timed_out = |_| StoreError::Unavailable(io::Error::from(io::ErrorKind::TimedOut).into());
+        let read = timeout(kind.time_limit(), read).await.map_err(timed_out)?;
+        read.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
+    }
+}
+
+/// Interrupts a read, unless it has ended, when it is dropped.
+#[derive(Default)]
+struct InterruptOnDrop(Arc<Mutex<ReadState>>);
+
+#[derive(Default)]
+enum ReadState {
+    /// It has not begun, or has ended.
+    #[default]
+    Waiting,
+    Running(InterruptHandle),
+    Interrupted,
+}
+
+impl Drop for InterruptOnDrop {
+    fn drop(&mut self) {
+        if let ReadState::Running(read) = std::mem::replace(&mut *self.0.lock(), ReadState::Interrupted) {
+            read.interrupt();
+        }
     }
 }
 

@@ -20,7 +20,11 @@ use super::{
     search,
     writer::Tx,
 };
-use crate::store::{Millis, Retention, StoreResult, SweepResult, retention::surplus};
+use crate::store::{
+    Millis, Retention, StoreResult, SweepResult,
+    read_places::{ReadKind, SERVER},
+    retention::surplus,
+};
 
 /// The time that one step of a purge occupies the writer.
 const PURGE_STEP: Duration = Duration::from_millis(4);
@@ -116,13 +120,15 @@ impl SqliteStore {
         if each.is_none() && total.is_none() {
             return Ok(HashMap::new());
         }
-        let owners = self.readers.read(|conn| all(conn, OWNERS, [], |row| Ok((row.get(0)?, row.get(1)?))));
+        let owners = self
+            .readers
+            .read(ReadKind::Page, SERVER, |conn| all(conn, OWNERS, [], |row| Ok((row.get(0)?, row.get(1)?))));
         Ok(surplus(owners.await?, each, total))
     }
 
     async fn delete_logs(&self, sql: &'static str, bound: i64) -> StoreResult<u64> {
         let find = move |conn: &Connection| all(conn, sql, [bound], |row| Ok(row.get::<_, i64>(0)?));
-        let logs = self.readers.read(find).await?;
+        let logs = self.readers.read(ReadKind::Page, SERVER, find).await?;
         for some in logs.chunks(MAX_DELETED_LOGS) {
             let some = some.to_vec();
             let delete = |tx: &Tx<'_>, run| DELETE_LOG.iter().try_for_each(|sql| tx.execute(sql, [run]).map(drop));
