@@ -2,7 +2,10 @@
 
 use sqlx::Row as _;
 
-use super::{pool::PostgresPool, reader::BEGIN_SNAPSHOT};
+use super::{
+    pool::PostgresPool,
+    reader::{BEGIN_SNAPSHOT, parse},
+};
 use crate::store::{
     StoreResult, ThreadContent, ThreadKey, content::NumberedContent, read_places::ReadKind, rows, text::name_to_text,
 };
@@ -26,12 +29,15 @@ pub(super) async fn content(pool: &PostgresPool, key: &ThreadKey) -> StoreResult
     let [states, runs, messages] =
         [operation.all(states).await?, operation.all(runs).await?, operation.all(messages).await?];
     operation.commit().await?;
-    let content = NumberedContent {
-        thread,
-        state: found.try_get("state")?,
-        states: states.iter().map(rows::numbered_state).collect::<Result<_, _>>()?,
-        runs: runs.iter().map(rows::copied_run).collect::<Result<_, _>>()?,
-        messages: messages.iter().map(rows::copied_message).collect::<Result<_, _>>()?,
-    };
-    Ok(Some(content.with_positions()))
+    parse(operation, move || {
+        let content = NumberedContent {
+            thread,
+            state: found.try_get("state")?,
+            states: states.iter().map(rows::numbered_state).collect::<Result<_, _>>()?,
+            runs: runs.iter().map(rows::copied_run).collect::<Result<_, _>>()?,
+            messages: messages.iter().map(rows::copied_message).collect::<Result<_, _>>()?,
+        };
+        Ok(Some(content.with_positions()))
+    })
+    .await
 }

@@ -94,7 +94,7 @@ impl PostgresPool {
     async fn operation_at(&self, place: Option<ReadPlace>, limit: Duration) -> StoreResult<Operation> {
         let conn = self.pool.acquire().await?;
         let deadline = Instant::now() + limit;
-        Ok(Operation { conn, deadline, is_idle: true, in_transaction: false, _place: place })
+        Ok(Operation { conn, deadline, is_idle: true, in_transaction: false, place })
     }
 
     pub(super) async fn first(&self, query: Statement<'_>) -> StoreResult<Option<PgRow>> {
@@ -115,7 +115,7 @@ pub(super) struct Operation {
     deadline: Instant,
     is_idle: bool,
     in_transaction: bool,
-    _place: Option<ReadPlace>,
+    place: Option<ReadPlace>,
 }
 
 impl Operation {
@@ -129,6 +129,11 @@ impl Operation {
         self.all(sqlx::query("COMMIT")).await?;
         self.in_transaction = false;
         Ok(())
+    }
+
+    /// Gives the connection back, and keeps the place.
+    pub(super) fn into_place(mut self) -> Option<ReadPlace> {
+        self.place.take()
     }
 
     pub(super) async fn first(&mut self, query: Statement<'_>) -> StoreResult<Option<PgRow>> {

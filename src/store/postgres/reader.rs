@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use sqlx::{Row as _, postgres::PgRow};
 
-use super::pool::{PostgresPool, Statement};
+use super::pool::{Operation, PostgresPool, Statement};
 use crate::{
     protocol::{InterruptId, RunId},
     store::{
-        EndState, EndedRun, MessagePage, MessageQuery, RunRecord, StoreResult, ThreadKey, ThreadParts, ThreadView,
+        EndState, EndedRun, MessagePage, MessageQuery, RunRecord, StoreError, StoreResult, ThreadKey, ThreadParts,
+        ThreadView,
         read_places::ReadKind,
         rows::{self, DbRow},
         text::{from_json, name_to_text},
@@ -80,9 +81,23 @@ pub(super) async fn thread(
         operation.commit().await?;
     }
     let Some(thread) = thread else { return Ok(None) };
-    let (nodes, feedback) = nodes_with_feedback(&nodes)?;
     let runs = runs.iter().map(rows::run).collect::<Result<_, _>>()?;
+    // The place is kept until the messages are parsed.
+    let (nodes, feedback) = parse(operation, move || nodes_with_feedback(&nodes)).await?;
     Ok(Some(ThreadView { thread, nodes, feedback, runs }))
+}
+
+/// Parses rows that can be large, where other tasks do not wait for it.
+pub(super) async fn parse<T: Send + 'static>(
+    operation: Operation,
+    parse: impl FnOnce() -> StoreResult<T> + Send + 'static,
+) -> StoreResult<T> {
+    let place = operation.into_place();
+    let parsed = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        parse()
+    });
+    parsed.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
 }
 
 fn nodes_with_feedback(rows: &[PgRow]) -> StoreResult<rows::NodesWithFeedback> {
@@ -105,13 +120,19 @@ pub(super) async fn messages(
     };
     let mut operation = pool.read(ReadKind::Page, owner).await?;
     operation.begin(BEGIN_SNAPSHOT).await?;
-    let (newest_first, feedback) = nodes_with_feedback(&operation.all(select).await?)?;
-    let mut page = MessagePage::new(newest_first, feedback, query);
-    let select = sqlx::query(SIBLINGS).bind(thread).bind(page.parents());
+    let newest_first = operation.all(select).await?;
+    let parents = newest_first.iter().map(|row| rows::number(row, "parent")).collect::<StoreResult<Vec<_>>>()?;
+    let select = sqlx::query(SIBLINGS).bind(thread).bind(parents);
     let siblings = operation.all(select.bind(MessagePage::MAX_SIBLINGS.cast_signed() as i64)).await?;
     operation.commit().await?;
-    page.set_siblings(siblings.iter().map(rows::sibling).collect::<Result<_, _>>()?);
-    Ok(page)
+    let siblings = siblings.iter().map(rows::sibling).collect::<Result<_, _>>()?;
+    parse(operation, move || {
+        let (newest_first, feedback) = nodes_with_feedback(&newest_first)?;
+        let mut page = MessagePage::new(newest_first, feedback, query);
+        page.set_siblings(siblings);
+        Ok(page)
+    })
+    .await
 }
 
 pub(super) async fn run(pool: &PostgresPool, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {

@@ -1,10 +1,18 @@
 //! Reads, on a pool of connections that cannot write. A read that nobody waits for any more, or that takes too long, is
 //! interrupted.
 
-use std::{collections::BTreeMap, io, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ffi::c_int,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use parking_lot::Mutex;
-use rusqlite::{Connection, InterruptHandle, Params, Row, named_params};
+use rusqlite::{Connection, Params, Row, named_params};
 use tokio::time::timeout;
 
 use super::{connection::connect, files::DatabaseFiles};
@@ -18,6 +26,10 @@ use crate::{
         write::unanswered,
     },
 };
+
+/// The number of instructions of SQLite's virtual machine after which a read stops if nobody waits for it. A row takes about
+/// 20.
+const STOP_INTERVAL: c_int = 100;
 
 const THREAD: &str = include_str!("sql/thread.sql");
 
@@ -62,13 +74,13 @@ impl Readers {
         work: impl FnOnce(&Connection) -> StoreResult<T> + Send + 'static,
     ) -> StoreResult<T> {
         let place = self.places.take(kind, owner).await;
-        let (idle, files, interrupt) = (self.idle.clone(), self.files.clone(), InterruptOnDrop::default());
-        let state = interrupt.0.clone();
+        let (idle, files, stop) = (self.idle.clone(), self.files.clone(), StopOnDrop::default());
+        let stopped = stop.0.clone();
         let read = tokio::task::spawn_blocking(move || {
             // Until the end of the work, also if it is interrupted.
             let _place = place;
             let pooled = idle.lock().pop();
-            let conn = match pooled {
+            let mut conn = match pooled {
                 Some(conn) => conn,
                 None => {
                     let conn = connect(files.path())?;
@@ -76,13 +88,8 @@ impl Readers {
                     conn
                 }
             };
-            match &mut *state.lock() {
-                ReadState::Interrupted => return Err(StoreError::Unavailable("nobody waits for this read".into())),
-                state => *state = ReadState::Running(conn.get_interrupt_handle()),
-            }
+            conn.progress_handler(STOP_INTERVAL, Some(move || stopped.load(Ordering::Relaxed)))?;
             let result = work(&conn);
-            // Later, the handle would interrupt another read on this connection.
-            *state.lock() = ReadState::Waiting;
             // A connection on which a read failed is closed.
             if result.is_ok() {
                 idle.lock().push(conn);
@@ -91,28 +98,18 @@ impl Readers {
         });
         let timed_out = |_| StoreError::Unavailable(io::Error::from(io::ErrorKind::TimedOut).into());
         let read = timeout(kind.time_limit(), read).await.map_err(timed_out)?;
+        drop(stop);
         read.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
     }
 }
 
-/// Interrupts a read, unless it has ended, when it is dropped.
+/// Interrupts a read when it is dropped.
 #[derive(Default)]
-struct InterruptOnDrop(Arc<Mutex<ReadState>>);
+struct StopOnDrop(Arc<AtomicBool>);
 
-#[derive(Default)]
-enum ReadState {
-    /// It has not begun, or has ended.
-    #[default]
-    Waiting,
-    Running(InterruptHandle),
-    Interrupted,
-}
-
-impl Drop for InterruptOnDrop {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        if let ReadState::Running(read) = std::mem::replace(&mut *self.0.lock(), ReadState::Interrupted) {
-            read.interrupt();
-        }
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -206,4 +203,60 @@ pub(super) fn end_state(
     }
     let answered: Vec<Vec<InterruptId>> = all(&tx, ANSWERED, [thread], |row| from_json(&row.get::<_, String>(0)?))?;
     Ok(Some(EndState { interrupts: unanswered(left.interrupts, answered.iter().flatten()), ..left }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, time::Duration};
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    const ANN: &str = "key:ann";
+    const ENDLESS: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n";
+
+    fn readers(folder: &Path) -> Readers {
+        Readers::new(Arc::new(DatabaseFiles::lock(&folder.join("threads.db")).unwrap()))
+    }
+
+    async fn endless(readers: &Readers, begun: oneshot::Sender<()>) -> StoreResult<Option<i64>> {
+        let read = |conn: &Connection| {
+            begun.send(()).unwrap();
+            one(conn, ENDLESS, [], |row| Ok(row.get(0)?))
+        };
+        readers.read(ReadKind::Search, ANN, read).await
+    }
+
+    #[tokio::test]
+    async fn a_read_is_interrupted_when_nobody_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let readers = readers(folder.path());
+        let (begun, has_begun) = oneshot::channel();
+        tokio::select! {
+            biased;
+            _ = endless(&readers, begun) => panic!("it is endless"),
+            _ = has_begun => {}
+        }
+        // The owner has one place for searches.
+        let next = readers.read(ReadKind::Search, ANN, |_| Ok(7));
+        assert_eq!(timeout(Duration::from_secs(20), next).await.unwrap().unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn a_read_is_interrupted_after_its_time_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let readers = readers(folder.path());
+        let (begun, has_begun) = oneshot::channel();
+        let pass_time = async {
+            has_begun.await.unwrap();
+            tokio::time::pause();
+            tokio::time::advance(ReadKind::Search.time_limit()).await;
+            tokio::time::resume();
+        };
+        let (read, ()) = tokio::join!(endless(&readers, begun), pass_time);
+        assert!(read.unwrap_err().is_transient());
+        let next = readers.read(ReadKind::Search, ANN, |_| Ok(7));
+        assert_eq!(timeout(Duration::from_secs(20), next).await.unwrap().unwrap(), 7);
+    }
 }
