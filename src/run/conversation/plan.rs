@@ -268,10 +268,10 @@ impl PlanReader<'_> {
             .threads
             .store
             .call("end_state", |store| {
-                store.end_state(&self.key.owner, self.loaded.version.number, EndedRun::Head(number))
+                store.end_state(&self.key.owner, self.loaded.version.number, EndedRun::Branch(number))
             })
             .await?;
-        Ok(left.map(|left| left.interrupts).unwrap_or_default())
+        Ok(left.filter(|left| left.head == number).map(|left| left.interrupts).unwrap_or_default())
     }
 
     async fn nodes(&mut self) -> Result<&[MessageNode], PlanError> {

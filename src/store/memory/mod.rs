@@ -13,7 +13,7 @@ use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
     MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult,
     Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView,
-    search::terms, write::unanswered,
+    branch_of, search::terms, write::unanswered,
 };
 use crate::protocol::{MessageId, RunId};
 
@@ -214,8 +214,14 @@ impl Store for MemoryStore {
         let Some(entry) = tables.threads.get(&thread) else { return Ok(None) };
         let run = match by {
             EndedRun::Id(id) => entry.run(id),
-            EndedRun::Head(head) => {
-                entry.runs.iter().rev().find(|run| run.head == head && run.record.ended_at.is_some())
+            EndedRun::Branch(message) => {
+                let mut branch: Vec<_> = branch_of(&entry.nodes, message).iter().map(|node| node.number).collect();
+                if message == 0 || !branch.is_empty() {
+                    branch.insert(0, 0);
+                }
+                let ended = entry.runs.iter().filter(|run| run.record.ended_at.is_some());
+                let ended = ended.filter(|run| branch.binary_search(&run.head).is_ok());
+                ended.max_by_key(|run| (run.head, run.record.number))
             }
         };
         let answered = || entry.runs.iter().flat_map(|run| &run.answered);
