@@ -136,7 +136,7 @@ mod tests {
         let places = FairShare::new(1);
         let first = places.take(&"ann", 1).await;
         let mut waiting: Vec<_> =
-            ["ann", "ann", "ann", "bob", "cat"].map(|owner| Box::pin(places.take(&{ owner }, 1))).into();
+            [&"ann", &"ann", &"ann", &"bob", &"cat"].map(|owner| Box::pin(places.take(owner, 1))).into();
         for future in &mut waiting {
             assert!(future.now_or_never().is_none());
         }

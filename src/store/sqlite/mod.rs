@@ -42,7 +42,10 @@ use super::{
     rows,
     text::{name_to_text, to_json},
 };
-use crate::protocol::{MessageId, RunId};
+use crate::{
+    base::fair_share::FairShare,
+    protocol::{MessageId, RunId},
+};
 
 /// The search index is made from the stored messages ([`search`]).
 const INDEXING: Indexing = Indexing { message: |_| None, title: |_| None };
@@ -81,6 +84,8 @@ const TAKE_OVER: &str = "
 pub struct SqliteStore {
     writer: SqliteWriter,
     readers: Readers,
+    /// The turn for a step of indexing or deleting. Owners take turns.
+    upkeep: Arc<FairShare<Arc<str>>>,
     /// When the write-ahead log was last emptied.
     truncated: Mutex<Option<Instant>>,
     files: Arc<DatabaseFiles>,
@@ -101,7 +106,42 @@ impl SqliteStore {
         let opened = tokio::task::spawn_blocking(move || open::open(&path));
         let (writer, files, opened) = opened.await.unwrap_or_else(|error| Err(file_error(Path::new(""), error)))?;
         let readers = Readers::new(files.clone());
-        Ok(Self { writer, readers, truncated: Mutex::default(), files, opened: Arc::new(opened) })
+        Ok(Self {
+            writer,
+            readers,
+            upkeep: FairShare::new(1),
+            truncated: Mutex::default(),
+            files,
+            opened: Arc::new(opened),
+        })
+    }
+
+    /// Repeats a step of upkeep until it returns `false`.
+    async fn keep_up(
+        &self,
+        owner: &str,
+        step: impl Fn(&Tx<'_>) -> StoreResult<bool> + Clone + Send + 'static,
+    ) -> StoreResult<()> {
+        let owner = owner.into();
+        loop {
+            let (_turn, step) = (self.upkeep.take(&owner, 1).await, step.clone());
+            if !self.writer.step(move |tx| step(tx)).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn search(&self, owner: &str, page: ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
+        let (name, query) = (Arc::<str>::from(owner), page.query.clone().unwrap_or_default());
+        loop {
+            let (by, page, query) = (name.clone(), page.clone(), query.clone());
+            let find = move |conn: &Connection| search::find(conn, &by, &page, &query);
+            if let Some(found) = self.readers.read(ReadKind::Search, owner, find).await? {
+                return Ok(found);
+            }
+            let by = name.clone();
+            self.keep_up(owner, move |tx| search::index_step(tx, &by)).await?;
+        }
     }
 }
 
@@ -138,12 +178,8 @@ impl Store for SqliteStore {
 
     async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
         let (by, page, owner) = (owner, page.clone(), owner.to_owned());
-        if let Some(query) = page.query.clone() {
-            while self.writer.write(search::index_step).await? {}
-            return self
-                .readers
-                .read(ReadKind::Search, by, move |conn| search::find(conn, &owner, &page, &query))
-                .await;
+        if page.query.is_some() {
+            return self.search(by, page).await;
         }
         let list = move |conn: &Connection| {
             let (after, agent) = (page.after.unwrap_or(i64::MAX), page.agent.as_deref().map(name_to_text));
