@@ -1,8 +1,10 @@
 //! Answers to paths and methods that no route has. They name the routes that exist.
 
 use axum::{
-    extract::{OriginalUri, State},
-    http::{Method, Uri},
+    extract::{OriginalUri, Request, State},
+    http::{Method, Uri, header::ALLOW},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
 };
 
 use super::{error::ApiError, index::mount_prefix, state::App};
@@ -23,4 +25,20 @@ pub(crate) async fn method_not_allowed(
         original.path(),
         app.routes().find(uri.path()).map(|route| route.methods.as_str()),
     )
+}
+
+/// Refuses `HEAD`, for which axum calls the handler of `GET`: it would read a whole thread, and send nothing of it.
+pub(crate) async fn refuse_head(
+    State(app): State<App>,
+    OriginalUri(original): OriginalUri,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.method() != Method::HEAD {
+        return next.run(request).await;
+    }
+    let methods =
+        app.routes().find(request.uri().path()).map_or_else(|| "GET".to_owned(), |route| route.methods.clone());
+    let refusal = ApiError::method_not_allowed(&Method::HEAD, original.path(), Some(&methods));
+    ([(ALLOW, methods)], refusal).into_response()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{Router, routing::get};
+use axum::{Router, middleware::from_fn_with_state, routing::get};
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
     routes,
@@ -142,6 +142,7 @@ pub(crate) fn router(
             RouteAccess::ChecksItself | RouteAccess::Public => public = public.merge(routes),
         }
     }
+    let private = private.route_layer(from_fn_with_state(app.clone(), fallback::refuse_head));
     let routes = public
         .merge(middleware::authenticated(private, &app))
         .fallback(fallback::no_such_route)

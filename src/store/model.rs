@@ -387,8 +387,8 @@ pub struct RunFailure {
 pub enum EndedRun<'a> {
     /// The run with this id.
     Id(&'a RunId),
-    /// The newest run whose branch ends with this message.
-    Head(i64),
+    /// The run that ended last on the branch of this message: with this message, or with the one nearest before it.
+    Branch(i64),
 }
 
 /// The state of a thread at the end of a run.

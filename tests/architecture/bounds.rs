@@ -55,6 +55,17 @@ const TESTS: &[(&str, &str, &str)] = &[
     ),
     ("titles by an agent", "src/threads/titles.rs", "a_title_is_bounded"),
     ("pages of lists and messages", "tests/threads/edits.rs", "messages_are_read_page_by_page_and_by_run"),
+    (
+        "reads of the store at a time",
+        "tests/store/neighbours.rs",
+        "reads_of_a_large_thread_keep_no_other_owner_waiting",
+    ),
+    ("time of a read of the store", "src/store/sqlite/reader.rs", "a_read_is_interrupted_after_its_time_limit"),
+    (
+        "steps of indexing and deleting in SQLite",
+        "tests/store/neighbours.rs",
+        "a_large_import_is_indexed_and_deleted_beside_the_runs_of_another_owner",
+    ),
     ("searches", "tests/threads/search.rs", "searches_are_bounded"),
     ("threads", "src/store/contract/remove.rs", "surplus_threads_of_an_owner_are_removed"),
     ("logs of detached runs", "src/store/contract/remove.rs", "surplus_logs_are_removed"),

@@ -145,6 +145,11 @@ async fn refusals_of_unknown_routes_agents_and_methods_name_those_that_exist() {
     assert_eq!(message, "DELETE is not allowed on \"/send-message\"; use GET, POST");
     let wrong = server.client.put(server.url("/threads/a")).send().await.unwrap();
     assert_eq!(refusal(wrong).await.2, "PUT is not allowed on \"/threads/a\"; use GET, PATCH, DELETE");
+    // It would read the thread, and send nothing of it.
+    let wrong = server.client.head(server.url("/threads/a")).send().await.unwrap();
+    assert_eq!(wrong.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(wrong.headers()[header::ALLOW], "GET, PATCH, DELETE");
+    assert_eq!(server.client.head(server.url("/healthz")).send().await.unwrap().status(), StatusCode::OK);
     let wrong = server.post("/agents").json(&json!({})).send().await.unwrap();
     assert_eq!(refusal(wrong).await.1, "method_not_allowed");
 }

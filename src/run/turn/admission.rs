@@ -173,7 +173,10 @@ impl ThreadRuns {
             }
             poll = (poll * 2).min(longest);
             // Another process may have run a request with the same id.
-            let same = self.store.call("run", |store| store.run(run.thread, &attempt.client.rest.run_id)).await?;
+            let same = self
+                .store
+                .call("run", |store| store.run(&attempt.key.owner, run.thread, &attempt.client.rest.run_id))
+                .await?;
             if let Some(same) = same.filter(|same| same.started_at >= asked_at) {
                 return self.follow_or_reject(&attempt.key, same);
             }

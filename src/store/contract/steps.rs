@@ -42,6 +42,9 @@ pub struct TestRun {
     pub max: ThreadSize,
 }
 
+/// The owner of the threads of [`key`].
+pub const OWNER: &str = ThreadKey::ANONYMOUS;
+
 pub fn key(thread: &str) -> ThreadKey {
     ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() }
 }
@@ -210,7 +213,7 @@ pub async fn exists(store: &DynStore, thread: &str) -> bool {
 
 pub async fn record(store: &DynStore, thread: &str, id: &str) -> RunRecord {
     let number = self::thread(store, thread).await.thread.number;
-    store.run(number, &id.into()).await.unwrap().unwrap()
+    store.run(OWNER, number, &id.into()).await.unwrap().unwrap()
 }
 
 pub async fn delete(store: &DynStore, thread: &str) -> bool {
@@ -262,7 +265,7 @@ pub fn batch(lease: &Lease, first: u64, count: u64) -> EventBatch {
 pub async fn log(store: &DynStore, run: i64) -> Vec<String> {
     let mut log = Vec::new();
     loop {
-        let page = store.events(run, log.len() as u64, usize::MAX).await.unwrap().unwrap();
+        let page = store.events(OWNER, run, log.len() as u64, usize::MAX).await.unwrap().unwrap();
         if page.events.is_empty() {
             return log;
         }
