@@ -4,7 +4,6 @@ use agui_server::prelude::*;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    tracing_subscriber::fmt().init();
     Server::new().agent("hello", agent_fn(hello)).serve("127.0.0.1:8080").await
 }
 

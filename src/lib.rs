@@ -59,7 +59,6 @@ pub mod tools;
 mod upstream;
 
 pub use http::dialects::named_events;
-#[cfg(feature = "config")]
 pub use observe::telemetry::logs;
 pub use run::Run;
 /// The arguments of [`tools::tool_fn`] derive `schemars::JsonSchema`.

@@ -90,6 +90,10 @@ impl Authenticate for ApiKeys {
         ready(found).boxed()
     }
 
+    fn name(&self) -> &'static str {
+        "api_key"
+    }
+
     fn expects_bearer(&self) -> bool {
         true
     }

@@ -8,11 +8,7 @@ use super::Server;
 pub(super) fn log_start(address: SocketAddr, server: &Server) {
     let names = server.configured.agent_names().chain(server.agents.keys().map(String::as_str));
     let agents = names.collect::<Vec<_>>().join(", ");
-    let authentication = match (server.auth.is_disabled(), server.auth.expects_bearer()) {
-        (true, _) => "none",
-        (false, true) => "bearer",
-        (false, false) => "by the application",
-    };
+    let authentication = server.auth.method();
     tracing::info!(%address, %agents, authentication, store = server.store_name, "listening on http://{address}");
     tracing::info!(command = %curl(address, server.auth.expects_bearer()), "to try it");
 }

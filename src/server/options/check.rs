@@ -1,11 +1,7 @@
 //! Checks that options fit together. Each section checks itself; rules across sections are here.
 
-use super::{
-    Config, agent_values, auth,
-    diagnose::{ConfigError, nearest},
-    origin::Origin,
-    record, tools,
-};
+use super::{Config, agent_values, auth, diagnose::ConfigError, origin::Origin, record, tools};
+use crate::base::text::nearest;
 
 impl Config {
     pub(super) fn check(&self, origin: &Origin) -> Result<(), ConfigError> {

@@ -2,6 +2,8 @@
 
 use std::{fmt, ops::Range, path::Path};
 
+use crate::base::text::nearest;
+
 /// A text that is not a configuration.
 #[derive(Debug)]
 pub(super) enum ReadError {
@@ -91,16 +93,6 @@ pub(super) fn unknown(what: &str, wrong: &str, known: &[&str]) -> String {
     let near = nearest(wrong, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let list = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     format!("{what} `{wrong}`{near} (known: {list})")
-}
-
-pub(super) fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
-    let wrong = wrong.to_lowercase();
-    known
-        .iter()
-        .map(|name| (strsim::normalized_damerau_levenshtein(&wrong, &name.to_lowercase()), name))
-        .filter(|(similarity, _)| *similarity >= 0.5)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| *name)
 }
 
 #[cfg(test)]
