@@ -168,6 +168,28 @@ async fn nginx_forwards_keys_and_the_host_of_a_page() {
 }
 
 #[tokio::test]
+async fn nginx_passes_the_sockets_of_copilotkit() {
+    let start = || {
+        let keys = r#"[{ name = "web", env = "AGUI_KEY" }]"#;
+        Replica::start(&[("AGUI_AUTH__MODE", "api_key"), ("AGUI_AUTH__API_KEYS", keys), ("AGUI_KEY", "the-key")])
+    };
+    let (a, b) = (start(), start());
+    let Some(proxy) = Proxy::nginx([&a, &b]).await else { return };
+    // Each replica accepts the tokens that it has issued.
+    for _ in 0..4 {
+        let issued = proxy.request(Method::POST, "/copilotkit/threads/subscribe").bearer_auth("the-key");
+        let issued = issued.json(&json!({})).send().await.unwrap().json::<Value>().await.unwrap();
+        let path =
+            format!("/copilotkit/socket/websocket?join_token={}&vsn=2.0.0", issued["joinToken"].as_str().unwrap());
+        let handshake =
+            proxy.request(Method::GET, &path).header("connection", "upgrade").header("upgrade", "websocket");
+        let handshake =
+            handshake.header("sec-websocket-version", "13").header("sec-websocket-key", "MDEyMzQ1Njc4OWFiY2RlZg==");
+        assert_eq!(handshake.send().await.unwrap().status(), 101);
+    }
+}
+
+#[tokio::test]
 async fn caddy_streams_and_tells_the_server_when_a_client_leaves() {
     let Some([a, b]) = replicas("caddy").await else { return };
     let Some(proxy) = Proxy::caddy([&a, &b]).await else { return };
