@@ -44,7 +44,7 @@ impl Server {
     /// model = "house"
     /// tools = ["find_order", "agent:clerk"]    # Server::tool, Server::agent
     /// "#;
-    /// # use agui_server::{agents::Echo, llm::{Model, ModelRequest, ModelStream}};
+    /// # use agui_server::{agent::builtin::Echo, llm::{Model, ModelRequest, ModelStream}};
     /// # async fn clerk(_: RunAgentInput, out: Emitter) -> Result<(), AgentError> { out.text("Hello!").await }
     /// # struct House;
     /// # impl Model for House {
