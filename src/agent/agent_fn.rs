@@ -261,7 +261,7 @@ mod tests {
             });
             let (left, right) = tokio::join!(out.text("left"), out.text("right"));
             left.and(right)?;
-            task.await??;
+            task.await.map_err(AgentError::internal)??;
             Ok(())
         }))
         .await;
