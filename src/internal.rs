@@ -9,6 +9,7 @@ pub use crate::{
     protocol::{
         decode::{DecodeError, Decoded, decode},
         encode::{Encoder, Proto, Sse},
+        patch::{AppliedPatch, PatchError, apply, is_pointer},
     },
     run::{Guard, Run, Transcript},
 };

@@ -170,7 +170,10 @@ choose_programs() {
     done
 }
 
-build() { cargo test --locked --no-run "${programs[@]}"; }
+# The example is a server of the npm clients. All programs together have it already.
+build() {
+    cargo test --locked --no-run "${programs[@]}" && { [ -n "$all" ] || cargo build --locked --example dojo; }
+}
 
 rust_tests() {
     [ -z "$soak" ] || export PROPTEST_CASES=25600

@@ -19,7 +19,7 @@ const NO_TEXTS: [&str; 5] = ["no", "reject", "rejected", "拒绝", "不"];
 
 /// A person's answer to a question for approval.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ApprovalDecision {
+pub(crate) enum ApprovalDecision {
     /// A clear yes.
     Approved {
         /// The arguments to use instead of those that were asked about.
@@ -38,7 +38,7 @@ pub enum ApprovalDecision {
 
 impl ApprovalDecision {
     /// Reads an answer. `allows_edits` is `true` if the question offered to edit the arguments.
-    pub fn of(entry: &ResumeEntry, allows_edits: bool) -> Self {
+    pub(crate) fn of(entry: &ResumeEntry, allows_edits: bool) -> Self {
         if entry.status == ResumeStatus::Cancelled {
             return Self::Cancelled;
         }
@@ -58,7 +58,7 @@ impl ApprovalDecision {
 
     /// Reads an answer that is a text, without regard to case and punctuation around it: `yes`, `approve`, `approved`,
     /// `accepted`, `是`, `同意` and `批准` are a yes; `no`, `reject`, `rejected`, `拒绝` and `不` are a no.
-    pub fn of_text(text: &str) -> Self {
+    pub(crate) fn of_text(text: &str) -> Self {
         let text = text.trim_matches(|char: char| char.is_whitespace() || ".!,;'\"`。！，；“”‘’「」".contains(char));
         let is_one_of = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
         if is_one_of(&YES_TEXTS) {
@@ -71,12 +71,12 @@ impl ApprovalDecision {
     }
 
     /// Returns whether the answer is a yes.
-    pub fn is_approved(&self) -> bool {
+    pub(crate) fn is_approved(&self) -> bool {
         matches!(self, Self::Approved { .. })
     }
 
     /// Returns the payload that [`of`](Self::of) reads as this decision; a cancelled or unclear one becomes a no.
-    pub fn to_payload(&self) -> JsonObject {
+    pub(crate) fn to_payload(&self) -> JsonObject {
         let mut payload = JsonObject::from_iter([(APPROVED.to_owned(), self.is_approved().into())]);
         match self {
             Self::Approved { edited_args: Some(args) } => {
@@ -92,7 +92,7 @@ impl ApprovalDecision {
 }
 
 /// Returns the interrupts that have several different answers. Their answers are [unclear](ApprovalDecision::Unclear).
-pub fn contradictory_answers(entries: &[ResumeEntry]) -> HashSet<&InterruptId> {
+pub(crate) fn contradictory_answers(entries: &[ResumeEntry]) -> HashSet<&InterruptId> {
     let (mut first, mut contradictory) = (HashMap::new(), HashSet::new());
     for entry in entries {
         if *first.entry(&entry.interrupt_id).or_insert(entry) != entry {
@@ -103,7 +103,7 @@ pub fn contradictory_answers(entries: &[ResumeEntry]) -> HashSet<&InterruptId> {
 }
 
 /// Returns the schema of an answer. With the schema of the arguments, the person can edit them and give a reason.
-pub fn approval_schema(edited_args: Option<Value>) -> JsonObject {
+pub(crate) fn approval_schema(edited_args: Option<Value>) -> JsonObject {
     let mut properties = json!({ APPROVED: { "type": "boolean" } });
     if let Some(arguments) = edited_args {
         properties[EDITED_ARGS] = arguments;
@@ -117,17 +117,17 @@ pub fn approval_schema(edited_args: Option<Value>) -> JsonObject {
 }
 
 /// Returns whether a schema asks for approval: it describes the member `approved`.
-pub fn asks_for_approval(schema: &JsonObject) -> bool {
+pub(crate) fn asks_for_approval(schema: &JsonObject) -> bool {
     has_property(schema, APPROVED)
 }
 
 /// Returns whether a schema lets the person edit the arguments: it describes the member `editedArgs`.
-pub fn allows_edits(schema: &JsonObject) -> bool {
+pub(crate) fn allows_edits(schema: &JsonObject) -> bool {
     has_property(schema, EDITED_ARGS)
 }
 
 /// Returns whether an answer of this schema can have a reason.
-pub fn allows_reason(schema: &JsonObject) -> bool {
+pub(crate) fn allows_reason(schema: &JsonObject) -> bool {
     has_property(schema, REASON) || schema.get("additionalProperties") != Some(&Value::Bool(false))
 }
 

@@ -4,22 +4,22 @@
 //! value is omitted, never written as `null`. Source of the rules: the AG-UI 1.1 schema and prose (`docs/spec` in
 //! `ag-ui-protocol/ag-ui`).
 
-pub mod approval;
+pub(crate) mod approval;
 pub mod capabilities;
-pub mod content;
+pub(crate) mod content;
 pub(crate) mod decode;
 pub(crate) mod encode;
 pub mod event;
 mod ids;
-pub mod input;
-pub mod interrupt;
-pub mod message;
+pub(crate) mod input;
+pub(crate) mod interrupt;
+pub(crate) mod message;
 mod messages;
 mod metadata;
-pub mod patch;
+pub(crate) mod patch;
 pub(crate) mod recording;
 pub(crate) mod schema;
-pub mod usage;
+mod usage;
 mod version;
 
 pub use capabilities::AgentCapabilities;
@@ -37,7 +37,8 @@ pub use messages::Messages;
 pub use metadata::Metadata;
 pub use patch::{JsonPatch, PatchKind, PatchOperation};
 pub use usage::TokenUsage;
-pub use version::{PROTOCOL_VERSION, VersionSupport, classify_version};
+pub use version::PROTOCOL_VERSION;
+pub(crate) use version::{VersionSupport, classify_version};
 
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ const MINOR: u32 = 1;
 /// The result of [`classify_version`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum VersionSupport {
+pub(crate) enum VersionSupport {
     /// This version or an older one.
     Supported,
     /// A newer minor version, or a text that is not `MAJOR.MINOR`. Serve the client and log a warning.
@@ -26,7 +26,7 @@ pub enum VersionSupport {
 /// assert_eq!(classify_version("1.10"), VersionSupport::Unrecognized);
 /// assert_eq!(classify_version("2.0"), VersionSupport::Unsupported);
 /// ```
-pub fn classify_version(declared: &str) -> VersionSupport {
+pub(crate) fn classify_version(declared: &str) -> VersionSupport {
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         digits.then(|| text.parse::<u32>().unwrap_or(u32::MAX))

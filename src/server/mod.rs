@@ -1,8 +1,9 @@
 //! Puts the parts together: [`Server`], by hand or from a configuration.
 //!
-//! `server.rs` is the builder; `start.rs` builds agents, tools and routes from it when the server starts. What only a
+//! `builder.rs` has the builder; `start.rs` builds agents, tools and routes from it when the server starts. What only a
 //! configuration needs is in `configured/`, or `unconfigured.rs` in builds without it, and `from_config.rs`.
 
+mod builder;
 #[cfg(feature = "cli")]
 pub(crate) mod cli;
 #[cfg_attr(not(feature = "config"), path = "unconfigured.rs")]
@@ -15,11 +16,10 @@ mod further_routes;
 mod handle;
 #[cfg(feature = "config")]
 pub(crate) mod options;
-mod server;
 mod shutdown;
 mod start;
 mod startup_log;
 
 #[cfg(feature = "cli")]
 pub(crate) use self::startup_log::reachable;
-pub use self::{error::ServerError, handle::ServerHandle, server::Server, shutdown::shutdown_signal};
+pub use self::{builder::Server, error::ServerError, handle::ServerHandle, shutdown::shutdown_signal};

@@ -2,8 +2,8 @@
 //! difference. `UPDATE_PUBLIC_ITEMS=1 cargo test --test architecture` writes the file.
 //!
 //! A line has the kind of an item and the paths under which users find it, the shortest first. Methods, fields and variants
-//! are not listed. Features are ignored. Items that a macro declares are found where they are re-exported by name; their
-//! kind is `item`.
+//! are not listed, nor what is only in a module with `#[doc(hidden)]`. Features are ignored. Items that a macro declares are
+//! found where they are re-exported by name; their kind is `item`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,7 @@ use std::{
     path::Path,
 };
 
-use syn::{Ident, Item, UseTree, Visibility};
+use syn::{Attribute, Ident, Item, UseTree, Visibility};
 
 use super::syntax::{Module, ModulePath, modules};
 
@@ -149,6 +149,7 @@ fn add_names(module: &Module, names: &mut Names) {
             Item::Const(it) => add(&it.vis, &it.ident, Entry::Item("const")),
             Item::Enum(it) => add(&it.vis, &it.ident, Entry::Item("enum")),
             Item::Fn(it) => add(&it.vis, &it.sig.ident, Entry::Item("fn")),
+            Item::Mod(it) if it.attrs.iter().any(is_hidden) => add(&Visibility::Inherited, &it.ident, Entry::Module),
             Item::Mod(it) => add(&it.vis, &it.ident, Entry::Module),
             Item::Static(it) => add(&it.vis, &it.ident, Entry::Item("static")),
             Item::Struct(it) => add(&it.vis, &it.ident, Entry::Item("struct")),
@@ -163,6 +164,11 @@ fn add_names(module: &Module, names: &mut Names) {
             _ => {}
         }
     }
+}
+
+/// Whether an attribute is `#[doc(hidden)]`.
+fn is_hidden(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("doc") && attribute.parse_args::<Ident>().is_ok_and(|name| name == "hidden")
 }
 
 fn add_uses(is_public: bool, tree: &UseTree, prefix: &mut Vec<String>, names: &mut Names) {

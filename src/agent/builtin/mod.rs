@@ -2,10 +2,10 @@
 
 mod echo;
 #[cfg(feature = "upstream")]
-pub mod remote;
-pub mod replay;
+mod remote;
+mod replay;
 #[cfg(feature = "config")]
-pub mod script;
+pub(crate) mod script;
 
 pub use echo::Echo;
 #[cfg(feature = "upstream")]

@@ -80,7 +80,7 @@ pub fn apply<'p>(document: &mut Value, patch: &'p [PatchOperation]) -> Result<Ap
 ///
 /// # Errors
 /// If an operation does not apply. The document is then unchanged.
-pub fn apply_within<'p>(
+pub(crate) fn apply_within<'p>(
     document: &mut Value,
     patch: &'p [PatchOperation],
     budget: &mut usize,

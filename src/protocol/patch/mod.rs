@@ -2,7 +2,8 @@
 
 mod apply;
 
-pub use apply::{AppliedPatch, PatchError, apply, apply_within};
+pub(crate) use apply::apply_within;
+pub use apply::{AppliedPatch, PatchError, apply};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 
@@ -146,7 +147,7 @@ impl<'de> Deserialize<'de> for PatchOperation {
 ///
 /// # Errors
 /// The first problem, for people.
-pub fn check(patch: &[PatchOperation]) -> Result<(), String> {
+pub(crate) fn check(patch: &[PatchOperation]) -> Result<(), String> {
     for operation in patch {
         let (path, from) = operation.pointers();
         if let Some(text) = [Some(path), from].into_iter().flatten().find(|text| !is_pointer(text)) {
@@ -164,7 +165,7 @@ pub fn check(patch: &[PatchOperation]) -> Result<(), String> {
 /// Returns whether a text is a JSON Pointer: empty, or tokens that begin with `/`, in which `0` or `1` follows each `~`.
 ///
 /// ```
-/// use agui_server::protocol::patch::is_pointer;
+/// use agui_server::internal::is_pointer;
 /// assert!(is_pointer("") && is_pointer("/a/0/~0b~1"));
 /// assert!(!is_pointer("a") && !is_pointer("/~2") && !is_pointer("/a~"));
 /// ```

@@ -91,7 +91,7 @@ impl Run {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use agui_server::{agents::Echo, protocol::{Message, RunAgentInput}, run::Run};
+    /// use agui_server::{Run, agent::builtin::Echo, protocol::{Message, RunAgentInput}};
     /// use futures::StreamExt as _;
     ///
     /// let input = RunAgentInput::new("thread", "run", vec![Message::user("m1", "Hello")]);

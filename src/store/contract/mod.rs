@@ -29,8 +29,7 @@ mod read;
 mod remove;
 mod search;
 mod shared;
-#[doc(hidden)]
-pub mod steps;
+mod steps;
 mod update;
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};

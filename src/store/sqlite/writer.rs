@@ -98,8 +98,10 @@ impl Drop for SqliteWriter {
     }
 }
 
+type WriteWork = Box<dyn FnMut(&mut Tx<'_>) -> StoreResult<()> + Send>;
+
 struct WriteJob {
-    work: Box<dyn FnMut(&mut Tx<'_>) -> StoreResult<()> + Send>,
+    work: WriteWork,
     done: oneshot::Sender<StoreResult<()>>,
 }
 

@@ -158,15 +158,19 @@ impl<'c> OngoingCall<'c> {
                 }
                 Some(signal) = open.signals.recv() => match signal {
                     CallSignal::Progress(progress) => self.progress(progress),
-                    CallSignal::Question(question) => {
-                        if let Err(error) = self.answer(question).await {
-                            pending.cancel().await;
-                            if error.is_question() {
-                                // The next run makes the call again. The server is told twice that this one is over: by
-                                // the cancellation, and by the answer `cancel` to its question.
-                                open.finish();
+                    CallSignal::Question(Elicitation { message, form, answer }) => {
+                        match self.given_answer(message, form).await {
+                            Ok(given) => drop(answer.send(given)),
+                            Err(error) => {
+                                // Before `answer` is dropped, which answers the question with `cancel`.
+                                pending.cancel().await;
+                                if error.is_question() {
+                                    // The next run makes the call again. The server is told twice that this one is
+                                    // over: by the cancellation, and by the answer `cancel` to its question.
+                                    open.finish();
+                                }
+                                return Err(McpCallFailure::Tool(error));
                             }
-                            return Err(McpCallFailure::Tool(error));
                         }
                     }
                 },
@@ -199,9 +203,8 @@ impl<'c> OngoingCall<'c> {
         let _ = self.cx.show_progress(text, total.map(|total| progress / total));
     }
 
-    /// Answers a question with the person's answer. Fails with the question if it has no answer yet.
-    async fn answer(&mut self, elicitation: Elicitation) -> Result<(), ToolError> {
-        let Elicitation { message, form, answer } = elicitation;
+    /// Returns the person's answer to a question. Fails with the question if it has no answer yet.
+    async fn given_answer(&mut self, message: String, form: Value) -> Result<ElicitationAnswer, ToolError> {
         let server = self.caller.server();
         self.questions += 1;
         if self.questions > MAX_QUESTIONS {
@@ -229,8 +232,7 @@ impl<'c> OngoingCall<'c> {
         };
         // The time that a person took belongs to the earlier run.
         self.last_sign = Instant::now();
-        let _ = answer.send(given);
-        Ok(())
+        Ok(given)
     }
 }
 

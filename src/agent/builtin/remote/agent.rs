@@ -36,11 +36,11 @@ const MAX_LOGGED_CHARS: usize = 80;
 /// An agent that forwards runs to another AG-UI endpoint. See the [module](super).
 ///
 /// ```
-/// use agui_server::{Server, agents::{Remote, RemoteOptions}};
+/// use agui_server::{Server, agent::builtin::{Remote, RemoteOptions}};
 ///
 /// let remote = Remote::new(RemoteOptions::new("http://localhost:8000/agent"))?;
 /// let server = Server::new().agent("python", remote);
-/// # Ok::<(), agui_server::agents::RemoteError>(())
+/// # Ok::<(), agui_server::agent::builtin::RemoteError>(())
 /// ```
 pub struct Remote {
     endpoint: Arc<Endpoint>,

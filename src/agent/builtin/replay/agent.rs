@@ -23,11 +23,11 @@ const CUT_DELAY: Duration = Duration::from_millis(100);
 /// An agent that plays the recordings of a folder.
 ///
 /// ```no_run
-/// use agui_server::{Server, agents::{Replay, ReplayOptions}};
+/// use agui_server::{Server, agent::builtin::{Replay, ReplayOptions}};
 ///
 /// let replay = Replay::open("recordings".as_ref(), ReplayOptions::default())?;
 /// let server = Server::new().agent("replay", replay);
-/// # Ok::<(), agui_server::agents::ReplayError>(())
+/// # Ok::<(), agui_server::agent::builtin::ReplayError>(())
 /// ```
 pub struct Replay {
     recordings: Arc<[Recording]>,

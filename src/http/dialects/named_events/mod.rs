@@ -7,17 +7,17 @@
 
 mod answers;
 pub mod client;
-pub mod content;
-pub mod decision;
+mod content;
+mod decision;
 mod encoder;
 mod endpoints;
 mod error;
 mod frame;
-pub mod interrupt;
+pub(crate) mod interrupt;
 mod interrupt_kind;
 mod options;
 mod questions;
-pub mod request;
+mod request;
 
 pub use content::{AudioBlock, ContentBlock, ImageBlock, MediaBlock, ReasoningBlock, TextBlock};
 pub use decision::{HitlDecision, HitlDecisionType};

@@ -1,0 +1,46 @@
+//! Pages of lists: their size, their cursor, and the times in them.
+
+use jiff::Timestamp;
+
+use crate::{
+    auth::Principal,
+    http::error::ApiError,
+    store::{Millis, StoreError, ThreadPage, ThreadSummary},
+    threads::Threads,
+};
+
+pub(crate) const PAGE_SIZE: usize = 50;
+const MAX_PAGE_SIZE: usize = 200;
+
+pub(crate) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
+    match limit.map(str::parse) {
+        None => Ok(PAGE_SIZE),
+        Some(Ok(limit)) if (1..=MAX_PAGE_SIZE).contains(&limit) => Ok(limit),
+        Some(_) => Err(ApiError::invalid_parameter("limit", "a number from 1 to 200")),
+    }
+}
+
+/// Returns a page of a principal's threads, and the cursor of the next page, if there is one. It is opaque to clients.
+pub(crate) async fn list_page(
+    threads: &Threads,
+    owner: Option<&Principal>,
+    mut page: ThreadPage,
+) -> Result<(Vec<ThreadSummary>, Option<String>), StoreError> {
+    let limit = page.limit;
+    // One more, which shows whether there is a next page.
+    page.limit = limit + 1;
+    let mut found = threads.list(owner, &page).await?;
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| has_more).map(|last| last.run.to_string());
+    Ok((found, next))
+}
+
+pub(crate) fn read_cursor(cursor: &str) -> Result<i64, ApiError> {
+    cursor.parse().map_err(|_| ApiError::invalid_parameter("cursor", "the `next` of another page"))
+}
+
+/// Three digits of milliseconds, so that times sort as texts.
+pub(crate) fn time(millis: Millis) -> String {
+    Timestamp::from_millisecond(millis).map_or_else(|_| millis.to_string(), |time| format!("{time:.3}"))
+}
