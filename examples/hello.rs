@@ -4,8 +4,7 @@ use agui_server::prelude::*;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    tracing_subscriber::fmt().init();
-    Server::new().agent("hello", agent_fn(hello)).serve("127.0.0.1:8080").await
+    Server::new().agent("hello", hello).serve("127.0.0.1:8080").await
 }
 
 async fn hello(input: RunAgentInput, out: Emitter) -> Result<(), AgentError> {

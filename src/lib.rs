@@ -9,7 +9,7 @@
 //!
 //! #[tokio::main]
 //! async fn main() -> std::io::Result<()> {
-//!     Server::new().agent("hello", agent_fn(hello)).serve("127.0.0.1:8080").await
+//!     Server::new().agent("hello", hello).serve("127.0.0.1:8080").await
 //! }
 //!
 //! async fn hello(input: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
@@ -21,7 +21,7 @@
 //! # Extension points
 //! | write | as | and give it to |
 //! |---|---|---|
-//! | an agent | an async function ([`agent::agent_fn`]), or [`agent::Agent`] | [`Server::agent`] |
+//! | an agent | an async function ([`agent::IntoAgent`]), or [`agent::Agent`] | [`Server::agent`] |
 //! | a tool for a model | a closure ([`tools::tool_fn`]), or [`tools::Tool`] | [`llm::LlmAgent::tool`], [`Server::tool`] |
 //! | a model | [`llm::Model`] | [`llm::LlmAgent::new`], [`Server::model`] |
 //! | a store | [`store::Store`] | [`Server::store`] |
@@ -59,7 +59,6 @@ pub mod tools;
 mod upstream;
 
 pub use http::dialects::named_events;
-#[cfg(feature = "config")]
 pub use observe::telemetry::logs;
 pub use run::Run;
 /// The arguments of [`tools::tool_fn`] derive `schemars::JsonSchema`.

@@ -4,9 +4,9 @@ pub use async_trait::async_trait;
 
 pub use crate::{
     Server,
-    agent::{Agent, AgentError, Emitter, Principal, RunContext, agent_fn},
+    agent::{Agent, AgentError, AgentResult, Emitter, Principal, RunContext, agent_fn},
     auth::Authenticator,
-    protocol::{Event, Interrupt, Message, RunAgentInput},
+    protocol::{Event, Interrupt, Message, ResumeStatus, RunAgentInput},
     store::Store,
 };
 #[cfg(feature = "llm")]

@@ -1,8 +1,10 @@
-//! [`agent_fn`]: an async function as an agent.
+//! [`agent_fn`] and [`IntoAgent`]: an async function as an agent.
 
 use std::{
+    error::Error as StdError,
     fmt,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -11,7 +13,9 @@ use futures::{FutureExt as _, future::BoxFuture, stream::Stream};
 use super::{Agent, AgentError, Emitter, EventStream, RunContext, event_stream};
 use crate::protocol::{Event, RunAgentInput};
 
-/// Makes an agent of an async function. The run succeeds on `Ok`; `?` ends the run as [`AgentError`] describes.
+/// Makes an agent of an async function, for closures and where a value is needed that is an [`Agent`].
+/// [`Server::agent`](crate::Server::agent) takes an async function as it is. The run succeeds on `Ok`, and fails as
+/// [`AgentError`] describes.
 ///
 /// The function
 ///
@@ -31,7 +35,7 @@ use crate::protocol::{Event, RunAgentInput};
 ///     out.text(format!("You said: {said}")).await
 /// }
 ///
-/// let server = Server::new().agent("hello", agent_fn(hello));
+/// let hello: std::sync::Arc<dyn Agent> = std::sync::Arc::new(agent_fn(hello));
 /// ```
 ///
 /// # Shared state
@@ -49,30 +53,67 @@ use crate::protocol::{Event, RunAgentInput};
 /// });
 /// let server = Server::new().agent("counter", counter);
 /// ```
-pub fn agent_fn<F, R>(run: F) -> AgentFn<F>
+pub fn agent_fn<F, R>(run: F) -> AgentFn
 where
     F: Fn(RunAgentInput, Emitter) -> R + Send + Sync + 'static,
     R: Future<Output = Result<(), AgentError>> + Send + 'static,
 {
-    AgentFn(run)
+    AgentFn(Arc::new(move |input, out| run(input, out).boxed()))
 }
 
-/// An agent made by [`agent_fn`].
-#[derive(Clone, Copy)]
-pub struct AgentFn<F>(F);
+type AgentFunction = dyn Fn(RunAgentInput, Emitter) -> BoxFuture<'static, Result<(), AgentError>> + Send + Sync;
 
-impl<F, R> Agent for AgentFn<F>
-where
-    F: Fn(RunAgentInput, Emitter) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<(), AgentError>> + Send + 'static,
-{
+/// An agent made of an async function. Its type does not name the function, so that the compiler reports a wrong function
+/// once.
+#[derive(Clone)]
+pub struct AgentFn(Arc<AgentFunction>);
+
+impl Agent for AgentFn {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
         let out = Emitter::new(cx);
-        event_stream(Emitted { run: Some((self.0)(input, out.clone()).boxed()), out, failure: None })
+        event_stream(Emitted { run: Some((self.0)(input, out.clone())), out, failure: None })
     }
 }
 
-impl<F> fmt::Debug for AgentFn<F> {
+/// What can be an agent: an [`Agent`], or an async function as [`agent_fn`] describes it, whose error may be of any type.
+///
+/// `K` tells these two apart; the compiler finds it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an agent",
+    label = "not an agent",
+    note = "an agent is an `async fn(RunAgentInput, Emitter) -> AgentResult`, or implements `Agent`",
+    note = "for a closure without the types of its arguments, call `agent_fn`"
+)]
+pub trait IntoAgent<K> {
+    /// Returns the agent.
+    fn into_agent(self) -> Arc<dyn Agent>;
+}
+
+/// Marks an [`Agent`] for [`IntoAgent`].
+#[derive(Debug)]
+pub struct IsAgent;
+
+impl<A: Agent> IntoAgent<IsAgent> for A {
+    fn into_agent(self) -> Arc<dyn Agent> {
+        Arc::new(self)
+    }
+}
+
+impl<F, R, E> IntoAgent<(R, E)> for F
+where
+    F: Fn(RunAgentInput, Emitter) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<(), E>> + Send + 'static,
+    E: Into<Box<dyn StdError + Send + Sync>>,
+{
+    fn into_agent(self) -> Arc<dyn Agent> {
+        Arc::new(agent_fn(move |input, out| {
+            let run = self(input, out);
+            async { run.await.map_err(|error| AgentError::from(error.into())) }
+        }))
+    }
+}
+
+impl fmt::Debug for AgentFn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AgentFn")
     }
@@ -184,6 +225,33 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_function_with_errors_of_its_own_is_an_agent() {
+        async fn count(out: &Emitter) -> Result<u32, Box<dyn StdError>> {
+            out.text("counting").await?;
+            Ok("twelve".parse()?)
+        }
+        async fn clerk(_: RunAgentInput, out: Emitter) -> crate::agent::AgentResult {
+            out.patch_state(serde_json::json!([{ "op": "add", "path": "/stock", "value": 2 }])).await?;
+            out.call("read_stock", ()).await?.result(serde_json::json!({ "stock": 2 })).await?;
+            if "12".parse::<u32>()? == 12 {
+                Err(AgentError::new("sold_out", "Nothing left"))?;
+            }
+            Ok(())
+        }
+        let run = |agent: Arc<dyn Agent>| {
+            let identity =
+                RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "agent".into(), principal: None };
+            outcome(agent.run(RunAgentInput::new("t", "r", vec![]), RunContext::new(identity)))
+        };
+        let (types, code) = run(clerk.into_agent()).await;
+        assert_eq!((types[0], types[4], code.as_deref()), ("STATE_DELTA", "TOOL_CALL_RESULT", Some("sold_out")));
+        let counting = |_: RunAgentInput, out: Emitter| async move {
+            count(&out).await.map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(run(counting.into_agent()).await.1.as_deref(), Some("agent_error"));
+    }
+
+    #[tokio::test]
     async fn clones_send_from_joined_futures_and_from_tasks() {
         let (types, code) = outcome(start(|_, out| async move {
             let other = out.clone();
@@ -193,7 +261,7 @@ mod tests {
             });
             let (left, right) = tokio::join!(out.text("left"), out.text("right"));
             left.and(right)?;
-            task.await??;
+            task.await.map_err(AgentError::internal)??;
             Ok(())
         }))
         .await;

@@ -11,7 +11,7 @@ use super::{
     event_queue::{Closed, EventQueue},
 };
 use crate::protocol::{
-    Event, Interrupt, JsonObject, MessageContent, MessageId, PatchOperation, ToolCallId,
+    Event, Interrupt, JsonObject, JsonPatch, MessageContent, MessageId, PatchOperation, ToolCallId,
     event::{ActivityDelta, ActivitySnapshot, Custom},
 };
 
@@ -105,9 +105,10 @@ impl Emitter {
         self.event(state::snapshot(serde_json::to_value(state)?)).await
     }
 
-    /// Changes parts of the state: all operations apply, or none does.
-    pub async fn patch_state(&self, patch: impl IntoIterator<Item = PatchOperation>) -> Result<(), AgentError> {
-        self.event(state::delta(patch)).await
+    /// Changes parts of the state: all operations apply, or none does. Takes [`PatchOperation`]s, or a JSON Patch such as
+    /// `json!([{ "op": "replace", "path": "/stock", "value": 1 }])`.
+    pub async fn patch_state(&self, patch: impl IntoPatch) -> Result<(), AgentError> {
+        self.event(state::delta(patch.into_patch()?)).await
     }
 
     /// Runs a future as a step, which is closed also if the future fails.
@@ -257,9 +258,36 @@ impl ActivityHandle {
     }
 
     /// Changes parts of the activity's content: all operations apply, or none does.
-    pub async fn patch(&self, patch: impl IntoIterator<Item = PatchOperation>) -> Result<(), AgentError> {
-        let patch = patch.into_iter().collect();
+    pub async fn patch(&self, patch: impl IntoPatch) -> Result<(), AgentError> {
+        let patch = patch.into_patch()?;
         self.out.event(ActivityDelta::new(self.id.clone(), self.activity_type.clone(), patch)).await
+    }
+}
+
+/// What can be a JSON Patch: operations, or their JSON.
+pub trait IntoPatch {
+    /// Returns the operations.
+    ///
+    /// # Errors
+    /// If the JSON is not a JSON Patch (RFC 6902).
+    fn into_patch(self) -> Result<JsonPatch, AgentError>;
+}
+
+impl IntoPatch for JsonPatch {
+    fn into_patch(self) -> Result<JsonPatch, AgentError> {
+        Ok(self)
+    }
+}
+
+impl<const N: usize> IntoPatch for [PatchOperation; N] {
+    fn into_patch(self) -> Result<JsonPatch, AgentError> {
+        Ok(self.into())
+    }
+}
+
+impl IntoPatch for Value {
+    fn into_patch(self) -> Result<JsonPatch, AgentError> {
+        Ok(serde_json::from_value(self)?)
     }
 }
 

@@ -12,10 +12,10 @@ mod emitter;
 mod error;
 mod event_queue;
 
-pub use agent_fn::{AgentFn, agent_fn};
+pub use agent_fn::{AgentFn, IntoAgent, IsAgent, agent_fn};
 pub use context::{Forwarded, InputRules, RunContext, RunIdentity};
-pub use emitter::{ActivityHandle, Emitter, ReasoningWriter, TextWriter, ToolCallHandle};
-pub use error::AgentError;
+pub use emitter::{ActivityHandle, Emitter, IntoPatch, ReasoningWriter, TextWriter, ToolCallHandle};
+pub use error::{AgentError, AgentResult};
 
 use std::sync::Arc;
 

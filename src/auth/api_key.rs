@@ -1,6 +1,6 @@
 //! Named API keys, stored as SHA-256 digests.
 
-use std::{fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use futures::future::{BoxFuture, FutureExt as _, ready};
 use http::request::Parts;
@@ -64,6 +64,16 @@ impl ApiKeys {
         Self(keys.into_iter().collect())
     }
 
+    /// Returns two names that have the same key.
+    #[cfg_attr(not(feature = "config"), allow(dead_code, reason = "only configurations are checked"))]
+    pub(crate) fn find_shared(&self) -> Option<[&str; 2]> {
+        let mut by_digest = HashMap::new();
+        self.0.iter().find_map(|key| {
+            let other = by_digest.insert(key.digest, key.principal.name())?;
+            (other != key.principal.name()).then(|| [other, key.principal.name()])
+        })
+    }
+
     /// Compares the digests of all keys in constant time, so that the response time reveals nothing about any key.
     fn principal(&self, secret: &[u8]) -> Option<&Principal> {
         let digest: [u8; 32] = Sha256::digest(secret).into();
@@ -90,6 +100,10 @@ impl Authenticate for ApiKeys {
         ready(found).boxed()
     }
 
+    fn name(&self) -> &'static str {
+        "api_key"
+    }
+
     fn expects_bearer(&self) -> bool {
         true
     }
@@ -109,6 +123,18 @@ mod tests {
         let keys = ApiKeys::new([ApiKey::from_sha256("ci", hex).unwrap()]);
         assert_eq!(keys.principal(b"secret").unwrap().id(), "key:ci");
         assert_eq!(keys.principal(b"Secret"), None);
+    }
+
+    #[test]
+    fn a_name_may_have_several_keys_and_two_names_no_common_one() {
+        let key = |name: &str, secret: &str| ApiKey::from_secret(name, secret);
+        let keys = ApiKeys::new([key("web", "new"), key("ci", "c"), key("web", "old"), key("web", "old")]);
+        assert_eq!(
+            (keys.principal(b"new").unwrap().id(), keys.principal(b"old").unwrap().id()),
+            ("key:web", "key:web")
+        );
+        assert_eq!(keys.find_shared(), None);
+        assert_eq!(ApiKeys::new([key("web", "a"), key("ci", "a")]).find_shared(), Some(["web", "ci"]));
     }
 
     #[test]

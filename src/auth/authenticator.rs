@@ -52,6 +52,11 @@ impl Authenticator {
         self.0.is_none()
     }
 
+    /// The name of the method, for the log.
+    pub(crate) fn method(&self) -> &'static str {
+        self.0.as_ref().map_or("none", |method| method.name())
+    }
+
     /// True if callers send their credential as `Authorization: Bearer …`.
     pub fn expects_bearer(&self) -> bool {
         self.0.as_ref().is_some_and(|method| method.expects_bearer())
@@ -86,6 +91,11 @@ impl fmt::Debug for Authenticator {
 
 pub(super) trait Authenticate: Send + Sync {
     fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>>;
+
+    /// The name of the method, as `[auth] mode` has it.
+    fn name(&self) -> &'static str {
+        "by the application"
+    }
 
     fn expects_bearer(&self) -> bool {
         false

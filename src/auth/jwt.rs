@@ -193,6 +193,10 @@ impl Authenticate for Jwt {
         async { self.principal(bearer_token(&request.headers)?).await }.boxed()
     }
 
+    fn name(&self) -> &'static str {
+        "jwt"
+    }
+
     fn expects_bearer(&self) -> bool {
         true
     }

@@ -44,6 +44,16 @@ impl From<String> for MessageContent {
     }
 }
 
+/// A text as it is, and anything else as JSON.
+impl From<Value> for MessageContent {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::String(text) => Self::Text(text),
+            value => Self::Text(value.to_string()),
+        }
+    }
+}
+
 impl From<Vec<ContentPart>> for MessageContent {
     fn from(parts: Vec<ContentPart>) -> Self {
         Self::Parts(parts)

@@ -12,7 +12,7 @@ use crate::http::playground::PlaygroundOptions;
 #[cfg(feature = "llm")]
 use crate::observe::metrics::Prices;
 use crate::{
-    agent::Agent,
+    agent::{Agent, IntoAgent},
     auth::{ApiKey, ApiKeys, Authenticator},
     http::dialects::copilotkit::CopilotKitOptions,
     http::dialects::named_events::NamedEventOptions,
@@ -32,7 +32,7 @@ use crate::{
 /// }
 ///
 /// # async fn run() -> std::io::Result<()> {
-/// Server::new().agent("hello", agent_fn(hello)).serve("127.0.0.1:8080").await
+/// Server::new().agent("hello", hello).serve("127.0.0.1:8080").await
 /// # }
 /// ```
 #[must_use]
@@ -90,11 +90,12 @@ impl Server {
         }
     }
 
-    /// Serves an agent under a name, in place of a configured one of that name. The first agent of a server is the
+    /// Serves an agent, which is an async function or an [`Agent`], under a name, in place of a configured one of that name.
+    /// The first agent of a server is the
     /// default one, behind `/send-message`, unless the configuration names another.
-    pub fn agent(mut self, name: &str, agent: impl Agent) -> Self {
+    pub fn agent<K>(mut self, name: &str, agent: impl IntoAgent<K>) -> Self {
         self.configured.remove_demo();
-        self.agents.insert(name.to_owned(), Arc::new(agent));
+        self.agents.insert(name.to_owned(), agent.into_agent());
         self
     }
 
@@ -108,13 +109,13 @@ impl Server {
     /// }
     ///
     /// // POST /api/shop/chat runs the same agent as POST /agents/clerk/send-message.
-    /// let server = Server::new().agent_at("/api/shop/chat", "clerk", agent_fn(sell));
+    /// let server = Server::new().agent_at("/api/shop/chat", "clerk", sell);
     /// # let _ = server.into_router();
     /// ```
     ///
     /// The path is written as axum's are. A server panics when it starts if the path does not begin with `/`, or is one
     /// of [the server's own](crate::http).
-    pub fn agent_at(mut self, path: &str, name: &str, agent: impl Agent) -> Self {
+    pub fn agent_at<K>(mut self, path: &str, name: &str, agent: impl IntoAgent<K>) -> Self {
         self.paths.push(AgentPath { path: path.to_owned(), agent: name.into() });
         self.agent(name, agent)
     }

@@ -24,6 +24,13 @@ impl Server {
     fn playground_routes(&self, address: Option<SocketAddr>) -> Option<RouteSet> {
         let is_loopback = address.is_some_and(|address| address.ip().to_canonical().is_loopback());
         if !self.features.playground.is_served(is_loopback && self.auth.is_disabled()) {
+            if address.is_some() && self.features.playground.enabled.is_none() {
+                let how = "[playground] enabled = true, AGUI_PLAYGROUND__ENABLED=true or Server::playground";
+                tracing::info!(
+                    how,
+                    "the playground is off, because the server has authentication or other machines reach it"
+                );
+            }
             return None;
         }
         if let Some(address) = address {

@@ -9,7 +9,7 @@ use tokio::{net::TcpListener, sync::oneshot};
 use super::{Server, ServerError, ServerHandle, configured::BuiltAgents, shutdown_signal, startup_log::log_start};
 use crate::{
     http::{self, Connections, Routers},
-    observe::{metrics::Metrics, recordings::RecordingWriter},
+    observe::{metrics::Metrics, recordings::RecordingWriter, telemetry::logs},
     run::{Runs, RunsBuilder, ThreadOptions},
     store::Store,
     threads::Threads,
@@ -42,14 +42,19 @@ impl Server {
 
     /// Listens on an address and serves until the process is told to stop (SIGTERM or Ctrl-C), then lets runs end.
     ///
+    /// A program without a `tracing` subscriber gets one that logs to standard error: where the server listens, and why
+    /// runs fail. `RUST_LOG` sets its level.
+    ///
     /// # Errors
-    /// The address cannot be listened on, or the configuration has a fault.
+    /// The address cannot be listened on, `RUST_LOG` is invalid, or the configuration has a fault.
     pub async fn serve(self, address: impl tokio::net::ToSocketAddrs) -> io::Result<()> {
+        logs::init_unless_set().map_err(|error| io::Error::other(format!("RUST_LOG: {error}")))?;
         let listener = TcpListener::bind(address).await?;
         self.serve_on(listener, shutdown_signal()).await
     }
 
-    /// Serves the connections of a listener until `shutdown` completes, then lets runs end.
+    /// Serves the connections of a listener until `shutdown` completes, then lets runs end. Unlike [`serve`](Self::serve), it
+    /// starts no log: call [`logs::init`](crate::logs::init), or set a subscriber.
     ///
     /// # Errors
     /// A fault of the configuration.

@@ -1,6 +1,9 @@
 //! The lines that a server logs when it starts.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::Path,
+};
 
 use super::Server;
 
@@ -8,13 +11,19 @@ use super::Server;
 pub(super) fn log_start(address: SocketAddr, server: &Server) {
     let names = server.configured.agent_names().chain(server.agents.keys().map(String::as_str));
     let agents = names.collect::<Vec<_>>().join(", ");
-    let authentication = match (server.auth.is_disabled(), server.auth.expects_bearer()) {
-        (true, _) => "none",
-        (false, true) => "bearer",
-        (false, false) => "by the application",
-    };
+    let authentication = server.auth.method();
     tracing::info!(%address, %agents, authentication, store = server.store_name, "listening on http://{address}");
     tracing::info!(command = %curl(address, server.auth.expects_bearer()), "to try it");
+    if address.ip().to_canonical().is_loopback() && is_container(Path::new("/")) {
+        let problem = "nobody outside of this container reaches a loopback address: set [server] listen";
+        tracing::warn!(%address, example = "0.0.0.0:8080", "{problem}");
+    }
+}
+
+/// True if the files of Docker or Podman are there, or the token that Kubernetes gives to pods.
+fn is_container(root: &Path) -> bool {
+    let marks = [".dockerenv", "run/.containerenv", "var/run/secrets/kubernetes.io"];
+    marks.iter().any(|mark| root.join(mark).exists())
 }
 
 /// A `curl` command that runs the default agent.
@@ -40,6 +49,15 @@ pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
 mod tests {
     use super::*;
     use crate::protocol::RunAgentInput;
+
+    #[test]
+    fn a_container_is_known_by_its_files() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(!is_container(root.path()));
+        std::fs::create_dir_all(root.path().join("run")).unwrap();
+        std::fs::write(root.path().join("run/.containerenv"), "").unwrap();
+        assert!(is_container(root.path()));
+    }
 
     #[test]
     fn the_command_names_loopback_and_a_key_if_one_is_needed() {

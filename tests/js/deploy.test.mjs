@@ -79,10 +79,18 @@ test("the replicas of compose.yaml share the database of its Postgres", () => {
   }
 });
 
+test("the servers in compose.yaml get the keys of providers from the shell", () => {
+  for (const { build, environment } of Object.values(compose.services)) {
+    if (!build) continue;
+    for (const key of ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"]) assert.equal(environment[key], null);
+  }
+});
+
 test("nginx in compose.yaml forwards to the replicas by their names and port", () => {
   const upstreams = [...read("deploy/nginx.conf").matchAll(/^ {4}server (.*);$/gm)].map(([, address]) => address);
   const replicas = servicesOf("replicas").filter((name) => name.startsWith("replica-"));
-  assert.deepEqual(upstreams, replicas.map((name) => `${name}:8080`));
+  const expected = replicas.map((name) => `${name}:8080`);
+  assert.deepEqual(upstreams, [...expected, ...expected], "for runs, and for the sockets of lists");
   assert.match(read("config/docker.toml"), /^listen = "0\.0\.0\.0:8080"$/m);
   assert.deepEqual(Object.keys(compose.services.nginx.depends_on), replicas);
 });

@@ -63,7 +63,7 @@ fn check(block: &TomlBlock) -> Result<(), String> {
         fs::create_dir_all(script.parent().unwrap()).unwrap();
         fs::write(script, "[[reply]]\nplay = [{ text = \"Hello\" }]").unwrap();
     }
-    let secrets = upper_case_words(&block.text).map(|name| (name, "0123456789abcdef0123456789abcdef"));
+    let secrets = upper_case_words(&block.text).map(|name| (name, format!("{name}-0123456789abcdef0123456789abcdef")));
     let output = Command::new(BINARY).arg("check").arg("--config").arg(&file).envs(secrets).output().unwrap();
     let problem = String::from_utf8_lossy(&output.stderr).into_owned();
     // Where commands cannot be isolated, tests/run.sh sets the variable and reports it.

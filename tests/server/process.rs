@@ -235,6 +235,79 @@ fn check_accepts_a_valid_configuration() {
 }
 
 #[test]
+fn check_takes_its_file_without_a_flag() {
+    let (code, said, error) = command(&["check", "config/default.toml"], &[]);
+    assert_eq!((code, said.contains("the configuration is fine")), (Some(0), true), "{error}");
+    assert_eq!(command(&["check", "a.toml", "--config", "b.toml"], &[]).0, Some(2));
+}
+
+#[test]
+fn a_key_in_place_of_a_variables_name_is_not_shown() {
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    let agent = "[agents.a]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"gpt-4o\"\n";
+    let auth = "[auth]\nmode = \"api_key\"\n";
+    for config in [
+        format!("{agent}api_key_env = \"sk-proj-S3cr3tS3cr3tS3cr3t\""),
+        format!("{agent}api_key_env = sk-proj-S3cr3tS3cr3tS3cr3t"),
+        format!("{agent}api_key = \"sk-proj-S3cr3tS3cr3tS3cr3t\""),
+        format!("{auth}api_keys = [{{ name = \"web\", env = \"sk-proj-S3cr3tS3cr3tS3cr3t\" }}]"),
+        format!("{auth}[[auth.api_keys]]\nname = \"web\"\nkey = \"sk-proj-S3cr3tS3cr3tS3cr3t\""),
+    ] {
+        std::fs::write(file.path(), &config).unwrap();
+        let (code, _, error) = command(&["check", file.path().to_str().unwrap()], &[]);
+        assert_eq!(code, Some(2), "{config}");
+        assert!(!error.contains("S3cr3t"), "{error}");
+    }
+}
+
+#[test]
+fn two_names_with_the_same_key_are_refused() {
+    let keys = "[{ name = \"web\", env = \"KEY_A\" }, { name = \"ci\", env = \"KEY_B\" }]";
+    let environment =
+        [("AGUI_AUTH__MODE", "api_key"), ("AGUI_AUTH__API_KEYS", keys), ("KEY_A", "same"), ("KEY_B", "same")];
+    let (code, _, error) = command(&["check"], &environment);
+    assert_eq!(code, Some(2));
+    assert_eq!(
+        error,
+        "agui-server: AGUI_AUTH__API_KEYS: auth.api_keys: \"web\" and \"ci\" have the same key: give each name a key of its own\n"
+    );
+}
+
+#[tokio::test]
+async fn erase_deletes_all_threads_of_an_owner_and_what_they_said() {
+    let data = tempfile::tempdir().unwrap();
+    let keys = "[{ name = \"ada\", env = \"KEY_A\" }, { name = \"bob\", env = \"KEY_B\" }]";
+    let environment = [
+        ("AGUI_SERVER__DATA_DIR", data.path().to_str().unwrap()),
+        ("AGUI_AUTH__MODE", "api_key"),
+        ("AGUI_AUTH__API_KEYS", keys),
+        ("KEY_A", "a"),
+        ("KEY_B", "b"),
+    ];
+    let process = Process::start(&[], &environment);
+    for (thread, key, said) in
+        [("t1", "a", "count to 2"), ("t2", "a", "adas-unique-words"), ("t3", "b", "bobs-unique-words")]
+    {
+        let mut input = input(said);
+        input["threadId"] = thread.into();
+        let run = client().post(format!("{}/send-message", process.url)).bearer_auth(key).json(&input).send();
+        run.await.unwrap().text().await.unwrap();
+    }
+    process.signal("-TERM");
+    process.ended();
+    let (code, said, error) = command(&["erase", "key:ada"], &environment);
+    assert_eq!((code, said.as_str()), (Some(0), "erased 2 threads of key:ada\n"), "{error}");
+    let files =
+        std::fs::read_dir(data.path()).unwrap().map(|file| std::fs::read(file.unwrap().path()).unwrap_or_default());
+    let bytes = files.collect::<Vec<_>>().concat();
+    let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(!has("adas-unique-words") && has("bobs-unique-words"));
+    let (code, _, error) = command(&["erase", "ada"], &environment);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("write key:ada"), "{error}");
+}
+
+#[test]
 fn check_warns_about_what_a_model_will_refuse() {
     let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     let agent = "kind = \"llm\"\nprovider = \"openai\"\napi_key_env = \"TEST_KEY\"";

@@ -5,16 +5,20 @@ use std::{io::IsTerminal as _, panic};
 use serde::Deserialize;
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
-    filter::LevelFilter,
+    filter::{LevelFilter, ParseError},
     fmt::{self, format::JsonFields},
     layer::SubscriberExt as _,
     util::SubscriberInitExt as _,
 };
 
+use crate::base::text::nearest;
+
 use super::{
     json_lines::{JsonLines, TraceIds},
     spans::TRACE_TARGET,
 };
+
+const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
@@ -50,18 +54,18 @@ impl Default for LogOptions {
     }
 }
 
-/// A level or filter that cannot be parsed.
+/// A level or filter that is invalid.
 #[derive(Debug, thiserror::Error)]
-#[error("{filter:?} is not a log level or filter: {cause}")]
+#[error("{filter:?} is not a log level or filter: {problem}")]
 pub struct InvalidFilter {
     filter: String,
-    cause: tracing_subscriber::filter::ParseError,
+    problem: String,
 }
 
 /// Checks a level or filter in the form of `RUST_LOG`.
 ///
 /// # Errors
-/// [`InvalidFilter`] if the text cannot be parsed.
+/// [`InvalidFilter`] if the text is invalid.
 pub fn check(filter: &str) -> Result<(), InvalidFilter> {
     parse(filter).map(drop)
 }
@@ -69,13 +73,31 @@ pub fn check(filter: &str) -> Result<(), InvalidFilter> {
 /// Starts logging for the whole process, panics included. A second call keeps the first one's subscriber.
 ///
 /// # Errors
-/// [`InvalidFilter`] if the level, or `RUST_LOG`, cannot be parsed.
+/// [`InvalidFilter`] if the level, or `RUST_LOG`, is invalid.
 pub fn init(options: &LogOptions) -> Result<(), InvalidFilter> {
     init_with(options, None)
 }
 
-/// Starts logging, and another layer whose filter is its own.
+/// Starts logging at the level `info`, or at that of `RUST_LOG`, unless the program has a subscriber.
+pub(crate) fn init_unless_set() -> Result<(), InvalidFilter> {
+    match tracing::dispatcher::has_been_set() {
+        true => Ok(()),
+        false => subscribe(&LogOptions::default(), None),
+    }
+}
+
+/// Starts logging, panics included, and another layer whose filter is its own.
 pub(super) fn init_with(options: &LogOptions, traces: Option<BoxedLayer>) -> Result<(), InvalidFilter> {
+    subscribe(options, traces)?;
+    panic::set_hook(Box::new(|info| {
+        let panic = info.payload_as_str().unwrap_or("not a text");
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(panic, place, "a thread panicked");
+    }));
+    Ok(())
+}
+
+fn subscribe(options: &LogOptions, traces: Option<BoxedLayer>) -> Result<(), InvalidFilter> {
     let overriding = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
     let filter = parse(overriding.as_deref().unwrap_or(&options.level))?;
     let lines = match options.format {
@@ -93,16 +115,20 @@ pub(super) fn init_with(options: &LogOptions, traces: Option<BoxedLayer>) -> Res
         None => tracing_subscriber::registry().with(lines).with(filter).try_init(),
         Some(traces) => tracing_subscriber::registry().with(vec![traces, lines.with_filter(filter).boxed()]).try_init(),
     };
-    panic::set_hook(Box::new(|info| {
-        let panic = info.payload_as_str().unwrap_or("not a text");
-        let place = info.location().map(ToString::to_string).unwrap_or_default();
-        tracing::error!(panic, place, "a thread panicked");
-    }));
     Ok(())
 }
 
+/// A word alone has to be a level: as the name of a target, which `EnvFilter` takes it for, it would switch off the log of
+/// everything else.
 fn parse(filter: &str) -> Result<EnvFilter, InvalidFilter> {
-    let invalid = |cause| InvalidFilter { filter: filter.to_owned(), cause };
+    let is_level = |text: &str| text.parse::<LevelFilter>().is_ok();
+    let mut words = filter.split(',').map(str::trim).filter(|part| !part.is_empty() && !part.contains(['=', '[', ']']));
+    if let Some(word) = words.find(|word| !is_level(word)) {
+        let near = nearest(word, &LEVELS).map(|near| format!("did you mean {near:?}? ")).unwrap_or_default();
+        let problem = format!("{near}Levels are {}; the level of one target is \"{word}=debug\"", LEVELS.join(", "));
+        return Err(InvalidFilter { filter: filter.to_owned(), problem });
+    }
+    let invalid = |cause: ParseError| InvalidFilter { filter: filter.to_owned(), problem: cause.to_string() };
     let parsed = EnvFilter::try_new(filter).map_err(invalid)?;
     // The spans of traces would repeat what lines say, and may have content.
     let parsed = match filter.contains(TRACE_TARGET) {
@@ -129,5 +155,18 @@ mod tests {
             assert_eq!(parse(filter).unwrap().to_string().contains("rmcp=warn"), is_limited, "{filter}");
         }
         assert!(parse("a=b=c").is_err());
+    }
+
+    #[test]
+    fn a_word_that_is_no_level_is_refused_with_the_nearest_one() {
+        for filter in ["info", "INFO", "2", "", "info,hyper=debug", "[span{id=1}]=debug", "off"] {
+            assert!(parse(filter).is_ok(), "{filter}");
+        }
+        for (filter, near) in [("warning", "did you mean \"warn\"?"), ("inf", "did you mean \"info\"?"), ("loud", "")] {
+            let problem = parse(filter).unwrap_err().to_string();
+            let expected = format!("{filter:?} is not a log level or filter: {near}");
+            assert!(problem.starts_with(&expected) && problem.contains("debug, trace, off"), "{problem}");
+        }
+        assert!(parse("verbose").is_err() && parse("info,verbose").is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! Observability: the logs of the process, traces, and their export. The library starts nothing by
-//! itself; the command does.
+//! Observability: the logs of the process, traces, and their export. The command starts them; of a program with the
+//! library, `Server::serve` starts the logs unless the program has a subscriber.
 //!
 //! Traces are `tracing` spans at the level `TRACE` whose target is [`TRACE_TARGET`], with the attributes of the semantic
 //! conventions for generative AI. A layer that takes them, such as that of the command (feature `otel`), makes traces of
@@ -13,9 +13,7 @@ pub(crate) mod export;
 #[cfg(all(feature = "cli", feature = "otel"))]
 #[path = "otel_export.rs"]
 pub(crate) mod export;
-#[cfg(feature = "config")]
 mod json_lines;
-#[cfg(feature = "config")]
 pub mod logs;
 mod options;
 #[cfg(all(feature = "cli", feature = "otel"))]

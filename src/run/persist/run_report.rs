@@ -87,7 +87,8 @@ impl RunReport<'_> {
             model,
             input_tokens,
             output_tokens,
-            cost = calls.cost,
+            // In decimals: a float is written as 5.5e-5.
+            cost = calls.cost.map(|cost| tracing::field::display(format!("{cost:.6}"))),
             "run ended"
         );
         let outcome = if outcome == "time limit" { "cancelled" } else { outcome };

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -21,7 +21,7 @@ pub(super) enum Command {
     /// Serves until SIGTERM or Ctrl-C; the default command
     Serve(CommandOptions),
     /// Checks the configuration and exits
-    Check(CommandOptions),
+    Check(CheckArguments),
     /// Prints the JSON Schema of the configuration, by which editors complete and check it
     Schema,
     /// Asks a running server for its health; the exit code is 0 if it is alive
@@ -30,6 +30,8 @@ pub(super) enum Command {
     Test(TestArguments),
     /// Writes detached runs that a server has stored as recordings
     Export(ExportArguments),
+    /// Deletes all threads of a principal from the store; SQLite needs a stopped server
+    Erase(EraseArguments),
     /// Chats with an agent, in a terminal or a pipe; in a pipe, the exit code is 1 if a run did not succeed
     Chat(ChatArguments),
 }
@@ -103,15 +105,33 @@ pub(super) struct TestArguments {
     pub(super) target: TargetOptions,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct EraseArguments {
+    /// The owner of the threads, such as key:web, jwt:https://id.example.com/:ada, or none on a server without authentication
+    #[arg(value_name = "OWNER")]
+    pub(super) owner: String,
+    #[command(flatten)]
+    pub(super) options: CommandOptions,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArguments {
+    /// The configuration file, as with --config
+    #[arg(value_name = "FILE", conflicts_with = "config")]
+    pub(super) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) options: CommandOptions,
+}
+
 /// Options that override the configuration file.
 #[derive(Debug, Default, Args)]
 pub(super) struct CommandOptions {
     /// The configuration file; without one, the demo agent is served
     #[arg(long, short, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// The address and port to listen on, such as 127.0.0.1:8080
+    /// The address and port to listen on, such as 127.0.0.1:8080 or localhost:8080
     #[arg(long, value_name = "ADDRESS")]
-    pub(super) listen: Option<SocketAddr>,
+    pub(super) listen: Option<String>,
     /// The agent behind /send-message
     #[arg(long, value_name = "NAME")]
     pub(super) default_agent: Option<String>,
@@ -127,7 +147,7 @@ impl CommandOptions {
     /// Returns the sources of options: this command line, the environment, and the file.
     pub(super) fn sources(self) -> Sources {
         let flags = [
-            ("--listen", "server.listen", self.listen.map(|address| address.to_string())),
+            ("--listen", "server.listen", self.listen),
             ("--default-agent", "default_agent", self.default_agent),
             ("--record", "record.dir", self.record.map(|path| path.display().to_string())),
             ("--log", "log.level", self.log),

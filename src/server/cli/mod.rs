@@ -3,6 +3,7 @@
 
 mod arguments;
 mod chat;
+mod erase;
 mod export;
 mod health;
 mod load;
@@ -22,7 +23,7 @@ use clap::Parser as _;
 use tokio::net::TcpListener;
 
 use self::{
-    arguments::{Cli, Command, CommandOptions},
+    arguments::{CheckArguments, Cli, Command, CommandOptions},
     load::load,
     output::{print_error, print_line, print_warning},
 };
@@ -45,11 +46,12 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     // The code of an error, and whether the command succeeded.
     let (code, result) = match cli.command.unwrap_or(Command::Serve(cli.options)) {
-        Command::Check(options) => (EXIT_MISCONFIGURED, check(options).map(|()| true)),
+        Command::Check(arguments) => (EXIT_MISCONFIGURED, check(arguments).map(|()| true)),
         Command::Schema => (1, io::stdout().write_all(JSON_SCHEMA.as_bytes()).map(|()| true).map_err(Into::into)),
         Command::Health(options) => (1, health::check_health(options).map(|()| true)),
         Command::Test(arguments) => (EXIT_MISCONFIGURED, block_on(recording_tests::run_tests(arguments))),
         Command::Export(arguments) => (1, block_on(export::export_runs(arguments)).map(|()| true)),
+        Command::Erase(arguments) => (1, block_on(erase::erase(arguments)).map(|()| true)),
         Command::Chat(arguments) => (EXIT_MISCONFIGURED, block_on(chat::run_chat(arguments))),
         Command::Serve(options) => match load(options) {
             Ok((loaded, _)) => (1, serve(&loaded).map(|()| true)),
@@ -70,8 +72,8 @@ fn block_on<T>(command: impl Future<Output = Result<T, Box<dyn Error>>>) -> Resu
     tokio::runtime::Runtime::new()?.block_on(command)
 }
 
-fn check(options: CommandOptions) -> Result<(), Box<dyn Error>> {
-    let (loaded, warnings) = load(options)?;
+fn check(CheckArguments { file, options }: CheckArguments) -> Result<(), Box<dyn Error>> {
+    let (loaded, warnings) = load(CommandOptions { config: options.config.or(file), ..options })?;
     warnings.iter().for_each(|warning| print_warning(warning));
     let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     print_line(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));

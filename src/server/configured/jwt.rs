@@ -2,6 +2,7 @@
 
 use crate::{
     auth::{JwksOptions, Jwt, JwtError, JwtOptions},
+    base::text::unset_variable,
     server::options::{self, ConfigError, Origin},
 };
 
@@ -20,7 +21,7 @@ pub(super) fn build_jwt(jwt: &options::JwtConfig, claims: Vec<String>, origin: &
     let built = if let Some(variable) = &jwt.secret_env {
         let secret = std::env::var(variable).unwrap_or_default();
         if secret.trim().is_empty() {
-            return Err(fault("secret_env", &format!("the environment variable {variable} is not set")));
+            return Err(fault("secret_env", &unset_variable(variable)));
         }
         Jwt::from_secret(secret.trim().as_bytes(), options).map_err(failed("secret_env"))?
     } else if let Some(pem) = &jwt.public_key {

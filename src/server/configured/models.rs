@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use secrecy::SecretString;
 
 use crate::{
+    base::text::unset_variable,
     llm::{
         Anthropic, Connection, Gemini, KnownModels, Model, ModelOptions, OpenAiApi, OpenAiChat, OpenAiResponses,
         RecordedApi, RecordedExchanges, SetupError,
@@ -145,7 +146,7 @@ fn build_connection(options: &ConnectionConfig, origin: &Origin) -> Result<Conne
     let defaults = Connection::default();
     let secret = |option: &str, variable: &str| match std::env::var(variable) {
         Ok(secret) if !secret.trim().is_empty() => Ok(SecretString::from(secret.trim().to_owned())),
-        _ => Err(InvalidOption::new(option, format!("the environment variable {variable} is not set"))),
+        _ => Err(InvalidOption::new(option, unset_variable(variable))),
     };
     let api_key = match (&options.api_key_env, &options.api_key_file) {
         (Some(variable), _) => Some(secret("api_key_env", variable)?),

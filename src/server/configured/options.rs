@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
+    base::text::unset_variable,
     http::{Connections, HttpOptions},
     run::{PrincipalLimits, RunLimits, ThreadOptions},
     server::options::{self, AuthMode, Config, ConfigError, Origin},
@@ -43,10 +44,17 @@ pub(in crate::server) fn build_auth(config: &Config, origin: &Origin) -> Result<
         let variable = key.env.as_deref().unwrap_or_default();
         match std::env::var(variable) {
             Ok(secret) if !secret.trim().is_empty() => Ok(ApiKey::from_secret(key.name.as_str(), secret.trim())),
-            _ => Err(fault(format!("the environment variable {variable} is not set"))),
+            _ => Err(fault(unset_variable(variable))),
         }
     });
-    Ok(ApiKeys::new(keys.collect::<Result<Vec<_>, _>>()?).into())
+    let keys = ApiKeys::new(keys.collect::<Result<Vec<_>, _>>()?);
+    match keys.find_shared() {
+        None => Ok(keys.into()),
+        Some([one, other]) => {
+            let problem = format!("{one:?} and {other:?} have the same key: give each name a key of its own");
+            Err(origin.error(&["auth", "api_keys"], &problem))
+        }
+    }
 }
 
 pub(in crate::server) fn limits(config: &Config) -> RunLimits {

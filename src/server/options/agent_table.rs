@@ -77,7 +77,9 @@ pub(super) fn read_agent(
         });
     };
     if !options.contains_key("kind") {
-        return Err(ReadError::Wrong { span: Some(name.span()), message: "missing field `kind`".to_owned() });
+        let kinds: Vec<_> = named_values::<KindName>().map(|(kind, _)| format!("{kind:?}")).collect();
+        let message = format!("agents.{}: `kind` is missing: {}", name.get_ref().as_ref(), kinds.join(", "));
+        return Err(ReadError::Wrong { span: Some(name.span()), message });
     }
     AgentTable { name: name.get_ref().as_ref(), span: value.span(), options }.read()
 }
@@ -142,6 +144,12 @@ impl AgentTable<'_, '_> {
         let known = options_of(kind, provider);
         let Some(wrong) = self.options.keys().find(|name| !has(&known, name.get_ref())) else { return Ok(()) };
         let option = &**wrong.get_ref();
+        if option == "api_key" {
+            let message = "a key does not belong into this file: put it into an environment variable, and the name of the \
+                           variable here, as `api_key_env`";
+            let message = format!("agents.{}.{option}: {message}", self.name);
+            return Err(ReadError::Wrong { span: Some(wrong.span()), message });
+        }
         let is_of_models = has(&options_of_provider(ProviderName::Openai), option);
         let problem = match (&owners(option, kind)[..], provider) {
             ([], _) => {

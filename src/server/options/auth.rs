@@ -43,7 +43,7 @@ pub(crate) enum AuthMode {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApiKeyConfig {
-    /// The name of the key, which becomes the principal's name.
+    /// The name of the key, which becomes the principal's name. A name can have several keys, for their rotation.
     pub(crate) name: String,
     /// The environment variable with the key. Either this or `sha256` is needed.
     pub(crate) env: Option<String>,
@@ -64,9 +64,6 @@ pub(super) fn check(auth: &AuthConfig, origin: &Origin) -> Result<(), ConfigErro
         if key.env.is_some() == key.sha256.is_some() {
             let message = format!("the key {:?} needs either `env` or `sha256`", key.name);
             return Err(origin.error(&keys, &message));
-        }
-        if auth.api_keys.iter().filter(|other| other.name == key.name).count() > 1 {
-            return Err(origin.error(&keys, &format!("there are two keys named {:?}", key.name)));
         }
     }
     match auth.mode {

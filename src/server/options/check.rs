@@ -1,19 +1,24 @@
 //! Checks that options fit together. Each section checks itself; rules across sections are here.
 
-use super::{
-    Config, agent_values, auth,
-    diagnose::{ConfigError, nearest},
-    origin::Origin,
-    record, tools,
-};
+use super::{Config, agent_values, auth, diagnose::ConfigError, origin::Origin, record, tools};
+use crate::{base::text::nearest, observe::telemetry::logs};
 
 impl Config {
+    /// Returns all errors that are found, as one.
     pub(super) fn check(&self, origin: &Origin) -> Result<(), ConfigError> {
-        self.agents.iter().try_for_each(|(name, agent)| agent_values::check(name, agent, origin))?;
-        auth::check(&self.auth, origin)?;
-        record::check(&self.record, origin)?;
-        self.check_reachability(origin)?;
-        tools::check(&self.tools, &self.mcp, &self.sandbox, origin)?;
+        let agents = self.agents.iter().map(|(name, agent)| agent_values::check(name, agent, origin));
+        let sections = [
+            auth::check(&self.auth, origin),
+            record::check(&self.record, origin),
+            self.check_reachability(origin),
+            tools::check(&self.tools, &self.mcp, &self.sandbox, origin),
+            self.check_names(origin),
+            self.check_values(origin),
+        ];
+        ConfigError::join(agents.chain(sections).filter_map(Result::err))
+    }
+
+    fn check_names(&self, origin: &Origin) -> Result<(), ConfigError> {
         if self.copilotkit.enabled
             && let Err(problem) = self.copilotkit.check_prefix()
         {
@@ -28,13 +33,18 @@ impl Config {
             let message = format!("{wrong:?} is not a host name such as \"agents.example.com\", without port");
             return Err(origin.error(&["server", "allowed_hosts"], &message));
         }
-        if let Some(model) = self.prices.find_invalid() {
-            return Err(origin.error(&["prices", model], "prices are numbers of at least 0"));
-        }
-        if let Err(problem) = self.store.read(&self.server.data_dir) {
-            return Err(origin.error(&["store", "url"], problem));
-        }
-        for (option, is_right, problem) in [
+        Ok(())
+    }
+
+    fn check_values(&self, origin: &Origin) -> Result<(), ConfigError> {
+        let price = self
+            .prices
+            .find_invalid()
+            .map(|model| origin.error(&["prices", model], "prices are numbers of at least 0"));
+        let store =
+            self.store.read(&self.server.data_dir).err().map(|problem| origin.error(&["store", "url"], problem));
+        let level = logs::check(&self.log.level).err().map(|error| origin.error(&["log", "level"], &error.to_string()));
+        let numbers = [
             (["threads", "lease_secs"], self.threads.lease.as_secs() >= 2, "at least 2 are needed"),
             (["runs", "max_concurrent"], self.runs.max_concurrent > 0, "at least 1 is needed"),
             (
@@ -46,12 +56,10 @@ impl Config {
             (["record", "max_file_bytes"], self.record.max_file_bytes > 0, "at least 1 is needed"),
             (["record", "max_files"], self.record.max_files > 0, "at least 1 is needed"),
             (["record", "max_folder_bytes"], self.record.max_folder_bytes > 0, "at least 1 is needed"),
-        ] {
-            if !is_right {
-                return Err(origin.error(&option, problem));
-            }
-        }
-        Ok(())
+        ];
+        let wrong = numbers.iter().filter(|(_, is_right, _)| !is_right);
+        let numbers = wrong.map(|(option, _, problem)| origin.error(option, problem));
+        ConfigError::join([price, store, level].into_iter().flatten().chain(numbers))
     }
 
     /// Checks the names of agents in `default_agent`, `[named_events]` and `[threads]`. Agents may be configured, or added in Rust.

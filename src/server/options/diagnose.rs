@@ -2,6 +2,8 @@
 
 use std::{fmt, ops::Range, path::Path};
 
+use crate::base::text::{is_variable_name, nearest};
+
 /// A text that is not a configuration.
 #[derive(Debug)]
 pub(super) enum ReadError {
@@ -24,17 +26,25 @@ pub struct ConfigError {
     /// The line and column, both from 1, and the line's text.
     position: Option<(usize, usize, String)>,
     message: String,
+    /// The other errors of the same configuration.
+    further: Vec<ConfigError>,
 }
 
 impl ConfigError {
     /// An error without a place.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { place: None, position: None, message: message.into() }
+        Self { place: None, position: None, message: message.into(), further: Vec::new() }
     }
 
     /// An error in a file.
     pub fn in_file(path: &Path, message: impl Into<String>) -> Self {
-        Self { place: Some(path.display().to_string()), position: None, message: message.into() }
+        Self { place: Some(path.display().to_string()), ..Self::new(message) }
+    }
+
+    /// Makes one error of several.
+    pub(super) fn join(mut errors: impl Iterator<Item = Self>) -> Result<(), Self> {
+        let Some(first) = errors.next() else { return Ok(()) };
+        Err(Self { further: errors.collect(), ..first })
     }
 
     /// An error at a span of a file's text, in bytes.
@@ -43,19 +53,19 @@ impl ConfigError {
             let before = &text[..text.floor_char_boundary(span.start)];
             let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
             let line = text[line_start..].lines().next().unwrap_or_default();
-            (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1, line.to_owned())
+            (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1, without_secrets(line))
         });
-        Self { place: Some(path.display().to_string()), position, message: suggest(message) }
+        Self { place: Some(path.display().to_string()), position, ..Self::new(in_plain_words(message)) }
     }
 
     pub(super) fn of_setting(name: &str, message: &str) -> Self {
-        Self { place: Some(name.to_owned()), position: None, message: suggest(message) }
+        Self { place: Some(name.to_owned()), ..Self::new(in_plain_words(message)) }
     }
 }
 
 impl std::error::Error for ConfigError {}
 
-/// Writes `file:line:column: message`, then the line with a mark under the column.
+/// Writes `file:line:column: message`, then the line with a mark under the column, for each error.
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(place) = &self.place {
@@ -70,13 +80,44 @@ impl fmt::Display for ConfigError {
             let gutter = " ".repeat(line.to_string().len());
             write!(f, "\n {gutter} |\n {line} | {text}\n {gutter} | {}^", " ".repeat(column - 1))?;
         }
-        Ok(())
+        self.further.iter().try_for_each(|error| write!(f, "\n{error}"))
     }
 }
 
-/// Rewrites serde's message about an unknown name, and adds the nearest known name.
-fn suggest(message: &str) -> String {
+/// Hides the texts of a line that may hold a key, but for names of environment variables and short words.
+fn without_secrets(line: &str) -> String {
+    let lower = line.to_lowercase();
+    if !["key", "secret", "token", "password", "env", "header"].iter().any(|word| lower.contains(word)) {
+        return line.to_owned();
+    }
+    let is_harmless = |text: &str| text.len() < 12 || is_variable_name(text);
+    if let Some((name, value)) = line.split_once('=')
+        && value.trim_start().starts_with(|c: char| c.is_ascii_alphabetic())
+        && !is_harmless(value.trim())
+    {
+        return format!("{name}= …");
+    }
+    // Every second piece is the text between two quotes.
+    let pieces = line.split_inclusive(['"', '\'']).enumerate().map(|(number, piece)| {
+        let text = piece.trim_end_matches(['"', '\'']);
+        if number % 2 == 0 || is_harmless(text) { piece.to_owned() } else { piece.replace(text, "…") }
+    });
+    pieces.collect()
+}
+
+/// Rewrites a message of serde, and adds the nearest known name to one about an unknown name.
+fn in_plain_words(message: &str) -> String {
     let message = message.trim_end();
+    if let Some((name, _)) = message.strip_prefix("missing field `").and_then(|rest| rest.split_once('`')) {
+        return format!("`{name}` is missing");
+    }
+    if message.starts_with("invalid socket address") {
+        return "expected an address and a port, such as \"127.0.0.1:8080\"".to_owned();
+    }
+    let found = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
+    if let Some((found, expected)) = found.and_then(|rest| rest.rsplit_once(", expected ")) {
+        return format!("expected {}, found {}", plain_expected(expected), plain_found(found));
+    }
     for (theirs, ours) in [("unknown field ", "unknown key"), ("unknown variant ", "unknown value")] {
         let Some(rest) = message.strip_prefix(theirs) else { continue };
         let mut quoted = rest.split('`').skip(1).step_by(2);
@@ -86,21 +127,46 @@ fn suggest(message: &str) -> String {
     message.to_owned()
 }
 
+/// Names a type of serde in the words of the documentation.
+fn plain_expected(expected: &str) -> &str {
+    match expected {
+        "a sequence" => "a list",
+        "a map" => "a table",
+        "a boolean" => "true or false",
+        "a string" | "path string" => "a text in quotes",
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" | "u64" | "usize" => "a whole number of at least 0",
+        "i8" | "i16" | "i32" | "i64" => "a whole number",
+        "f32" | "f64" => "a number",
+        other if other.starts_with("struct ") => "a table",
+        other => other,
+    }
+}
+
+/// Names a value of serde. A long text is not repeated: it may be a key.
+fn plain_found(found: &str) -> String {
+    if let Some((kind, value)) = found.split_once(' ') {
+        match kind {
+            "string" if value.len() > 20 => return "a text".to_owned(),
+            "string" => return format!("the text {value}"),
+            "integer" | "boolean" => return value.trim_matches('`').to_owned(),
+            "floating" => return value.trim_start_matches("point ").trim_matches('`').to_owned(),
+            _ => {}
+        }
+    }
+    match found {
+        "sequence" => "a list".to_owned(),
+        "map" => "a table".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
 /// Returns the message about an unknown name, with the nearest known one.
 pub(super) fn unknown(what: &str, wrong: &str, known: &[&str]) -> String {
     let near = nearest(wrong, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let list = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     format!("{what} `{wrong}`{near} (known: {list})")
-}
-
-pub(super) fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
-    let wrong = wrong.to_lowercase();
-    known
-        .iter()
-        .map(|name| (strsim::normalized_damerau_levenshtein(&wrong, &name.to_lowercase()), name))
-        .filter(|(similarity, _)| *similarity >= 0.5)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| *name)
 }
 
 #[cfg(test)]
@@ -110,9 +176,46 @@ mod tests {
     #[test]
     fn an_error_about_an_unknown_name_suggests_the_nearest_one() {
         let message = "unknown field `lisen`, expected one of `listen`, `drain_secs`";
-        assert_eq!(suggest(message), "unknown key `lisen`; did you mean `listen`? (known: `listen`, `drain_secs`)");
-        assert_eq!(suggest("unknown variant `x`, expected `echo`"), "unknown value `x` (known: `echo`)");
-        assert_eq!(suggest("invalid type: string"), "invalid type: string");
+        assert_eq!(
+            in_plain_words(message),
+            "unknown key `lisen`; did you mean `listen`? (known: `listen`, `drain_secs`)"
+        );
+        assert_eq!(in_plain_words("unknown variant `x`, expected `echo`"), "unknown value `x` (known: `echo`)");
+        assert_eq!(in_plain_words("invalid type: string"), "invalid type: string");
+    }
+
+    #[test]
+    fn types_of_serde_are_named_in_plain_words() {
+        for (theirs, ours) in [
+            (
+                "invalid type: string \"soon\", expected u64",
+                "expected a whole number of at least 0, found the text \"soon\"",
+            ),
+            ("invalid type: integer `1`, expected a sequence", "expected a list, found 1"),
+            ("invalid value: integer `-1`, expected u32", "expected a whole number of at least 0, found -1"),
+            ("invalid type: floating point `1.5`, expected u16", "expected a whole number from 0 to 65535, found 1.5"),
+            ("invalid type: map, expected struct ApiKeyConfig", "expected a table, found a table"),
+            ("invalid type: string \"sk-proj-0123456789abcdef\", expected a map", "expected a table, found a text"),
+            ("missing field `kind`", "`kind` is missing"),
+        ] {
+            assert_eq!(in_plain_words(theirs), ours);
+        }
+    }
+
+    #[test]
+    fn a_key_in_the_line_of_an_error_is_not_shown() {
+        for (line, shown) in [
+            ("api_key_env = \"sk-proj-0123456789abcdef\"", "api_key_env = \"…\""),
+            ("api_key_env = sk-proj-0123456789abcdef", "api_key_env = …"),
+            ("headers_env = { x-api-key = 'abcdef0123456789' }", "headers_env = { x-api-key = '…' }"),
+            (
+                "api_keys = [{ name = \"web\", env = \"AGUI_KEY_WEB\" }]",
+                "api_keys = [{ name = \"web\", env = \"AGUI_KEY_WEB\" }]",
+            ),
+            ("script = \"a/long/path/of/a/script.toml\"", "script = \"a/long/path/of/a/script.toml\""),
+        ] {
+            assert_eq!(without_secrets(line), shown);
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::{
     Config,
     agent_table::read_agent,
     diagnose::{ConfigError, ReadError},
+    option_names::option_names,
     origin::Origin,
 };
 
@@ -55,6 +56,11 @@ impl Sources {
             Some(path) => Origin::read(path)?,
             None => Origin::built_in(),
         };
+        let misspelled = self.environment.iter().filter_map(|(name, _)| {
+            let problem = format!("unknown variable; did you mean `{}`?", meant_variable(name)?);
+            Some(ConfigError::of_setting(name, &problem))
+        });
+        ConfigError::join(misspelled)?;
         let variables = self.environment.into_iter();
         let mut settings: Vec<OptionSetting> =
             variables.filter_map(|(name, value)| option_of(&name).map(|option| (name, option, value))).collect();
@@ -91,13 +97,15 @@ impl Loaded {
         let text = origin.file().map_or("", |(_, text)| text);
         let mut document = DeTable::parse(text).map_err(|error| origin.read_error(error.into()))?;
         // What an agent lacks may be in the settings.
-        if let Err(error @ ReadError::Wrong { .. }) = Config::read(&document) {
-            return Err(origin.read_error(error));
-        }
+        let wrong = read_errors(&document).into_iter().filter(|error| matches!(error, ReadError::Wrong { .. }));
+        ConfigError::join(wrong.map(|error| origin.read_error(error)))?;
         for (name, option, value) in settings {
             document = with_setting(&document, name, option, value)?;
         }
+        ConfigError::join(read_errors(&document).into_iter().map(|error| origin.read_error(error)))?;
         let config = Config::read(&document).map_err(|error| origin.read_error(error))?;
+        let named = settings.iter().map(|(name, option, _)| (name.clone(), option.clone()));
+        let origin = origin.clone().with_settings(named);
         config.check(&origin)?;
         Ok(Self { config, origin })
     }
@@ -112,6 +120,44 @@ impl Config {
         }
         Ok(config)
     }
+}
+
+/// Returns the first error of each section and of each agent.
+fn read_errors(document: &Spanned<DeTable<'_>>) -> Vec<ReadError> {
+    let (mut errors, mut agents) = (Vec::new(), Vec::new());
+    for (name, value) in document.get_ref() {
+        match value.get_ref() {
+            DeValue::Table(table) if **name.get_ref() == *"agents" => {
+                agents.extend(table.iter().filter_map(|(name, agent)| read_agent(name, agent).err()));
+            }
+            _ => {
+                let section = DeTable::from_iter([(name.clone(), value.clone())]);
+                errors.extend(
+                    Config::deserialize(Deserializer::from(Spanned::new(0..0, section))).err().map(ReadError::from),
+                );
+            }
+        }
+    }
+    errors.extend(agents);
+    errors
+}
+
+/// Returns the variable of an option, if a name has one underscore where the option needs two.
+fn meant_variable(name: &str) -> Option<String> {
+    let rest = name.strip_prefix(PREFIX)?.to_lowercase();
+    let (section, option) = option_names::<Config>().iter().find_map(|section| {
+        let option = rest.strip_prefix(section)?.strip_prefix('_').filter(|option| !option.contains(SEPARATOR))?;
+        Some((section, option.to_owned()))
+    })?;
+    let is_unknown = |option: &str| {
+        let text = format!("{section}.{option:?} = 0");
+        let refused =
+            DeTable::parse(&text).ok().and_then(|document| Config::deserialize(Deserializer::from(document)).err());
+        refused.is_some_and(|error| error.message().starts_with("unknown field"))
+    };
+    // Any name is known in a table such as `tools`.
+    (is_unknown("?") && !is_unknown(&option))
+        .then(|| format!("{PREFIX}{}{SEPARATOR}{}", section.to_uppercase(), option.to_uppercase()))
 }
 
 /// A variable without a separator is not an option, but for example a key that the file refers to.

@@ -10,10 +10,12 @@ use toml::de::{DeTable, DeValue};
 
 use super::diagnose::{ConfigError, ReadError};
 
-/// The file that a configuration came from, if any.
-#[derive(Debug, Clone)]
+/// The file that a configuration came from, if any, and the options that something else has set.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Origin {
     file: Option<(PathBuf, String)>,
+    /// Variables and flags, each with the option that it sets.
+    settings: Vec<(String, Vec<String>)>,
 }
 
 impl Origin {
@@ -35,9 +37,15 @@ impl Origin {
         self.file().and_then(|(_, text)| locate(text, option)).is_some_and(|(_, depth)| depth == option.len())
     }
 
-    /// An error about an option. It points at the option's line, or at the nearest table in the file.
+    /// An error about an option. It names the variable or flag that has set the option; otherwise it points at the option's
+    /// line, or at the nearest table in the file.
     pub(crate) fn error(&self, option: &[&str], message: &str) -> ConfigError {
         let named = format!("{}: {message}", option.join("."));
+        let sets_it =
+            |path: &[String]| path.iter().zip(option).all(|(set, name)| set == name) && path.len() <= option.len();
+        if let Some((setting, _)) = self.settings.iter().rev().find(|(_, path)| sets_it(path)) {
+            return ConfigError::of_setting(setting, &named);
+        }
         match self.file() {
             Some((path, text)) => ConfigError::at(path, text, locate(text, option).map(|(span, _)| span), &named),
             None => ConfigError::new(named),
@@ -45,12 +53,16 @@ impl Origin {
     }
 
     pub(super) fn built_in() -> Self {
-        Self { file: None }
+        Self::default()
+    }
+
+    pub(super) fn with_settings(self, settings: impl Iterator<Item = (String, Vec<String>)>) -> Self {
+        Self { settings: settings.collect(), ..self }
     }
 
     /// A text that is in no file.
     pub(super) fn of_text(text: &str) -> Self {
-        Self { file: Some(("configuration".into(), text.to_owned())) }
+        Self { file: Some(("configuration".into(), text.to_owned())), ..Self::default() }
     }
 
     /// Returns the error of a text that cannot be read.
@@ -64,7 +76,7 @@ impl Origin {
 
     pub(super) fn read(path: PathBuf) -> Result<Self, ConfigError> {
         match fs::read_to_string(&path) {
-            Ok(text) => Ok(Self { file: Some((path, text)) }),
+            Ok(text) => Ok(Self { file: Some((path, text)), ..Self::default() }),
             Err(error) => Err(ConfigError::in_file(&path, format!("cannot be read: {error}"))),
         }
     }

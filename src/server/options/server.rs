@@ -12,8 +12,10 @@ use crate::{base::units, run::OnDisconnect};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub(crate) struct ServerConfig {
-    /// The address and port to listen on. An address that other machines can reach needs authentication (`[auth]`).
-    #[cfg_attr(test, schemars(regex(pattern = crate::base::units::json_schema::SOCKET_ADDRESS)))]
+    /// The address, or a name of this machine, and the port to listen on. An address that other machines can reach needs
+    /// authentication (`[auth]`).
+    #[serde(deserialize_with = "units::socket_address")]
+    #[cfg_attr(test, schemars(with = "String", regex(pattern = crate::base::units::json_schema::NAMED_SOCKET_ADDRESS)))]
     pub(crate) listen: SocketAddr,
     /// The host names, without port, under which a server without authentication answers, in addition to localhost and
     /// IP addresses. `*` allows all.

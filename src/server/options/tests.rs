@@ -99,7 +99,7 @@ fn an_agent_can_come_from_the_environment() {
     let incomplete = load_with("", &decided, vec![]).unwrap_err();
     assert!(incomplete.contains("agents.me: kind = \"llm\" needs `provider`"), "{incomplete}");
     let error = load_with("", &environment[..1], vec![]).unwrap_err();
-    assert!(error.starts_with("AGUI_AGENTS__ME__SCRIPT: missing field `kind`"), "{error}");
+    assert!(error.starts_with("AGUI_AGENTS__ME__SCRIPT: agents.me: `kind` is missing"), "{error}");
 }
 
 #[test]
@@ -132,8 +132,11 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
              lisen = \"x\"\n   | ^",
         ),
         ("[srver]", "my.toml:1:2: unknown key `srver`; did you mean `server`?"),
-        ("[server]\nlisten = \"nowhere\"", "my.toml:2:10: invalid socket address syntax"),
-        ("[server]\ndrain_secs = -1", "my.toml:2:14: invalid value"),
+        (
+            "[server]\nlisten = \"nowhere\"",
+            "my.toml:2:10: expected an address and a port, such as \"127.0.0.1:8080\" or",
+        ),
+        ("[server]\ndrain_secs = -1", "my.toml:2:14: expected a whole number of at least 0, found -1"),
         ("[agents.x]\nkind = \"scrpt\"", "my.toml:2:8: unknown value `scrpt`; did you mean `script`?"),
         ("[agents.x]\nkind = \"script\"", "my.toml:1:9: agents.x: kind = \"script\" needs `script`, a file"),
         ("[agents.x]\nkind = \"echo\"\nscript = \"s\"", "my.toml:3:1: agents.x.script: only kind = \"script\" has"),
@@ -158,7 +161,10 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "[agents.x]\nkind = \"llm\"\nprovider = \"rust\"\nmodl = \"m\"",
             "my.toml:4:1: unknown key `modl`; did you mean `model`?",
         ),
-        ("[agents.x]\nmodel = \"m\"", "my.toml:1:9: missing field `kind`"),
+        (
+            "[agents.x]\nmodel = \"m\"",
+            "my.toml:1:9: agents.x: `kind` is missing: \"echo\", \"script\", \"llm\", \"remote\", \"replay\"",
+        ),
         ("[agents]\nx = 1", "my.toml:2:5: expected the table of an agent"),
         (
             "[agents.x]\nkind = \"echo\"\nidle_timeout_secs = 9",
@@ -248,9 +254,15 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"a\" }]",
             "my.toml:3:1: auth.api_keys: the key \"a\" needs either",
         ),
+        ("[auth]\nmode = \"api_key\"\napi_keys = \"web\"", "my.toml:3:12: expected a list, found the text \"web\""),
         (
-            "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"a\", env = \"X\" }, { name = \"a\", env = \"Y\" }]",
-            "my.toml:3:1: auth.api_keys: there are two keys named \"a\"",
+            "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\napi_key = \"sk-0123456789abcdef\"",
+            "my.toml:4:1: agents.x.api_key: a key does not belong into this file: put it into an environment variable, and the \
+             name of the variable here, as `api_key_env`\n   |\n 4 | api_key = \"…\"",
+        ),
+        (
+            "[log]\nlevel = \"warning\"",
+            "my.toml:2:1: log.level: \"warning\" is not a log level or filter: did you mean \"warn\"?",
         ),
     ] {
         let error = refused(text);
@@ -306,11 +318,62 @@ fn a_wrong_variable_or_flag_is_refused_by_its_name() {
         wrong("AGUI_SERVER__LISEN", "x").starts_with("AGUI_SERVER__LISEN: unknown key `lisen`; did you mean `listen`?")
     );
     assert!(
-        wrong("AGUI_RUNS__MAX_SECONDS", "soon").starts_with("AGUI_RUNS__MAX_SECONDS: invalid type: string \"soon\"")
+        wrong("AGUI_RUNS__MAX_SECONDS", "soon")
+            .starts_with("AGUI_RUNS__MAX_SECONDS: expected a whole number of at least 0, found the text \"soon\"")
     );
     assert!(wrong("AGUI_SERVRE__LISTEN", "x").contains("did you mean `server`?"));
     let flag = vec![("--listen", "server.listen", "nowhere".to_owned())];
-    assert!(load_with("", &[], flag).unwrap_err().starts_with("--listen: invalid socket address"));
+    assert!(load_with("", &[], flag).unwrap_err().starts_with("--listen: expected an address and a port"));
+}
+
+#[test]
+fn an_error_about_an_option_of_a_variable_or_a_flag_does_not_blame_the_file() {
+    let file = "[server]\nlisten = \"127.0.0.1:1\"\n[runs]\nmax_concurrent = 1";
+    let wrong = load_with(file, &[("AGUI_RUNS__MAX_CONCURRENT", "0")], vec![]).unwrap_err();
+    assert_eq!(wrong, "AGUI_RUNS__MAX_CONCURRENT: runs.max_concurrent: at least 1 is needed");
+    let flag = vec![("--listen", "server.listen", "0.0.0.0:1".to_owned())];
+    let wrong = load_with(file, &[("AGUI_SERVER__LISTEN", "127.0.0.1:2")], flag).unwrap_err();
+    assert!(wrong.starts_with("--listen: server.listen: 0.0.0.0:1 can be reached"), "{wrong}");
+}
+
+#[test]
+fn a_variable_with_one_underscore_is_refused_if_it_means_an_option() {
+    let refused = |name: &str| load_with("", &[(name, "1")], vec![]).unwrap_err();
+    assert_eq!(
+        refused("AGUI_SERVER_LISTEN"),
+        "AGUI_SERVER_LISTEN: unknown variable; did you mean `AGUI_SERVER__LISTEN`?"
+    );
+    assert!(refused("AGUI_NAMED_EVENTS_CHAT").ends_with("did you mean `AGUI_NAMED_EVENTS__CHAT`?"));
+    for key in [
+        "AGUI_KEY_WEB",
+        "AGUI_API_KEY",
+        "AGUI_TOOLS_TOKEN",
+        "AGUI_SERVER_PORT",
+        "AGUI_SERVER_SERVICE_HOST",
+        "AGUI_MCP_KEY",
+    ] {
+        load_with("", &[(key, "tcp://10.0.0.1:8080")], vec![]).unwrap();
+    }
+}
+
+#[test]
+fn all_errors_of_a_file_are_reported() {
+    let read =
+        refused("[server]\nlisen = 1\n[runs]\nmax_concurrent = \"many\"\n[agents.x]\nkind = \"scrpt\"\n[agents.y]\n");
+    let lines: Vec<_> = read.lines().filter(|line| line.starts_with("my.toml:")).map(|line| &line[..11]).collect();
+    assert_eq!(lines, ["my.toml:2:1", "my.toml:4:1", "my.toml:6:8", "my.toml:7:9"], "{read}");
+    let checked = refused("[runs]\nmax_concurrent = 0\n[record]\nmax_files = 0\n[cors]\nallow_origins = [\"x\"]");
+    assert_eq!(checked.lines().filter(|line| line.starts_with("my.toml:")).count(), 3, "{checked}");
+}
+
+#[test]
+fn a_name_in_place_of_an_address_is_resolved() {
+    let config = load("[server]\nlisten = \"localhost:9000\"").unwrap().config;
+    assert!(config.server.listen.ip().is_loopback() && config.server.listen.port() == 9000);
+    for wrong in ["9000", ":9000", "localhost", "localhost:http", "::1:9000"] {
+        let error = refused(&format!("[server]\nlisten = \"{wrong}\""));
+        assert!(error.contains("such as \"127.0.0.1:8080\" or \"localhost:8080\""), "{error}");
+    }
 }
 
 #[test]

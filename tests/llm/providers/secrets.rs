@@ -1,5 +1,7 @@
 //! Secrets appear neither in errors for the client, nor in the log, nor in `Debug`.
 
+use std::error::Error as _;
+
 use agui_server::{
     agent::AgentError,
     llm::{Connection, ModelError, ModelOptions},
@@ -15,7 +17,7 @@ use super::{
 fn all_texts(error: ModelError) -> String {
     let (message, debug) = (error.message().to_owned(), format!("{error:?} {error:#?}"));
     let error = AgentError::from(error);
-    let source = error.source().map(ToString::to_string).unwrap_or_default();
+    let source = error.source().and_then(|shown| shown.source()).map(ToString::to_string).unwrap_or_default();
     format!("{message} {debug} {error:?} {source}")
 }
 

@@ -5,7 +5,10 @@ use std::{
     process::{Command, Stdio},
 };
 
+use agui_server::prelude::*;
 use serde_json::Value;
+
+use crate::support::input;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_agui-server");
 
@@ -41,11 +44,42 @@ fn a_json_log_has_them_as_fields() {
         ("AGUI_KEY_WEB", "s3cr3t-key"),
     ]);
     let [start, hint] = [&lines[0], &lines[1]].map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let expected = [("agents", "demo"), ("authentication", "bearer"), ("store", "memory")];
+    let expected = [("agents", "demo"), ("authentication", "api_key"), ("store", "memory")];
     for (field, value) in expected {
         assert_eq!(start[field], value, "{start}");
     }
     assert!(start["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{start}");
     assert!(hint["command"].as_str().unwrap().contains("Authorization: Bearer $KEY"), "{hint}");
     assert!(!hint.to_string().contains("s3cr3t"), "{hint}");
+}
+
+/// Tells the program below that it is started by the test.
+const IS_STARTED: &str = "AGUI_TEST_PROGRAM_WITHOUT_LOG";
+
+/// A program that sets no subscriber, as README's.
+#[tokio::test]
+async fn a_program_without_a_subscriber() {
+    async fn failing(_: RunAgentInput, _: Emitter) -> Result<(), AgentError> {
+        Err(AgentError::new("sold_out", "Nothing left").caused_by("the shelf is empty"))
+    }
+    if std::env::var_os(IS_STARTED).is_some() {
+        Server::new().agent("clerk", agent_fn(failing)).serve("127.0.0.1:0").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_program_without_a_subscriber_logs_where_it_listens_and_why_a_run_fails() {
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["library::start::a_program_without_a_subscriber", "--exact", "--nocapture"]).env_remove("RUST_LOG");
+    let mut child = program.env(IS_STARTED, "1").stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let listening = lines.find(|line| line.contains("listening on http://")).unwrap();
+    let address = listening.split("listening on ").nth(1).unwrap().split(' ').next().unwrap();
+    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let sent = client.post(format!("{address}/send-message")).json(&input("Hello")).send().await.unwrap();
+    assert!(sent.text().await.unwrap().contains("sold_out"));
+    let failure = lines.find(|line| line.contains("the shelf is empty")).unwrap();
+    assert!(failure.contains("clerk"), "{failure}");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

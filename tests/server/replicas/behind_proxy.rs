@@ -167,6 +167,44 @@ async fn nginx_forwards_keys_and_the_host_of_a_page() {
     assert_eq!(page("http://evil.example").send().await.unwrap().status(), 403);
 }
 
+/// Starts two servers with a key, each with threads of its own.
+fn two_with_a_key() -> (Replica, Replica) {
+    let start = || {
+        let keys = r#"[{ name = "web", env = "AGUI_KEY" }]"#;
+        Replica::start(&[("AGUI_AUTH__MODE", "api_key"), ("AGUI_AUTH__API_KEYS", keys), ("AGUI_KEY", "the-key")])
+    };
+    (start(), start())
+}
+
+async fn the_sockets_of_copilotkit_pass(proxy: &Proxy) {
+    // Each replica accepts the tokens that it has issued.
+    for _ in 0..4 {
+        let issued = proxy.request(Method::POST, "/copilotkit/threads/subscribe").bearer_auth("the-key");
+        let issued = issued.json(&json!({})).send().await.unwrap().json::<Value>().await.unwrap();
+        let path =
+            format!("/copilotkit/socket/websocket?join_token={}&vsn=2.0.0", issued["joinToken"].as_str().unwrap());
+        let handshake =
+            proxy.request(Method::GET, &path).header("connection", "upgrade").header("upgrade", "websocket");
+        let handshake =
+            handshake.header("sec-websocket-version", "13").header("sec-websocket-key", "MDEyMzQ1Njc4OWFiY2RlZg==");
+        assert_eq!(handshake.send().await.unwrap().status(), 101);
+    }
+}
+
+#[tokio::test]
+async fn nginx_passes_the_sockets_of_copilotkit() {
+    let (a, b) = two_with_a_key();
+    let Some(proxy) = Proxy::nginx([&a, &b]).await else { return };
+    the_sockets_of_copilotkit_pass(&proxy).await;
+}
+
+#[tokio::test]
+async fn caddy_passes_the_sockets_of_copilotkit() {
+    let (a, b) = two_with_a_key();
+    let Some(proxy) = Proxy::caddy([&a, &b]).await else { return };
+    the_sockets_of_copilotkit_pass(&proxy).await;
+}
+
 #[tokio::test]
 async fn caddy_streams_and_tells_the_server_when_a_client_leaves() {
     let Some([a, b]) = replicas("caddy").await else { return };

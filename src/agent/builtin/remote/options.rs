@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
 use super::error::RemoteError;
-use crate::upstream;
+use crate::{base::text::unset_variable, upstream};
 
 /// Headers that describe one connection or one body. They are neither set nor passed on.
 const CONNECTION_HEADERS: [&str; 17] = [
@@ -145,7 +145,7 @@ impl RemoteOptions {
             match std::env::var(variable) {
                 Ok(value) if !value.trim().is_empty() => headers.push((name.clone(), value.trim().into())),
                 _ => {
-                    let problem = format!("the environment variable {variable} is not set");
+                    let problem = unset_variable(variable);
                     return Err(RemoteError::option("headers_env", problem));
                 }
             }
