@@ -8,7 +8,7 @@ pub use crate::upstream::{client, direct_client, events};
 pub use crate::{
     protocol::{
         decode::{DecodeError, Decoded, decode},
-        encode::{Encoder, Proto, Sse},
+        encode::{Encoder, Proto, Sse, StreamVersion},
     },
     run::{Guard, Run, Transcript},
 };

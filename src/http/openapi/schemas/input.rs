@@ -27,7 +27,8 @@ pub(super) fn schemas() -> Vec<Named> {
             "ConnectInput",
             object()
                 .may_have("runId", text())
-                .says("The part of a `RunAgentInput` that is read: the id of the run in the events."),
+                .may_have("protocolVersion", text())
+                .says("The part of a `RunAgentInput` that is read: the id of the run in the events, and the client's version."),
         ),
         named(
             "Tool",
