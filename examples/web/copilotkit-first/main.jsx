@@ -1,5 +1,6 @@
-import { CopilotChat, CopilotKit, useFrontendTool, useInterrupt, useRenderTool } from "@copilotkit/react-core/v2";
+import { CopilotChat, CopilotKit, useAgent, useFrontendTool, useInterrupt, useRenderTool } from "@copilotkit/react-core/v2";
 import "@copilotkit/react-core/v2/styles.css";
+import { useState } from "react";
 import { createRoot } from "react-dom/client";
 import { z } from "zod";
 
@@ -20,16 +21,24 @@ function Chat() {
     parameters: z.object({ keyword: z.string() }),
     handler: async ({ keyword }) => FILES.filter((file) => file.includes(keyword)),
   });
-  // A question that ends a run. The next run continues with the answer.
+  // Questions that end a run. The next run continues with the answers to all of them.
   useInterrupt({
-    render: ({ interrupts, resolve, cancel }) => interrupts.map(({ id, message, responseSchema }) => (
-      <p key={id}>
-        {message} <button onClick={() => cancel(id)}>Decline</button>{" "}
-        {responseSchema.properties.approved && <button onClick={() => resolve({ approved: true }, id)}>Approve</button>}
-      </p>
-    )),
+    render: ({ interrupts, ...decide }) => interrupts.map((asked) => <Question key={asked.id} {...asked} {...decide} />),
   });
   return <CopilotChat threadId={threadId} />;
+}
+
+function Question({ id, message, toolCallId, responseSchema, resolve, cancel }) {
+  const [answer, setAnswer] = useState();
+  const calls = useAgent().agent.messages.flatMap(({ toolCalls = [] }) => toolCalls);
+  const button = (name, send) => !answer && <button onClick={() => (setAnswer(name), send())}>{name}</button>;
+  return (
+    <p className="question">
+      {message} <code>{calls.find((call) => call.id === toolCallId)?.function.arguments}</code> <strong>{answer}</strong>
+      {button("Decline", () => cancel(id))}
+      {responseSchema.properties.approved && button("Approve", () => resolve({ approved: true }, id))}
+    </p>
+  );
 }
 
 const root = createRoot(document.getElementById("root"));

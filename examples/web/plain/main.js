@@ -36,7 +36,9 @@ async function answer() {
 }
 
 // The schema of an interrupt names the members of the answer: a decision, or texts.
-function decide({ id, message, responseSchema }) {
+function decide({ id, toolCallId, responseSchema, ...asked }) {
+  const calls = agent.messages.flatMap(({ toolCalls = [] }) => toolCalls);
+  const message = `${asked.message} ${calls.find((call) => call.id === toolCallId)?.function.arguments ?? ""}`;
   const { properties, required = [] } = responseSchema ?? {};
   if (required.length === 0 && !confirm(message)) return { interruptId: id, status: "cancelled" };
   const payload = {};
@@ -100,7 +102,9 @@ const { stop, text } = element("form").elements;
 stop.onclick = () => fetch(`${threadUrl}/runs/${runId}/cancel`, { method: "POST" });
 element("form").onsubmit = (event) => {
   event.preventDefault();
+  if (agent.isRunning || !text.value) return;
   agent.addMessage({ id: crypto.randomUUID(), role: "user", content: text.value });
+  text.value = "";
   start(run);
 };
 start(() => agent.connectAgent().then(answer));
