@@ -32,6 +32,7 @@ pub(super) fn schemas() -> Vec<Named> {
                 .has("name", text())
                 .has("version", text())
                 .has("protocol", text())
+                .has("documentation", text().says("Its address."))
                 .has("authentication", text_of(["none", "bearer", "application"]))
                 .has("agents", list_of(component("AgentSummary")))
                 .has("routes", list_of(route))
