@@ -5,26 +5,20 @@ import { createRoot } from "react-dom/client";
 import { z } from "zod";
 
 const threadId = (sessionStorage.thread ??= crypto.randomUUID()); // the tab's thread, also after a reload
-const FILES = ["report-2025.pdf", "report-2026.pdf", "invoice.pdf"];
 
 function Chat() {
   // Shows the calls of a tool that the agent runs itself.
   useRenderTool({
-    name: "get_weather",
-    parameters: z.object({ city: z.string() }),
+    name: "get_weather", parameters: z.object({ city: z.string() }),
     render: ({ parameters, result }) => <p>Weather in {parameters.city}: {result ?? "…"}</p>,
   });
   // A tool of the page: the agent calls it, and continues with what the handler returns.
   useFrontendTool({
-    name: "search_local_files",
-    description: "Searches the user's files by name",
-    parameters: z.object({ keyword: z.string() }),
-    handler: async ({ keyword }) => FILES.filter((file) => file.includes(keyword)),
+    name: "search_local_files", description: "Searches the user's files by name", parameters: z.object({ keyword: z.string() }),
+    handler: async ({ keyword }) => ["report-2025.pdf", "report-2026.pdf", "invoice.pdf"].filter((file) => file.includes(keyword)),
   });
   // Questions that end a run. The next run continues with the answers to all of them.
-  useInterrupt({
-    render: ({ interrupts, ...decide }) => interrupts.map((asked) => <Question key={asked.id} {...asked} {...decide} />),
-  });
+  useInterrupt({ render: ({ interrupts, ...act }) => interrupts.map((asked) => <Question key={asked.id} {...asked} {...act} />) });
   return <CopilotChat threadId={threadId} />;
 }
 
