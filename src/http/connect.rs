@@ -23,21 +23,22 @@ use crate::{
     protocol::{
         Event, Messages, RunId, ThreadId,
         decode::decode_members,
-        encode::Encoder,
+        encode::{Encoder, StreamVersion},
         event::{MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot},
     },
     store::ThreadView,
     threads::ThreadConnection,
 };
 
-/// The part of a `RunAgentInput` that is read: the id of the run in the events.
-#[derive(Deserialize, ToSchema)]
+/// The part of a `RunAgentInput` that is read: the id of the run in the events, and the client's version.
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConnectInput {
     run_id: Option<RunId>,
     #[serde(rename = "run_id")]
     #[schema(ignore)]
     run_id_in_snake_case: Option<RunId>,
+    protocol_version: Option<String>,
 }
 
 /// This stream skips the run's first event, because it has sent its own.
@@ -64,20 +65,20 @@ pub(crate) async fn connect(
     let threads = app.threads().ok_or_else(ApiError::internal)?;
     let (head, body) = request.into_parts();
     let body = read_body::read(&app, &head, body).await?;
-    let run_id = match body.is_empty() {
-        true => None,
-        false => {
-            let ConnectInput { run_id, run_id_in_snake_case } = decode_members(&body)?;
-            if run_id.is_none() && run_id_in_snake_case.is_some() {
-                warn_of_snake_case(1);
-            }
-            run_id.or(run_id_in_snake_case)
-        }
+    let input = match body.is_empty() {
+        true => ConnectInput::default(),
+        false => decode_members(&body)?,
     };
     drop(body);
+    if input.run_id.is_none() && input.run_id_in_snake_case.is_some() {
+        warn_of_snake_case(1);
+    }
+    let run_id = input.run_id.or(input.run_id_in_snake_case);
+    let version = StreamVersion::for_declared(input.protocol_version.as_deref());
+    let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
     let thread = thread.into();
     let connection = threads.connect(caller.principal().as_ref(), &thread).await?;
-    Ok(respond_with_thread(&app, thread, connection, run_id, Encoder::negotiate(accepted(&head.headers))))
+    Ok(respond_with_thread(&app, thread, connection, run_id, encoder))
 }
 
 /// An unknown thread is treated as an empty one.

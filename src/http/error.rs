@@ -57,6 +57,10 @@ struct RefusalDetail<'a> {
 }
 
 impl ApiError {
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), path: None, retry_after: Duration::from_secs(1) }
     }
@@ -209,6 +213,12 @@ impl ApiError {
         let root = if prefix.is_empty() { "/" } else { prefix };
         let message =
             format!("there is no route {:?}.{nearest} GET {root} lists all routes", shortened(path, MAX_QUOTED_CHARS));
+        Self::new(ErrorCode::NOT_FOUND, message)
+    }
+
+    pub(crate) fn playground_is_off() -> Self {
+        let message = "the playground is off: set [playground] enabled = true (AGUI_PLAYGROUND__ENABLED=true). Without that \
+                       option, only a server on a loopback address without authentication has it";
         Self::new(ErrorCode::NOT_FOUND, message)
     }
 

@@ -10,6 +10,10 @@ use axum::{
 use super::{error::ApiError, index::mount_prefix, state::App};
 
 pub(crate) async fn no_such_route(State(app): State<App>, OriginalUri(original): OriginalUri, uri: Uri) -> ApiError {
+    // The page is the only route that a configuration switches on by itself, so its address is known without it.
+    if uri.path() == "/playground" {
+        return ApiError::playground_is_off();
+    }
     ApiError::no_such_route(original.path(), app.routes().nearest(uri.path()), mount_prefix(&original, &uri))
 }
 

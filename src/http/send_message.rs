@@ -29,7 +29,7 @@ use crate::{
     protocol::{
         RunAgentInput, VersionSupport, classify_version,
         decode::{Decoded, decode},
-        encode::{Encoder, SSE_MEDIA_TYPE},
+        encode::{Encoder, SSE_MEDIA_TYPE, StreamVersion},
     },
     run::{AgentEntry, OnDisconnect, RunRequest},
 };
@@ -131,11 +131,11 @@ pub(crate) fn warn_of_snake_case(members: usize) {
 }
 
 fn encoder_for(input: &RunAgentInput, headers: &HeaderMap) -> Encoder {
-    let encoder = Encoder::negotiate(accepted(headers));
-    match is_legacy_client(input, headers.get_all(header::ACCEPT).iter()) {
-        true => encoder.for_legacy_client(),
-        false => encoder,
-    }
+    let version = match is_legacy_client(input, headers.get_all(header::ACCEPT).iter()) {
+        true => StreamVersion::Legacy,
+        false => StreamVersion::for_declared(input.protocol_version.as_deref()),
+    };
+    Encoder::negotiate(accepted(headers)).for_version(version)
 }
 
 fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {

@@ -235,7 +235,11 @@ impl BeginAttempt {
                 BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
                     if replaced {
                         let (thread, run) = (&self.key.id, &self.client.rest.run_id);
-                        tracing::warn!(?thread, ?run, "the run replaces an ended run of the same id");
+                        // Clients of CopilotKit answer interrupts under the run's id. A repeated request adds nothing.
+                        match plan.adds_messages() && self.client.rest.resume.is_empty() {
+                            true => tracing::warn!(?thread, ?run, "the run replaces an ended run of the same id"),
+                            false => tracing::debug!(?thread, ?run, "the run repeats or continues one of the same id"),
+                        }
                     }
                     let Self { threads, key, turn, client, loaded, .. } = *self;
                     if loaded.is_none() {

@@ -210,7 +210,7 @@ impl<'c> OngoingCall<'c> {
     }
 
     /// Returns the person's answer to a question. Fails with the question if it has no answer yet.
-    async fn given_answer(&mut self, message: String, form: Value) -> Result<ElicitationAnswer, ToolError> {
+    async fn given_answer(&mut self, message: String, form: Value) -> Result<ElicitResult, ToolError> {
         let server = self.caller.server();
         self.questions += 1;
         if self.questions > MAX_QUESTIONS {

@@ -21,7 +21,11 @@ use crate::{
         error::ApiError,
         sse_response,
     },
-    protocol::{RunId, ThreadId, decode::decode_members, encode::Encoder},
+    protocol::{
+        RunId, ThreadId,
+        decode::decode_members,
+        encode::{Encoder, StreamVersion},
+    },
     threads::ThreadConnection,
 };
 
@@ -55,11 +59,12 @@ pub(super) async fn connect(
     let body = read_body::read(&app, &head, body).await?;
     let input: CopilotConnectInput = decode_members(&body)?;
     drop(body);
-    let mut encoder = Encoder::negotiate(accepted(&head.headers));
-    if input.protocol_version.is_none() {
-        encoder = encoder.for_legacy_client();
-    }
-    let CopilotConnectInput { thread_id, run_id, .. } = input;
+    let CopilotConnectInput { thread_id, run_id, protocol_version } = input;
+    let version = match protocol_version.as_deref() {
+        None => StreamVersion::Legacy,
+        declared => StreamVersion::for_declared(declared),
+    };
+    let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
     let connection = match app.threads() {
         Some(threads) => threads.connect(caller.principal().as_ref(), &thread_id).await?,
         None => ThreadConnection { view: None, running: None },

@@ -1,5 +1,6 @@
 //! `GET /info`: the agents, and the runtime features that this server has. A CopilotKit client uses only the features
-//! named here; those of CopilotKit's platform are reported as missing.
+//! named here; those of CopilotKit's platform are reported as missing. As in CopilotKit's own runtime of the mode `sse`, there
+//! is no `licenseStatus`: with `none`, a banner "Get a license" covers each page.
 
 use axum::{
     Json,
@@ -12,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::{agents::DEFAULT_AGENT, socket::SOCKET_PATH};
 use crate::{
-    http::{App, agents::declared},
+    http::{App, agents::declared, index::forwarded_prefix},
     protocol::AgentCapabilities,
     run::AgentEntry,
 };
@@ -130,7 +131,8 @@ fn socket_url(headers: &HeaderMap, path: &str) -> Option<String> {
     let host: Authority = headers.get(header::HOST)?.to_str().ok()?.parse().ok()?;
     let base = path.strip_suffix("/info").unwrap_or(path).trim_end_matches('/');
     let is_https = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
-    Some(format!("{}//{host}{base}{SOCKET_PATH}", if is_https { "wss:" } else { "" }))
+    let prefix = forwarded_prefix(headers);
+    Some(format!("{}//{host}{prefix}{base}{SOCKET_PATH}", if is_https { "wss:" } else { "" }))
 }
 
 impl AgentInfo {
