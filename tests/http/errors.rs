@@ -178,8 +178,15 @@ async fn agents_and_their_capabilities_can_be_read() {
     let mut detached = input("hi");
     detached["forwardedProps"] = json!({ "onDisconnect": "continue" });
     assert_eq!(refusal(never_detached.run(&detached).await).await.1, "too_many_detached_runs");
-    assert_eq!(get("/healthz").await, json!({ "status": "ok" }));
-    assert_eq!(get("/readyz").await, json!({ "status": "ready" }));
+}
+
+#[tokio::test]
+async fn health_and_readiness_are_reported() {
+    let server = server().await;
+    for (path, expected) in [("/healthz", json!({ "status": "ok" })), ("/readyz", json!({ "status": "ready" }))] {
+        let response = server.client.get(server.url(path)).send().await.unwrap();
+        assert_eq!(response.json::<Value>().await.unwrap(), expected);
+    }
 }
 
 #[tokio::test]
