@@ -56,7 +56,7 @@ impl RuleTable {
         parse: fn(&str, &Self) -> Option<ModelName>,
     ) -> Option<T> {
         let named = || self.0.iter().filter(|rule| rule.has_name(model));
-        let like = named().filter_map(|rule| rule.like.as_deref()).last();
+        let like = named().filter_map(|rule| rule.like.as_deref()).next_back();
         let name = parse(like.unwrap_or(model), self);
         if name.is_none() && named().next().is_none() {
             return None;
