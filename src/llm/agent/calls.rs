@@ -130,8 +130,8 @@ impl CallResult {
 fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<'r, CallOutcome> {
     let PendingCall { call, name, tool, edited, action } = pending;
     let mut meter = ToolMeter::start(context.cx, &call, tool, &name);
-    if meter.scope().records_content() {
-        meter.scope().span().record("gen_ai.tool.call.arguments", action.arguments());
+    if meter.scope.records_content() {
+        meter.scope.span().record("gen_ai.tool.call.arguments", action.arguments());
     }
     let result_of = |call: ToolCallId| {
         move |content: MessageContent, failed: bool| CallOutcome::Result(CallResult { call, content, failed, edited })
@@ -154,7 +154,7 @@ fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<
             let (limit, session) = (context.settings.tool_timeout, context.session.clone());
             stream::once(async move {
                 let cx = ToolContext::of_call(session, call.clone(), name, action.answers);
-                let cx = cx.within(meter.scope().clone());
+                let cx = cx.within(meter.scope.clone());
                 match call_tool(&action.tool, action.arguments, &cx, limit).await {
                     Ok((outcome, content)) => {
                         meter.end_with(outcome, &content);
@@ -235,7 +235,7 @@ fn run_task<'r>(
         ..RunAgentInput::new(context.input.thread_id.clone(), context.input.run_id.clone(), Vec::new())
     };
     let mut result = Some(result);
-    let outcomes = task.run(input, context.cx.within(meter.scope().clone())).filter_map(move |item| {
+    let outcomes = task.run(input, context.cx.within(meter.scope.clone())).filter_map(move |item| {
         ready(match item {
             TaskItem::Event(event) => Some(CallOutcome::Event(event)),
             TaskItem::Result { content, failed } => {

@@ -217,7 +217,7 @@ impl<'r> RunTurns<'r> {
             system: self.instructions.clone(),
             current: self.context.iter().cloned().chain(state).collect(),
             turns: history::turns(&self.messages),
-            tools: self.catalog.specs(),
+            tools: self.catalog.specs.clone(),
             tool_choice: self.catalog.choice(&self.tool_choice, may_force_call),
             response_schema: self.settings.response.as_ref().map(|format| format.schema.clone()),
             thinking: self.input.deep_thinking(),

@@ -264,13 +264,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_policy_to_shorten_a_refusal_is_final() {
-        let (model, requests) = narrow(0, ContextOptions::default());
-        assert!(matches!(&play(&model, conversation(7)).await[..], [Err(error)] if error.code() == CONTEXT_TOO_LONG));
-        assert_eq!(requests.lock().unwrap().len(), 1);
-    }
-
-    #[tokio::test]
     async fn requests_are_cut_at_the_same_place_for_a_while_and_counts_correct_the_estimate() {
         let (model, requests) = narrow(100, trim_at(Some(4_000)));
         for pairs in [7, 8, 9, 10] {

@@ -65,7 +65,7 @@ impl AttemptError {
 pub(super) struct ProviderErrors {
     /// The host, for the log. The rest of the URL may contain secrets.
     name: String,
-    scrubber: Arc<Scrubber>,
+    pub(super) scrubber: Arc<Scrubber>,
 }
 
 impl ProviderErrors {
@@ -73,10 +73,6 @@ impl ProviderErrors {
         let host = url.host_str().unwrap_or("the provider");
         let name = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
         Self { name, scrubber: Arc::new(Scrubber::new(secrets, host)) }
-    }
-
-    pub(super) fn scrubber(&self) -> &Arc<Scrubber> {
-        &self.scrubber
     }
 
     pub(super) fn unreachable(&self, error: reqwest::Error) -> AttemptError {

@@ -145,7 +145,7 @@ impl Transport {
                 }
                 return;
             }
-            let mut exchange = RecordedExchange::start(trace.recording(), self.errors.scrubber(), &url, &body);
+            let mut exchange = RecordedExchange::start(trace.recording(), &self.errors.scrubber, &url, &body);
             let request = self.request(url, body, more).headers(trace.headers());
             let sent = head::send(request, self.options.idle_timeout, &self.errors, request_id).await;
             if let Some(id) = request_id.get() {

@@ -41,7 +41,7 @@ pub(super) enum RequestError {
 #[derive(Clone)]
 pub(super) struct McpClient {
     peer: Peer<RoleClient>,
-    calls: Arc<CallsInFlight>,
+    pub(super) calls: Arc<CallsInFlight>,
     tokens: Option<Arc<AccessTokens>>,
     pub(super) health: Arc<HealthSignals>,
 }
@@ -63,10 +63,6 @@ impl McpClient {
 
     pub(super) fn offers_prompts(&self) -> bool {
         self.peer.peer_info().is_some_and(|info| info.capabilities.prompts.is_some())
-    }
-
-    pub(super) fn calls(&self) -> &CallsInFlight {
-        &self.calls
     }
 
     /// Returns the words of access tokens, which must not appear in results.

@@ -21,7 +21,7 @@ pub(super) const GET: &str = "prompts/get";
 
 /// Returns the tools for resources.
 pub(super) fn resource_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
-    let server = caller.server();
+    let server = &caller.server;
     let list = format!("Lists the resources of {server}, such as files and records, by their URIs.");
     let read = json!({
         "type": "object",
@@ -37,7 +37,7 @@ pub(super) fn resource_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
 
 /// Returns the tools for prompts.
 pub(super) fn prompt_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
-    let server = caller.server();
+    let server = &caller.server;
     let list = format!("Lists the prompts of {server}: prepared instructions for tasks, by their names.");
     let get = json!({
         "type": "object",
@@ -62,7 +62,7 @@ fn tool(
     description: String,
     parameters: Value,
 ) -> Arc<dyn Tool> {
-    let spec = ToolSpec::new(listing::tool_name(caller.server(), name), description, parameters);
+    let spec = ToolSpec::new(listing::tool_name(&caller.server, name), description, parameters);
     Arc::new(FeatureTool { spec, action, caller: caller.clone() })
 }
 
@@ -86,7 +86,7 @@ impl Tool for FeatureTool {
     }
 
     fn metric_name(&self) -> &str {
-        self.caller.metric_name()
+        &self.caller.metric_name
     }
 
     fn approval(&self, arguments: &JsonObject) -> Approval {

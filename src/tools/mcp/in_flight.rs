@@ -18,6 +18,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::Either;
 use rmcp::model::{ElicitResult, ProgressNotificationParam, ProgressToken, RequestId};
 use serde_json::Value;
 use tokio::{
@@ -70,18 +71,12 @@ pub(super) struct Elicitation {
     pub(super) answer: oneshot::Sender<ElicitResult>,
 }
 
-/// Held during a call.
-pub(super) enum CallTurn<'c> {
-    Shared(#[expect(dead_code, reason = "a lock")] RwLockReadGuard<'c, ()>),
-    Alone(#[expect(dead_code, reason = "a lock")] RwLockWriteGuard<'c, ()>),
-}
-
 impl CallsInFlight {
-    /// Waits for other calls if the server has to get its calls one at a time.
-    pub(super) async fn turn(&self) -> CallTurn<'_> {
+    /// Waits for other calls if the server has to get its calls one at a time. The guard is held during a call.
+    pub(super) async fn turn(&self) -> Either<RwLockWriteGuard<'_, ()>, RwLockReadGuard<'_, ()>> {
         match self.asks_on_shared_streams.load(Ordering::Relaxed) {
-            true => CallTurn::Alone(self.turns.write().await),
-            false => CallTurn::Shared(self.turns.read().await),
+            true => Either::Left(self.turns.write().await),
+            false => Either::Right(self.turns.read().await),
         }
     }
 

@@ -44,7 +44,8 @@ pub(super) struct Isolation {
     is_root: bool,
     can_disable_userns: bool,
     filter: FilterFile,
-    cgroups: Result<&'static Cgroups, &'static str>,
+    /// The cgroups that bound memory and processes, or why there are none.
+    pub(super) cgroups: Result<&'static Cgroups, &'static str>,
 }
 
 /// One command to isolate.
@@ -72,11 +73,6 @@ impl Isolation {
         Ok(Self { bwrap, is_root, can_disable_userns, filter, cgroups })
     }
 
-    /// Returns the cgroups that bound memory and processes, or why there are none.
-    pub(super) fn cgroups(&self) -> Result<&'static Cgroups, &'static str> {
-        self.cgroups
-    }
-
     pub(super) fn workspace_user(&self) -> WorkspaceUser {
         if self.is_root { WorkspaceUser::Own } else { WorkspaceUser::Server }
     }
@@ -85,7 +81,7 @@ impl Isolation {
     pub(super) fn launch(&self, command: &IsolatedCommand<'_>, limits: &SandboxOptions) -> Command {
         let mut arguments = Arguments::default();
         arguments.all(["-c", LAUNCHER, "sh"]);
-        arguments.all([command.cgroup.map_or(OsStr::new(""), |cgroup| cgroup.path().as_os_str())]);
+        arguments.all([command.cgroup.map_or(OsStr::new(""), |cgroup| cgroup.path.as_os_str())]);
         arguments.all([self.filter.path()]);
         arguments.all([&self.bwrap]);
         arguments.add("--seccomp 3");
@@ -122,11 +118,11 @@ impl Isolation {
             arguments.add("--dev-bind /dev/full /dev/zero");
         }
         let workspace = command.workspace;
-        arguments.all([OsStr::new("--bind"), workspace.path().as_os_str(), OsStr::new(WORKSPACE)]);
+        arguments.all([OsStr::new("--bind"), workspace.path.as_os_str(), OsStr::new(WORKSPACE)]);
         // `/dev` and `/` are file systems in memory without a size limit.
         arguments.add("--remount-ro /dev --remount-ro / --");
         if self.is_root {
-            let user = workspace.user_id();
+            let user = workspace.user_id;
             arguments.all(["/usr/bin/setpriv".to_owned(), format!("--reuid={user}"), format!("--regid={user}")]);
             arguments.add("--clear-groups --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs");
         }
