@@ -81,8 +81,8 @@ impl Agent for AgentFn {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an agent",
     label = "not an agent",
-    note = "an agent is an `async fn(RunAgentInput, Emitter) -> AgentResult`, or implements `Agent`",
-    note = "for a closure without the types of its arguments, call `agent_fn`"
+    note = "an agent is an `async fn(RunAgentInput, Emitter) -> AgentResult` whose future is `Send`, or implements `Agent`",
+    note = "wrap a function in `agent_fn` to see which part is wrong, and a closure whose arguments have no types"
 )]
 pub trait IntoAgent<K> {
     /// Returns the agent.

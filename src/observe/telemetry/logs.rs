@@ -124,8 +124,8 @@ fn parse(filter: &str) -> Result<EnvFilter, InvalidFilter> {
     let is_level = |text: &str| text.parse::<LevelFilter>().is_ok();
     let mut words = filter.split(',').map(str::trim).filter(|part| !part.is_empty() && !part.contains(['=', '[', ']']));
     if let Some(word) = words.find(|word| !is_level(word)) {
-        let near = nearest(word, &LEVELS).map(|near| format!("did you mean {near:?}? ")).unwrap_or_default();
-        let problem = format!("{near}Levels are {}; the level of one target is \"{word}=debug\"", LEVELS.join(", "));
+        let near = nearest(word, &LEVELS).map(|near| format!("did you mean {near:?}? otherwise ")).unwrap_or_default();
+        let problem = format!("{near}write one of {}; for one target \"{word}=debug\"", LEVELS.join(", "));
         return Err(InvalidFilter { filter: filter.to_owned(), problem });
     }
     let invalid = |cause: ParseError| InvalidFilter { filter: filter.to_owned(), problem: cause.to_string() };

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use indexmap::IndexSet;
 use serde::de::DeserializeOwned;
 use toml::{
     Spanned,
@@ -153,7 +154,8 @@ impl AgentTable<'_, '_> {
         let is_of_models = has(&options_of_provider(ProviderName::Openai), option);
         let problem = match (&owners(option, kind)[..], provider) {
             ([], _) => {
-                let message = unknown("unknown key", option, &known.concat());
+                let known: IndexSet<_> = known.concat().into_iter().collect();
+                let message = unknown("unknown key", option, &known.into_iter().collect::<Vec<_>>());
                 return Err(ReadError::Wrong { span: Some(wrong.span()), message });
             }
             (_, Some(ProviderName::Rust)) if is_of_models => {

@@ -131,10 +131,18 @@ fn read_errors(document: &Spanned<DeTable<'_>>) -> Vec<ReadError> {
                 agents.extend(table.iter().filter_map(|(name, agent)| read_agent(name, agent).err()));
             }
             _ => {
-                let section = DeTable::from_iter([(name.clone(), value.clone())]);
-                errors.extend(
-                    Config::deserialize(Deserializer::from(Spanned::new(0..0, section))).err().map(ReadError::from),
-                );
+                let section = without_place(DeTable::from_iter([(name.clone(), value.clone())]));
+                let read: Result<Config, _> = serde_path_to_error::deserialize(Deserializer::from(section));
+                errors.extend(read.err().map(|error| {
+                    let (path, error) = (error.path().to_string(), error.into_inner());
+                    match error.message().strip_prefix("missing field ") {
+                        // The place is that of a whole table.
+                        Some(field) => {
+                            ReadError::Wrong { span: error.span(), message: format!("{path}: {field} is missing") }
+                        }
+                        None => error.into(),
+                    }
+                }));
             }
         }
     }

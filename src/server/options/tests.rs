@@ -87,7 +87,7 @@ fn the_environment_overrides_the_file_and_flags_override_both() {
 #[test]
 fn an_agent_can_come_from_the_environment() {
     let environment = [("AGUI_AGENTS__ME__SCRIPT", "my.toml"), ("AGUI_AGENTS__ME__KIND", "script")];
-    let is_mine = |config: &Config| matches!(&config.agents["me"].kind, AgentKind::Script(options) if options.script == PathBuf::from("my.toml"));
+    let is_mine = |config: &Config| matches!(&config.agents["me"].kind, AgentKind::Script(options) if options.script.to_str() == Some("my.toml"));
     assert!(is_mine(&load_with("", &environment, vec![]).unwrap().config));
     let file = "[agents.me]\nkind = \"script\"\nscript = \"mine.toml\"";
     assert!(is_mine(&load_with(file, &environment[..1], vec![]).unwrap().config));
@@ -247,6 +247,8 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "[named_events]\nchat = \"dmo\"",
             "my.toml:2:1: named_events.chat: there is no agent `dmo`; did you mean `demo`?",
         ),
+        ("[tools.w]\nurl = \"http://x\"", "my.toml:1:1: tools.w: `kind` is missing"),
+        ("[[auth.api_keys]]\nenv = \"K\"", "my.toml:1:1: auth.api_keys[0]: `name` is missing"),
         ("[auth]\nmode = \"api_key\"", "my.toml:2:1: auth.mode: \"api_key\" needs at least one of `api_keys`"),
         ("[auth]\nmode = \"jwd\"", "my.toml:2:8: unknown value `jwd`; did you mean `jwt`?"),
         ("[auth]\napi_keys = [{ name = \"a\", env = \"X\" }]", "my.toml:2:1: auth.api_keys: `mode` is not set"),
@@ -374,6 +376,13 @@ fn a_name_in_place_of_an_address_is_resolved() {
         let error = refused(&format!("[server]\nlisten = \"{wrong}\""));
         assert!(error.contains("such as \"127.0.0.1:8080\" or \"localhost:8080\""), "{error}");
     }
+}
+
+#[test]
+fn the_known_keys_of_an_agent_without_a_provider_are_listed_once() {
+    let error = refused("[agents.x]\nkind = \"llm\"\nmodl = \"m\"");
+    assert!(error.contains("unknown key `modl`; did you mean `model`?"), "{error}");
+    assert_eq!(error.matches("`max_tokens`").count(), 1, "{error}");
 }
 
 #[test]
