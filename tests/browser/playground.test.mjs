@@ -1005,10 +1005,10 @@ test("a message that did not reach the server can be sent again", async () => {
 
 test("a click on the open thread keeps its events", async () => {
   const page = await open();
-  await ask(page, "hello to the okapi", "How can I help you?");
+  await ask(page, "hello to the quokka", "How can I help you?");
   const connects = [];
   page.on("request", (request) => request.url().endsWith("/connect") && connects.push(request.url()));
-  await threads(page).getByText("hello to the okapi").click();
+  await threads(page).getByText("hello to the quokka").click();
   await tab(page, "State");
   await tab(page, "Events");
   assert.equal(await events(page).count(), 6);

@@ -102,8 +102,8 @@ function EndOfRun({ session }) {
 }
 
 /** A question that was answered on this page. */
-const Answered = ({ record: { message, answer } }) => (
-  <p class="note">{message} <strong>{t(answer) ?? answer}</strong></p>
+const Answered = ({ record: { message, decision, text } }) => (
+  <p class="note">{message} <strong>{decision ? t(decision) : text}</strong></p>
 );
 
 /** Messages to begin with, as buttons. */

@@ -8,7 +8,7 @@ import { PageTools } from "./page-tools.js";
 import { RecordedAgent } from "./recorded-agent.js";
 import { Recorder, parseEvents } from "./recorder.js";
 import { readRecording, recordedRun, recordingName, writeRecording } from "./recording.js";
-import { readTab, writeTab } from "./storage.js";
+import { clearTab, readTab, writeTab } from "./storage.js";
 import { ThreadList } from "./thread-list.js";
 
 const FRAME_MS = 16;
@@ -19,11 +19,12 @@ const MESSAGES_PER_PAGE = 200;
 const STARTERS = "agui-server.starters";
 const textsOf = (value) => (Array.isArray(value) ? value.filter((text) => typeof text === "string") : []);
 
-/** An answer in one line; a decision is the key of its text. */
-function answerText(payload) {
-  if (payload === undefined) return "abandoned";
-  if (typeof payload?.approved === "boolean") return payload.approved ? "approved" : "rejected";
-  return typeof payload === "object" ? Object.entries(payload ?? {}).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ") : String(payload);
+/** Returns an answer as { decision }, which names a text of the page, or { text }. */
+function shownAnswer(payload) {
+  if (payload === undefined) return { decision: "abandoned" };
+  if (typeof payload?.approved === "boolean") return { decision: payload.approved ? "approved" : "rejected" };
+  if (typeof payload !== "object" || payload === null) return { text: String(payload) };
+  return { text: Object.entries(payload).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ") };
 }
 
 export const newId = () => crypto.randomUUID();
@@ -55,7 +56,9 @@ export class Session {
   marked;
   /** The answers to open interrupts, until all have one. */
   answers = new Map();
-  /** The questions that were answered in this tab: { after, message, answer }. `after` is the message before the question. */
+  /**
+   * The questions that were answered in this tab: { after, message, decision, text }. `after` is the
+   * message before the question. */
   answered = [];
   /** The messages that the last run has offered to send next. */
   offered = [];
@@ -143,7 +146,7 @@ export class Session {
 
   /** Nothing that was read with the key stays on the page. */
   forgetKey() {
-    writeKey(undefined);
+    clearTab();
     clearAddress();
     location.reload();
   }
@@ -449,7 +452,7 @@ export class Session {
     const { message, reason } = this.questions().find(({ id }) => id === interruptId) ?? {};
     this.answers.set(interruptId, entry);
     const after = this.agent.messages.findLast(({ role }) => role !== "tool")?.id;
-    this.answered = [...this.answered, { after, message: message ?? reason, answer: answerText(payload) }];
+    this.answered = [...this.answered, { after, message: message ?? reason, ...shownAnswer(payload) }];
     writeTab(`answers.${this.agent.threadId}`, this.answered);
     this.changed();
     if (this.questions().length === 0) await this.run([...this.answers.values()]);

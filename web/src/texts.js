@@ -17,4 +17,4 @@ export function useLanguage(name) {
 }
 
 /** Returns a text with its parameters. */
-export const t = (key, ...parameters) => TEXTS[language][key]?.replace(/\{(\d)\}/g, (_, index) => parameters[index]);
+export const t = (key, ...parameters) => TEXTS[language][key].replace(/\{(\d)\}/g, (_, index) => parameters[index]);

@@ -39,7 +39,7 @@ export const TEXTS = {
     recordingLine: "{0} is not a recording: line {1} is not an event, an exchange or an end",
   },
   zh: {
-    playground: "试验场", threads: "会话", chat: "对话", inspector: "检查器", newThread: "新会话",
+    playground: "演练场", threads: "会话", chat: "对话", inspector: "检查器", newThread: "新会话",
     search: "搜索会话", archivedOnly: "已归档", more: "加载更多", noThreads: "没有会话",
     untitled: "无标题", rename: "重命名", archive: "归档", unarchive: "取消归档", remove: "删除",
     removeThis: "删除此会话及其全部运行？", exportThread: "导出", importThread: "导入会话",
