@@ -65,7 +65,6 @@ impl ApiKeys {
     }
 
     /// Returns two names that have the same key.
-    #[cfg_attr(not(feature = "config"), allow(dead_code, reason = "only configurations are checked"))]
     pub(crate) fn find_shared(&self) -> Option<[&str; 2]> {
         let mut by_digest = HashMap::new();
         self.0.iter().find_map(|key| {

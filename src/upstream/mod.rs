@@ -7,7 +7,6 @@
 //! answers read gzip if it comes anyway; a remote agent's stream must not be compressed.
 
 mod bare_errors;
-#[cfg_attr(not(feature = "config"), allow(dead_code, reason = "each feature needs a part of it"))]
 pub(crate) mod body;
 pub mod events;
 #[cfg(feature = "llm")]
