@@ -26,7 +26,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use self::{response::ResponseFormat, settings::Settings, subagent::Subagent};
 use super::{
-    context::{ContextOptions, ModelContext},
+    context::{ContextOptions, FittedModel},
     model::Model,
     options::ToolChoice,
     transport::SetupError,
@@ -115,8 +115,9 @@ impl LlmAgent {
     pub fn context(self, options: ContextOptions) -> Self {
         self.set(|settings| {
             if settings.context.is_none() {
-                let (context, model) = ModelContext::fit(settings.model.clone(), options);
-                (settings.context, settings.model) = (Some(context), model);
+                let fitted = Arc::new(FittedModel::new(settings.model.clone(), options));
+                settings.context = Some(fitted.clone());
+                settings.model = fitted;
             }
         })
     }

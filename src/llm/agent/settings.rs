@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{response::ResponseFormat, subagent::Subagent};
 use crate::{
     agent::RunContext,
-    llm::{context::ModelContext, model::Model, options::ToolChoice},
+    llm::{context::FittedModel, model::Model, options::ToolChoice},
     protocol::RunAgentInput,
     tools::Toolbox,
 };
@@ -14,9 +14,9 @@ pub(super) type PromptHook = dyn Fn(&RunAgentInput, &RunContext) -> String + Sen
 
 #[derive(Clone)]
 pub(super) struct Settings {
-    /// Keeps its requests within `context`.
     pub(super) model: Arc<dyn Model>,
-    pub(super) context: Option<ModelContext>,
+    /// `model`, if its requests are kept within a context window.
+    pub(super) context: Option<Arc<FittedModel>>,
     /// The names of models that a request can choose in place of the model's own name.
     pub(super) models: Vec<String>,
     pub(super) fallbacks: Vec<Arc<dyn Model>>,

@@ -7,11 +7,15 @@ use futures::StreamExt as _;
 
 use super::{
     estimate,
-    options::{CONTEXT_TOO_LONG, ContextPolicy},
-    trim,
+    options::{CONTEXT_TOO_LONG, ContextOptions, ContextPolicy},
+    summarise, trim,
     window::ContextWindow,
 };
-use crate::llm::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+use crate::{
+    agent::RunContext,
+    llm::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream},
+    protocol::{Event, Message},
+};
 
 /// The number of shorter requests after the provider refused one as too long.
 const MAX_RETRIES: usize = 3;
@@ -22,14 +26,34 @@ const SHARE_AFTER_REFUSAL: f64 = 0.7;
 const PARTS_OF_LIMIT: u64 = 4;
 
 /// Refuses or shortens requests that do not fit, by the window's policy.
-pub(super) struct FittedModel {
+pub(in crate::llm) struct FittedModel {
     model: Arc<dyn Model>,
     window: Arc<ContextWindow>,
 }
 
 impl FittedModel {
-    pub(super) fn new(model: Arc<dyn Model>, window: Arc<ContextWindow>) -> Self {
-        Self { model, window }
+    pub(in crate::llm) fn new(model: Arc<dyn Model>, options: ContextOptions) -> Self {
+        Self { model, window: Arc::new(ContextWindow::new(options)) }
+    }
+
+    /// Replaces the oldest turns of a request that is too long by a summary, which becomes the last of `messages`.
+    /// Returns the event that stores the summary; `None` if the request fits or there is nothing to summarise.
+    ///
+    /// # Errors
+    /// The summariser failed. The request is then as before.
+    pub(in crate::llm) async fn summarise(
+        &self,
+        request: &mut ModelRequest,
+        messages: &mut Vec<Message>,
+        cx: &RunContext,
+    ) -> Result<Option<Event>, ModelError> {
+        let options = &self.window.options;
+        if options.policy != ContextPolicy::Summarise {
+            return Ok(None);
+        }
+        let summariser = options.summariser.as_deref().unwrap_or(&*self.model);
+        let name = request.model.clone().unwrap_or_else(|| self.model.name().to_owned());
+        summarise::summarise(summariser, &self.window, &name, request, messages, cx).await
     }
 }
 
@@ -143,10 +167,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        llm::{
-            context::ContextOptions,
-            model::{AssistantTurn, Block, SkippedAttachment, StopReason, Turn},
-        },
+        llm::model::{AssistantTurn, Block, SkippedAttachment, StopReason, Turn},
         protocol::{ContentPart, TokenUsage},
     };
 
@@ -201,7 +222,7 @@ mod tests {
     fn narrow(most_turns: usize, options: ContextOptions) -> (FittedModel, Arc<Mutex<Vec<ModelRequest>>>) {
         let requests = Arc::new(Mutex::default());
         let model = Narrow { most_turns, requests: Arc::clone(&requests) };
-        (FittedModel::new(Arc::new(model), Arc::new(ContextWindow::new(options))), requests)
+        (FittedModel::new(Arc::new(model), options), requests)
     }
 
     fn trim_at(window: Option<u64>) -> ContextOptions {
