@@ -17,7 +17,7 @@ use crate::{
     auth::AuthError,
     base::text::shortened,
     protocol::{PROTOCOL_VERSION, decode::DecodeError},
-    run::{Runs, StartError},
+    run::{Runs, StartError, turn::stored_bytes::StorageLimit},
     store::StoreError,
     threads::{CopyError, EditError, FeedbackError, LookupError},
 };
@@ -257,6 +257,7 @@ impl From<StartError> for ApiError {
             StartError::RunIsRunning => ErrorCode::RUN_IS_RUNNING,
             StartError::ThreadIsBusy => ErrorCode::THREAD_IS_BUSY,
             StartError::QueueFull => ErrorCode::TOO_MANY_WAITING,
+            StartError::Storage(limit) => code_of(limit),
             StartError::ThreadTooLarge { .. } => ErrorCode::THREAD_TOO_LARGE,
         };
         let mut refusal = Self::new(code, error.to_string());
@@ -266,6 +267,13 @@ impl From<StartError> for ApiError {
             _ => {}
         }
         refusal
+    }
+}
+
+fn code_of(limit: StorageLimit) -> ErrorCode {
+    match limit {
+        StorageLimit::Principal(_) => ErrorCode::TOO_MANY_STORED_BYTES,
+        StorageLimit::Server(_) => ErrorCode::STORAGE_FULL,
     }
 }
 
@@ -305,6 +313,7 @@ impl From<CopyError> for ApiError {
             CopyError::NoMessage => ErrorCode::UNKNOWN_MESSAGE,
             CopyError::Exists => ErrorCode::THREAD_EXISTS,
             CopyError::Invalid { .. } => ErrorCode::INVALID_INPUT,
+            CopyError::Storage(limit) => code_of(limit),
             CopyError::TooLarge { .. } => ErrorCode::THREAD_TOO_LARGE,
         };
         let mut refusal = Self::new(code, error.to_string());

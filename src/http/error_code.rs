@@ -84,6 +84,7 @@ error_codes! {
     BODY_TOO_LARGE = PAYLOAD_TOO_LARGE, "body_too_large";
     METADATA_TOO_LARGE = PAYLOAD_TOO_LARGE, "metadata_too_large";
     THREAD_TOO_LARGE = PAYLOAD_TOO_LARGE, "thread_too_large";
+    TOO_MANY_STORED_BYTES = PAYLOAD_TOO_LARGE, "too_many_stored_bytes";
     TOO_MANY_VALUES = PAYLOAD_TOO_LARGE, "too_many_values";
     UNSUPPORTED_CONTENT_ENCODING = UNSUPPORTED_MEDIA_TYPE, "unsupported_content_encoding";
     UNSUPPORTED_MEDIA_TYPE = UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type";
@@ -101,4 +102,5 @@ error_codes! {
     TOO_MANY_FOLLOWERS = SERVICE_UNAVAILABLE, "too_many_followers";
     TOO_MANY_RUNS = SERVICE_UNAVAILABLE, "too_many_runs";
     TOO_MANY_SOCKETS = SERVICE_UNAVAILABLE, "too_many_sockets";
+    STORAGE_FULL = INSUFFICIENT_STORAGE, "storage_full";
 }

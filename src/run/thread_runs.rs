@@ -15,7 +15,10 @@ use super::{
     log::{LogWriter, thread_event_hub::ThreadEventHub},
     measured_store::MeasuredStore,
     options::ThreadOptions,
-    turn::{owner_limit::OwnerLimit, queue::ThreadQueue, quota::PrincipalLimits, thread_data::ThreadData},
+    turn::{
+        owner_limit::OwnerLimit, queue::ThreadQueue, quota::PrincipalLimits, stored_bytes::StoredBytes,
+        thread_data::ThreadData,
+    },
 };
 use crate::{
     agent::Principal,
@@ -37,6 +40,7 @@ pub(crate) struct ThreadRuns {
     pub(crate) log_writer: Arc<LogWriter>,
     pub(crate) detached: Arc<Semaphore>,
     pub(crate) followers: Arc<OwnerLimit>,
+    pub(crate) stored_bytes: StoredBytes,
     new_threads: AtomicU64,
     pub(crate) sweep_due: Notify,
     pub(crate) tasks: OnceLock<[AbortHandle; 2]>,
@@ -64,6 +68,7 @@ impl ThreadRuns {
             log_writer: Arc::default(),
             detached: Arc::new(Semaphore::new(options.max_detached.min(Semaphore::MAX_PERMITS))),
             followers: OwnerLimit::new(options.max_followers, limits),
+            stored_bytes: StoredBytes::default(),
             new_threads: AtomicU64::new(0),
             sweep_due: Notify::new(),
             tasks: OnceLock::new(),

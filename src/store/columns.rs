@@ -180,7 +180,7 @@ columns! {
         head: i64 = content.head,
         state: Option<usize> = content.state,
         interrupts: Option<String> = list_to_json(&content.interrupts),
-        bytes: usize = messages.iter().map(|it| &it.message.body).chain(&states).map(String::len).sum(),
+        bytes: u64 = content.bytes(),
         created_at: Millis = content.created_at,
         updated_at: Millis = content.updated_at,
         messages: Vec<CopiedMessageColumns> = messages,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Feedback, Millis, RunRecord, Thread};
+use super::{Feedback, Millis, RunRecord, Thread, json_len};
 use crate::protocol::{Interrupt, InterruptId, JsonObject, Message};
 
 /// The content of a thread. Messages, states and runs refer to each other by their positions here.
@@ -33,6 +33,23 @@ pub struct ThreadContent {
     pub created_at: Millis,
     /// When a run last began or ended.
     pub updated_at: Millis,
+}
+
+impl ThreadContent {
+    /// Returns the bytes of everything that can be large: messages, feedback, states, and the details of runs, as JSON.
+    pub(crate) fn bytes(&self) -> u64 {
+        let of_message =
+            |copied: &CopiedMessage| json_len(&copied.message) + copied.feedback.as_ref().map_or(0, json_len);
+        let of_run = |run: &CopiedRun| {
+            let CopiedRun { record, interrupts, answered, .. } = run;
+            let details =
+                json_len(interrupts) + json_len(answered) + json_len(&record.usage) + json_len(&record.failure);
+            details + (record.id.len() + record.agent.len()) as u64
+        };
+        self.messages.iter().map(of_message).sum::<u64>()
+            + self.states.iter().map(json_len).sum::<u64>()
+            + self.runs.iter().map(of_run).sum::<u64>()
+    }
 }
 
 /// A message of a [`ThreadContent`].

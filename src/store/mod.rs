@@ -168,6 +168,9 @@ pub trait Store: Send + Sync + 'static {
     /// its log was removed.
     async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>>;
 
+    /// Returns the bytes of the threads of an owner, or of all owners: the sum of [`Thread::bytes`].
+    async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64>;
+
     /// Deletes a thread with its messages, runs and logs, even if a run is running. Returns whether it existed.
     async fn delete(&self, thread: i64) -> StoreResult<bool>;
 

@@ -25,6 +25,15 @@ pub struct Retention {
     #[serde(rename = "max_threads_total", deserialize_with = "units::optional")]
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
     pub threads: Option<u64>,
+    /// The bytes of messages and states of the threads of one principal. A principal that has as many begins no run and copies
+    /// no thread.
+    #[serde(rename = "max_bytes", deserialize_with = "units::optional")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
+    pub owner_bytes: Option<u64>,
+    /// The same of all principals.
+    #[serde(rename = "max_bytes_total", deserialize_with = "units::optional")]
+    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
+    pub bytes: Option<u64>,
     /// The time for which the log of a detached run is kept after its end.
     #[serde(rename = "log_hours", deserialize_with = "units::optional_hours")]
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalHours"))]
@@ -42,6 +51,8 @@ impl Retention {
             thread_age: None,
             owner_threads: Some(100_000),
             threads: Some(1_000_000),
+            owner_bytes: Some(16 << 30),
+            bytes: None,
             log_age: Some(24 * 3_600_000),
             logs: Some(10_000),
         }

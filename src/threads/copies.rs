@@ -12,6 +12,7 @@ use crate::run::{
     conversation::ids::{LongId, check_id, check_message_ids},
     log::thread_event_hub::ThreadChange,
     persist::title::{MAX_TITLE_CHARS, on_one_line},
+    turn::stored_bytes::StorageLimit,
 };
 use crate::{
     agent::Principal,
@@ -35,6 +36,9 @@ pub(crate) enum CopyError {
     /// There is a thread with the id of the copy.
     #[error("there is a thread with this id already: choose another `threadId`")]
     Exists,
+    /// The principal, or the server, is at its limit of stored bytes.
+    #[error(transparent)]
+    Storage(#[from] StorageLimit),
     /// The content is wrong.
     #[error("{path}: {problem}")]
     Invalid {
@@ -50,7 +54,7 @@ pub(crate) enum CopyError {
     TooLarge {
         /// The number of messages.
         messages: usize,
-        /// The bytes of messages and states, as JSON.
+        /// The bytes of its content, as JSON.
         bytes: u64,
     },
 }
@@ -160,12 +164,12 @@ impl Threads {
     ) -> Result<Thread, CopyError> {
         check_id(&id, || "threadId".to_owned())?;
         let key = self.runs.key(owner, &id);
-        let size = content.messages.iter().map(|copied| json_len(&copied.message)).sum::<u64>()
-            + content.states.iter().map(json_len).sum::<u64>();
+        let size = content.bytes();
         let count = content.messages.len();
         if count as u64 > self.runs.options.max_messages || size > self.runs.options.max_bytes {
             return Err(CopyError::TooLarge { messages: count, bytes: size });
         }
+        self.runs.check_stored_bytes::<CopyError>(&key.owner).await?;
         if !self.runs.store.call("insert", |store| store.insert(&key, content)).await? {
             return Err(CopyError::Exists);
         }

@@ -274,6 +274,7 @@ impl Threads {
         {
             active.control.stop(Stop::LeaseLost);
         }
+        self.runs.stored_bytes.forget(&thread.key.owner);
         self.runs.remove_data(&thread.key).await;
         self.runs.publish(&thread.key, ThreadChange::Deleted);
         if existed { Ok(()) } else { Err(LookupError::NoThread) }

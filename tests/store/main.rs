@@ -111,6 +111,9 @@ mod unfenced {
         ) -> Result<Option<EventPage>, StoreError> {
             self.0.events(owner, run, after, max_bytes).await
         }
+        async fn stored_bytes(&self, owner: Option<&str>) -> Result<u64, StoreError> {
+            self.0.stored_bytes(owner).await
+        }
         async fn run_start(&self, owner: &str, run: i64) -> Result<Option<RunStart>, StoreError> {
             self.0.run_start(owner, run).await
         }

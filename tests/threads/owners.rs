@@ -162,3 +162,26 @@ async fn the_new_threads_of_one_principal_evict_none_of_another() {
     assert_eq!(list["threads"][0]["threadId"], "t9", "the newest threads are kept");
     assert_eq!(server.thread_of(ANN, "kept").await["threadId"], "kept");
 }
+
+#[tokio::test]
+async fn stored_bytes_are_limited_for_one_principal_and_in_all() {
+    let mut options = ThreadOptions::default();
+    (options.retention.owner_bytes, options.retention.bytes) = (Some(3000), Some(5000));
+    let quick = |_: RunAgentInput, _: RunContext| -> EventStream { agui_server::agent::events([]) };
+    let server = start(Server::new().agent("quick", quick).thread_options(options)).await;
+    let large = |thread: &str| ask(thread, "r", "m", &"x".repeat(2500));
+    let status = async |token, thread: &str| {
+        let response = server.post("/send-message").bearer_auth(token).json(&large(thread)).send().await.unwrap();
+        let status = response.status();
+        let text = response.text().await.unwrap();
+        let code = serde_json::from_str::<Value>(&text).map_or(Value::Null, |body| body["error"]["code"].clone());
+        (status.as_u16(), code)
+    };
+    assert_eq!((status(ANN, "a").await.0, status(ANN, "b").await.0), (200, 200));
+    assert_eq!(status(ANN, "c").await, (413, json!("too_many_stored_bytes")));
+    let fork = server.request(ANN, Method::POST, "/threads/a/fork").await;
+    assert_eq!(refusal(fork).await, (413, "too_many_stored_bytes".to_owned()));
+    assert_eq!(status(BOB, "a").await, (507, json!("storage_full")));
+    assert_eq!(server.request(ANN, Method::DELETE, "/threads/a").await.status(), 204);
+    assert_eq!((status(BOB, "a").await.0, status(ANN, "b").await.0), (200, 507));
+}

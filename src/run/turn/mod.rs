@@ -8,5 +8,6 @@ pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod removal;
 pub(crate) mod start_error;
+pub(crate) mod stored_bytes;
 pub(crate) mod take_over;
 pub(crate) mod thread_data;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::stored_bytes::StorageLimit;
 use crate::store::StoreError;
 
 /// An error of starting a run. No run was started, and nothing was stored.
@@ -65,6 +66,9 @@ pub(crate) enum StartError {
         /// The size of its messages and states, in bytes.
         bytes: u64,
     },
+    /// The principal, or the server, is at its limit of stored bytes.
+    #[error(transparent)]
+    Storage(#[from] StorageLimit),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

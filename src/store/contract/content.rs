@@ -60,8 +60,11 @@ pub(super) async fn a_thread_is_created_with_its_content(store: DynStore) {
         (view.thread.state.map(|(_, state)| state), view.thread.interrupts.len()),
         (Some(json!({ "a": [2] })), 1)
     );
-    let bytes: u64 = view.nodes.iter().map(|node| serde_json::to_string(&node.message).unwrap().len() as u64).sum();
-    assert_eq!(view.thread.bytes, bytes + "1".len() as u64 + r#"{"a":[2]}"#.len() as u64);
+    assert_eq!(view.thread.bytes, content.bytes());
+    let bytes = async |owner| store.stored_bytes(owner).await.unwrap();
+    assert_eq!(bytes(Some(OWNER)).await, bytes(None).await);
+    assert!(bytes(None).await >= content.bytes());
+    assert_eq!(bytes(Some("key:other")).await, 0);
     assert!(matches!(view.nodes[1].origin, MessageOrigin::Run { .. }) && view.nodes[3].origin == MessageOrigin::Client);
     let left = store.end_state(OWNER, view.thread.number, EndedRun::Id(&"r".into())).await.unwrap().unwrap();
     assert_eq!((left.head, left.state.unwrap().1), (3, json!({ "a": [2] })));

@@ -2,7 +2,15 @@
 
 use super::prelude::*;
 
-const KEEP: Retention = Retention { thread_age: None, owner_threads: None, threads: None, log_age: None, logs: None };
+const KEEP: Retention = Retention {
+    thread_age: None,
+    owner_threads: None,
+    threads: None,
+    owner_bytes: None,
+    bytes: None,
+    log_age: None,
+    logs: None,
+};
 
 async fn sweep(store: &DynStore, retention: Retention) -> (u64, u64) {
     let SweepResult { threads, logs } = store.sweep(&retention, NOW).await.unwrap();
@@ -49,6 +57,7 @@ pub(super) async fn retention_without_limits_removes_nothing(store: DynStore) {
         threads: Some(u64::MAX),
         log_age: Some(u64::MAX),
         logs: Some(u64::MAX),
+        ..KEEP
     };
     assert_eq!(sweep(&store, plenty).await, (0, 0));
     assert_eq!(log(&store, lease.run).await, events(1, 1));
@@ -146,8 +155,14 @@ pub(super) async fn running_runs_are_not_removed(store: DynStore) {
     ended_run(&store, run("t", "r").at(10)).await;
     let lease = run("t", "s").at(20).begun(&store).await;
     store.append(&[batch(&lease, 1, 2)]).await.unwrap();
-    let nothing =
-        Retention { thread_age: Some(0), owner_threads: Some(0), threads: Some(0), log_age: Some(0), logs: Some(0) };
+    let nothing = Retention {
+        thread_age: Some(0),
+        owner_threads: Some(0),
+        threads: Some(0),
+        log_age: Some(0),
+        logs: Some(0),
+        ..KEEP
+    };
     assert_eq!(sweep(&store, nothing).await, (0, 1));
     assert!(exists(&store, "t").await);
     assert_eq!(log(&store, lease.run).await, events(1, 2));

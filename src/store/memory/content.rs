@@ -3,7 +3,7 @@
 use super::tables::{RunEntry, Tables, ThreadEntry};
 use crate::store::{
     CopiedMessage, CopiedRun, MessageNode, MessageOrigin, RunRecord, Thread, ThreadContent, ThreadKey,
-    content::NumberedContent, json_len,
+    content::NumberedContent,
 };
 
 impl ThreadEntry {
@@ -57,7 +57,6 @@ impl Tables {
             message: copied.message.clone(),
         });
         let feedback = content.messages.iter().zip(1..).filter_map(|(it, number)| Some((number, it.feedback.clone()?)));
-        let bytes = content.messages.iter().map(|it| json_len(&it.message)).chain(content.states.iter().map(json_len));
         let newest = runs.last().map(|run| &run.record);
         let run_id = newest.map_or_else(|| "".into(), |run| run.id.clone());
         let thread = Thread {
@@ -68,7 +67,7 @@ impl Tables {
             head: content.head,
             interrupts: content.interrupts.clone(),
             messages: content.messages.len() as u64,
-            bytes: bytes.sum(),
+            bytes: content.bytes(),
             run: newest.map_or(0, |run| run.number),
             created_at: content.created_at,
             updated_at: content.updated_at,

@@ -249,6 +249,12 @@ impl Store for MemoryStore {
         Ok(Some(EventPage { events, times, ..EventPage::new(after, status, count) }))
     }
 
+    async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64> {
+        let tables = self.lock();
+        let of_owner = |thread: &&Thread| owner.is_none_or(|owner| *thread.key.owner == *owner);
+        Ok(tables.threads.values().map(|entry| &entry.thread).filter(of_owner).map(|thread| thread.bytes).sum())
+    }
+
     async fn run_start(&self, _owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
         let tables = self.lock();
         let entry = tables.threads_of_runs.get(&run).and_then(|thread| tables.threads.get(thread));

@@ -33,7 +33,7 @@ use super::{
     Signals, Store, StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
     ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView, Topic,
     columns::{ContentColumns, FinishColumns, UpdateColumns},
-    read_places::ReadKind,
+    read_places::{ReadKind, SERVER},
     rows,
     text::{name_to_text, to_json},
 };
@@ -51,6 +51,9 @@ const SET_DELIVERED: &str = "
 const SET_FEEDBACK: &str = "
     UPDATE agui_messages SET feedback = $3 WHERE thread = $1
         AND number = (SELECT MAX(number) FROM agui_messages WHERE thread = $1 AND id = $2) RETURNING number";
+
+const BYTES_OF_OWNER: &str = "SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_threads WHERE owner = $1";
+const BYTES_OF_ALL: &str = "SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_threads WHERE $1::text IS NULL";
 
 const RUN_START: &str = include_str!("sql/run_start.sql");
 
@@ -182,6 +185,13 @@ impl Store for PostgresStore {
 
     async fn events(&self, owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
         events::read(&self.pool, owner, run, after, max_bytes).await
+    }
+
+    async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64> {
+        let sum = if owner.is_some() { BYTES_OF_OWNER } else { BYTES_OF_ALL };
+        let sum = sqlx::query(sum).bind(owner);
+        let sum = reader::one(&self.pool, owner.unwrap_or(SERVER), sum, |row| Ok(row.try_get::<i64, _>(0)?)).await?;
+        Ok(sum.unwrap_or_default().cast_unsigned())
     }
 
     async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>> {

@@ -49,7 +49,7 @@ pub(super) fn insert(tx: &mut Tx<'_>, new: &ContentColumns) -> StoreResult<bool>
         named_params! {
             ":thread": thread, ":owner": new.owner, ":id": new.id, ":agent": new.agent, ":title": new.title,
             ":archived": new.archived, ":metadata": new.metadata, ":head": new.head, ":state": state_at(new.state),
-            ":interrupts": new.interrupts, ":messages": new.messages.len() as i64, ":bytes": new.bytes as i64,
+            ":interrupts": new.interrupts, ":messages": new.messages.len() as i64, ":bytes": new.bytes,
             ":run": runs.last(), ":run_id": new.runs.last().map(|run| &run.id), ":created_at": new.created_at,
             ":updated_at": new.updated_at,
         },

@@ -43,7 +43,7 @@ use super::{
     text::{name_to_text, to_json},
 };
 use crate::{
-    base::fair_share::FairShare,
+    base::fair_share::{FairShare, SharedPlace},
     protocol::{MessageId, RunId},
 };
 
@@ -60,6 +60,9 @@ const SET_DELIVERED: &str = "UPDATE agui_runs SET delivered = ? WHERE number = ?
 const RAISE_VERSION: &str = "UPDATE agui_threads SET version = version + 1 WHERE number = ? RETURNING version";
 
 const THREADS: &str = include_str!("sql/threads.sql");
+
+const BYTES_OF_OWNER: &str = "SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE owner = ?1";
+const BYTES_OF_ALL: &str = "SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE ?1 IS NULL";
 
 const RUN_START: &str = include_str!("sql/run_start.sql");
 
@@ -116,17 +119,17 @@ impl SqliteStore {
         })
     }
 
-    /// Repeats a step of upkeep until it returns `false`.
+    /// Repeats a step of upkeep until it returns `false`. Returns the turn of the last step.
     async fn keep_up(
         &self,
         owner: &str,
         step: impl Fn(&Tx<'_>) -> StoreResult<bool> + Clone + Send + 'static,
-    ) -> StoreResult<()> {
+    ) -> StoreResult<SharedPlace<Arc<str>>> {
         let owner = owner.into();
         loop {
-            let (_turn, step) = (self.upkeep.take(&owner, 1).await, step.clone());
+            let (turn, step) = (self.upkeep.take(&owner, 1).await, step.clone());
             if !self.writer.step(move |tx| step(tx)).await? {
-                return Ok(());
+                return Ok(turn);
             }
         }
     }
@@ -140,7 +143,7 @@ impl SqliteStore {
                 return Ok(found);
             }
             let by = name.clone();
-            self.keep_up(owner, move |tx| search::index_step(tx, &by)).await?;
+            drop(self.keep_up(owner, move |tx| search::index_step(tx, &by)).await?);
         }
     }
 }
@@ -245,6 +248,13 @@ impl Store for SqliteStore {
 
     async fn events(&self, owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
         self.readers.read(ReadKind::Page, owner, move |conn| events::read(conn, run, after, max_bytes)).await
+    }
+
+    async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64> {
+        let (by, sql) = owner.map_or((SERVER, BYTES_OF_ALL), |owner| (owner, BYTES_OF_OWNER));
+        let owner = owner.map(str::to_owned);
+        let sum = move |conn: &Connection| one(conn, sql, [owner], |row| Ok(row.get(0)?));
+        Ok(self.readers.read(ReadKind::Page, by, sum).await?.unwrap_or_default())
     }
 
     async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>> {

@@ -74,8 +74,7 @@ impl SqliteStore {
     pub(super) async fn delete_thread(&self, thread: i64) -> StoreResult<bool> {
         let unlink = move |tx: &mut Tx<'_>| one(tx.conn, UNLINK, [thread], |row| Ok(row.get::<_, String>(0)?));
         let Some(owner) = self.writer.write(unlink).await? else { return Ok(false) };
-        self.keep_up(&owner, move |tx| purge_step(tx, Some(thread))).await?;
-        let _turn = self.upkeep.take(&owner.into(), 1).await;
+        let _turn = self.keep_up(&owner, move |tx| purge_step(tx, Some(thread))).await?;
         self.truncate_log().await?;
         Ok(true)
     }
@@ -141,8 +140,8 @@ impl SqliteStore {
     }
 
     async fn purge(&self) -> StoreResult<()> {
-        self.keep_up(SERVER, |tx| purge_step(tx, None)).await?;
-        self.keep_up(SERVER, vacuum_step).await
+        drop(self.keep_up(SERVER, |tx| purge_step(tx, None)).await?);
+        self.keep_up(SERVER, vacuum_step).await.map(drop)
     }
 }
 

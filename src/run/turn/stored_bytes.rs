@@ -1,0 +1,82 @@
+//! The limits of stored bytes, `[retention] max_bytes` and `max_bytes_total`: beyond them, no run begins and no thread is copied.
+//!
+//! The bytes are read from the store now and then, the more often the less room is left. So most runs cost nothing more, and
+//! a limit can be exceeded by what is stored between two readings.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::{run::thread_runs::ThreadRuns, store::StoreError};
+
+/// The longest time for which a reading is used.
+const MAX_AGE: Duration = Duration::from_secs(60);
+/// A reading is used until the room that was left can be full at this rate, in bytes.
+const BYTES_PER_SECOND: u64 = 32 << 20;
+/// The number of readings from which on old ones are removed.
+const MANY_READINGS: usize = 10_000;
+
+/// A limit of stored bytes that is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum StorageLimit {
+    /// That of one principal.
+    #[error("your threads have {0} bytes, as many as [retention] max_bytes allows: delete some of them")]
+    Principal(u64),
+    /// That of all principals.
+    #[error("all threads of this server have {0} bytes, as many as [retention] max_bytes_total allows")]
+    Server(u64),
+}
+
+/// The stored bytes of owners, and of all under `None`, with the time when they were read.
+#[derive(Debug, Default)]
+pub(crate) struct StoredBytes(Mutex<HashMap<Option<Arc<str>>, (u64, Instant)>>);
+
+impl StoredBytes {
+    /// Forgets what was read before a thread of this owner was deleted.
+    pub(crate) fn forget(&self, owner: &Arc<str>) {
+        let mut readings = self.0.lock();
+        readings.remove(&Some(owner.clone()));
+        readings.remove(&None);
+    }
+}
+
+impl ThreadRuns {
+    /// Checks that an owner may store more.
+    pub(crate) async fn check_stored_bytes<E>(&self, owner: &Arc<str>) -> Result<(), E>
+    where
+        E: From<StoreError> + From<StorageLimit>,
+    {
+        let retention = &self.options.retention;
+        let limits = [
+            (retention.owner_bytes, Some(owner.clone()), StorageLimit::Principal as fn(u64) -> StorageLimit),
+            (retention.bytes, None, StorageLimit::Server),
+        ];
+        for (max, of, exceeded) in limits {
+            let Some(max) = max else { continue };
+            let bytes = self.read_stored_bytes(of, max).await?;
+            if bytes >= max {
+                return Err(exceeded(bytes).into());
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_stored_bytes(&self, of: Option<Arc<str>>, max: u64) -> Result<u64, StoreError> {
+        let known = self.stored_bytes.0.lock().get(&of).copied();
+        let is_fresh = |(bytes, read_at): &(u64, Instant)| {
+            let seconds = max.saturating_sub(*bytes) / BYTES_PER_SECOND;
+            read_at.elapsed() < Duration::from_secs(seconds).min(MAX_AGE)
+        };
+        if let Some((bytes, _)) = known.filter(is_fresh) {
+            return Ok(bytes);
+        }
+        let bytes = self.store.call("stored_bytes", |store| store.stored_bytes(of.as_deref())).await?;
+        let readings = &mut *self.stored_bytes.0.lock();
+        if readings.len() >= MANY_READINGS {
+            readings.retain(|_, (_, read_at)| read_at.elapsed() < MAX_AGE);
+        }
+        readings.insert(of, (bytes, Instant::now()));
+        Ok(bytes)
+    }
+}
