@@ -10,7 +10,7 @@ mod bare_errors;
 #[cfg_attr(not(feature = "config"), allow(dead_code, reason = "each feature needs a part of it"))]
 pub(crate) mod body;
 pub mod events;
-#[cfg(feature = "llm")]
+#[cfg_attr(not(feature = "llm"), allow(dead_code, reason = "remote agents need a part of it"))]
 pub(crate) mod secret_names;
 mod tls;
 #[cfg(any(feature = "jwt", feature = "mcp"))]
