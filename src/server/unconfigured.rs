@@ -8,7 +8,7 @@ use super::ServerError;
 use crate::{agent::Agent, http::dependencies::Dependencies, run::ThreadData};
 
 #[derive(Default)]
-pub(super) struct Configured;
+pub(super) struct Configured {}
 
 pub(super) struct BuiltAgents {
     pub(super) agents: IndexMap<String, Arc<dyn Agent>>,
