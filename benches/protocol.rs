@@ -58,7 +58,7 @@ fn encoding(c: &mut Criterion) {
             sse.event(black_box(&event), &mut out);
         });
     });
-    let mut proto = Proto;
+    let mut proto = Proto::default();
     group.bench_function("protobuf", |b| {
         b.iter(|| {
             out.clear();

@@ -8,7 +8,7 @@ pub use crate::upstream::{client, direct_client, events};
 pub use crate::{
     protocol::{
         decode::{DecodeError, Decoded, decode},
-        encode::{Encoder, Proto, Sse},
+        encode::{Encoder, Proto, Sse, StreamVersion},
         patch::{AppliedPatch, PatchError, apply, is_pointer},
     },
     run::{Guard, Run, Transcript},

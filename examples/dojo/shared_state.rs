@@ -1,12 +1,15 @@
 //! `/shared_state`: a recipe that the person edits on the page and the agent in its run.
 //!
-//! The agent adds what the recipe lacks: values that are not there, ingredients, preferences and steps. What the person has
-//! entered stays.
+//! The agent adds what the recipe lacks: values that are not there, ingredients and preferences, and steps up to the three
+//! that the dojo's own suite counts. What the person has entered stays.
 
 use agui_server::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::parts::Pace;
+
+/// The number of steps of a recipe.
+const STEPS: usize = 3;
 
 pub(crate) async fn run(input: RunAgentInput, out: Emitter, _: Pace) -> Result<(), AgentError> {
     out.set_state(cook(input.state_or_empty())).await
@@ -17,18 +20,19 @@ fn cook(state: Value) -> Value {
     let mut state = object(state);
     let mut dish = object(state.remove("recipe").unwrap_or_default());
     for (member, suggested) in object(recipe()) {
-        complete(dish.entry(member).or_insert(Value::Null), suggested);
+        let most = if member == "instructions" { STEPS } else { usize::MAX };
+        complete(dish.entry(member).or_insert(Value::Null), suggested, most);
     }
     state.insert("recipe".to_owned(), dish.into());
     state.into()
 }
 
-/// Adds the elements that a list lacks, and sets a value that is absent or empty.
-fn complete(entered: &mut Value, suggested: Value) {
+/// Adds the elements that a list lacks, until it has `most`, and sets a value that is absent or empty.
+fn complete(entered: &mut Value, suggested: Value, most: usize) {
     match (entered, suggested) {
         (Value::Array(entered), Value::Array(suggested)) => {
             for element in suggested {
-                if !entered.iter().any(|known| is_same(known, &element)) {
+                if entered.len() < most && !entered.iter().any(|known| is_same(known, &element)) {
                     entered.push(element);
                 }
             }

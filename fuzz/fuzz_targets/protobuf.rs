@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
     let length = jsons.iter().map(|json| json.to_string().len()).sum();
     let bytes = bounded(length, || {
         let mut bytes = Vec::new();
-        events.iter().for_each(|event| Proto.event(event, &mut bytes));
+        events.iter().for_each(|event| Proto::default().event(event, &mut bytes));
         bytes
     });
     let frames = frames(&bytes);

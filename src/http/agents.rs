@@ -2,20 +2,21 @@
 
 use axum::{Json, extract::State};
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::{accept::extract::Path, error::ApiError, state::App};
+use super::{accept::extract::Path, error::ApiError, read_run::find_agent, state::App};
 use crate::http::openapi::refuse;
 use crate::{
     protocol::{AgentCapabilities, capabilities::TransportCapabilities},
     run::AgentEntry,
 };
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct AgentList {
     agents: Vec<AgentSummary>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct AgentSummary {
     pub(crate) name: String,
     /// True for the agent that `/send-message` runs.
@@ -24,13 +25,13 @@ pub(crate) struct AgentSummary {
     pub(crate) description: Option<String>,
 }
 
+/// Lists the agents.
 #[utoipa::path(
     get,
     path = "/agents",
     operation_id = "listAgents",
     tag = "agents",
-    summary = "Lists the agents",
-    responses((status = 200, description = "The agents.", body = ref("#/components/schemas/AgentList")))
+    responses((status = 200, description = "The agents.", body = AgentList))
 )]
 pub(crate) async fn list(State(app): State<App>) -> Json<AgentList> {
     Json(AgentList { agents: summaries(&app) })
@@ -47,14 +48,14 @@ pub(crate) fn summaries(app: &App) -> Vec<AgentSummary> {
     agents.collect()
 }
 
+/// Returns the capabilities that an agent declares.
 #[utoipa::path(
     get,
     path = "/agents/{agent}/capabilities",
     operation_id = "readCapabilities",
     tag = "agents",
-    summary = "Returns the capabilities that an agent declares",
     responses(
-        (status = 200, description = "The capabilities.", body = ref("#/components/schemas/AgentCapabilities")),
+        (status = 200, description = "The capabilities.", body = AgentCapabilities),
         refuse::Agent,
     ),
 )]
@@ -62,8 +63,7 @@ pub(crate) async fn capabilities(
     State(app): State<App>,
     Path(agent): Path<String>,
 ) -> Result<Json<AgentCapabilities>, ApiError> {
-    let entry = app.runs().agent(Some(&agent)).ok_or_else(|| ApiError::unknown_agent(&agent, app.runs()))?;
-    Ok(Json(declared(&app, &entry)))
+    Ok(Json(declared(&app, &find_agent(&app, Some(&agent))?)))
 }
 
 /// Returns the capabilities that an agent declares, and those of this server's transport.

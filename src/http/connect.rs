@@ -8,6 +8,7 @@ use axum::{
     response::Response,
 };
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::{
     accept::{extract::Path, media_type::accepted, middleware::Caller, read_body},
@@ -22,34 +23,37 @@ use crate::{
     protocol::{
         Event, Messages, RunId, ThreadId,
         decode::decode_members,
-        encode::Encoder,
+        encode::{Encoder, StreamVersion},
         event::{MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot},
     },
     store::ThreadView,
     threads::ThreadConnection,
 };
 
-#[derive(Deserialize)]
+/// The part of a `RunAgentInput` that is read: the id of the run in the events, and the client's version.
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct ConnectInput {
+pub(crate) struct ConnectInput {
     run_id: Option<RunId>,
     #[serde(rename = "run_id")]
+    #[schema(ignore)]
     run_id_in_snake_case: Option<RunId>,
+    protocol_version: Option<String>,
 }
 
 /// This stream skips the run's first event, because it has sent its own.
 const RUN_STARTED_NUMBER: u64 = 1;
 
-/// The body is empty, or a `RunAgentInput` with a run id to use.
+/// Streams a thread and its running run.
+///
+/// Snapshots of messages and state come first, then the running detached run from its first event. An unknown
+/// thread is treated as an empty one.
 #[utoipa::path(
     post,
     path = "/threads/{thread}/connect",
     operation_id = "connectThread",
     tag = "runs",
-    summary = "Streams a thread and its running run",
-    description = "Snapshots of messages and state come first, then the running detached run from its first event. \
-                   An unknown thread is treated as an empty one.",
-    request_body(content = ref("#/components/schemas/ConnectInput"), description = "May be absent."),
+    request_body(content = ConnectInput, description = "May be absent."),
     responses(answer::EventAnswer, refuse::Body, refuse::Store, refuse::Followers)
 )]
 pub(crate) async fn connect(
@@ -61,20 +65,20 @@ pub(crate) async fn connect(
     let threads = app.threads().ok_or_else(ApiError::internal)?;
     let (head, body) = request.into_parts();
     let body = read_body::read(&app, &head, body).await?;
-    let run_id = match body.is_empty() {
-        true => None,
-        false => {
-            let ConnectInput { run_id, run_id_in_snake_case } = decode_members(&body)?;
-            if run_id.is_none() && run_id_in_snake_case.is_some() {
-                warn_of_snake_case(1);
-            }
-            run_id.or(run_id_in_snake_case)
-        }
+    let input = match body.is_empty() {
+        true => ConnectInput::default(),
+        false => decode_members(&body)?,
     };
     drop(body);
+    if input.run_id.is_none() && input.run_id_in_snake_case.is_some() {
+        warn_of_snake_case(1);
+    }
+    let run_id = input.run_id.or(input.run_id_in_snake_case);
+    let version = StreamVersion::for_declared(input.protocol_version.as_deref());
+    let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
     let thread = thread.into();
     let connection = threads.connect(caller.principal().as_ref(), &thread).await?;
-    Ok(respond_with_thread(&app, thread, connection, run_id, Encoder::negotiate(accepted(&head.headers))))
+    Ok(respond_with_thread(&app, thread, connection, run_id, encoder))
 }
 
 /// An unknown thread is treated as an empty one.

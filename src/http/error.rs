@@ -10,6 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::error_code::ErrorCode;
 use crate::{
@@ -37,20 +38,29 @@ pub(crate) struct ApiError {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RefusalCode(pub(crate) &'static str);
 
-#[derive(Serialize)]
-struct Body<'a> {
-    error: Detail<'a>,
+/// The request was refused.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Error)]
+pub(crate) struct Refusal<'a> {
+    #[schema(inline)]
+    error: RefusalDetail<'a>,
 }
 
-#[derive(Serialize)]
-struct Detail<'a> {
+#[derive(Serialize, ToSchema)]
+struct RefusalDetail<'a> {
+    #[schema(value_type = ErrorCode)]
     code: &'a str,
     message: &'a str,
+    /// The member or the parameter that is wrong, such as `messages[0].id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<&'a str>,
 }
 
 impl ApiError {
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), path: None, retry_after: Duration::from_secs(1) }
     }
@@ -206,6 +216,12 @@ impl ApiError {
         Self::new(ErrorCode::NOT_FOUND, message)
     }
 
+    pub(crate) fn playground_is_off() -> Self {
+        let message = "the playground is off: set [playground] enabled = true (AGUI_PLAYGROUND__ENABLED=true). Without that \
+                       option, only a server on a loopback address without authentication has it";
+        Self::new(ErrorCode::NOT_FOUND, message)
+    }
+
     pub(crate) fn method_not_allowed(method: &Method, path: &str, allowed: Option<&str>) -> Self {
         let allowed = allowed.map(|methods| format!("; use {methods}")).unwrap_or_default();
         let message = format!("{method} is not allowed on {:?}{allowed}", shortened(path, MAX_QUOTED_CHARS));
@@ -355,8 +371,8 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, code) = (self.code.status(), self.code.name());
         tracing::info!(status = status.as_u16(), code, reason = self.message, "refused");
-        let detail = Detail { code, message: &self.message, path: self.path.as_deref() };
-        let mut response = (status, Json(Body { error: detail })).into_response();
+        let error = RefusalDetail { code, message: &self.message, path: self.path.as_deref() };
+        let mut response = (status, Json(Refusal { error })).into_response();
         response.extensions_mut().insert(RefusalCode(code));
         let headers = response.headers_mut();
         match status {

@@ -3,7 +3,15 @@
 //! To add one, add a line to `error_codes!`, use it in `error.rs`, and name it in `docs/protocol.md` and in
 //! `openapi/refuse.rs`; a test compares the lists.
 
+use std::collections::BTreeSet;
+
 use axum::http::StatusCode;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, Schema},
+};
+
+use super::openapi::schema::text_of;
 
 /// The reason of a refusal, as clients see it. Values exist only in this file, so [`ALL`](Self::ALL) is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +29,15 @@ impl ErrorCode {
         self.name
     }
 }
+
+impl PartialSchema for ErrorCode {
+    fn schema() -> RefOr<Schema> {
+        let names: BTreeSet<_> = Self::ALL.iter().map(|code| code.name).collect();
+        text_of(names).into()
+    }
+}
+
+impl ToSchema for ErrorCode {}
 
 macro_rules! error_codes {
     ($($constant:ident = $status:ident, $name:literal;)*) => {

@@ -16,6 +16,10 @@ use axum::{
 };
 use bytes::Bytes;
 use serde::Deserialize;
+use utoipa::{
+    IntoParams, PartialSchema as _,
+    openapi::path::{Parameter, ParameterBuilder, ParameterIn},
+};
 
 use super::{
     accept::{
@@ -34,26 +38,33 @@ use crate::{
     threads::Threads,
 };
 
-#[derive(Deserialize)]
+/// The header `Last-Event-ID`.
+pub(crate) enum LastEventId {}
+
+impl IntoParams for LastEventId {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let header = ParameterBuilder::new().name("Last-Event-ID").parameter_in(ParameterIn::Header);
+        let about = "The number of the last event that the client has. The response continues after it.";
+        vec![header.schema(Some(u64::schema())).description(Some(about)).build()]
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct FollowQuery {
-    /// The number of the last event that the client has.
+    /// The number of the last event that the client has. 0 by default.
+    #[param(value_type = Option<u64>)]
     after: Option<String>,
 }
 
+/// Follows a detached run.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/runs/{run}/events",
     operation_id = "followRun",
     tag = "runs",
-    summary = "Follows a detached run",
-    params(
-        ("after" = Option<u64>, Query, description = "The number of the last event that the client has. 0 by default."),
-        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has. The response continues after it."),
-    ),
-    responses(
-        (status = 204, description = "The client has all events of an ended run."),
-        answer::EventAnswer, refuse::Follow, refuse::Parameter, refuse::Store,
-    ),
+    params(FollowQuery, LastEventId),
+    responses(answer::EventAnswer, answer::CaughtUp, refuse::Follow, refuse::Parameter, refuse::Store,)
 )]
 pub(crate) async fn events(
     State(app): State<App>,

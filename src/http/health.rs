@@ -1,64 +1,88 @@
 //! `GET /healthz` and `GET /readyz`, for load balancers and containers.
 
 use axum::{Json, extract::State, http::StatusCode};
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{dependencies::Dependency, state::App};
 
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Health {
+    #[schema(pattern = "^ok$")]
+    status: &'static str,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Readiness {
+    status: ReadinessStatus,
+    /// The dependencies that do not respond.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unavailable: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum ReadinessStatus {
+    Ready,
+    ShuttingDown,
+    StoreUnavailable,
+    DependencyUnavailable,
+}
+
+/// Reports that the process is alive.
 #[utoipa::path(
     get,
     path = "/healthz",
     operation_id = "checkHealth",
     tag = "server",
-    summary = "Reports that the process is alive",
-    responses((status = 200, description = "The process is alive.", body = ref("#/components/schemas/Health")))
+    responses((status = 200, description = "The process is alive.", body = Health))
 )]
-pub(crate) async fn alive() -> Json<Value> {
-    Json(json!({ "status": "ok" }))
+pub(crate) async fn alive() -> Json<Health> {
+    Json(Health { status: "ok" })
 }
 
+/// Reports that the server accepts runs.
+///
 /// Answers 200 if the server accepts runs, and 503 during a shutdown, while the store cannot be written, or while a
-/// required dependency is not available. The names of all unavailable dependencies are in the answer, and nothing else about them:
-/// the route needs no key.
+/// required dependency is not available. The names of all unavailable dependencies are in the answer, and nothing
+/// else about them: the route needs no key.
 #[utoipa::path(
     get,
     path = "/readyz",
     operation_id = "checkReadiness",
     tag = "server",
-    summary = "Reports that the server accepts runs",
     responses(
-        (status = 200, description = "The server accepts runs.", body = ref("#/components/schemas/Readiness")),
-        (status = 503, description = "The server does not accept runs now.", body = ref("#/components/schemas/Readiness")),
+        (status = 200, description = "The server accepts runs.", body = Readiness),
+        (status = 503, description = "The server does not accept runs now.", body = Readiness),
     ),
 )]
-pub(crate) async fn ready(State(app): State<App>) -> (StatusCode, Json<Value>) {
-    let refused = |status| (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": status })));
+pub(crate) async fn ready(State(app): State<App>) -> (StatusCode, Json<Readiness>) {
+    let refused = |status| (StatusCode::SERVICE_UNAVAILABLE, Json(Readiness { status, unavailable: Vec::new() }));
     if !app.runs().is_ready() {
-        return refused("shutting_down");
+        return refused(ReadinessStatus::ShuttingDown);
     }
     if let Some(threads) = app.threads().cloned()
         && !app.store_probe().is_available(|| async move { threads.check().await }).await
     {
-        return refused("store_unavailable");
+        return refused(ReadinessStatus::StoreUnavailable);
     }
     unavailable(app.dependencies()())
 }
 
-fn unavailable(dependencies: Vec<Dependency>) -> (StatusCode, Json<Value>) {
+fn unavailable(dependencies: Vec<Dependency>) -> (StatusCode, Json<Readiness>) {
     let missing: Vec<_> = dependencies.into_iter().filter(|dependency| !dependency.is_available).collect();
-    let (status, text) = match missing.iter().any(|dependency| dependency.is_required) {
-        true => (StatusCode::SERVICE_UNAVAILABLE, "dependency_unavailable"),
-        false => (StatusCode::OK, "ready"),
+    let (code, status) = match missing.iter().any(|dependency| dependency.is_required) {
+        true => (StatusCode::SERVICE_UNAVAILABLE, ReadinessStatus::DependencyUnavailable),
+        false => (StatusCode::OK, ReadinessStatus::Ready),
     };
-    let mut body = json!({ "status": text });
-    if !missing.is_empty() {
-        body["unavailable"] = missing.into_iter().map(|dependency| dependency.name).collect();
-    }
-    (status, Json(body))
+    let unavailable = missing.into_iter().map(|dependency| dependency.name).collect();
+    (code, Json(Readiness { status, unavailable }))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -69,7 +93,7 @@ mod tests {
             let [(a, a_required), (b, b_required)] = states;
             let (status, Json(body)) =
                 unavailable(vec![dependency("mcp:a", a, a_required), dependency("mcp:b", b, b_required)]);
-            (status.as_u16(), body)
+            (status.as_u16(), json!(body))
         };
         assert_eq!(all([(true, true), (true, false)]), (200, json!({ "status": "ready" })));
         let one = json!({ "status": "ready", "unavailable": ["mcp:b"] });

@@ -11,18 +11,21 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{
     accept::media_type::accepted,
     agents::{AgentSummary, summaries},
     error::ApiError,
     route_list::Route,
-    state::App,
+    state::{App, Credential},
 };
 use crate::protocol::PROTOCOL_VERSION;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
                      pre{overflow:auto;padding:1rem;border:1px solid #8888}td{padding-right:1.5rem}";
+
+const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "#readme");
 
 /// Allows nothing but the style sheet above, by its hash, which a test checks.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'sha256-PPLIXR6SwKYtdoFOPBHajlCUYe3tpB4Sbj7Zs/N9vUw='; base-uri 'none'; \
@@ -35,28 +38,38 @@ enum Format {
     Text,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ServerDescription)]
 struct Description<'a> {
     name: &'static str,
     version: &'static str,
     protocol: String,
-    /// `none`, `bearer`, or `application` for one of the application's own.
-    authentication: &'static str,
+    /// Its address.
+    documentation: &'static str,
+    /// The path of the playground, if it is served.
+    #[serde(skip)]
+    playground: Option<String>,
+    /// The path of the OpenAPI document.
+    #[serde(skip)]
+    openapi: String,
+    authentication: Credential,
     agents: Vec<AgentSummary>,
     routes: Vec<&'a Route>,
+    /// A command to try.
     example: String,
 }
 
+/// Describes this server.
+///
+/// A refusal has that form as well.
 #[utoipa::path(
     get,
     path = "/",
     operation_id = "describeServer",
     tag = "server",
-    summary = "Describes this server",
-    description = "A refusal has that form as well.",
     responses(
         (status = 200, description = "The description, in the form that `Accept` names.", content(
-            (ref("#/components/schemas/ServerDescription") = "application/json"),
+            (Description<'_> = "application/json"),
             (String = "text/html"),
             (String = "text/plain"),
         )),
@@ -69,24 +82,24 @@ pub(crate) async fn index(State(app): State<App>, OriginalUri(original): Origina
         let message = error.to_string();
         return format.refuse(ApiError::from(error), &message);
     }
-    let authentication = match (app.auth().is_disabled(), app.auth().expects_bearer()) {
-        (true, _) => "none",
-        (false, true) => "bearer",
-        (false, false) => "application",
-    };
     let scheme = match head.headers.get("x-forwarded-proto") {
         Some(scheme) if scheme == "https" => "https",
         _ => "http",
     };
-    let url = format!("{scheme}://{}{}", host(&head.headers), mount_prefix(&original, &head.uri));
+    let prefix = format!("{}{}", forwarded_prefix(&head.headers), mount_prefix(&original, &head.uri));
+    let url = format!("{scheme}://{}{prefix}", host(&head.headers));
+    let playground = app.routes().find("/playground").map(|_| format!("{prefix}/playground"));
     format.respond(&Description {
+        playground,
+        openapi: format!("{prefix}/openapi.json"),
         name: "agui-server",
         version: env!("CARGO_PKG_VERSION"),
         protocol: format!("AG-UI {PROTOCOL_VERSION}"),
-        authentication,
+        documentation: DOCUMENTATION,
+        authentication: app.credential(),
         agents: summaries(&app),
         routes: app.routes().listed().collect(),
-        example: example(&url, app.auth().expects_bearer()),
+        example: example(&url, app.credential()),
     })
 }
 
@@ -94,8 +107,18 @@ pub(crate) fn mount_prefix<'a>(original: &'a Uri, uri: &Uri) -> &'a str {
     original.path().strip_suffix(uri.path()).unwrap_or(original.path()).trim_end_matches('/')
 }
 
-fn example(url: &str, expects_bearer: bool) -> String {
-    let credential = if expects_bearer { " -H \"Authorization: Bearer $KEY\"" } else { "" };
+/// Returns the path below which a proxy serves this server and which it removes, from `X-Forwarded-Prefix`. It is safe to
+/// paste into a shell.
+pub(crate) fn forwarded_prefix(headers: &HeaderMap) -> &str {
+    let prefix = headers.get("x-forwarded-prefix").and_then(|prefix| prefix.to_str().ok()).unwrap_or_default();
+    let prefix = prefix.trim_end_matches('/');
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~/".contains(c);
+    let is_path = prefix.starts_with('/') && !prefix.contains("//");
+    if is_path && prefix.chars().all(is_plain) { prefix } else { "" }
+}
+
+fn example(url: &str, credential: Credential) -> String {
+    let credential = if credential == Credential::Bearer { " -H \"Authorization: Bearer $KEY\"" } else { "" };
     let input = r#"{"threadId":"t1","runId":"r1","messages":[{"id":"m1","role":"user","content":"Hello"}]}"#;
     format!("curl -N {url}/send-message{credential} -H 'Content-Type: application/json' -d '{input}'")
 }
@@ -152,13 +175,17 @@ fn plain_text(description: &Description<'_>) -> String {
     for route in &description.routes {
         let _ = writeln!(out, "  {:<18} {:<46} {}", route.methods, route.path, route.purpose);
     }
-    let _ = write!(out, "\nTry it:\n  {}\n", description.example);
+    let _ = write!(out, "\nTry it:\n  {}\n\nDocumentation: {DOCUMENTATION}\n", description.example);
     out
 }
 
 fn html(description: &Description<'_>) -> String {
     let mut out = format!("<h1>{} {}</h1>\n", description.name, description.version);
-    let _ = write!(out, "<p>{}. {}</p>\n<h2>Agents</h2>\n<ul>\n", description.protocol, authentication(description));
+    let _ = writeln!(out, "<p>{}. {}</p>", description.protocol, authentication(description));
+    let playground = description.playground.iter().map(|path| (path.as_str(), "Playground"));
+    let links = playground.chain([(&*description.openapi, "OpenAPI"), (DOCUMENTATION, "Documentation")]);
+    let links: Vec<_> = links.map(|(href, text)| format!("<a href=\"{}\">{text}</a>", escape(href))).collect();
+    let _ = write!(out, "<p>{}</p>\n<h2>Agents</h2>\n<ul>\n", links.join(" · "));
     for agent in &description.agents {
         let _ = writeln!(out, "<li>{}</li>", escape(&line(agent)));
     }
@@ -180,9 +207,9 @@ fn line(agent: &AgentSummary) -> String {
 
 fn authentication(description: &Description<'_>) -> &'static str {
     match description.authentication {
-        "none" => "This server has no authentication: all clients share all threads.",
-        "bearer" => "Requests need the header `Authorization: Bearer <key or token>`.",
-        _ => "The application authenticates requests.",
+        Credential::None => "This server has no authentication: all clients share all threads.",
+        Credential::Bearer => "Requests need the header `Authorization: Bearer <key or token>`.",
+        Credential::Application => "The application authenticates requests.",
     }
 }
 
@@ -235,6 +262,22 @@ mod tests {
         assert_eq!(prefix("/ai", "/"), "/ai");
         assert_eq!(prefix("/ai/", "/"), "/ai");
         assert_eq!(prefix("/ai/nowhere", "/nowhere"), "/ai");
+    }
+
+    #[test]
+    fn a_forwarded_prefix_that_is_no_plain_path_is_not_repeated() {
+        let prefix_of = |value: &'static str| {
+            forwarded_prefix(&HeaderMap::from_iter([(
+                HeaderName::from_static("x-forwarded-prefix"),
+                HeaderValue::from_static(value),
+            )]))
+            .to_owned()
+        };
+        assert_eq!(prefix_of("/ai"), "/ai");
+        assert_eq!(prefix_of("/team-a/ai/"), "/team-a/ai");
+        for value in ["", "/", "ai", "//evil.example", "/a//b", "/$(id)", "/a b", "/<b>", "/a;rm"] {
+            assert_eq!(prefix_of(value), "", "{value}");
+        }
     }
 
     #[test]

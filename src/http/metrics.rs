@@ -17,13 +17,12 @@ use super::{
 use crate::http::openapi::refuse;
 use crate::observe::metrics::TextFormat;
 
-/// The route beside the others.
+/// Returns the server's metrics for Prometheus.
 #[utoipa::path(
     get,
     path = "/metrics",
     operation_id = "readMetrics",
     tag = "server",
-    summary = "Returns the server's metrics for Prometheus",
     responses(
         (status = 200, description = "The metrics.", content(
             (String = "text/plain"),

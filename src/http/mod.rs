@@ -39,4 +39,4 @@ pub(crate) use accept::serve::{is_from_this_machine, serve};
 pub use options::{AgentPath, HttpOptions};
 pub(crate) use route_list::RouteAccess;
 pub(crate) use routes::{RouteSet, Routers, at, router};
-pub(crate) use state::App;
+pub(crate) use state::{App, Credential};

@@ -1,8 +1,16 @@
 //! The list of the server's routes, for `GET /`, for `/openapi.json`, and for errors about unknown paths and methods. It
 //! consists of what the handlers declare.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::{
+    ToSchema,
+    openapi::{
+        RefOr, Schema,
+        path::{Operation, PathItem},
+    },
+};
 
 /// The least similarity of a route that is suggested for an unknown path, from 0 to 1.
 const MIN_SIMILARITY: f64 = 0.7;
@@ -21,7 +29,7 @@ pub(crate) enum RouteAccess {
     Public,
 }
 
-#[derive(Clone, Serialize)]
+#[derive(Clone, Serialize, ToSchema)]
 pub(crate) struct Route {
     pub(crate) methods: String,
     pub(crate) path: String,
@@ -39,7 +47,11 @@ impl Route {
     pub(crate) fn new(path: &str, item: &PathItem, access: RouteAccess, is_listed: bool) -> Self {
         let mut item = item.clone();
         let (methods, purposes): (Vec<_>, Vec<_>) = operations_mut(&mut item)
-            .map(|(method, operation)| (method, operation.summary.clone().unwrap_or_default()))
+            .map(|(method, operation)| {
+                // The first sentence of the handler's comment, which ends with a full stop.
+                let purpose = operation.summary.take().unwrap_or_default().trim_end_matches('.').to_owned();
+                (method, operation.summary.insert(purpose).clone())
+            })
             .unzip();
         let (methods, purpose) = (methods.join(", "), purposes.join("; "));
         Self { methods, path: path.to_owned(), purpose, access, is_listed, item }
@@ -57,18 +69,31 @@ pub(crate) struct RouteList {
     routes: Vec<Route>,
     /// The number of routes at paths of the server's own. The others may have paths that are not public.
     built_in: usize,
+    /// The schemas of their bodies, by name.
+    schemas: Schemas,
 }
 
+pub(crate) type Schemas = BTreeMap<String, RefOr<Schema>>;
+
 impl RouteList {
-    pub(crate) fn new(built_in: impl Iterator<Item = Route>, further: impl Iterator<Item = Route>) -> Self {
+    pub(crate) fn new(
+        built_in: impl Iterator<Item = Route>,
+        further: impl Iterator<Item = Route>,
+        schemas: Schemas,
+    ) -> Self {
         let mut routes: Vec<_> = built_in.collect();
         let built_in = routes.len();
         routes.extend(further);
-        Self { routes, built_in }
+        Self { routes, built_in, schemas }
     }
 
+    /// Returns all routes that the server serves on its main listener.
     pub(crate) fn all(&self) -> &[Route] {
         &self.routes
+    }
+
+    pub(crate) fn schemas(&self) -> &Schemas {
+        &self.schemas
     }
 
     /// Returns the routes without the parts of others.
@@ -124,7 +149,8 @@ mod tests {
     fn list() -> RouteList {
         let path = AgentPath { path: "/api/shop".to_owned(), agent: "clerk".into() };
         let built_in = routes::built_in(true, true);
-        RouteList::new(built_in.iter().flat_map(routes::RouteSet::list), routes::own_path(path, true).list())
+        let own_path = routes::own_path(path, true);
+        RouteList::new(built_in.iter().flat_map(routes::RouteSet::list), own_path.list(), Schemas::new())
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{Router, routing::get};
+use axum::{Router, middleware::from_fn_with_state, routing::get};
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
     routes,
@@ -15,7 +15,7 @@ use super::{
     dialects::tanstack::join,
     fallback, follow, health, index, metrics, openapi,
     options::{AgentPath, HttpOptions},
-    route_list::{Route, RouteAccess, RouteList},
+    route_list::{Route, RouteAccess, RouteList, Schemas},
     send_message,
     state::App,
     threads,
@@ -54,6 +54,10 @@ impl RouteSet {
         let is_listed = |path: &String| self.listed.as_ref().is_none_or(|listed| listed == path);
         let paths = self.router.get_openapi().paths.paths.iter();
         paths.map(move |(path, item)| Route::new(path, item, self.access, is_listed(path)))
+    }
+
+    fn schemas(&self) -> Schemas {
+        self.router.get_openapi().components.clone().unwrap_or_default().schemas
     }
 }
 
@@ -126,7 +130,9 @@ pub(crate) fn router(
     let stores_threads = runs.thread_runs().is_some();
     let built_in = built_in(stores_threads, has_metrics);
     further.extend(paths.into_iter().map(|path| own_path(path, stores_threads)));
-    let list = RouteList::new(built_in.iter().flat_map(RouteSet::list), further.iter().flat_map(RouteSet::list));
+    let schemas = built_in.iter().chain(&further).flat_map(RouteSet::schemas).collect();
+    let list =
+        RouteList::new(built_in.iter().flat_map(RouteSet::list), further.iter().flat_map(RouteSet::list), schemas);
     let app = App::new(runs, auth, options, list, dependencies);
     let (mut public, mut private) = (Router::new(), Router::new());
     for RouteSet { access, router, .. } in built_in.into_iter().chain(further) {
@@ -136,6 +142,7 @@ pub(crate) fn router(
             RouteAccess::ChecksItself | RouteAccess::Public => public = public.merge(routes),
         }
     }
+    let private = private.route_layer(from_fn_with_state(app.clone(), fallback::refuse_head));
     let routes = public
         .merge(middleware::authenticated(private, &app))
         .fallback(fallback::no_such_route)

@@ -18,7 +18,7 @@ use super::{
         read_body,
     },
     error::ApiError,
-    follow::{follow_run, last_event_id},
+    follow::{LastEventId, follow_run, last_event_id},
     read_run::{find_agent, read_run},
     run_response::respond_run,
     state::App,
@@ -29,37 +29,33 @@ use crate::{
     protocol::{
         RunAgentInput, VersionSupport, classify_version,
         decode::{Decoded, decode},
-        encode::{Encoder, SSE_MEDIA_TYPE},
+        encode::{Encoder, SSE_MEDIA_TYPE, StreamVersion},
     },
     run::{AgentEntry, OnDisconnect, RunRequest},
 };
 
+/// Runs the default agent.
 #[utoipa::path(
     post,
     path = "/send-message",
     operation_id = "runDefaultAgent",
     tag = "runs",
-    summary = "Runs the default agent",
-    params(
-        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has. The response continues after it."),
-    ),
-    request_body = ref("#/components/schemas/RunAgentInput"),
+    params(LastEventId),
+    request_body = RunAgentInput,
     responses(answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
 )]
 pub(crate) async fn default_agent(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     run(&app, None, request).await
 }
 
+/// Runs an agent.
 #[utoipa::path(
     post,
     path = "/agents/{agent}/send-message",
     operation_id = "runAgent",
     tag = "runs",
-    summary = "Runs an agent",
-    params(
-        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has. The response continues after it."),
-    ),
-    request_body = ref("#/components/schemas/RunAgentInput"),
+    params(LastEventId),
+    request_body = RunAgentInput,
     responses(answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
 )]
 pub(crate) async fn named_agent(
@@ -135,11 +131,11 @@ pub(crate) fn warn_of_snake_case(members: usize) {
 }
 
 fn encoder_for(input: &RunAgentInput, headers: &HeaderMap) -> Encoder {
-    let encoder = Encoder::negotiate(accepted(headers));
-    match is_legacy_client(input, headers.get_all(header::ACCEPT).iter()) {
-        true => encoder.for_legacy_client(),
-        false => encoder,
-    }
+    let version = match is_legacy_client(input, headers.get_all(header::ACCEPT).iter()) {
+        true => StreamVersion::Legacy,
+        false => StreamVersion::for_declared(input.protocol_version.as_deref()),
+    };
+    Encoder::negotiate(accepted(headers)).for_version(version)
 }
 
 fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {

@@ -2,15 +2,25 @@
 
 use std::sync::{Arc, OnceLock};
 
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use super::{
-    accept::body_budget::BodyBudget,
-    dependencies::Dependencies,
-    openapi::served::ServedDocument,
-    options::HttpOptions,
-    route_list::{Route, RouteList},
-    store_probe::StoreProbe,
+    accept::body_budget::BodyBudget, dependencies::Dependencies, openapi::served::ServedDocument, options::HttpOptions,
+    route_list::RouteList, store_probe::StoreProbe,
 };
 use crate::{auth::Authenticator, run::Runs, threads::Threads};
+
+/// The credential that a server expects of its callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Credential {
+    None,
+    /// Callers send `Authorization: Bearer …`.
+    Bearer,
+    /// The application authenticates in a way that the server does not know.
+    Application,
+}
 
 #[derive(Clone)]
 pub(crate) struct App(Arc<AppInner>);
@@ -69,14 +79,12 @@ impl App {
         &self.0.auth
     }
 
-    /// True if callers have principals.
-    pub(crate) fn is_authenticated(&self) -> bool {
-        !self.0.auth.is_disabled()
-    }
-
-    /// True if callers send their credential as `Authorization: Bearer …`.
-    pub(crate) fn expects_bearer(&self) -> bool {
-        self.0.auth.expects_bearer()
+    pub(crate) fn credential(&self) -> Credential {
+        match (self.0.auth.is_disabled(), self.0.auth.expects_bearer()) {
+            (true, _) => Credential::None,
+            (false, true) => Credential::Bearer,
+            (false, false) => Credential::Application,
+        }
     }
 
     pub(crate) fn dependencies(&self) -> &Dependencies {
@@ -97,10 +105,5 @@ impl App {
 
     pub(crate) fn routes(&self) -> &RouteList {
         &self.0.routes
-    }
-
-    /// Returns all routes that the server serves on its main listener.
-    pub(crate) fn all_routes(&self) -> &[Route] {
-        self.0.routes.all()
     }
 }

@@ -270,20 +270,19 @@ pub struct SkippedAttachment {
 /// A failed request to a model: a code and a message for the client, and a cause for the log.
 pub struct ModelError {
     code: &'static str,
-    message: Cow<'static, str>,
-    source: Option<Box<dyn StdError + Send + Sync>>,
+    error: AgentError,
 }
 
 impl ModelError {
     /// An error with a stable code and a message. Clients see both, so they contain no secrets.
     pub fn new(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), source: None }
+        Self { code, error: AgentError::new(code, message) }
     }
 
     /// Adds a cause, for the log alone.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
+        self.error = self.error.caused_by(source);
         self
     }
 
@@ -294,27 +293,18 @@ impl ModelError {
 
     /// Returns the message, for people.
     pub fn message(&self) -> &str {
-        &self.message
+        self.error.message()
     }
 }
 
 impl std::fmt::Debug for ModelError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.code, self.message)?;
-        if let Some(source) = &self.source {
-            write!(f, ": {source:?}")?;
-        }
-        Ok(())
+        self.error.fmt(f)
     }
 }
 
 impl From<ModelError> for AgentError {
     fn from(error: ModelError) -> Self {
-        let ModelError { code, message, source } = error;
-        let failure = Self::new(code, message);
-        match source {
-            Some(source) => failure.caused_by(source),
-            None => failure,
-        }
+        error.error
     }
 }

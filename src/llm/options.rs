@@ -167,7 +167,17 @@ impl ModelOptions {
     /// # Errors
     /// The first option of these that is set.
     pub(in crate::llm) fn refuse(&self, lacking: &[&str]) -> Result<(), SetupError> {
+        match lacking.iter().find_map(|name| self.set_option(name)) {
+            Some(option) => Err(SetupError::Option { option, problem: "this provider has no such option".into() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the name of an option if it is set.
+    pub(in crate::llm) fn set_option(&self, name: &str) -> Option<&'static str> {
         let options = [
+            ("temperature", self.temperature.is_some()),
+            ("top_p", self.top_p.is_some()),
             ("thinking_budget", self.thinking_budget.is_some()),
             ("reasoning_effort", self.reasoning_effort.is_some()),
             ("top_k", self.top_k.is_some()),
@@ -184,17 +194,12 @@ impl ModelOptions {
             ("metadata", !self.metadata.is_empty()),
             ("profile", self.profile.is_some()),
         ];
-        let find = |lacking: &&str| options.iter().find(|(option, is_set)| option == lacking && *is_set);
-        match lacking.iter().find_map(find) {
-            Some((option, _)) => Err(SetupError::Option { option, problem: "this provider has no such option".into() }),
-            None => Ok(()),
-        }
+        options.into_iter().find(|(option, is_set)| *option == name && *is_set).map(|(option, _)| option)
     }
 
     /// Merges `extra_body` into a request's body.
-    pub(in crate::llm) fn extend(&self, body: &mut serde_json::Value) {
-        let Some(members) = body.as_object_mut() else { return };
-        merge(members, &self.extra_body);
+    pub(in crate::llm) fn extend(&self, body: &mut JsonObject) {
+        merge(body, &self.extra_body);
     }
 }
 
@@ -250,7 +255,7 @@ mod tests {
         };
         let options = ModelOptions { extra_body: extra, ..ModelOptions::default() };
         let mut body = json!({"a": 1, "gone": 1, "t": {"x": 1, "z": 1}, "tools": [1]});
-        options.extend(&mut body);
+        options.extend(body.as_object_mut().unwrap());
         assert_eq!(body, json!({"a": 2, "new": false, "t": {"x": 1, "y": 2}, "tools": [1, 2]}));
     }
 

@@ -1,6 +1,7 @@
 //! The features that an agent declares before a run. An absent field means *not declared*, not *not supported*.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{JsonObject, ToolDefinition};
 
@@ -8,7 +9,7 @@ macro_rules! declarations {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {
         $(
             $(#[$doc])*
-            #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+            #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
             #[serde(rename_all = "camelCase", default)]
             pub struct $name {
                 $(
@@ -45,6 +46,7 @@ declarations! {
         /// Participation of people.
         human_in_the_loop: HumanInTheLoopCapabilities,
         /// Further data, open by key.
+        #[schema(value_type = Option<Object>)]
         custom: JsonObject,
     }
 
@@ -63,6 +65,7 @@ declarations! {
         /// The URL of the documentation.
         documentation_url: String,
         /// Further data, open by key.
+        #[schema(value_type = Option<Object>)]
         metadata: JsonObject,
     }
 
@@ -194,7 +197,7 @@ declarations! {
 }
 
 /// A subagent that an agent may invoke.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubagentInfo {
     /// The name.
     pub name: String,

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::is_absent;
 
 /// The content of a user message, a tool message or a `TOOL_CALL_RESULT`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum MessageContent {
     /// Plain text.
@@ -60,20 +61,20 @@ impl From<Vec<ContentPart>> for MessageContent {
 }
 
 /// One part of a content.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ContentPart {
     /// Text.
-    Text(TextPart),
+    Text(#[schema(inline)] TextPart),
     /// An image.
-    Image(MediaPart),
+    Image(#[schema(inline)] MediaPart),
     /// Audio.
-    Audio(MediaPart),
+    Audio(#[schema(inline)] MediaPart),
     /// A video.
-    Video(MediaPart),
+    Video(#[schema(inline)] MediaPart),
     /// Another file.
-    Document(MediaPart),
+    Document(#[schema(inline)] MediaPart),
 }
 
 impl ContentPart {
@@ -89,7 +90,7 @@ impl ContentPart {
 }
 
 /// A text part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TextPart {
     /// Identifies the part within its message. Reserved by the protocol; not used yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +103,7 @@ pub struct TextPart {
 }
 
 /// An image, audio, video or document part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MediaPart {
     /// Identifies the part within its message. Reserved by the protocol; not used yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,10 +122,11 @@ impl From<PartSource> for MediaPart {
 }
 
 /// The location of a media part's bytes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
 pub enum PartSource {
     /// Inline.
+    #[serde(rename_all = "camelCase")]
     Data {
         /// The bytes in base64.
         value: String,
@@ -132,6 +134,7 @@ pub enum PartSource {
         mime_type: String,
     },
     /// At a URL.
+    #[serde(rename_all = "camelCase")]
     Url {
         /// The URL.
         value: String,
@@ -140,6 +143,7 @@ pub enum PartSource {
         mime_type: Option<String>,
     },
     /// At a model provider, which alone can read it.
+    #[serde(rename_all = "camelCase")]
     File {
         /// The provider's opaque file id.
         value: String,

@@ -4,11 +4,13 @@
 use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use utoipa::ToSchema;
 
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident $(, random $prefix:literal)?) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
+        #[schema(value_type = String)]
         pub struct $name(Arc<str>);
 
         impl $name {
@@ -129,7 +131,7 @@ identifier! {
 }
 identifier! {
     /// Identifies a message. Unique within its thread, also across runs.
-    MessageId, random "msg"
+    MessageId
 }
 identifier! {
     /// Identifies a tool call. Its result and its interrupts refer to it.
@@ -144,16 +146,29 @@ identifier! {
     InterruptId, random "int"
 }
 
+impl MessageId {
+    /// Returns a new identifier: a UUID, because some clients, such as the Rust crate `ag-ui-client`, read no other.
+    pub fn random() -> Self {
+        Self::from(&*uuid::Uuid::new_v4().hyphenated().encode_lower(&mut [0; 36]))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn random_ids_have_their_prefix_and_differ() {
-        let (a, b) = (MessageId::random(), MessageId::random());
-        assert!(a.starts_with("msg_") && a.len() == 36, "{a}");
+        let (a, b) = (ToolCallId::random(), ToolCallId::random());
+        assert!(a.starts_with("call_") && a.len() == 37, "{a}");
         assert_ne!(a, b);
-        assert!(ToolCallId::random().starts_with("call_"));
+    }
+
+    #[test]
+    fn random_ids_of_messages_are_uuids() {
+        let (a, b) = (MessageId::random(), MessageId::random());
+        assert!(uuid::Uuid::parse_str(&a).is_ok() && a.len() == 36, "{a}");
+        assert_ne!(a, b);
     }
 
     #[test]

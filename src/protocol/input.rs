@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::{JsonObject, Message, Messages, Metadata, ResumeEntry, RunId, ThreadId, is_absent};
 
@@ -9,8 +10,9 @@ use super::{JsonObject, Message, Messages, Metadata, ResumeEntry, RunId, ThreadI
 pub(crate) const DEEP_THINKING: &str = "enableDeepThinking";
 
 /// A request to run an agent. Read it from untrusted bytes with [`decode`](super::decode::decode).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(description = "A request to run an agent.")]
 pub struct RunAgentInput {
     /// The conversation that the run belongs to.
     pub thread_id: ThreadId,
@@ -26,6 +28,7 @@ pub struct RunAgentInput {
     #[serde(default, skip_serializing_if = "is_absent")]
     pub state: Option<Value>,
     /// The conversation so far, in order.
+    #[schema(value_type = Vec<Message>)]
     pub messages: Messages,
     /// Tools that the application itself executes when an agent calls them.
     #[serde(default)]
@@ -88,7 +91,8 @@ impl RunAgentInput {
 }
 
 /// A tool that an agent may call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Tool)]
 pub struct ToolDefinition {
     /// The name in calls.
     pub name: String,
@@ -103,7 +107,7 @@ pub struct ToolDefinition {
 }
 
 /// One piece of information for the model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Context {
     /// Describes the value.
     pub description: String,

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::{InterruptId, JsonObject, Metadata, SubagentRunId, ToolCallId, is_absent};
 
 /// A request for an answer that the run needs before it can continue.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Interrupt {
     /// Unique within the run.
@@ -21,14 +22,16 @@ pub struct Interrupt {
     pub tool_call_id: Option<ToolCallId>,
     /// JSON Schema of the answer, from which a front end can build a form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub response_schema: Option<JsonObject>,
     /// The time after which answers are refused; by convention ISO 8601.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
     pub expires_at: Option<String>,
     /// Further data, open by key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
-    /// The subagent invocation that raised it; `None` is the parent agent.
+    /// The subagent invocation that raised it. Absent for the parent agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagent_run_id: Option<SubagentRunId>,
 }
@@ -50,7 +53,7 @@ impl Interrupt {
 }
 
 /// The answer to one interrupt, in the input of the next run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResumeEntry {
     /// The answered interrupt.
@@ -66,7 +69,7 @@ pub struct ResumeEntry {
 }
 
 /// The way in which an interrupt ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ResumeStatus {
     /// Answered by the payload.

@@ -1,11 +1,12 @@
 //! The messages of a conversation, by role.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{JsonObject, MessageContent, MessageId, Metadata, SubagentRunId, ToolCallId};
 
 /// The author of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The application's developer.
@@ -54,23 +55,23 @@ impl Role {
 }
 
 /// Any message of a conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Message {
     /// Instructions from the application's developer.
-    Developer(DeveloperMessage),
+    Developer(#[schema(inline)] DeveloperMessage),
     /// Instructions from the system.
-    System(SystemMessage),
+    System(#[schema(inline)] SystemMessage),
     /// Text and tool calls of the agent.
-    Assistant(AssistantMessage),
+    Assistant(#[schema(inline)] AssistantMessage),
     /// Text or parts from the user.
-    User(UserMessage),
+    User(#[schema(inline)] UserMessage),
     /// The result of a tool call.
-    Tool(ToolMessage),
+    Tool(#[schema(inline)] ToolMessage),
     /// Structured progress.
-    Activity(ActivityMessage),
+    Activity(#[schema(inline)] ActivityMessage),
     /// Reasoning of the model.
-    Reasoning(ReasoningMessage),
+    Reasoning(#[schema(inline)] ReasoningMessage),
 }
 
 impl Message {
@@ -226,7 +227,7 @@ impl Message {
 macro_rules! message {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
         #[serde(rename_all = "camelCase")]
         pub struct $name {
             /// Unique within the thread.
@@ -235,7 +236,7 @@ macro_rules! message {
             /// Further data, open by key.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub metadata: Option<Metadata>,
-            /// The subagent invocation that the message belongs to; `None` is the parent agent.
+            /// The subagent invocation that the message belongs to. Absent for the parent agent.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub subagent_run_id: Option<SubagentRunId>,
         }
@@ -360,6 +361,7 @@ message! {
         /// The type of activity, named by its producer.
         activity_type: String,
         /// The activity, open by key.
+        #[schema(value_type = Object)]
         content: JsonObject,
     }
 }
@@ -379,7 +381,7 @@ message! {
 }
 
 /// A tool call in an assistant message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
     /// The answering tool message refers to it.
@@ -415,7 +417,7 @@ impl ToolCall {
 }
 
 /// The type of a tool call; the protocol has one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolCallKind {
     /// A function.
@@ -424,7 +426,7 @@ pub enum ToolCallKind {
 }
 
 /// The name and the arguments of a tool call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FunctionCall {
     /// The name of the tool.
     pub name: String,

@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::JsonObject;
 
@@ -18,8 +19,9 @@ use super::JsonObject;
 /// assert_eq!(message.metadata_mut().as_ref().unwrap()["mood"], "good");
 /// assert_eq!(size_of::<Option<Metadata>>(), size_of::<usize>());
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
+#[schema(value_type = Object, description = "An open object for a provider's or an application's data.")]
 pub struct Metadata(Box<JsonObject>);
 
 impl Deref for Metadata {

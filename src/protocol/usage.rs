@@ -1,9 +1,11 @@
 //! Token counts of model calls.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-/// Token counts of one provider and model within a run. `None` means not reported by the provider, not zero.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Token counts of one provider and model within a run. An absent count was not reported by the provider; it
+/// is not zero.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TokenUsage {
     /// The provider.

@@ -1,7 +1,7 @@
 //! The protocol version of this server, and the check of a client's version.
 
-/// The AG-UI version that this server speaks. It declares this version on `RUN_STARTED` to every client, as the
-/// specification's versioning page demands: 1.1 only adds to 1.0, and a declaration is never an echo of the client's.
+/// The AG-UI version that this server speaks. `RUN_STARTED` declares it, except in a stream that is written in 1.0 for a
+/// client that declares 1.0: by the specification's versioning page, a declaration names what the stream speaks.
 pub const PROTOCOL_VERSION: &str = "1.1";
 const MINOR: u32 = 1;
 

@@ -19,6 +19,8 @@ mod model;
 mod pages;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod read_places;
 mod retention;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod rows;
@@ -150,20 +152,21 @@ pub trait Store: Send + Sync + 'static {
     /// Creates a thread with its content. Writes nothing and returns `false` if the owner has a thread with this id.
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool>;
 
-    /// Reads a run of a thread.
-    async fn run(&self, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>>;
+    /// Reads a run of a thread. The owner of the thread is named, here and below, because reads of many owners share a few
+    /// places: what waits, waits for reads of its own owner.
+    async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>>;
 
     /// Reads the end of an ended run: the last message of its branch, its state, and the interrupts that no run of the
     /// thread has answered since. Returns `None` if there is no such run, or it is running.
-    async fn end_state(&self, thread: i64, run: EndedRun<'_>) -> StoreResult<Option<EndState>>;
+    async fn end_state(&self, owner: &str, thread: i64, run: EndedRun<'_>) -> StoreResult<Option<EndState>>;
 
     /// Reads the events of a run's log that follow the event with number `after`: none, or at least one and about
     /// `max_bytes` bytes of them. Returns `None` if there is no such run.
-    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>>;
+    async fn events(&self, owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>>;
 
     /// Reads what a detached run was given. Returns `None` if there is no such run, if it began without a `request`, or if
     /// its log was removed.
-    async fn run_start(&self, run: i64) -> StoreResult<Option<RunStart>>;
+    async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>>;
 
     /// Deletes a thread with its messages, runs and logs, even if a run is running. Returns whether it existed.
     async fn delete(&self, thread: i64) -> StoreResult<bool>;

@@ -7,8 +7,9 @@ use std::{
 };
 
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
-use crate::protocol::{Interrupt, Message, RunId, ThreadId, TokenUsage};
+use crate::protocol::{Interrupt, Message, RunId, ThreadId, TokenUsage, event::run_error_code};
 
 /// Milliseconds since 1970.
 pub type Millis = i64;
@@ -287,7 +288,8 @@ pub struct Feedback {
 }
 
 /// The status of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum RunStatus {
     /// It has not ended.
@@ -369,10 +371,11 @@ impl RunRecord {
 }
 
 /// The failure of a run.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, ToSchema)]
 pub struct RunFailure {
     /// A stable code.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = run_error_code)]
     pub code: Option<String>,
     /// The text that clients see.
     pub message: String,
@@ -384,8 +387,8 @@ pub struct RunFailure {
 pub enum EndedRun<'a> {
     /// The run with this id.
     Id(&'a RunId),
-    /// The newest run whose branch ends with this message.
-    Head(i64),
+    /// The run that ended last on the branch of this message: with this message, or with the one nearest before it.
+    Branch(i64),
 }
 
 /// The state of a thread at the end of a run.

@@ -18,8 +18,8 @@ pub struct ThreadPage {
     /// Lists only threads that this agent has answered last.
     pub agent: Option<String>,
     /// Lists only threads whose title has all words of this text, or one of whose messages has them: those that users and
-    /// assistants wrote, the first 8 KiB of each. Case is ignored, and a word may be the beginning of one. Text in Chinese or
-    /// Japanese is found wherever it is. A store may find more, and of thousands of threads only those created last.
+    /// assistants wrote, the first 8 KiB of each, and up to 500 different words. Case is ignored, and the last word may be the
+    /// beginning of one. Text in Chinese or Japanese is found wherever it is. A store may find more, and of thousands of threads only those created last.
     pub query: Option<String>,
 }
 

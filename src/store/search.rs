@@ -21,12 +21,31 @@ pub(super) fn searched_text(message: &Message) -> Option<String> {
     (!text.trim().is_empty()).then(|| text.to_lowercase())
 }
 
-/// Returns the terms of a search in lower case. A thread is found if its title has all of them, or one of its messages.
+/// Returns the different terms of a search in lower case, in the order in which each of them comes last. A thread is found if
+/// its title has all of them, or one of its messages.
 pub(super) fn terms(query: &str) -> Vec<String> {
-    query.split_whitespace().take(MAX_TERMS).map(str::to_lowercase).collect()
+    let mut terms = Vec::new();
+    for term in query.split_whitespace().take(MAX_TERMS).map(str::to_lowercase) {
+        terms.retain(|other| *other != term);
+        terms.push(term);
+    }
+    terms
 }
 
 /// Returns whether a text has all terms.
 pub(super) fn has_all(text: &str, terms: &[String]) -> bool {
     terms.iter().all(|term| text.contains(term.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_are_different_and_bounded() {
+        assert_eq!(terms("b A b  c a"), ["b", "c", "a"]);
+        assert_eq!(terms(&"a b ".repeat(50)), ["a", "b"]);
+        let many: Vec<_> = (0..99).map(|n| n.to_string()).collect();
+        assert_eq!(terms(&many.join(" ")), many[..MAX_TERMS]);
+    }
 }

@@ -61,7 +61,7 @@ impl EndedRun<'_> {
     pub(super) fn columns(self) -> (Option<String>, Option<i64>) {
         match self {
             Self::Id(id) => (Some(name_to_text(id).into_owned()), None),
-            Self::Head(head) => (None, Some(head)),
+            Self::Branch(head) => (None, Some(head)),
         }
     }
 }

@@ -3,6 +3,10 @@
 //! An index finds words, and Chinese and Japanese have no spaces between theirs. So each character of these scripts is a
 //! word of its own, and a search for several of them is a search for neighbours.
 
+use std::collections::HashSet;
+
+/// The largest number of different words of a text that an index has. What follows them is not found.
+const MAX_DIFFERENT_WORDS: usize = 500;
 /// A shorter beginning of a word is not completed: it would find most threads.
 const MIN_PREFIX_CHARS: usize = 3;
 
@@ -20,6 +24,21 @@ pub(super) fn separated(text: &str) -> String {
         }
         before = class;
     }
+    words
+}
+
+/// Returns the words of a text that an index has, separated by spaces.
+pub(super) fn indexed(text: &str) -> String {
+    let mut words = separated(text);
+    let (mut different, mut end) = (HashSet::new(), 0);
+    for word in words.split(' ') {
+        if !different.contains(word) && different.len() == MAX_DIFFERENT_WORDS {
+            break;
+        }
+        different.insert(word);
+        end += word.len() + 1;
+    }
+    words.truncate(end.saturating_sub(1));
     words
 }
 
@@ -70,5 +89,13 @@ mod tests {
         assert_eq!(separated("  What's up? x2\n"), "What s up x2");
         assert_eq!(separated("今天GPT-4好吗?かな"), "今 天 GPT 4 好 吗 か な");
         assert_eq!(separated("\"*:()"), "");
+    }
+
+    #[test]
+    fn at_most_500_different_words_of_a_text_are_indexed() {
+        let text: Vec<_> = (0..499).map(|n| format!("w{n}")).collect();
+        let text = format!("{} 天 w1 天 地 w2", text.join(" "));
+        assert_eq!(indexed(&text), text.strip_suffix(" 地 w2").unwrap());
+        assert_eq!((indexed(""), indexed("a a")), (String::new(), "a a".to_owned()));
     }
 }

@@ -92,7 +92,7 @@ impl Threads {
         let (state, interrupts) = if head == view.thread.head {
             (view.thread.state.clone(), view.thread.interrupts.clone())
         } else {
-            self.end_of_branch(view.thread.number, &branch).await?
+            self.end_of_branch(&view.thread, head).await?
         };
         let messages = branch.iter().zip(0..).map(|(node, parent)| CopiedMessage {
             parent,
@@ -187,6 +187,9 @@ impl Threads {
         let is_state = |state: Option<usize>| state.is_none_or(|state| state < states);
         check("head", is_head(content.head), "no number of a message")?;
         check("state", is_state(content.state), "no position of a state")?;
+        // The last one is the run of this import.
+        let max_runs = self.runs.options.max_messages.saturating_add(1);
+        check("runs", content.runs.len() as u64 <= max_runs, "more than [threads] max_messages allows")?;
         check("states", states <= 2 * content.runs.len(), "more than two for each run")?;
         for (copied, number) in content.messages.iter().zip(1..) {
             let path = |member: &str| format!("messages[{}].{member}", number - 1);

@@ -145,7 +145,7 @@ impl Threads {
             return Err(EditError::Running);
         }
         let head = newest_descendant(&view.nodes, message.number);
-        let (state, interrupts) = self.end_of_branch(view.thread.number, &branch_of(&view.nodes, head)).await?;
+        let (state, interrupts) = self.end_of_branch(&view.thread, head).await?;
         Ok(Some(BranchEnd { head, state, interrupts }))
     }
 
@@ -153,18 +153,13 @@ impl Threads {
     /// interrupts of a run are not open after further messages.
     pub(crate) async fn end_of_branch(
         &self,
-        thread: i64,
-        branch: &[&MessageNode],
+        thread: &Thread,
+        head: i64,
     ) -> Result<(Option<(i64, Value)>, Vec<Interrupt>), StoreError> {
-        for (at, node) in branch.iter().enumerate().rev() {
-            if let Some(left) =
-                self.runs.store.call("end_state", |store| store.end_state(thread, EndedRun::Head(node.number))).await?
-            {
-                let is_last = at + 1 == branch.len();
-                return Ok((left.state, if is_last { left.interrupts } else { Vec::new() }));
-            }
-        }
-        Ok((None, Vec::new()))
+        let (owner, run) = (&thread.key.owner, EndedRun::Branch(head));
+        let left = self.runs.store.call("end_state", |store| store.end_state(owner, thread.number, run)).await?;
+        let Some(left) = left else { return Ok((None, Vec::new())) };
+        Ok((left.state, if left.head == head { left.interrupts } else { Vec::new() }))
     }
 }
 

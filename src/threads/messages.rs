@@ -64,7 +64,7 @@ impl Threads {
             Some(run) => Some(
                 self.runs
                     .store
-                    .call("run", |store| store.run(thread.number, run))
+                    .call("run", |store| store.run(&key.owner, thread.number, run))
                     .await?
                     .ok_or(LookupError::NoRun)?
                     .number,
@@ -114,8 +114,9 @@ impl Threads {
         let left = self
             .runs
             .store
-            .call("end_state", |store| store.end_state(thread.number, EndedRun::Head(thread.head)))
+            .call("end_state", |store| store.end_state(&thread.key.owner, thread.number, EndedRun::Branch(thread.head)))
             .await?;
+        let left = left.filter(|left| left.head == thread.head);
         Ok(Some(left.map_or_else(|| thread.run_id.clone(), |left| left.run_id)))
     }
 

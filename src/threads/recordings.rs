@@ -48,19 +48,18 @@ impl Threads {
         run: &RunId,
     ) -> Result<RunRecording, LookupError> {
         let log = self.log(owner, thread, run).await?;
-        let record = &log.record;
+        let (record, key) = (&log.record, self.runs.key(owner, thread));
         if record.status == RunStatus::Running {
             return Err(LookupError::Running);
         }
         let start = self
             .runs
             .store
-            .call("run_start", |store| store.run_start(record.number))
+            .call("run_start", |store| store.run_start(&key.owner, record.number))
             .await?
             .ok_or(LookupError::LogRemoved)?;
         // Fails now if the log was removed.
         let first_page = Some(log.page(0).await?);
-        let key = self.runs.key(owner, thread);
         let view =
             self.runs.store.call("thread", |store| store.thread(&key, ThreadParts { messages: true, runs: 0 })).await?;
         let view = view.filter(|view| view.thread.number == record.thread).ok_or(LookupError::NoThread)?;

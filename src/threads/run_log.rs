@@ -17,7 +17,7 @@ pub(crate) struct RunLog {
     pub(crate) threads: Threads,
     pub(crate) record: RunRecord,
     /// Whoever reads a log counts as a follower.
-    _place: Follower,
+    follower: Follower,
 }
 
 /// A part of a log.
@@ -39,8 +39,8 @@ impl Threads {
         run: &RunId,
     ) -> Result<RunLog, LookupError> {
         let (key, record) = self.detached_run(owner, thread, run).await?;
-        let place = self.follower(&key, &record, 0)?;
-        Ok(RunLog { threads: self.clone(), record, _place: place })
+        let follower = self.follower(&key, &record, 0)?;
+        Ok(RunLog { threads: self.clone(), record, follower })
     }
 }
 
@@ -50,8 +50,12 @@ impl RunLog {
     /// # Errors
     /// [`LookupError::LogRemoved`] or [`LookupError::Store`].
     pub(crate) async fn page(&self, after: u64) -> Result<LogPage, LookupError> {
-        let page =
-            self.threads.runs.store.call("events", |store| store.events(self.record.number, after, PAGE_BYTES)).await?;
+        let page = self
+            .threads
+            .runs
+            .store
+            .call("events", |store| store.events(&self.follower.key().owner, self.record.number, after, PAGE_BYTES))
+            .await?;
         let page = LogPage { after, page: page.ok_or(LookupError::LogRemoved)? };
         match page.is_empty() && page.has_ended() && page.last() < page.tail() {
             true => Err(LookupError::LogRemoved),

@@ -136,7 +136,8 @@ impl Threads {
             if after >= record.events {
                 return Ok(None);
             }
-            let page = self.runs.store.call("events", |store| store.events(record.number, after, 1)).await?;
+            let page =
+                self.runs.store.call("events", |store| store.events(&key.owner, record.number, after, 1)).await?;
             if page.is_none_or(|page| page.events.is_empty()) {
                 return Err(LookupError::LogRemoved);
             }
@@ -153,8 +154,12 @@ impl Threads {
         self.runs.start_tasks();
         let key = self.runs.key(owner, thread);
         let thread = self.header(&key).await?;
-        let record =
-            self.runs.store.call("run", |store| store.run(thread.number, run)).await?.ok_or(LookupError::NoRun)?;
+        let record = self
+            .runs
+            .store
+            .call("run", |store| store.run(&thread.key.owner, thread.number, run))
+            .await?
+            .ok_or(LookupError::NoRun)?;
         if record.detached { Ok((key, record)) } else { Err(LookupError::NoLog) }
     }
 
@@ -221,7 +226,13 @@ impl Threads {
                 CancelRequest::Unknown => Err(LookupError::NoRun),
             };
         }
-        match self.runs.store.call("run", |store| store.run(thread.number, run)).await?.ok_or(LookupError::NoRun)? {
+        match self
+            .runs
+            .store
+            .call("run", |store| store.run(&thread.key.owner, thread.number, run))
+            .await?
+            .ok_or(LookupError::NoRun)?
+        {
             // A run of an earlier process, which is about to be closed.
             record if record.status == RunStatus::Running => Ok(CancelOutcome::Requested),
             record => Ok(CancelOutcome::Ended(record)),
@@ -249,7 +260,7 @@ impl Threads {
                 && self
                     .runs
                     .store
-                    .call("run", |store| store.run(thread.number, &thread.run_id))
+                    .call("run", |store| store.run(&thread.key.owner, thread.number, &thread.run_id))
                     .await?
                     .is_some_and(is_running)
             {

@@ -21,9 +21,14 @@ pub(crate) fn call_digest(call: &ToolCall) -> String {
         Ok(value) => sorted(value).to_string(),
         Err(_) => function.arguments.clone(),
     };
-    // The length of the name keeps name and arguments apart.
-    let text = format!("{}:{}{arguments}", function.name.len(), function.name);
-    BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(text.as_bytes())[..DIGEST_BYTES])
+    digest(&function.name, &arguments, DIGEST_BYTES)
+}
+
+/// Returns so many bytes of the digest of a name and a text, in base64.
+pub(super) fn digest(name: &str, text: &str, bytes: usize) -> String {
+    // The length of the name keeps name and text apart.
+    let all = format!("{}:{name}{text}", name.len());
+    BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(all.as_bytes())[..bytes])
 }
 
 /// The parser refuses more than 128 levels, so the recursion is bounded.
@@ -43,15 +48,15 @@ fn sorted(value: Value) -> Value {
 mod tests {
     use super::*;
 
-    fn digest(name: &str, arguments: &str) -> String {
+    fn digest_of(name: &str, arguments: &str) -> String {
         call_digest(&ToolCall::new("c", name, arguments))
     }
 
     #[test]
     fn name_and_arguments_decide_the_digest_and_their_form_does_not() {
-        let digest_of_pay = digest("pay", r#"{"to":"ada","cents":[1,{"b":2,"a":1}]}"#);
+        let digest_of_pay = digest_of("pay", r#"{"to":"ada","cents":[1,{"b":2,"a":1}]}"#);
         assert_eq!(digest_of_pay.len(), 32);
-        assert_eq!(digest_of_pay, digest("pay", r#"{ "cents": [1, {"a":1,"b":2}], "to": "ada" }"#));
+        assert_eq!(digest_of_pay, digest_of("pay", r#"{ "cents": [1, {"a":1,"b":2}], "to": "ada" }"#));
         for (name, arguments) in [
             ("pay", r#"{"to":"bob","cents":[1,{"b":2,"a":1}]}"#),
             ("pay", r#"{"to":"ada","cents":[{"b":2,"a":1},1]}"#),
@@ -59,8 +64,8 @@ mod tests {
             ("pay", ""),
             ("pay", "{"),
         ] {
-            assert_ne!(digest_of_pay, digest(name, arguments), "{name} {arguments}");
+            assert_ne!(digest_of_pay, digest_of(name, arguments), "{name} {arguments}");
         }
-        assert_ne!(digest("pay", "all{"), digest("payall", "{"));
+        assert_ne!(digest_of("pay", "all{"), digest_of("payall", "{"));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{error::Error as StdError, fmt};
 
+use crate::base::text::error_chain;
+
 /// A failure of a call. The model is told the message and may do better next time; the cause goes to the log alone.
 ///
 /// `?` converts any error of the standard kind: the model is told `the tool failed`, because such a text may hold what
@@ -50,11 +52,6 @@ impl<E: StdError + Send + Sync + 'static> From<E> for ToolError {
 impl fmt::Debug for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        let mut cause = self.source.as_deref().map(|source| source as &dyn StdError);
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
+        self.source.as_ref().map_or(Ok(()), |source| write!(f, ": {}", error_chain(&**source)))
     }
 }

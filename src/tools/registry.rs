@@ -20,9 +20,9 @@ const PROMPTS: &str = "prompts";
 #[derive(Clone)]
 pub(crate) struct ToolRegistry {
     tools: IndexMap<String, Arc<dyn Tool>>,
-    groups: IndexMap<String, Vec<Arc<dyn Tool>>>,
     mcp: IndexMap<String, Arc<McpServer>>,
-    sandbox: Option<Arc<Sandbox>>,
+    /// With the name by which agents list its tools.
+    sandbox: Option<(String, Arc<Sandbox>)>,
 }
 
 /// The error of a name that no tool, group or MCP server has.
@@ -34,17 +34,11 @@ pub(crate) struct UnknownTool {
     similar: Option<String>,
 }
 
-impl Default for ToolRegistry {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl ToolRegistry {
     /// A registry with the built-in tools.
     pub(crate) fn new() -> Self {
         let tools = builtin::tools().into_iter().map(|tool| (tool.spec().name.clone(), tool));
-        Self { tools: tools.collect(), groups: IndexMap::new(), mcp: IndexMap::new(), sandbox: None }
+        Self { tools: tools.collect(), mcp: IndexMap::new(), sandbox: None }
     }
 
     /// Adds a tool under its name. It replaces a tool of the same name.
@@ -54,24 +48,16 @@ impl ToolRegistry {
         self
     }
 
-    /// Adds a group of tools, which agents list by the name of the group.
-    #[must_use]
-    pub(crate) fn group(mut self, name: impl Into<String>, tools: Vec<Arc<dyn Tool>>) -> Self {
-        self.groups.insert(name.into(), tools);
-        self
-    }
-
-    /// Adds the tools of a sandbox as a group.
+    /// Sets the sandbox, whose tools agents list by the name of the group.
     #[must_use]
     pub(crate) fn sandbox_group(mut self, name: impl Into<String>, sandbox: Arc<Sandbox>) -> Self {
-        let tools = sandbox.tools();
-        self.sandbox = Some(sandbox);
-        self.group(name, tools)
+        self.sandbox = Some((name.into(), sandbox));
+        self
     }
 
     /// Returns the sandbox whose tools agents can list.
     pub(crate) fn sandbox(&self) -> Option<&Arc<Sandbox>> {
-        self.sandbox.as_ref()
+        self.sandbox.as_ref().map(|(_, sandbox)| sandbox)
     }
 
     /// Adds an MCP server under its name.
@@ -112,8 +98,8 @@ impl ToolRegistry {
                     Some(tool) => toolbox.source(McpServer::single_tool(server, tool)),
                     None => toolbox.source(server.clone()),
                 }
-            } else if let Some(group) = self.groups.get(name) {
-                group.iter().cloned().fold(toolbox, Toolbox::shared_tool)
+            } else if let Some((_, sandbox)) = self.sandbox.as_ref().filter(|(group, _)| group == name) {
+                sandbox.tools().into_iter().fold(toolbox, Toolbox::shared_tool)
             } else {
                 toolbox.shared_tool(self.tools.get(name).ok_or_else(|| self.unknown("tool", name))?.clone())
             };
@@ -122,7 +108,7 @@ impl ToolRegistry {
     }
 
     fn unknown(&self, kind: &'static str, name: &str) -> UnknownTool {
-        let known = self.tools.keys().chain(self.groups.keys()).cloned();
+        let known = self.tools.keys().chain(self.sandbox.iter().map(|(group, _)| group)).cloned();
         let known = known.chain(self.mcp.keys().map(|server| format!("mcp:{server}")));
         let similar = known
             .map(|known| (strsim::normalized_damerau_levenshtein(name, &known), known))
@@ -138,9 +124,8 @@ impl fmt::Debug for ToolRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolRegistry")
             .field("tools", &self.tools.keys().collect::<Vec<_>>())
-            .field("groups", &self.groups.keys().collect::<Vec<_>>())
             .field("mcp", &self.mcp.keys().collect::<Vec<_>>())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

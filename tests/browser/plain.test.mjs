@@ -64,7 +64,8 @@ for (const [answer, says] of [[true, "sent to ada@example.com"], [false, "declin
     const asked = answerDialogs(page, answer);
     await send(page, "approve");
     await ended(page, `The e-mail "Lunch": ${says}.`);
-    assert.deepEqual(asked, ['Send the e-mail "Lunch" to ada@example.com?']);
+    const args = { to: "ada@example.com", subject: "Lunch", body: "At noon?" };
+    assert.deepEqual(asked, [`Send the e-mail "Lunch" to ada@example.com? ${JSON.stringify(args)}`]);
     assert.deepEqual((await endedRuns(used, page, 2)).interrupts, []);
   });
 }

@@ -937,3 +937,196 @@ test("below a prefix, as behind a proxy, the page and its requests find the serv
     proxy.close();
   }
 });
+
+test("the messages that an agent suggests are buttons, and an unknown message offers some", async () => {
+  const page = await open();
+  const starters = page.getByRole("group", { name: "Messages to begin with" });
+  await starters.getByRole("button", { name: "delete all temporary files" }).waitFor();
+  assert.equal(await starters.getByRole("button").count(), 15);
+  if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/starters.png` });
+  await button(page, "count to 10").click();
+  await shows(page, "1 2 3 4 5 6 7 8 9 10");
+  await ask(page, "qwertyuiop", "I am a demo agent");
+  await starters.waitFor();
+  assert.equal(await starters.getByRole("button").count(), 5);
+  await starters.getByRole("button", { name: "Hello" }).click();
+  await shows(page, "How can I help you?");
+  assert.equal(await starters.count(), 0);
+});
+
+test("the list of events follows the run, until the user scrolls", async () => {
+  const page = await open();
+  await ask(page, "count to 60", "58 59 60");
+  const panel = page.getByRole("tabpanel");
+  const rest = () => panel.evaluate((node) => node.scrollHeight - node.scrollTop - node.clientHeight);
+  assert.ok((await rest()) < 80, `${await rest()} pixels below`);
+  await panel.evaluate((node) => new Promise((done) => {
+    node.addEventListener("scroll", () => setTimeout(done), { once: true });
+    node.scrollTop = 0;
+  }));
+  await ask(page, "count to 30", "28 29 30");
+  assert.equal(await panel.evaluate((node) => node.scrollTop), 0);
+});
+
+test("a failed run and a stopped one leave a trace, also after a reload", async () => {
+  const page = await open();
+  await send(page, "fail");
+  const failure = chat(page).locator(".error", { hasText: "The demo was asked to fail." });
+  await failure.waitFor();
+  await page.reload();
+  await failure.waitFor();
+  assert.equal(await failure.count(), 1);
+  await send(page, "count to 3000");
+  await shows(page, "1 2 3");
+  await button(page, "Stop").click();
+  const stopped = chat(page).getByText("The run was stopped");
+  await stopped.waitFor();
+  await page.reload();
+  await stopped.waitFor();
+});
+
+test("a message that did not reach the server can be sent again", async () => {
+  const page = await open();
+  for (const refuse of [
+    (route) => route.abort("internetdisconnected"),
+    (route) => route.fulfill({ status: 503, json: { error: { code: "too_many_runs", message: "the server is full" } } }),
+  ]) {
+    await page.route("**/send-message", refuse);
+    await send(page, "hello");
+    await button(page, "Try again").waitFor();
+    await page.unroute("**/send-message");
+    await button(page, "Try again").click();
+    await shows(page, "How can I help you?");
+    await button(page, "Try again").waitFor({ state: "detached" });
+    await button(page, "New thread").click();
+  }
+  used.problems.splice(0); // the browser reports both
+});
+
+test("a click on the open thread keeps its events", async () => {
+  const page = await open();
+  await ask(page, "hello to the quokka", "How can I help you?");
+  const connects = [];
+  page.on("request", (request) => request.url().endsWith("/connect") && connects.push(request.url()));
+  await threads(page).getByText("hello to the quokka").click();
+  await tab(page, "State");
+  await tab(page, "Events");
+  assert.equal(await events(page).count(), 6);
+  assert.deepEqual(connects, []);
+});
+
+test("Enter saves an edited message, and Escape leaves it as it was", async () => {
+  const page = await open();
+  await ask(page, "hello", "How can I help you?");
+  const edit = async () => {
+    await page.locator(".message.is-user").hover();
+    await page.locator(".message.is-user").getByRole("button", { name: "Edit" }).click();
+    return page.getByRole("textbox", { name: "Edit" });
+  };
+  let text = await edit();
+  await text.fill("think about tea");
+  await text.press("Escape");
+  await page.locator(".message.is-user", { hasText: "hello" }).waitFor();
+  text = await edit();
+  await text.fill("think about tea");
+  await text.press("Enter");
+  await shows(page, "The question is: tea.");
+});
+
+test("an answered question leaves a record, also after a reload", async () => {
+  const page = await open();
+  await ask(page, "approve", "Send the e-mail");
+  await button(page, "Approve").click();
+  await shows(page, "sent to ada@example.com.");
+  const record = chat(page).locator(".note", { hasText: 'Send the e-mail "Lunch" to ada@example.com? Approved' });
+  await record.waitFor();
+  await page.reload();
+  await record.waitFor();
+});
+
+test("an e-mail address is checked before it is sent", async () => {
+  const page = await open();
+  await ask(page, "form", "in which size?");
+  await page.getByRole("textbox", { name: "Name" }).fill("Ada");
+  await page.getByRole("combobox", { name: "Size" }).selectOption("M");
+  const address = page.getByLabel("E-mail");
+  await address.fill("no address");
+  await button(page, "Answer").click();
+  assert.equal(await address.evaluate((node) => node.validity.typeMismatch), true);
+  await address.fill("ada@example.com");
+  await button(page, "Answer").click();
+  await shows(page, "Thank you, Ada!");
+});
+
+test("after New thread, the back button returns to the thread", async () => {
+  const page = await open();
+  await ask(page, "hello to the tapir", "How can I help you?");
+  await button(page, "New thread").click();
+  await page.getByRole("heading", { name: "Ask demo something" }).waitFor();
+  await page.goBack();
+  await shows(page, "hello to the tapir");
+  await page.goForward();
+  await page.getByRole("heading", { name: "Ask demo something" }).waitFor();
+});
+
+test("a draft stays with its thread, and survives a reload", async () => {
+  const page = await open();
+  await ask(page, "hello to the lynx", "How can I help you?");
+  await field(page).fill("not yet sent");
+  await button(page, "New thread").click();
+  const holds = (text) => page.waitForFunction((text) => document.querySelector(".composer textarea")?.value === text, text);
+  await holds("");
+  await field(page).fill("for a new one");
+  await threads(page).getByText("hello to the lynx").click();
+  await holds("not yet sent");
+  await page.reload();
+  await holds("not yet sent");
+  await button(page, "New thread").click();
+  await holds("for a new one");
+});
+
+/** Answers the page's next runs with events, in place of the server. */
+const answerWith = (page, eventsOf) =>
+  page.route("**/send-message", (route) => {
+    const { threadId, runId } = route.request().postDataJSON();
+    const run = { threadId, runId };
+    const events = [{ type: "RUN_STARTED", ...run }, ...eventsOf(run)];
+    const body = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
+    return route.fulfill({ contentType: "text/event-stream", body });
+  });
+
+test("a long text of marks without an end is shown at once", async () => {
+  const page = await open();
+  for (const part of ["**a ", "_a ", "[a](", "~~a ", "``a "]) {
+    await answerWith(page, (run) => [
+      { type: "TEXT_MESSAGE_START", messageId: part, role: "assistant" },
+      { type: "TEXT_MESSAGE_CONTENT", messageId: part, delta: part.repeat(20_000) },
+      { type: "TEXT_MESSAGE_END", messageId: part },
+      { type: "RUN_FINISHED", ...run },
+    ]);
+    const started = Date.now();
+    await send(page, "hello");
+    await page.locator(".message.is-assistant").last().waitFor();
+    await button(page, "Stop").waitFor({ state: "detached" });
+    assert.ok(Date.now() - started < 4_000, `${part}: ${Date.now() - started} ms`);
+    await page.unroute("**/send-message");
+    await button(page, "New thread").click();
+  }
+  expectProblem("404 (Not Found)"); // the server does not have the threads
+});
+
+test("a question with a schema that is none can be answered", async () => {
+  const page = await open();
+  const properties = { size: { type: "string", enum: "abc" }, list: { type: "array", items: null }, none: null };
+  const responseSchema = { type: "object", properties, required: "size" };
+  const interrupts = [{ id: "i", reason: "input_required", message: "How large?", responseSchema }];
+  await answerWith(page, (run) => [{ type: "RUN_FINISHED", ...run, outcome: { type: "interrupt", interrupts } }]);
+  await send(page, "hello");
+  await page.getByRole("heading", { name: "How large?" }).waitFor();
+  await page.getByRole("textbox", { name: "size" }).fill("M");
+  const sent = page.waitForRequest("**/send-message");
+  await button(page, "Answer").click();
+  assert.deepEqual((await sent).postDataJSON().resume[0].payload, { size: "M" });
+  await button(page, "Stop").waitFor({ state: "detached" });
+  expectProblem("404 (Not Found)"); // the server does not have the thread
+});

@@ -65,7 +65,7 @@ async fn an_invalid_body_is_refused_with_the_path_of_the_error() {
 }
 
 #[tokio::test]
-async fn every_version_before_2_is_served_and_gets_the_servers_own() {
+async fn every_version_before_2_is_served_and_1_0_gets_a_stream_of_1_0() {
     let server = server().await;
     let versions = ["1.0", "1.1", "1.10", "1.0.0", "0.9", "soon"];
     for version in versions.map(Value::from).into_iter().chain([Value::Null]) {
@@ -73,7 +73,8 @@ async fn every_version_before_2_is_served_and_gets_the_servers_own() {
         input["protocolVersion"] = version.clone();
         let response = server.run(&input).await;
         assert_eq!(response.status(), 200, "{version}");
-        assert!(response.text().await.unwrap().contains("\"protocolVersion\":\"1.1\""));
+        let declared = if version == "1.0" { "1.0" } else { "1.1" };
+        assert!(response.text().await.unwrap().contains(&format!("\"protocolVersion\":\"{declared}\"")), "{version}");
     }
 }
 
@@ -145,6 +146,11 @@ async fn refusals_of_unknown_routes_agents_and_methods_name_those_that_exist() {
     assert_eq!(message, "DELETE is not allowed on \"/send-message\"; use GET, POST");
     let wrong = server.client.put(server.url("/threads/a")).send().await.unwrap();
     assert_eq!(refusal(wrong).await.2, "PUT is not allowed on \"/threads/a\"; use GET, PATCH, DELETE");
+    // It would read the thread, and send nothing of it.
+    let wrong = server.client.head(server.url("/threads/a")).send().await.unwrap();
+    assert_eq!(wrong.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(wrong.headers()[header::ALLOW], "GET, PATCH, DELETE");
+    assert_eq!(server.client.head(server.url("/healthz")).send().await.unwrap().status(), StatusCode::OK);
     let wrong = server.post("/agents").json(&json!({})).send().await.unwrap();
     assert_eq!(refusal(wrong).await.1, "method_not_allowed");
 }
@@ -172,8 +178,15 @@ async fn agents_and_their_capabilities_can_be_read() {
     let mut detached = input("hi");
     detached["forwardedProps"] = json!({ "onDisconnect": "continue" });
     assert_eq!(refusal(never_detached.run(&detached).await).await.1, "too_many_detached_runs");
-    assert_eq!(get("/healthz").await, json!({ "status": "ok" }));
-    assert_eq!(get("/readyz").await, json!({ "status": "ready" }));
+}
+
+#[tokio::test]
+async fn health_and_readiness_are_reported() {
+    let server = server().await;
+    for (path, expected) in [("/healthz", json!({ "status": "ok" })), ("/readyz", json!({ "status": "ready" }))] {
+        let response = server.client.get(server.url(path)).send().await.unwrap();
+        assert_eq!(response.json::<Value>().await.unwrap(), expected);
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! `GET /`: the description of the server.
 
-use agui_server::{Server, agent::builtin::Echo, auth::ApiKey};
+use agui_server::{Server, agent::builtin::Echo, auth::ApiKey, options::PlaygroundOptions};
 use reqwest::header;
 use serde_json::{Value, json};
 
@@ -36,6 +36,32 @@ async fn the_server_describes_itself_as_page_text_and_json() {
         }
         assert!(!body.contains("<shop>") || media_type != "text/html; charset=utf-8", "unescaped: {body}");
     }
+}
+
+#[tokio::test]
+async fn the_page_links_the_playground_openapi_and_the_documentation() {
+    let documentation = "https://github.com/agui-server/agui-server#readme";
+    for (options, has_playground) in [(PlaygroundOptions::enabled(), true), (PlaygroundOptions::disabled(), false)] {
+        let server = Running::start(two_agents().playground(options)).await;
+        let page = get(&server, "text/html", None).await.text().await.unwrap();
+        assert_eq!(page.contains("<a href=\"/playground\">"), has_playground, "{page}");
+        for link in ["<a href=\"/openapi.json\">".to_owned(), format!("<a href=\"{documentation}\">")] {
+            assert!(page.contains(&link), "{link}: {page}");
+        }
+        assert!(get(&server, "*/*", None).await.text().await.unwrap().contains(documentation));
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_names_the_prefix_that_it_removes() {
+    let server = Running::start(two_agents().playground(PlaygroundOptions::enabled())).await;
+    let get = |path: &str| server.client.get(server.url(path)).header("x-forwarded-prefix", "/ai/");
+    let page = get("/").header(header::ACCEPT, "text/html").send().await.unwrap().text().await.unwrap();
+    for part in [&format!("curl -N {}/ai/send-message ", server.url("")), "href=\"/ai/playground\""] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let info: Value = get("/copilotkit/info").send().await.unwrap().json().await.unwrap();
+    assert_eq!(info["intelligence"]["wsUrl"], format!("//{}/ai/copilotkit/socket", server.address));
 }
 
 #[tokio::test]

@@ -43,6 +43,14 @@ async fn by_default_the_page_is_served_on_loopback_without_authentication_only()
 }
 
 #[tokio::test]
+async fn where_the_page_is_not_served_its_address_names_the_option() {
+    let server = Running::start(with_key()).await;
+    let refused: Value = server.client.get(server.url("/playground")).send().await.unwrap().json().await.unwrap();
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("the playground is off: set [playground] enabled = true"), "{message}");
+}
+
+#[tokio::test]
 async fn on_an_address_that_is_not_loopback_the_page_must_be_enabled() {
     for (server, expected) in
         [(echo(), StatusCode::NOT_FOUND), (echo().playground(PlaygroundOptions::enabled()), StatusCode::OK)]

@@ -16,7 +16,7 @@ function presents({ outcome, ...event }) {
   return outcome && !outcome.pendingToolCallIds ? { ...event, outcome } : event;
 }
 
-testConversations((options) => new HttpAgent(options), { presents, reportsPending: false });
+testConversations((options) => new HttpAgent(options), { presents, reportsPending: false, version: "1.1" });
 
 describe("interrupts", () => {
   const server = useServer();

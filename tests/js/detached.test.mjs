@@ -29,11 +29,14 @@ async function requireRunning(threadId, runId) {
   assert.equal(runs[0].status, "running");
 }
 
+/** A request that follows a run declares no version, so its stream is one of 1.1; the client's is one of 1.0. */
+const withoutVersion = (events) => events.map(({ protocolVersion, ...event }) => event);
+
 /** Requires that `events` are all events of the run. */
 async function requireWhole({ threadId, runId }, events) {
   const whole = await follow(server, threadId, runId, 0);
   assert.deepEqual(whole.ids, range(1, EVENTS));
-  assert.deepEqual(events, whole.events);
+  assert.deepEqual(withoutVersion(events), withoutVersion(whole.events));
   assert.equal(textOf(whole.events), countTo(COUNT));
   assert.deepEqual(whole.events.at(-1).outcome, { type: "success" });
 }
@@ -50,7 +53,7 @@ test("following a run from the last received event gives every event once, also 
   assert.deepEqual(rest.ids, range(had.length + 1, EVENTS));
   assert.deepEqual(beside.ids, range(1, EVENTS));
   assert.deepEqual(again, rest, "the header takes precedence over the query");
-  assert.deepEqual(beside.events, [...had, ...rest.events]);
+  assert.deepEqual(withoutVersion(beside.events), withoutVersion([...had, ...rest.events]));
   await requireWhole(run, beside.events);
 });
 

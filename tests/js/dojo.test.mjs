@@ -206,7 +206,7 @@ test("shared_state: the agent adds to the recipe, and what the user entered stay
   const written = page.state.recipe;
   const names = written.ingredients.map(({ name }) => name);
   assert.deepEqual(names, ["Carrots", "chicken breast", "chili powder", "Salt", "Lettuce leaves"]);
-  assert.deepEqual([written.instructions[0], written.instructions.length], [instructions[0], 4]);
+  assert.deepEqual([written.instructions[0], written.instructions.length], [instructions[0], 3], "the dojo's suite counts three");
   assert.deepEqual(written.special_preferences, ["Spicy", "Low Carb"]);
   assert.deepEqual([written.title, written.skill_level, written.cooking_time], ["Make Your Recipe", "Intermediate", "15 min"]);
   assert.equal(page.state.theme, "dark");

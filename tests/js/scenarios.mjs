@@ -48,6 +48,12 @@ const answered = (user, ...deltas) => [
   { user, events: text("a", ...deltas), adds: [assistant("a", deltas.join(""))] },
 ];
 
+/** A message that the demo does not understand: it offers others. */
+const unknown = (user, help, value) => {
+  const [turn] = answered(user, help);
+  return [{ ...turn, events: [...turn.events, { type: "CUSTOM", name: "agui-server.starters", value }] }];
+};
+
 /** A tool of the server, with its result in the same run. */
 const weather = ({ user, city, says: [before, after], report, tools }) => {
   const json = JSON.stringify({ city });
@@ -205,8 +211,11 @@ const searchZh = (answer, after) =>
 
 const HELP =
   "I am a demo agent without a model. Try: hello, what's the weather like in Beijing, count to 10, think …, plan …, " +
-  "parallel, approve, approve two, feedback, review, form, fail.";
-const HELP_ZH = "我是一个没有模型的演示代理。试试:你好、北京天气怎么样、数到 10、思考 …、计划 …、并行、批准、批准两个、反馈、审核、表单、失败。";
+  "parallel, approve, approve two, delete inactive users, feedback, review a plan, form, fail, " +
+  "search for report files locally, delete all temporary files.";
+const HELP_ZH =
+  "我是一个没有模型的演示 Agent。试试：你好、北京天气怎么样、数到 10、思考 …、计划 …、并行、批准、批准两个、删除不活跃的用户、反馈、审核计划、表单、失败、" +
+  "帮我搜索本地的报告文件、删除所有临时文件。";
 
 export const scenarios = [
   ...both(
@@ -257,7 +266,7 @@ export const scenarios = [
   ...both(
     "frontend tool that fails",
     search({ content: "", error: "no permission" }, "The search failed: no permission"),
-    searchZh({ content: "", error: "没有权限" }, "搜索失败:没有权限"),
+    searchZh({ content: "", error: "没有权限" }, "搜索失败：没有权限"),
   ),
   ...both(
     "human in the loop, confirmed",
@@ -267,13 +276,13 @@ export const scenarios = [
   ...both(
     "human in the loop, declined",
     deletion("declined", "All right, nothing was deleted."),
-    deletionZh("declined", "好的,没有删除任何文件。"),
+    deletionZh("declined", "好的，没有删除任何文件。"),
   ),
   // This answer contains the word "confirmed", too.
   ...both(
     "human in the loop, declined by an object",
     deletion('{"confirmed":false}', "All right, nothing was deleted."),
-    deletionZh('{"confirmed": false}', "好的,没有删除任何文件。"),
+    deletionZh('{"confirmed": false}', "好的，没有删除任何文件。"),
   ),
   ...both("count", counted("count to 20"), counted("数到 20")),
   ...both(
@@ -285,8 +294,8 @@ export const scenarios = [
     ),
     thought(
       "思考 猫",
-      ["问题是:", "猫", "。", "我没有模型,", "只是演示一下", "思考的样子。"],
-      ["我想过了,", "这就是我的回答。"],
+      ["问题是：", "猫", "。", "我没有模型，", "只是演示一下", "思考的样子。"],
+      ["我想过了，", "这就是我的回答。"],
     ),
   ),
   ...both(
@@ -301,21 +310,25 @@ export const scenarios = [
       "Sunny, 25°C",
       "In Beijing it is 14:05, sunny, and 25°C.",
     ]),
-    parallel("并行", "北京", ["我同时查两件事。", "晴天,25°C", "北京现在 14:05,晴天,25°C。"]),
+    parallel("并行", "北京", ["我同时查两件事。", "晴天,25°C", "北京现在 14:05，晴天，25°C。"]),
   ),
   ...both(
     "fail",
     failed("fail", "This run will fail", "The demo was asked to fail."),
     failed("失败", "这次运行将会失败", "演示按要求失败了。"),
   ),
-  ...both("unknown", answered("Qwertyuiop", HELP), answered("随便说说", HELP_ZH)),
+  ...both(
+    "unknown",
+    unknown("Qwertyuiop", HELP, ["Hello", "What's the weather like in Beijing?", "plan a party", "approve", "form"]),
+    unknown("随便说说", HELP_ZH, ["你好", "北京天气怎么样？", "计划聚会", "批准", "表单"]),
+  ),
 ];
 
-/** Returns all events of one run. */
-export function eventsOf(turn, { threadId, runId }) {
+/** Returns all events of one run. `version` is that of AG-UI in the stream. */
+export function eventsOf(turn, { threadId, runId }, version = "1.1") {
   const success = { type: "success", ...(turn.pending && { pendingToolCallIds: turn.pending }) };
   return [
-    { type: "RUN_STARTED", threadId, runId, protocolVersion: "1.1" },
+    { type: "RUN_STARTED", threadId, runId, protocolVersion: version },
     ...turn.events,
     turn.error ? { type: "RUN_ERROR", ...turn.error } : { type: "RUN_FINISHED", threadId, runId, outcome: success },
   ];

@@ -3,12 +3,7 @@
 
 import { AgentCapabilitiesSchema, EventSchemas } from "@ag-ui/core/schemas";
 
-/** Returns whether a line is what @ag-ui/client 1.0.0 writes to the console about a server that speaks AG-UI 1.1. */
-export const isVersionNotice = (line) =>
-  line.includes("[ag-ui] The producer speaks protocol 1.1; this client speaks 1.0.") ||
-  /Removed unrecognised material at '[^']*\/encryptedValueType' on /.test(line);
-
-/** Returns events or messages without the member that @ag-ui/client 1.0.0 leaves out, because AG-UI 1.1 adds it. */
+/** Returns events or messages as they are in a stream of AG-UI 1.0: without the member that 1.1 adds. */
 export const without1_1 = (value) =>
   JSON.parse(JSON.stringify(value, (key, member) => (key === "encryptedValueType" ? undefined : member)));
 

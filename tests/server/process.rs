@@ -111,6 +111,57 @@ async fn log_lines_have_request_thread_and_run_but_no_secret() {
 }
 
 #[tokio::test]
+async fn a_refused_preflight_is_logged_once_for_each_origin_with_what_a_program_is_told() {
+    let process = Process::start(&[], &[]);
+    let url = format!("{}/send-message", process.url);
+    for origin in ["https://a.example", "https://a.example", "https://b.example", "http://localhost:3000"] {
+        let preflight = client().request(reqwest::Method::OPTIONS, &url).header("origin", origin);
+        preflight.header("access-control-request-method", "POST").send().await.unwrap();
+    }
+    process.signal("-TERM");
+    let (_, log) = process.ended();
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("refused a preflight")).collect();
+    assert_eq!(lines.len(), 2, "{log}");
+    for (line, origin) in lines.iter().zip(["https://a.example", "https://b.example"]) {
+        assert!(line.contains("INFO") && line.contains(origin) && line.contains("[cors] allow_origins"), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_request_an_answer_and_tanstack_ai_cause_no_warning() {
+    let process = Process::start(&[], &[]);
+    let send = async |input: &Value| {
+        let run = client().post(format!("{}/send-message", process.url)).json(input).send().await.unwrap();
+        events(&run.text().await.unwrap())
+    };
+    let mut asked = input("approve");
+    asked["forwardedProps"] = json!({ "onDisconnect": "cancel" });
+    asked["data"] = asked["forwardedProps"].clone();
+    send(&asked).await;
+    let asks = send(&asked).await;
+    let interrupt = &asks.last().unwrap()["outcome"]["interrupts"][0]["id"];
+    asked["resume"] = json!([{ "interruptId": interrupt, "status": "cancelled" }]);
+    send(&asked).await;
+    process.signal("-TERM");
+    let (_, log) = process.ended();
+    assert!(!log.contains("WARN"), "{log}");
+}
+
+#[tokio::test]
+async fn another_message_under_the_id_of_an_ended_run_causes_a_warning() {
+    let process = Process::start(&[], &[]);
+    let mut asked = input("hello");
+    for id in ["one", "two"] {
+        asked["messages"][0]["id"] = id.into();
+        let run = client().post(format!("{}/send-message", process.url)).json(&asked).send().await.unwrap();
+        run.text().await.unwrap();
+    }
+    process.signal("-TERM");
+    let (_, log) = process.ended();
+    assert!(log.contains("WARN") && log.contains("the run replaces an ended run of the same id"), "{log}");
+}
+
+#[tokio::test]
 async fn feedback_is_logged_without_its_comment() {
     let process = Process::start(&[], &[("AGUI_LOG__LEVEL", "debug")]);
     let input = input("Hello");

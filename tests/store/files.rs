@@ -252,7 +252,7 @@ async fn a_damaged_file_is_reported() {
         let store: DynStore = Arc::new(store);
         let mut faults = 0;
         for run in runs {
-            if let Err(error) = store.events(run, 0, 99).await {
+            if let Err(error) = store.events(crate::steps::OWNER, run, 0, 99).await {
                 assert!(!error.is_transient(), "{error:?}");
                 faults += 1;
             }

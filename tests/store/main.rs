@@ -4,6 +4,7 @@
 
 mod crash;
 mod files;
+mod neighbours;
 mod outage;
 #[path = "../support/postgres.rs"]
 mod postgres;
@@ -95,17 +96,23 @@ mod unfenced {
         async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> Result<bool, StoreError> {
             self.0.insert(key, content).await
         }
-        async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
-            self.0.run(thread, id).await
+        async fn run(&self, owner: &str, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+            self.0.run(owner, thread, id).await
         }
-        async fn end_state(&self, thread: i64, run: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
-            self.0.end_state(thread, run).await
+        async fn end_state(&self, owner: &str, thread: i64, run: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
+            self.0.end_state(owner, thread, run).await
         }
-        async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
-            self.0.events(run, after, max_bytes).await
+        async fn events(
+            &self,
+            owner: &str,
+            run: i64,
+            after: u64,
+            max_bytes: usize,
+        ) -> Result<Option<EventPage>, StoreError> {
+            self.0.events(owner, run, after, max_bytes).await
         }
-        async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError> {
-            self.0.run_start(run).await
+        async fn run_start(&self, owner: &str, run: i64) -> Result<Option<RunStart>, StoreError> {
+            self.0.run_start(owner, run).await
         }
         async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
             self.0.delete(thread).await

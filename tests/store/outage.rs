@@ -33,7 +33,7 @@ async fn a_restarted_postgres_is_used_again() {
             new.try_begin(&store, None, 0, None),
             store.append(&batches),
             end.finish(&store, &held, 0),
-            store.run(held.thread, &new.id),
+            store.run(crate::steps::OWNER, held.thread, &new.id),
             store.check(),
         );
         let errors = [begun.err(), appended.err(), finished.err(), read.err(), checked.err()];

@@ -43,7 +43,9 @@ fn opening(input: &RunAgentInput, event: &Event) -> Verdict {
     };
     demand(*thread_id == input.thread_id && *run_id == input.run_id, || "not the run that was asked for".into())?;
     demand(*parent_run_id == input.parent_run_id, || "not the parent run of the input".into())?;
-    demand(protocol_version.as_deref() == Some("1.1"), || format!("protocol version {protocol_version:?}"))
+    let is_of_1_0 = input.protocol_version.as_deref() == Some("1.0");
+    let expected = if is_of_1_0 { "1.0" } else { "1.1" };
+    demand(protocol_version.as_deref() == Some(expected), || format!("protocol version {protocol_version:?}"))
 }
 
 fn ending(input: &RunAgentInput, run: &Ledger, event: &Event) -> Verdict {

@@ -205,6 +205,7 @@ async fn wrong_imports_and_forks_are_refused_and_store_nothing() {
         (wrong(&|it| it["runs"][0]["head"] = json!(9)), "runs[0].head"),
         (wrong(&|it| it["runs"][0]["status"] = json!("running")), "runs[0].status"),
         (wrong(&|it| it["states"] = json!([1, 2, 3, 4, 5])), "states"),
+        (wrong(&|it| it["runs"] = vec![it["runs"][0].clone(); 5].into()), "runs"),
         (wrong(&|it| it["createdAt"] = json!("yesterday")), "createdAt"),
         (wrong(&|it| it["threadId"] = json!("x".repeat(1025))), "threadId"),
         (wrong(&|it| it["metadata"] = json!({ "x": "y".repeat(17_000) })), "metadata"),

@@ -1,5 +1,6 @@
 // The conversation: messages, questions of the agent, and the field for the next message.
 
+import { Fragment } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { attachmentPart, contentParts, mediaUrl, textOf } from "./content.js";
@@ -7,7 +8,8 @@ import { Markdown } from "./markdown.jsx";
 import { fullTime } from "./dates.js";
 import { Button, CopyButton, Tree, pretty } from "./parts.jsx";
 import { PageToolQuestion, Question } from "./questions.jsx";
-import { t } from "./texts.js";
+import { readTab, writeTab } from "./storage.js";
+import { currentLanguage, t } from "./texts.js";
 
 /** The distance from the end, in pixels, within which the chat follows new text. */
 const NEAR_END = 80;
@@ -36,20 +38,19 @@ export function Chat({ session }) {
       <div class="messages" ref={scroller} onScroll={onScroll} tabindex="0" role="log" aria-live="off" aria-label={t("chat")}>
         {shown.length === 0 && !session.isRunning && !session.recording && <Empty session={session} />}
         {shown.map((message, index) => (
-          <Message
-            key={message.id}
-            session={session}
-            message={message}
-            results={results}
-            isLast={index === shown.length - 1}
-          />
+          <Fragment key={message.id}>
+            <Message session={session} message={message} results={results} isLast={index === shown.length - 1} />
+            {session.answered.filter(({ after }) => after === message.id).map((record) => <Answered record={record} />)}
+          </Fragment>
         ))}
         <fieldset disabled={Boolean(session.recording)}>
           {questions.map((interrupt) => <Question key={interrupt.id} session={session} interrupt={interrupt} />)}
         </fieldset>
         {calls.map((call) => <PageToolQuestion key={call.id} session={session} call={call} />)}
         {session.isRunning && <p class="working"><span /><span /><span /></p>}
-        {session.error && <ErrorNote error={session.error} />}
+        {!session.isRunning && <Starters session={session} texts={session.offered} />}
+        {session.error && <ErrorNote session={session} error={session.error} />}
+        {!session.error && <EndOfRun session={session} />}
       </div>
       <p class="visually-hidden" role="status">{announcement(session)}</p>
       {session.recording ? <RecordingBar session={session} /> : <Composer session={session} />}
@@ -80,11 +81,38 @@ function RecordingBar({ session }) {
 const ANNOUNCEMENTS = { running: "running", finished: "finished", asks: "asksYou", failed: "runFailed" };
 const announcement = (session) => (session.announcement ? t(ANNOUNCEMENTS[session.announcement]) : "");
 
-const ErrorNote = ({ error }) => (
+const ErrorNote = ({ session, error }) => (
   <p class="error" role="alert">
     {error.code && <code>{error.code}</code>} {error.message}
+    {session.canRetry && <> <Button onClick={() => session.retry()}>{t("retry")}</Button></>}
   </p>
 );
+
+/** How the last run has ended, if it has no answer. */
+function EndOfRun({ session }) {
+  const { thread, isRunning, recording } = session;
+  const [run] = thread?.runs ?? [];
+  if (isRunning || recording || !["failed", "cancelled"].includes(run?.status)) return null;
+  return (
+    <p class={run.status === "failed" ? "error" : "note"}>
+      {run.status === "failed" ? <><code>{run.error?.code}</code> {run.error?.message ?? t("runFailed")}</> : t("runStopped")}
+      {" "}<Button onClick={() => session.retry()}>{t("retry")}</Button>
+    </p>
+  );
+}
+
+/** A question that was answered on this page. */
+const Answered = ({ record: { message, decision, text } }) => (
+  <p class="note">{message} <strong>{decision ? t(decision) : text}</strong></p>
+);
+
+/** Messages to begin with, as buttons. */
+const Starters = ({ session, texts }) =>
+  texts.length > 0 && (
+    <div class="buttons starters" role="group" aria-label={t("starters")}>
+      {texts.map((text) => <Button onClick={() => session.send(text)}>{text}</Button>)}
+    </div>
+  );
 
 function Empty({ session }) {
   const agent = session.agents.find(({ name }) => name === session.agentName);
@@ -92,6 +120,7 @@ function Empty({ session }) {
     <div class="empty">
       <h2>{t("empty", session.agentName)}</h2>
       {agent?.description && <p>{agent.description}</p>}
+      <Starters session={session} texts={session.starters(currentLanguage())} />
     </div>
   );
 }
@@ -209,12 +238,17 @@ function EditForm({ session, message, onClose }) {
   const [text, setText] = useState(textOf(message.content));
   const save = (event) => {
     event.preventDefault();
+    if (!text.trim()) return;
     onClose();
     const others = contentParts(message.content).filter(({ type }) => type !== "text");
     session.edit(message.id, others.length > 0 ? [{ type: "text", text }, ...others] : text);
   };
+  const onKeyDown = (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.target.tagName === "TEXTAREA") save(event);
+    if (event.key === "Escape") onClose();
+  };
   return (
-    <form class="edit-form" onSubmit={save}>
+    <form class="edit-form" onSubmit={save} onKeyDown={onKeyDown}>
       <textarea aria-label={t("edit")} rows="3" value={text} onInput={(event) => setText(event.currentTarget.value)}
         ref={(field) => field && document.activeElement === document.body && field.focus()} />
       <div class="buttons">
@@ -226,12 +260,16 @@ function EditForm({ session, message, onClose }) {
 }
 
 function Composer({ session }) {
+  // The draft of each thread stays in the tab.
+  const draft = `draft.${session.draftKey()}`;
   const [text, setText] = useState("");
+  const write = (text) => (setText(text), writeTab(draft, text || undefined));
   const [parts, setParts] = useState([]);
   const picker = useRef();
   const field = useRef();
   const threadId = session.agent?.threadId;
   useEffect(() => field.current.focus(), [threadId]);
+  useEffect(() => (setText(readTab(draft) ?? ""), setParts([])), [draft]);
   useLayoutEffect(() => {
     field.current.style.height = "auto";
     field.current.style.height = `${field.current.scrollHeight + 2}px`;
@@ -242,7 +280,7 @@ function Composer({ session }) {
   const send = () => {
     if (!canSend) return;
     const content = parts.length > 0 ? [...(text.trim() ? [{ type: "text", text }] : []), ...parts] : text;
-    setText("");
+    write("");
     setParts([]);
     session.send(content);
   };
@@ -272,7 +310,7 @@ function Composer({ session }) {
         </ul>
       )}
       <textarea ref={field} rows="1" aria-label={t("message")} placeholder={t(isAsked ? "asksYou" : "message")} title={t("sendHint")} value={text}
-        onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown}
+        onInput={(event) => write(event.currentTarget.value)} onKeyDown={onKeyDown}
         onPaste={(event) => event.clipboardData.files.length > 0 && (event.preventDefault(), addFiles(event.clipboardData.files))} />
       <input ref={picker} type="file" multiple hidden aria-label={t("attach")}
         onChange={(event) => (addFiles(event.currentTarget.files), (event.currentTarget.value = ""))} />

@@ -1,6 +1,6 @@
 // What happens behind the chat: events, state, runs, the page's tools, and what the agent can do.
 
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { clock } from "./dates.js";
 import { CopyButton, Button, Tree, cut, seconds } from "./parts.jsx";
@@ -12,6 +12,8 @@ const TABS = { events: Events, state: StateTab, runs: Runs, tools: Tools, capabi
 const RECORDED = ["events", "state", "runs"];
 /** Rows of events that are shown at once. More are shown on demand. */
 const SHOWN_EVENTS = 400;
+/** The distance from the end, in pixels, within which the list follows new events. */
+const NEAR_END = 80;
 /** Characters of an event in its row, and of a value in the list of changes. */
 const BRIEF_CHARS = 300;
 const CHANGE_CHARS = 5000;
@@ -62,6 +64,17 @@ function Events({ session }) {
   const wanted = filter.trim().toLowerCase();
   const matching = wanted ? entries.filter(({ event }) => JSON.stringify(event).toLowerCase().includes(wanted)) : entries;
   const shown = matching.slice(-limit);
+  const follows = useRef(true);
+  useEffect(() => {
+    const panel = list.current.closest(".panel");
+    const onScroll = () => (follows.current = panel.scrollHeight - panel.scrollTop - panel.clientHeight < NEAR_END);
+    panel.addEventListener("scroll", onScroll);
+    return () => panel.removeEventListener("scroll", onScroll);
+  }, []);
+  useLayoutEffect(() => {
+    const panel = list.current.closest(".panel");
+    if (follows.current) panel.scrollTop = panel.scrollHeight;
+  }, [entries.length]);
   useEffect(() => {
     if (marked) list.current?.querySelector(".is-marked")?.scrollIntoView({ block: "nearest" });
   }, [marked]);

@@ -3,8 +3,9 @@
 
 import { memo } from "preact/compat";
 
+/** A span has at most 1,000 characters: the text after a mark without an end is searched no further. */
 const INLINE =
-  /(?<code>(?<!`)`+(?!`))(?<codeText>[^]*?[^`])\k<code>(?!`)|!?\[(?<label>(?:[^[\]\\]|\\.)*)\]\((?<href>[^\s()]*(?:\([^\s()]*\))?[^\s()]*)(?:\s+"[^"]*")?\)|(?<strong>\*\*|__)(?=\S)(?<strongText>[^]*?\S)\k<strong>|(?<strike>~~)(?=\S)(?<strikeText>[^]*?\S)~~|(?<![\w*])(?<em>[*_])(?=[^\s*_])(?<emText>[^]*?[^\s*_])\k<em>(?![\w*])|(?<url>https?:\/\/[^\s<>()]*[^\s<>().,;:!?'"*_])|\\(?<escaped>[\\`*_{}[\]()#+\-.!~|>])/g;
+  /(?<code>(?<!`)`{1,20}(?!`))(?<codeText>[^]{0,1000}?[^`])\k<code>(?!`)|!?\[(?<label>(?:[^[\]\\]|\\.){0,1000})\]\((?<href>[^\s()]{0,1000}(?:\([^\s()]{0,1000}\))?[^\s()]{0,1000})(?:\s{1,9}"[^"]{0,1000}")?\)|(?<strong>\*\*|__)(?=\S)(?<strongText>[^]{0,1000}?\S)\k<strong>|(?<strike>~~)(?=\S)(?<strikeText>[^]{0,1000}?\S)~~|(?<![\w*])(?<em>[*_])(?=[^\s*_])(?<emText>[^]{0,1000}?[^\s*_])\k<em>(?![\w*])|(?<url>https?:\/\/[^\s<>()]*[^\s<>().,;:!?'"*_])|\\(?<escaped>[\\`*_{}[\]()#+\-.!~|>])/g;
 
 const isSafe = (href) => /^(https?:|mailto:)/i.test(href);
 

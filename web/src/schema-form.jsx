@@ -6,17 +6,21 @@ import { Button } from "./parts.jsx";
 import { t } from "./texts.js";
 
 const typeOf = (schema) => (Array.isArray(schema?.type) ? schema.type.find((type) => type !== "null") : schema?.type);
-const isTextList = (schema) => typeOf(schema) === "array" && typeOf(schema.items) === "string" && !schema.items.enum;
+/** The values to choose from. An agent can write anything as its schema. */
+const choices = (schema) => (Array.isArray(schema?.enum) ? schema.enum : undefined);
+const isTextList = (schema) => typeOf(schema) === "array" && typeOf(schema.items) === "string" && !choices(schema.items);
+/** Formats that the browser checks, and their types of fields. */
+const CHECKED = { email: "email", uri: "url" };
 
 /** Returns the first content of a field: the schema's default, else the empty value of its type. */
 function initial(schema, value = schema?.default) {
-  if (schema?.enum) return value === undefined ? "" : JSON.stringify(value);
-  if (isTextList(schema)) return (value ?? []).join("\n");
+  if (choices(schema)) return value === undefined ? "" : JSON.stringify(value);
+  if (isTextList(schema)) return [value ?? []].flat().join("\n");
   switch (typeOf(schema)) {
     case "boolean":
       return value ?? false;
     case "string":
-      return value ?? "";
+      return String(value ?? "");
     case "number":
     case "integer":
       return value === undefined ? "" : String(value);
@@ -27,7 +31,7 @@ function initial(schema, value = schema?.default) {
 
 /** Returns the value of a field; undefined if it is left empty. Throws if it is not JSON. */
 function read(schema, content) {
-  if (schema?.enum) return content === "" ? undefined : JSON.parse(content);
+  if (choices(schema)) return content === "" ? undefined : JSON.parse(content);
   if (isTextList(schema)) return content.split("\n").filter((line) => line.trim());
   switch (typeOf(schema)) {
     case "boolean":
@@ -45,10 +49,12 @@ function read(schema, content) {
  * @param {{ schema: object, values?: object, hidden?: string[], labels?: object, actions: (read: () => object | undefined) => any, onSubmit }} props
  *   `hidden`: members without a field; `labels`: in place of titles; `actions`: the buttons, given a function that reads the form
  */
-export function SchemaForm({ schema, values = {}, hidden = [], labels = {}, actions, onSubmit }) {
-  const fields = Object.entries(schema?.properties ?? {}).filter(([name]) => !hidden.includes(name));
+export function SchemaForm({ schema: given, values = {}, hidden = [], labels = {}, actions, onSubmit }) {
+  const isTable = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+  const schema = { ...given, required: Array.isArray(given?.required) ? given.required : [] };
+  const fields = Object.entries(isTable(schema.properties) ? schema.properties : {}).filter(([, field]) => isTable(field)).filter(([name]) => !hidden.includes(name));
   const isObject = fields.length > 0 || hidden.length > 0 || typeOf(schema) === "object";
-  const shown = isObject ? fields : [["", schema ?? {}]];
+  const shown = isObject ? fields : [["", schema]];
   const [contents, setContents] = useState(() =>
     Object.fromEntries(shown.map(([name, field]) => [name, initial(field, values[name])])),
   );
@@ -60,7 +66,7 @@ export function SchemaForm({ schema, values = {}, hidden = [], labels = {}, acti
     for (const [name, field] of shown) {
       try {
         const value = read(field, contents[name]);
-        const isLeft = value === undefined || (value === "" && !schema.required?.includes(name));
+        const isLeft = value === undefined || (value === "" && !schema.required.includes(name));
         if (!isLeft) result[name] = value;
       } catch {
         setProblem({ name, text: t("invalidJson") });
@@ -84,7 +90,7 @@ export function SchemaForm({ schema, values = {}, hidden = [], labels = {}, acti
           schema={field}
           label={labels[name]}
           content={contents[name]}
-          isRequired={schema?.required?.includes(name)}
+          isRequired={schema.required.includes(name)}
           problem={problem?.name === name ? problem.text : undefined}
           onChange={(content) => setContents((before) => ({ ...before, [name]: content }))}
         />
@@ -127,11 +133,11 @@ function Field({ name, schema, label = schema.title ?? (name || t("answer")), co
 }
 
 function control(schema, type, content, common) {
-  if (schema.enum) {
+  if (choices(schema)) {
     return (
       <select {...common} value={content}>
         <option value="" />
-        {schema.enum.map((value) => <option value={JSON.stringify(value)}>{String(value)}</option>)}
+        {choices(schema).map((value) => <option value={JSON.stringify(value)}>{String(value)}</option>)}
       </select>
     );
   }
@@ -139,6 +145,7 @@ function control(schema, type, content, common) {
     const step = type === "integer" ? 1 : "any";
     return <input {...common} type="number" step={step} min={schema.minimum} max={schema.maximum} value={content} />;
   }
+  if (type === "string" && CHECKED[schema.format]) return <input {...common} type={CHECKED[schema.format]} value={content} />;
   if (type === "string") return <textarea {...common} rows={content.includes("\n") ? 4 : 1} value={content} />;
   return <textarea {...common} required={false} class="code" rows={4} spellcheck={false} value={content} />;
 }

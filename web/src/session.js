@@ -8,11 +8,24 @@ import { PageTools } from "./page-tools.js";
 import { RecordedAgent } from "./recorded-agent.js";
 import { Recorder, parseEvents } from "./recorder.js";
 import { readRecording, recordedRun, recordingName, writeRecording } from "./recording.js";
+import { clearTab, readTab, writeTab } from "./storage.js";
 import { ThreadList } from "./thread-list.js";
 
 const FRAME_MS = 16;
 /** The most messages whose branches are read, the largest page of the server. */
 const MESSAGES_PER_PAGE = 200;
+
+/** The custom event with which an agent offers messages to send next. */
+const STARTERS = "agui-server.starters";
+const textsOf = (value) => (Array.isArray(value) ? value.filter((text) => typeof text === "string") : []);
+
+/** Returns an answer as { decision }, which names a text of the page, or { text }. */
+function shownAnswer(payload) {
+  if (payload === undefined) return { decision: "abandoned" };
+  if (typeof payload?.approved === "boolean") return { decision: payload.approved ? "approved" : "rejected" };
+  if (typeof payload !== "object" || payload === null) return { text: String(payload) };
+  return { text: Object.entries(payload).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ") };
+}
 
 export const newId = () => crypto.randomUUID();
 
@@ -43,6 +56,15 @@ export class Session {
   marked;
   /** The answers to open interrupts, until all have one. */
   answers = new Map();
+  /**
+   * The questions that were answered in this tab: { after, message, decision, text }. `after` is the
+   * message before the question. */
+  answered = [];
+  /** The messages that the last run has offered to send next. */
+  offered = [];
+  /** Whether the last run of this page has failed and can be started again, and the answers that it had. */
+  canRetry = false;
+  #resume;
   /** The run that was started or followed last. */
   runId;
   isRunning = false;
@@ -124,7 +146,7 @@ export class Session {
 
   /** Nothing that was read with the key stays on the page. */
   forgetKey() {
-    writeKey(undefined);
+    clearTab();
     clearAddress();
     location.reload();
   }
@@ -161,6 +183,12 @@ export class Session {
     await this.openThread(threadId, agentName);
   }
 
+  /** The back button returns to the thread before. */
+  startThread() {
+    leaveThread();
+    return this.newThread();
+  }
+
   async newThread() {
     this.#reset(newId());
     clearAddress();
@@ -185,6 +213,9 @@ export class Session {
     this.thread = undefined;
     this.alternatives = {};
     this.answers = new Map();
+    this.answered = readTab(`answers.${threadId}`) ?? [];
+    this.offered = [];
+    this.canRetry = false;
     this.marked = undefined;
     this.isRunning = false;
     this.error = undefined;
@@ -210,7 +241,11 @@ export class Session {
   }
 
   #recorded(event) {
-    if (event.type === "RUN_STARTED") this.runId = event.runId;
+    if (event.type === "RUN_STARTED") {
+      this.runId = event.runId;
+      this.offered = [];
+    }
+    if (event.type === "CUSTOM" && event.name === STARTERS) this.offered = textsOf(event.value);
     this.changed();
   }
 
@@ -325,6 +360,8 @@ export class Session {
     const { agent } = this;
     const tools = this.tools.offered();
     this.answers = new Map();
+    this.#resume = resume;
+    this.canRetry = false;
     writeAddress(this.agentName, this.agent.threadId);
     await this.#during(agent, async () => {
       this.runId = newId();
@@ -340,8 +377,29 @@ export class Session {
         forwardedProps: canFollow ? { onDisconnect: "continue" } : {},
       });
     });
-    if (agent === this.agent && !this.error) await this.#answerCalls();
+    if (agent !== this.agent) return;
+    this.canRetry = this.error !== undefined;
+    this.changed();
+    if (!this.error) await this.#answerCalls();
   }
+
+  /** Starts the last run again: the same request if the server has not begun it, else another answer. */
+  async retry() {
+    const last = this.agent.messages.at(-1);
+    if (this.isRunning || !last) return;
+    const hasBegun = !this.canRetry || this.recorder.runs.get(this.runId)?.firstEventAt !== undefined;
+    if (hasBegun) await this.regenerate(last.id);
+    else await this.run(this.#resume);
+  }
+
+  /** The messages to begin with that the agent declares, in this language if it has them. */
+  starters(language) {
+    const declared = this.capabilities?.custom?.starters;
+    return textsOf(declared?.[language] ?? declared?.en ?? declared);
+  }
+
+  /** The thread of a new chat has no name before its first run. */
+  draftKey = () => (location.hash ? this.agent?.threadId : "new");
 
   /** Shows that the agent is running while `action` runs, then what the server has stored. */
   async #during(agent, action) {
@@ -391,7 +449,11 @@ export class Session {
     if (this.isRunning || this.answers.has(interruptId)) return;
     const isCancelled = payload === undefined;
     const entry = isCancelled ? { interruptId, status: "cancelled" } : { interruptId, status: "resolved", payload };
+    const { message, reason } = this.questions().find(({ id }) => id === interruptId) ?? {};
     this.answers.set(interruptId, entry);
+    const after = this.agent.messages.findLast(({ role }) => role !== "tool")?.id;
+    this.answered = [...this.answered, { after, message: message ?? reason, ...shownAnswer(payload) }];
+    writeTab(`answers.${this.agent.threadId}`, this.answered);
     this.changed();
     if (this.questions().length === 0) await this.run([...this.answers.values()]);
   }

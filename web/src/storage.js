@@ -1,4 +1,4 @@
-// What the page remembers: settings for all tabs, the key for this tab only.
+// What the page remembers: settings for all tabs; the key, drafts and answers for this tab only.
 
 const PREFIX = "agui-playground.";
 
@@ -27,3 +27,12 @@ export const readSetting = reader(() => localStorage);
 export const writeSetting = writer(() => localStorage);
 export const readTab = reader(() => sessionStorage);
 export const writeTab = writer(() => sessionStorage);
+
+/** Forgets the key with drafts and answers. */
+export function clearTab() {
+  try {
+    for (const name of Object.keys(sessionStorage)) if (name.startsWith(PREFIX)) sessionStorage.removeItem(name);
+  } catch {
+    // There is no storage in this browser.
+  }
+}

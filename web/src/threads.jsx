@@ -23,12 +23,12 @@ export function Threads({ session, onOpen }) {
     session.changed();
   };
   const open = (thread) => {
-    session.openThread(thread.threadId, thread.agent);
+    if (thread.threadId !== openId) session.openThread(thread.threadId, thread.agent);
     onOpen();
   };
   return (
     <nav class="threads" aria-label={t("threads")}>
-      <Button kind="primary wide" onClick={() => (session.newThread(), onOpen())}>{t("newThread")}</Button>
+      <Button kind="primary wide" onClick={() => (session.startThread(), onOpen())}>{t("newThread")}</Button>
       {session.threads.isStored && (
         <>
           <input type="search" aria-label={t("search")} placeholder={t("search")} maxlength="200" value={query} onInput={search} />

@@ -1,35 +1,38 @@
-import { CopilotChat, CopilotKit, useFrontendTool, useInterrupt, useRenderTool } from "@copilotkit/react-core/v2";
+import { CopilotChat, CopilotKit, useAgent, useFrontendTool, useInterrupt, useRenderTool } from "@copilotkit/react-core/v2";
 import "@copilotkit/react-core/v2/styles.css";
+import { useState } from "react";
 import { createRoot } from "react-dom/client";
 import { z } from "zod";
 
 const threadId = (sessionStorage.thread ??= crypto.randomUUID()); // the tab's thread, also after a reload
-const FILES = ["report-2025.pdf", "report-2026.pdf", "invoice.pdf"];
 
 function Chat() {
   // Shows the calls of a tool that the agent runs itself.
   useRenderTool({
-    name: "get_weather",
-    parameters: z.object({ city: z.string() }),
+    name: "get_weather", parameters: z.object({ city: z.string() }),
     render: ({ parameters, result }) => <p>Weather in {parameters.city}: {result ?? "…"}</p>,
   });
   // A tool of the page: the agent calls it, and continues with what the handler returns.
   useFrontendTool({
-    name: "search_local_files",
-    description: "Searches the user's files by name",
-    parameters: z.object({ keyword: z.string() }),
-    handler: async ({ keyword }) => FILES.filter((file) => file.includes(keyword)),
+    name: "search_local_files", description: "Searches the user's files by name", parameters: z.object({ keyword: z.string() }),
+    handler: async ({ keyword }) => ["report-2025.pdf", "report-2026.pdf", "invoice.pdf"].filter((file) => file.includes(keyword)),
   });
-  // A question that ends a run. The next run continues with the answer.
-  useInterrupt({
-    render: ({ interrupts, resolve, cancel }) => interrupts.map(({ id, message, responseSchema }) => (
-      <p key={id}>
-        {message} <button onClick={() => cancel(id)}>Decline</button>{" "}
-        {responseSchema.properties.approved && <button onClick={() => resolve({ approved: true }, id)}>Approve</button>}
-      </p>
-    )),
-  });
+  // Questions that end a run. The next run continues with the answers to all of them.
+  useInterrupt({ render: ({ interrupts, ...act }) => interrupts.map((asked) => <Question key={asked.id} {...asked} {...act} />) });
   return <CopilotChat threadId={threadId} />;
+}
+
+function Question({ id, message, toolCallId, responseSchema, resolve, cancel }) {
+  const [answer, setAnswer] = useState();
+  const calls = useAgent().agent.messages.flatMap(({ toolCalls = [] }) => toolCalls);
+  const button = (name, send) => !answer && <button onClick={() => (setAnswer(name), send())}>{name}</button>;
+  return (
+    <p className="question">
+      {message} <code>{calls.find((call) => call.id === toolCallId)?.function.arguments}</code> <strong>{answer}</strong>
+      {button("Decline", () => cancel(id))}
+      {responseSchema.properties.approved && button("Approve", () => resolve({ approved: true }, id))}
+    </p>
+  );
 }
 
 const root = createRoot(document.getElementById("root"));

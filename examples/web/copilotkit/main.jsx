@@ -3,6 +3,7 @@ import {
   CopilotChat, CopilotKit, useAgent, useCopilotKit, useFrontendTool, useInterrupt, useRenderTool, useThreads,
 } from "@copilotkit/react-core/v2";
 import "@copilotkit/react-core/v2/styles.css";
+import { useState } from "react";
 import { createRoot } from "react-dom/client";
 import { z } from "zod";
 
@@ -51,23 +52,29 @@ function Chat() {
 }
 
 // The schema of an interrupt describes the answer: a decision about a tool call, or the fields of a form.
-function Question({ id, message, responseSchema: { properties }, resolve, cancel }) {
+function Question({ id, message, toolCallId, responseSchema: { properties }, resolve, cancel }) {
+  const calls = useAgent().agent.messages.flatMap(({ toolCalls = [] }) => toolCalls);
+  const args = calls.find((call) => call.id === toolCallId)?.function.arguments;
+  // The next run starts when all questions have an answer.
+  const [answer, setAnswer] = useState();
   const send = (event) => {
     event.preventDefault();
+    setAnswer("Sent");
     resolve(Object.fromEntries(new FormData(event.target)), id);
   };
+  const decide = (name, approved) => <button onClick={() => (setAnswer(name), resolve({ approved }, id))}>{name}</button>;
+  if (answer) return <p className="question">{message} <code>{args}</code> <strong>{answer}</strong></p>;
   if (properties.approved) {
     return (
       <p className="question">
-        {message} <button onClick={() => resolve({ approved: true }, id)}>Approve</button>{" "}
-        <button onClick={() => resolve({ approved: false }, id)}>Decline</button>
+        {message} <code>{args}</code> {decide("Approve", true)} {decide("Decline", false)}
       </p>
     );
   }
   return (
     <form className="question" onSubmit={send}>
       {message} {Object.keys(properties).map((name) => <input key={name} name={name} placeholder={name} />)}{" "}
-      <button>Send</button> <button type="button" onClick={() => cancel(id)}>Cancel</button>
+      <button>Send</button> <button type="button" onClick={() => (setAnswer("Cancelled"), cancel(id))}>Cancel</button>
     </form>
   );
 }

@@ -36,7 +36,9 @@ async function answer() {
 }
 
 // The schema of an interrupt names the members of the answer: a decision, or texts.
-function decide({ id, message, responseSchema }) {
+function decide({ id, toolCallId, responseSchema, ...asked }) {
+  const call = agent.messages.flatMap(({ toolCalls = [] }) => toolCalls).find(({ id }) => id === toolCallId);
+  const message = call ? `${asked.message} ${call.function.arguments}` : asked.message;
   const { properties, required = [] } = responseSchema ?? {};
   if (required.length === 0 && !confirm(message)) return { interruptId: id, status: "cancelled" };
   const payload = {};
@@ -57,7 +59,16 @@ function replace(index, content) {
 const element = (name) => document.querySelector(name);
 const button = (textContent, onclick) => Object.assign(document.createElement("button"), { textContent, onclick });
 const showError = (error) => (element("p").textContent = error);
-const start = (action) => (showError(""), action().catch(showError).then(showThreads));
+const { send, stop, text } = element("form").elements;
+
+// One run at a time.
+async function start(action) {
+  send.disabled = true;
+  showError("");
+  await action().catch(showError);
+  send.disabled = false;
+  await showThreads();
+}
 
 function showMessages() {
   const items = agent.messages.map(({ role, content, toolCalls = [] }, index) => {
@@ -96,11 +107,11 @@ agent.subscribe({
   onRunStartedEvent: ({ event }) => void (runId = event.runId),
   onRunErrorEvent: ({ event }) => showError(`${event.code}: ${event.message}`),
 });
-const { stop, text } = element("form").elements;
 stop.onclick = () => fetch(`${threadUrl}/runs/${runId}/cancel`, { method: "POST" });
 element("form").onsubmit = (event) => {
   event.preventDefault();
   agent.addMessage({ id: crypto.randomUUID(), role: "user", content: text.value });
+  text.value = "";
   start(run);
 };
 start(() => agent.connectAgent().then(answer));

@@ -1,12 +1,17 @@
 //! Cross-origin requests (CORS): the web pages that may use the server.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use axum::http::{HeaderValue, Method, header, request::Parts};
 use serde::Deserialize;
 use tower_http::cors::{AllowCredentials, AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::{host, request_id::REQUEST_ID};
+use crate::http::error::ApiError;
 
 /// The web pages that may use the server: the configuration section `[cors]`. Requests of all other pages are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -51,13 +56,39 @@ impl Cors {
     }
 }
 
+/// The number of origins whose refused preflight is logged.
+const MAX_LOGGED_ORIGINS: usize = 100;
+
+/// The origins whose refused preflight was logged. A browser shows a page nothing of such a refusal, and it is the only
+/// request that the page makes.
+#[derive(Default)]
+struct LoggedOrigins(Mutex<BTreeSet<String>>);
+
+impl LoggedOrigins {
+    fn log(&self, origin: &HeaderValue) {
+        if self.adds(&String::from_utf8_lossy(origin.as_bytes())) {
+            let refusal = ApiError::foreign_origin(Some(origin));
+            tracing::info!(reason = refusal.message(), "refused a preflight; logged once an origin");
+        }
+    }
+
+    fn adds(&self, origin: &str) -> bool {
+        let mut origins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        origins.len() < MAX_LOGGED_ORIGINS && origins.insert(origin.to_owned())
+    }
+}
+
 pub(crate) fn layer(cors: &Cors, has_authentication: bool) -> CorsLayer {
     let origins = if cors.allows_all() {
         AllowOrigin::any()
     } else {
-        let cors = cors.clone();
-        AllowOrigin::predicate(move |origin: &HeaderValue, _: &Parts| {
-            origin.to_str().is_ok_and(|origin| cors.allows(origin))
+        let (cors, logged) = (cors.clone(), LoggedOrigins::default());
+        AllowOrigin::predicate(move |origin: &HeaderValue, head: &Parts| {
+            let is_allowed = origin.to_str().is_ok_and(|origin| cors.allows(origin));
+            if !is_allowed && head.method == Method::OPTIONS {
+                logged.log(origin);
+            }
+            is_allowed
         })
     };
     let cors = cors.clone();
@@ -73,4 +104,17 @@ pub(crate) fn layer(cors: &Cors, has_authentication: bool) -> CorsLayer {
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([REQUEST_ID, header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::ETAG])
         .max_age(Duration::from_secs(3600))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_logged_once_and_the_number_of_origins_is_bounded() {
+        let logged = LoggedOrigins::default();
+        assert!(logged.adds("https://a.example") && !logged.adds("https://a.example"));
+        let others = (0..2 * MAX_LOGGED_ORIGINS).filter(|n| logged.adds(&format!("https://{n}.example"))).count();
+        assert_eq!(others, MAX_LOGGED_ORIGINS - 1);
+    }
 }

@@ -1,11 +1,19 @@
-//! Extractors of path and query parameters that refuse invalid requests as an [`ApiError`].
+//! Extractors of what handlers need, which refuse requests as an [`ApiError`].
 
-use axum::extract::{
-    FromRequestParts,
-    rejection::{PathRejection, QueryRejection},
+use axum::{
+    extract::{
+        FromRequestParts,
+        rejection::{PathRejection, QueryRejection},
+    },
+    http::request::Parts,
 };
 
-use crate::http::error::ApiError;
+use super::middleware::Caller;
+use crate::{
+    auth::Principal,
+    http::{error::ApiError, state::App},
+    threads::Threads,
+};
 
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(ApiError))]
@@ -14,6 +22,22 @@ pub(crate) struct Path<T>(pub(crate) T);
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(ApiError))]
 pub(crate) struct Query<T>(pub(crate) T);
+
+/// The threads of the caller. A server that stores none refuses the request.
+pub(crate) struct OwnThreads {
+    pub(crate) threads: Threads,
+    pub(crate) owner: Option<Principal>,
+}
+
+impl FromRequestParts<App> for OwnThreads {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let threads = app.threads().cloned().ok_or_else(ApiError::no_stored_threads)?;
+        let owner = head.extensions.get::<Caller>().ok_or_else(ApiError::internal)?.principal();
+        Ok(Self { threads, owner })
+    }
+}
 
 impl From<PathRejection> for ApiError {
     fn from(rejection: PathRejection) -> Self {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::{
     body::{Body, HttpBody as _},
+    extract::Request,
     http::{header, request::Parts},
 };
 use bytes::Bytes;
@@ -33,8 +34,9 @@ pub(crate) async fn read(app: &App, head: &Parts, body: Body) -> Result<Bytes, A
 }
 
 /// Reads the body of a route that needs only a few members: at most 64 KiB.
-pub(crate) async fn read_small(app: &App, head: &Parts, body: Body) -> Result<Bytes, ApiError> {
-    read_at_most(app, head, body, app.options().max_body_bytes.min(SMALL_BODY_BYTES)).await
+pub(crate) async fn read_small(app: &App, request: Request) -> Result<Bytes, ApiError> {
+    let (head, body) = request.into_parts();
+    read_at_most(app, &head, body, app.options().max_body_bytes.min(SMALL_BODY_BYTES)).await
 }
 
 async fn read_at_most(app: &App, head: &Parts, body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use utoipa::{
     IntoResponses,
-    openapi::{Content, RefOr, Response, ResponseBuilder},
+    openapi::{
+        Content, RefOr, Response, ResponseBuilder, Schema,
+        schema::{ObjectBuilder, SchemaType},
+    },
 };
 
-use super::schema::{AnySchema, any, component};
+use super::schema::component;
 use crate::protocol::encode::{PROTO_MEDIA_TYPE, SSE_MEDIA_TYPE};
 
 const JSON: &str = "application/json";
@@ -47,7 +50,10 @@ impl IntoResponses for JoinAnswer {
 impl IntoResponses for InnerAnswer {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let description = "The answer of the other route.";
-        let contents = [(JSON, Some(any().into())), (SSE_MEDIA_TYPE, Some(component("Event").into()))];
+        let contents = [
+            (JSON, Some(ObjectBuilder::new().schema_type(SchemaType::AnyValue).into())),
+            (SSE_MEDIA_TYPE, Some(component("Event").into())),
+        ];
         let mut answers = answer("200", description, contents);
         answers.extend(answer("204", description, []));
         answers
@@ -57,7 +63,7 @@ impl IntoResponses for InnerAnswer {
 fn answer(
     status: &str,
     description: &str,
-    contents: impl IntoIterator<Item = (&'static str, Option<AnySchema>)>,
+    contents: impl IntoIterator<Item = (&'static str, Option<RefOr<Schema>>)>,
 ) -> BTreeMap<String, RefOr<Response>> {
     let response = ResponseBuilder::new().description(description);
     let response = contents

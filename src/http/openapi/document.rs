@@ -6,12 +6,12 @@ use std::{
 };
 
 use utoipa::{
-    IntoResponses as _,
+    IntoResponses as _, OpenApi as _,
     openapi::{
-        Components, Content, Header, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Required, Response,
-        ResponseBuilder, ServerBuilder,
+        Content, Header, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Required, Response, ResponseBuilder,
+        ServerBuilder,
         path::{Operation, Parameter, ParameterBuilder, ParameterIn},
-        schema::AllOfBuilder,
+        schema::{AllOfBuilder, ObjectBuilder, Type},
         security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
         tag::TagBuilder,
     },
@@ -19,12 +19,12 @@ use utoipa::{
 
 use super::{
     refuse,
-    schema::{AnySchema, component, integer, object, text, text_of},
-    schemas,
+    schema::{component, text_of, typed},
+    shared_schemas::SharedSchemas,
 };
 use crate::{
     http::{
-        App,
+        App, Credential,
         route_list::{Route, RouteAccess, operations_mut},
     },
     protocol::PROTOCOL_VERSION,
@@ -51,26 +51,12 @@ const ABOUT: &str = "Agents that speak AG-UI. A run is a stream of events; a req
                      have 405 `method_not_allowed`. Every response has an `X-Request-Id`. The schema of a \
                      `text/event-stream` is that of the data of each event.";
 
-/// Who may use a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
-    Open,
-    /// Callers send `Authorization: Bearer …`.
-    Bearer,
-    /// The application authenticates in a way that the server does not know.
-    Application,
-}
-
 pub(super) fn document(app: &App) -> OpenApi {
-    let access = match (app.is_authenticated(), app.expects_bearer()) {
-        (false, _) => Access::Open,
-        (true, true) => Access::Bearer,
-        (true, false) => Access::Application,
-    };
-    let mut components = Components::new();
-    components.schemas.extend(schemas::components());
+    let access = app.credential();
+    let mut components = SharedSchemas::openapi().components.unwrap_or_default();
+    components.schemas.extend(app.routes().schemas().clone());
     let about = match access {
-        Access::Application => format!("{ABOUT} The application authenticates requests."),
+        Credential::Application => format!("{ABOUT} The application authenticates requests."),
         _ => ABOUT.to_owned(),
     };
     let info = InfoBuilder::new().title("agui-server").version(env!("CARGO_PKG_VERSION")).description(Some(about));
@@ -79,18 +65,18 @@ pub(super) fn document(app: &App) -> OpenApi {
     let tags = TAGS.map(|(name, about)| TagBuilder::new().name(name).description(Some(about)).build());
     let document = OpenApiBuilder::new().info(info.build()).servers(Some([server])).tags(Some(tags));
     let document = match access {
-        Access::Bearer => {
+        Credential::Bearer => {
             let key = "An API key or a JSON Web Token, as the server is configured.";
             let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(key)).build();
             components.add_security_scheme(BEARER, SecurityScheme::Http(scheme));
             document.security(Some([SecurityRequirement::new(BEARER, [] as [&str; 0])]))
         }
-        Access::Open | Access::Application => document,
+        Credential::None | Credential::Application => document,
     };
-    document.components(Some(components)).paths(paths(app.all_routes(), access)).build()
+    document.components(Some(components)).paths(paths(app.routes().all(), access)).build()
 }
 
-fn paths(routes: &[Route], access: Access) -> Paths {
+fn paths(routes: &[Route], access: Credential) -> Paths {
     let mut paths = Paths::new();
     let mut ids = HashSet::new();
     for route in routes {
@@ -105,12 +91,13 @@ fn paths(routes: &[Route], access: Access) -> Paths {
                 .splice(..0, parameters.iter().map(|name| path_parameter(name).into()));
             operation.operation_id.take_if(|id| !ids.insert(id.clone()));
             let is_public = route.access == RouteAccess::Public;
-            operation.security = (is_public && access == Access::Bearer).then(|| vec![SecurityRequirement::default()]);
+            operation.security =
+                (is_public && access == Credential::Bearer).then(|| vec![SecurityRequirement::default()]);
             operation.responses.responses.extend(refuse::Every::responses());
             let responses = match access {
-                Access::Open => refuse::WithoutAuthentication::responses(),
-                Access::Bearer | Access::Application if !is_public => refuse::Authentication::responses(),
-                Access::Bearer | Access::Application => BTreeMap::new(),
+                Credential::None => refuse::WithoutAuthentication::responses(),
+                Credential::Bearer | Credential::Application if !is_public => refuse::Authentication::responses(),
+                Credential::Bearer | Credential::Application => BTreeMap::new(),
             };
             operation.responses.responses.extend(responses);
             if !is_public && matches!(method, "POST" | "PATCH") {
@@ -156,26 +143,27 @@ fn path_parameter(name: &str) -> Parameter {
         _ => "A part of the path that the application has chosen.",
     };
     let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path).required(Required::True);
-    parameter.schema(Some(text())).description(Some(description)).build()
+    parameter.schema(Some(typed(Type::String))).description(Some(description)).build()
 }
 
 /// The response with an error of one of these codes, which have the same status.
 fn refusal(status: &str, names: &BTreeSet<String>) -> Response {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let description = format!("The request was refused: `{}`.", names.join("`, `"));
-    let code = object().property("error", object().property("code", text_of(names)));
+    let code = ObjectBuilder::new().property("code", text_of(names));
+    let code = ObjectBuilder::new().property("error", code);
     let schema = AllOfBuilder::new().item(component("Error")).item(code);
     let response = ResponseBuilder::new().description(description).content(JSON, Content::new(Some(schema)));
     let response = match status {
-        "401" => response.header("WWW-Authenticate", header(text(), "The credential that is needed.")),
-        "429" | "503" => response.header("Retry-After", header(integer(), "In seconds.")),
+        "401" => response.header("WWW-Authenticate", header(Type::String, "The credential that is needed.")),
+        "429" | "503" => response.header("Retry-After", header(Type::Integer, "In seconds.")),
         _ => response,
     };
     response.build()
 }
 
-fn header(schema: impl Into<AnySchema>, description: &str) -> Header {
-    let mut header = Header::new(schema);
+fn header(schema_type: Type, description: &str) -> Header {
+    let mut header = Header::new(typed(schema_type));
     header.description = Some(description.to_owned());
     header
 }

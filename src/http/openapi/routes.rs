@@ -9,12 +9,12 @@ use axum::{
 use super::{document::document, served::ServedDocument};
 use crate::http::{App, etag::has_copy};
 
+/// Returns this document.
 #[utoipa::path(
     get,
     path = "/openapi.json",
     operation_id = "readOpenApi",
     tag = "server",
-    summary = "Returns this document",
     params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the client's copy.")),
     responses(
         (status = 200, description = "The document.", body = Object, content_type = "application/json", headers(("ETag" = String, description = "Names this version of the document."))),

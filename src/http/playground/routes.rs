@@ -30,81 +30,46 @@ pub(crate) fn route_set() -> RouteSet {
     RouteSet::new(RouteAccess::Public, routes).listing_only(PATH)
 }
 
-#[utoipa::path(
-    get,
-    path = "/playground",
-    operation_id = "openPlayground",
-    tag = "playground",
-    summary = "Is a page to try the agents",
-    params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the client's copy.")),
-    responses(
-        (status = 200, description = "The file.", body = String, content_type = "text/html", headers(("ETag" = String, description = "Names this version of the file."))),
-        (status = 304, description = "The client's copy is current."),
-    ),
-)]
-async fn page(headers: HeaderMap) -> Response {
-    respond("", &headers)
+/// Declares the files: handler, name, path, id, purpose, media type.
+macro_rules! files {
+    ($($handler:ident = $name:tt, $path:tt, $id:tt, $purpose:tt, $media_type:tt;)*) => {$(
+        #[utoipa::path(
+            get,
+            path = $path,
+            operation_id = $id,
+            tag = "playground",
+            summary = $purpose,
+            params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the client's copy.")),
+            responses(
+                (status = 200, description = "The file.", body = String, content_type = $media_type, headers(("ETag" = String, description = "Names this version of the file."))),
+                (status = 304, description = "The client's copy is current."),
+            ),
+        )]
+        async fn $handler(headers: HeaderMap) -> Response {
+            respond($name, &headers)
+        }
+    )*};
 }
 
+files! {
+    page = "", "/playground", "openPlayground", "Is a page to try the agents", "text/html";
+    script = "main.js", "/playground/main.js", "readPlaygroundScript", "Is the page's script", "text/javascript";
+    style = "main.css", "/playground/main.css", "readPlaygroundStyle", "Is the page's style", "text/css";
+    icon = "icon.svg", "/playground/icon.svg", "readPlaygroundIcon", "Is the page's icon", "image/svg+xml";
+}
+
+/// Leads to the page.
+///
 /// The addresses in the page are relative to the path without a slash at its end.
 #[utoipa::path(
     get,
     path = "/playground/",
     operation_id = "redirectToPlayground",
     tag = "playground",
-    summary = "Leads to the page",
     responses((status = 308, description = "The page.")),
 )]
 async fn redirect() -> (StatusCode, [(HeaderName, &'static str); 1]) {
     (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "../playground")])
-}
-
-#[utoipa::path(
-    get,
-    path = "/playground/main.js",
-    operation_id = "readPlaygroundScript",
-    tag = "playground",
-    summary = "Is the page's script",
-    params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the client's copy.")),
-    responses(
-        (status = 200, description = "The file.", body = String, content_type = "text/javascript", headers(("ETag" = String, description = "Names this version of the file."))),
-        (status = 304, description = "The client's copy is current."),
-    ),
-)]
-async fn script(headers: HeaderMap) -> Response {
-    respond("main.js", &headers)
-}
-
-#[utoipa::path(
-    get,
-    path = "/playground/main.css",
-    operation_id = "readPlaygroundStyle",
-    tag = "playground",
-    summary = "Is the page's style",
-    params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the client's copy.")),
-    responses(
-        (status = 200, description = "The file.", body = String, content_type = "text/css", headers(("ETag" = String, description = "Names this version of the file."))),
-        (status = 304, description = "The client's copy is current."),
-    ),
-)]
-async fn style(headers: HeaderMap) -> Response {
-    respond("main.css", &headers)
-}
-
-#[utoipa::path(
-    get,
-    path = "/playground/icon.svg",
-    operation_id = "readPlaygroundIcon",
-    tag = "playground",
-    summary = "Is the page's icon",
-    params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the client's copy.")),
-    responses(
-        (status = 200, description = "The file.", body = String, content_type = "image/svg+xml", headers(("ETag" = String, description = "Names this version of the file."))),
-        (status = 304, description = "The client's copy is current."),
-    ),
-)]
-async fn icon(headers: HeaderMap) -> Response {
-    respond("icon.svg", &headers)
 }
 
 fn respond(name: &str, request: &HeaderMap) -> Response {

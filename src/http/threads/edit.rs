@@ -1,67 +1,84 @@
 //! `PATCH` and `DELETE /threads/{thread}`.
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::{Request, State},
     http::StatusCode,
 };
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::list::ThreadSummaryJson;
 use crate::http::openapi::refuse;
 use crate::{
     http::{
         App,
-        accept::{extract::Path, middleware::Caller, read_body},
+        accept::{
+            extract::{OwnThreads, Path},
+            read_body,
+        },
         error::ApiError,
     },
-    protocol::decode::decode_value,
+    protocol::{JsonObject, MessageId, decode::decode_value},
     threads::ThreadEdit,
 };
 
-/// Changes title, archive, metadata or the current branch. Returns the thread as it is in the list.
+/// The members that `read_edit` reads.
+#[derive(ToSchema)]
+#[schema(as = ThreadEdit)]
+#[expect(dead_code, reason = "serde cannot tell `null` from an absent member")]
+pub(crate) struct ThreadEditInput {
+    /// `null` removes it.
+    title: Option<String>,
+    archived: Option<bool>,
+    /// Replaces the metadata. `null` removes them.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<JsonObject>,
+    /// The id of the message that becomes the last of the current branch.
+    head: Option<MessageId>,
+}
+
+/// Changes title, archive, metadata or the current branch.
+///
+/// Returns the thread as it is in the list.
 #[utoipa::path(
     patch,
     path = "/threads/{thread}",
     operation_id = "editThread",
     tag = "threads",
-    summary = "Changes title, archive, metadata or the current branch",
-    request_body = ref("#/components/schemas/ThreadEdit"),
+    request_body = ThreadEditInput,
     responses(
-        (status = 200, description = "The changed thread.", body = ref("#/components/schemas/ThreadSummary")),
+        (status = 200, description = "The changed thread.", body = ThreadSummaryJson),
         refuse::Body, refuse::Edit, refuse::Message, refuse::Store, refuse::Thread,
     ),
 )]
 pub(crate) async fn edit(
     State(app): State<App>,
     Path(thread): Path<String>,
-    Extension(caller): Extension<Caller>,
+    OwnThreads { threads, owner }: OwnThreads,
     request: Request,
 ) -> Result<Json<ThreadSummaryJson>, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
-    let (head, body) = request.into_parts();
-    let body = read_body::read_small(&app, &head, body).await?;
+    let body = read_body::read_small(&app, request).await?;
     let edit = read_edit(decode_value(&body)?)?;
-    let thread = threads.edit(caller.principal().as_ref(), &thread.into(), edit).await?;
+    let thread = threads.edit(owner.as_ref(), &thread.into(), edit).await?;
     Ok(Json(thread.into_summary().into()))
 }
 
-/// Deletes a thread with its messages, runs and logs. A running run is cancelled first, wherever it runs.
+/// Deletes a thread with its runs. A running run is cancelled.
+///
+/// The run is cancelled first, wherever it runs.
 #[utoipa::path(
     delete,
     path = "/threads/{thread}",
     operation_id = "deleteThread",
     tag = "threads",
-    summary = "Deletes a thread with its runs. A running run is cancelled",
     responses((status = 204, description = "The thread is deleted."), refuse::Store, refuse::Thread)
 )]
 pub(crate) async fn delete(
-    State(app): State<App>,
     Path(thread): Path<String>,
-    Extension(caller): Extension<Caller>,
+    OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<StatusCode, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
-    threads.delete(caller.principal().as_ref(), &thread.into()).await?;
+    threads.delete(owner.as_ref(), &thread.into()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,30 +1,41 @@
 //! `GET /threads/events`: the changes of the caller's threads, for lists that keep themselves current.
 
 use async_stream::stream;
-use axum::{Extension, extract::State, response::Response};
+use axum::{extract::State, response::Response};
 use bytes::Bytes;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::list::ThreadSummaryJson;
 use crate::{
     auth::Principal,
-    http::{App, accept::middleware::Caller, error::ApiError, sse_response::respond_live},
+    http::{App, accept::extract::OwnThreads, error::ApiError, sse_response::respond_live},
     protocol::ThreadId,
     run::{ThreadChange, ThreadEvent},
     threads::{LookupError, Threads},
 };
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase", tag = "type")]
-enum EventJson {
-    Missed,
-    #[serde(untagged)]
-    Change(Box<ChangeJson>),
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = ThreadEvent)]
+pub(crate) enum EventJson {
+    Change(#[schema(inline)] Box<ChangeJson>),
+    /// Changes are missing: read the list again.
+    Missed {
+        #[serde(rename = "type")]
+        kind: MissedChanges,
+    },
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum MissedChanges {
+    Missed,
+}
+
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct ChangeJson {
+pub(crate) struct ChangeJson {
     #[serde(rename = "type")]
     change: ThreadChange,
     thread_id: ThreadId,
@@ -33,25 +44,26 @@ struct ChangeJson {
     thread: Option<ThreadSummaryJson>,
 }
 
-/// Streams the changes from now on. A client reads the list when it has connected, and again after `missed`.
+/// Streams the changes of the caller's threads.
+///
+/// A client reads the list when it has connected, and again after `missed`.
 #[utoipa::path(
     get,
     path = "/threads/events",
     operation_id = "followThreads",
     tag = "threads",
-    summary = "Streams the changes of the caller's threads",
-    description = "A client reads the list when it has connected, and again after `missed`.",
     responses(
-        (status = 200, description = "The changes from now on.", body = ref("#/components/schemas/ThreadEvent"), content_type = "text/event-stream"),
+        (status = 200, description = "The changes from now on.", body = EventJson, content_type = "text/event-stream"),
     ),
 )]
-pub(crate) async fn events(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::internal)?.clone();
-    let principal = caller.principal();
-    let mut events = threads.follow_changes(principal.as_ref());
+pub(crate) async fn events(
+    State(app): State<App>,
+    OwnThreads { threads, owner }: OwnThreads,
+) -> Result<Response, ApiError> {
+    let mut events = threads.follow_changes(owner.as_ref());
     let frames = stream! {
         while let Some(event) = events.next().await {
-            if let Some(json) = event_json(&threads, principal.as_ref(), event).await {
+            if let Some(json) = event_json(&threads, owner.as_ref(), event).await {
                 yield frame(&json);
             }
         }
@@ -61,7 +73,8 @@ pub(crate) async fn events(State(app): State<App>, Extension(caller): Extension<
 
 /// `None` if the thread was deleted after the change, which is an event of its own.
 async fn event_json(threads: &Threads, owner: Option<&Principal>, event: ThreadEvent) -> Option<EventJson> {
-    let ThreadEvent::Change(thread_id, change) = event else { return Some(EventJson::Missed) };
+    const MISSED: EventJson = EventJson::Missed { kind: MissedChanges::Missed };
+    let ThreadEvent::Change(thread_id, change) = event else { return Some(MISSED) };
     let thread = match change {
         ThreadChange::Deleted => None,
         _ => match threads.thread(owner, &thread_id).await {
@@ -69,7 +82,7 @@ async fn event_json(threads: &Threads, owner: Option<&Principal>, event: ThreadE
             Err(LookupError::NoThread) => return None,
             Err(error) => {
                 tracing::warn!(thread = ?thread_id, ?error, "cannot read a thread that has changed");
-                return Some(EventJson::Missed);
+                return Some(MISSED);
             }
         },
     };

@@ -1,62 +1,64 @@
 //! `POST /threads/{thread}/fork`: a new thread that begins as a copy of a branch.
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::{Request, State},
     http::StatusCode,
 };
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::list::ThreadSummaryJson;
 use crate::http::openapi::refuse;
 use crate::{
     http::{
         App,
-        accept::{extract::Path, middleware::Caller, read_body},
+        accept::{
+            extract::{OwnThreads, Path},
+            read_body,
+        },
         error::ApiError,
     },
     protocol::{MessageId, ThreadId, decode::decode_members},
 };
 
 /// The request body, which may be empty.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct ForkInput {
+pub(crate) struct ForkInput {
     /// The id of the new thread. A random one by default.
     thread_id: Option<ThreadId>,
     /// The last message of the copy. The last message of the current branch by default.
     message_id: Option<MessageId>,
 }
 
-/// Copies a branch. Counts as a run for the limits of runs.
+/// Copies a branch to a new thread.
+///
+/// Counts as a run for the limits of runs.
 #[utoipa::path(
     post,
     path = "/threads/{thread}/fork",
     operation_id = "forkThread",
     tag = "threads",
-    summary = "Copies a branch to a new thread",
-    request_body(content = ref("#/components/schemas/ForkInput"), description = "May be absent."),
+    request_body(content = ForkInput, description = "May be absent."),
     responses(
-        (status = 201, description = "The new thread.", body = ref("#/components/schemas/ThreadSummary")),
+        (status = 201, description = "The new thread.", body = ThreadSummaryJson),
         refuse::Body, refuse::Copy, refuse::Limits, refuse::Message, refuse::Store, refuse::Thread,
     ),
 )]
 pub(crate) async fn fork(
     State(app): State<App>,
     Path(thread): Path<String>,
-    Extension(caller): Extension<Caller>,
+    OwnThreads { threads, owner }: OwnThreads,
     request: Request,
 ) -> Result<(StatusCode, Json<ThreadSummaryJson>), ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
-    let (head, body) = request.into_parts();
-    let body = read_body::read_small(&app, &head, body).await?;
+    let body = read_body::read_small(&app, request).await?;
     let input = match body.trim_ascii().is_empty() {
         true => ForkInput::default(),
         false => decode_members::<ForkInput>(&body)?,
     };
-    let principal = caller.principal();
-    let _slot = app.runs().reserve(principal.as_ref())?;
+    let _slot = app.runs().reserve(owner.as_ref())?;
     let new_id = input.thread_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
-    let copy = threads.fork(principal.as_ref(), &thread.into(), new_id, input.message_id.as_ref()).await?;
+    let copy = threads.fork(owner.as_ref(), &thread.into(), new_id, input.message_id.as_ref()).await?;
     Ok((StatusCode::CREATED, Json(copy.into_summary().into())))
 }

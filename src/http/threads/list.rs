@@ -1,15 +1,14 @@
 //! `GET /threads`: the caller's threads, page by page.
 
-use axum::{Extension, Json, extract::State};
+use axum::Json;
 use serde::{Deserialize, Serialize};
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
-use super::{list_page, page_size, read_cursor, time};
+use super::pages::{TimeText, list_page, page_size, read_cursor, time};
 use crate::http::openapi::refuse;
 use crate::{
     http::{
-        App,
-        accept::{extract::Query, middleware::Caller},
+        accept::extract::{OwnThreads, Query},
         error::ApiError,
     },
     protocol::{JsonObject, RunId, ThreadId},
@@ -35,49 +34,53 @@ pub(crate) struct ListQuery {
     q: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ThreadList)]
 pub(crate) struct ThreadListJson {
     threads: Vec<ThreadSummaryJson>,
-    /// Absent on the last page.
+    /// The `cursor` of the next page. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ThreadSummary)]
 pub(crate) struct ThreadSummaryJson {
     thread_id: ThreadId,
+    /// The agent of the newest run.
     agent: String,
+    #[schema(required)]
     title: Option<String>,
     archived: bool,
     #[serde(skip_serializing_if = "JsonObject::is_empty")]
+    #[schema(value_type = Object)]
     metadata: JsonObject,
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// The running run.
     active_run_id: Option<RunId>,
     open_interrupts: u64,
-    created_at: String,
-    updated_at: String,
+    created_at: TimeText,
+    updated_at: TimeText,
 }
 
+/// Lists the caller's threads, the newest activity first.
 #[utoipa::path(
     get,
     path = "/threads",
     operation_id = "listThreads",
     tag = "threads",
-    summary = "Lists the caller's threads, the newest activity first",
     params(ListQuery),
     responses(
-        (status = 200, description = "A page of threads.", body = ref("#/components/schemas/ThreadList")),
+        (status = 200, description = "A page of threads.", body = ThreadListJson),
         refuse::Parameter, refuse::Store, refuse::Url,
     ),
 )]
 pub(crate) async fn list(
-    State(app): State<App>,
     Query(query): Query<ListQuery>,
-    Extension(caller): Extension<Caller>,
+    OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Json<ThreadListJson>, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
     let limit = page_size(query.limit.as_deref())?;
     let after = query.cursor.as_deref().map(read_cursor).transpose()?;
     let archived = match query.archived.as_deref() {
@@ -91,7 +94,7 @@ pub(crate) async fn list(
         return Err(ApiError::invalid_parameter("q", "at most 200 characters"));
     }
     let page = ThreadPage { after, limit, archived, agent: query.agent, query: search };
-    let (found, next) = list_page(threads, caller.principal().as_ref(), page).await?;
+    let (found, next) = list_page(&threads, owner.as_ref(), page).await?;
     Ok(Json(ThreadListJson { threads: found.into_iter().map(ThreadSummaryJson::from).collect(), next }))
 }
 

@@ -1,71 +1,75 @@
 //! `GET /threads/{thread}/messages`: the messages of the current branch or of a run, page by page.
 
-use axum::{Extension, Json, extract::State};
+use axum::Json;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
-use super::{page_size, transfer::FeedbackJson};
+use super::{pages::page_size, transfer::FeedbackJson};
 use crate::http::openapi::refuse;
 use crate::{
     http::{
-        App,
-        accept::{
-            extract::{Path, Query},
-            middleware::Caller,
-        },
+        accept::extract::{OwnThreads, Path, Query},
         error::ApiError,
     },
     protocol::{Message, MessageId, RunId},
     threads::{MessageList, MessageSelection},
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct MessagesQuery {
+    /// The size of the page. 50 by default.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<String>,
+    /// The `before` of the page that follows.
     before: Option<String>,
+    /// A run. Its messages and those before it are returned.
+    #[param(value_type = Option<String>)]
     run: Option<RunId>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = MessagePage)]
 pub(crate) struct MessagesJson {
     /// The oldest first.
     messages: Vec<Message>,
-    /// `null` if these are the first messages.
+    /// The `before` of the page with the earlier messages. `null` if these are the first messages.
+    #[schema(required)]
     before: Option<String>,
+    /// By message id: the ids of all messages in its place.
+    #[schema(value_type = BTreeMap<String, Vec<MessageId>>)]
     alternatives: IndexMap<MessageId, Vec<MessageId>>,
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    /// By message id.
+    #[schema(value_type = BTreeMap<String, FeedbackJson>)]
     feedback: IndexMap<MessageId, FeedbackJson>,
 }
 
-/// Returns the newest messages, or those before the cursor `before`. `limit` is 1 to 200, by default 50.
+/// Returns the messages of the current branch or of a run, page by page.
+///
+/// Without `before`, these are the newest messages.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/messages",
     operation_id = "listMessages",
     tag = "threads",
-    summary = "Returns the messages of the current branch or of a run, page by page",
-    params(
-        ("limit" = Option<u32>, Query, description = "The size of the page. 50 by default.", minimum = 1, maximum = 200),
-        ("before" = Option<String>, Query, description = "The `before` of the page that follows."),
-        ("run" = Option<String>, Query, description = "A run. Its messages and those before it are returned."),
-    ),
+    params(MessagesQuery),
     responses(
-        (status = 200, description = "A page of messages.", body = ref("#/components/schemas/MessagePage")),
+        (status = 200, description = "A page of messages.", body = MessagesJson),
         refuse::Parameter, refuse::Run, refuse::Store, refuse::Thread,
     ),
 )]
 pub(crate) async fn messages(
-    State(app): State<App>,
     Path(thread): Path<String>,
     Query(query): Query<MessagesQuery>,
-    Extension(caller): Extension<Caller>,
+    OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Json<MessagesJson>, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
     let limit = page_size(query.limit.as_deref())?;
     let before = query.before.as_deref().map(str::parse).transpose();
     let before = before.map_err(|_| ApiError::invalid_parameter("before", "the `before` of another page"))?;
     let selection = MessageSelection { before, run: query.run.as_ref(), limit };
-    Ok(Json(threads.messages(caller.principal().as_ref(), &thread.into(), selection).await?.into()))
+    Ok(Json(threads.messages(owner.as_ref(), &thread.into(), selection).await?.into()))
 }
 
 impl From<MessageList> for MessagesJson {

@@ -8,7 +8,7 @@ mod feedback;
 mod fork;
 mod list;
 mod messages;
-mod paging;
+pub(crate) mod pages;
 mod recording;
 mod runs;
 mod transfer;
@@ -16,7 +16,6 @@ mod view;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) use self::paging::{PAGE_SIZE, list_page, page_size, read_cursor, time};
 use super::state::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {

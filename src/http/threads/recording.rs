@@ -1,9 +1,7 @@
 //! `GET /threads/{thread}/runs/{run}/recording`: a detached run as a recording.
 
 use axum::{
-    Extension,
     body::Body,
-    extract::State,
     http::{HeaderName, HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
@@ -12,8 +10,7 @@ use futures::stream;
 use crate::http::openapi::refuse;
 use crate::{
     http::{
-        App,
-        accept::{extract::Path, middleware::Caller},
+        accept::extract::{OwnThreads, Path},
         error::ApiError,
     },
     threads::LookupError,
@@ -22,25 +19,24 @@ use crate::{
 const JSON_LINES: HeaderValue = HeaderValue::from_static("application/jsonl");
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// Returns the recording page by page. If the log is removed meanwhile, or the store fails, the response breaks.
+/// Returns a detached run that has ended as a recording.
+///
+/// If the log is removed meanwhile, or the store fails, the response breaks.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/runs/{run}/recording",
     operation_id = "readRecording",
     tag = "runs",
-    summary = "Returns a detached run that has ended as a recording",
     responses(
         (status = 200, description = "The recording.", body = String, content_type = "application/jsonl", headers(("Content-Disposition" = String, description = "The name of a file for the recording."))),
         refuse::Follow, refuse::Running, refuse::Store,
     ),
 )]
 pub(crate) async fn recording(
-    State(app): State<App>,
     Path((thread, run)): Path<(String, String)>,
-    Extension(caller): Extension<Caller>,
+    OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Response, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
-    let recording = threads.recording(caller.principal().as_ref(), &thread.into(), &run.into()).await?;
+    let recording = threads.recording(owner.as_ref(), &thread.into(), &run.into()).await?;
     // The name has letters, digits and `-_.` only.
     let disposition = format!("attachment; filename=\"{}\"", recording.file_name());
     let lines = stream::try_unfold(recording, |mut recording| async move {

@@ -1,32 +1,33 @@
 //! Runs of a thread as JSON, and `POST /threads/{thread}/runs/{run}/cancel`.
 
-use axum::{Extension, Json, extract::State, http::StatusCode};
+use axum::{Json, http::StatusCode};
 use serde::Serialize;
+use utoipa::{ToSchema, openapi::schema::ObjectBuilder};
 
-use super::time;
-use crate::http::openapi::refuse;
+use super::pages::{TimeText, time};
+use crate::http::openapi::{refuse, schema::text_of};
 use crate::{
     http::{
-        App,
-        accept::{extract::Path, middleware::Caller},
+        accept::extract::{OwnThreads, Path},
         error::ApiError,
     },
     protocol::{RunId, TokenUsage},
-    store::{RunFailure, RunRecord},
+    store::{RunFailure, RunRecord, RunStatus},
     threads::CancelOutcome,
 };
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Run)]
 pub(super) struct RunJson {
     run_id: RunId,
     agent: String,
-    status: &'static str,
+    status: RunStatus,
     /// True if the run continues without its client, and can be followed.
     detached: bool,
-    started_at: String,
+    started_at: TimeText,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended_at: Option<String>,
+    ended_at: Option<TimeText>,
     events: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     usage: Vec<TokenUsage>,
@@ -34,35 +35,35 @@ pub(super) struct RunJson {
     error: Option<RunFailure>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Cancellation {
     run_id: RunId,
+    #[schema(schema_with = cancellation_status)]
     status: &'static str,
     message: &'static str,
 }
 
-/// Cancels a run: 202 if it is still running, and its stream then ends with the outcome `cancelled`; 200 if it had already ended.
+/// Cancels a run, on any replica.
+///
+/// The stream of a running run then ends with the outcome `cancelled`.
 #[utoipa::path(
     post,
     path = "/threads/{thread}/runs/{run}/cancel",
     operation_id = "cancelRun",
     tag = "runs",
-    summary = "Cancels a run, on any replica",
     responses(
-        (status = 200, description = "The run had already ended.", body = ref("#/components/schemas/Cancellation")),
-        (status = 202, description = "The run is being cancelled.", body = ref("#/components/schemas/Cancellation")),
+        (status = 200, description = "The run had already ended.", body = Cancellation),
+        (status = 202, description = "The run is being cancelled.", body = Cancellation),
         refuse::Run, refuse::Store, refuse::Thread,
     ),
 )]
 pub(crate) async fn cancel(
-    State(app): State<App>,
     Path((thread, run)): Path<(String, String)>,
-    Extension(caller): Extension<Caller>,
+    OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<(StatusCode, Json<Cancellation>), ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
     let run_id = RunId::from(run);
-    Ok(match threads.cancel(caller.principal().as_ref(), &thread.into(), &run_id).await? {
+    Ok(match threads.cancel(owner.as_ref(), &thread.into(), &run_id).await? {
         CancelOutcome::Requested => {
             let message = "the run is being cancelled";
             (StatusCode::ACCEPTED, Json(Cancellation { run_id, status: "cancelling", message }))
@@ -74,12 +75,16 @@ pub(crate) async fn cancel(
     })
 }
 
+fn cancellation_status() -> ObjectBuilder {
+    text_of(["cancelling"].into_iter().chain(RunStatus::ALL.map(RunStatus::as_str)))
+}
+
 impl From<RunRecord> for RunJson {
     fn from(run: RunRecord) -> Self {
         Self {
             run_id: run.id,
             agent: run.agent,
-            status: run.status.as_str(),
+            status: run.status,
             detached: run.detached,
             started_at: time(run.started_at),
             ended_at: run.ended_at.map(time),

@@ -3,23 +3,26 @@
 use std::collections::HashMap;
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::{Request, State},
     http::StatusCode,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
 
-use super::{list::ThreadSummaryJson, time};
+use super::{
+    list::ThreadSummaryJson,
+    pages::{TimeText, time},
+};
 use crate::http::openapi::refuse;
 use crate::{
     base::text::shortened,
     http::{
         App,
         accept::{
-            extract::{Path, Query},
-            middleware::Caller,
+            extract::{OwnThreads, Path, Query},
             read_body,
         },
         error::ApiError,
@@ -28,26 +31,30 @@ use crate::{
     store::{CopiedMessage, CopiedRun, Feedback, Millis, RunFailure, RunRecord, RunStatus, ThreadContent, now},
 };
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ThreadExport)]
 pub(crate) struct ExportJson {
     thread_id: ThreadId,
     agent: String,
+    /// `null` or absent if it has none.
     #[serde(default)]
     title: Option<String>,
     #[serde(default)]
     archived: bool,
     #[serde(default)]
+    #[schema(value_type = Object)]
     metadata: JsonObject,
-    created_at: String,
-    updated_at: String,
+    created_at: TimeText,
+    updated_at: TimeText,
     /// The number of the last message of the current branch: messages are numbered from 1.
     head: i64,
-    /// A position in `states`, as in the runs.
+    /// A position in `states`, as in the runs, or `null`.
     #[serde(default)]
     state: Option<usize>,
     #[serde(default)]
     interrupts: Vec<Interrupt>,
+    /// Numbered from 1.
     messages: Vec<ExportedMessage>,
     #[serde(default)]
     states: Vec<Value>,
@@ -55,7 +62,7 @@ pub(crate) struct ExportJson {
     runs: Vec<ExportedRun>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ExportedMessage {
     /// The number of the message before it; 0 for the first one.
@@ -68,33 +75,37 @@ struct ExportedMessage {
     feedback: Option<FeedbackJson>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, ToSchema)]
+#[schema(as = Feedback)]
 pub(super) struct FeedbackJson {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
-    at: String,
+    at: TimeText,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ExportedRun {
     run_id: RunId,
     agent: String,
+    #[schema(pattern = "^(finished|interrupted|cancelled|failed)$")]
     status: String,
-    started_at: String,
-    ended_at: String,
+    started_at: TimeText,
+    ended_at: TimeText,
     #[serde(default)]
     events: u64,
     #[serde(default)]
     delivered: bool,
     /// The number of the last message of its branch.
     head: i64,
+    /// A position in `states`, or `null`.
     #[serde(default)]
     state: Option<usize>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     interrupts: Vec<Interrupt>,
+    /// The ids of the interrupts that it answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     answered: Vec<InterruptId>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -103,63 +114,62 @@ struct ExportedRun {
     error: Option<RunFailure>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ImportQuery {
+    /// The id of the thread. That of the export by default.
+    #[param(value_type = Option<String>)]
     thread_id: Option<ThreadId>,
 }
 
-/// Returns all branches, states and runs. Logs of detached runs, and a run that has not ended, are left out.
+/// Returns everything that is stored of a thread.
+///
+/// These are all branches, states and runs. Logs of detached runs, and a run that has not ended, are left out.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/export",
     operation_id = "exportThread",
     tag = "threads",
-    summary = "Returns everything that is stored of a thread",
     responses(
-        (status = 200, description = "The thread.", body = ref("#/components/schemas/ThreadExport")),
+        (status = 200, description = "The thread.", body = ExportJson),
         refuse::Store, refuse::Thread,
     ),
 )]
 pub(crate) async fn export(
-    State(app): State<App>,
     Path(thread): Path<String>,
-    Extension(caller): Extension<Caller>,
+    OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Json<ExportJson>, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
     let id = ThreadId::from(thread);
-    let content = threads.export(caller.principal().as_ref(), &id).await?;
+    let content = threads.export(owner.as_ref(), &id).await?;
     Ok(Json(ExportJson::new(id, content)))
 }
 
-/// Creates a thread from an export, with its id or that of the parameter `threadId`. Counts as a run for the limits of runs.
+/// Creates a thread from an export.
+///
+/// Counts as a run for the limits of runs.
 #[utoipa::path(
     post,
     path = "/threads/import",
     operation_id = "importThread",
     tag = "threads",
-    summary = "Creates a thread from an export",
-    params(
-        ("threadId" = Option<String>, Query, description = "The id of the thread. That of the export by default."),
-    ),
-    request_body = ref("#/components/schemas/ThreadExport"),
+    params(ImportQuery),
+    request_body = ExportJson,
     responses(
-        (status = 201, description = "The new thread.", body = ref("#/components/schemas/ThreadSummary")),
+        (status = 201, description = "The new thread.", body = ThreadSummaryJson),
         refuse::Body, refuse::Copy, refuse::Limits, refuse::Store, refuse::Url,
     ),
 )]
 pub(crate) async fn import(
     State(app): State<App>,
     Query(query): Query<ImportQuery>,
-    Extension(caller): Extension<Caller>,
+    OwnThreads { threads, owner }: OwnThreads,
     request: Request,
 ) -> Result<(StatusCode, Json<ThreadSummaryJson>), ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
     let (head, body) = request.into_parts();
-    let principal = caller.principal();
-    app.runs().check_limits(principal.as_ref())?;
+    app.runs().check_limits(owner.as_ref())?;
     let body = read_body::read(&app, &head, body).await?;
-    let _slot = app.runs().reserve(principal.as_ref())?;
+    let _slot = app.runs().reserve(owner.as_ref())?;
     let json = decode_value(&body)?;
     drop(body);
     let export: ExportJson = serde_json::from_value(json).map_err(|error| {
@@ -167,7 +177,7 @@ pub(crate) async fn import(
         ApiError::invalid_input("", &format!("the JSON of an export: {}", shortened(&problem, 200)))
     })?;
     let id = query.thread_id.unwrap_or_else(|| export.thread_id.clone());
-    let thread = threads.import(principal.as_ref(), id, export.into_content()?).await?;
+    let thread = threads.import(owner.as_ref(), id, export.into_content()?).await?;
     Ok((StatusCode::CREATED, Json(thread.into_summary().into())))
 }
 
@@ -284,7 +294,7 @@ impl From<Feedback> for FeedbackJson {
 }
 
 /// A time in the future would keep the thread from removal by age.
-fn millis(path: &str, text: &str) -> Result<Millis, ApiError> {
+fn millis(path: &str, TimeText(text): &TimeText) -> Result<Millis, ApiError> {
     let time = text.parse::<Timestamp>();
     let time = time.map_err(|_| ApiError::invalid_input(path, "a time such as 2026-01-31T12:00:00.000Z"))?;
     Ok(time.as_millisecond().min(now()))

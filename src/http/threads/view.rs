@@ -1,15 +1,19 @@
 //! `GET /threads/{thread}`: a thread with its newest messages and runs.
 
-use axum::{Extension, Json, extract::State};
+use axum::Json;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
-use super::{PAGE_SIZE, messages::MessagesJson, runs::RunJson, time};
+use super::{
+    messages::MessagesJson,
+    pages::{PAGE_SIZE, TimeText, time},
+    runs::RunJson,
+};
 use crate::http::openapi::refuse;
 use crate::{
     http::{
-        App,
-        accept::{extract::Path, middleware::Caller},
+        accept::extract::{OwnThreads, Path},
         error::ApiError,
     },
     protocol::{Interrupt, JsonObject, RunId, ThreadId},
@@ -17,45 +21,50 @@ use crate::{
 
 const RUNS_PER_THREAD: usize = 20;
 
-#[derive(Serialize)]
+/// A thread, with the newest messages of its current branch.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Thread)]
 pub(crate) struct ThreadJson {
     thread_id: ThreadId,
+    /// The agent of the newest run.
     agent: String,
+    #[schema(required)]
     title: Option<String>,
     archived: bool,
+    #[schema(value_type = Object)]
     metadata: JsonObject,
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// The running run.
     active_run_id: Option<RunId>,
-    /// The newest messages of the current branch.
     #[serde(flatten)]
+    #[schema(inline)]
     newest: MessagesJson,
     state: Value,
+    /// The open interrupts.
     interrupts: Vec<Interrupt>,
     version: i64,
-    created_at: String,
-    updated_at: String,
+    created_at: TimeText,
+    updated_at: TimeText,
     /// The newest run first.
     runs: Vec<RunJson>,
 }
 
-/// Returns a thread: the newest 50 messages of its current branch, its state, open interrupts, and its newest 20 runs.
+/// Returns a thread with its newest messages and runs.
+///
+/// These are the newest 50 messages of its current branch, its state, its open interrupts, and its newest 20 runs.
 #[utoipa::path(
     get,
     path = "/threads/{thread}",
     operation_id = "readThread",
     tag = "threads",
-    summary = "Returns a thread with its newest messages and runs",
-    responses((status = 200, description = "The thread.", body = ref("#/components/schemas/Thread")), refuse::Store, refuse::Thread)
+    responses((status = 200, description = "The thread.", body = ThreadJson), refuse::Store, refuse::Thread)
 )]
 pub(crate) async fn read(
-    State(app): State<App>,
     Path(thread): Path<String>,
-    Extension(caller): Extension<Caller>,
+    OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Json<ThreadJson>, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
-    let principal = caller.principal();
-    let view = threads.overview(principal.as_ref(), &thread.into(), RUNS_PER_THREAD, None, PAGE_SIZE).await?;
+    let view = threads.overview(owner.as_ref(), &thread.into(), RUNS_PER_THREAD, None, PAGE_SIZE).await?;
     let thread = view.thread;
     Ok(Json(ThreadJson {
         thread_id: thread.key.id,

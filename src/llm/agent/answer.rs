@@ -55,17 +55,17 @@ pub(super) struct AnswerBuilder<'r> {
 
 enum AnswerBlock {
     Text {
-        message: Option<TextMessage>,
-        text: String,
+        events: TextMessage,
+        /// Without content before the first text.
+        message: AssistantMessage,
         citations: Vec<Value>,
-        artefact: Option<Artefact>,
-        metadata: Option<Metadata>,
     },
     Reasoning {
-        opened: Option<emit::ReasoningSpan>,
-        text: String,
+        events: emit::ReasoningSpan,
+        message: ReasoningMessage,
+        /// `false` before the first text or the artefact.
+        is_open: bool,
         redacted: bool,
-        artefact: Option<Artefact>,
     },
     Call {
         events: emit::ToolCallEvents,
@@ -104,16 +104,23 @@ impl<'r> AnswerBuilder<'r> {
 
     fn start(&mut self, index: usize, block: BlockStart, out: &mut Vec<Event>) {
         let block = match block {
-            BlockStart::Text => AnswerBlock::Text {
-                message: None,
-                text: String::new(),
-                citations: Vec::new(),
-                artefact: None,
-                metadata: None,
-            },
+            BlockStart::Text => {
+                let events = TextMessage::new();
+                let message = AssistantMessage::new(events.id().clone());
+                AnswerBlock::Text { events, message, citations: Vec::new() }
+            }
             BlockStart::Reasoning { redacted } => {
                 self.call_message = None;
-                AnswerBlock::Reasoning { opened: None, text: String::new(), redacted, artefact: None }
+                let events = emit::ReasoningSpan::new();
+                let message = ReasoningMessage {
+                    id: events.message_id().clone(),
+                    content: String::new(),
+                    encrypted_value: None,
+                    encrypted_value_type: None,
+                    metadata: None,
+                    subagent_run_id: None,
+                };
+                AnswerBlock::Reasoning { events, message, is_open: false, redacted }
             }
             BlockStart::Call { id, name } => {
                 let id = if self.earlier.call_ids.insert(id.clone()) { id } else { self.new_call_id() };
@@ -164,23 +171,22 @@ impl<'r> AnswerBuilder<'r> {
 
     fn delta(&mut self, index: usize, delta: String, out: &mut Vec<Event>) {
         match self.block(index) {
-            Some(AnswerBlock::Text { message, text, .. }) => {
-                text.push_str(&delta);
-                if let Some(message) = message {
-                    out.push(message.delta(delta));
-                } else {
-                    let opened = message.insert(TextMessage::new());
-                    out.extend([opened.start(), opened.delta(delta)]);
-                    let id = opened.id().clone();
+            Some(AnswerBlock::Text { events, message, .. }) => {
+                let is_first = message.content.is_none();
+                message.content.get_or_insert_default().push_str(&delta);
+                out.extend(is_first.then(|| events.start()));
+                out.push(events.delta(delta));
+                if is_first {
+                    let id = message.id.clone();
                     self.call_message = Some(id);
                 }
             }
-            Some(AnswerBlock::Reasoning { opened, text, .. }) => {
-                text.push_str(&delta);
-                if opened.is_none() {
-                    out.extend(opened.insert(emit::ReasoningSpan::new()).start());
+            Some(AnswerBlock::Reasoning { events, message, is_open, .. }) => {
+                message.content.push_str(&delta);
+                if !std::mem::replace(is_open, true) {
+                    out.extend(events.start());
                 }
-                out.extend(opened.as_ref().map(|reasoning| reasoning.delta(delta)));
+                out.push(events.delta(delta));
             }
             Some(AnswerBlock::Call { events, call, .. }) => {
                 call.function.arguments.push_str(&delta);
@@ -193,34 +199,36 @@ impl<'r> AnswerBuilder<'r> {
     fn end(&mut self, index: usize, end_artefact: Option<Artefact>, out: &mut Vec<Event>) {
         let provider = self.provider.to_owned();
         match self.block(index) {
-            Some(AnswerBlock::Text { message: Some(message), citations, artefact, metadata, .. }) => {
-                *metadata = end_artefact.as_ref().map(|_| artefact_metadata(provider, false));
+            Some(AnswerBlock::Text { events, message, citations }) if message.content.is_some() => {
+                message.metadata = end_artefact.as_ref().map(|_| artefact_metadata(provider, false));
                 if !citations.is_empty() {
                     let citations = std::mem::take(citations).into();
-                    metadata.get_or_insert_default().insert(CITATIONS.to_owned(), citations);
+                    message.metadata.get_or_insert_default().insert(CITATIONS.to_owned(), citations);
                 }
-                let mut message_end = message.end();
-                message_end.base_mut().set_metadata(metadata.clone());
+                let mut message_end = events.end();
+                message_end.base_mut().set_metadata(message.metadata.clone());
                 out.push(message_end);
                 if let Some(artefact) = &end_artefact {
-                    out.push(encrypted_value(EncryptedValueSubtype::Message, message.id(), artefact));
+                    out.push(encrypted_value(EncryptedValueSubtype::Message, &message.id, artefact));
                 }
-                *artefact = end_artefact;
+                (message.encrypted_value, message.encrypted_value_type) = members(end_artefact);
             }
-            Some(AnswerBlock::Reasoning { opened, redacted, artefact, .. }) => {
+            Some(AnswerBlock::Reasoning { events, message, is_open, redacted }) => {
                 let Some(end_artefact) = end_artefact else {
-                    out.extend(opened.iter().flat_map(emit::ReasoningSpan::end));
+                    if *is_open {
+                        out.extend(events.end());
+                    }
                     return;
                 };
-                if opened.is_none() {
-                    out.extend(opened.insert(emit::ReasoningSpan::new()).start());
+                if !std::mem::replace(is_open, true) {
+                    out.extend(events.start());
                 }
-                let Some(reasoning) = opened else { return };
-                let [mut message_end, span_end] = reasoning.end();
-                message_end.base_mut().set_metadata(Some(artefact_metadata(provider, *redacted)));
-                let encrypted = encrypted_value(EncryptedValueSubtype::Message, reasoning.message_id(), &end_artefact);
+                message.metadata = Some(artefact_metadata(provider, *redacted));
+                let [mut message_end, span_end] = events.end();
+                message_end.base_mut().set_metadata(message.metadata.clone());
+                let encrypted = encrypted_value(EncryptedValueSubtype::Message, &message.id, &end_artefact);
                 out.extend([message_end, encrypted, span_end]);
-                *artefact = Some(end_artefact);
+                (message.encrypted_value, message.encrypted_value_type) = members(Some(end_artefact));
             }
             Some(AnswerBlock::Call { events, call, .. }) => {
                 out.push(events.end());
@@ -229,7 +237,7 @@ impl<'r> AnswerBuilder<'r> {
                     (call.encrypted_value, call.encrypted_value_type) = members(Some(artefact));
                 }
             }
-            Some(AnswerBlock::Text { message: None, .. }) | None => {}
+            Some(AnswerBlock::Text { .. }) | None => {}
         }
     }
 
@@ -252,37 +260,20 @@ impl<'r> AnswerBuilder<'r> {
         let Some(stop) = self.stop else {
             return Err(ModelError::new("model_interrupted", "the model's answer broke off"));
         };
-        let provider = self.provider;
         let mut answer = CompleteAnswer { messages: Vec::new(), calls: Vec::new(), stop };
         for (_, block) in self.blocks {
             match block {
-                AnswerBlock::Text { message: Some(message), text, artefact, metadata, .. } => {
-                    let (encrypted_value, encrypted_value_type) = members(artefact);
-                    answer.messages.push(Message::Assistant(AssistantMessage {
-                        content: Some(text),
-                        encrypted_value,
-                        encrypted_value_type,
-                        metadata,
-                        ..AssistantMessage::new(message.id().clone())
-                    }));
+                AnswerBlock::Text { message, .. } if message.content.is_some() => {
+                    answer.messages.push(Message::Assistant(message));
                 }
-                AnswerBlock::Reasoning { opened: Some(reasoning), text, redacted, artefact } => {
-                    let metadata = artefact.is_some().then(|| artefact_metadata(provider.to_owned(), redacted));
-                    let (encrypted_value, encrypted_value_type) = members(artefact);
-                    answer.messages.push(Message::Reasoning(ReasoningMessage {
-                        id: reasoning.message_id().clone(),
-                        content: text,
-                        encrypted_value,
-                        encrypted_value_type,
-                        metadata,
-                        subagent_run_id: None,
-                    }));
+                AnswerBlock::Reasoning { message, is_open: true, .. } => {
+                    answer.messages.push(Message::Reasoning(message));
                 }
                 AnswerBlock::Call { parent, call, .. } => {
                     answer.add_call(&parent, call.clone());
                     answer.calls.push(CallOfTurn { call, parent });
                 }
-                AnswerBlock::Text { message: None, .. } | AnswerBlock::Reasoning { opened: None, .. } => {}
+                AnswerBlock::Text { .. } | AnswerBlock::Reasoning { .. } => {}
             }
         }
         Ok(answer)

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     agent::RunContext,
+    base::text::shortened,
     llm::history,
     protocol::{
         Interrupt, InterruptId, JsonObject, Message, MessageContent, Metadata, ResumeEntry, ResumeStatus, ToolCall,
@@ -26,6 +27,8 @@ use crate::{
 };
 
 const ID_PREFIX: &str = "approval:";
+/// The part of the arguments that stands in the text of the question.
+const MAX_SHOWN_CHARS: usize = 500;
 
 #[derive(Debug, PartialEq)]
 pub(super) enum CallDecision {
@@ -136,12 +139,23 @@ fn interrupt_id(call: &ToolCall) -> InterruptId {
 pub(super) fn approval_interrupt(call: &ToolCall, spec: &ToolSpec) -> Interrupt {
     let mut interrupt = Interrupt::new("tool_call");
     interrupt.id = interrupt_id(call);
-    interrupt.message = Some(format!("The agent wants to call {}. Do you approve?", spec.name));
+    interrupt.message = Some(question(&spec.name, call.function.arguments.trim()));
     interrupt.tool_call_id = Some(call.id.clone());
     interrupt.response_schema = Some(answer_schema(&spec.parameters));
     let metadata = [("toolName".to_owned(), Value::from(spec.name.as_str()))];
     interrupt.metadata = Some(metadata.into_iter().collect::<Metadata>());
     interrupt
+}
+
+/// A page may show nothing but this text, so it has the arguments.
+fn question(tool: &str, arguments: &str) -> String {
+    match arguments {
+        "" | "{}" => format!("The agent wants to call {tool}. Do you approve?"),
+        _ => {
+            let arguments = shortened(arguments, MAX_SHOWN_CHARS);
+            format!("The agent wants to call {tool} with {arguments}. Do you approve?")
+        }
+    }
 }
 
 fn answer_schema(parameters: &Value) -> JsonObject {
@@ -181,6 +195,15 @@ mod tests {
         assert_eq!(declined, CallDecision::Declined("The user declined this call: too dear".to_owned()));
         assert!(matches!(decide(ApprovalDecision::Unclear), CallDecision::Declined(_)));
         assert!(matches!(decide(ApprovalDecision::Cancelled), CallDecision::Declined(_)));
+    }
+
+    #[test]
+    fn the_question_has_the_arguments_of_the_call() {
+        let asks = "The agent wants to call get_weather with {\"city\":\"Beijing\"}. Do you approve?";
+        assert_eq!(question("get_weather", "{\"city\":\"Beijing\"}"), asks);
+        assert_eq!(question("ping", "{}"), "The agent wants to call ping. Do you approve?");
+        let long = question("write", &format!("{{\"text\":\"{}\"}}", "x".repeat(1000)));
+        assert!(long.len() < 600 && long.contains("x…. Do you approve?"), "{long}");
     }
 
     #[test]

@@ -130,8 +130,8 @@ impl CallResult {
 fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<'r, CallOutcome> {
     let PendingCall { call, name, tool, edited, action } = pending;
     let mut meter = ToolMeter::start(context.cx, &call, tool, &name);
-    if meter.scope().records_content() {
-        meter.scope().span().record("gen_ai.tool.call.arguments", action.arguments());
+    if meter.scope.records_content() {
+        meter.scope.span().record("gen_ai.tool.call.arguments", action.arguments());
     }
     let result_of = |call: ToolCallId| {
         move |content: MessageContent, failed: bool| CallOutcome::Result(CallResult { call, content, failed, edited })
@@ -154,21 +154,18 @@ fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<
             let (limit, session) = (context.settings.tool_timeout, context.session.clone());
             stream::once(async move {
                 let cx = ToolContext::of_call(session, call.clone(), name, action.answers);
-                let cx = cx.within(meter.scope().clone());
-                let result = call_tool(&action.tool, action.arguments, &cx, limit).await;
-                match &result {
-                    Ok(content) => meter.end_with(ToolOutcome::Ok, content),
-                    Err(ToolCallFailure::Error(content)) => meter.end_with(ToolOutcome::Error, content),
-                    Err(ToolCallFailure::Timeout(content)) => meter.end_with(ToolOutcome::Timeout, content),
-                    Err(ToolCallFailure::Questions(_)) => meter.end(ToolOutcome::Question),
-                }
-                drop(meter);
-                match result {
-                    Ok(content) => result_of(call)(content, false),
-                    Err(ToolCallFailure::Error(content) | ToolCallFailure::Timeout(content)) => {
-                        result_of(call)(content, true)
+                let cx = cx.within(meter.scope.clone());
+                match call_tool(&action.tool, action.arguments, &cx, limit).await {
+                    Ok((outcome, content)) => {
+                        meter.end_with(outcome, &content);
+                        drop(meter);
+                        result_of(call)(content, outcome != ToolOutcome::Ok)
                     }
-                    Err(ToolCallFailure::Questions(questions)) => CallOutcome::Questions(questions),
+                    Err(questions) => {
+                        meter.end(ToolOutcome::Question);
+                        drop(meter);
+                        CallOutcome::Questions(questions)
+                    }
                 }
             })
             .boxed()
@@ -181,33 +178,25 @@ fn update_state(session: &ToolSession, arguments: &str) -> Result<(), ToolError>
     session.change_state(|state| state::update(Arc::make_mut(state), arguments).map_err(ToolError::new))
 }
 
-enum ToolCallFailure {
-    /// With the text for the model.
-    Error(MessageContent),
-    Timeout(MessageContent),
-    Questions(Vec<Interrupt>),
-}
-
+/// Returns the content for the model, or the questions that the call waits for.
 async fn call_tool(
     tool: &OfferedTool,
     arguments: JsonObject,
     cx: &ToolContext,
     limit: Duration,
-) -> Result<MessageContent, ToolCallFailure> {
+) -> Result<(ToolOutcome, MessageContent), Vec<Interrupt>> {
     let name = cx.tool_name();
     match within_limit(limit, cx, tool.tool.call(arguments, cx)).await {
-        Some(Ok(content)) => Ok(content),
-        Some(Err(error)) if error.is_question() => Err(ToolCallFailure::Questions(cx.take_questions())),
+        Some(Ok(content)) => Ok((ToolOutcome::Ok, content)),
+        Some(Err(error)) if error.is_question() => Err(cx.take_questions()),
         Some(Err(error)) => {
             tracing::warn!(tool = name, ?error, "a tool failed");
-            Err(ToolCallFailure::Error(format!("Error: {}", error.message()).into()))
+            Ok((ToolOutcome::Error, format!("Error: {}", error.message()).into()))
         }
         None => {
             tracing::warn!(tool = name, ?limit, "a tool took too long and was stopped");
             let seconds = limit.as_secs_f32();
-            Err(ToolCallFailure::Timeout(
-                format!("Error: the tool took longer than {seconds} s and was stopped").into(),
-            ))
+            Ok((ToolOutcome::Timeout, format!("Error: the tool took longer than {seconds} s and was stopped").into()))
         }
     }
 }
@@ -246,7 +235,7 @@ fn run_task<'r>(
         ..RunAgentInput::new(context.input.thread_id.clone(), context.input.run_id.clone(), Vec::new())
     };
     let mut result = Some(result);
-    let outcomes = task.run(input, context.cx.within(meter.scope().clone())).filter_map(move |item| {
+    let outcomes = task.run(input, context.cx.within(meter.scope.clone())).filter_map(move |item| {
         ready(match item {
             TaskItem::Event(event) => Some(CallOutcome::Event(event)),
             TaskItem::Result { content, failed } => {

@@ -26,7 +26,7 @@ pub(super) enum ToolOwner {
 }
 
 pub(super) struct ToolCatalog {
-    specs: Arc<[ToolSpec]>,
+    pub(super) specs: Arc<[ToolSpec]>,
     owners: HashMap<String, ToolOwner>,
 }
 
@@ -54,10 +54,6 @@ impl ToolCatalog {
             add(tool.tool.spec().clone(), ToolOwner::Server(tool));
         }
         Self { specs: specs.into(), owners }
-    }
-
-    pub(super) fn specs(&self) -> Arc<[ToolSpec]> {
-        self.specs.clone()
     }
 
     /// Returns the choice for a request to the model. A call is forced only right after a user's message: otherwise the

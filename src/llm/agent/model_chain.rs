@@ -1,8 +1,6 @@
 //! The model that answers a step: the agent's own, another one that the request chooses, or a fallback.
 
-use std::{sync::Arc, vec};
-
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream};
 use serde_json::Value;
 
 use super::settings::Settings;
@@ -32,14 +30,6 @@ pub(super) struct ModelChain<'s> {
     unavailable: usize,
 }
 
-pub(super) struct OpenAnswer<'s> {
-    model: &'s dyn Model,
-    /// The events before the decision that no fallback is needed.
-    early: vec::IntoIter<Result<ModelEvent, ModelError>>,
-    stream: ModelStream,
-    meter: CallMeter,
-}
-
 impl<'s> ModelChain<'s> {
     /// Fails if the request chooses a model that it may not choose.
     pub(super) fn new(settings: &'s Settings, input: &RunAgentInput) -> Result<Self, AgentError> {
@@ -51,58 +41,42 @@ impl<'s> ModelChain<'s> {
         self.chosen.clone().filter(|_| self.unavailable == 0)
     }
 
-    /// Sends the request to the first model that is available. Its answer may have begun when this returns.
-    pub(super) async fn open(&mut self, mut request: ModelRequest, cx: &RunContext) -> OpenAnswer<'s> {
+    /// Sends the request to the first model that is available. Returns the model's provider, and the answer, which may have
+    /// begun already.
+    pub(super) async fn open(&mut self, mut request: ModelRequest, cx: &RunContext) -> (&'s str, ModelStream) {
         let settings = self.settings;
         loop {
             let at = self.unavailable;
-            let model: &'s Arc<dyn Model> = match at.checked_sub(1) {
-                Some(fallback) => &settings.fallbacks[fallback],
-                None => &settings.model,
+            let model: &'s dyn Model = match at.checked_sub(1) {
+                Some(fallback) => &*settings.fallbacks[fallback],
+                None => &*settings.model,
             };
-            let mut meter = CallMeter::start(cx, &**model, &mut request);
-            let Some(next) = settings.fallbacks.get(at) else {
-                return OpenAnswer { model, early: Vec::new().into_iter(), stream: model.stream(request), meter };
-            };
-            let mut stream = model.stream(request.clone());
-            let early = until_first_token(&mut stream, &mut meter).await;
+            let provider = model.provider();
+            let mut meter = CallMeter::start(cx, model, &mut request);
+            let next = settings.fallbacks.get(at);
+            let sent = if next.is_some() { request.clone() } else { std::mem::take(&mut request) };
+            let mut answer = model.stream(sent).inspect(move |event| meter.observe(event)).boxed();
+            let Some(next) = next else { return (provider, answer) };
+            let early = until_first_token(&mut answer).await;
             match early.last() {
                 Some(Err(error)) if UNAVAILABLE.contains(&error.code()) => {
-                    let (provider, fallback) = (model.provider(), next.name());
+                    let fallback = next.name();
                     let model = request.model.as_deref().unwrap_or(model.name());
                     tracing::warn!(provider, model, fallback, ?error, "a model is unavailable; trying its fallback");
                     self.unavailable += 1;
                     request.model = None;
                 }
-                _ => return OpenAnswer { model, early: early.into_iter(), stream, meter },
-            }
-        }
-    }
-}
-
-impl<'s> OpenAnswer<'s> {
-    pub(super) fn model(&self) -> &'s dyn Model {
-        self.model
-    }
-
-    pub(super) async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
-        match self.early.next() {
-            Some(event) => Some(event),
-            None => {
-                let event = self.stream.next().await?;
-                self.meter.observe(&event);
-                Some(event)
+                _ => return (provider, stream::iter(early).chain(answer).boxed()),
             }
         }
     }
 }
 
 /// Returns the events up to the first one that belongs to the answer, or to the error.
-async fn until_first_token(stream: &mut ModelStream, meter: &mut CallMeter) -> Vec<Result<ModelEvent, ModelError>> {
+async fn until_first_token(answer: &mut ModelStream) -> Vec<Result<ModelEvent, ModelError>> {
     let mut early = Vec::new();
     let mut usage = None;
-    while let Some(event) = stream.next().await {
-        meter.observe(&event);
+    while let Some(event) = answer.next().await {
         match event {
             // A later one replaces it.
             Ok(ModelEvent::Usage(_)) => usage = Some(event),

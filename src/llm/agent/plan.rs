@@ -51,7 +51,7 @@ impl CallAction {
             Self::Immediate(_) => return None,
             Self::Tool(action) => serde_json::to_string(&action.arguments).unwrap_or_default(),
             Self::State(arguments) => arguments.clone(),
-            Self::Task(task) => json!({ "task": task.text() }).to_string(),
+            Self::Task(task) => json!({ "task": task.text }).to_string(),
         };
         Some(bounded(&arguments))
     }

@@ -30,7 +30,7 @@ pub(super) struct Subagent {
 
 pub(super) struct SubagentTask {
     subagent: Arc<Subagent>,
-    text: String,
+    pub(super) text: String,
     call: ToolCallId,
     parent: Option<MessageId>,
 }
@@ -69,10 +69,6 @@ impl SubagentTask {
             }
             _ => Err("Error: `task` has to be a string".to_owned()),
         }
-    }
-
-    pub(super) fn text(&self) -> &str {
-        &self.text
     }
 
     /// `input` has no messages. `cx` is that of the call.

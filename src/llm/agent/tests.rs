@@ -241,16 +241,6 @@ fn the_model_is_told_the_problem_of_a_call() {
 }
 
 #[test]
-fn a_run_ends_at_the_limit_of_steps() {
-    let again = || done([call(0, "same id", "increment", r#"{"n":1}"#)]);
-    let agent = LlmAgent::new(Scripted::new([again(), again()])).tools(increment(Approval::NotNeeded)).max_steps(2);
-    let played = play(agent, ask("?"));
-    assert_eq!((&played.end["type"], &played.end["code"]), (&json!("RUN_ERROR"), &json!("max_steps")));
-    // A model may use the id of an earlier call again.
-    assert_eq!(played.events.iter().filter(|line| line.starts_with("TOOL_CALL_RESULT")).count(), 2);
-}
-
-#[test]
 fn a_broken_answer_and_a_refusal_are_errors() {
     let mut cut = text(0, "I think");
     cut.pop();

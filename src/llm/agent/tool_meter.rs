@@ -22,7 +22,7 @@ pub(super) struct ToolMeter {
     call: ToolCallId,
     begun: Instant,
     outcome: ToolOutcome,
-    scope: TraceScope,
+    pub(super) scope: TraceScope,
 }
 
 impl ToolMeter {
@@ -31,11 +31,6 @@ impl ToolMeter {
         let scope = begin_tool(cx.trace(), name, call.as_str());
         let (cx, call) = (cx.clone(), call.clone());
         Self { cx, tool, call, begun: Instant::now(), outcome: ToolOutcome::Stopped, scope }
-    }
-
-    /// The scope of the call.
-    pub(super) fn scope(&self) -> &TraceScope {
-        &self.scope
     }
 
     pub(super) fn end(&mut self, outcome: ToolOutcome) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_stream::try_stream;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use serde_json::Value;
 
 use super::{
@@ -79,8 +79,8 @@ pub(super) fn turns(
                 let current = std::mem::take(&mut request.current);
                 history::add_data(&mut request.turns, current);
             }
-            let mut stream = models.open(request, &cx).await;
-            let mut answer = AnswerBuilder::new(stream.model().provider(), &mut earlier);
+            let (provider, mut stream) = models.open(request, &cx).await;
+            let mut answer = AnswerBuilder::new(provider, &mut earlier);
             while let Some(event) = stream.next().await {
                 if let Some(usage) = answer.apply(event?, &mut events) {
                     cx.add_usage(usage);
@@ -217,7 +217,7 @@ impl<'r> RunTurns<'r> {
             system: self.instructions.clone(),
             current: self.context.iter().cloned().chain(state).collect(),
             turns: history::turns(&self.messages),
-            tools: self.catalog.specs(),
+            tools: self.catalog.specs.clone(),
             tool_choice: self.catalog.choice(&self.tool_choice, may_force_call),
             response_schema: self.settings.response.as_ref().map(|format| format.schema.clone()),
             thinking: self.input.deep_thinking(),

@@ -54,7 +54,7 @@ impl Model for FittedModel {
                 yield Err(error);
                 return;
             }
-            let mut retries = if window.policy() == ContextPolicy::Fail { 0 } else { MAX_RETRIES };
+            let mut retries = if window.options.policy == ContextPolicy::Fail { 0 } else { MAX_RETRIES };
             loop {
                 let estimate = estimate::of_request(&request);
                 // What is learned holds for the requests of all users, so a guess must not be learned.
@@ -113,7 +113,7 @@ impl Model for FittedModel {
 
 fn fit(request: &mut ModelRequest, name: &str, window: &ContextWindow) -> Result<(), ModelError> {
     let estimate = estimate::of_request(request);
-    if window.policy() == ContextPolicy::Fail {
+    if window.options.policy == ContextPolicy::Fail {
         return match window.is_surely_exceeded(name, estimate) {
             None => Ok(()),
             Some(tokens) => {
@@ -201,7 +201,7 @@ mod tests {
     fn narrow(most_turns: usize, options: ContextOptions) -> (FittedModel, Arc<Mutex<Vec<ModelRequest>>>) {
         let requests = Arc::new(Mutex::default());
         let model = Narrow { most_turns, requests: Arc::clone(&requests) };
-        (FittedModel::new(Arc::new(model), Arc::new(ContextWindow::new(&options))), requests)
+        (FittedModel::new(Arc::new(model), Arc::new(ContextWindow::new(options))), requests)
     }
 
     fn trim_at(window: Option<u64>) -> ContextOptions {
@@ -261,13 +261,6 @@ mod tests {
         // `Narrow` counts twice the estimate, and then what a paused answer would sum up.
         play(&model, request).await;
         assert_eq!(model.window.corrected("m", 100), 200);
-    }
-
-    #[tokio::test]
-    async fn without_a_policy_to_shorten_a_refusal_is_final() {
-        let (model, requests) = narrow(0, ContextOptions::default());
-        assert!(matches!(&play(&model, conversation(7)).await[..], [Err(error)] if error.code() == CONTEXT_TOO_LONG));
-        assert_eq!(requests.lock().unwrap().len(), 1);
     }
 
     #[tokio::test]

@@ -34,19 +34,14 @@ impl ContextOptions {
 pub(super) struct ModelContext {
     model: Arc<dyn Model>,
     window: Arc<ContextWindow>,
-    summariser: Option<Arc<dyn Model>>,
 }
 
 impl ModelContext {
     /// Returns the model with its requests kept within the window, beside the context.
     pub(super) fn fit(model: Arc<dyn Model>, options: ContextOptions) -> (Self, Arc<dyn Model>) {
-        let window = Arc::new(ContextWindow::new(&options));
-        let summariser = match options.policy {
-            ContextPolicy::Summarise => Some(options.summariser.unwrap_or_else(|| model.clone())),
-            _ => None,
-        };
+        let window = Arc::new(ContextWindow::new(options));
         let fitted = Arc::new(FittedModel::new(model.clone(), window.clone()));
-        (Self { model, window, summariser }, fitted)
+        (Self { model, window }, fitted)
     }
 
     /// Replaces the oldest turns of a request that is too long by a summary, which becomes the last of `messages`.
@@ -60,7 +55,11 @@ impl ModelContext {
         messages: &mut Vec<Message>,
         cx: &RunContext,
     ) -> Result<Option<Event>, ModelError> {
-        let Some(summariser) = self.summariser.as_deref() else { return Ok(None) };
+        let options = &self.window.options;
+        if options.policy != ContextPolicy::Summarise {
+            return Ok(None);
+        }
+        let summariser = options.summariser.as_deref().unwrap_or(&*self.model);
         let name = request.model.clone().unwrap_or_else(|| self.model.name().to_owned());
         summarise::summarise(summariser, &self.window, &name, request, messages, cx).await
     }

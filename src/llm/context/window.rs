@@ -5,8 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::options::{ContextOptions, ContextPolicy};
-use crate::llm::known_models::KnownModels;
+use super::options::ContextOptions;
 
 /// Shorter requests say nothing about the ratio: the provider's own instructions weigh too much in them.
 const MIN_COUNTED_ESTIMATE: u64 = 1_000;
@@ -24,10 +23,7 @@ const DEFAULT_RESERVE: u64 = 16_384;
 
 #[derive(Debug)]
 pub(super) struct ContextWindow {
-    tokens: Option<u64>,
-    max_tokens: Option<u64>,
-    policy: ContextPolicy,
-    known_models: KnownModels,
+    pub(super) options: ContextOptions,
     /// By model. A request can choose among the models of the configuration only, so there are few.
     learned: Mutex<HashMap<String, Learned>>,
 }
@@ -41,18 +37,8 @@ struct Learned {
 }
 
 impl ContextWindow {
-    pub(super) fn new(options: &ContextOptions) -> Self {
-        Self {
-            tokens: options.window,
-            max_tokens: options.max_tokens.map(u64::from),
-            policy: options.policy,
-            known_models: options.known_models.clone(),
-            learned: Mutex::default(),
-        }
-    }
-
-    pub(super) fn policy(&self) -> ContextPolicy {
-        self.policy
+    pub(super) fn new(options: ContextOptions) -> Self {
+        Self { options, learned: Mutex::default() }
     }
 
     /// Returns the largest estimate of a request that leaves room for the answer; `None` if nothing is known.
@@ -99,15 +85,16 @@ impl ContextWindow {
 
     /// Returns the window, and the part of it that the input may fill.
     fn window(&self, model: &str) -> Option<(u64, u64)> {
-        match self.tokens {
+        match self.options.window {
             Some(tokens) => Some((tokens, tokens)),
-            None => self.known_models.window(model).map(|known| (known.total, known.input)),
+            None => self.options.known_models.window(model).map(|known| (known.total, known.input)),
         }
     }
 
     fn input_tokens(&self, model: &str) -> Option<u64> {
         let (total, input) = self.window(model)?;
-        let reserve = self.max_tokens.unwrap_or(DEFAULT_RESERVE.min(total / 8)).min(total / 2);
+        let most = self.options.max_tokens.map(u64::from);
+        let reserve = most.unwrap_or(DEFAULT_RESERVE.min(total / 8)).min(total / 2);
         Some(input.min(total - reserve))
     }
 
@@ -127,7 +114,7 @@ mod tests {
     use super::*;
 
     fn window(tokens: Option<u64>, max_tokens: Option<u32>) -> ContextWindow {
-        ContextWindow::new(&ContextOptions { window: tokens, max_tokens, ..ContextOptions::default() })
+        ContextWindow::new(ContextOptions { window: tokens, max_tokens, ..ContextOptions::default() })
     }
 
     #[test]

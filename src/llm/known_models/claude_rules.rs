@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::rule_table::{ModelName, RuleTable};
 
 /// The rules for one model.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(in crate::llm) struct ClaudeRules {
     pub(in crate::llm) thinking: ThinkingTypes,
@@ -30,10 +30,11 @@ pub(in crate::llm) struct ClaudeRules {
 }
 
 /// The types of `thinking` with which a model thinks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::llm) enum ThinkingTypes {
     /// The model cannot think.
+    #[default]
     None,
     /// `enabled`, with a budget.
     Budget,
@@ -43,10 +44,11 @@ pub(in crate::llm) enum ThinkingTypes {
 }
 
 /// The way in which thinking is switched off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::llm) enum ThinkingOff {
     /// `thinking` is left out.
+    #[default]
     LeftOut,
     Disabled,
     /// `disabled`, with an effort of at most `high`.
@@ -58,32 +60,14 @@ pub(in crate::llm) enum ThinkingOff {
 }
 
 /// The sampling parameters that a model takes without thinking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::llm) enum Sampling {
+    #[default]
     All,
     /// `temperature` and `top_p` exclude each other.
     OneOfTwo,
     None,
-}
-
-/// The rules of the first models.
-impl Default for ClaudeRules {
-    fn default() -> Self {
-        Self {
-            thinking: ThinkingTypes::None,
-            thinks_by_default: false,
-            off: ThinkingOff::LeftOut,
-            efforts: Vec::new(),
-            max_output: 4096,
-            sampling: Sampling::All,
-            forced_tools: true,
-            structured: false,
-            system_messages: false,
-            binds_thinking: false,
-            warning: None,
-        }
-    }
 }
 
 /// Reads names such as `claude-opus-4-7`, `claude-3-7-sonnet-20250219` and `anthropic/claude-sonnet-4.5`. A family is

@@ -6,8 +6,8 @@ use super::rule_table::{ModelName, ModelVersion, RuleTable};
 
 const NEWEST: ModelVersion = (u32::MAX, 0);
 
-/// The rules for one model. The default is for models of other names, such as `gemma-…`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// The rules for one model.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(in crate::llm) struct GeminiRules {
     pub(in crate::llm) thinking: ThinkingControl,
@@ -23,10 +23,11 @@ pub(in crate::llm) struct GeminiRules {
 }
 
 /// The way in which a model's thinking is set.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(in crate::llm) enum ThinkingControl {
     /// The model does not think.
+    #[default]
     Missing,
     /// A number of tokens.
     Budget { least: u32, most: u32, can_be_off: bool },
@@ -34,25 +35,11 @@ pub(in crate::llm) enum ThinkingControl {
     Level { levels: Vec<String>, by_default: bool },
 }
 
-impl Default for GeminiRules {
-    fn default() -> Self {
-        Self {
-            thinking: ThinkingControl::Missing,
-            penalties: true,
-            sampling: true,
-            files_by_url: false,
-            media_in_results: false,
-            schema_with_tools: false,
-            requires_signatures: false,
-            warning: None,
-        }
-    }
-}
-
-/// Reads names such as `gemini-2.5-flash-lite` and `publishers/google/models/gemini-3.8-flash`.
+/// Reads names such as `gemini-2.5-flash-lite` and `publishers/google/models/gemini-3.8-flash`. Models of other names, such
+/// as `gemma-…`, are Google's too, without a version.
 pub(super) fn parse(model: &str, _: &RuleTable) -> Option<ModelName> {
     let name = model.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
-    let rest = name.strip_prefix("gemini-")?;
+    let Some(rest) = name.strip_prefix("gemini-") else { return Some(ModelName::default()) };
     let version = Some(version(rest).unwrap_or(NEWEST));
     Some(ModelName { family: "gemini".to_owned(), version, words: rest.split('-').map(str::to_owned).collect() })
 }

@@ -55,10 +55,8 @@ const EMBEDDED: &str = include_str!("../models.toml");
 pub struct KnownModels(Arc<Known>);
 
 struct Known {
-    openai: RuleTable,
-    anthropic: RuleTable,
-    gemini: RuleTable,
-    windows: IndexMap<String, KnownWindow>,
+    tables: KnownTables,
+    /// Those of the servers.
     profiles: IndexMap<String, Arc<Profile>>,
 }
 
@@ -113,20 +111,20 @@ impl KnownModels {
 
     /// Returns `None` if the name is not one of OpenAI's: another server's model may take less, or more.
     pub(in crate::llm) fn openai(&self, model: &str) -> Option<OpenAiRules> {
-        self.0.openai.rules(model, openai_rules::parse)
+        self.0.tables.openai.rules(model, openai_rules::parse)
     }
 
     /// Returns `None` if the name is not one of Anthropic's.
     pub(in crate::llm) fn anthropic(&self, model: &str) -> Option<ClaudeRules> {
-        self.0.anthropic.rules(model, claude_rules::parse)
+        self.0.tables.anthropic.rules(model, claude_rules::parse)
     }
 
     pub(in crate::llm) fn gemini(&self, model: &str) -> GeminiRules {
-        self.0.gemini.rules(model, gemini_rules::parse).unwrap_or_default()
+        self.0.tables.gemini.rules(model, gemini_rules::parse).unwrap_or_default()
     }
 
     pub(in crate::llm) fn window(&self, model: &str) -> Option<KnownWindow> {
-        let fits = self.0.windows.iter().filter(|(name, _)| rule_table::begins_with_name(model, name));
+        let fits = self.0.tables.windows.iter().filter(|(name, _)| rule_table::begins_with_name(model, name));
         fits.max_by_key(|(name, _)| name.len()).map(|(_, window)| *window)
     }
 
@@ -207,10 +205,10 @@ impl KnownTables {
 impl Known {
     /// Fails if a member of a server is unknown.
     fn new(tables: KnownTables) -> Result<Self, String> {
-        let KnownTables { openai, anthropic, gemini, windows, servers } = tables;
-        let profiles = servers.keys().map(|name| Ok((name.clone(), Arc::new(Profile::read(name, &servers)?))));
+        let servers = &tables.servers;
+        let profiles = servers.keys().map(|name| Ok((name.clone(), Arc::new(Profile::read(name, servers)?))));
         let profiles = profiles.collect::<Result<_, String>>()?;
-        Ok(Self { openai, anthropic, gemini, windows, profiles })
+        Ok(Self { tables, profiles })
     }
 }
 

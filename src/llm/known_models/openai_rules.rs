@@ -8,7 +8,7 @@ use super::rule_table::{ModelName, RuleTable};
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// The rules of a model.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(in crate::llm) struct OpenAiRules {
     /// `false` if the model answers without reasoning, and refuses options of reasoning.
@@ -29,22 +29,6 @@ pub(in crate::llm) struct OpenAiRules {
     pub(in crate::llm) has_verbosity: bool,
     /// What `agui-server check` says about the model.
     pub(in crate::llm) warning: Option<String>,
-}
-
-impl Default for OpenAiRules {
-    fn default() -> Self {
-        Self {
-            reasons: true,
-            efforts: Vec::new(),
-            default_effort: "medium".to_owned(),
-            responses_only: false,
-            chat_only: false,
-            refuses_tools_on_chat: false,
-            has_phases: false,
-            has_verbosity: false,
-            warning: None,
-        }
-    }
 }
 
 impl OpenAiRules {

@@ -9,7 +9,7 @@ use crate::protocol::JsonObject;
 pub(super) type ModelVersion = (u32, u32);
 
 /// The parts of a model's name that rules ask about.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ModelName {
     pub(super) family: String,
     /// Absent in names such as `codex-mini-latest`.

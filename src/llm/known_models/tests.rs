@@ -105,7 +105,7 @@ fn a_users_entry_for_a_new_model_takes_effect() {
 fn names_of_claude_are_read_on_all_platforms() {
     let known = KnownModels::default();
     let parse = |name: &str| {
-        let name = claude_rules::parse(name, &known.0.anthropic)?;
+        let name = claude_rules::parse(name, &known.0.tables.anthropic)?;
         Some((name.family, name.version.unwrap()))
     };
     for (name, expected) in [
@@ -188,8 +188,10 @@ fn names_of_gemini_have_a_version() {
         ("gemma-4-31b-it", None),
         ("", None),
     ] {
-        let parsed = gemini_rules::parse(name, &known.0.gemini).map(|name| name.version.unwrap());
+        let parsed = gemini_rules::parse(name, &known.0.tables.gemini).and_then(|name| name.version);
         assert_eq!(parsed, version, "{name}");
+        let rules = known.gemini(name);
+        assert!(version.is_some() || rules.sampling && rules.penalties, "{name} takes what all models take");
     }
 }
 

@@ -7,9 +7,12 @@ use http::HeaderMap;
 use reqwest::Url;
 use serde_json::Value;
 
-use crate::llm::{
-    CallTrace, ModelEvent, ModelStream, SkippedAttachment,
-    transport::{Decoder, Transport},
+use crate::{
+    llm::{
+        CallTrace, ModelEvent, ModelStream, SkippedAttachment,
+        transport::{Decoder, Transport},
+    },
+    protocol::JsonObject,
 };
 
 #[derive(Debug)]
@@ -32,6 +35,27 @@ impl RequestBody {
     ) -> ModelStream {
         let answer = transport.clone().stream(url, self.json.to_string().into(), headers, trace, decoder);
         with_skipped(self.skipped, answer)
+    }
+}
+
+/// Sets members of a request's JSON.
+pub(super) trait SetMember {
+    /// Sets a member, unless the value is absent: `null`, an empty list or an empty object.
+    fn set(&mut self, name: &str, value: impl Into<Value>);
+}
+
+impl SetMember for JsonObject {
+    fn set(&mut self, name: &str, value: impl Into<Value>) {
+        let value = value.into();
+        let is_absent = match &value {
+            Value::Null => true,
+            Value::Array(list) => list.is_empty(),
+            Value::Object(members) => members.is_empty(),
+            _ => false,
+        };
+        if !is_absent {
+            self.insert(name.to_owned(), value);
+        }
     }
 }
 

@@ -1,22 +1,26 @@
 //! Warnings about configured options, in one form: the option, the model with its problem, what happens.
 
+use crate::llm::ModelOptions;
+
 pub(super) struct WarningList<'m> {
-    model: &'m str,
+    options: &'m ModelOptions,
     list: Vec<String>,
 }
 
 impl<'m> WarningList<'m> {
     /// Begins with what is known of the model itself.
-    pub(super) fn new(model: &'m str, of_model: Option<&str>) -> Self {
-        Self { model, list: of_model.iter().map(|warning| format!("`model`: {model} {warning}")).collect() }
+    pub(super) fn new(options: &'m ModelOptions, of_model: Option<&str>) -> Self {
+        let list = of_model.iter().map(|warning| format!("`model`: {} {warning}", options.model)).collect();
+        Self { options, list }
     }
 
     pub(super) fn add(&mut self, option: &str, problem: &str, effect: &str) {
-        self.list.push(format!("`{option}`: {} {problem}; {effect}", self.model));
+        self.list.push(format!("`{option}`: {} {problem}; {effect}", self.options.model));
     }
 
-    pub(super) fn not_sent(&mut self, option: &str, is_set: bool, problem: &str) {
-        if is_set {
+    /// Warns about each of the options that is set.
+    pub(super) fn not_sent(&mut self, options: &[&str], problem: &str) {
+        for option in options.iter().filter_map(|name| self.options.set_option(name)) {
             self.add(option, problem, "it is not sent");
         }
     }

@@ -6,18 +6,22 @@ use serde_json::Value;
 
 use super::context::is_too_long;
 use crate::{
-    llm::{Artefact, BlockStart, ModelEvent, StopReason},
-    protocol::TokenUsage,
+    llm::{Artefact, BlockStart, ModelEvent, StopReason, providers::wire::is_in},
+    protocol::{TokenUsage, ToolCallId},
 };
 
+/// The codes and types of errors after which a second attempt may succeed.
+const UNAVAILABLE: &str = "\
+    server_error internal_server_error api_error timeout_error overloaded overloaded_error server_is_overloaded \
+    slow_down service_unavailable service_unavailable_error UNAVAILABLE INTERNAL DEADLINE_EXCEEDED ABORTED UNKNOWN";
 /// Bounds the memory; answers have far fewer.
 const MAX_BLOCKS: usize = 1024;
 
 pub(in crate::llm) trait Decoder: Send + 'static {
     fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault>;
 
-    /// Closes the open blocks and adds the reason of the stop. Does nothing and returns `false` if the answer is
-    /// incomplete. A second call does nothing.
+    /// Closes the open blocks and adds the reason of the stop, after the last event. Does nothing and returns `false` if
+    /// the answer is incomplete.
     fn finish(&mut self, output: &mut AnswerEvents) -> bool;
 }
 
@@ -94,24 +98,19 @@ impl FailureKind {
         }
         match text {
             "rate_limit_exceeded" | "rate_limit_error" | "RESOURCE_EXHAUSTED" => Some(Self::RateLimited),
-            "server_error"
-            | "internal_server_error"
-            | "api_error"
-            | "timeout_error"
-            | "overloaded"
-            | "overloaded_error"
-            | "server_is_overloaded"
-            | "slow_down"
-            | "service_unavailable"
-            | "service_unavailable_error"
-            | "UNAVAILABLE"
-            | "INTERNAL"
-            | "DEADLINE_EXCEEDED"
-            | "ABORTED"
-            | "UNKNOWN" => Some(Self::Unavailable),
+            code if is_in(UNAVAILABLE, code) => Some(Self::Unavailable),
             _ => None,
         }
     }
+}
+
+/// Returns the start of a call with the provider's id, or with a new one if that is empty.
+pub(in crate::llm) fn call_start(id: &str, name: &str) -> Result<BlockStart, DecodeFault> {
+    if name.is_empty() {
+        return Err(DecodeFault::Malformed("a call has no name".to_owned()));
+    }
+    let id = if id.is_empty() { ToolCallId::random() } else { id.into() };
+    Ok(BlockStart::Call { id, name: name.to_owned() })
 }
 
 #[derive(Debug, Default)]
@@ -120,6 +119,7 @@ pub(in crate::llm) struct AnswerEvents {
     /// A request whose answer has begun cannot be sent again.
     pub(super) has_answer: bool,
     blocks: usize,
+    usage: Option<TokenUsage>,
 }
 
 impl AnswerEvents {
@@ -150,8 +150,12 @@ impl AnswerEvents {
         self.events.push_back(ModelEvent::Citation { index, citation });
     }
 
-    pub(in crate::llm) fn usage(&mut self, usage: TokenUsage) {
-        self.events.push_back(ModelEvent::Usage(usage));
+    /// Adds the usage so far, unless it is absent or the same as before.
+    pub(in crate::llm) fn usage(&mut self, usage: Option<TokenUsage>) {
+        if usage.is_some() && usage != self.usage {
+            self.usage.clone_from(&usage);
+            self.events.extend(usage.map(ModelEvent::Usage));
+        }
     }
 
     pub(in crate::llm) fn stop(&mut self, reason: StopReason) {

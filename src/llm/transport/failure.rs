@@ -22,7 +22,6 @@ use crate::{
     upstream::events::StreamError,
 };
 
-const QUOTA_USED_UP: &str = "The account at the model provider has used up its quota";
 const MAX_MESSAGE_CHARS: usize = 300;
 const MAX_DETAIL_CHARS: usize = 2000;
 const MAX_REQUEST_ID_CHARS: usize = 100;
@@ -66,7 +65,7 @@ impl AttemptError {
 pub(super) struct ProviderErrors {
     /// The host, for the log. The rest of the URL may contain secrets.
     name: String,
-    scrubber: Arc<Scrubber>,
+    pub(super) scrubber: Arc<Scrubber>,
 }
 
 impl ProviderErrors {
@@ -74,10 +73,6 @@ impl ProviderErrors {
         let host = url.host_str().unwrap_or("the provider");
         let name = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
         Self { name, scrubber: Arc::new(Scrubber::new(secrets, host)) }
-    }
-
-    pub(super) fn scrubber(&self) -> &Arc<Scrubber> {
-        &self.scrubber
     }
 
     pub(super) fn unreachable(&self, error: reqwest::Error) -> AttemptError {
@@ -104,40 +99,31 @@ impl ProviderErrors {
         if is_about_request && body_message.is_too_long {
             return self.too_long(&detail);
         }
-        let (code, message, retry) = match kind {
-            FailureKind::RateLimited if body_message.quota_used_up => {
-                ("model_rate_limited", QUOTA_USED_UP.to_owned(), Retry::Never)
-            }
-            FailureKind::RateLimited => {
-                let message = "The model provider got too many requests; try again later".to_owned();
-                ("model_rate_limited", message, wait)
-            }
+        let check_key = format!("{detail}; check the configured key");
+        match kind {
+            FailureKind::RateLimited if body_message.quota_used_up => self.quota_used_up(&detail),
+            FailureKind::RateLimited => self.rate_limited(wait, &detail),
             FailureKind::Unavailable => {
                 let message = format!("The model provider is not available now ({number}); try again later");
-                ("model_unavailable", message, wait)
+                self.error("model_unavailable", message, wait, &detail)
             }
             _ if number == 401 => {
-                let message = "The model provider does not accept the key of this server".to_owned();
-                ("model_unauthorized", message, Retry::Never)
+                let message = "The model provider does not accept the key of this server";
+                self.error("model_unauthorized", message, Retry::Never, &check_key)
             }
             _ if number == 403 => {
-                let message = "The model provider does not allow this server's request".to_owned();
-                ("model_unauthorized", message, Retry::Never)
+                let message = "The model provider does not allow this server's request";
+                self.error("model_unauthorized", message, Retry::Never, &check_key)
             }
             _ if status.is_redirection() => {
-                ("model_rejected", "The model provider answered with a redirect".to_owned(), Retry::Never)
+                let message = "The model provider answered with a redirect";
+                self.error("model_rejected", message, Retry::Never, &format!("{detail}; check base_url"))
             }
             _ => {
                 let message = format!("The model provider refused the request ({number}){}", self.quote(&body_message));
-                ("model_rejected", message, Retry::Never)
+                self.error("model_rejected", message, Retry::Never, &detail)
             }
-        };
-        let hint = match code {
-            "model_unauthorized" => "; check the configured key",
-            "model_rejected" if status.is_redirection() => "; check base_url",
-            _ => "",
-        };
-        self.error(code, message, retry, &format!("{detail}{hint}"))
+        }
     }
 
     pub(super) fn no_events(&self, content_type: &str, body: &[u8]) -> AttemptError {
@@ -175,30 +161,37 @@ impl ProviderErrors {
             DecodeFault::Failed { kind, message } => (kind, message),
         };
         let detail = format!("said in the stream: {said}");
-        let (code, message, retry) = match kind {
-            FailureKind::QuotaUsedUp => ("model_rate_limited", QUOTA_USED_UP.to_owned(), Retry::Never),
-            FailureKind::ContextTooLong => return self.too_long(&detail),
-            FailureKind::Unavailable | FailureKind::Other if is_too_long("", &said) => return self.too_long(&detail),
-            FailureKind::RateLimited if !has_answer => {
-                let message = "The model provider got too many requests; try again later".to_owned();
-                ("model_rate_limited", message, Retry::Backoff)
-            }
+        match kind {
+            FailureKind::QuotaUsedUp => self.quota_used_up(&detail),
+            FailureKind::ContextTooLong => self.too_long(&detail),
+            FailureKind::Unavailable | FailureKind::Other if is_too_long("", &said) => self.too_long(&detail),
+            FailureKind::RateLimited if !has_answer => self.rate_limited(Retry::Backoff, &detail),
             FailureKind::Unavailable if !has_answer => {
-                let message = "The model provider is not available now; try again later".to_owned();
-                ("model_unavailable", message, Retry::Backoff)
+                let message = "The model provider is not available now; try again later";
+                self.error("model_unavailable", message, Retry::Backoff, &detail)
             }
             _ => {
                 let quote = self.quote(&ProviderMessage { message: Some(said), ..ProviderMessage::default() });
-                ("model_failed", format!("The model provider failed while it answered{quote}"), Retry::Never)
+                let message = format!("The model provider failed while it answered{quote}");
+                self.error("model_failed", message, Retry::Never, &detail)
             }
-        };
-        self.error(code, message, retry, &detail)
+        }
     }
 
     /// Returns the provider's id of a request, for the log.
     pub(super) fn request_id(&self, headers: &HeaderMap) -> Option<String> {
         let id = REQUEST_ID_HEADERS.iter().find_map(|name| headers.get(*name)?.to_str().ok())?;
         Some(shorten(&self.scrubber.scrub_known(id), MAX_REQUEST_ID_CHARS))
+    }
+
+    fn quota_used_up(&self, detail: &str) -> AttemptError {
+        let message = "The account at the model provider has used up its quota";
+        self.error("model_rate_limited", message, Retry::Never, detail)
+    }
+
+    fn rate_limited(&self, retry: Retry, detail: &str) -> AttemptError {
+        let message = "The model provider got too many requests; try again later";
+        self.error("model_rate_limited", message, retry, detail)
     }
 
     fn too_long(&self, detail: &str) -> AttemptError {
@@ -342,15 +335,6 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_too_large_is_not_taken_for_a_wrong_address() {
-        let errors = ProviderErrors::new(&Url::parse("https://host").unwrap(), Vec::new());
-        let failure = errors.body_failed(StreamError::TooLong(1000));
-        assert_eq!((failure.error.code(), failure.retry), ("model_protocol", Retry::Never));
-        assert!(failure.error.message().contains("too large"), "{:?}", failure.error);
-        assert!(failure.detail.contains("1000 bytes") && !failure.detail.contains("base_url"), "{}", failure.detail);
-    }
-
-    #[test]
     fn a_request_id_is_found_in_the_headers_of_each_provider() {
         let errors =
             ProviderErrors::new(&Url::parse("https://host").unwrap(), vec!["a-secret-key-of-some-length".into()]);
@@ -378,11 +362,5 @@ mod tests {
         assert_eq!((in_stream.error.code(), in_stream.retry), ("model_rate_limited", Retry::Never));
         assert_eq!(in_stream.error.message(), failure.error.message());
         assert_eq!(errors.refused(StatusCode::TOO_MANY_REQUESTS, wait, b"").retry, wait);
-        for (status, retry) in
-            [(408, wait), (409, wait), (500, wait), (529, wait), (400, Retry::Never), (301, Retry::Never)]
-        {
-            let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(errors.refused(status, wait, b"").retry, retry, "{status}");
-        }
     }
 }

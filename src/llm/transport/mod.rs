@@ -23,7 +23,7 @@ use http::{
 use reqwest::{Client, RequestBuilder, Url};
 
 pub use connection::{Connection, SetupError};
-pub(in crate::llm) use decode::{AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind};
+pub(in crate::llm) use decode::{AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start};
 pub(crate) use replay::RecordedApi;
 pub use replay::{ExchangesError, RecordedExchanges};
 
@@ -145,7 +145,7 @@ impl Transport {
                 }
                 return;
             }
-            let mut exchange = RecordedExchange::start(trace.recording(), self.errors.scrubber(), &url, &body);
+            let mut exchange = RecordedExchange::start(trace.recording(), &self.errors.scrubber, &url, &body);
             let request = self.request(url, body, more).headers(trace.headers());
             let sent = head::send(request, self.options.idle_timeout, &self.errors, request_id).await;
             if let Some(id) = request_id.get() {

@@ -110,7 +110,9 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
             if let Some(tag) = tag.filter(|tag| *tag == name) {
                 return Err(path.member(tag).malformed("given twice"));
             }
-            path.diagnostics.ignore_member(path, name);
+            if !described.iter().any(|(known, _)| is_mirror_of(name, known)) {
+                path.diagnostics.ignore_member(path, name);
+            }
             Ok(None)
         };
         for (name, value) in self.early.by_ref() {
@@ -152,6 +154,11 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
             Some(EarlyValue::NoText(found)) => Err(path.unexpected(T::EXPECTED, found)),
         }
     }
+}
+
+/// TanStack AI sends `forwardedProps` a second time as `data`.
+fn is_mirror_of(name: &str, known: &str) -> bool {
+    (name, known) == ("data", "forwardedProps")
 }
 
 fn is_snake_case_of(name: &str, camel_case: &str) -> bool {

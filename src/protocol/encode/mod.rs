@@ -3,12 +3,13 @@
 //! An encoder appends to the buffer that is sent, so an event is written once and never copied.
 
 mod accept;
-mod legacy;
+mod downgrade;
 mod proto;
 mod sse;
 
 use std::{fmt, io::Write as _};
 
+pub use downgrade::StreamVersion;
 pub use proto::Proto;
 pub use sse::Sse;
 pub(crate) use sse::write_string;
@@ -53,17 +54,19 @@ impl Encoder {
     /// ```
     pub fn negotiate<'a>(accept: impl IntoIterator<Item = &'a str>) -> Self {
         if accept.into_iter().any(|header| accept::names_media_type(header, PROTO_MEDIA_TYPE)) {
-            Self::Proto(Proto)
+            Self::Proto(Proto::default())
         } else {
             Self::Sse(Sse::default())
         }
     }
 
-    /// Returns the encoder for a client older than AG-UI 1.0. Those clients never ask for protobuf.
+    /// Returns the encoder for a client of an older version of AG-UI. Dialects have no version.
     #[must_use]
-    pub fn for_legacy_client(mut self) -> Self {
-        if let Self::Sse(sse) = &mut self {
-            sse.is_legacy = true;
+    pub fn for_version(mut self, version: StreamVersion) -> Self {
+        match &mut self {
+            Self::Sse(sse) => sse.version = version,
+            Self::Proto(proto) => proto.version = version,
+            Self::Dialect(_) => {}
         }
         self
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::legacy;
+use super::StreamVersion;
 use crate::protocol::{
     Event, EventType, SubagentRunId,
     event::{BaseEvent, ReasoningMessageContent, TextMessageContent, ToolCallArgs},
@@ -17,7 +17,7 @@ pub struct Sse {
     /// Deltas of one item mostly share one `Arc`, so that comparing pointers is enough.
     id: Option<Arc<str>>,
     event_type: Option<EventType>,
-    pub(super) is_legacy: bool,
+    pub(super) version: StreamVersion,
 }
 
 impl Sse {
@@ -25,14 +25,13 @@ impl Sse {
     pub fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
         match plain_delta(event) {
             Some(delta) => self.delta(&delta, out),
-            None if self.is_legacy => write_event(&legacy::event_for_legacy(event), out),
-            None => write_event(event, out),
+            None => write_event(&self.version.event(event), out),
         }
     }
 
     pub(super) fn line(&mut self, json: &str, out: &mut Vec<u8>) {
-        match self.is_legacy.then(|| legacy::line_for_legacy(json)).flatten() {
-            Some(event) => self.event(&event, out),
+        match self.version.event_of_line(json) {
+            Some(event) => write_event(&event, out),
             None => {
                 out.extend_from_slice(b"data: ");
                 out.extend_from_slice(json.as_bytes());

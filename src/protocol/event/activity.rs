@@ -1,7 +1,7 @@
 //! Activities: structured progress that a user interface shows as a widget.
 
 use super::base::{BaseEvent, event};
-use crate::protocol::{JsonObject, JsonPatch, MessageId};
+use crate::protocol::{JsonObject, JsonPatch, MessageId, PatchOperation};
 
 event! {
     /// Creates or replaces an activity.
@@ -11,6 +11,7 @@ event! {
         /// The type of activity, named by its producer.
         activity_type: String,
         /// The activity, open by key.
+        #[schema(value_type = Object)]
         content: JsonObject,
         /// `false` keeps an existing activity. The default is `true`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,6 +27,7 @@ event! {
         /// The type of the activity from now on.
         activity_type: String,
         /// The patch of the activity's content.
+        #[schema(value_type = Vec<PatchOperation>)]
         patch: JsonPatch,
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::protocol::{JsonObject, Metadata, is_absent};
 
@@ -9,11 +10,13 @@ use crate::protocol::{JsonObject, Metadata, is_absent};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BaseEvent(Option<Box<BaseFields>>);
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
-struct BaseFields {
+pub(super) struct BaseFields {
+    /// The time of creation, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<i64>,
+    /// The provider's event from which this one was made.
     #[serde(skip_serializing_if = "is_absent")]
     raw_event: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +86,7 @@ impl<'de> Deserialize<'de> for BaseEvent {
 macro_rules! event {
     ($(#[$doc:meta])* $name:ident { $($fields:tt)* }) => {
         event!(@struct $(#[$doc])* $name { $($fields)*
-            /// The subagent invocation that the event belongs to; `None` is the parent agent.
+            /// The subagent invocation that the event belongs to. Absent for the parent agent.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             subagent_run_id: Option<crate::protocol::SubagentRunId>,
         });
@@ -93,12 +96,13 @@ macro_rules! event {
     };
     (@struct $(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
         #[serde(rename_all = "camelCase")]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $type,)*
             /// Timestamp, provider's event and metadata.
             #[serde(flatten)]
+            #[schema(value_type = crate::protocol::event::base::BaseFields, inline)]
             pub base: crate::protocol::event::BaseEvent,
         }
     };

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::{ToSchema, openapi::Ref};
 
 use super::base::{BaseEvent, event};
 use crate::protocol::{Interrupt, PROTOCOL_VERSION, RunAgentInput, RunId, ThreadId, TokenUsage, ToolCallId, is_absent};
@@ -56,6 +57,7 @@ event! {
         message: String,
         /// The error for programs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(schema_with = run_error_code)]
         code: Option<Cow<'static, str>>,
         /// Tokens of the model calls until then.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -79,11 +81,17 @@ event! {
     }
 }
 
+/// The schema of the code of a failed run. The codes are not known here: the OpenAPI document has them under this name.
+pub(crate) fn run_error_code() -> Ref {
+    Ref::from_schema_name("RunErrorCode")
+}
+
 /// The outcome of a run that did not fail.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
 pub enum RunOutcome {
     /// It completed.
+    #[serde(rename_all = "camelCase")]
     Success {
         /// The tool calls that the application is to answer, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

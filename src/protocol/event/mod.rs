@@ -14,6 +14,7 @@ mod tool_call;
 
 pub use activity::{ActivityDelta, ActivitySnapshot};
 pub use base::BaseEvent;
+pub(crate) use lifecycle::run_error_code;
 pub use lifecycle::{RunError, RunFinished, RunOutcome, RunStarted, StepFinished, StepStarted};
 pub use passthrough::{Custom, Raw};
 pub use reasoning::{
@@ -26,21 +27,23 @@ pub use text_message::{TextMessageChunk, TextMessageContent, TextMessageEnd, Tex
 pub use tool_call::{ToolCallArgs, ToolCallChunk, ToolCallEnd, ToolCallResult, ToolCallStart, ToolRole};
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::SubagentRunId;
 
-/// Defines [`Event`] and [`EventType`] from one line an event: struct, type in JSON, attributable to a subagent or not.
+/// Defines [`Event`] and [`EventType`] from one line an event: variant and its type, type in JSON, attributable to a
+/// subagent or not.
 macro_rules! events {
-    ($($variant:ident = $name:literal, $tag:tt $(, $boxed:ident)?;)*) => {
+    ($($variant:ident($type:ty) = $name:tt, $tag:tt;)*) => {
         /// Any event of a run. Large ones are boxed, so that the others are cheap to move.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
         #[serde(tag = "type")]
         #[non_exhaustive]
         pub enum Event {
             $(
                 #[doc = concat!("`", $name, "`")]
                 #[serde(rename = $name)]
-                $variant(events!(@type $variant $($boxed)?)),
+                $variant(#[schema(inline)] $type),
             )*
         }
 
@@ -90,51 +93,47 @@ macro_rules! events {
         $(
             impl From<$variant> for Event {
                 fn from(event: $variant) -> Self {
-                    Self::$variant(events!(@wrap event $($boxed)?))
+                    Self::$variant(event.into())
                 }
             }
         )*
     };
-    (@type $variant:ident) => { $variant };
-    (@type $variant:ident boxed) => { Box<$variant> };
-    (@wrap $event:ident) => { $event };
-    (@wrap $event:ident boxed) => { Box::new($event) };
     (@tag $event:ident attributable) => { $event.subagent_run_id.as_ref() };
     (@tag $event:ident run_scoped) => {{ let _ = $event; None }};
 }
 
 events! {
-    TextMessageStart = "TEXT_MESSAGE_START", attributable;
-    TextMessageContent = "TEXT_MESSAGE_CONTENT", attributable;
-    TextMessageEnd = "TEXT_MESSAGE_END", attributable;
-    TextMessageChunk = "TEXT_MESSAGE_CHUNK", attributable;
-    ToolCallStart = "TOOL_CALL_START", attributable;
-    ToolCallArgs = "TOOL_CALL_ARGS", attributable;
-    ToolCallEnd = "TOOL_CALL_END", attributable;
-    ToolCallChunk = "TOOL_CALL_CHUNK", attributable;
-    ToolCallResult = "TOOL_CALL_RESULT", attributable;
-    StateSnapshot = "STATE_SNAPSHOT", attributable;
-    StateDelta = "STATE_DELTA", attributable;
-    MessagesSnapshot = "MESSAGES_SNAPSHOT", run_scoped;
-    ActivitySnapshot = "ACTIVITY_SNAPSHOT", attributable, boxed;
-    ActivityDelta = "ACTIVITY_DELTA", attributable;
-    Raw = "RAW", attributable, boxed;
-    Custom = "CUSTOM", attributable, boxed;
-    RunStarted = "RUN_STARTED", run_scoped;
-    RunFinished = "RUN_FINISHED", run_scoped, boxed;
-    RunError = "RUN_ERROR", run_scoped;
-    StepStarted = "STEP_STARTED", attributable;
-    StepFinished = "STEP_FINISHED", attributable;
-    ReasoningStart = "REASONING_START", attributable;
-    ReasoningMessageStart = "REASONING_MESSAGE_START", attributable;
-    ReasoningMessageContent = "REASONING_MESSAGE_CONTENT", attributable;
-    ReasoningMessageEnd = "REASONING_MESSAGE_END", attributable;
-    ReasoningMessageChunk = "REASONING_MESSAGE_CHUNK", attributable;
-    ReasoningEnd = "REASONING_END", attributable;
-    ReasoningEncryptedValue = "REASONING_ENCRYPTED_VALUE", attributable;
-    SubagentStarted = "SUBAGENT_STARTED", run_scoped, boxed;
-    SubagentFinished = "SUBAGENT_FINISHED", run_scoped, boxed;
-    SubagentError = "SUBAGENT_ERROR", run_scoped;
+    TextMessageStart(TextMessageStart) = "TEXT_MESSAGE_START", attributable;
+    TextMessageContent(TextMessageContent) = "TEXT_MESSAGE_CONTENT", attributable;
+    TextMessageEnd(TextMessageEnd) = "TEXT_MESSAGE_END", attributable;
+    TextMessageChunk(TextMessageChunk) = "TEXT_MESSAGE_CHUNK", attributable;
+    ToolCallStart(ToolCallStart) = "TOOL_CALL_START", attributable;
+    ToolCallArgs(ToolCallArgs) = "TOOL_CALL_ARGS", attributable;
+    ToolCallEnd(ToolCallEnd) = "TOOL_CALL_END", attributable;
+    ToolCallChunk(ToolCallChunk) = "TOOL_CALL_CHUNK", attributable;
+    ToolCallResult(ToolCallResult) = "TOOL_CALL_RESULT", attributable;
+    StateSnapshot(StateSnapshot) = "STATE_SNAPSHOT", attributable;
+    StateDelta(StateDelta) = "STATE_DELTA", attributable;
+    MessagesSnapshot(MessagesSnapshot) = "MESSAGES_SNAPSHOT", run_scoped;
+    ActivitySnapshot(Box<ActivitySnapshot>) = "ACTIVITY_SNAPSHOT", attributable;
+    ActivityDelta(ActivityDelta) = "ACTIVITY_DELTA", attributable;
+    Raw(Box<Raw>) = "RAW", attributable;
+    Custom(Box<Custom>) = "CUSTOM", attributable;
+    RunStarted(RunStarted) = "RUN_STARTED", run_scoped;
+    RunFinished(Box<RunFinished>) = "RUN_FINISHED", run_scoped;
+    RunError(RunError) = "RUN_ERROR", run_scoped;
+    StepStarted(StepStarted) = "STEP_STARTED", attributable;
+    StepFinished(StepFinished) = "STEP_FINISHED", attributable;
+    ReasoningStart(ReasoningStart) = "REASONING_START", attributable;
+    ReasoningMessageStart(ReasoningMessageStart) = "REASONING_MESSAGE_START", attributable;
+    ReasoningMessageContent(ReasoningMessageContent) = "REASONING_MESSAGE_CONTENT", attributable;
+    ReasoningMessageEnd(ReasoningMessageEnd) = "REASONING_MESSAGE_END", attributable;
+    ReasoningMessageChunk(ReasoningMessageChunk) = "REASONING_MESSAGE_CHUNK", attributable;
+    ReasoningEnd(ReasoningEnd) = "REASONING_END", attributable;
+    ReasoningEncryptedValue(ReasoningEncryptedValue) = "REASONING_ENCRYPTED_VALUE", attributable;
+    SubagentStarted(Box<SubagentStarted>) = "SUBAGENT_STARTED", run_scoped;
+    SubagentFinished(Box<SubagentFinished>) = "SUBAGENT_FINISHED", run_scoped;
+    SubagentError(SubagentError) = "SUBAGENT_ERROR", run_scoped;
 }
 
 impl Event {

@@ -1,6 +1,7 @@
 //! Reasoning of the model, and its encrypted form that only the provider can read.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::base::{BaseEvent, event};
 use crate::protocol::MessageId;
@@ -78,7 +79,7 @@ event! {
 }
 
 /// The type of item that an encrypted value belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EncryptedValueSubtype {
     /// A tool call.
@@ -88,7 +89,7 @@ pub enum EncryptedValueSubtype {
 }
 
 /// The role of reasoning messages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningRole {
     /// Reasoning.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::base::{BaseEvent, event};
-use crate::protocol::{JsonPatch, Messages};
+use crate::protocol::{JsonPatch, Message, Messages, PatchOperation};
 
 event! {
     /// Replaces the state.
@@ -17,6 +17,7 @@ event! {
     /// Changes the state.
     StateDelta {
         /// The patch of the state, which begins as that of the run's input.
+        #[schema(value_type = Vec<PatchOperation>)]
         delta: JsonPatch,
     }
 }
@@ -26,6 +27,7 @@ event! {
     /// Replaces the conversation. By id, clients replace known messages in place, append new ones, remove missing ones.
     MessagesSnapshot {
         /// All messages in order.
+        #[schema(value_type = Vec<Message>)]
         messages: Messages,
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::base::{BaseEvent, event};
 use crate::protocol::{InterruptId, MessageId, SubagentRunId, ToolCallId, is_absent};
@@ -59,12 +60,13 @@ event! {
 }
 
 /// The outcome of an invocation that did not fail.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
 pub enum SubagentOutcome {
     /// It completed.
     Success,
     /// It waits for answers; a later run may continue it.
+    #[serde(rename_all = "camelCase")]
     Suspended {
         /// The interrupts that it raised.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,12 +1,13 @@
 //! Streamed text messages.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::base::{BaseEvent, event};
 use crate::protocol::{MessageId, Role};
 
 /// The roles of streamed text messages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TextMessageRole {
     /// The application's developer.

@@ -1,6 +1,7 @@
 //! Streamed tool calls and their results.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::base::{BaseEvent, event};
 use crate::protocol::{MessageContent, MessageId, ToolCallId};
@@ -71,7 +72,7 @@ event! {
 }
 
 /// The role of tool results.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolRole {
     /// A tool.

@@ -6,6 +6,7 @@ pub(crate) use apply::apply_within;
 pub use apply::{AppliedPatch, PatchError, apply};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::JsonObject;
 
@@ -13,19 +14,21 @@ use super::JsonObject;
 pub type JsonPatch = Vec<PatchOperation>;
 
 /// One operation of a patch.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[non_exhaustive]
 pub struct PatchOperation {
     /// The operation.
     #[serde(flatten)]
+    #[schema(inline)]
     pub kind: PatchKind,
     /// Members that RFC 6902 does not define. They have no effect, and AG-UI demands that they are kept.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
     pub others: Option<Box<JsonObject>>,
 }
 
 /// The operations of RFC 6902. `path` and `from` are JSON Pointers (RFC 6901), such as `/plan/steps/0`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum PatchKind {
     /// Inserts a value.

@@ -220,7 +220,7 @@ impl PlanReader<'_> {
         let left = self
             .threads
             .store
-            .call("end_state", |store| store.end_state(loaded.version.number, EndedRun::Id(parent)))
+            .call("end_state", |store| store.end_state(&self.key.owner, loaded.version.number, EndedRun::Id(parent)))
             .await?;
         let Some(EndState { head, state, interrupts, .. }) = left else { return Ok(StartingPoint::current(loaded)) };
         let branch = if head == loaded.branch.head() {
@@ -267,9 +267,11 @@ impl PlanReader<'_> {
         let left = self
             .threads
             .store
-            .call("end_state", |store| store.end_state(self.loaded.version.number, EndedRun::Head(number)))
+            .call("end_state", |store| {
+                store.end_state(&self.key.owner, self.loaded.version.number, EndedRun::Branch(number))
+            })
             .await?;
-        Ok(left.map(|left| left.interrupts).unwrap_or_default())
+        Ok(left.filter(|left| left.head == number).map(|left| left.interrupts).unwrap_or_default())
     }
 
     async fn nodes(&mut self) -> Result<&[MessageNode], PlanError> {

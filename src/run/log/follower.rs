@@ -164,7 +164,11 @@ impl Follower {
         let mut watch = signals.map(|signals| signals.watch(Topic::Run(self.numbers.1)));
         let mut failing_since = None;
         loop {
-            match self.store.call("events", |store| store.events(self.numbers.1, self.after, PAGE_BYTES)).await {
+            match self
+                .store
+                .call("events", |store| store.events(&self.key.owner, self.numbers.1, self.after, PAGE_BYTES))
+                .await
+            {
                 Ok(Some(page)) => {
                     if !page.events.is_empty() {
                         let last = page.first + page.events.len() as u64 - 1;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast::error::RecvError;
+use utoipa::ToSchema;
 
 use super::owner_hub::{OwnerEvents, OwnerHub};
 use crate::protocol::ThreadId;
@@ -13,7 +14,7 @@ use crate::run::measured_store::MeasuredStore;
 const MAX_BEHIND: usize = 256;
 
 /// A change of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub(crate) enum ThreadChange {

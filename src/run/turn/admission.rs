@@ -173,7 +173,10 @@ impl ThreadRuns {
             }
             poll = (poll * 2).min(longest);
             // Another process may have run a request with the same id.
-            let same = self.store.call("run", |store| store.run(run.thread, &attempt.client.rest.run_id)).await?;
+            let same = self
+                .store
+                .call("run", |store| store.run(&attempt.key.owner, run.thread, &attempt.client.rest.run_id))
+                .await?;
             if let Some(same) = same.filter(|same| same.started_at >= asked_at) {
                 return self.follow_or_reject(&attempt.key, same);
             }
@@ -232,7 +235,11 @@ impl BeginAttempt {
                 BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
                     if replaced {
                         let (thread, run) = (&self.key.id, &self.client.rest.run_id);
-                        tracing::warn!(?thread, ?run, "the run replaces an ended run of the same id");
+                        // Clients of CopilotKit answer interrupts under the run's id. A repeated request adds nothing.
+                        match plan.adds_messages() && self.client.rest.resume.is_empty() {
+                            true => tracing::warn!(?thread, ?run, "the run replaces an ended run of the same id"),
+                            false => tracing::debug!(?thread, ?run, "the run repeats or continues one of the same id"),
+                        }
                     }
                     let Self { threads, key, turn, client, loaded, .. } = *self;
                     if loaded.is_none() {

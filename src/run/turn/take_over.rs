@@ -42,13 +42,16 @@ impl ThreadRuns {
             return Ok(());
         };
         let thread = LoadedThread::from(view);
-        let Some(run) =
-            self.store.call("run", |store| store.run(lease.thread, run)).await?.filter(|run| run.number == lease.run)
+        let Some(run) = self
+            .store
+            .call("run", |store| store.run(&key.owner, lease.thread, run))
+            .await?
+            .filter(|run| run.number == lease.run)
         else {
             return Ok(());
         };
         tracing::warn!(thread = ?key.id, run = ?run.id, "closing a run whose server was lost");
-        let (changes, logged) = self.replay(&run, &thread).await?;
+        let (changes, logged) = self.replay(&key.owner, &run, &thread).await?;
         let terminal = RunError::new(SERVER_LOST, MESSAGE).into();
         // A server that was lost before its first write leaves an empty log.
         let begin = (logged == 0).then(|| RunStarted::new(key.id.clone(), run.id.clone()).into());
@@ -80,12 +83,18 @@ impl ThreadRuns {
         Ok(())
     }
 
-    async fn replay(&self, run: &RunRecord, thread: &LoadedThread) -> Result<(TranscriptChanges, u64), StoreError> {
+    async fn replay(
+        &self,
+        owner: &str,
+        run: &RunRecord,
+        thread: &LoadedThread,
+    ) -> Result<(TranscriptChanges, u64), StoreError> {
         let state = thread.state.as_ref().map_or_else(|| serde_json::json!({}), |(_, state)| state.clone());
         let mut transcript = Transcript::new(thread.branch.messages().clone(), state);
         let mut logged = 0;
         while run.detached
-            && let Some(page) = self.store.call("events", |store| store.events(run.number, logged, PAGE_BYTES)).await?
+            && let Some(page) =
+                self.store.call("events", |store| store.events(owner, run.number, logged, PAGE_BYTES)).await?
             && !page.events.is_empty()
         {
             logged += page.events.len() as u64;

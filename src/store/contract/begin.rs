@@ -131,7 +131,7 @@ pub(super) async fn an_ended_run_of_the_same_id_is_replaced_with_its_log(store: 
     end_at(NOW).with([assistant("a")]).finish(&store, &first, 0).await.unwrap();
     let BeginOutcome::Begun { lease: second, replaced: true, .. } = run("t", "r").begin(&store).await else { panic!() };
     assert_eq!(log(&store, second.run).await.len(), 0);
-    assert_eq!(store.events(first.run, 0, 99).await.unwrap(), None);
+    assert_eq!(store.events(OWNER, first.run, 0, 99).await.unwrap(), None);
     let begun = record(&store, "t", "r").await;
     assert_eq!((begun.status, begun.number, begun.events), (RunStatus::Running, second.run, 0));
     let view = thread(&store, "t").await;

@@ -104,7 +104,7 @@ pub(super) async fn messages_carry_their_run_and_its_delivery(store: DynStore) {
 pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStore) {
     let first = TestRun { state: Some(json!(1)), ..run("t", "1").with([user("u1")]) }.begun(&store).await;
     let number = first.thread;
-    assert_eq!(store.end_state(number, EndedRun::Id(&"1".into())).await.unwrap(), None, "it is running");
+    assert_eq!(store.end_state(OWNER, number, EndedRun::Id(&"1".into())).await.unwrap(), None, "it is running");
     let open = vec![Interrupt::new("a"), Interrupt::new("b")];
     let end = TestEnd { interrupts: open.clone(), ..end_at(NOW).with([assistant("a1")]) };
     end.finish(&store, &first, 1).await.unwrap();
@@ -112,21 +112,31 @@ pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStor
     let end = TestEnd { state: Some(json!(2)), ..end_at(NOW).with([assistant("a2")]) };
     end.finish(&store, &second, 3).await.unwrap();
     for (by_run, by_head, state, interrupts) in [("1", 2, json!(1), open), ("2", 4, json!(2), vec![])] {
-        let left = store.end_state(number, EndedRun::Id(&by_run.into())).await.unwrap().unwrap();
+        let left = store.end_state(OWNER, number, EndedRun::Id(&by_run.into())).await.unwrap().unwrap();
         assert_eq!((&*left.run_id, left.head, &left.interrupts), (by_run, by_head, &interrupts));
         assert_eq!(left.state.as_ref().unwrap().1, state);
-        assert_eq!(store.end_state(number, EndedRun::Head(by_head)).await.unwrap(), Some(left));
+        assert_eq!(store.end_state(OWNER, number, EndedRun::Branch(by_head)).await.unwrap(), Some(left));
     }
     // Of several whose branch ends there, the newest.
     let third = run("t", "3").begun(&store).await;
     let end = TestEnd { state: Some(json!(3)), ..end_at(NOW) };
     end.finish(&store, &third, 4).await.unwrap();
-    let left = store.end_state(number, EndedRun::Head(4)).await.unwrap().unwrap();
+    let left = store.end_state(OWNER, number, EndedRun::Branch(4)).await.unwrap().unwrap();
     assert_eq!((&*left.run_id, left.state.unwrap().1), ("3", json!(3)));
-    for unknown in [EndedRun::Id(&"4".into()), EndedRun::Head(1), EndedRun::Head(9)] {
-        assert_eq!(store.end_state(number, unknown).await.unwrap(), None);
+    for unknown in [EndedRun::Id(&"4".into()), EndedRun::Branch(1), EndedRun::Branch(9)] {
+        assert_eq!(store.end_state(OWNER, number, unknown).await.unwrap(), None);
     }
-    assert_eq!(store.end_state(number + 1000, EndedRun::Id(&"1".into())).await.unwrap(), None);
+    assert_eq!(store.end_state(OWNER, number + 1000, EndedRun::Id(&"1".into())).await.unwrap(), None);
+
+    // The last one of the branch, not of another branch.
+    let left = async |message| store.end_state(OWNER, number, EndedRun::Branch(message)).await.unwrap().unwrap();
+    assert_eq!((&*left(3).await.run_id, left(3).await.head), ("1", 2));
+    let fourth = TestRun { base: Some(1), ..run("t", "4") }.with([user("u3"), user("u4")]).begun(&store).await;
+    end_at(NOW).with([assistant("a4")]).finish(&store, &fourth, 6).await.unwrap();
+    assert_eq!((&*left(7).await.run_id, &*left(4).await.run_id), ("4", "3"));
+    for without in [5, 6] {
+        assert_eq!(store.end_state(OWNER, number, EndedRun::Branch(without)).await.unwrap(), None);
+    }
 }
 
 pub(super) async fn an_answered_interrupt_is_not_in_the_end_state(store: DynStore) {
@@ -138,14 +148,14 @@ pub(super) async fn an_answered_interrupt_is_not_in_the_end_state(store: DynStor
     let answering = TestRun { answered: vec![open[0].id.clone()], ..run("t", "2").with([user("u")]) };
     let second = answering.begun(&store).await;
     finish(&store, &second, NOW).await;
-    let left = store.end_state(first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
+    let left = store.end_state(OWNER, first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
     assert_eq!((left.head, &left.interrupts[..]), (1, &open[1..]));
     // Also if the run that answered it is replaced by one that does not, or that answers another one.
     for answered in [vec![], vec![open[1].id.clone()]] {
         let expected = if answered.is_empty() { &open[1..] } else { &[] };
         let again = TestRun { answered, ..run("t", "2") }.begun(&store).await;
         finish(&store, &again, NOW).await;
-        let left = store.end_state(first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
+        let left = store.end_state(OWNER, first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
         assert_eq!(left.interrupts, expected);
     }
     assert_eq!(ids(thread(&store, "t").await.nodes.iter().map(|node| &node.message)), "a1 u");

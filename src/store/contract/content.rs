@@ -63,7 +63,7 @@ pub(super) async fn a_thread_is_created_with_its_content(store: DynStore) {
     let bytes: u64 = view.nodes.iter().map(|node| serde_json::to_string(&node.message).unwrap().len() as u64).sum();
     assert_eq!(view.thread.bytes, bytes + "1".len() as u64 + r#"{"a":[2]}"#.len() as u64);
     assert!(matches!(view.nodes[1].origin, MessageOrigin::Run { .. }) && view.nodes[3].origin == MessageOrigin::Client);
-    let left = store.end_state(view.thread.number, EndedRun::Id(&"r".into())).await.unwrap().unwrap();
+    let left = store.end_state(OWNER, view.thread.number, EndedRun::Id(&"r".into())).await.unwrap().unwrap();
     assert_eq!((left.head, left.state.unwrap().1), (3, json!({ "a": [2] })));
     assert_eq!(listed(&store, "none", ThreadPage::first(9)).await, "copyt", "the newest first");
 

@@ -16,7 +16,7 @@ pub(super) async fn an_end_is_stored_whole(store: DynStore) {
     assert!(!view.thread.is_running && view.thread.updated_at == NOW + 7);
     assert_eq!(view.thread.state.unwrap().1, json!({ "left": true }));
     assert_eq!(view.thread.interrupts, end.interrupts);
-    let page = store.events(lease.run, 0, usize::MAX).await.unwrap().unwrap();
+    let page = store.events(OWNER, lease.run, 0, usize::MAX).await.unwrap().unwrap();
     assert_eq!((page.events, page.status, page.count), (events(1, 5), RunStatus::Finished, 5));
     let run = record(&store, "t", "r").await;
     assert_eq!((run.status, run.ended_at, run.events), (RunStatus::Finished, Some(NOW + 7), 5));

@@ -49,7 +49,7 @@ pub(super) async fn a_repeated_batch_with_more_events_adds_the_new_ones(store: D
     }
     assert_eq!(log(&store, lease.run).await, events(1, 8));
     for after in 0..9 {
-        let read = store.events(lease.run, after, usize::MAX).await.unwrap().unwrap();
+        let read = store.events(OWNER, lease.run, after, usize::MAX).await.unwrap().unwrap();
         assert_eq!(read.events, events(after + 1, 8 - after));
     }
 }
@@ -82,7 +82,7 @@ pub(super) async fn a_lost_lease_fails_only_its_own_batch(store: DynStore) {
     assert_eq!(store.append(&batches).await.unwrap(), appended);
     assert_eq!(store.append(&batches).await.unwrap(), appended, "the second time");
     assert_eq!(log(&store, lease.run).await, events(1, 1));
-    assert!(store.events(deleted.run, 0, 99).await.unwrap().is_none());
+    assert!(store.events(OWNER, deleted.run, 0, 99).await.unwrap().is_none());
 }
 
 pub(super) async fn a_log_is_read_from_any_event(store: DynStore) {
@@ -91,12 +91,12 @@ pub(super) async fn a_log_is_read_from_any_event(store: DynStore) {
         store.append(&[batch(&lease, first, count)]).await.unwrap();
     }
     for after in 0..12 {
-        let read = store.events(lease.run, after, usize::MAX).await.unwrap().unwrap();
+        let read = store.events(OWNER, lease.run, after, usize::MAX).await.unwrap().unwrap();
         assert_eq!((read.first, read.events), (after + 1, events(after + 1, 12 - after)));
         assert_eq!((read.count, read.status), (12, RunStatus::Running));
     }
     for after in [12, 13, u64::MAX] {
-        let read = store.events(lease.run, after, usize::MAX).await.unwrap().unwrap();
+        let read = store.events(OWNER, lease.run, after, usize::MAX).await.unwrap().unwrap();
         assert!(read.events.is_empty());
     }
 }
@@ -118,7 +118,7 @@ pub(super) async fn a_page_of_a_log_respects_max_bytes(store: DynStore) {
     whole.extend(large.events);
     let read = |after: u64, room: usize| {
         let store = store.clone();
-        async move { store.events(lease.run, after, room).await.unwrap().unwrap().events }
+        async move { store.events(OWNER, lease.run, after, room).await.unwrap().unwrap().events }
     };
     for room in [0, 1, event(1).len(), 3 * event(1).len(), 500, 5000, 1_000_000, usize::MAX] {
         let mut all = Vec::new();
@@ -151,7 +151,7 @@ pub(super) async fn a_log_that_is_read_as_ended_is_complete(store: DynStore) {
         let mut all = Vec::new();
         loop {
             let after = all.len() as u64;
-            let read = store.events(run, after, usize::MAX).await.unwrap().unwrap();
+            let read = store.events(OWNER, run, after, usize::MAX).await.unwrap().unwrap();
             all.extend(read.events);
             if read.status != RunStatus::Running {
                 break;
@@ -203,7 +203,7 @@ pub(super) async fn each_event_has_its_time(store: DynStore) {
     expected.push(u64::MAX);
     for after in 0..10 {
         for room in [0, 3 * event(1).len(), usize::MAX] {
-            let read = store.events(lease.run, after, room).await.unwrap().unwrap();
+            let read = store.events(OWNER, lease.run, after, room).await.unwrap().unwrap();
             let rest = &expected[usize::try_from(after).unwrap().min(9)..];
             assert_eq!(read.times, rest[..read.events.len()], "after {after}");
         }
@@ -211,7 +211,7 @@ pub(super) async fn each_event_has_its_time(store: DynStore) {
 }
 
 pub(super) async fn what_a_run_was_given_is_read_after_its_end(store: DynStore) {
-    let start = async |run| store.run_start(run).await.unwrap();
+    let start = async |run| store.run_start(OWNER, run).await.unwrap();
     let request = r#"{"tools":["\u0000é"]}"#;
     let first = TestRun { state: Some(serde_json::json!({ "n": 1 })), request: Some(request), ..run("t", "r") };
     let first = first.with([user("a"), user("b")]).begun(&store).await;
@@ -234,7 +234,7 @@ pub(super) async fn what_a_run_was_given_is_read_after_its_end(store: DynStore) 
 
 pub(super) async fn what_a_run_was_given_is_removed_with_its_log(store: DynStore) {
     let begin = async |thread: &str, id: &str| TestRun { request: Some("{}"), ..run(thread, id) }.begun(&store).await;
-    let is_kept = async |run| store.run_start(run).await.unwrap().is_some();
+    let is_kept = async |run| store.run_start(OWNER, run).await.unwrap().is_some();
     let replaced = begin("t", "r").await;
     finish(&store, &replaced, NOW).await;
     let (logged, running) = (begin("t", "r").await, begin("u", "r").await);

@@ -29,7 +29,8 @@ mod read;
 mod remove;
 mod search;
 mod shared;
-mod steps;
+#[doc(hidden)]
+pub mod steps;
 mod update;
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};

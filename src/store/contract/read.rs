@@ -116,11 +116,11 @@ pub(super) async fn unknown_threads_and_runs_are_none(store: DynStore) {
     assert!(!exists(&store, "u").await);
     let number = thread(&store, "t").await.thread.number;
     for (thread, id) in [(number, "s"), (number + 1000, "r")] {
-        assert!(store.run(thread, &id.into()).await.unwrap().is_none());
-        assert!(store.end_state(thread, EndedRun::Id(&id.into())).await.unwrap().is_none());
+        assert!(store.run(OWNER, thread, &id.into()).await.unwrap().is_none());
+        assert!(store.end_state(OWNER, thread, EndedRun::Id(&id.into())).await.unwrap().is_none());
     }
-    assert!(store.events(lease.run + 1000, 0, 99).await.unwrap().is_none());
-    let page = store.events(lease.run, 0, 99).await.unwrap().unwrap();
+    assert!(store.events(OWNER, lease.run + 1000, 0, 99).await.unwrap().is_none());
+    let page = store.events(OWNER, lease.run, 0, 99).await.unwrap().unwrap();
     assert!(page.events.is_empty() && page.count == 0);
     // The run may have been deleted, so this is no error.
     assert_eq!(store.set_delivered(number + 1000, lease.run + 1000, true).await.unwrap(), None);

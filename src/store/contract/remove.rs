@@ -16,7 +16,7 @@ pub(super) async fn a_deleted_thread_is_not_found(store: DynStore) {
     assert!(store.delete(lease.thread).await.unwrap(), "a thread with a running run");
     assert!(!store.delete(lease.thread).await.unwrap());
     assert!(!exists(&store, "t").await && exists(&store, "u").await);
-    assert!(store.run(lease.thread, &"r".into()).await.unwrap().is_none());
+    assert!(store.run(OWNER, lease.thread, &"r".into()).await.unwrap().is_none());
     assert_eq!(store.append(&[batch(&lease, 1, 1)]).await.unwrap(), [false]);
     assert!(is_lost(end_at(NOW).finish(&store, &lease, 0).await));
     assert_eq!(store.take_over(&lease, "there", i64::MAX, i64::MAX).await.unwrap(), None);

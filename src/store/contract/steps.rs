@@ -15,14 +15,14 @@ use crate::{
     },
 };
 
-pub(super) type DynStore = Arc<dyn Store>;
+pub type DynStore = Arc<dyn Store>;
 
-pub(super) const NOW: Millis = 1_000_000;
-pub(super) const UNTIL: Millis = NOW + 30_000;
+pub const NOW: Millis = 1_000_000;
+pub const UNTIL: Millis = NOW + 30_000;
 
 /// A run to begin on the current version of a thread, with its messages after the head.
 #[derive(Debug, Clone)]
-pub(super) struct TestRun {
+pub struct TestRun {
     pub key: ThreadKey,
     pub id: RunId,
     pub agent: String,
@@ -42,11 +42,14 @@ pub(super) struct TestRun {
     pub max: ThreadSize,
 }
 
-pub(super) fn key(thread: &str) -> ThreadKey {
+/// The owner of the threads of [`key`].
+pub const OWNER: &str = ThreadKey::ANONYMOUS;
+
+pub fn key(thread: &str) -> ThreadKey {
     ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() }
 }
 
-pub(super) fn run(thread: &str, id: &str) -> TestRun {
+pub fn run(thread: &str, id: &str) -> TestRun {
     TestRun {
         key: key(thread),
         id: id.into(),
@@ -68,24 +71,24 @@ pub(super) fn run(thread: &str, id: &str) -> TestRun {
 }
 
 impl TestRun {
-    pub(super) fn of(mut self, owner: &str) -> Self {
+    pub fn of(mut self, owner: &str) -> Self {
         self.key.owner = owner.into();
         self
     }
 
-    pub(super) fn at(self, now: Millis) -> Self {
+    pub fn at(self, now: Millis) -> Self {
         Self { now, until: now + 30_000, ..self }
     }
 
-    pub(super) fn by(self, holder: &str) -> Self {
+    pub fn by(self, holder: &str) -> Self {
         Self { holder: holder.into(), ..self }
     }
 
-    pub(super) fn with(self, messages: impl IntoIterator<Item = Message>) -> Self {
+    pub fn with(self, messages: impl IntoIterator<Item = Message>) -> Self {
         Self { messages: messages.into_iter().collect(), ..self }
     }
 
-    pub(super) async fn begin(&self, store: &DynStore) -> BeginOutcome {
+    pub async fn begin(&self, store: &DynStore) -> BeginOutcome {
         let thread = view(store, &self.key).await.map(|view| view.thread);
         let known = thread.as_ref().map(ThreadVersion::of);
         let head = thread.as_ref().map_or(0, |thread| thread.head);
@@ -93,7 +96,7 @@ impl TestRun {
         self.try_begin(store, known, head, state).await.unwrap()
     }
 
-    pub(super) async fn try_begin(
+    pub async fn try_begin(
         &self,
         store: &DynStore,
         known: Option<ThreadVersion>,
@@ -122,7 +125,7 @@ impl TestRun {
         store.begin(&run).await
     }
 
-    pub(super) async fn begun(&self, store: &DynStore) -> Lease {
+    pub async fn begun(&self, store: &DynStore) -> Lease {
         match self.begin(store).await {
             BeginOutcome::Begun { lease, .. } => lease,
             other => panic!("{other:?}"),
@@ -130,11 +133,11 @@ impl TestRun {
     }
 }
 
-pub(super) async fn lease(store: &DynStore, thread: &str, id: &str) -> Lease {
+pub async fn lease(store: &DynStore, thread: &str, id: &str) -> Lease {
     run(thread, id).begun(store).await
 }
 
-pub(super) struct TestEnd {
+pub struct TestEnd {
     pub end: RunEnd<'static>,
     pub messages: Vec<Message>,
     pub state: Option<Value>,
@@ -142,23 +145,23 @@ pub(super) struct TestEnd {
     pub last: Option<EventBatch>,
 }
 
-pub(super) fn end_at(at: Millis) -> TestEnd {
+pub fn end_at(at: Millis) -> TestEnd {
     let end = RunEnd { ended_at: at, delivered: true, ..RunEnd::new(RunStatus::Finished, 0) };
     TestEnd { end, messages: Vec::new(), state: None, interrupts: Vec::new(), last: None }
 }
 
 impl TestEnd {
-    pub(super) fn with(self, messages: impl IntoIterator<Item = Message>) -> Self {
+    pub fn with(self, messages: impl IntoIterator<Item = Message>) -> Self {
         Self { messages: messages.into_iter().collect(), ..self }
     }
 
-    pub(super) fn last(mut self, last: EventBatch) -> Self {
+    pub fn last(mut self, last: EventBatch) -> Self {
         self.end.events = last.first + last.events.len() as u64 - 1;
         Self { last: Some(last), ..self }
     }
 
     /// Ends the run, with its messages after the message `head`. Returns whether the end was new.
-    pub(super) async fn finish(&self, store: &DynStore, lease: &Lease, head: i64) -> StoreResult<bool> {
+    pub async fn finish(&self, store: &DynStore, lease: &Lease, head: i64) -> StoreResult<bool> {
         let end = RunEnd {
             branch: BranchWrite {
                 base: head,
@@ -174,95 +177,95 @@ impl TestEnd {
     }
 }
 
-pub(super) async fn finish(store: &DynStore, lease: &Lease, at: Millis) {
+pub async fn finish(store: &DynStore, lease: &Lease, at: Millis) {
     assert!(end_at(at).finish(store, lease, 0).await.unwrap());
 }
 
 /// Begins and ends a run whose log has one event.
-pub(super) async fn ended_run(store: &DynStore, run: TestRun) -> Lease {
+pub async fn ended_run(store: &DynStore, run: TestRun) -> Lease {
     let lease = run.begun(store).await;
     end_at(run.now).last(batch(&lease, 1, 1)).finish(store, &lease, 0).await.unwrap();
     lease
 }
 
-pub(super) const ALL: ThreadParts = ThreadParts { messages: true, runs: usize::MAX };
+pub const ALL: ThreadParts = ThreadParts { messages: true, runs: usize::MAX };
 
-pub(super) async fn view(store: &DynStore, key: &ThreadKey) -> Option<ThreadView> {
+pub async fn view(store: &DynStore, key: &ThreadKey) -> Option<ThreadView> {
     store.thread(key, ALL).await.unwrap()
 }
 
 /// Lists the threads of an owner. Returns their ids, joined.
-pub(super) async fn listed(store: &DynStore, owner: &str, page: ThreadPage) -> String {
+pub async fn listed(store: &DynStore, owner: &str, page: ThreadPage) -> String {
     names(&store.threads(owner, &page).await.unwrap())
 }
 
-pub(super) fn names(threads: &[ThreadSummary]) -> String {
+pub fn names(threads: &[ThreadSummary]) -> String {
     threads.iter().map(|thread| &*thread.id).collect()
 }
 
-pub(super) async fn thread(store: &DynStore, thread: &str) -> ThreadView {
+pub async fn thread(store: &DynStore, thread: &str) -> ThreadView {
     view(store, &key(thread)).await.unwrap()
 }
 
-pub(super) async fn exists(store: &DynStore, thread: &str) -> bool {
+pub async fn exists(store: &DynStore, thread: &str) -> bool {
     view(store, &key(thread)).await.is_some()
 }
 
-pub(super) async fn record(store: &DynStore, thread: &str, id: &str) -> RunRecord {
+pub async fn record(store: &DynStore, thread: &str, id: &str) -> RunRecord {
     let number = self::thread(store, thread).await.thread.number;
-    store.run(number, &id.into()).await.unwrap().unwrap()
+    store.run(OWNER, number, &id.into()).await.unwrap().unwrap()
 }
 
-pub(super) async fn delete(store: &DynStore, thread: &str) -> bool {
+pub async fn delete(store: &DynStore, thread: &str) -> bool {
     match view(store, &key(thread)).await {
         Some(view) => store.delete(view.thread.number).await.unwrap(),
         None => false,
     }
 }
 
-pub(super) fn ids<'a>(messages: impl IntoIterator<Item = &'a Message>) -> String {
+pub fn ids<'a>(messages: impl IntoIterator<Item = &'a Message>) -> String {
     let ids: Vec<_> = messages.into_iter().map(|message| message.id().to_string()).collect();
     ids.join(" ")
 }
 
-pub(super) fn branch(view: &ThreadView) -> String {
+pub fn branch(view: &ThreadView) -> String {
     ids(view.current_branch())
 }
 
 /// Returns the ids of all messages, in the order they were stored.
-pub(super) fn tree(nodes: &[MessageNode]) -> String {
+pub fn tree(nodes: &[MessageNode]) -> String {
     ids(nodes.iter().map(|node| &node.message))
 }
 
-pub(super) fn user(text: &str) -> Message {
+pub fn user(text: &str) -> Message {
     Message::user(text, text)
 }
 
-pub(super) fn assistant(text: &str) -> Message {
+pub fn assistant(text: &str) -> Message {
     serde_json::from_value(serde_json::json!({ "id": text, "role": "assistant", "content": text })).unwrap()
 }
 
-pub(super) fn event(number: u64) -> String {
+pub fn event(number: u64) -> String {
     format!(r#"{{"type":"CUSTOM","name":"number","value":{number}}}"#)
 }
 
-pub(super) fn events(first: u64, count: u64) -> Vec<String> {
+pub fn events(first: u64, count: u64) -> Vec<String> {
     (first..first + count).map(event).collect()
 }
 
 /// Returns the times that [`batch`] gives its events.
-pub(super) fn times(first: u64, count: u64) -> Vec<u64> {
+pub fn times(first: u64, count: u64) -> Vec<u64> {
     (first..first + count).map(|number| 1000 * number).collect()
 }
 
-pub(super) fn batch(lease: &Lease, first: u64, count: u64) -> EventBatch {
+pub fn batch(lease: &Lease, first: u64, count: u64) -> EventBatch {
     EventBatch { lease: lease.clone(), first, events: events(first, count), times: times(first, count) }
 }
 
-pub(super) async fn log(store: &DynStore, run: i64) -> Vec<String> {
+pub async fn log(store: &DynStore, run: i64) -> Vec<String> {
     let mut log = Vec::new();
     loop {
-        let page = store.events(run, log.len() as u64, usize::MAX).await.unwrap().unwrap();
+        let page = store.events(OWNER, run, log.len() as u64, usize::MAX).await.unwrap().unwrap();
         if page.events.is_empty() {
             return log;
         }
@@ -270,7 +273,7 @@ pub(super) async fn log(store: &DynStore, run: i64) -> Vec<String> {
     }
 }
 
-pub(super) fn is_lost<T: std::fmt::Debug>(result: StoreResult<T>) -> bool {
+pub fn is_lost<T: std::fmt::Debug>(result: StoreResult<T>) -> bool {
     match result {
         Err(StoreError::LeaseLost) => true,
         Err(error) => panic!("{error:?}"),
@@ -279,7 +282,7 @@ pub(super) fn is_lost<T: std::fmt::Debug>(result: StoreResult<T>) -> bool {
 }
 
 /// Returns leases that differ from a valid one in thread, run and holder.
-pub(super) fn wrong_leases(lease: &Lease) -> [Lease; 3] {
+pub fn wrong_leases(lease: &Lease) -> [Lease; 3] {
     [
         Lease { thread: lease.thread + 1000, ..lease.clone() },
         Lease { run: lease.run + 1000, ..lease.clone() },

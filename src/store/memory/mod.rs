@@ -13,7 +13,7 @@ use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
     MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult,
     Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView,
-    search::terms, write::unanswered,
+    branch_of, search::terms, write::unanswered,
 };
 use crate::protocol::{MessageId, RunId};
 
@@ -204,18 +204,24 @@ impl Store for MemoryStore {
         Ok(is_new)
     }
 
-    async fn run(&self, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
+    async fn run(&self, _owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
         let tables = self.lock();
         Ok(tables.threads.get(&thread).and_then(|entry| entry.run(id)).map(|run| run.record.clone()))
     }
 
-    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
+    async fn end_state(&self, _owner: &str, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
         let tables = self.lock();
         let Some(entry) = tables.threads.get(&thread) else { return Ok(None) };
         let run = match by {
             EndedRun::Id(id) => entry.run(id),
-            EndedRun::Head(head) => {
-                entry.runs.iter().rev().find(|run| run.head == head && run.record.ended_at.is_some())
+            EndedRun::Branch(message) => {
+                let mut branch: Vec<_> = branch_of(&entry.nodes, message).iter().map(|node| node.number).collect();
+                if message == 0 || !branch.is_empty() {
+                    branch.insert(0, 0);
+                }
+                let ended = entry.runs.iter().filter(|run| run.record.ended_at.is_some());
+                let ended = ended.filter(|run| branch.binary_search(&run.head).is_ok());
+                ended.max_by_key(|run| (run.head, run.record.number))
             }
         };
         let answered = || entry.runs.iter().flat_map(|run| &run.answered);
@@ -227,7 +233,7 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
+    async fn events(&self, _owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
         let mut tables = self.lock();
         let Some(run) = tables.run_mut(run) else { return Ok(None) };
         let mut bytes = 0;
@@ -243,7 +249,7 @@ impl Store for MemoryStore {
         Ok(Some(EventPage { events, times, ..EventPage::new(after, status, count) }))
     }
 
-    async fn run_start(&self, run: i64) -> StoreResult<Option<RunStart>> {
+    async fn run_start(&self, _owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
         let tables = self.lock();
         let entry = tables.threads_of_runs.get(&run).and_then(|thread| tables.threads.get(thread));
         let run = entry.and_then(|entry| entry.runs.iter().find(|it| it.record.number == run));

@@ -2,8 +2,13 @@
 
 use sqlx::Row as _;
 
-use super::{pool::PostgresPool, reader::BEGIN_SNAPSHOT};
-use crate::store::{StoreResult, ThreadContent, ThreadKey, content::NumberedContent, rows, text::name_to_text};
+use super::{
+    pool::PostgresPool,
+    reader::{BEGIN_SNAPSHOT, parse},
+};
+use crate::store::{
+    StoreResult, ThreadContent, ThreadKey, content::NumberedContent, read_places::ReadKind, rows, text::name_to_text,
+};
 
 const THREAD: &str = "SELECT * FROM agui_threads WHERE owner = $1 AND id = $2";
 const MESSAGES: &str = "SELECT parent, run, body, feedback FROM agui_messages WHERE thread = $1 ORDER BY number";
@@ -12,7 +17,7 @@ const RUNS: &str =
     "SELECT *, 0::bigint AS logged FROM agui_runs WHERE thread = $1 AND ended_at IS NOT NULL ORDER BY number";
 
 pub(super) async fn content(pool: &PostgresPool, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
-    let mut operation = pool.operation().await?;
+    let mut operation = pool.read(ReadKind::Thread, &key.owner).await?;
     operation.begin(BEGIN_SNAPSHOT).await?;
     let found = operation.first(sqlx::query(THREAD).bind(&*key.owner).bind(&*name_to_text(&key.id))).await?;
     let Some(found) = found else {
@@ -24,12 +29,15 @@ pub(super) async fn content(pool: &PostgresPool, key: &ThreadKey) -> StoreResult
     let [states, runs, messages] =
         [operation.all(states).await?, operation.all(runs).await?, operation.all(messages).await?];
     operation.commit().await?;
-    let content = NumberedContent {
-        thread,
-        state: found.try_get("state")?,
-        states: states.iter().map(rows::numbered_state).collect::<Result<_, _>>()?,
-        runs: runs.iter().map(rows::copied_run).collect::<Result<_, _>>()?,
-        messages: messages.iter().map(rows::copied_message).collect::<Result<_, _>>()?,
-    };
-    Ok(Some(content.with_positions()))
+    parse(operation, move || {
+        let content = NumberedContent {
+            thread,
+            state: found.try_get("state")?,
+            states: states.iter().map(rows::numbered_state).collect::<Result<_, _>>()?,
+            runs: runs.iter().map(rows::copied_run).collect::<Result<_, _>>()?,
+            messages: messages.iter().map(rows::copied_message).collect::<Result<_, _>>()?,
+        };
+        Ok(Some(content.with_positions()))
+    })
+    .await
 }

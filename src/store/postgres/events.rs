@@ -3,7 +3,7 @@
 use sqlx::Row as _;
 
 use super::pool::PostgresPool;
-use crate::store::{EventBatch, EventPage, StoreResult, columns::BatchColumns, rows};
+use crate::store::{EventBatch, EventPage, StoreResult, columns::BatchColumns, read_places::ReadKind, rows};
 
 const APPEND: &str = include_str!("sql/append.sql");
 const EVENTS: &str = include_str!("sql/events.sql");
@@ -28,12 +28,17 @@ pub(super) async fn append(pool: &PostgresPool, batches: &[EventBatch]) -> Store
 
 pub(super) async fn read(
     pool: &PostgresPool,
+    owner: &str,
     run: i64,
     after: u64,
     max_bytes: usize,
 ) -> StoreResult<Option<EventPage>> {
     let [start, room] = [i64::try_from(after), i64::try_from(max_bytes)].map(|n| n.unwrap_or(i64::MAX));
-    let rows = pool.all(sqlx::query(EVENTS).bind(run).bind(start).bind(room.max(1))).await?;
+    let rows = pool
+        .read(ReadKind::Page, owner)
+        .await?
+        .all(sqlx::query(EVENTS).bind(run).bind(start).bind(room.max(1)))
+        .await?;
     let Some(row) = rows.first() else { return Ok(None) };
     let (status, count) = (rows::status(rows::text(row, "status")?), rows::count(row, "count")?);
     let mut page = EventPage::new(after, status, count);

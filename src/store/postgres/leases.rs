@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use super::{pool::PostgresPool, reader};
 use crate::{
     protocol::RunId,
-    store::{CancelRequest, HeldLease, Millis, StoreError, StoreResult, rows, text::name_to_text},
+    store::{CancelRequest, HeldLease, Millis, StoreError, StoreResult, read_places::SERVER, rows, text::name_to_text},
 };
 
 const RENEW: &str = include_str!("sql/renew.sql");
@@ -25,7 +25,7 @@ pub(super) async fn request_cancel(pool: &PostgresPool, thread: i64, run: &RunId
         if pool.first(request).await?.is_some() {
             return Ok(CancelRequest::Requested);
         }
-        match reader::run(pool, thread, run).await? {
+        match reader::run(pool, SERVER, thread, run).await? {
             Some(record) if record.ended_at.is_some() => return Ok(CancelRequest::Ended(record)),
             Some(_) => {}
             None => return Ok(CancelRequest::Unknown),

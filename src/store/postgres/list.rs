@@ -1,7 +1,9 @@
 //! Lists the threads of an owner, and searches them.
 
 use super::{pool::PostgresPool, words::query};
-use crate::store::{StoreResult, ThreadPage, ThreadSummary, rows, search::terms, text::name_to_text};
+use crate::store::{
+    StoreResult, ThreadPage, ThreadSummary, read_places::ReadKind, rows, search::terms, text::name_to_text,
+};
 
 /// A search looks through this many of the latest threads first. The index finds no word in order of threads, and would
 /// read all threads with a common one.
@@ -19,10 +21,10 @@ pub(super) async fn threads(pool: &PostgresPool, owner: &str, page: &ThreadPage)
         list.bind(page.archived).bind(agent.as_deref())
     };
     let Some(text) = &page.query else {
-        return pool.all(list(THREADS)).await?.iter().map(rows::summary).collect();
+        return pool.read(ReadKind::Page, owner).await?.all(list(THREADS)).await?.iter().map(rows::summary).collect();
     };
     let Some(words) = query(&terms(text)) else { return Ok(Vec::new()) };
-    let mut operation = pool.operation().await?;
+    let mut operation = pool.read(ReadKind::Search, owner).await?;
     let mut found = operation.all(list(SEARCH_NEWEST).bind(&words).bind(NEWEST_THREADS)).await?;
     if found.len() < page.limit {
         found = operation.all(list(SEARCH).bind(&words)).await?;

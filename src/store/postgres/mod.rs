@@ -33,6 +33,7 @@ use super::{
     Signals, Store, StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
     ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView, Topic,
     columns::{ContentColumns, FinishColumns, UpdateColumns},
+    read_places::ReadKind,
     rows,
     text::{name_to_text, to_json},
 };
@@ -136,7 +137,7 @@ impl Store for PostgresStore {
 
     async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> StoreResult<Option<i64>> {
         let set = sqlx::query(SET_DELIVERED).bind(thread).bind(run).bind(delivered);
-        reader::one(&self.pool, set, |row| Ok(row.try_get(0)?)).await
+        self.pool.first(set).await?.map(|row| Ok(row.try_get(0)?)).transpose()
     }
 
     async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
@@ -153,7 +154,7 @@ impl Store for PostgresStore {
     }
 
     async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
-        reader::messages(&self.pool, thread.number, *query).await
+        reader::messages(&self.pool, &thread.key.owner, thread.number, *query).await
     }
 
     async fn set_feedback(&self, thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> StoreResult<bool> {
@@ -166,24 +167,25 @@ impl Store for PostgresStore {
     }
 
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
+        let _place = self.pool.place(ReadKind::Thread, &key.owner).await;
         let columns = ContentColumns::new(key, content, INDEXING)?;
         Ok(self.pool.first(sqlx::query(INSERT).bind(to_json(&columns))).await?.is_some())
     }
 
-    async fn run(&self, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
-        reader::run(&self.pool, thread, id).await
+    async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
+        reader::run(&self.pool, owner, thread, id).await
     }
 
-    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
-        reader::end_state(&self.pool, thread, by).await
+    async fn end_state(&self, owner: &str, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
+        reader::end_state(&self.pool, owner, thread, by).await
     }
 
-    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
-        events::read(&self.pool, run, after, max_bytes).await
+    async fn events(&self, owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
+        events::read(&self.pool, owner, run, after, max_bytes).await
     }
 
-    async fn run_start(&self, run: i64) -> StoreResult<Option<RunStart>> {
-        reader::one(&self.pool, sqlx::query(RUN_START).bind(run), rows::run_start).await
+    async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
+        reader::one(&self.pool, owner, sqlx::query(RUN_START).bind(run), rows::run_start).await
     }
 
     async fn delete(&self, thread: i64) -> StoreResult<bool> {

@@ -1,4 +1,6 @@
 //! The connection pool, and the timeout of operations.
+//!
+//! Reads have places of their own, fewer than there are connections, so that writes always find one.
 
 use std::{io, time::Duration};
 
@@ -11,12 +13,18 @@ use sqlx::{
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::store::{StoreError, StoreResult};
+use crate::store::{
+    StoreError, StoreResult,
+    read_places::{ReadKind, ReadPlace, ReadPlaces},
+};
 
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than `statement_timeout`, so that it only ends operations on a server that does not respond.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(8);
-/// The number of connections: ten for operations and one that listens.
+/// When Postgres notices that a read has nobody who waits for it. Servers before version 14, and on some systems, have no such
+/// setting, and end the statement by its timeout.
+const CHECK_INTERVAL: &str = "SET client_connection_check_interval = '250ms'";
+/// The number of connections: ten for operations, at most eight of them for reads, and one that listens.
 const MAX_CONNECTIONS: u32 = 11;
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// Much shorter than [`CONNECT_TIMEOUT`], so that an operation can try several connections.
@@ -34,7 +42,10 @@ const SETTINGS: &str = "
     SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
 #[derive(Debug, Clone)]
-pub(super) struct PostgresPool(PgPool);
+pub(super) struct PostgresPool {
+    pool: PgPool,
+    places: ReadPlaces,
+}
 
 impl PostgresPool {
     pub(super) fn new(options: PgConnectOptions) -> Self {
@@ -50,17 +61,40 @@ impl PostgresPool {
                     Ok(matches!(timeout(TEST_TIMEOUT, conn.ping()).await, Ok(Ok(()))))
                 })
             })
-            .after_connect(|conn, _| Box::pin(async move { conn.execute(SETTINGS).await.map(drop) }));
-        Self(pool.connect_lazy_with(options))
+            .after_connect(|conn, _| {
+                Box::pin(async move {
+                    conn.execute(SETTINGS).await?;
+                    match conn.execute(CHECK_INTERVAL).await {
+                        Err(error) if error.as_database_error().is_none() => Err(error),
+                        _ => Ok(()),
+                    }
+                })
+            });
+        Self { pool: pool.connect_lazy_with(options), places: ReadPlaces::new() }
     }
 
     pub(super) fn sqlx(&self) -> &PgPool {
-        &self.0
+        &self.pool
     }
 
     pub(super) async fn operation(&self) -> StoreResult<Operation> {
-        let conn = self.0.acquire().await?;
-        Ok(Operation { conn, deadline: Instant::now() + OPERATION_TIMEOUT, is_idle: true, in_transaction: false })
+        self.operation_at(None, OPERATION_TIMEOUT).await
+    }
+
+    /// Waits for a place of this owner, and begins a read.
+    pub(super) async fn read(&self, kind: ReadKind, owner: &str) -> StoreResult<Operation> {
+        let place = self.place(kind, owner).await;
+        self.operation_at(Some(place), kind.time_limit()).await
+    }
+
+    pub(super) async fn place(&self, kind: ReadKind, owner: &str) -> ReadPlace {
+        self.places.take(kind, owner).await
+    }
+
+    async fn operation_at(&self, place: Option<ReadPlace>, limit: Duration) -> StoreResult<Operation> {
+        let conn = self.pool.acquire().await?;
+        let deadline = Instant::now() + limit;
+        Ok(Operation { conn, deadline, is_idle: true, in_transaction: false, place })
     }
 
     pub(super) async fn first(&self, query: Statement<'_>) -> StoreResult<Option<PgRow>> {
@@ -81,6 +115,7 @@ pub(super) struct Operation {
     deadline: Instant,
     is_idle: bool,
     in_transaction: bool,
+    place: Option<ReadPlace>,
 }
 
 impl Operation {
@@ -94,6 +129,11 @@ impl Operation {
         self.all(sqlx::query("COMMIT")).await?;
         self.in_transaction = false;
         Ok(())
+    }
+
+    /// Gives the connection back, and keeps the place.
+    pub(super) fn into_place(mut self) -> Option<ReadPlace> {
+        self.place.take()
     }
 
     pub(super) async fn first(&mut self, query: Statement<'_>) -> StoreResult<Option<PgRow>> {

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use sqlx::{Row as _, postgres::PgRow};
 
-use super::pool::{PostgresPool, Statement};
+use super::pool::{Operation, PostgresPool, Statement};
 use crate::{
     protocol::{InterruptId, RunId},
     store::{
-        EndState, EndedRun, MessagePage, MessageQuery, RunRecord, StoreResult, ThreadKey, ThreadParts, ThreadView,
+        EndState, EndedRun, MessagePage, MessageQuery, RunRecord, StoreError, StoreResult, ThreadKey, ThreadParts,
+        ThreadView,
+        read_places::ReadKind,
         rows::{self, DbRow},
         text::{from_json, name_to_text},
         write::unanswered,
@@ -57,7 +59,8 @@ pub(super) async fn thread(
     key: &ThreadKey,
     include: ThreadParts,
 ) -> StoreResult<Option<ThreadView>> {
-    let mut operation = pool.operation().await?;
+    let kind = if include.messages { ReadKind::Thread } else { ReadKind::Page };
+    let mut operation = pool.read(kind, &key.owner).await?;
     let is_one_statement = !include.messages && include.runs == 0;
     if !is_one_statement {
         operation.begin(BEGIN_SNAPSHOT).await?;
@@ -77,11 +80,24 @@ pub(super) async fn thread(
     if !is_one_statement {
         operation.commit().await?;
     }
-    drop(operation);
     let Some(thread) = thread else { return Ok(None) };
-    let (nodes, feedback) = nodes_with_feedback(&nodes)?;
     let runs = runs.iter().map(rows::run).collect::<Result<_, _>>()?;
+    // The place is kept until the messages are parsed.
+    let (nodes, feedback) = parse(operation, move || nodes_with_feedback(&nodes)).await?;
     Ok(Some(ThreadView { thread, nodes, feedback, runs }))
+}
+
+/// Parses rows that can be large, where other tasks do not wait for it.
+pub(super) async fn parse<T: Send + 'static>(
+    operation: Operation,
+    parse: impl FnOnce() -> StoreResult<T> + Send + 'static,
+) -> StoreResult<T> {
+    let place = operation.into_place();
+    let parsed = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        parse()
+    });
+    parsed.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
 }
 
 fn nodes_with_feedback(rows: &[PgRow]) -> StoreResult<rows::NodesWithFeedback> {
@@ -90,46 +106,65 @@ fn nodes_with_feedback(rows: &[PgRow]) -> StoreResult<rows::NodesWithFeedback> {
     Ok((nodes, feedback))
 }
 
-pub(super) async fn messages(pool: &PostgresPool, thread: i64, query: MessageQuery) -> StoreResult<MessagePage> {
+pub(super) async fn messages(
+    pool: &PostgresPool,
+    owner: &str,
+    thread: i64,
+    query: MessageQuery,
+) -> StoreResult<MessagePage> {
     let limit = i64::try_from(query.limit).unwrap_or(i64::MAX - 1);
     let select = match query.run {
         None => sqlx::query(BRANCH).bind(thread).bind(query.newest).bind(limit),
         // One more, which shows whether there is a page before this one.
         Some(run) => sqlx::query(MESSAGES_OF_RUN).bind(thread).bind(query.newest).bind(limit + 1).bind(run),
     };
-    let mut operation = pool.operation().await?;
+    let mut operation = pool.read(ReadKind::Page, owner).await?;
     operation.begin(BEGIN_SNAPSHOT).await?;
-    let (newest_first, feedback) = nodes_with_feedback(&operation.all(select).await?)?;
-    let mut page = MessagePage::new(newest_first, feedback, query);
-    let select = sqlx::query(SIBLINGS).bind(thread).bind(page.parents());
+    let newest_first = operation.all(select).await?;
+    let parents = newest_first.iter().map(|row| rows::number(row, "parent")).collect::<StoreResult<Vec<_>>>()?;
+    let select = sqlx::query(SIBLINGS).bind(thread).bind(parents);
     let siblings = operation.all(select.bind(MessagePage::MAX_SIBLINGS.cast_signed() as i64)).await?;
     operation.commit().await?;
-    page.set_siblings(siblings.iter().map(rows::sibling).collect::<Result<_, _>>()?);
-    Ok(page)
+    let siblings = siblings.iter().map(rows::sibling).collect::<Result<_, _>>()?;
+    parse(operation, move || {
+        let (newest_first, feedback) = nodes_with_feedback(&newest_first)?;
+        let mut page = MessagePage::new(newest_first, feedback, query);
+        page.set_siblings(siblings);
+        Ok(page)
+    })
+    .await
 }
 
-pub(super) async fn run(pool: &PostgresPool, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
-    one(pool, sqlx::query(RUN).bind(thread).bind(&*name_to_text(id)), rows::run).await
+pub(super) async fn run(pool: &PostgresPool, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
+    one(pool, owner, sqlx::query(RUN).bind(thread).bind(&*name_to_text(id)), rows::run).await
 }
 
 /// Reads the row that a statement returns, if it returns one.
 pub(super) async fn one<T>(
     pool: &PostgresPool,
+    owner: &str,
     query: Statement<'_>,
     read: impl FnOnce(&PgRow) -> StoreResult<T>,
 ) -> StoreResult<Option<T>> {
-    pool.first(query).await?.map(|row| read(&row)).transpose()
+    pool.read(ReadKind::Page, owner).await?.first(query).await?.map(|row| read(&row)).transpose()
 }
 
-pub(super) async fn end_state(pool: &PostgresPool, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
+pub(super) async fn end_state(
+    pool: &PostgresPool,
+    owner: &str,
+    thread: i64,
+    by: EndedRun<'_>,
+) -> StoreResult<Option<EndState>> {
     let (id, head) = by.columns();
     let query = sqlx::query(END_STATE).bind(thread).bind(id).bind(head);
-    let Some(left) = one(pool, query, rows::end_state).await? else { return Ok(None) };
+    let mut operation = pool.read(ReadKind::Page, owner).await?;
+    let left = operation.first(query).await?.map(|row| rows::end_state(&row)).transpose()?;
+    let Some(left) = left else { return Ok(None) };
     if left.interrupts.is_empty() {
         return Ok(Some(left));
     }
     // This statement runs after the one above, so an interrupt that was answered in between counts as answered.
-    let answered = pool.all(sqlx::query(ANSWERED).bind(thread)).await?;
+    let answered = operation.all(sqlx::query(ANSWERED).bind(thread)).await?;
     let answered = answered.iter().map(|row| from_json(row.try_get(0)?));
     let answered = answered.collect::<StoreResult<Vec<Vec<InterruptId>>>>()?;
     Ok(Some(EndState { interrupts: unanswered(left.interrupts, answered.iter().flatten()), ..left }))

@@ -9,7 +9,7 @@
 use crate::store::{
     columns::Indexing,
     search::searched_text,
-    words::{self, is_completed, separated},
+    words::{self, indexed, is_completed, separated},
 };
 
 /// The place of the owner's hash: a character that is part of no word.
@@ -24,25 +24,28 @@ pub(super) const INDEXING: Indexing = Indexing {
 };
 
 fn vector(text: &str) -> String {
-    let words = indexed_words(&separated(text));
+    let words = indexed_words(&indexed(text));
     words.iter().zip(1..).map(|(word, position)| format!("'{OWNER}{word}':{position} ")).collect()
 }
 
 /// Returns the `tsquery` that finds texts with all terms; `None` if no term has a word.
 pub(super) fn query(terms: &[String]) -> Option<String> {
-    let phrases: Vec<_> = terms.iter().filter_map(|term| phrase(&separated(term))).collect();
+    let last = terms.len().saturating_sub(1);
+    let phrases: Vec<_> =
+        terms.iter().enumerate().filter_map(|(at, term)| phrase(&separated(term), at == last)).collect();
     (!phrases.is_empty()).then(|| phrases.join(" & "))
 }
 
-/// Returns the `tsquery` for neighbouring words, the last of which may be the beginning of one.
-fn phrase(separated: &str) -> Option<String> {
+/// Returns the `tsquery` for neighbouring words. The last word of the last phrase may be the beginning of one. A single
+/// character of a script without spaces is the beginning of the words that it forms.
+fn phrase(separated: &str, is_last: bool) -> Option<String> {
     let mut words = indexed_words(separated);
     // The word before the last character has that character too.
     if words.len() > 1 && is_pair(&words[words.len() - 2]) {
         words.pop();
     }
     let last = words.last()?;
-    let is_prefix = if is_ideograph(last) { !is_pair(last) } else { is_completed(last) };
+    let is_prefix = if is_ideograph(last) { !is_pair(last) } else { is_last && is_completed(last) };
     let words: Vec<_> = words.iter().map(|word| format!("'{OWNER}{word}'")).collect();
     Some(words.join(" <-> ") + if is_prefix { ":*" } else { "" })
 }
@@ -87,8 +90,9 @@ mod tests {
     }
 
     #[test]
-    fn a_search_is_a_list_of_phrases_whose_last_words_are_completed() {
+    fn a_search_is_a_list_of_phrases_whose_last_word_is_completed() {
         assert_eq!(query_of(&["weath"]).unwrap(), "'@weath':*");
+        assert_eq!(query_of(&["sunny", "weath"]).unwrap(), "'@sunny' & '@weath':*");
         assert_eq!(query_of(&["gpt-4", "to"]).unwrap(), "'@gpt' <-> '@4' & '@to'");
         assert_eq!(query_of(&["晴", "天气", "北京的"]).unwrap(), "'@晴':* & '@天气' & '@北京' <-> '@京的'");
         assert_eq!(query_of(&["今天gpt4好"]).unwrap(), "'@今天' <-> '@天' <-> '@gpt4' <-> '@好':*");

@@ -38,10 +38,14 @@ use super::{
     SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion,
     ThreadView,
     columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, Indexing, UpdateColumns},
+    read_places::{ReadKind, SERVER},
     rows,
     text::{name_to_text, to_json},
 };
-use crate::protocol::{MessageId, RunId};
+use crate::{
+    base::fair_share::FairShare,
+    protocol::{MessageId, RunId},
+};
 
 /// The search index is made from the stored messages ([`search`]).
 const INDEXING: Indexing = Indexing { message: |_| None, title: |_| None };
@@ -80,6 +84,8 @@ const TAKE_OVER: &str = "
 pub struct SqliteStore {
     writer: SqliteWriter,
     readers: Readers,
+    /// The turn for a step of indexing or deleting. Owners take turns.
+    upkeep: Arc<FairShare<Arc<str>>>,
     /// When the write-ahead log was last emptied.
     truncated: Mutex<Option<Instant>>,
     files: Arc<DatabaseFiles>,
@@ -100,7 +106,42 @@ impl SqliteStore {
         let opened = tokio::task::spawn_blocking(move || open::open(&path));
         let (writer, files, opened) = opened.await.unwrap_or_else(|error| Err(file_error(Path::new(""), error)))?;
         let readers = Readers::new(files.clone());
-        Ok(Self { writer, readers, truncated: Mutex::default(), files, opened: Arc::new(opened) })
+        Ok(Self {
+            writer,
+            readers,
+            upkeep: FairShare::new(1),
+            truncated: Mutex::default(),
+            files,
+            opened: Arc::new(opened),
+        })
+    }
+
+    /// Repeats a step of upkeep until it returns `false`.
+    async fn keep_up(
+        &self,
+        owner: &str,
+        step: impl Fn(&Tx<'_>) -> StoreResult<bool> + Clone + Send + 'static,
+    ) -> StoreResult<()> {
+        let owner = owner.into();
+        loop {
+            let (_turn, step) = (self.upkeep.take(&owner, 1).await, step.clone());
+            if !self.writer.step(move |tx| step(tx)).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn search(&self, owner: &str, page: ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
+        let (name, query) = (Arc::<str>::from(owner), page.query.clone().unwrap_or_default());
+        loop {
+            let (by, page, query) = (name.clone(), page.clone(), query.clone());
+            let find = move |conn: &Connection| search::find(conn, &by, &page, &query);
+            if let Some(found) = self.readers.read(ReadKind::Search, owner, find).await? {
+                return Ok(found);
+            }
+            let by = name.clone();
+            self.keep_up(owner, move |tx| search::index_step(tx, &by)).await?;
+        }
     }
 }
 
@@ -130,15 +171,15 @@ impl Store for SqliteStore {
     }
 
     async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
-        let key = key.clone();
-        self.readers.read(move |conn| reader::thread(conn, &key, include)).await
+        let (key, kind) = (key.clone(), if include.messages { ReadKind::Thread } else { ReadKind::Page });
+        let owner = key.owner.clone();
+        self.readers.read(kind, &owner, move |conn| reader::thread(conn, &key, include)).await
     }
 
     async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
-        let (owner, page) = (owner.to_owned(), page.clone());
-        if let Some(query) = page.query.clone() {
-            while self.writer.write(search::index_step).await? {}
-            return self.readers.read(move |conn| search::find(conn, &owner, &page, &query)).await;
+        let (by, page, owner) = (owner, page.clone(), owner.to_owned());
+        if page.query.is_some() {
+            return self.search(by, page).await;
         }
         let list = move |conn: &Connection| {
             let (after, agent) = (page.after.unwrap_or(i64::MAX), page.agent.as_deref().map(name_to_text));
@@ -148,7 +189,7 @@ impl Store for SqliteStore {
             };
             all(conn, THREADS, params, |row| rows::summary(row))
         };
-        self.readers.read(list).await
+        self.readers.read(ReadKind::Page, by, list).await
     }
 
     async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool> {
@@ -166,8 +207,8 @@ impl Store for SqliteStore {
     }
 
     async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
-        let (thread, query) = (thread.number, *query);
-        self.readers.read(move |conn| reader::messages(conn, thread, query)).await
+        let (owner, thread, query) = (&*thread.key.owner, thread.number, *query);
+        self.readers.read(ReadKind::Page, owner, move |conn| reader::messages(conn, thread, query)).await
     }
 
     async fn set_feedback(&self, thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> StoreResult<bool> {
@@ -180,31 +221,36 @@ impl Store for SqliteStore {
     }
 
     async fn content(&self, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
-        let key = key.clone();
-        self.readers.read(move |conn| content::read(conn, &key)).await
+        let (owner, key) = (key.owner.clone(), key.clone());
+        self.readers.read(ReadKind::Thread, &owner, move |conn| content::read(conn, &key)).await
     }
 
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
+        let _place = self.readers.places.take(ReadKind::Thread, &key.owner).await;
         let columns = ContentColumns::new(key, content, INDEXING)?;
         self.writer.write(move |tx| content::insert(tx, &columns)).await
     }
 
-    async fn run(&self, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
+    async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
         let id = name_to_text(id).into_owned();
-        self.readers.read(move |conn| one(conn, reader::RUN, (thread, id), |row| rows::run(row))).await
+        self.readers
+            .read(ReadKind::Page, owner, move |conn| one(conn, reader::RUN, (thread, id), |row| rows::run(row)))
+            .await
     }
 
-    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
+    async fn end_state(&self, owner: &str, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
         let columns = by.columns();
-        self.readers.read(move |conn| reader::end_state(conn, thread, columns)).await
+        self.readers.read(ReadKind::Page, owner, move |conn| reader::end_state(conn, thread, columns)).await
     }
 
-    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
-        self.readers.read(move |conn| events::read(conn, run, after, max_bytes)).await
+    async fn events(&self, owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
+        self.readers.read(ReadKind::Page, owner, move |conn| events::read(conn, run, after, max_bytes)).await
     }
 
-    async fn run_start(&self, run: i64) -> StoreResult<Option<RunStart>> {
-        self.readers.read(move |conn| one(conn, RUN_START, [run], |row| rows::run_start(row))).await
+    async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
+        self.readers
+            .read(ReadKind::Page, owner, move |conn| one(conn, RUN_START, [run], |row| rows::run_start(row)))
+            .await
     }
 
     async fn delete(&self, thread: i64) -> StoreResult<bool> {
@@ -217,7 +263,7 @@ impl Store for SqliteStore {
 
     async fn lost_runs(&self, holder: &str, _now: Millis, limit: usize) -> StoreResult<Vec<LostRun>> {
         let params = (holder.to_owned(), limit as i64);
-        self.readers.read(move |conn| all(conn, LOST, params, |row| rows::lost_run(row))).await
+        self.readers.read(ReadKind::Page, SERVER, move |conn| all(conn, LOST, params, |row| rows::lost_run(row))).await
     }
 
     async fn take_over(&self, lost: &Lease, holder: &str, _now: Millis, _until: Millis) -> StoreResult<Option<Lease>> {

@@ -1,23 +1,35 @@
-//! Reads, on a pool of connections that cannot write.
+//! Reads, on a pool of connections that cannot write. A read that nobody waits for any more, or that takes too long, is
+//! interrupted.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ffi::c_int,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use parking_lot::Mutex;
 use rusqlite::{Connection, Params, Row, named_params};
-use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use super::{connection::connect, files::DatabaseFiles};
 use crate::{
     protocol::InterruptId,
     store::{
         EndState, MessagePage, MessageQuery, StoreError, StoreResult, ThreadKey, ThreadParts, ThreadView,
+        read_places::{ReadKind, ReadPlaces},
         rows::{self, DbRow},
         text::{from_json, name_to_text, to_json},
         write::unanswered,
     },
 };
 
-const MAX_READERS: usize = 4;
+/// The number of instructions of SQLite's virtual machine after which a read stops if nobody waits for it. A row takes about
+/// 20.
+const STOP_INTERVAL: c_int = 100;
 
 const THREAD: &str = include_str!("sql/thread.sql");
 
@@ -47,26 +59,28 @@ const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = ? AND answ
 pub(super) struct Readers {
     files: Arc<DatabaseFiles>,
     idle: Arc<Mutex<Vec<Connection>>>,
-    permits: Arc<Semaphore>,
+    pub(super) places: ReadPlaces,
 }
 
 impl Readers {
     pub(super) fn new(files: Arc<DatabaseFiles>) -> Self {
-        Self { files, idle: Arc::default(), permits: Arc::new(Semaphore::new(MAX_READERS)) }
+        Self { files, idle: Arc::default(), places: ReadPlaces::new() }
     }
 
     pub(super) async fn read<T: Send + 'static>(
         &self,
+        kind: ReadKind,
+        owner: &str,
         work: impl FnOnce(&Connection) -> StoreResult<T> + Send + 'static,
     ) -> StoreResult<T> {
-        let permit =
-            self.permits.clone().acquire_owned().await.map_err(|error| StoreError::Unavailable(error.into()))?;
-        let (idle, files) = (self.idle.clone(), self.files.clone());
+        let place = self.places.take(kind, owner).await;
+        let (idle, files, stop) = (self.idle.clone(), self.files.clone(), StopOnDrop::default());
+        let stopped = stop.0.clone();
         let read = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            let lock = || idle.lock();
-            let pooled = lock().pop();
-            let conn = match pooled {
+            // Until the end of the work, also if it is interrupted.
+            let _place = place;
+            let pooled = idle.lock().pop();
+            let mut conn = match pooled {
                 Some(conn) => conn,
                 None => {
                     let conn = connect(files.path())?;
@@ -74,14 +88,28 @@ impl Readers {
                     conn
                 }
             };
+            conn.progress_handler(STOP_INTERVAL, Some(move || stopped.load(Ordering::Relaxed)))?;
             let result = work(&conn);
             // A connection on which a read failed is closed.
             if result.is_ok() {
-                lock().push(conn);
+                idle.lock().push(conn);
             }
             result
         });
-        read.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
+        let timed_out = |_| StoreError::Unavailable(io::Error::from(io::ErrorKind::TimedOut).into());
+        let read = timeout(kind.time_limit(), read).await.map_err(timed_out)?;
+        drop(stop);
+        read.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
+    }
+}
+
+/// Interrupts a read when it is dropped.
+#[derive(Default)]
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -175,4 +203,60 @@ pub(super) fn end_state(
     }
     let answered: Vec<Vec<InterruptId>> = all(&tx, ANSWERED, [thread], |row| from_json(&row.get::<_, String>(0)?))?;
     Ok(Some(EndState { interrupts: unanswered(left.interrupts, answered.iter().flatten()), ..left }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, time::Duration};
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    const ANN: &str = "key:ann";
+    const ENDLESS: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n";
+
+    fn readers(folder: &Path) -> Readers {
+        Readers::new(Arc::new(DatabaseFiles::lock(&folder.join("threads.db")).unwrap()))
+    }
+
+    async fn endless(readers: &Readers, begun: oneshot::Sender<()>) -> StoreResult<Option<i64>> {
+        let read = |conn: &Connection| {
+            begun.send(()).unwrap();
+            one(conn, ENDLESS, [], |row| Ok(row.get(0)?))
+        };
+        readers.read(ReadKind::Search, ANN, read).await
+    }
+
+    #[tokio::test]
+    async fn a_read_is_interrupted_when_nobody_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let readers = readers(folder.path());
+        let (begun, has_begun) = oneshot::channel();
+        tokio::select! {
+            biased;
+            _ = endless(&readers, begun) => panic!("it is endless"),
+            _ = has_begun => {}
+        }
+        // The owner has one place for searches.
+        let next = readers.read(ReadKind::Search, ANN, |_| Ok(7));
+        assert_eq!(timeout(Duration::from_secs(20), next).await.unwrap().unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn a_read_is_interrupted_after_its_time_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let readers = readers(folder.path());
+        let (begun, has_begun) = oneshot::channel();
+        let pass_time = async {
+            has_begun.await.unwrap();
+            tokio::time::pause();
+            tokio::time::advance(ReadKind::Search.time_limit()).await;
+            tokio::time::resume();
+        };
+        let (read, ()) = tokio::join!(endless(&readers, begun), pass_time);
+        assert!(read.unwrap_err().is_transient());
+        let next = readers.read(ReadKind::Search, ANN, |_| Ok(7));
+        assert_eq!(timeout(Duration::from_secs(20), next).await.unwrap().unwrap(), 7);
+    }
 }

@@ -4,8 +4,8 @@
 //! purged in steps of a few milliseconds, so that runs which begin or end meanwhile do not wait. A purge that the end of
 //! the process interrupts continues with the next sweep.
 //!
-//! No deleted text remains in the files: pages are overwritten (`secure_delete`), the write-ahead log is emptied, and free
-//! pages are returned to the file system.
+//! No deleted text remains in the files: pages are overwritten (`secure_delete`), and the write-ahead log is emptied. A sweep
+//! returns free pages to the file system.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,11 @@ use super::{
     search,
     writer::Tx,
 };
-use crate::store::{Millis, Retention, StoreResult, SweepResult, retention::surplus};
+use crate::store::{
+    Millis, Retention, StoreResult, SweepResult,
+    read_places::{ReadKind, SERVER},
+    retention::surplus,
+};
 
 /// The time that one step of a purge occupies the writer.
 const PURGE_STEP: Duration = Duration::from_millis(4);
@@ -28,7 +32,9 @@ const MAX_UNLINKED: u64 = 200;
 const MAX_PURGED_ROWS: i64 = 20;
 const MAX_DELETED_LOGS: usize = 20;
 
-const UNLINK: &str = "UPDATE agui_threads SET former_owner = owner, owner = '', id = number, holder = NULL WHERE number = ?1 AND owner <> ''";
+const UNLINK: &str = "
+    UPDATE agui_threads SET former_owner = owner, owner = '', id = number, holder = NULL
+    WHERE number = ?1 AND owner <> '' RETURNING former_owner";
 const UNLINK_IDLE: &str = "
     UPDATE agui_threads SET former_owner = owner, owner = '', id = number WHERE number IN (
         SELECT number FROM agui_threads WHERE owner = ?1 AND holder IS NULL ORDER BY run LIMIT ?2)";
@@ -39,6 +45,7 @@ const UNLINK_OLD: &str = "
 const OWNERS: &str = "SELECT owner, COUNT(*) FROM agui_threads WHERE owner <> '' GROUP BY owner";
 
 const FIND_UNLINKED: &str = "SELECT number FROM agui_threads WHERE owner = '' LIMIT 1";
+const IS_UNLINKED: &str = "SELECT number FROM agui_threads WHERE owner = '' AND number = ?";
 /// Each statement deletes some rows of a thread, the last one the thread itself.
 const PURGE: [&str; 6] = [
     "DELETE FROM agui_events WHERE (run, last) IN (SELECT e.run, e.last FROM agui_runs AS r
@@ -65,12 +72,12 @@ const DELETE_LOG: [&str; 3] = [
 
 impl SqliteStore {
     pub(super) async fn delete_thread(&self, thread: i64) -> StoreResult<bool> {
-        let existed = self.writer.write(move |tx| Ok(tx.execute(UNLINK, [thread])? > 0)).await?;
-        if existed {
-            self.purge().await?;
-            self.truncate_log().await?;
-        }
-        Ok(existed)
+        let unlink = move |tx: &mut Tx<'_>| one(tx.conn, UNLINK, [thread], |row| Ok(row.get::<_, String>(0)?));
+        let Some(owner) = self.writer.write(unlink).await? else { return Ok(false) };
+        self.keep_up(&owner, move |tx| purge_step(tx, Some(thread))).await?;
+        let _turn = self.upkeep.take(&owner.into(), 1).await;
+        self.truncate_log().await?;
+        Ok(true)
     }
 
     pub(super) async fn remove_surplus(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
@@ -116,13 +123,15 @@ impl SqliteStore {
         if each.is_none() && total.is_none() {
             return Ok(HashMap::new());
         }
-        let owners = self.readers.read(|conn| all(conn, OWNERS, [], |row| Ok((row.get(0)?, row.get(1)?))));
+        let owners = self
+            .readers
+            .read(ReadKind::Page, SERVER, |conn| all(conn, OWNERS, [], |row| Ok((row.get(0)?, row.get(1)?))));
         Ok(surplus(owners.await?, each, total))
     }
 
     async fn delete_logs(&self, sql: &'static str, bound: i64) -> StoreResult<u64> {
         let find = move |conn: &Connection| all(conn, sql, [bound], |row| Ok(row.get::<_, i64>(0)?));
-        let logs = self.readers.read(find).await?;
+        let logs = self.readers.read(ReadKind::Page, SERVER, find).await?;
         for some in logs.chunks(MAX_DELETED_LOGS) {
             let some = some.to_vec();
             let delete = |tx: &Tx<'_>, run| DELETE_LOG.iter().try_for_each(|sql| tx.execute(sql, [run]).map(drop));
@@ -132,18 +141,20 @@ impl SqliteStore {
     }
 
     async fn purge(&self) -> StoreResult<()> {
-        while self.writer.write(purge_step).await? {}
-        while self.writer.write(vacuum_step).await? {}
-        Ok(())
+        self.keep_up(SERVER, |tx| purge_step(tx, None)).await?;
+        self.keep_up(SERVER, vacuum_step).await
     }
 }
 
-/// Deletes rows for the time of [`PURGE_STEP`]. Returns whether there may be more.
-fn purge_step(tx: &mut Tx<'_>) -> StoreResult<bool> {
+/// Deletes rows of a thread, or of all unlinked ones, for the time of [`PURGE_STEP`]. Returns whether there may be more.
+fn purge_step(tx: &Tx<'_>, only: Option<i64>) -> StoreResult<bool> {
     let begin = Instant::now();
     while begin.elapsed() < PURGE_STEP {
-        let thread = one(tx.conn, FIND_UNLINKED, [], |row| Ok(row.get::<_, i64>(0)?))?;
-        let Some(thread) = thread else { return Ok(false) };
+        let found = match only {
+            Some(thread) => one(tx.conn, IS_UNLINKED, [thread], |row| Ok(row.get::<_, i64>(0)?))?,
+            None => one(tx.conn, FIND_UNLINKED, [], |row| Ok(row.get(0)?))?,
+        };
+        let Some(thread) = found else { return Ok(false) };
         // The index is updated with the words of the messages, so they are deleted later.
         if search::remove_one(tx, thread)? {
             continue;
@@ -158,7 +169,7 @@ fn purge_step(tx: &mut Tx<'_>) -> StoreResult<bool> {
 }
 
 /// Returns up to 200 free pages to the file system. Returns whether there are more.
-fn vacuum_step(tx: &mut Tx<'_>) -> StoreResult<bool> {
+fn vacuum_step(tx: &Tx<'_>) -> StoreResult<bool> {
     let mut vacuum = tx.conn.prepare("PRAGMA incremental_vacuum(200)")?;
     let mut pages = vacuum.query([])?;
     while pages.next()?.is_some() {}

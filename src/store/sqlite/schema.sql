@@ -30,7 +30,7 @@ CREATE TABLE agui_threads (
     UNIQUE (owner, id)
 );
 CREATE UNIQUE INDEX agui_threads_of_owner ON agui_threads (owner, run);
-CREATE INDEX agui_threads_to_index ON agui_threads (number) WHERE indexed < messages OR title IS NOT indexed_title;
+CREATE INDEX agui_threads_to_index ON agui_threads (owner) WHERE indexed < messages OR title IS NOT indexed_title;
 
 CREATE TABLE agui_messages (
     thread INTEGER NOT NULL,
@@ -92,6 +92,6 @@ CREATE TABLE agui_run_starts (
     request TEXT NOT NULL           -- JSON: the input without messages and state
 );
 
--- The search index (search.rs): the words of titles and messages, without the texts.
-CREATE VIRTUAL TABLE agui_words USING fts5 (owner, words, content = '', tokenize = 'unicode61 remove_diacritics 2');
+-- The search index (search.rs): the words of titles and messages, without the texts. Each begins with the hash of its owner.
+CREATE VIRTUAL TABLE agui_words USING fts5 (words, content = '', tokenize = 'unicode61 remove_diacritics 2');
 INSERT INTO agui_words (agui_words, rank) VALUES ('secure-delete', 1);

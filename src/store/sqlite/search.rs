@@ -1,5 +1,6 @@
-//! The search index: it is brought up to date by each search, so that runs do not pay for it.
+//! The search index: a search first indexes what its owner has written since the last one, so that runs do not pay for it.
 //!
+//! Each word begins with [`owner_word`]. So the index has the words of an owner side by side, and a search reads only these.
 //! A row of `agui_words` has the words of a title or a message. The table holds no text, so a row is removed by naming its
 //! words once more: those of the stored message, which is therefore indexed again when it is updated and removed from the
 //! index before it is deleted. `secure-delete` removes the words from the file at once.
@@ -11,6 +12,7 @@
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Row, named_params};
+use sha2::{Digest as _, Sha256};
 
 use super::{
     reader::{all, one},
@@ -22,13 +24,12 @@ use crate::{
         StoreResult, ThreadPage, ThreadSummary, rows,
         search::{searched_text, terms},
         text::{from_json, name_to_text},
-        words::{is_completed, separated},
+        words::{indexed, is_completed, separated},
     },
 };
 
 /// The time that one step of indexing occupies the writer.
 const INDEX_STEP: Duration = Duration::from_millis(4);
-const MAX_STEP_MESSAGES: i64 = 50;
 /// The row ids of a thread are `number << MESSAGE_BITS` for the title, and the following ones for its messages.
 const MESSAGE_BITS: u32 = 24;
 const MAX_INDEXED_MESSAGE: i64 = (1 << MESSAGE_BITS) - 1;
@@ -36,12 +37,11 @@ const MAX_INDEXED_MESSAGE: i64 = (1 << MESSAGE_BITS) - 1;
 const MAX_MATCHING_THREADS: i64 = 5000;
 
 const NEXT_THREAD: &str = "
-    SELECT number, owner, indexed, title, indexed_title FROM agui_threads
-    WHERE (indexed < messages OR title IS NOT indexed_title) AND owner <> '' LIMIT 1";
-const NEXT_MESSAGES: &str = "
-    SELECT number, body FROM agui_messages WHERE thread = ? AND number > ? ORDER BY number LIMIT ?";
-pub(super) const ADD: &str = "INSERT INTO agui_words (rowid, owner, words) VALUES (?, ?, ?)";
-pub(super) const REMOVE: &str = "INSERT INTO agui_words (agui_words, rowid, owner, words) VALUES ('delete', ?, ?, ?)";
+    SELECT number, indexed, title, indexed_title FROM agui_threads
+    WHERE owner = ? AND (indexed < messages OR title IS NOT indexed_title) LIMIT 1";
+const NEXT_MESSAGES: &str = "SELECT number, body FROM agui_messages WHERE thread = ? AND number > ? ORDER BY number";
+pub(super) const ADD: &str = "INSERT INTO agui_words (rowid, words) VALUES (?, ?)";
+pub(super) const REMOVE: &str = "INSERT INTO agui_words (agui_words, rowid, words) VALUES ('delete', ?, ?)";
 const SET_INDEXED: &str = "UPDATE agui_threads SET indexed = ? WHERE number = ?";
 const SET_INDEXED_TITLE: &str = "UPDATE agui_threads SET indexed_title = ? WHERE number = ?";
 
@@ -56,19 +56,27 @@ const INDEXED_MESSAGE: &str = "
     SELECT t.owner, m.body FROM agui_threads AS t JOIN agui_messages AS m ON m.thread = t.number AND m.number = ?2
     WHERE t.number = ?1 AND t.indexed >= ?2";
 
-pub(super) fn find(conn: &Connection, owner: &str, page: &ThreadPage, query: &str) -> StoreResult<Vec<ThreadSummary>> {
-    let Some(expression) = expression(owner, &terms(query)) else { return Ok(Vec::new()) };
+/// Returns `None` if there is something to index first.
+pub(super) fn find(
+    conn: &Connection,
+    owner: &str,
+    page: &ThreadPage,
+    query: &str,
+) -> StoreResult<Option<Vec<ThreadSummary>>> {
+    if conn.prepare_cached(NEXT_THREAD)?.exists([owner])? {
+        return Ok(None);
+    }
+    let Some(expression) = expression(owner, &terms(query)) else { return Ok(Some(Vec::new())) };
     let (after, agent) = (page.after.unwrap_or(i64::MAX), page.agent.as_deref().map(name_to_text));
     let params = named_params! {
         ":owner": owner, ":after": after, ":archived": page.archived, ":agent": agent, ":expression": expression,
         ":matching": MAX_MATCHING_THREADS, ":limit": page.limit as i64,
     };
-    all(conn, FIND, params, |row| rows::summary(row))
+    all(conn, FIND, params, |row| rows::summary(row)).map(Some)
 }
 
 struct PendingThread {
     number: i64,
-    owner: String,
     indexed: i64,
     title: Option<String>,
     indexed_title: Option<String>,
@@ -77,31 +85,32 @@ struct PendingThread {
 impl PendingThread {
     fn read(row: &Row<'_>) -> StoreResult<Self> {
         let [title, indexed_title] = [row.get("title")?, row.get("indexed_title")?];
-        let [number, indexed] = [row.get("number")?, row.get("indexed")?];
-        Ok(Self { number, owner: row.get("owner")?, indexed, title, indexed_title })
+        Ok(Self { number: row.get("number")?, indexed: row.get("indexed")?, title, indexed_title })
     }
 }
 
-/// Indexes what is not indexed yet, for the time of [`INDEX_STEP`]. Returns whether there may be more.
-pub(super) fn index_step(tx: &mut Tx<'_>) -> StoreResult<bool> {
-    let begin = Instant::now();
+/// Indexes what an owner has written, for the time of [`INDEX_STEP`], and at least one message. Returns whether there may be
+/// more.
+pub(super) fn index_step(tx: &Tx<'_>, owner: &str) -> StoreResult<bool> {
+    let (begin, word) = (Instant::now(), owner_word(owner));
     while begin.elapsed() < INDEX_STEP {
-        let Some(thread) = one(tx.conn, NEXT_THREAD, [], PendingThread::read)? else { return Ok(false) };
-        let (number, owner) = (thread.number, owner_word(&thread.owner));
+        let Some(thread) = one(tx.conn, NEXT_THREAD, [owner], PendingThread::read)? else { return Ok(false) };
+        let (number, mut indexed) = (thread.number, thread.indexed);
         if thread.title != thread.indexed_title {
-            write_title(tx, REMOVE, number, &owner, thread.indexed_title.as_deref())?;
-            write_title(tx, ADD, number, &owner, thread.title.as_deref())?;
+            write_title(tx, REMOVE, number, &word, thread.indexed_title.as_deref())?;
+            write_title(tx, ADD, number, &word, thread.title.as_deref())?;
             tx.execute(SET_INDEXED_TITLE, (thread.title, number))?;
         }
-        let message = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let next = (number, thread.indexed, MAX_STEP_MESSAGES);
-        let messages: Vec<(i64, String)> = all(tx.conn, NEXT_MESSAGES, next, message)?;
-        for (message, body) in &messages {
-            write_message(tx, ADD, number, *message, &owner, body)?;
+        let mut select = tx.conn.prepare_cached(NEXT_MESSAGES)?;
+        let mut messages = select.query((number, indexed))?;
+        while let Some(message) = messages.next()? {
+            indexed = message.get("number")?;
+            write_message(tx, ADD, number, indexed, &word, rows::text(message, "body")?)?;
+            if begin.elapsed() >= INDEX_STEP {
+                break;
+            }
         }
-        if let Some((last, _)) = messages.last() {
-            tx.execute(SET_INDEXED, (last, number))?;
-        }
+        tx.execute(SET_INDEXED, (indexed, number))?;
     }
     Ok(true)
 }
@@ -117,9 +126,11 @@ pub(super) fn write_indexed(tx: &Tx<'_>, sql: &str, thread: i64, number: i64) ->
 
 /// Removes one row of a deleted thread from the index. Returns whether there was one.
 pub(super) fn remove_one(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
-    let mut select = tx.conn.prepare_cached(DELETED_THREAD)?;
-    let (owner, indexed, title, body): (String, i64, Option<String>, Option<String>) =
-        select.query_row([thread], |row| row.try_into())?;
+    let deleted = one(tx.conn, DELETED_THREAD, [thread], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, Option<String>>(2)?, row.get(3)?))
+    });
+    let Some((owner, indexed, title, body)) = deleted? else { return Ok(false) };
+    let body: Option<String> = body;
     let owner = owner_word(&owner);
     if let Some(body) = body {
         write_message(tx, REMOVE, thread, indexed, &owner, &body)?;
@@ -149,29 +160,37 @@ fn write_message(tx: &Tx<'_>, sql: &str, thread: i64, number: i64, owner: &str, 
 }
 
 fn write(tx: &Tx<'_>, sql: &str, row: i64, owner: &str, text: &str) -> StoreResult<()> {
-    let words = separated(text);
+    let words = of_owner(owner, &indexed(text));
     if !words.is_empty() {
-        tx.execute(sql, (row, owner, words))?;
+        tx.execute(sql, (row, words))?;
     }
     Ok(())
 }
 
-/// Returns the expression that finds rows of an owner with all terms; `None` if no term has a word.
+/// Returns the expression that finds rows of an owner with all terms; `None` if no term has a word. The last word of the last
+/// term may be the beginning of one.
 pub(super) fn expression(owner: &str, terms: &[String]) -> Option<String> {
-    let mut expression = format!("owner : \"{}\"", owner_word(owner));
-    let mut has_words = false;
-    for term in terms {
+    let (owner, last_term) = (owner_word(owner), terms.len().saturating_sub(1));
+    let phrase = |(at, term): (usize, &String)| {
         let words = separated(term);
-        let Some(last) = words.rsplit(' ').next().filter(|last| !last.is_empty()) else { continue };
-        expression += &format!(" AND words : \"{words}\"{}", if is_completed(last) { " *" } else { "" });
-        has_words = true;
-    }
-    has_words.then_some(expression)
+        let last = words.rsplit(' ').next().filter(|last| !last.is_empty())?;
+        let prefix = if at == last_term && is_completed(last) { " *" } else { "" };
+        Some(format!("\"{}\"{prefix}", of_owner(&owner, &words)))
+    };
+    let phrases: Vec<_> = terms.iter().enumerate().filter_map(phrase).collect();
+    (!phrases.is_empty()).then(|| phrases.join(" AND "))
 }
 
-/// Returns an owner as one word.
-pub(super) fn owner_word(owner: &str) -> String {
-    owner.bytes().map(|byte| format!("{byte:02x}")).collect()
+/// Returns separated words as the index has those of an owner.
+fn of_owner(owner: &str, words: &str) -> String {
+    let words = words.split(' ').filter(|word| !word.is_empty());
+    words.map(|word| format!("{owner}{word}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the beginning of each word of an owner. It has few characters, because each word has them. Owners with the same
+/// ones find only their own threads all the same.
+fn owner_word(owner: &str) -> String {
+    Sha256::digest(owner).iter().take(3).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -179,11 +198,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_is_a_list_of_phrases_whose_last_words_are_completed() {
+    fn a_search_is_a_list_of_phrases_whose_last_word_is_completed() {
         let of = |terms: &[&str]| expression("a", &terms.iter().map(|term| (*term).to_owned()).collect::<Vec<_>>());
-        assert_eq!(of(&["weath"]).unwrap(), "owner : \"61\" AND words : \"weath\" *");
-        assert_eq!(of(&["北京", "to"]).unwrap(), "owner : \"61\" AND words : \"北 京\" AND words : \"to\"");
-        assert_eq!(of(&["a\"b:word*"]).unwrap(), "owner : \"61\" AND words : \"a b word\" *");
+        assert_eq!(of(&["weath"]).unwrap(), "\"ca9781weath\" *");
+        assert_eq!(of(&["weath", "to"]).unwrap(), "\"ca9781weath\" AND \"ca9781to\"");
+        assert_eq!(of(&["to", "北京"]).unwrap(), "\"ca9781to\" AND \"ca9781北 ca9781京\"");
+        assert_eq!(of(&["a\"b:word*"]).unwrap(), "\"ca9781a ca9781b ca9781word\" *");
         assert_eq!(of(&["\"", "*"]), None);
         assert_eq!(of(&[]), None);
     }

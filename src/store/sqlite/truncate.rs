@@ -6,8 +6,8 @@ use super::{SqliteStore, connection::connect};
 use crate::store::{StoreError, StoreResult};
 
 const TRUNCATE_INTERVAL: Duration = Duration::from_secs(60);
-/// The time that a truncation waits for readers. If they take longer, the next truncation empties the log.
-const READERS_TIMEOUT: Duration = Duration::from_secs(1);
+/// The time that a truncation waits for readers, and lets writes wait. If they take longer, the next truncation empties the log.
+const READERS_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl SqliteStore {
     pub(super) async fn truncate_log(&self) -> StoreResult<()> {

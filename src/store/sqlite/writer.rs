@@ -1,6 +1,8 @@
-//! The thread that writes. It groups waiting operations into one transaction.
+//! The thread that writes. It groups waiting operations into one transaction. Steps of upkeep, such as indexing, each have a
+//! transaction of their own, and come after all operations that wait.
 
 use std::{
+    collections::VecDeque,
     io, iter,
     sync::{
         Arc,
@@ -72,6 +74,22 @@ impl SqliteWriter {
     /// failed, the operation runs again in a transaction of its own. It also runs if the returned future is dropped.
     pub(super) async fn write<T: Send + 'static>(
         &self,
+        work: impl FnMut(&mut Tx<'_>) -> StoreResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        self.send(JobKind::Operation, work).await
+    }
+
+    /// Runs a step of upkeep: a few milliseconds of work that nobody else waits for.
+    pub(super) async fn step<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut Tx<'_>) -> StoreResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        self.send(JobKind::Upkeep, work).await
+    }
+
+    async fn send<T: Send + 'static>(
+        &self,
+        kind: JobKind,
         mut work: impl FnMut(&mut Tx<'_>) -> StoreResult<T> + Send + 'static,
     ) -> StoreResult<T> {
         let (done, result) = oneshot::channel();
@@ -82,7 +100,7 @@ impl SqliteWriter {
             Ok(())
         });
         let ended = || StoreError::Unavailable("the thread that writes to SQLite has ended".into());
-        self.jobs.as_ref().ok_or_else(ended)?.send(WriteJob { work, done }).map_err(|_| ended())?;
+        self.jobs.as_ref().ok_or_else(ended)?.send(WriteJob { kind, work, done }).map_err(|_| ended())?;
         result.await.map_err(|_| ended())??;
         output.lock().take().ok_or_else(ended)
     }
@@ -98,9 +116,16 @@ impl Drop for SqliteWriter {
     }
 }
 
+#[derive(PartialEq, Eq)]
+enum JobKind {
+    Operation,
+    Upkeep,
+}
+
 type WriteWork = Box<dyn FnMut(&mut Tx<'_>) -> StoreResult<()> + Send>;
 
 struct WriteJob {
+    kind: JobKind,
     work: WriteWork,
     done: oneshot::Sender<StoreResult<()>>,
 }
@@ -113,23 +138,38 @@ impl WriteJob {
 }
 
 fn run_jobs(conn: &Connection, mut numbers: Numbers, waiting: &Receiver<WriteJob>) {
-    while let Ok(first) = waiting.recv() {
+    let (mut tx, mut upkeep) = (Tx { conn, numbers: &mut numbers }, VecDeque::new());
+    loop {
+        let first = if upkeep.is_empty() { waiting.recv().ok() } else { None };
+        if first.is_none() && upkeep.is_empty() {
+            return;
+        }
         // Lets tasks that are about to send an operation do so before the transaction begins.
         thread::yield_now();
-        let mut group: Vec<_> = iter::once(first).chain(waiting.try_iter().take(MAX_GROUP - 1)).collect();
-        let mut tx = Tx { conn, numbers: &mut numbers };
-        match begin(&tx) {
-            Ok(()) => match commit(&mut tx, &mut group) {
-                Ok(()) => group.into_iter().for_each(|job| job.complete(Ok(()))),
-                Err(error) if group.len() == 1 => fail(group, error),
-                Err(_) => group.into_iter().for_each(|mut job| {
-                    let result = begin(&tx).and_then(|()| commit(&mut tx, std::slice::from_mut(&mut job)));
-                    job.complete(result);
-                }),
-            },
-            // Another process has locked the file.
-            Err(error) => fail(group, error),
+        let jobs = first.into_iter().chain(waiting.try_iter().take(MAX_GROUP - 1));
+        let (operations, steps): (Vec<_>, Vec<_>) = jobs.partition(|job| job.kind == JobKind::Operation);
+        upkeep.extend(steps);
+        if !operations.is_empty() {
+            run_group(&mut tx, operations);
         }
+        if let Some(step) = upkeep.pop_front() {
+            run_group(&mut tx, vec![step]);
+        }
+    }
+}
+
+fn run_group(tx: &mut Tx<'_>, mut group: Vec<WriteJob>) {
+    match begin(tx) {
+        Ok(()) => match commit(tx, &mut group) {
+            Ok(()) => group.into_iter().for_each(|job| job.complete(Ok(()))),
+            Err(error) if group.len() == 1 => fail(group, error),
+            Err(_) => group.into_iter().for_each(|mut job| {
+                let result = begin(tx).and_then(|()| commit(tx, std::slice::from_mut(&mut job)));
+                job.complete(result);
+            }),
+        },
+        // Another process has locked the file.
+        Err(error) => fail(group, error),
     }
 }
 

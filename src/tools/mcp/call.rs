@@ -7,22 +7,22 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
+use rmcp::model::{ClientRequest, ElicitResult, ElicitationAction, ProgressNotificationParam};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    client::{McpClient, McpRequest, PendingRequest, RequestError},
-    in_flight::{CallProgress, CallSignal, Elicitation, ElicitationAnswer, StartedCall},
+    client::{McpClient, PendingRequest, RequestError},
+    in_flight::{CallSignal, Elicitation, StartedCall},
     options::McpServerOptions,
 };
 use crate::{
     base::text::shortened,
     base::units::deadline,
     tools::{
-        InvalidOption, Question, ToolContext, ToolError, Validator, caller_headers::CallerHeaders, secrets::Secrets,
+        InvalidOption, Question, ToolContext, ToolError, Validator, call_digest::digest, caller_headers::CallerHeaders,
+        secrets::Secrets,
     },
 };
 
@@ -32,11 +32,14 @@ const MAX_PROGRESS_CHARS: usize = 300;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// The number of questions that one call can ask.
 const MAX_QUESTIONS: usize = 16;
+/// The length of the digest that tells questions apart, before base64.
+const QUESTION_KEY_BYTES: usize = 12;
 
 /// The way from tools to one MCP server.
 pub(super) struct McpCaller {
-    server: Arc<str>,
-    metric_name: String,
+    pub(super) server: Arc<str>,
+    /// The name by which metrics count the tools whose names the server chooses, and those for its lists.
+    pub(super) metric_name: String,
     pub(super) options: McpServerOptions,
     /// The client of the current connection, or the reason for its absence.
     pub(super) client: Mutex<Result<McpClient, String>>,
@@ -52,17 +55,13 @@ impl McpCaller {
         Ok(Self { server, metric_name, options, client, caller_headers, secrets })
     }
 
-    pub(super) fn server(&self) -> &Arc<str> {
-        &self.server
-    }
-
-    /// Returns the name by which metrics count the tools whose names the server chooses, and those for its lists.
-    pub(super) fn metric_name(&self) -> &str {
-        &self.metric_name
-    }
-
     /// Sends a request, and returns its result as JSON and the secrets that must be removed from it.
-    pub(super) async fn call(&self, request: McpRequest, cx: &ToolContext) -> Result<(Value, Secrets), ToolError> {
+    pub(super) async fn call(
+        &self,
+        request: impl Into<ClientRequest>,
+        cx: &ToolContext,
+    ) -> Result<(Value, Secrets), ToolError> {
+        let request: ClientRequest = request.into();
         let server = &self.server;
         let client = self.client.lock().clone().map_err(|reason| {
             ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
@@ -74,7 +73,7 @@ impl McpCaller {
         // OpenTelemetry's conventions for MCP want these attributes on the tool's span, and no span of the request.
         cx.trace().span().record("mcp.method.name", request.method()).record("agui.mcp.server", &**server);
         cx.trace().add_to(&mut headers);
-        let _turn = client.calls().turn().await;
+        let _turn = client.calls.turn().await;
         let sent = client.send_for_run(request, headers, cx, self.options.max_timeout).await;
         let answered = match sent {
             Ok((pending, open)) => OngoingCall::new(self, cx).finish(pending, open).await,
@@ -180,8 +179,8 @@ impl<'c> OngoingCall<'c> {
 
     /// Progress has to increase (<https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress>);
     /// other progress does not extend the time limit.
-    fn progress(&mut self, report: CallProgress) {
-        let CallProgress { progress, total, message } = report;
+    fn progress(&mut self, report: ProgressNotificationParam) {
+        let ProgressNotificationParam { progress, total, message, .. } = report;
         if !progress.is_finite() || self.last_progress.is_some_and(|last| progress <= last) {
             return;
         }
@@ -204,14 +203,14 @@ impl<'c> OngoingCall<'c> {
     }
 
     /// Returns the person's answer to a question. Fails with the question if it has no answer yet.
-    async fn given_answer(&mut self, message: String, form: Value) -> Result<ElicitationAnswer, ToolError> {
-        let server = self.caller.server();
+    async fn given_answer(&mut self, message: String, form: Value) -> Result<ElicitResult, ToolError> {
+        let server = &self.caller.server;
         self.questions += 1;
         if self.questions > MAX_QUESTIONS {
             let problem = format!("The MCP server `{server}` asked more than {MAX_QUESTIONS} questions in one call.");
             return Err(ToolError::new(problem));
         }
-        let key = question_key(&message, &form);
+        let key = digest(&message, &form.to_string(), QUESTION_KEY_BYTES);
         let times = self.asked.entry(key.clone()).or_default();
         *times += 1;
         let key = format!("mcp-{key}-{times}");
@@ -222,21 +221,16 @@ impl<'c> OngoingCall<'c> {
             Question::new(message).key(key).response_schema(form).metadata("mcpServer", server.as_ref().into());
         let question = question.metadata("toolName", self.cx.tool_name().into());
         let given = match self.cx.answer_to(question)? {
-            None => ElicitationAnswer::Declined,
+            None => ElicitResult::new(ElicitationAction::Decline),
             Some(content) => {
                 let checked = validator.check(&content.to_string()).await.map_err(|problem| {
                     ToolError::new(format!("The user's answer does not fit the form of the MCP server. {problem}"))
                 })?;
-                ElicitationAnswer::Accepted(Value::Object(checked))
+                ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(checked))
             }
         };
         // The time that a person took belongs to the earlier run.
         self.last_sign = Instant::now();
         Ok(given)
     }
-}
-
-fn question_key(message: &str, form: &Value) -> String {
-    let text = format!("{}:{message}{form}", message.len());
-    BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(text.as_bytes())[..12])
 }

@@ -7,10 +7,8 @@ use reqwest::header::HeaderMap;
 use rmcp::{
     Peer, RoleClient,
     model::{
-        CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientNotification,
-        ClientRequest, GetExtensions as _, GetMeta as _, GetPromptRequest, GetPromptRequestParams, ListPromptsRequest,
-        ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest, PaginatedRequestParams, PingRequest,
-        ReadResourceRequest, ReadResourceRequestParams, RequestId, ServerResult,
+        CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, GetExtensions as _,
+        GetMeta as _, ListToolsRequest, PaginatedRequestParams, PingRequest, RequestId, ServerResult,
     },
     service::{PeerRequestOptions, ServiceError},
 };
@@ -26,7 +24,7 @@ use super::{
     in_flight::{CallsInFlight, StartedCall},
     oauth::AccessTokens,
 };
-use crate::{protocol::JsonObject, tools::ToolContext};
+use crate::tools::ToolContext;
 
 /// A server could send cursors for ever.
 const MAX_PAGES: usize = 100;
@@ -40,21 +38,10 @@ pub(super) enum RequestError {
     Disconnected(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// A request that a run makes.
-#[derive(Debug)]
-pub(super) enum McpRequest {
-    CallTool { name: String, arguments: JsonObject },
-    ListResources { cursor: Option<String> },
-    ListResourceTemplates,
-    ReadResource { uri: String },
-    ListPrompts { cursor: Option<String> },
-    GetPrompt { name: String, arguments: JsonObject },
-}
-
 #[derive(Clone)]
 pub(super) struct McpClient {
     peer: Peer<RoleClient>,
-    calls: Arc<CallsInFlight>,
+    pub(super) calls: Arc<CallsInFlight>,
     tokens: Option<Arc<AccessTokens>>,
     pub(super) health: Arc<HealthSignals>,
 }
@@ -76,10 +63,6 @@ impl McpClient {
 
     pub(super) fn offers_prompts(&self) -> bool {
         self.peer.peer_info().is_some_and(|info| info.capabilities.prompts.is_some())
-    }
-
-    pub(super) fn calls(&self) -> &CallsInFlight {
-        &self.calls
     }
 
     /// Returns the words of access tokens, which must not appear in results.
@@ -113,12 +96,11 @@ impl McpClient {
     /// place in a trace is also a part of the request itself (SEP-414), for servers that are processes.
     pub(super) async fn send_for_run(
         &self,
-        request: McpRequest,
+        mut request: ClientRequest,
         headers: HeaderMap,
         cx: &ToolContext,
         max_duration: Duration,
     ) -> Result<(PendingRequest, StartedCall), RequestError> {
-        let mut request = request.into_message();
         if let Some(trace) = cx.trace().context() {
             let meta = request.get_meta_mut();
             meta.set_traceparent(trace.traceparent());
@@ -151,36 +133,6 @@ impl McpClient {
         let sent = sent.map_err(request_error)?;
         let peer = self.peer.clone();
         PendingRequest { id: Some(sent.id), received: sent.rx, peer, headers: HeaderMap::new() }.answer().await
-    }
-}
-
-impl McpRequest {
-    /// The name of the request in the protocol.
-    pub(super) fn method(&self) -> &'static str {
-        match self {
-            Self::CallTool { .. } => "tools/call",
-            Self::ListResources { .. } => "resources/list",
-            Self::ListResourceTemplates => "resources/templates/list",
-            Self::ReadResource { .. } => "resources/read",
-            Self::ListPrompts { .. } => "prompts/list",
-            Self::GetPrompt { .. } => "prompts/get",
-        }
-    }
-
-    fn into_message(self) -> ClientRequest {
-        let page = |cursor| PaginatedRequestParams::default().with_cursor(cursor);
-        match self {
-            Self::CallTool { name, arguments } => {
-                CallToolRequest::new(CallToolRequestParams::new(name).with_arguments(arguments)).into()
-            }
-            Self::ListResources { cursor } => ListResourcesRequest::with_param(page(cursor)).into(),
-            Self::ListResourceTemplates => ListResourceTemplatesRequest::with_param(page(None)).into(),
-            Self::ReadResource { uri } => ReadResourceRequest::new(ReadResourceRequestParams::new(uri)).into(),
-            Self::ListPrompts { cursor } => ListPromptsRequest::with_param(page(cursor)).into(),
-            Self::GetPrompt { name, arguments } => {
-                GetPromptRequest::new(GetPromptRequestParams::new(name).with_arguments(arguments)).into()
-            }
-        }
     }
 }
 

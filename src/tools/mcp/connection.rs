@@ -1,5 +1,6 @@
 //! A connection to an MCP server: a process, or a server over HTTP. Only the files of this module that a connection
-//! consists of (`connection`, `client`, `handler`, `http_client`, `in_flight`) use the protocol library, `rmcp`.
+//! consists of (`connection`, `client`, `handler`, `http_client`, `in_flight`) use the protocol library, `rmcp`, for more
+//! than the types of requests and answers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,7 +34,7 @@ const STDERR_DELAY: Duration = Duration::from_millis(20);
 
 /// An open connection. Dropping it closes the connection, and kills the process of a server that was started for it.
 pub(super) struct McpConnection {
-    client: McpClient,
+    pub(super) client: McpClient,
     tools_changed: Arc<Notify>,
     gauge: Arc<FloodGauge>,
     ended: BoxFuture<'static, ()>,
@@ -87,10 +88,6 @@ impl McpConnection {
         Ok(Self { client, tools_changed, gauge, ended: Box::pin(run(service)), process })
     }
 
-    pub(super) fn client(&self) -> &McpClient {
-        &self.client
-    }
-
     pub(super) async fn next_event(&mut self) -> ConnectionEvent {
         loop {
             tokio::select! {
@@ -114,7 +111,7 @@ impl McpConnection {
                 () = self.tools_changed.notified() => return ConnectionEvent::ToolsChanged,
                 () = sleep(IDLE_PING_INTERVAL), if self.process.is_none() => {
                     // A server can be busy with a call, and answer no ping meanwhile.
-                    if !self.client.calls().are_any_open().await
+                    if !self.client.calls.are_any_open().await
                         && !matches!(timeout(IDLE_PING_INTERVAL, self.client.ping()).await, Ok(Ok(())))
                     {
                         return ConnectionEvent::Lost("it does not answer a ping".to_owned());

@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rmcp::model::{
+    GetPromptRequest, GetPromptRequestParams, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
+    PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams,
+};
 use serde_json::{Value, json};
 
-use super::{annotations::Effects, call::McpCaller, client::McpRequest, listing, result, tool};
+use super::{annotations::Effects, call::McpCaller, listing, result, tool};
 use crate::{
     protocol::{JsonObject, MessageContent},
     tools::{Approval, Tool, ToolContext, ToolError, ToolSpec},
@@ -17,7 +21,7 @@ pub(super) const GET: &str = "prompts/get";
 
 /// Returns the tools for resources.
 pub(super) fn resource_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
-    let server = caller.server();
+    let server = &caller.server;
     let list = format!("Lists the resources of {server}, such as files and records, by their URIs.");
     let read = json!({
         "type": "object",
@@ -33,7 +37,7 @@ pub(super) fn resource_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
 
 /// Returns the tools for prompts.
 pub(super) fn prompt_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
-    let server = caller.server();
+    let server = &caller.server;
     let list = format!("Lists the prompts of {server}: prepared instructions for tasks, by their names.");
     let get = json!({
         "type": "object",
@@ -58,7 +62,7 @@ fn tool(
     description: String,
     parameters: Value,
 ) -> Arc<dyn Tool> {
-    let spec = ToolSpec::new(listing::tool_name(caller.server(), name), description, parameters);
+    let spec = ToolSpec::new(listing::tool_name(&caller.server, name), description, parameters);
     Arc::new(FeatureTool { spec, action, caller: caller.clone() })
 }
 
@@ -82,7 +86,7 @@ impl Tool for FeatureTool {
     }
 
     fn metric_name(&self) -> &str {
-        self.caller.metric_name()
+        &self.caller.metric_name
     }
 
     fn approval(&self, arguments: &JsonObject) -> Approval {
@@ -106,13 +110,14 @@ impl Tool for FeatureTool {
 
 impl FeatureTool {
     async fn list_resources(&self, arguments: &JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let cursor = listing::cursor(arguments);
-        let is_first_page = cursor.is_none();
-        let (answer, secrets) = self.caller.call(McpRequest::ListResources { cursor }, cx).await?;
+        let page = listing::page(arguments);
+        let is_first_page = page.cursor.is_none();
+        let (answer, secrets) = self.caller.call(ListResourcesRequest::with_param(page), cx).await?;
         let mut lines = listing::lines(&answer, "resources", "uri", &secrets);
         if is_first_page {
             // Not every server has templates.
-            if let Ok((templates, secrets)) = self.caller.call(McpRequest::ListResourceTemplates, cx).await {
+            let request = ListResourceTemplatesRequest::with_param(PaginatedRequestParams::default());
+            if let Ok((templates, secrets)) = self.caller.call(request, cx).await {
                 lines.extend(listing::lines(&templates, "resourceTemplates", "uriTemplate", &secrets));
             }
         }
@@ -121,7 +126,8 @@ impl FeatureTool {
 
     async fn read_resource(&self, arguments: &JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
         let uri = arguments.get("uri").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (answer, secrets) = self.caller.call(McpRequest::ReadResource { uri }, cx).await?;
+        let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
+        let (answer, secrets) = self.caller.call(request, cx).await?;
         let contents = answer.get("contents").and_then(Value::as_array).into_iter().flatten();
         let blocks: Vec<_> = contents.map(|content| json!({ "type": "resource", "resource": content })).collect();
         let limit = self.caller.options.max_result_bytes;
@@ -129,7 +135,7 @@ impl FeatureTool {
     }
 
     async fn list_prompts(&self, arguments: &JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let request = McpRequest::ListPrompts { cursor: listing::cursor(arguments) };
+        let request = ListPromptsRequest::with_param(listing::page(arguments));
         let (answer, secrets) = self.caller.call(request, cx).await?;
         let lines = listing::lines(&answer, "prompts", "name", &secrets);
         listing::to_content(lines, &answer, self.caller.options.max_result_bytes, &secrets)
@@ -141,7 +147,8 @@ impl FeatureTool {
             Some(Value::Object(arguments)) => arguments,
             _ => JsonObject::new(),
         };
-        let (answer, secrets) = self.caller.call(McpRequest::GetPrompt { name, arguments }, cx).await?;
+        let request = GetPromptRequestParams::new(name).with_arguments(arguments);
+        let (answer, secrets) = self.caller.call(GetPromptRequest::new(request), cx).await?;
         let messages = answer.get("messages").and_then(Value::as_array).into_iter().flatten();
         let blocks = messages.flat_map(|message| {
             let role = message.get("role").and_then(Value::as_str).unwrap_or("user");

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::{
     flood::FloodGauge,
-    in_flight::{CallsInFlight, Elicitation, ElicitationAnswer},
+    in_flight::{CallsInFlight, Elicitation},
 };
 
 /// The largest form and the longest question that a person is shown, in bytes.
@@ -35,11 +35,7 @@ impl ServerHandler {
     }
 
     /// Returns the answer of a person; `None` if no person can be asked.
-    async fn ask(
-        &self,
-        params: ElicitRequestParams,
-        context: &RequestContext<RoleClient>,
-    ) -> Option<ElicitationAnswer> {
+    async fn ask(&self, params: ElicitRequestParams, context: &RequestContext<RoleClient>) -> Option<ElicitResult> {
         let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params else { return None };
         let form = serde_json::to_value(requested_schema).ok()?;
         if !self.allows_questions || message.len() > MAX_QUESTION_BYTES || form.to_string().len() > MAX_FORM_BYTES {
@@ -93,13 +89,8 @@ impl ClientHandler for ServerHandler {
     ) -> Result<ElicitResult, rmcp::ErrorData> {
         self.gauge.count();
         // The library logs each error, so a server that asks again and again gets none.
-        Ok(match self.ask(params, &context).await {
-            Some(ElicitationAnswer::Accepted(content)) => {
-                ElicitResult::new(ElicitationAction::Accept).with_content(content)
-            }
-            Some(ElicitationAnswer::Declined) => ElicitResult::new(ElicitationAction::Decline),
-            None => ElicitResult::new(ElicitationAction::Cancel),
-        })
+        let answer = self.ask(params, &context).await;
+        Ok(answer.unwrap_or_else(|| ElicitResult::new(ElicitationAction::Cancel)))
     }
 
     fn get_info(&self) -> ClientConfig {

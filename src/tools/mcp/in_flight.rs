@@ -18,7 +18,8 @@ use std::{
     time::Duration,
 };
 
-use rmcp::model::{ProgressNotificationParam, ProgressToken, RequestId};
+use futures::future::Either;
+use rmcp::model::{ElicitResult, ProgressNotificationParam, ProgressToken, RequestId};
 use serde_json::Value;
 use tokio::{
     sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc, oneshot},
@@ -58,15 +59,8 @@ pub(super) struct StartedCall {
 }
 
 pub(super) enum CallSignal {
-    Progress(CallProgress),
+    Progress(ProgressNotificationParam),
     Question(Elicitation),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct CallProgress {
-    pub(super) progress: f64,
-    pub(super) total: Option<f64>,
-    pub(super) message: Option<String>,
 }
 
 /// A question of the server to a person. Dropping it answers that the person has not decided.
@@ -74,27 +68,15 @@ pub(super) struct Elicitation {
     pub(super) message: String,
     /// A JSON Schema of the answer, which is an object.
     pub(super) form: Value,
-    pub(super) answer: oneshot::Sender<ElicitationAnswer>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum ElicitationAnswer {
-    Accepted(Value),
-    Declined,
-}
-
-/// Held during a call.
-pub(super) enum CallTurn<'c> {
-    Shared(#[expect(dead_code, reason = "a lock")] RwLockReadGuard<'c, ()>),
-    Alone(#[expect(dead_code, reason = "a lock")] RwLockWriteGuard<'c, ()>),
+    pub(super) answer: oneshot::Sender<ElicitResult>,
 }
 
 impl CallsInFlight {
-    /// Waits for other calls if the server has to get its calls one at a time.
-    pub(super) async fn turn(&self) -> CallTurn<'_> {
+    /// Waits for other calls if the server has to get its calls one at a time. The guard is held during a call.
+    pub(super) async fn turn(&self) -> Either<RwLockWriteGuard<'_, ()>, RwLockReadGuard<'_, ()>> {
         match self.asks_on_shared_streams.load(Ordering::Relaxed) {
-            true => CallTurn::Alone(self.turns.write().await),
-            false => CallTurn::Shared(self.turns.read().await),
+            true => Either::Left(self.turns.write().await),
+            false => Either::Right(self.turns.read().await),
         }
     }
 
@@ -122,11 +104,10 @@ impl CallsInFlight {
         Ok((sent, open))
     }
 
-    pub(super) async fn progress(&self, params: ProgressNotificationParam) {
-        let ProgressNotificationParam { progress_token, progress, total, message, .. } = params;
+    pub(super) async fn progress(&self, report: ProgressNotificationParam) {
         let calls = self.calls.lock().await;
-        if let Some(call) = calls.values().find(|call| call.progress_token == progress_token) {
-            let _ = call.signals.try_send(CallSignal::Progress(CallProgress { progress, total, message }));
+        if let Some(call) = calls.values().find(|call| call.progress_token == report.progress_token) {
+            let _ = call.signals.try_send(CallSignal::Progress(report));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Lists of resources and prompts as texts for a model, one page for each call.
 
+use rmcp::model::PaginatedRequestParams;
 use serde_json::{Value, json};
 
 use super::{result, tool::MAX_NAME_CHARS};
@@ -25,8 +26,10 @@ pub(super) fn parameters() -> Value {
     json!({ "type": "object", "properties": { "cursor": cursor }, "additionalProperties": false })
 }
 
-pub(super) fn cursor(arguments: &JsonObject) -> Option<String> {
-    arguments.get("cursor").and_then(Value::as_str).filter(|cursor| !cursor.is_empty()).map(str::to_owned)
+/// Returns the page that the arguments ask for.
+pub(super) fn page(arguments: &JsonObject) -> PaginatedRequestParams {
+    let cursor = arguments.get("cursor").and_then(Value::as_str).filter(|cursor| !cursor.is_empty());
+    PaginatedRequestParams::default().with_cursor(cursor.map(str::to_owned))
 }
 
 /// Returns a line for each entry of a list: its `key`, name, media type, description and arguments.

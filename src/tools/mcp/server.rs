@@ -57,7 +57,7 @@ impl McpServer {
 
     /// Returns the name by which agents list the server.
     pub fn name(&self) -> &str {
-        self.caller.server()
+        &self.caller.server
     }
 
     /// Returns whether the server is connected now.
@@ -95,7 +95,7 @@ impl McpServer {
 
     /// Returns a source of a single tool, by the name that the server gives it.
     pub fn single_tool(server: &Arc<Self>, tool: &str) -> Arc<dyn ToolSource> {
-        let (name, tool, is_warned) = (server.caller.server().clone(), tool.to_owned(), AtomicBool::new(false));
+        let (name, tool, is_warned) = (server.caller.server.clone(), tool.to_owned(), AtomicBool::new(false));
         let select = move |list: &ToolList| {
             let found = list.tools.iter().find(|candidate| candidate.name == tool);
             if found.is_none() && list.is_known && !is_warned.swap(true, Ordering::Relaxed) {

@@ -73,7 +73,7 @@ impl Supervisor {
                 }
             };
             let pause = backoff.next_pause(uptime);
-            let server = &**self.caller.server();
+            let server = &*self.caller.server;
             tracing::warn!(server, why = reason, again_in = ?pause, "the MCP server is not available");
             *self.caller.client.lock() = Err(reason);
             self.settle();
@@ -86,8 +86,8 @@ impl Supervisor {
 
     async fn open(&self) -> Result<McpConnection, String> {
         let opening = async {
-            let connection = McpConnection::open(self.caller.server(), &self.caller.options, &self.transport).await?;
-            self.list_tools(connection.client()).await.map_err(|error| match error {
+            let connection = McpConnection::open(&self.caller.server, &self.caller.options, &self.transport).await?;
+            self.list_tools(&connection.client).await.map_err(|error| match error {
                 RequestError::Refused(reason) => format!("it does not list its tools: {reason}"),
                 RequestError::Disconnected(error) => format!("the connection broke while it listed its tools: {error}"),
             })?;
@@ -100,8 +100,8 @@ impl Supervisor {
     }
 
     async fn follow(&self, connection: &mut McpConnection) -> String {
-        let server = &**self.caller.server();
-        let client = connection.client().clone();
+        let server = &*self.caller.server;
+        let client = connection.client.clone();
         *self.caller.client.lock() = Ok(client.clone());
         self.settle();
         tracing::info!(server, tools = self.tools.borrow().tools.len(), "connected to the MCP server");
@@ -128,7 +128,7 @@ impl Supervisor {
 
     /// An unchanged tool keeps its `Arc`, and with it the schema that toolboxes have compiled.
     async fn list_tools(&self, client: &McpClient) -> Result<(), RequestError> {
-        let (server, options) = (&**self.caller.server(), &self.caller.options);
+        let (server, options) = (&*self.caller.server, &self.caller.options);
         let descriptions = client.list_tools(MAX_TOOLS).await?;
         if descriptions.len() == MAX_TOOLS {
             tracing::warn!(server, "the MCP server has {MAX_TOOLS} tools or more; only the first {MAX_TOOLS} are used");
@@ -176,23 +176,18 @@ fn tool_name(description: &Value) -> &str {
     description.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
+#[derive(Default)]
 struct RestartBackoff {
-    next: Duration,
-}
-
-impl Default for RestartBackoff {
-    fn default() -> Self {
-        Self { next: FIRST_RESTART_PAUSE }
-    }
+    next: Option<Duration>,
 }
 
 impl RestartBackoff {
     fn next_pause(&mut self, uptime: Duration) -> Duration {
         if uptime >= STABLE_UPTIME {
-            self.next = FIRST_RESTART_PAUSE;
+            self.next = None;
         }
-        let pause = self.next;
-        self.next = (pause * 2).min(MAX_RESTART_PAUSE);
+        let pause = self.next.unwrap_or(FIRST_RESTART_PAUSE);
+        self.next = Some((pause * 2).min(MAX_RESTART_PAUSE));
         pause
     }
 }

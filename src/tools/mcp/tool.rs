@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rmcp::model::{CallToolRequest, CallToolRequestParams};
 use serde_json::Value;
 
 use super::{
     annotations::{Effects, McpApproval},
     call::McpCaller,
-    client::McpRequest,
     result,
 };
 use crate::{
@@ -50,7 +50,7 @@ impl McpTool {
         // Zod and others write look-ahead into the patterns of addresses. The server checks its arguments itself.
         let unchecked = remove_unsupported_patterns(&mut parameters);
         if !unchecked.is_empty() {
-            let (server, patterns) = (&**caller.server(), unchecked.len());
+            let (server, patterns) = (&*caller.server, unchecked.len());
             tracing::warn!(server, tool = name, patterns, first = ?unchecked[0], "patterns of the tool need backtracking; its arguments are not checked against them");
         }
         Validator::new(&parameters).map_err(unusable)?;
@@ -76,8 +76,8 @@ pub(super) fn approval(caller: &McpCaller, key: &str, effects: Effects, argument
 /// A server chooses the names of its tools, so only those that the configuration names are told apart.
 fn metric_name(caller: &McpCaller, name: &str) -> String {
     let is_configured = caller.options.tools.as_ref().is_some_and(|tools| tools.iter().any(|tool| tool == name));
-    let server = caller.metric_name();
-    if is_configured { format!("{server}/{name}") } else { server.to_owned() }
+    let server = &caller.metric_name;
+    if is_configured { format!("{server}/{name}") } else { server.clone() }
 }
 
 fn portable_name(prefix: &str, name: &str) -> String {
@@ -100,8 +100,8 @@ impl Tool for McpTool {
     }
 
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let request = McpRequest::CallTool { name: self.name.clone(), arguments };
-        let (answer, secrets) = self.caller.call(request, cx).await?;
+        let request = CallToolRequestParams::new(self.name.clone()).with_arguments(arguments);
+        let (answer, secrets) = self.caller.call(CallToolRequest::new(request), cx).await?;
         result::to_content(&answer, self.caller.options.max_result_bytes, &secrets)
     }
 }

@@ -49,7 +49,7 @@ impl Cgroups {
 
     fn move_this_process(&self) -> io::Result<()> {
         let group = self.parent.join(SERVER_GROUP);
-        create_group(&group)?;
+        fs::create_dir_all(&group)?;
         fs::write(group.join("cgroup.procs"), std::process::id().to_string())
     }
 
@@ -79,14 +79,10 @@ impl Cgroups {
 /// The cgroup of one command. Dropping it kills what is in it, and removes it.
 #[derive(Debug)]
 pub(super) struct CommandCgroup {
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 impl CommandCgroup {
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Returns whether the kernel ended processes for want of memory.
     pub(super) fn is_out_of_memory(&self) -> bool {
         let events = fs::read_to_string(self.path.join("memory.events")).unwrap_or_default();
@@ -119,13 +115,6 @@ impl Drop for CommandCgroup {
         if let Err(error) = std::thread::Builder::new().spawn(remove) {
             tracing::warn!(%error, "the cgroup of a command stays: no thread could be started to remove it");
         }
-    }
-}
-
-fn create_group(path: &Path) -> io::Result<()> {
-    match fs::create_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        result => result,
     }
 }
 

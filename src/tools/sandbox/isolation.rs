@@ -44,7 +44,8 @@ pub(super) struct Isolation {
     is_root: bool,
     can_disable_userns: bool,
     filter: FilterFile,
-    cgroups: Result<&'static Cgroups, &'static str>,
+    /// The cgroups that bound memory and processes, or why there are none.
+    pub(super) cgroups: Result<&'static Cgroups, &'static str>,
 }
 
 /// One command to isolate.
@@ -72,24 +73,15 @@ impl Isolation {
         Ok(Self { bwrap, is_root, can_disable_userns, filter, cgroups })
     }
 
-    /// Returns the cgroups that bound memory and processes, or why there are none.
-    pub(super) fn cgroups(&self) -> Result<&'static Cgroups, &'static str> {
-        self.cgroups
-    }
-
     pub(super) fn workspace_user(&self) -> WorkspaceUser {
         if self.is_root { WorkspaceUser::Own } else { WorkspaceUser::Server }
     }
 
-    /// Returns the program and the arguments that run a command in a sandbox.
-    pub(super) fn launch(
-        &self,
-        command: &IsolatedCommand<'_>,
-        limits: &SandboxOptions,
-    ) -> (&'static str, Vec<OsString>) {
+    /// Returns the process that runs a command in a sandbox.
+    pub(super) fn launch(&self, command: &IsolatedCommand<'_>, limits: &SandboxOptions) -> Command {
         let mut arguments = Arguments::default();
         arguments.all(["-c", LAUNCHER, "sh"]);
-        arguments.all([command.cgroup.map_or(OsStr::new(""), |cgroup| cgroup.path().as_os_str())]);
+        arguments.all([command.cgroup.map_or(OsStr::new(""), |cgroup| cgroup.path.as_os_str())]);
         arguments.all([self.filter.path()]);
         arguments.all([&self.bwrap]);
         arguments.add("--seccomp 3");
@@ -126,11 +118,11 @@ impl Isolation {
             arguments.add("--dev-bind /dev/full /dev/zero");
         }
         let workspace = command.workspace;
-        arguments.all([OsStr::new("--bind"), workspace.path().as_os_str(), OsStr::new(WORKSPACE)]);
+        arguments.all([OsStr::new("--bind"), workspace.path.as_os_str(), OsStr::new(WORKSPACE)]);
         // `/dev` and `/` are file systems in memory without a size limit.
         arguments.add("--remount-ro /dev --remount-ro / --");
         if self.is_root {
-            let user = workspace.user_id();
+            let user = workspace.user_id;
             arguments.all(["/usr/bin/setpriv".to_owned(), format!("--reuid={user}"), format!("--regid={user}")]);
             arguments.add("--clear-groups --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs");
         }
@@ -147,7 +139,10 @@ impl Isolation {
         arguments.add("--core=0 --nofile=256 -- /bin/sh -c");
         arguments.all(["cd /workspace && exec \"$@\"", "sh"]);
         arguments.all(command.words);
-        ("/bin/sh", arguments.0)
+        let mut process = Command::new("/bin/sh");
+        // A command can read bubblewrap's own environment in /proc/1/environ.
+        process.args(arguments.0).env_clear();
+        process
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     io::Read as _,
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -56,17 +56,17 @@ pub(super) fn probe(isolation: &Isolation, options: &SandboxOptions) -> Result<(
 }
 
 fn run(isolation: &Isolation, options: &SandboxOptions, workspace: &Workspace) -> Result<(), String> {
-    let outside = workspace.path().to_str().ok_or("the path of the folder for temporary files is not UTF-8")?;
-    if let Ok(cgroups) = isolation.cgroups() {
+    let outside = workspace.path.to_str().ok_or("the path of the folder for temporary files is not UTF-8")?;
+    if let Ok(cgroups) = isolation.cgroups {
         probe_memory(isolation, cgroups, options, workspace)?;
     }
-    let cgroup = isolation.cgroups().ok().map(|cgroups| cgroups.create(options)).transpose();
+    let cgroup = isolation.cgroups.ok().map(|cgroups| cgroups.create(options)).transpose();
     let cgroup = cgroup.map_err(|error| format!("a cgroup cannot be created: {error}"))?;
     let words = ["/bin/sh", "-c", PROBE_SCRIPT, "sh", outside];
     let command =
         IsolatedCommand { words: &words, workspace, cgroup: cgroup.as_ref(), file_bytes: options.workspace_bytes };
     let mut child = start(isolation, options, &command)?;
-    let tested = workspace.path().join("tested");
+    let tested = workspace.path.join("tested");
     let Some(status) = wait(&mut child, || tested.exists())? else {
         // The script passed and still runs, so that its processes can be inspected.
         let usage = procfs::usage_of_tree(child.id());
@@ -85,10 +85,9 @@ fn run(isolation: &Isolation, options: &SandboxOptions, workspace: &Workspace) -
 }
 
 fn start(isolation: &Isolation, options: &SandboxOptions, command: &IsolatedCommand<'_>) -> Result<Child, String> {
-    let (program, arguments) = isolation.launch(command, options);
-    let mut command = Command::new(program);
-    command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    command.spawn().map_err(|error| format!("bwrap cannot be started: {error}"))
+    let mut process = isolation.launch(command, options);
+    process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    process.spawn().map_err(|error| format!("bwrap cannot be started: {error}"))
 }
 
 /// Tests whether a command that takes more memory than its cgroup allows is ended.

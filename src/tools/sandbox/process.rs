@@ -1,7 +1,6 @@
 //! Runs one command in its sandbox, within the limits on time, memory and workspace.
 
 use std::{
-    ffi::OsString,
     io,
     path::Path,
     process::{ExitStatus, Stdio},
@@ -24,12 +23,10 @@ use crate::base::units;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct SandboxJob<'a> {
-    pub(super) program: &'a str,
-    pub(super) arguments: Vec<OsString>,
+    pub(super) process: std::process::Command,
     pub(super) input: Option<String>,
-    pub(super) workspace: &'a Path,
-    /// Whether the command ends when the workspace is full.
-    pub(super) watches_workspace: bool,
+    /// The workspace that ends the command when it is full.
+    pub(super) watched_workspace: Option<&'a Path>,
     pub(super) cgroup: Option<&'a CommandCgroup>,
 }
 
@@ -51,16 +48,10 @@ pub(super) struct CommandOutput {
 /// Runs a command. Dropping the future kills all processes in its sandbox.
 pub(super) async fn run(job: SandboxJob<'_>, options: &SandboxOptions) -> io::Result<CommandOutput> {
     let deadline = units::deadline(Instant::now(), options.timeout);
-    let mut command = Command::new(job.program);
-    command
-        .args(&job.arguments)
-        // A command can read bubblewrap's own environment in /proc/1/environ.
-        .env_clear()
-        .stdin(if job.input.is_some() { Stdio::piped() } else { Stdio::null() })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    let mut child = command.spawn()?;
+    let mut process = Command::from(job.process);
+    process.stdin(if job.input.is_some() { Stdio::piped() } else { Stdio::null() });
+    process.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = process.spawn()?;
     let (mut stdout, mut stderr) = (Capture::new(options.max_output_bytes), Capture::new(options.max_output_bytes));
     let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let id = child.id();
@@ -70,8 +61,7 @@ pub(super) async fn run(job: SandboxJob<'_>, options: &SandboxOptions) -> io::Re
         };
         let mut pipes = std::pin::pin!(pipes);
         let mut are_pipes_open = true;
-        let workspace = job.watches_workspace.then_some(job.workspace);
-        let watched = Watched { id, workspace, memory: job.cgroup.is_none() };
+        let watched = Watched { id, workspace: job.watched_workspace, memory: job.cgroup.is_none() };
         let mut exceeded = std::pin::pin!(usage::exceeded(watched, options));
         let end = loop {
             tokio::select! {

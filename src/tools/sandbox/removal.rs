@@ -3,12 +3,11 @@
 //! Such a folder can be nested beyond `PATH_MAX` and have levels without permissions. So nothing here recurses or
 //! follows a path: each subfolder is moved to the top of the trash folder, and emptied there.
 
-use std::{io, path::Path};
+#[cfg(not(unix))]
+pub(super) use std::fs::remove_dir_all as remove_folder;
 
-/// Removes a folder and what is in it.
-pub(super) fn remove_folder(trash: &Path) -> io::Result<()> {
-    unix::remove_folder(trash)
-}
+#[cfg(unix)]
+pub(super) use self::unix::remove_folder;
 
 #[cfg(unix)]
 mod unix {
@@ -30,7 +29,8 @@ mod unix {
     /// The prefix of the names at the top, which no command chose.
     const PREFIX: &str = ".moved-";
 
-    pub(super) fn remove_folder(trash: &Path) -> io::Result<()> {
+    /// Removes a folder and what is in it.
+    pub(in crate::tools::sandbox) fn remove_folder(trash: &Path) -> io::Result<()> {
         make_accessible(CWD, trash)?;
         let top = openat(CWD, trash, FOLDER | OFlags::RDONLY, Mode::empty())?;
         // A command can have chosen such names, too.
@@ -71,15 +71,6 @@ mod unix {
     fn make_accessible(parent: impl AsFd, name: impl rustix::path::Arg) -> io::Result<()> {
         let folder = openat(parent, name, FOLDER | OFlags::PATH, Mode::empty())?;
         fs::set_permissions(format!("/proc/self/fd/{}", folder.as_raw_fd()), fs::Permissions::from_mode(0o700))
-    }
-}
-
-#[cfg(not(unix))]
-mod unix {
-    use std::{fs, io, path::Path};
-
-    pub(super) fn remove_folder(trash: &Path) -> io::Result<()> {
-        fs::remove_dir_all(trash)
     }
 }
 

@@ -52,8 +52,8 @@ impl Sandbox {
         let isolation = Isolation::find().map_err(SandboxUnavailable)?;
         probe::probe(&isolation, &options).map_err(SandboxUnavailable)?;
         let workspaces = Workspaces::new(&workspaces.into()).map_err(|error| SandboxUnavailable(error.to_string()))?;
-        if let Some(readable) = isolation::readable_system_folder(workspaces.folder()) {
-            let folder = workspaces.folder().display();
+        if let Some(readable) = isolation::readable_system_folder(&workspaces.folder) {
+            let folder = workspaces.folder.display();
             return Err(SandboxUnavailable(format!(
                 "the workspaces, {folder}, are in {readable}, which every command can read"
             )));
@@ -65,7 +65,7 @@ impl Sandbox {
     /// Returns why no cgroup bounds the memory of commands; `None` if cgroups do. Without one the server watches the memory,
     /// and commands have no sockets and no shared memory.
     pub fn lack_of_cgroups(&self) -> Option<&str> {
-        self.isolation.cgroups().err()
+        self.isolation.cgroups.err()
     }
 
     /// Lists the conversations that have workspaces.
@@ -99,24 +99,17 @@ impl Sandbox {
         let user = self.isolation.workspace_user();
         let opened = spawn_blocking(move || workspaces.open(&owner, user)).await;
         let workspace = opened.map_err(io::Error::other).and_then(|opened| opened).map_err(sandbox_error)?;
-        let file_bytes = match usage::remaining_space(workspace.path(), &self.options, 0).await {
+        let file_bytes = match usage::remaining_space(&workspace.path, &self.options, 0).await {
             Ok(remaining) => remaining,
             Err(_) if growth == Growth::None => 0,
             Err(limit) => return Err(self.refusal(limit)),
         };
-        let cgroup = self.isolation.cgroups().ok().map(|cgroups| cgroups.create(&self.options));
+        let cgroup = self.isolation.cgroups.ok().map(|cgroups| cgroups.create(&self.options));
         let cgroup = cgroup.transpose().map_err(sandbox_error)?;
         let command = IsolatedCommand { words, workspace: &workspace, cgroup: cgroup.as_ref(), file_bytes };
-        let (program, arguments) = self.isolation.launch(&command, &self.options);
-        let watches_workspace = growth == Growth::Allowed;
-        let job = SandboxJob {
-            program,
-            arguments,
-            input,
-            workspace: workspace.path(),
-            watches_workspace,
-            cgroup: cgroup.as_ref(),
-        };
+        let process = self.isolation.launch(&command, &self.options);
+        let growing = (growth == Growth::Allowed).then_some(&*workspace.path);
+        let job = SandboxJob { process, input, watched_workspace: growing, cgroup: cgroup.as_ref() };
         process::run(job, &self.options).await.map_err(sandbox_error)
     }
 

@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+pub(super) use self::unix::free_space;
+
 /// A workspace with more files is too large, whatever their size.
 const MAX_FILES: u64 = 100_000;
 /// A workspace with folders nested deeper is too large. The walk has an open file for each level.
@@ -16,11 +18,6 @@ const MIN_FILE_BYTES: u64 = 512;
 /// or levels, or if a part of it cannot be read.
 pub(super) fn disk_usage(workspace: &Path, limit: u64) -> Option<u64> {
     unix::disk_usage(workspace, limit).ok().filter(|bytes| *bytes <= limit)
-}
-
-/// Returns the bytes that are free on the file system of a folder.
-pub(super) fn free_space(folder: &Path) -> std::io::Result<u64> {
-    unix::free_space(folder)
 }
 
 #[cfg(unix)]
@@ -75,7 +72,8 @@ mod unix {
         Ok(bytes)
     }
 
-    pub(super) fn free_space(folder: &Path) -> io::Result<u64> {
+    /// Returns the bytes that are free on the file system of a folder.
+    pub(in crate::tools::sandbox) fn free_space(folder: &Path) -> io::Result<u64> {
         let system = statvfs(folder)?;
         Ok(system.f_bavail.saturating_mul(system.f_frsize))
     }
@@ -89,7 +87,7 @@ mod unix {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub(super) fn free_space(_: &Path) -> io::Result<u64> {
+    pub(in crate::tools::sandbox) fn free_space(_: &Path) -> io::Result<u64> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -31,15 +31,15 @@ const KILL_POLL: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(super) struct Workspaces {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// The workspaces in which commands run, by name.
     in_use: Mutex<HashMap<String, Weak<()>>>,
 }
 
 #[derive(Debug)]
 pub(super) struct Workspace {
-    path: PathBuf,
-    user_id: u32,
+    pub(super) path: PathBuf,
+    pub(super) user_id: u32,
     _use: Arc<()>,
 }
 
@@ -76,10 +76,6 @@ impl WorkspaceOwner {
 impl Workspaces {
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
         Ok(Self { folder: std::path::absolute(folder)?, in_use: Mutex::default() })
-    }
-
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// Creates the folder if it does not exist.
@@ -178,14 +174,6 @@ impl Workspace {
         let workspace = Self { user_id: user_id(&path), path, _use: Arc::default() };
         workspace.prepare(user)?;
         Ok(workspace)
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(super) fn user_id(&self) -> u32 {
-        self.user_id
     }
 
     fn prepare(&self, user: WorkspaceUser) -> io::Result<()> {
@@ -317,13 +305,13 @@ mod tests {
         let owner = |thread: &str| WorkspaceOwner::new(Some("key:web".to_owned()), thread.into());
         for thread in ["a", "b"] {
             let workspace = workspaces.open(&owner(thread), WorkspaceUser::Server).unwrap();
-            fs::write(workspace.path().join("file"), thread).unwrap();
+            fs::write(workspace.path.join("file"), thread).unwrap();
         }
         workspaces.remove(&owner("a")).unwrap();
         assert_eq!(workspaces.owners().unwrap(), [owner("b")]);
         let workspace = workspaces.open(&owner("a"), WorkspaceUser::Server).unwrap();
-        assert_eq!(fs::read_dir(workspace.path()).unwrap().count(), 0);
-        assert!(workspaces.open(&owner("b"), WorkspaceUser::Server).unwrap().path().join("file").exists());
+        assert_eq!(fs::read_dir(&workspace.path).unwrap().count(), 0);
+        assert!(workspaces.open(&owner("b"), WorkspaceUser::Server).unwrap().path.join("file").exists());
         workspaces.remove(&owner("c")).unwrap();
     }
 
@@ -344,7 +332,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let workspaces = Workspaces::new(folder.path()).unwrap();
         let workspace = workspaces.open(&WorkspaceOwner::new(None, "a".into()), WorkspaceUser::Server).unwrap();
-        let path = workspace.path().to_owned();
+        let path = workspace.path.to_owned();
         drop(workspace);
         // Reading a link to itself fails, also for root.
         let record = path.with_extension("json");
@@ -360,7 +348,7 @@ mod tests {
         let workspaces = Workspaces::new(folder.path()).unwrap();
         let owner = WorkspaceOwner::new(None, "a".into());
         let workspace = workspaces.open(&owner, WorkspaceUser::Server).unwrap();
-        let path = workspace.path().to_owned();
+        let path = workspace.path.to_owned();
         fs::write(path.with_extension("json"), "{").unwrap();
         assert_eq!(workspaces.owners().unwrap(), []);
         assert!(path.is_dir(), "a command runs in it");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Models, chunk, data,
+    Models, chunk,
     provider::{Answer, Provider},
     text_and_error,
 };
@@ -87,23 +87,6 @@ async fn calls_in_all_forms_are_run() {
         let answered: Vec<_> = messages.iter().filter_map(|message| message["tool_call_id"].as_str()).collect();
         assert_eq!(calls, answered, "{form}");
         assert!(!calls.contains(&""), "{form}");
-    }
-}
-
-#[tokio::test]
-async fn the_split_of_the_bytes_makes_no_difference() {
-    let provider = Provider::start().await;
-    let models = Models::start(&provider, &calculator(&provider));
-    let call = data(&piece(Some(0), Some("x"), Some("calculator"), r#"{"expression":"1+1"}"#.into()));
-    let text = format!("{}{}\r\n\r\n{call}", data(&chunk(json!({ "content": "né\"\\" }))), "data: {\"choices\":[]}");
-    // Some sizes split a character of two bytes, escapes, a line end and a name.
-    for size in [1, 2, 3, 7] {
-        let pieces = text.as_bytes().chunks(size).map(<[u8]>::to_vec);
-        provider.answer(Answer::stream(pieces).then("data: [DONE]\n\n"));
-        provider.answer(Answer::openai(&[chunk(json!({ "content": "!" }))]));
-        let events = models.ask("?").await;
-        assert_eq!(text_and_error(&events), ("né\"\\!".to_owned(), None), "{size}");
-        assert_eq!(results(&events), ["2"], "{size}");
     }
 }
 

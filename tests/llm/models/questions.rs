@@ -76,6 +76,7 @@ async fn without_a_schema_the_answer_is_a_text_and_it_can_be_declined() {
     let models = Models::start(&provider, TOOLS);
     let question = json!({ "question": "Which name?" });
     let (thread, interrupt) = asked(&models, &provider, "ask_user", &question).await;
+    assert_eq!(interrupt["responseSchema"]["type"], "string");
     says(&provider, "Hello.");
     assert_eq!(result(&answer(&models, &thread, &interrupt, json!("Ada")).await), "Ada");
 
@@ -96,6 +97,7 @@ async fn the_model_is_told_why_its_schema_is_refused() {
         (deep, "deeper than"),
         (json!({ "description": "x".repeat(20_000) }), "longer than"),
         (json!({ "$ref": "http://127.0.0.1:1/schema" }), "127.0.0.1"),
+        (json!({ "type": "string", "pattern": "(" }), "/pattern"),
     ] {
         call(&provider, "ask_user", &json!({ "question": "?", "schema": schema }));
         says(&provider, "Never mind.");

@@ -108,6 +108,9 @@ async fn an_endless_event_is_not_read_to_its_end() {
         let error = ask(&chat).await.1.unwrap();
         assert_eq!(error.code(), "model_protocol", "{piece}");
         assert!(error.message().contains("an event that is too large"), "{error:?}");
+        // The address is not taken for a wrong one.
+        let log = format!("{error:?}");
+        assert!(log.contains("65536 bytes") && !log.contains("base_url"), "{log}");
     }
     // The limit is on one event, not on the answer.
     let pieces = vec![chunk(&"x".repeat(16 << 10)); 20];

@@ -100,7 +100,7 @@ fn event(name: &str, json: &Value) -> Value {
     assert_eq!(written, *json, "{name} changes when it is read and written");
     let (mut sse, mut frame) = (Vec::new(), Vec::new());
     Sse::default().event(&event, &mut sse);
-    Proto.event(&event, &mut frame);
+    Proto::default().event(&event, &mut frame);
     let (length, message) = frame.split_first_chunk::<4>().unwrap();
     assert_eq!(u32::from_be_bytes(*length) as usize, message.len(), "{name}");
     let hex: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();

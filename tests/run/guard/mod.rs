@@ -112,7 +112,7 @@ proptest! {
 
     #[test]
     fn every_event_is_one_protobuf_frame(script in script()) {
-        let (mut proto, mut bytes) = (Proto, Vec::new());
+        let (mut proto, mut bytes) = (Proto::default(), Vec::new());
         let left = play(&script);
         left.iter().for_each(|event| proto.event(event, &mut bytes));
         let (mut rest, mut frames) = (&bytes[..], 0);

@@ -5,13 +5,18 @@ use super::{
     questions::{QuestionKind, Questions},
 };
 use crate::protocol::{
-    AgentCapabilities,
+    AgentCapabilities, JsonObject,
     capabilities::{
         HumanInTheLoopCapabilities, IdentityCapabilities, ReasoningCapabilities, StateCapabilities, ToolsCapabilities,
     },
 };
 
-pub(super) fn declare(description: Option<String>, replies: &[Reply], questions: &Questions) -> AgentCapabilities {
+pub(super) fn declare(
+    description: Option<String>,
+    starters: Option<JsonObject>,
+    replies: &[Reply],
+    questions: &Questions,
+) -> AgentCapabilities {
     let actions = || replies.iter().flat_map(|reply| &reply.play).map(|action| &action.get_ref().0);
     let has = |test: fn(&ActionKind) -> bool| Some(actions().any(test));
     let asks = |test: fn(&QuestionKind) -> bool| Some(questions.values().any(test));
@@ -44,6 +49,7 @@ pub(super) fn declare(description: Option<String>, replies: &[Reply], questions:
             approve_with_edits: asks(|kind| *kind == QuestionKind::Call { is_editable: true }),
             ..HumanInTheLoopCapabilities::default()
         }),
+        custom: starters.map(|starters| JsonObject::from_iter([("starters".to_owned(), starters.into())])),
         ..AgentCapabilities::default()
     }
 }

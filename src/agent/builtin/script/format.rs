@@ -20,6 +20,7 @@ use crate::protocol::{JsonObject, JsonPatch, patch};
 #[serde(deny_unknown_fields)]
 pub(super) struct ScriptFile {
     pub(super) description: Option<String>,
+    pub(super) starters: Option<JsonObject>,
     #[serde(default)]
     pub(super) reply: Vec<Spanned<Reply>>,
 }

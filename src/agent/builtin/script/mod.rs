@@ -6,6 +6,7 @@
 //!
 //! ```toml
 //! description = "…"                 # shown in the agent's capabilities
+//! starters = { en = ["weather in Rome"] }  # the same, as `custom.starters`: first messages, by language
 //!
 //! [[reply]]
 //! when.user = '^weather in (?<city>\w+)$'  # a regular expression, case ignored, for the newest user message
@@ -135,7 +136,7 @@ impl Script {
         let file: ScriptFile = toml::from_str(text)
             .map_err(|error| ScriptError { message: error.message().to_owned(), span: error.span() })?;
         let (replies, questions) = check::check(file.reply)?;
-        let capabilities = capabilities::declare(file.description, &replies, &questions);
+        let capabilities = capabilities::declare(file.description, file.starters, &replies, &questions);
         Ok(Self { replies: replies.into(), questions: questions.into(), capabilities })
     }
 }

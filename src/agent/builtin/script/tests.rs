@@ -1,6 +1,7 @@
 use std::sync::LazyLock;
 
 use futures::StreamExt as _;
+use regex::Regex;
 use serde_json::{Value, json};
 
 use super::*;
@@ -26,11 +27,11 @@ async fn play(script: &Script, messages: Value, tools: &[&str]) -> Vec<Value> {
             let mut event = serde_json::to_value(event).unwrap();
             for (member, prefix) in [("messageId", "msg"), ("parentMessageId", "msg"), ("toolCallId", "call")] {
                 if let Some(id) = event.get(member).and_then(Value::as_str).map(str::to_owned) {
-                    if !ids.contains(&id) {
-                        ids.push(id.clone());
+                    if !ids.contains(&(prefix, id.clone())) {
+                        ids.push((prefix, id.clone()));
                     }
-                    let of_kind = ids.iter().filter(|id| id.starts_with(prefix));
-                    let number = of_kind.take_while(|known| **known != id).count() + 1;
+                    let of_kind = ids.iter().filter(|(kind, _)| *kind == prefix);
+                    let number = of_kind.take_while(|(_, known)| *known != id).count() + 1;
                     event[member] = format!("{prefix}{number}").into();
                 }
             }
@@ -133,6 +134,59 @@ async fn the_guides_first_example_and_its_scenarios_are_answered_with_their_even
     );
 }
 
+/// Texts that the documents print with half-width punctuation.
+const DOCUMENTED: [&str; 5] = [
+    "\"晴天,25°C\"",
+    "\"!有什么可以帮你的吗?\"",
+    "\"{city}今天是晴天,温度25°C。\"",
+    "\"{city}今天晴天,25°C。\"",
+    "\"找到了 {result.count} 个文件:{result.list}\"",
+];
+
+#[test]
+fn chinese_replies_have_full_width_punctuation() {
+    let half_width = Regex::new(r"[,!?:;](\D|$)").unwrap();
+    let played = DEMO.lines().filter(|line| !line.starts_with("when.") && !line.starts_with('#'));
+    for line in played {
+        let line = DOCUMENTED.iter().fold(line.to_owned(), |line, text| line.replace(text, "\"\""));
+        for text in line.split('"').filter(|text| text.chars().any(|c| ('一'..='鿿').contains(&c))) {
+            assert!(!half_width.is_match(text) && !text.contains("代理"), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_starter_has_a_reply_of_its_own_and_the_fallback_names_all_of_them() {
+    let capabilities = Script::parse(DEMO).unwrap().capabilities();
+    let starters = &capabilities.custom.unwrap()["starters"];
+    for (language, unknown) in [("en", "qwertyuiop"), ("zh", "随便说说")] {
+        let [help, .., offers] = &answer(unknown, &[]).await[1..] else { panic!("no events") };
+        let help = help["delta"].as_str().unwrap();
+        let offered = offers["value"].as_array().unwrap();
+        let starters = starters[language].as_array().unwrap();
+        assert!(starters.len() == 15 && offered.iter().all(|starter| starters.contains(starter)), "{offered:?}");
+        assert_eq!(help.split(['、', ',']).count(), starters.len(), "{help}");
+        for starter in starters {
+            let tools = ["search_local_files", "confirmAction"];
+            let events = answer(starter.as_str().unwrap(), &tools).await;
+            assert!(events.iter().all(|event| event["delta"] != help), "{starter} is not understood");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_phrase_may_be_polite_alone_or_with_a_digit() {
+    let ends = async |text: &str| answer(text, &[]).await.pop().unwrap();
+    let messages = async |text: &str| ends(text).await["outcome"]["interrupts"].as_array().map(Vec::len);
+    assert_eq!([messages("please approve").await, messages("请批准").await], [Some(1), Some(1)]);
+    assert_eq!([messages("approve 2").await, messages("批准 2").await], [Some(2), Some(2)]);
+    for (alone, says) in
+        [("think", "There is no question, "), ("Please think …", "There is no question, "), ("思考", "没有问题，")]
+    {
+        assert!(answer(alone, &[]).await.iter().any(|event| event["delta"] == says), "{alone}");
+    }
+}
+
 #[tokio::test]
 async fn a_tools_result_is_answered_with_what_it_says() {
     let (report, report_zh) = ("Help me search for report files locally", "帮我搜索本地的报告文件");
@@ -156,14 +210,14 @@ async fn a_tools_result_is_answered_with_what_it_says() {
         (delete_zh, "confirmAction", says("confirmed"), "已删除 15 个临时文件。"),
         (delete_zh, "confirmAction", says("是的。"), "已删除 15 个临时文件。"),
         (delete_zh, "confirmAction", says("\"确认删除\""), "已删除 15 个临时文件。"),
-        (delete_zh, "confirmAction", says("不可以"), "好的,没有删除任何文件。"),
+        (delete_zh, "confirmAction", says("不可以"), "好的，没有删除任何文件。"),
         (delete, "confirmAction", says("declined"), "All right, nothing was deleted."),
         (delete, "confirmAction", says("not confirmed"), "All right, nothing was deleted."),
         (delete, "confirmAction", says("{\"confirmed\": false}"), "All right, nothing was deleted."),
         (delete, "confirmAction", says("confirmed: false"), "All right, nothing was deleted."),
         (delete, "confirmAction", says("true-ish"), "All right, nothing was deleted."),
         (delete, "confirmAction", says(""), "All right, nothing was deleted."),
-        (delete_zh, "confirmAction", says("cancelled"), "好的,没有删除任何文件。"),
+        (delete_zh, "confirmAction", says("cancelled"), "好的，没有删除任何文件。"),
         (
             delete,
             "confirmAction",
@@ -245,10 +299,10 @@ async fn the_demo_shows_every_kind_of_event() {
     let fail = answer("fail", &[]).await;
     assert_eq!(fail[3], json!({ "error": "demo_failure", "message": "The demo was asked to fail." }));
     for question in ["what?", "什么?", "", "planet", "failure", "count to 0"] {
-        assert_eq!(answer(question, &[]).await.len(), 3, "{question}");
+        assert_eq!(answer(question, &[]).await.len(), 4, "{question}");
         assert_eq!(types(&answer(question, &[]).await)[1], "TEXT_MESSAGE_CONTENT", "{question}");
     }
-    assert_eq!(demo(json!([]), &[]).await.len(), 3);
+    assert_eq!(demo(json!([]), &[]).await.len(), 4);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ use axum::{
     response::Response,
 };
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::agents::find_agent;
 use crate::http::openapi::{answer, refuse};
@@ -20,27 +21,31 @@ use crate::{
         error::ApiError,
         sse_response,
     },
-    protocol::{RunId, ThreadId, decode::decode_members, encode::Encoder},
+    protocol::{
+        RunId, ThreadId,
+        decode::decode_members,
+        encode::{Encoder, StreamVersion},
+    },
     threads::ThreadConnection,
 };
 
 /// The part of a `RunAgentInput` that is used.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct CopilotConnectInput {
+pub(super) struct CopilotConnectInput {
     thread_id: ThreadId,
     run_id: Option<RunId>,
     /// Clients before AG-UI 1.0 send none.
     protocol_version: Option<String>,
 }
 
+/// Streams a thread and its running run.
 #[utoipa::path(
     post,
     path = "/agent/{agent}/connect",
     operation_id = "connectCopilotThread",
     tag = "CopilotKit",
-    summary = "Streams a thread and its running run",
-    request_body = ref("#/components/schemas/CopilotConnectInput"),
+    request_body = CopilotConnectInput,
     responses(answer::EventAnswer, refuse::Agent, refuse::Body, refuse::Store, refuse::Followers)
 )]
 pub(super) async fn connect(
@@ -54,11 +59,12 @@ pub(super) async fn connect(
     let body = read_body::read(&app, &head, body).await?;
     let input: CopilotConnectInput = decode_members(&body)?;
     drop(body);
-    let mut encoder = Encoder::negotiate(accepted(&head.headers));
-    if input.protocol_version.is_none() {
-        encoder = encoder.for_legacy_client();
-    }
-    let CopilotConnectInput { thread_id, run_id, .. } = input;
+    let CopilotConnectInput { thread_id, run_id, protocol_version } = input;
+    let version = match protocol_version.as_deref() {
+        None => StreamVersion::Legacy,
+        declared => StreamVersion::for_declared(declared),
+    };
+    let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
     let connection = match app.threads() {
         Some(threads) => threads.connect(caller.principal().as_ref(), &thread_id).await?,
         None => ThreadConnection { view: None, running: None },

@@ -11,6 +11,7 @@ use axum::{
 };
 use bytes::Bytes;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::http::openapi::refuse;
 use crate::{
@@ -20,9 +21,10 @@ use crate::{
     store::now,
 };
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct DebugEnvelope<'a> {
+#[schema(as = CopilotDebugEvent)]
+pub(super) struct DebugEnvelope<'a> {
     /// In milliseconds since 1970.
     timestamp: i64,
     agent_id: &'a str,
@@ -31,14 +33,14 @@ struct DebugEnvelope<'a> {
     event: &'a Event,
 }
 
+/// Streams the events of the caller's runs.
 #[utoipa::path(
     get,
     path = "/cpk-debug-events",
     operation_id = "followCopilotRuns",
     tag = "CopilotKit",
-    summary = "Streams the events of the caller's runs",
     responses(
-        (status = 200, description = "The events from now on.", body = ref("#/components/schemas/CopilotDebugEvent"), content_type = "text/event-stream"),
+        (status = 200, description = "The events from now on.", body = DebugEnvelope<'_>, content_type = "text/event-stream"),
         refuse::Loopback, refuse::Shutdown,
     ),
 )]

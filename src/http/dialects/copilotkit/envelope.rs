@@ -15,6 +15,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tower::ServiceExt as _;
+use utoipa::ToSchema;
 
 use crate::{
     http::{
@@ -27,18 +28,23 @@ use crate::{
     protocol::decode::decode_members,
 };
 
-#[derive(Deserialize)]
-struct Envelope<'a> {
+#[derive(Deserialize, ToSchema)]
+#[schema(as = CopilotEnvelope)]
+pub(super) struct Envelope<'a> {
+    #[schema(pattern = "^(info|agent/(run|connect|stop)|resource/request)$")]
     method: String,
     #[serde(default)]
+    #[schema(inline)]
     params: EnvelopeParams,
+    /// The body of the request in the envelope.
     #[serde(borrow)]
+    #[schema(value_type = Option<Value>)]
     body: Option<&'a RawValue>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct EnvelopeParams {
+pub(super) struct EnvelopeParams {
     agent_id: Option<String>,
     thread_id: Option<String>,
     /// Path and query of a request below `/threads`.
@@ -63,13 +69,13 @@ impl EnvelopeRoutes {
     }
 }
 
+/// Is the runtime for pages with CopilotKit: takes a request in an envelope to one of the other routes.
 #[utoipa::path(
     post,
     path = "/",
     operation_id = "sendEnvelope",
     tag = "CopilotKit",
-    summary = "Is the runtime for pages with CopilotKit: takes a request in an envelope to one of the other routes",
-    request_body = ref("#/components/schemas/CopilotEnvelope"),
+    request_body = Envelope<'_>,
     responses(
         answer::InnerAnswer, refuse::Agent, refuse::Body, refuse::Edit, refuse::Envelope, refuse::Follow, refuse::Limits,
         refuse::Message, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store, refuse::Url,

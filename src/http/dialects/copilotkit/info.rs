@@ -1,5 +1,6 @@
 //! `GET /info`: the agents, and the runtime features that this server has. A CopilotKit client uses only the features
-//! named here; those of CopilotKit's platform are reported as missing.
+//! named here; those of CopilotKit's platform are reported as missing. As in CopilotKit's own runtime of the mode `sse`, there
+//! is no `licenseStatus`: with `none`, a banner "Get a license" covers each page.
 
 use axum::{
     Json,
@@ -8,25 +9,32 @@ use axum::{
 };
 use indexmap::IndexMap;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{agents::DEFAULT_AGENT, socket::SOCKET_PATH};
 use crate::{
-    http::{App, agents::declared},
+    http::{App, agents::declared, index::forwarded_prefix},
     protocol::AgentCapabilities,
     run::AgentEntry,
 };
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = CopilotInfo)]
 pub(super) struct RuntimeInfo {
     version: &'static str,
+    /// By name.
+    #[schema(value_type = BTreeMap<String, AgentInfo>)]
     agents: IndexMap<String, AgentInfo>,
     /// `sse`: events come in the HTTP response, not through a WebSocket of the platform.
+    #[schema(pattern = "^sse$")]
     mode: &'static str,
     /// Named after CopilotKit's platform. With the mode `sse`, clients use it for the list of threads only.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
     intelligence: Option<LiveList>,
     thread_endpoints: ThreadEndpoints,
+    #[schema(inline)]
     single_route: SingleRoute,
     suggestions: bool,
     audio_file_transcription_enabled: bool,
@@ -37,13 +45,15 @@ pub(super) struct RuntimeInfo {
     telemetry_disabled: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct LiveList {
+    /// The WebSocket of the lists of threads.
     ws_url: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = CopilotAgent)]
 struct AgentInfo {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,8 +61,9 @@ struct AgentInfo {
     capabilities: AgentCapabilities,
 }
 
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = CopilotThreadEndpoints)]
 struct ThreadEndpoints {
     list: bool,
     /// Messages, state and events of a thread.
@@ -62,21 +73,21 @@ struct ThreadEndpoints {
     realtime_metadata: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SingleRoute {
     resource_operations: bool,
     thread_endpoints: ThreadEndpoints,
 }
 
+/// Lists the agents, and the features that pages may use.
 #[utoipa::path(
     get,
     path = "/info",
     operation_id = "readCopilotInfo",
     tag = "CopilotKit",
-    summary = "Lists the agents, and the features that pages may use",
     responses(
-        (status = 200, description = "The agents and features.", body = ref("#/components/schemas/CopilotInfo")),
+        (status = 200, description = "The agents and features.", body = RuntimeInfo),
     ),
 )]
 pub(super) async fn info(
@@ -120,7 +131,8 @@ fn socket_url(headers: &HeaderMap, path: &str) -> Option<String> {
     let host: Authority = headers.get(header::HOST)?.to_str().ok()?.parse().ok()?;
     let base = path.strip_suffix("/info").unwrap_or(path).trim_end_matches('/');
     let is_https = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
-    Some(format!("{}//{host}{base}{SOCKET_PATH}", if is_https { "wss:" } else { "" }))
+    let prefix = forwarded_prefix(headers);
+    Some(format!("{}//{host}{prefix}{base}{SOCKET_PATH}", if is_https { "wss:" } else { "" }))
 }
 
 impl AgentInfo {

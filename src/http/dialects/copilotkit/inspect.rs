@@ -1,122 +1,140 @@
 //! A thread in the format of CopilotKit's inspector: its messages, its state, and events that restate it.
 
-use axum::{Extension, Json, extract::State};
+use axum::Json;
 use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::http::openapi::refuse;
 use crate::{
     http::{
-        App,
-        accept::{extract::Path, middleware::Caller},
+        accept::extract::{OwnThreads, Path},
         connect::snapshots,
         error::ApiError,
     },
-    protocol::{Event, Message, RunId},
+    protocol::{Event, FunctionCall, Message, MessageId, Role, RunId, ToolCall, ToolCallId},
     store::ThreadView,
 };
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = CopilotMessages)]
 pub(super) struct ThreadMessages {
-    messages: Vec<Value>,
+    messages: Vec<InspectorMessage>,
 }
 
-#[derive(Serialize)]
+/// A message in the inspector's format, in which tool calls have no `function` object.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = CopilotMessage)]
+struct InspectorMessage {
+    id: MessageId,
+    role: Role,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<ToolCallId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<Vec<InspectorCall>>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = CopilotCall)]
+struct InspectorCall {
+    id: ToolCallId,
+    name: String,
+    args: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = CopilotState)]
 pub(super) struct ThreadState {
     state: Value,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = CopilotEvents)]
 pub(super) struct RestatedEvents {
     events: Vec<Event>,
 }
 
+/// Returns the messages of a thread.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/messages",
     operation_id = "readCopilotMessages",
     tag = "CopilotKit",
-    summary = "Returns the messages of a thread",
     responses(
-        (status = 200, description = "The messages.", body = ref("#/components/schemas/CopilotMessages")),
+        (status = 200, description = "The messages.", body = ThreadMessages),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn thread_messages(
-    app: State<App>,
-    thread: Path<String>,
-    caller: Extension<Caller>,
-) -> Result<Json<ThreadMessages>, ApiError> {
-    let view = read_thread(app, thread, caller).await?;
-    Ok(Json(ThreadMessages { messages: view.current_branch().into_iter().map(inspector_message).collect() }))
+pub(super) async fn thread_messages(thread: Path<String>, own: OwnThreads) -> Result<Json<ThreadMessages>, ApiError> {
+    let view = read_thread(thread, own).await?;
+    Ok(Json(ThreadMessages { messages: view.current_branch().into_iter().map(InspectorMessage::from).collect() }))
 }
 
+/// Returns the state of a thread.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/state",
     operation_id = "readCopilotState",
     tag = "CopilotKit",
-    summary = "Returns the state of a thread",
     responses(
-        (status = 200, description = "The state.", body = ref("#/components/schemas/CopilotState")),
+        (status = 200, description = "The state.", body = ThreadState),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn thread_state(
-    app: State<App>,
-    thread: Path<String>,
-    caller: Extension<Caller>,
-) -> Result<Json<ThreadState>, ApiError> {
-    let view = read_thread(app, thread, caller).await?;
+pub(super) async fn thread_state(thread: Path<String>, own: OwnThreads) -> Result<Json<ThreadState>, ApiError> {
+    let view = read_thread(thread, own).await?;
     Ok(Json(ThreadState { state: view.thread.state.map_or_else(|| json!({}), |(_, state)| state) }))
 }
 
-/// Returns the events that restate the thread, because the events of its runs are not stored.
+/// Returns events that restate a thread.
+///
+/// The events of the thread's runs are not stored.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/events",
     operation_id = "readCopilotEvents",
     tag = "CopilotKit",
-    summary = "Returns events that restate a thread",
     responses(
-        (status = 200, description = "The events.", body = ref("#/components/schemas/CopilotEvents")),
+        (status = 200, description = "The events.", body = RestatedEvents),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn thread_events(
-    app: State<App>,
-    thread: Path<String>,
-    caller: Extension<Caller>,
-) -> Result<Json<RestatedEvents>, ApiError> {
-    let view = read_thread(app, thread, caller).await?;
+pub(super) async fn thread_events(thread: Path<String>, own: OwnThreads) -> Result<Json<RestatedEvents>, ApiError> {
+    let view = read_thread(thread, own).await?;
     let run = if view.thread.is_running { view.thread.run_id.clone() } else { RunId::random() };
     Ok(Json(RestatedEvents { events: snapshots(&view.thread.key.id, &run, Some(&view)) }))
 }
 
 async fn read_thread(
-    State(app): State<App>,
     Path(thread): Path<String>,
-    Extension(caller): Extension<Caller>,
+    OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<ThreadView, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
-    Ok(threads.read(caller.principal().as_ref(), &thread.into(), 0).await?)
+    Ok(threads.read(owner.as_ref(), &thread.into(), 0).await?)
 }
 
-/// Returns a message in the inspector's format, in which tool calls have no `function` object.
-fn inspector_message(message: &Message) -> Value {
-    let message = json!(message);
-    let mut result = serde_json::Map::new();
-    for member in ["id", "role", "content", "toolCallId"] {
-        if let Some(value) = message.get(member) {
-            result.insert(member.to_owned(), value.clone());
+impl From<&Message> for InspectorMessage {
+    fn from(message: &Message) -> Self {
+        let tool_call_id = match message {
+            Message::Tool(result) => Some(result.tool_call_id.clone()),
+            _ => None,
+        };
+        let calls = match message {
+            Message::Assistant(message) => message.tool_calls.as_ref(),
+            _ => None,
+        };
+        let flat = |call: &ToolCall| {
+            let FunctionCall { name, arguments } = call.function.clone();
+            InspectorCall { id: call.id.clone(), name, args: arguments }
+        };
+        Self {
+            id: message.id().clone(),
+            role: message.role(),
+            content: json!(message).get("content").cloned(),
+            tool_call_id,
+            tool_calls: calls.map(|calls| calls.iter().map(flat).collect()),
         }
     }
-    if let Some(calls) = message.get("toolCalls").and_then(Value::as_array) {
-        let flat = |call: &Value| {
-            let function = &call["function"];
-            json!({ "id": call["id"], "name": function["name"], "args": function["arguments"] })
-        };
-        result.insert("toolCalls".to_owned(), calls.iter().map(flat).collect());
-    }
-    result.into()
 }

@@ -24,9 +24,11 @@ use crate::{
         accept::extract::Path,
         at,
         error::ApiError,
+        follow::LastEventId,
         openapi::{answer, refuse},
         send_message::run_agent,
     },
+    protocol::RunAgentInput,
     run::OnDisconnect,
 };
 
@@ -71,16 +73,14 @@ fn thread_routes() -> OpenApiRouter<App> {
         .routes(routes!(inspect::thread_events))
 }
 
+/// Runs an agent.
 #[utoipa::path(
     post,
     path = "/agent/{agent}/run",
     operation_id = "runCopilotAgent",
     tag = "CopilotKit",
-    summary = "Runs an agent",
-    params(
-        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has. The response continues after it."),
-    ),
-    request_body = ref("#/components/schemas/RunAgentInput"),
+    params(LastEventId),
+    request_body = RunAgentInput,
     responses(
         answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits,
         refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store,

@@ -17,6 +17,7 @@ use axum::{
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{agents::find_agent, join_token::JoinTokens, threads::ThreadRecord};
@@ -24,11 +25,11 @@ use crate::http::openapi::refuse;
 use crate::{
     auth::Principal,
     http::{
-        App, RouteAccess, RouteSet,
+        App, Credential, RouteAccess, RouteSet,
         accept::{extract::Query, middleware::Caller},
         at,
         error::ApiError,
-        threads::time,
+        threads::pages::time,
     },
     protocol::ThreadId,
     run::{OwnerLimit, ThreadChange, ThreadEvent, owner_of},
@@ -77,14 +78,17 @@ impl Sockets {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = CopilotJoinToken)]
 pub(super) struct JoinToken {
     join_token: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct SocketQuery {
+    /// The token of `POST /threads/subscribe`. Needed with authentication.
     #[serde(default)]
     join_token: String,
 }
@@ -98,15 +102,16 @@ struct Channel {
     agent: String,
 }
 
-/// Returns a token for the socket. Without authentication it is not checked.
+/// Returns a token for the WebSocket.
+///
+/// Without authentication it is not checked.
 #[utoipa::path(
     post,
     path = "/threads/subscribe",
     operation_id = "subscribe",
     tag = "CopilotKit",
-    summary = "Returns a token for the WebSocket",
     responses(
-        (status = 200, description = "The token, which is valid for one hour.", body = ref("#/components/schemas/CopilotJoinToken")),
+        (status = 200, description = "The token, which is valid for one hour.", body = JoinToken),
     ),
 )]
 pub(super) async fn subscribe(
@@ -120,15 +125,13 @@ pub(super) async fn subscribe(
     Json(JoinToken { join_token: token })
 }
 
+/// Reports changes of the caller's threads through a WebSocket.
 #[utoipa::path(
     get,
     path = "/socket/websocket",
     operation_id = "openSocket",
     tag = "CopilotKit",
-    summary = "Reports changes of the caller's threads through a WebSocket",
-    params(
-        ("join_token" = Option<String>, Query, description = "The token of `POST /threads/subscribe`. Needed with authentication."),
-    ),
+    params(SocketQuery),
     responses((status = 101, description = "The channels of the Phoenix framework."), refuse::Socket, refuse::Url)
 )]
 async fn open(
@@ -138,7 +141,7 @@ async fn open(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?.clone();
-    let principal = match app.is_authenticated() {
+    let principal = match app.credential() != Credential::None {
         true => {
             let principal = sockets.tokens.check(&query.join_token, Instant::now());
             Some(principal.ok_or_else(ApiError::invalid_join_token)?)

@@ -9,6 +9,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
+use utoipa::ToSchema;
 
 use super::agents::find_agent;
 use crate::http::openapi::refuse;
@@ -27,27 +28,30 @@ const RUN_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
 const RUN_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The request body, which may be empty. Without a run id, the thread's running run is stopped.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct StopInput {
+#[schema(as = CopilotStopInput)]
+pub(super) struct StopInput {
+    /// The running run by default.
     run_id: Option<RunId>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = CopilotStopResult)]
 pub(super) struct StopResult {
     stopped: bool,
     message: &'static str,
 }
 
+/// Cancels the running run of a thread.
 #[utoipa::path(
     post,
     path = "/agent/{agent}/stop/{thread}",
     operation_id = "stopCopilotRun",
     tag = "CopilotKit",
-    summary = "Cancels the running run of a thread",
-    request_body(content = ref("#/components/schemas/CopilotStopInput"), description = "May be absent."),
+    request_body(content = StopInput, description = "May be absent."),
     responses(
-        (status = 200, description = "Whether a run is being cancelled.", body = ref("#/components/schemas/CopilotStopResult")),
+        (status = 200, description = "Whether a run is being cancelled.", body = StopResult),
         refuse::Agent, refuse::Body, refuse::Stateless, refuse::Store,
     ),
 )]
@@ -59,8 +63,7 @@ pub(super) async fn stop(
 ) -> Result<Json<StopResult>, ApiError> {
     find_agent(&app, &agent)?;
     let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
-    let (head, body) = request.into_parts();
-    let body = read_body::read_small(&app, &head, body).await?;
+    let body = read_body::read_small(&app, request).await?;
     let input = match body.trim_ascii().is_empty() {
         true => StopInput::default(),
         false => decode_members(&body)?,

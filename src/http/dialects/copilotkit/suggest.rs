@@ -9,14 +9,15 @@ use axum::{
 use super::agents::find_agent;
 use crate::http::openapi::{answer, refuse};
 use crate::http::{App, accept::extract::Path, error::ApiError, run_response::respond_run, send_message::read_input};
+use crate::protocol::RunAgentInput;
 
+/// Runs an agent, and stores nothing.
 #[utoipa::path(
     post,
     path = "/agent/{agent}/suggest",
     operation_id = "suggest",
     tag = "CopilotKit",
-    summary = "Runs an agent, and stores nothing",
-    request_body = ref("#/components/schemas/RunAgentInput"),
+    request_body = RunAgentInput,
     responses(answer::EventAnswer, refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store)
 )]
 pub(super) async fn suggest(

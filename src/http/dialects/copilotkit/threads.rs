@@ -1,10 +1,11 @@
 //! A caller's threads in the format of CopilotKit's thread list.
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::{Request, State},
 };
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::agents::find_agent;
 use crate::http::openapi::refuse;
@@ -12,88 +13,95 @@ use crate::{
     http::{
         App,
         accept::{
-            extract::{Path, Query},
-            middleware::Caller,
+            extract::{OwnThreads, Path, Query},
             read_body,
         },
         error::ApiError,
-        threads::{list_page, page_size, read_cursor, time},
+        threads::pages::{TimeText, list_page, page_size, read_cursor, time},
     },
     protocol::{ThreadId, decode::decode_members},
     store::{ThreadPage, ThreadSummary},
     threads::{EditError, ThreadEdit},
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
 pub(super) struct ThreadListQuery {
+    /// Only threads of this agent.
     agent_id: Option<String>,
+    /// False by default.
+    #[param(value_type = Option<bool>)]
     include_archived: Option<String>,
+    /// The size of the page. 50 by default.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<String>,
+    /// The `nextCursor` of the page before.
     cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = CopilotThreadList)]
 pub(super) struct ThreadList {
     threads: Vec<ThreadRecord>,
-    /// `null` at the end of the list.
+    /// `null` on the last page.
+    #[schema(required)]
     next_cursor: Option<String>,
     /// The topic of the list's changes (`socket.rs`): the name that the page uses for the agent.
+    #[schema(required)]
     join_code: Option<String>,
 }
 
 /// A thread. Clients require all of these members, but this server has no organizations.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = CopilotThread)]
 pub(super) struct ThreadRecord {
     id: ThreadId,
+    #[schema(required)]
     name: Option<String>,
     agent_id: String,
     organization_id: &'static str,
     created_by_id: &'static str,
     archived: bool,
-    created_at: String,
-    updated_at: String,
+    created_at: TimeText,
+    updated_at: TimeText,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = CopilotThreadDeletion)]
 pub(super) struct DeleteResult {
     thread_id: ThreadId,
     deleted: bool,
 }
 
 /// The request body of `PATCH /threads/{thread}`.
-#[derive(Deserialize)]
-struct UpdateInput {
+#[derive(Deserialize, ToSchema)]
+#[schema(as = CopilotThreadEdit)]
+pub(super) struct UpdateInput {
     name: Option<String>,
     archived: Option<bool>,
 }
 
+/// Lists the caller's threads.
 #[utoipa::path(
     get,
     path = "/threads",
     operation_id = "listCopilotThreads",
     tag = "CopilotKit",
-    summary = "Lists the caller's threads",
-    params(
-        ("limit" = Option<u32>, Query, description = "The size of the page. 50 by default.", minimum = 1, maximum = 200),
-        ("agentId" = Option<String>, Query, description = "Only threads of this agent."),
-        ("includeArchived" = Option<bool>, Query, description = "False by default."),
-        ("cursor" = Option<String>, Query, description = "The `nextCursor` of the page before."),
-    ),
+    params(ThreadListQuery),
     responses(
-        (status = 200, description = "A page of threads.", body = ref("#/components/schemas/CopilotThreadList")),
+        (status = 200, description = "A page of threads.", body = ThreadList),
         refuse::Agent, refuse::Parameter, refuse::Store, refuse::Url,
     ),
 )]
 pub(super) async fn list_threads(
     State(app): State<App>,
     Query(query): Query<ThreadListQuery>,
-    Extension(caller): Extension<Caller>,
+    own: OwnThreads,
 ) -> Result<Json<ThreadList>, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     let agent = query.agent_id.as_deref().map(|name| find_agent(&app, name)).transpose()?;
     let page = ThreadPage {
         after: query.cursor.as_deref().map(read_cursor).transpose()?,
@@ -102,66 +110,57 @@ pub(super) async fn list_threads(
         agent: agent.map(|agent| agent.name().to_owned()),
         query: None,
     };
-    let (found, next_cursor) = list_page(threads, caller.principal().as_ref(), page).await?;
+    let (found, next_cursor) = list_page(&own.threads, own.owner.as_ref(), page).await?;
     let record = |thread| ThreadRecord::of(thread, query.agent_id.as_deref());
     let threads = found.into_iter().map(record).collect();
     Ok(Json(ThreadList { threads, next_cursor, join_code: query.agent_id.clone() }))
 }
 
-/// Renames a thread, archives it, or returns it from the archive.
+/// Renames or archives a thread.
 #[utoipa::path(
     patch,
     path = "/threads/{thread}",
     operation_id = "editCopilotThread",
     tag = "CopilotKit",
-    summary = "Renames or archives a thread",
-    request_body = ref("#/components/schemas/CopilotThreadEdit"),
+    request_body = UpdateInput,
     responses(
-        (status = 200, description = "The changed thread.", body = ref("#/components/schemas/CopilotThread")),
+        (status = 200, description = "The changed thread.", body = ThreadRecord),
         refuse::Body, refuse::Edit, refuse::Message, refuse::Store, refuse::Thread,
     ),
 )]
 pub(super) async fn update_thread(
     State(app): State<App>,
     Path(thread): Path<String>,
-    Extension(caller): Extension<Caller>,
+    own: OwnThreads,
     request: Request,
 ) -> Result<Json<ThreadRecord>, ApiError> {
-    let (head, body) = request.into_parts();
-    let body = read_body::read_small(&app, &head, body).await?;
+    let body = read_body::read_small(&app, request).await?;
     let UpdateInput { name, archived } = decode_members(&body)?;
     let edit = ThreadEdit { title: name.map(Some), archived, ..ThreadEdit::default() };
-    edit_thread(&app, &caller, thread, edit).await
+    edit_thread(&own, thread, edit).await
 }
 
+/// Archives a thread.
 #[utoipa::path(
     post,
     path = "/threads/{thread}/archive",
     operation_id = "archiveCopilotThread",
     tag = "CopilotKit",
-    summary = "Archives a thread",
     responses(
-        (status = 200, description = "The archived thread.", body = ref("#/components/schemas/CopilotThread")),
+        (status = 200, description = "The archived thread.", body = ThreadRecord),
         refuse::Edit, refuse::Store, refuse::Thread,
     ),
 )]
 pub(super) async fn archive_thread(
-    State(app): State<App>,
     Path(thread): Path<String>,
-    Extension(caller): Extension<Caller>,
+    own: OwnThreads,
 ) -> Result<Json<ThreadRecord>, ApiError> {
     let edit = ThreadEdit { archived: Some(true), ..ThreadEdit::default() };
-    edit_thread(&app, &caller, thread, edit).await
+    edit_thread(&own, thread, edit).await
 }
 
-async fn edit_thread(
-    app: &App,
-    caller: &Caller,
-    thread: String,
-    edit: ThreadEdit,
-) -> Result<Json<ThreadRecord>, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
-    let edited = threads.edit(caller.principal().as_ref(), &thread.into(), edit).await;
+async fn edit_thread(own: &OwnThreads, thread: String, edit: ThreadEdit) -> Result<Json<ThreadRecord>, ApiError> {
+    let edited = own.threads.edit(own.owner.as_ref(), &thread.into(), edit).await;
     let thread = edited.map_err(|error| match error {
         EditError::TitleTooLong => ApiError::from(error).at("name"),
         error => error.into(),
@@ -169,25 +168,20 @@ async fn edit_thread(
     Ok(Json(ThreadRecord::of(thread.into_summary(), None)))
 }
 
+/// Deletes a thread.
 #[utoipa::path(
     delete,
     path = "/threads/{thread}",
     operation_id = "deleteCopilotThread",
     tag = "CopilotKit",
-    summary = "Deletes a thread",
     responses(
-        (status = 200, description = "The thread is deleted.", body = ref("#/components/schemas/CopilotThreadDeletion")),
+        (status = 200, description = "The thread is deleted.", body = DeleteResult),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn delete_thread(
-    State(app): State<App>,
-    Path(thread): Path<String>,
-    Extension(caller): Extension<Caller>,
-) -> Result<Json<DeleteResult>, ApiError> {
-    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
+pub(super) async fn delete_thread(Path(thread): Path<String>, own: OwnThreads) -> Result<Json<DeleteResult>, ApiError> {
     let thread_id = ThreadId::from(thread);
-    threads.delete(caller.principal().as_ref(), &thread_id).await?;
+    own.threads.delete(own.owner.as_ref(), &thread_id).await?;
     Ok(Json(DeleteResult { thread_id, deleted: true }))
 }
 

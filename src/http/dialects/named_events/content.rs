@@ -3,38 +3,40 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::InvalidRequest;
 use crate::protocol::{ContentPart, MediaPart, PartSource};
 
 /// One block of a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
+#[schema(as = NamedEventBlock)]
 #[non_exhaustive]
 pub enum ContentBlock {
     /// Text.
-    Text(TextBlock),
+    Text(#[schema(inline)] TextBlock),
     /// An image.
-    Image(MediaBlock),
+    Image(#[schema(inline)] MediaBlock),
     /// An audio recording.
-    Audio(MediaBlock),
+    Audio(#[schema(inline)] MediaBlock),
     /// A video.
-    Video(MediaBlock),
+    Video(#[schema(inline)] MediaBlock),
     /// Any other file.
-    File(MediaBlock),
+    File(#[schema(inline)] MediaBlock),
     /// Reasoning of a model.
-    Reasoning(ReasoningBlock),
+    Reasoning(#[schema(inline)] ReasoningBlock),
 }
 
 /// A text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TextBlock {
     /// The text.
     pub text: String,
 }
 
 /// Bytes: either at a URL, or in base64 together with their MIME type.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MediaBlock {
     /// The URL of the bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +55,7 @@ pub type ImageBlock = MediaBlock;
 pub type AudioBlock = MediaBlock;
 
 /// Reasoning of a model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReasoningBlock {
     /// The text of the reasoning.
     pub reasoning: String,

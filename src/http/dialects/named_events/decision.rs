@@ -2,14 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::InvalidRequest;
 use crate::protocol::JsonObject;
 
 /// The kinds of decisions. HITL stands for *human in the loop*.
 #[doc(alias = "HITLDecisionType")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = NamedEventDecisionType)]
 pub enum HitlDecisionType {
     /// Run the action as it is.
     Approve,
@@ -25,8 +27,9 @@ pub enum HitlDecisionType {
 
 /// A decision about one action.
 #[doc(alias = "HITLDecision")]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = NamedEventDecision)]
 pub struct HitlDecision {
     /// The action's id.
     pub action_id: String,
@@ -35,6 +38,7 @@ pub struct HitlDecision {
     pub kind: HitlDecisionType,
     /// The arguments to change, as a JSON merge patch (RFC 7386); required with `edit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub args: Option<JsonObject>,
     /// The reason for `reject`, or the text of `feedback`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -19,6 +19,7 @@ use super::{
     ChatRequest, HitlDecisionType, InvalidRequest, MessageBody, NamedEventEncoder, NamedEventOptions,
     answers::{ReadAnswer, read_answer},
     make_event,
+    schema::NamedEvent,
 };
 use crate::{
     auth::Principal,
@@ -45,16 +46,17 @@ pub(crate) fn route_set(options: &NamedEventOptions, stores_threads: bool) -> Op
     Some(RouteSet::new(RouteAccess::Authenticated, routes.layer(Extension(Arc::new(options.clone())))))
 }
 
+/// Runs the agent of chats with named events.
+///
+/// If the thread has open interrupts, the newest message answers them.
 #[utoipa::path(
     post,
     path = "/agent/chat/stream",
     operation_id = "runChat",
     tag = "named events",
-    summary = "Runs the agent of chats with named events",
-    description = "If the thread has open interrupts, the newest message answers them.",
-    request_body = ref("#/components/schemas/NamedEventRequest"),
+    request_body = ChatRequest,
     responses(
-        (status = 200, description = "The events of the run. The name of an event is in its line `event:`.", body = ref("#/components/schemas/NamedEvent"), content_type = "text/event-stream"),
+        (status = 200, description = "The events of the run. The name of an event is in its line `event:`.", body = NamedEvent, content_type = "text/event-stream"),
         refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store,
     ),
 )]
@@ -66,16 +68,17 @@ async fn chat(
     run(&app, options.chat.as_deref(), request).await
 }
 
+/// Runs an agent with named events.
+///
+/// If the thread has open interrupts, the newest message answers them.
 #[utoipa::path(
     post,
     path = "/agent/agent/stream",
     operation_id = "runNamedEvents",
     tag = "named events",
-    summary = "Runs an agent with named events",
-    description = "If the thread has open interrupts, the newest message answers them.",
-    request_body = ref("#/components/schemas/NamedEventRequest"),
+    request_body = ChatRequest,
     responses(
-        (status = 200, description = "The events of the run. The name of an event is in its line `event:`.", body = ref("#/components/schemas/NamedEvent"), content_type = "text/event-stream"),
+        (status = 200, description = "The events of the run. The name of an event is in its line `event:`.", body = NamedEvent, content_type = "text/event-stream"),
         refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store,
     ),
 )]

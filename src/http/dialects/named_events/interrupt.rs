@@ -1,13 +1,15 @@
 //! The payload of the `interrupt` event: a question to a person.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::decision::{HitlDecisionType, REVIEW_DECISIONS};
 use crate::protocol::JsonObject;
 
 /// The payload of an `interrupt` event. HITL stands for *human in the loop*.
 #[doc(alias = "HITLRequest")]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = NamedEventInterrupt)]
 pub struct HitlRequest {
     /// The id of the question.
     pub id: String,
@@ -17,22 +19,27 @@ pub struct HitlRequest {
     /// The text of the question.
     pub content: String,
     /// Always `interrupt`.
+    #[schema(pattern = "^interrupt$")]
     pub finish_reason: String,
     /// The answers that a page offers.
+    #[schema(inline)]
     pub options: Vec<HitlOption>,
     /// The actions to decide about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(inline)]
     pub action_requests: Vec<ActionRequest>,
     /// The decisions that are allowed, by action name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(inline)]
     pub review_configs: Vec<ReviewConfig>,
     /// The steps of a plan, or the schema of a form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
     pub context: Option<HitlContext>,
 }
 
 /// An answer that a page offers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HitlOption {
     /// The text of a button.
     pub label: String,
@@ -41,7 +48,7 @@ pub struct HitlOption {
 }
 
 /// An action that an agent wants to run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionRequest {
     /// The id of the action, which its decision names.
@@ -49,6 +56,7 @@ pub struct ActionRequest {
     /// The tool.
     pub name: String,
     /// The tool's arguments.
+    #[schema(value_type = Object)]
     pub arguments: JsonObject,
     /// A description for the person who decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,7 +64,7 @@ pub struct ActionRequest {
 }
 
 /// The decisions that are allowed about the actions of a name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReviewConfig {
     /// The tool.
     pub action_name: String,
@@ -66,18 +74,20 @@ pub struct ReviewConfig {
 }
 
 /// Details of a question.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HitlContext {
     /// The steps of a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
     pub steps: Option<Vec<PlanStep>>,
     /// The JSON Schema of a form. The text of the answer is JSON of this schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub schema: Option<JsonObject>,
 }
 
 /// One step of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PlanStep {
     /// The work of the step.
     pub description: String,

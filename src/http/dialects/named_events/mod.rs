@@ -18,6 +18,7 @@ mod interrupt_kind;
 mod options;
 mod questions;
 mod request;
+mod schema;
 
 pub use content::{AudioBlock, ContentBlock, ImageBlock, MediaBlock, ReasoningBlock, TextBlock};
 pub use decision::{HitlDecision, HitlDecisionType};

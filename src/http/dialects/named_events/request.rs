@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use super::{InvalidRequest, content::ContentBlock, decision::HitlDecision};
 use crate::protocol::{
@@ -10,22 +11,26 @@ use crate::protocol::{
 };
 
 /// The request body of both endpoints.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, ToSchema)]
+#[schema(as = NamedEventRequest)]
 pub struct ChatRequest {
     /// The new messages; at least one.
+    #[schema(min_items = 1)]
     pub messages: Vec<AgentMessage>,
-    /// The thread; `None` begins a new one.
+    /// The thread; without one, or with `null`, a new thread begins.
     pub thread_id: Option<String>,
-    /// Makes the model reason before it answers; `None` leaves it to the agent's options.
+    /// Makes the model reason before it answers; absent, or `null`, leaves it to the agent's options.
     pub enable_deep_thinking: Option<bool>,
 }
 
 /// A message of a request.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, ToSchema)]
+#[schema(as = NamedEventMessage)]
 pub struct AgentMessage {
-    /// The message's id. Without one, the server finds the stored message that it repeats, or generates an id.
+    /// The message's id. Without one, or with `null`, the server finds the stored message that it repeats, or generates an id.
     pub id: Option<String>,
     /// The author's role.
+    #[schema(value_type = String, pattern = "^(user|human|assistant|ai|system)$")]
     pub role: MessageRole,
     /// The content.
     pub content: MessageBody,
@@ -46,15 +51,23 @@ pub enum MessageRole {
     System,
 }
 
-/// The content of a message.
-#[derive(Debug, Clone, PartialEq)]
+/// A text, blocks, or a person's decisions about the open interrupts.
+#[derive(Debug, Clone, PartialEq, ToSchema)]
+#[serde(untagged)]
+#[schema(as = NamedEventContent)]
 pub enum MessageBody {
     /// A text.
     Text(String),
     /// Blocks, in order.
     Blocks(Vec<ContentBlock>),
     /// A person's decisions about actions.
+    #[schema(value_type = DecisionList<'_>)]
     Decisions(Vec<HitlDecision>),
+}
+
+#[derive(Serialize, ToSchema)]
+struct DecisionList<'a> {
+    decisions: &'a [HitlDecision],
 }
 
 impl ChatRequest {
@@ -127,7 +140,7 @@ impl AgentMessage {
         let content = match &self.content {
             MessageBody::Text(text) => json!(text),
             MessageBody::Blocks(blocks) => blocks.iter().map(ContentBlock::to_langchain_format).collect(),
-            MessageBody::Decisions(decisions) => json!({ "decisions": decisions }),
+            MessageBody::Decisions(decisions) => json!(DecisionList { decisions }),
         };
         json!({ "role": self.role, "content": content })
     }

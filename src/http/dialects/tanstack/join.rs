@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use serde::{Deserialize, Serialize};
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use super::ui_message::{UiMessage, ui_messages};
 use crate::http::openapi::{answer, refuse};
@@ -19,9 +19,10 @@ use crate::http::{
         middleware::Caller,
     },
     error::ApiError,
-    follow::{event_number, follow_run, last_event_id},
+    follow::{LastEventId, event_number, follow_run, last_event_id},
+    read_run::find_agent,
     state::App,
-    threads::page_size,
+    threads::pages::page_size,
 };
 use crate::{
     agent::Principal,
@@ -59,30 +60,33 @@ pub(crate) struct JoinQuery {
 }
 
 /// A thread, without the messages of its running run.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Hydration<'a> {
+#[schema(as = JoinedThread)]
+pub(crate) struct Hydration<'a> {
     messages: Vec<UiMessage<'a>>,
     /// The running run, if it is detached and so can be joined.
+    #[schema(required)]
     active_run: Option<ActiveRun<'a>>,
+    #[schema(required)]
     interrupts: Option<OpenInterrupts<'a>>,
     page: PageEnd,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ActiveRun<'a> {
     run_id: &'a RunId,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct OpenInterrupts<'a> {
     run_id: &'a RunId,
     pending: &'a [Interrupt],
 }
 
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, ToSchema)]
 struct PageEnd {
     /// True if the thread has earlier messages.
     truncated: bool,
@@ -91,17 +95,15 @@ struct PageEnd {
     cursor: Option<String>,
 }
 
+/// Joins a detached run, or returns a thread.
+///
+/// For pages with TanStack AI: `runId` joins a run, `threadId` alone returns a thread.
 #[utoipa::path(
     get,
     path = "/send-message",
     operation_id = "joinDefaultAgent",
     tag = "runs",
-    summary = "Joins a detached run, or returns a thread",
-    description = "For pages with TanStack AI: `runId` joins a run, `threadId` alone returns a thread.",
-    params(
-        JoinQuery,
-        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has. The response continues after it."),
-    ),
+    params(JoinQuery, LastEventId),
     responses(
         (status = 204, description = "The client has all events of an ended run."),
         answer::JoinAnswer, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url,
@@ -116,17 +118,15 @@ pub(crate) async fn default_agent(
     join(&app, &caller, query, &headers).await
 }
 
+/// Joins a detached run, or returns a thread.
+///
+/// For pages with TanStack AI: `runId` joins a run, `threadId` alone returns a thread.
 #[utoipa::path(
     get,
     path = "/agents/{agent}/send-message",
     operation_id = "joinAgent",
     tag = "runs",
-    summary = "Joins a detached run, or returns a thread",
-    description = "For pages with TanStack AI: `runId` joins a run, `threadId` alone returns a thread.",
-    params(
-        JoinQuery,
-        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that the client has. The response continues after it."),
-    ),
+    params(JoinQuery, LastEventId),
     responses(
         (status = 204, description = "The client has all events of an ended run."),
         answer::JoinAnswer, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url,
@@ -139,7 +139,7 @@ pub(crate) async fn named_agent(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    app.runs().agent(Some(&agent)).ok_or_else(|| ApiError::unknown_agent(&agent, app.runs()))?;
+    find_agent(&app, Some(&agent))?;
     join(&app, &caller, query, &headers).await
 }
 

@@ -5,14 +5,17 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::protocol::{
     AssistantMessage, ContentPart, Message, MessageContent, MessageId, Metadata, ToolCall, ToolCallId, ToolMessage,
 };
 
-#[derive(Debug, Serialize)]
+/// A message as TanStack AI's pages hold it.
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UiMessage<'a> {
     id: &'a MessageId,
+    #[schema(pattern = "^(user|assistant|system)$")]
     role: &'static str,
     parts: Vec<UiPart<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,9 +24,16 @@ pub(crate) struct UiMessage<'a> {
     metadata: Option<&'a Metadata>,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
 enum UiPart<'a> {
+    Own(#[schema(inline)] UiOwnPart<'a>),
+    Media(&'a ContentPart),
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+enum UiOwnPart<'a> {
     Text {
         content: &'a str,
     },
@@ -37,21 +47,24 @@ enum UiPart<'a> {
         name: &'a str,
         arguments: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<Value>)]
         input: Option<&'a RawValue>,
+        #[schema(pattern = "^(input-complete|complete|error)$")]
         state: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<Value>)]
         output: Option<UiOutput<'a>>,
     },
+    #[serde(rename_all = "camelCase")]
     ToolResult {
         id: &'a MessageId,
         tool_call_id: &'a ToolCallId,
         content: &'a MessageContent,
+        #[schema(pattern = "^(complete|error)$")]
         state: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<&'a str>,
     },
-    #[serde(untagged)]
-    Media(&'a ContentPart),
 }
 
 #[derive(Debug, Serialize)]
@@ -59,6 +72,12 @@ enum UiPart<'a> {
 enum UiOutput<'a> {
     Json(&'a RawValue),
     Content(&'a MessageContent),
+}
+
+impl<'a> From<UiOwnPart<'a>> for UiPart<'a> {
+    fn from(part: UiOwnPart<'a>) -> Self {
+        Self::Own(part)
+    }
 }
 
 impl<'a> UiMessage<'a> {
@@ -87,7 +106,8 @@ impl<'a> UiMessages<'a> {
     fn add(&mut self, message: &'a Message) {
         match message {
             Message::Reasoning(it) => {
-                let part = UiPart::Thinking { content: &it.content, signature: it.encrypted_value.as_deref() };
+                let part =
+                    UiOwnPart::Thinking { content: &it.content, signature: it.encrypted_value.as_deref() }.into();
                 self.reasoning.push((message, part));
             }
             Message::Assistant(assistant) => self.add_assistant(message, assistant),
@@ -124,12 +144,13 @@ impl<'a> UiMessages<'a> {
     fn add_result(&mut self, message: &'a Message, result: &'a ToolMessage) {
         let ToolMessage { id, tool_call_id, content, error, .. } = result;
         let result_state = if error.is_some() { "error" } else { "complete" };
-        let part = UiPart::ToolResult { id, tool_call_id, content, state: result_state, error: error.as_deref() };
+        let part =
+            UiOwnPart::ToolResult { id, tool_call_id, content, state: result_state, error: error.as_deref() }.into();
         let Some(&(owner, call)) = self.calls.get(tool_call_id) else {
             return self.push(message, "assistant", vec![part]);
         };
         let parts = &mut self.messages[owner].parts;
-        if let Some(UiPart::ToolCall { state, output, .. }) = parts.get_mut(call) {
+        if let Some(UiPart::Own(UiOwnPart::ToolCall { state, output, .. })) = parts.get_mut(call) {
             (*state, *output) = (result_state, Some(output_of(content)));
         }
         parts.push(part);
@@ -137,7 +158,7 @@ impl<'a> UiMessages<'a> {
 }
 
 fn text_part(text: &str) -> Vec<UiPart<'_>> {
-    if text.is_empty() { Vec::new() } else { vec![UiPart::Text { content: text }] }
+    if text.is_empty() { Vec::new() } else { vec![UiOwnPart::Text { content: text }.into()] }
 }
 
 fn content_parts(content: &MessageContent) -> Vec<UiPart<'_>> {
@@ -146,7 +167,7 @@ fn content_parts(content: &MessageContent) -> Vec<UiPart<'_>> {
         MessageContent::Parts(parts) => parts.iter(),
     };
     let parts = parts.map(|part| match part {
-        ContentPart::Text(text) => UiPart::Text { content: &text.text },
+        ContentPart::Text(text) => UiOwnPart::Text { content: &text.text }.into(),
         media => UiPart::Media(media),
     });
     parts.collect()
@@ -156,7 +177,7 @@ fn tool_call(call: &ToolCall) -> UiPart<'_> {
     let arguments = call.function.arguments.as_str();
     // A model can write arguments that are not JSON.
     let input = serde_json::from_str(arguments).ok();
-    UiPart::ToolCall {
+    UiOwnPart::ToolCall {
         id: &call.id,
         name: &call.function.name,
         arguments,
@@ -164,6 +185,7 @@ fn tool_call(call: &ToolCall) -> UiPart<'_> {
         state: "input-complete",
         output: None,
     }
+    .into()
 }
 
 /// The value of a result that is JSON, otherwise its text or parts.

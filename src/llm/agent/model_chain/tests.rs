@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use futures::{StreamExt as _, stream};
 use serde_json::json;
 

@@ -101,16 +101,6 @@ fn no_call_of_a_refused_or_filtered_answer_runs() {
 }
 
 #[test]
-fn calls_beyond_the_limit_of_an_answer_are_not_run() {
-    let one = |index: usize| call(index, &format!("c{index}"), "increment", r#"{"n":1}"#);
-    let model = Scripted::new([done([one(0), one(1), one(2)]), done([text(0, "So.")])]);
-    let agent = LlmAgent::new(model.clone()).tools(increment(Approval::NotNeeded)).max_calls_per_turn(2);
-    play(agent, ask("?"));
-    let beyond = "Error: the call was not run: an answer has at most 2 calls".to_owned();
-    assert_eq!(results(&model.requests()[1]), [("2".to_owned(), false), ("2".to_owned(), false), (beyond, true)]);
-}
-
-#[test]
 fn the_incomplete_answer_of_a_subagent_is_told_to_the_model() {
     let helper = LlmAgent::new(Scripted::new([stopped(StopReason::Length, [text(0, "It is")])]));
     let model = Scripted::new([done([call(0, "c", "helper", r#"{"task":"?"}"#)]), done([text(0, "So.")])]);

@@ -8,15 +8,12 @@ use std::{
 use serde_json::Value;
 
 use super::{raw_block::RawBlock, server_blocks::is_server_block, usage::TokenCounts};
-use crate::{
-    llm::{
-        Artefact, BlockStart, StopReason,
-        transport::{
-            AnswerEvents, DecodeFault, DecodeStep, Decoder,
-            json::{list, parse_object, text},
-        },
+use crate::llm::{
+    Artefact, BlockStart, StopReason,
+    transport::{
+        AnswerEvents, DecodeFault, DecodeStep, Decoder, call_start,
+        json::{list, parse_object, text},
     },
-    protocol::ToolCallId,
 };
 
 /// Signatures, arguments sent at the start of a call, and blocks that are sent back are kept until the end of the
@@ -28,6 +25,7 @@ const MAX_OPEN_BLOCKS: usize = 1024;
 /// The content of a paused answer, set at its end.
 pub(in crate::llm) type PausedContent = Arc<OnceLock<Vec<Value>>>;
 
+#[derive(Default)]
 pub(in crate::llm) struct MessageDecoder {
     model: String,
     /// By the provider's index.
@@ -41,9 +39,10 @@ pub(in crate::llm) struct MessageDecoder {
     paused: Option<PausedContent>,
     held: usize,
     counts: TokenCounts,
-    end: Option<AnswerEnd>,
+    end: Option<StopReason>,
+    /// The answer goes on after another request.
+    is_paused: bool,
     stopped: bool,
-    finished: bool,
 }
 
 const SIGNATURE: &str = "anthropic.signature";
@@ -68,27 +67,9 @@ struct OpenContent {
     input: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum AnswerEnd {
-    Stop(StopReason),
-    /// The answer goes on after another request.
-    Pause,
-}
-
 impl MessageDecoder {
     pub(in crate::llm) fn new(model: &str) -> Self {
-        Self {
-            model: model.to_owned(),
-            open: BTreeMap::new(),
-            ended_text: None,
-            raw: BTreeMap::new(),
-            paused: None,
-            held: 0,
-            counts: TokenCounts::default(),
-            end: None,
-            stopped: false,
-            finished: false,
-        }
+        Self { model: model.to_owned(), ..Self::default() }
     }
 
     /// Sets `paused` to the answer's content at its end, if the provider pauses it.
@@ -226,19 +207,24 @@ impl MessageDecoder {
         }
     }
 
+    fn usage(&mut self, counts: Option<&Value>, output: &mut AnswerEvents) {
+        counts.into_iter().for_each(|counts| self.counts.read(counts));
+        output.usage(self.counts.usage(&self.model));
+    }
+
     fn message_delta(&mut self, delta: &Value) {
         let Some(reason) = delta.get("stop_reason").and_then(Value::as_str) else { return };
+        self.is_paused = reason == "pause_turn";
         self.end = Some(match reason {
-            "pause_turn" if self.paused.is_some() => AnswerEnd::Pause,
-            "tool_use" => AnswerEnd::Stop(StopReason::Calls),
-            "max_tokens" => AnswerEnd::Stop(StopReason::Length),
-            "model_context_window_exceeded" => AnswerEnd::Stop(StopReason::ContextFull),
+            "tool_use" => StopReason::Calls,
+            "max_tokens" => StopReason::Length,
+            "model_context_window_exceeded" => StopReason::ContextFull,
             "refusal" => {
                 let details = delta.get("stop_details").unwrap_or(&Value::Null);
                 tracing::warn!(model = self.model, category = text(details, "category"), "the model refused to answer");
-                AnswerEnd::Stop(StopReason::Refused)
+                StopReason::Refused
             }
-            _ => AnswerEnd::Stop(StopReason::Done),
+            _ => StopReason::Done,
         });
     }
 }
@@ -249,10 +235,9 @@ impl Decoder for MessageDecoder {
             return Ok(DecodeStep::More);
         }
         let event = parse_object(data, "an event")?;
-        let mut usage = None;
         match event.get("type").and_then(Value::as_str).or(name).unwrap_or_default() {
             "message_start" => {
-                usage = event.pointer("/message/usage");
+                self.usage(event.pointer("/message/usage"), output);
                 log_dropped_thinking(event.pointer("/message/input_transformations"));
             }
             "content_block_start" => self.start(&event, output)?,
@@ -263,42 +248,31 @@ impl Decoder for MessageDecoder {
                 }
             }
             "message_delta" => {
-                usage = event.get("usage");
+                self.usage(event.get("usage"), output);
                 self.message_delta(event.get("delta").unwrap_or(&Value::Null));
             }
             "message_stop" => self.stopped = true,
             "error" => return Err(DecodeFault::from_provider(&event)),
             _ => {}
         }
-        if usage.is_some_and(|usage| self.counts.read(usage)) {
-            output.usage(self.counts.usage(&self.model));
-        }
         Ok(if self.stopped { DecodeStep::Complete } else { DecodeStep::More })
     }
 
     fn finish(&mut self, output: &mut AnswerEvents) -> bool {
-        if self.finished {
-            return true;
+        if !self.stopped && self.end.is_none() {
+            return false;
         }
-        self.finished = self.stopped || self.end.is_some();
-        if self.finished {
-            for (_, open) in std::mem::take(&mut self.open) {
-                // Only a block of a server tool can fail here, and only in an answer of too many blocks.
-                let _ = self.end(open, output);
-            }
-            self.end_text(output);
-            let reason = match (self.end.take(), self.paused.take()) {
-                (Some(AnswerEnd::Pause), Some(paused)) => {
-                    // The content is set once, because each answer has an end of its own.
-                    let _ = paused.set(std::mem::take(&mut self.raw).into_values().map(RawBlock::finish).collect());
-                    StopReason::Done
-                }
-                (Some(AnswerEnd::Stop(reason)), _) => reason,
-                _ => StopReason::Done,
-            };
-            output.stop(reason);
+        for (_, open) in std::mem::take(&mut self.open) {
+            // Only a block of a server tool can fail here, and only in an answer of too many blocks.
+            let _ = self.end(open, output);
         }
-        self.finished
+        self.end_text(output);
+        if let Some(paused) = self.paused.take().filter(|_| self.is_paused) {
+            // The content is set once, because each answer has an end of its own.
+            let _ = paused.set(std::mem::take(&mut self.raw).into_values().map(RawBlock::finish).collect());
+        }
+        output.stop(self.end.take().unwrap_or(StopReason::Done));
+        true
     }
 }
 
@@ -328,18 +302,10 @@ impl<'b> ContentStart<'b> {
                 Self { artefact: text(block, "data"), ..start(BlockStart::Reasoning { redacted: true }) }
             }
             "tool_use" => {
-                let id = match text(block, "id") {
-                    "" => ToolCallId::random(),
-                    id => id.into(),
-                };
-                let name = text(block, "name");
-                if name.is_empty() {
-                    return Err(DecodeFault::Malformed("a tool call has no name".to_owned()));
-                }
                 // Some servers send the arguments here and not in deltas.
                 let input = block.get("input").filter(|input| input.is_object());
                 let input = Some(input.map_or_else(|| "{}".to_owned(), Value::to_string));
-                Self { input, ..start(BlockStart::Call { id, name: name.to_owned() }) }
+                Self { input, ..start(call_start(text(block, "id"), text(block, "name"))?) }
             }
             _ => return Ok(None),
         }))

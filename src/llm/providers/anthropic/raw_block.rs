@@ -61,34 +61,3 @@ impl RawBlock {
         more.len()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn block(start: Value, deltas: &[Value]) -> Value {
-        let mut block = RawBlock::new(&start);
-        for delta in deltas {
-            block.add(delta);
-        }
-        block.finish()
-    }
-
-    #[test]
-    fn a_block_is_put_together_from_its_events() {
-        let delta = |kind: &str, key: &str, value: &str| json!({"type": kind, key: value});
-        let call = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
-        let pieces =
-            [delta("input_json_delta", "partial_json", "{\"q\""), delta("input_json_delta", "partial_json", ":1}")];
-        assert_eq!(block(call.clone(), &pieces)["input"], json!({"q": 1}));
-        assert_eq!(block(call.clone(), &[]), call);
-        let text = json!({"type": "text", "text": ""});
-        let cited = json!({"type": "citations_delta", "citation": {"url": "u"}});
-        let whole =
-            block(text, &[delta("text_delta", "text", "a"), cited.clone(), delta("text_delta", "text", "b"), cited]);
-        assert_eq!(whole, json!({"type": "text", "text": "ab", "citations": [{"url": "u"}, {"url": "u"}]}));
-        let thinking = [delta("thinking_delta", "thinking", "hm"), delta("signature_delta", "signature", "s")];
-        let whole = block(json!({"type": "thinking", "thinking": ""}), &thinking);
-        assert_eq!(whole, json!({"type": "thinking", "thinking": "hm", "signature": "s"}));
-    }
-}

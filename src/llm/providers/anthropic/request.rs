@@ -1,6 +1,6 @@
 //! Requests of the Messages API (<https://platform.claude.com/docs/en/api/messages/create>).
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     content::text,
@@ -12,7 +12,7 @@ use crate::{
     llm::{
         Block, ModelOptions, ModelRequest, ToolChoice, Turn,
         known_models::ClaudeRules,
-        providers::request_body::RequestBody,
+        providers::request_body::{RequestBody, SetMember as _},
         providers::wire::{calls, forced_call_in_words, leading_instructions, schema, schema_in_words},
     },
     protocol::JsonObject,
@@ -58,37 +58,41 @@ pub(super) fn body(options: &ModelOptions, request: &ModelRequest, is_official: 
     let mut betas: Vec<_> = messages.has_files.then_some(FILES_BETA).into_iter().collect();
     let (messages, skipped) = messages.into_json();
 
-    let mut json = json!({"model": model, "max_tokens": plan.max_tokens, "stream": true, "messages": messages});
-    let mut set = |name: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            json[name] = value;
-        }
-    };
-    set("system", (!system.is_empty()).then(|| system.into()));
-    set("tools", (!tools.is_empty()).then(|| tools.into()));
-    set("tool_choice", choice.member);
-    set("thinking", plan.member());
-    set("output_config", output_config(plan.effort.as_deref(), grammar));
-    plan.sampling(options, rules).into_iter().for_each(|(name, value)| set(&name, Some(value)));
-    // The API refuses blank ones.
-    let stop: Vec<_> = options.stop.iter().filter(|text| !text.trim().is_empty()).collect();
-    set("stop_sequences", (!stop.is_empty()).then(|| json!(stop)));
-    set("service_tier", options.service_tier.as_deref().map(Value::from));
-    set("metadata", (!options.metadata.is_empty()).then(|| json!(options.metadata)));
+    let mut body = JsonObject::new();
+    body.set("model", model.as_str());
+    body.set("max_tokens", plan.max_tokens);
+    body.set("stream", true);
+    body.set("messages", messages);
+    body.set("system", system);
+    body.set("tools", tools);
+    body.set("tool_choice", choice.member);
+    let mut thinking = plan.member();
     if binds_thinking(rules) && is_official && matches!(plan.thinking, RequestThinking::Adaptive { .. }) {
         // Otherwise the API may refuse the request after each change of context, state, instructions or tools
         // (https://platform.claude.com/docs/en/build-with-claude/preserved-thinking).
-        json["thinking"]["block_binding"] = json!({"prefix_mismatch_behavior": "drop_block"});
+        thinking["block_binding"] = json!({"prefix_mismatch_behavior": "drop_block"});
     }
-    options.extend(&mut json);
-    if json.pointer("/thinking/block_binding").is_some() {
+    body.set("thinking", thinking);
+    let mut output = JsonObject::new();
+    output.set("effort", plan.effort.as_deref());
+    output.set("format", grammar.map(|schema| json!({"type": "json_schema", "schema": schema})));
+    body.set("output_config", output);
+    body.extend(plan.sampling(options, rules));
+    // The API refuses blank ones.
+    let stop = options.stop.iter().filter(|text| !text.trim().is_empty());
+    body.set("stop_sequences", stop.cloned().collect::<Vec<_>>());
+    body.set("service_tier", options.service_tier.as_deref());
+    body.set("metadata", json!(options.metadata));
+    options.extend(&mut body);
+    if body.get("thinking").is_some_and(|thinking| thinking.get("block_binding").is_some()) {
         betas.push(BINDING_BETA);
     }
-    let has_server_tools = json.as_object().is_some_and(has_server_tools);
-    if has_server_tools && request.tools.is_empty() && json["tool_choice"]["type"] == "none" {
-        json.as_object_mut().map(|json| json.remove("tool_choice"));
+    let has_server_tools = has_server_tools(&body);
+    let forbids_calls = body.get("tool_choice").is_some_and(|choice| choice["type"] == "none");
+    if has_server_tools && request.tools.is_empty() && forbids_calls {
+        body.remove("tool_choice");
     }
-    ClaudeRequestBody { sent: RequestBody { json, skipped }, betas, has_server_tools }
+    ClaudeRequestBody { sent: RequestBody { json: body.into(), skipped }, betas, has_server_tools }
 }
 
 /// Returns the conversation, with the context, the state and a call that is asked for in words behind the marks for the
@@ -129,17 +133,6 @@ fn sends_thinking(plan: &ThinkingPlan, binds: bool, is_official: bool, is_append
         RequestThinking::Adaptive { .. } => is_official || is_append_only,
         _ => false,
     }
-}
-
-fn output_config(effort: Option<&str>, grammar: Option<Value>) -> Option<Value> {
-    let mut members = Map::new();
-    if let Some(effort) = effort {
-        members.insert("effort".to_owned(), effort.into());
-    }
-    if let Some(schema) = grammar {
-        members.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
-    }
-    (!members.is_empty()).then(|| members.into())
 }
 
 /// Returns `true` if a request with these members offers tools of the provider. They have a type. So do toolsets of MCP
@@ -212,11 +205,10 @@ fn tools(
     limits: &mut GrammarLimits,
 ) -> Vec<Value> {
     let tool = |name: &str, description: &str, schema: Value| {
-        let mut tool = Map::from_iter([("name".to_owned(), name.into())]);
-        if !description.is_empty() {
-            tool.insert("description".to_owned(), description.into());
-        }
-        tool.insert("input_schema".to_owned(), schema);
+        let mut tool = JsonObject::new();
+        tool.set("name", name);
+        tool.set("description", Some(description).filter(|text| !text.is_empty()));
+        tool.set("input_schema", schema);
         Value::from(tool)
     };
     if !request.tools.is_empty() {

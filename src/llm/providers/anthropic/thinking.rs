@@ -1,10 +1,14 @@
 //! The members of a request that depend on thinking: `thinking`, effort, `max_tokens`, and the sampling parameters.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::llm::{
-    ModelOptions, Thinking,
-    known_models::{ClaudeRules, Sampling, ThinkingOff, ThinkingTypes},
+use crate::{
+    llm::{
+        ModelOptions, Thinking,
+        known_models::{ClaudeRules, Sampling, ThinkingOff, ThinkingTypes},
+        providers::request_body::SetMember as _,
+    },
+    protocol::JsonObject,
 };
 
 const MIN_BUDGET_TOKENS: u32 = 1024;
@@ -70,38 +74,32 @@ impl ThinkingPlan {
     }
 
     /// Returns the member `thinking`. Newer models send the thinking's text only with `display`.
-    pub(super) fn member(&self) -> Option<Value> {
-        Some(match self.thinking {
-            RequestThinking::LeftOut => return None,
+    pub(super) fn member(&self) -> Value {
+        match self.thinking {
+            RequestThinking::LeftOut => Value::Null,
             RequestThinking::Off(kind) => json!({"type": kind}),
             RequestThinking::Budget(budget) => json!({"type": "enabled", "budget_tokens": budget}),
             RequestThinking::Adaptive { is_shown } => {
                 json!({"type": "adaptive", "display": if is_shown { "summarized" } else { "omitted" }})
             }
-        })
+        }
     }
 
     /// Returns the sampling parameters that the model takes.
-    pub(super) fn sampling(&self, options: &ModelOptions, rules: Option<&ClaudeRules>) -> Map<String, Value> {
-        let mut members = Map::new();
+    pub(super) fn sampling(&self, options: &ModelOptions, rules: Option<&ClaudeRules>) -> JsonObject {
+        let mut members = JsonObject::new();
         let sampling = rules.map_or(Sampling::All, |rules| rules.sampling);
         if sampling == Sampling::None {
             return members;
         }
         let is_thinking = self.is_thinking();
         let temperature = options.temperature.filter(|_| !is_thinking);
-        if let Some(temperature) = temperature {
-            members.insert("temperature".to_owned(), temperature.into());
-        }
+        members.set("temperature", temperature);
         let excludes_top_p = sampling == Sampling::OneOfTwo && temperature.is_some();
         // With thinking, only values near 1 are taken.
-        let top_p = options.top_p.filter(|top_p| !excludes_top_p && (!is_thinking || (0.95..=1.0).contains(top_p)));
-        if let Some(top_p) = top_p {
-            members.insert("top_p".to_owned(), top_p.into());
-        }
-        if let Some(top_k) = options.top_k.filter(|_| !is_thinking) {
-            members.insert("top_k".to_owned(), top_k.into());
-        }
+        let is_taken = |top_p: &f64| !excludes_top_p && (!is_thinking || (0.95..=1.0).contains(top_p));
+        members.set("top_p", options.top_p.filter(is_taken));
+        members.set("top_k", options.top_k.filter(|_| !is_thinking));
         members
     }
 }

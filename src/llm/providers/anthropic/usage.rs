@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{llm::providers::wire::ANTHROPIC, protocol::TokenUsage};
 
 /// Each event has some of the counts, and replaces earlier values.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TokenCounts {
     input: Option<u64>,
     cache_read: Option<u64>,
@@ -15,24 +15,24 @@ pub(super) struct TokenCounts {
 }
 
 impl TokenCounts {
-    /// Returns true if a count has changed.
-    pub(super) fn read(&mut self, usage: &Value) -> bool {
-        let before = self.clone();
+    pub(super) fn read(&mut self, usage: &Value) {
         let count = |path: &str, old: Option<u64>| usage.pointer(path).and_then(Value::as_u64).or(old);
         self.input = count("/input_tokens", self.input);
         self.cache_read = count("/cache_read_input_tokens", self.cache_read);
         self.cache_write = count("/cache_creation_input_tokens", self.cache_write);
         self.output = count("/output_tokens", self.output);
         self.reasoning = count("/output_tokens_details/thinking_tokens", self.reasoning);
-        *self != before
     }
 
     /// The provider counts cached tokens apart from the input; in the protocol they are a part of it.
-    pub(super) fn usage(&self, model: &str) -> TokenUsage {
+    pub(super) fn usage(&self, model: &str) -> Option<TokenUsage> {
+        if *self == Self::default() {
+            return None;
+        }
         let cached = self.cache_read.unwrap_or(0).saturating_add(self.cache_write.unwrap_or(0));
         let input_tokens = self.input.map(|input| input.saturating_add(cached));
         let total = || input_tokens?.checked_add(self.output?);
-        TokenUsage {
+        Some(TokenUsage {
             provider: Some(ANTHROPIC.to_owned()),
             model: Some(model.to_owned()),
             input_tokens,
@@ -41,6 +41,6 @@ impl TokenCounts {
             reasoning_tokens: self.reasoning,
             cached_input_tokens: self.cache_read,
             cache_write_input_tokens: self.cache_write,
-        }
+        })
     }
 }

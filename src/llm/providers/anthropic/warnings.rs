@@ -9,7 +9,7 @@ use crate::llm::{
 /// Returns one sentence for each option. Models of unknown names get what is configured, without a warning.
 pub(super) fn warnings(options: &ModelOptions) -> Vec<String> {
     let Some(rules) = options.known_models.anthropic(&options.model) else { return Vec::new() };
-    let mut warnings = WarningList::new(&options.model, rules.warning.as_deref());
+    let mut warnings = WarningList::new(options, rules.warning.as_deref());
     thinking(options, &rules, &mut warnings);
     if let Some(effort) =
         options.reasoning_effort.as_deref().filter(|effort| rules.efforts.iter().all(|own| own != effort))

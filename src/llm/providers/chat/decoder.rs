@@ -8,18 +8,16 @@ use super::{
     tags::{AnswerPiece, TagReader},
     usage::usage,
 };
-use crate::{
-    llm::{
-        BlockStart, StopReason,
-        known_models::{Profile, ReasoningMember, ThinkTags},
-        transport::{
-            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind,
-            json::{list, number, parse_object, text},
-        },
+use crate::llm::{
+    BlockStart, StopReason,
+    known_models::{Profile, ReasoningMember, ThinkTags},
+    transport::{
+        AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind,
+        json::{list, number, parse_object, text},
     },
-    protocol::TokenUsage,
 };
 
+#[derive(Default)]
 pub(in crate::llm) struct ChatDecoder {
     model: String,
     /// Opening one kind ends the other, so that they keep their order.
@@ -31,12 +29,10 @@ pub(in crate::llm) struct ChatDecoder {
     /// The type of a call that is not a function's.
     unknown_tool: Option<String>,
     has_text: bool,
-    usage: Option<TokenUsage>,
     /// Only usage comes after it.
     reason: Option<StopReason>,
     refused: bool,
     done: bool,
-    finished: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,20 +49,8 @@ impl ChatDecoder {
             tags => tags,
         };
         let returns_details = profile.reasoning_member == ReasoningMember::ReasoningDetails;
-        Self {
-            model: model.to_owned(),
-            open: None,
-            tags: TagReader::new(tags),
-            details: returns_details.then(ReasoningDetails::default),
-            calls: ChatCalls::default(),
-            unknown_tool: None,
-            has_text: false,
-            usage: None,
-            reason: None,
-            refused: false,
-            done: false,
-            finished: false,
-        }
+        let details = returns_details.then(ReasoningDetails::default);
+        Self { model: model.to_owned(), tags: TagReader::new(tags), details, ..Self::default() }
     }
 
     fn choice(&mut self, choice: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
@@ -255,21 +239,13 @@ impl Decoder for ChatDecoder {
         // Groq and Moonshot write it in members of their own.
         let members = [Some(&chunk), chunk.get("x_groq"), choices.first()];
         let counts = members.into_iter().flatten().filter_map(|member| member.get("usage"));
-        let usage = counts.filter(|counts| counts.is_object()).find_map(|counts| usage(&self.model, counts));
-        if usage.is_some() && usage != self.usage {
-            self.usage.clone_from(&usage);
-            usage.into_iter().for_each(|usage| output.usage(usage));
-        }
+        output.usage(counts.filter(|counts| counts.is_object()).find_map(|counts| usage(&self.model, counts)));
         Ok(DecodeStep::More)
     }
 
     fn finish(&mut self, output: &mut AnswerEvents) -> bool {
-        if self.finished {
-            return true;
-        }
         // A call without a name cannot be run, so such an answer is incomplete.
-        self.finished = (self.done || self.reason.is_some()) && !self.calls.has_nameless();
-        if !self.finished {
+        if !(self.done || self.reason.is_some()) || self.calls.has_nameless() {
             return false;
         }
         let held = self.tags.end();

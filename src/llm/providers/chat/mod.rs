@@ -15,18 +15,19 @@ mod warnings;
 
 use std::{fmt, sync::Arc};
 
-use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
+use http::HeaderMap;
 
 use self::decoder::ChatDecoder;
 use crate::llm::{
     Model, ModelOptions, ModelRequest, ModelStream, Thinking,
     known_models::Profile,
-    providers::openai::{api::OpenAiApi, warnings::openai_warnings},
+    providers::openai::{
+        api::{self, AZURE_KEY, BASE_URL, OpenAiApi},
+        warnings::openai_warnings,
+    },
     providers::wire::OPENAI,
     transport::{SetupError, Transport},
 };
-
-const BASE_URL: &str = "https://api.openai.com/v1";
 
 /// A model with chat completions, at OpenAI or at a compatible provider.
 pub struct OpenAiChat {
@@ -41,21 +42,11 @@ impl OpenAiChat {
     /// # Errors
     /// If the base URL, the key, a header or an option is invalid, or if the server lacks an option.
     pub fn new(options: ModelOptions) -> Result<Self, SetupError> {
-        let mut url = options.connection.url(BASE_URL)?;
+        let url = options.connection.url(BASE_URL)?;
         let profile = options.known_models.profile(options.profile.as_ref(), &url)?;
         options.refuse(&profile.lacking_options())?;
-        let path = url.path().trim_end_matches('/').trim_end_matches("/chat/completions");
-        url.set_path(&format!("{path}/chat/completions"));
-        let mut headers = HeaderMap::new();
-        if let Some(value) = options.connection.key_header("Bearer ")? {
-            headers.insert(AUTHORIZATION, value);
-        }
-        if profile.has_api_key_header
-            && let Some(value) = options.connection.key_header("")?
-        {
-            headers.insert(HeaderName::from_static("api-key"), value);
-        }
-        let transport = Arc::new(Transport::new(options.connection.clone(), url, headers)?);
+        let key_header = profile.has_api_key_header.then_some(AZURE_KEY);
+        let transport = api::transport(options.connection.clone(), url, "/chat/completions", key_header)?;
         Ok(Self { options, profile, transport })
     }
 }
@@ -95,6 +86,8 @@ impl Model for OpenAiChat {
 
 #[cfg(test)]
 mod tests {
+    use http::header::AUTHORIZATION;
+
     use super::*;
     use crate::llm::{ProfileOptions, ThinkingMember, TokenLimit, transport::Connection};
 
@@ -126,7 +119,7 @@ mod tests {
             let model = at(url, None).unwrap();
             assert_eq!(model.profile.name, name, "{url:?}");
             let api_key = (name == "azure").then_some("a-key");
-            assert_eq!(model.transport.header(&HeaderName::from_static("api-key")), api_key, "{url:?}");
+            assert_eq!(model.transport.header(&AZURE_KEY), api_key, "{url:?}");
             assert_eq!(model.transport.header(&AUTHORIZATION), Some("Bearer a-key"), "{url:?}");
         }
     }

@@ -14,14 +14,14 @@ pub(super) enum AnswerPiece {
     Reasoning(String),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct TagReader {
     state: TagState,
     /// Text that may be a part of a tag, or white space around one.
     held: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum TagState {
     /// Before the opening tag. `is_reasoning` if the reasoning begins without one.
     Begin {
@@ -34,6 +34,7 @@ enum TagState {
     },
     AfterReasoning,
     /// Later tags are text.
+    #[default]
     Text,
 }
 

@@ -1,11 +1,14 @@
 //! The members of a request that ask for thinking.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::llm::{
-    ModelOptions, Thinking,
-    known_models::{Profile, ThinkingMember},
-    providers::openai::effort::effort,
+use crate::{
+    llm::{
+        ModelOptions, Thinking,
+        known_models::{Profile, ThinkingMember},
+        providers::{openai::effort::effort, request_body::SetMember as _},
+    },
+    protocol::JsonObject,
 };
 
 /// The thinking that a request asks for.
@@ -32,17 +35,10 @@ impl<'o> WantedThinking<'o> {
 }
 
 /// Returns the members for a model. `requested` is the request's own switch.
-pub(super) fn members(
-    profile: &Profile,
-    options: &ModelOptions,
-    requested: Option<bool>,
-    model: &str,
-) -> Map<String, Value> {
+pub(super) fn members(profile: &Profile, options: &ModelOptions, requested: Option<bool>, model: &str) -> JsonObject {
     let wanted = WantedThinking::new(options, requested);
     let WantedThinking { is_on, effort, budget } = wanted;
-    let effort = effort.map(Value::from);
-    let mut members = Map::new();
-    let mut set = |member: &str, value: Option<Value>| members.extend(value.map(|value| (member.to_owned(), value)));
+    let mut members = JsonObject::new();
     match profile.thinking_member {
         ThinkingMember::None => {}
         ThinkingMember::ReasoningEffort => {
@@ -50,31 +46,31 @@ pub(super) fn members(
                 true => openai_effort(options, requested, model),
                 false => switched_effort(wanted, options, profile, model).map(str::to_owned),
             };
-            set("reasoning_effort", effort.map(Value::from));
+            members.set("reasoning_effort", effort);
         }
-        ThinkingMember::Reasoning => set("reasoning", reasoning(wanted)),
+        ThinkingMember::Reasoning => members.set("reasoning", reasoning(wanted)),
         ThinkingMember::ReasoningEnabled => {
-            set("reasoning", is_on.map(|is_on| json!({"enabled": is_on})));
-            set("reasoning_effort", effort);
+            members.set("reasoning", is_on.map(|is_on| json!({"enabled": is_on})));
+            members.set("reasoning_effort", effort);
         }
         ThinkingMember::Thinking => {
-            set("thinking", is_on.map(|is_on| json!({"type": if is_on { "enabled" } else { "disabled" }})));
-            set("reasoning_effort", effort);
+            members.set("thinking", is_on.map(|is_on| json!({"type": if is_on { "enabled" } else { "disabled" }})));
+            members.set("reasoning_effort", effort);
         }
         ThinkingMember::EnableThinking => {
             // A budget alone asks for thinking.
             let is_on = is_on.or(budget.map(|_| true));
-            set("enable_thinking", is_on.map(Value::from));
-            set("thinking_budget", budget.filter(|_| is_on == Some(true)).map(Value::from));
+            members.set("enable_thinking", is_on);
+            members.set("thinking_budget", budget.filter(|_| is_on == Some(true)));
         }
         ThinkingMember::ChatTemplateKwargs => {
             // Templates call the switch by one of these names, and ignore others.
             let switch = is_on.map(|is_on| json!({"enable_thinking": is_on, "thinking": is_on}));
-            set("chat_template_kwargs", switch);
-            set("reasoning_effort", effort);
-            set("thinking_token_budget", budget.filter(|_| is_on != Some(false)).map(Value::from));
+            members.set("chat_template_kwargs", switch);
+            members.set("reasoning_effort", effort);
+            members.set("thinking_token_budget", budget.filter(|_| is_on != Some(false)));
         }
-        ThinkingMember::Think => set("think", effort.or(is_on.map(Value::from))),
+        ThinkingMember::Think => members.set("think", effort.map(Value::from).or(is_on.map(Value::from))),
     }
     members
 }

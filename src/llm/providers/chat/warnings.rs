@@ -5,7 +5,7 @@ use crate::llm::{ModelOptions, Thinking, known_models::Profile, providers::warni
 
 pub(super) fn warnings(profile: &Profile, options: &ModelOptions) -> Vec<String> {
     let model = &options.model;
-    let mut warnings = WarningList::new(model, None);
+    let mut warnings = WarningList::new(options, None);
     if let Some(wanted) = options.thinking {
         // An effort or a budget beside the switch could hide that the switch itself is not sent.
         let effort = options.reasoning_effort.clone().filter(|effort| effort == "none");
@@ -27,9 +27,7 @@ pub(super) fn warnings(profile: &Profile, options: &ModelOptions) -> Vec<String>
         }
     }
     if !profile.takes_stop(model) {
-        warnings.not_sent("stop", !options.stop.is_empty(), "refuses it");
-        warnings.not_sent("frequency_penalty", options.frequency_penalty.is_some(), "refuses it");
-        warnings.not_sent("presence_penalty", options.presence_penalty.is_some(), "refuses it");
+        warnings.not_sent(&["stop", "frequency_penalty", "presence_penalty"], "refuses it");
     }
     warnings.into_list()
 }

@@ -47,18 +47,12 @@ pub(super) fn user_parts(parts: &[ContentPart], rules: &GeminiRules, attachments
     sent
 }
 
-/// A function response, and media that have to follow it.
-pub(super) struct FunctionResponse {
-    pub(super) part: Value,
-    pub(super) media: Vec<Value>,
-}
-
-/// The members `output` and `error` are the API's own: <https://ai.google.dev/api/caching#FunctionResponse>.
+/// Returns a function response, and media that have to follow it. The members `output` and `error` are the API's own: <https://ai.google.dev/api/caching#FunctionResponse>.
 pub(super) fn function_response(
     result: &ToolResult,
     rules: &GeminiRules,
     attachments: &mut Attachments,
-) -> FunctionResponse {
+) -> (Value, Vec<Value>) {
     let mut texts: Vec<Cow<'_, str>> = Vec::new();
     let mut media = Vec::new();
     let parts = match &result.content {
@@ -91,7 +85,7 @@ pub(super) fn function_response(
     if rules.media_in_results && !media.is_empty() {
         response["parts"] = std::mem::take(&mut media).into();
     }
-    FunctionResponse { part: json!({"functionResponse": response}), media }
+    (json!({"functionResponse": response}), media)
 }
 
 /// `Ok(None)` if there is nothing to send, and the reason for people if the model cannot read the part.

@@ -8,31 +8,28 @@ use super::{
     signature::{TextSignatures, call_artefact},
     usage::usage,
 };
-use crate::{
-    llm::{
-        Artefact, BlockStart, StopReason,
-        transport::{
-            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind,
-            json::{list, number, parse, text},
-        },
+use crate::llm::{
+    Artefact, BlockStart, StopReason,
+    providers::wire::is_in,
+    transport::{
+        AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start,
+        json::{list, number, parse, text},
     },
-    protocol::{TokenUsage, ToolCallId},
 };
 
 /// Signatures are kept until the end of their blocks, and sources until the end of the answer.
 const MAX_HELD_BYTES: usize = 4 << 20;
 
+#[derive(Default)]
 pub(in crate::llm) struct GeminiDecoder {
     model: String,
     open: Option<OpenTextBlock>,
-    /// The last text, whose end waits: its sources may come after a call or a thought that followed it.
-    ended_text: Option<EndedText>,
+    /// The block of the last text and its artefact. Its end waits: its sources may come after a call or a thought that followed it.
+    ended_text: Option<(usize, Option<Artefact>)>,
     has_calls: bool,
     held: usize,
-    usage: Option<TokenUsage>,
     sources: CitedSources,
     reason: Option<StopReason>,
-    finished: bool,
 }
 
 /// A block of text or of thoughts. The parts of each are one block, until a part of another kind comes.
@@ -42,24 +39,9 @@ struct OpenTextBlock {
     signatures: TextSignatures,
 }
 
-struct EndedText {
-    block: usize,
-    artefact: Option<Artefact>,
-}
-
 impl GeminiDecoder {
     pub(in crate::llm) fn new(model: &str) -> Self {
-        Self {
-            model: model.to_owned(),
-            open: None,
-            ended_text: None,
-            has_calls: false,
-            held: 0,
-            usage: None,
-            sources: CitedSources::default(),
-            reason: None,
-            finished: false,
-        }
+        Self { model: model.to_owned(), ..Self::default() }
     }
 
     fn response(&mut self, response: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
@@ -78,11 +60,7 @@ impl GeminiDecoder {
         for candidate in list(response, "candidates").iter().filter(|candidate| number(candidate, "index") == 0) {
             self.candidate(candidate, output)?;
         }
-        let usage = response.get("usageMetadata").and_then(|value| usage(&self.model, value));
-        if usage.is_some() && usage != self.usage {
-            self.usage.clone_from(&usage);
-            usage.into_iter().for_each(|usage| output.usage(usage));
-        }
+        output.usage(response.get("usageMetadata").and_then(|value| usage(&self.model, value)));
         Ok(())
     }
 
@@ -143,7 +121,7 @@ impl GeminiDecoder {
             None => {
                 let start = if is_thought { BlockStart::Reasoning { redacted: false } } else { BlockStart::Text };
                 if !is_thought {
-                    end_text(self.ended_text.take(), output);
+                    self.end_text(output);
                 }
                 self.open.insert(OpenTextBlock { block: output.start(start)?, is_thought, signatures })
             }
@@ -154,17 +132,9 @@ impl GeminiDecoder {
     }
 
     fn call(&mut self, call: &Value, signature: Option<&str>, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        let name = text(call, "name");
-        if name.is_empty() {
-            return Err(DecodeFault::Malformed("a function call has no name".to_owned()));
-        }
         self.close(output);
         self.has_calls = true;
-        let id = match text(call, "id") {
-            "" => ToolCallId::random(),
-            id => id.into(),
-        };
-        let block = output.start(BlockStart::Call { id, name: name.to_owned() })?;
+        let block = output.start(call_start(text(call, "id"), text(call, "name"))?)?;
         let arguments = call.get("args").filter(|arguments| arguments.is_object());
         output.delta(block, arguments.map_or_else(|| "{}".to_owned(), Value::to_string));
         output.end(block, signature.map(call_artefact));
@@ -177,7 +147,13 @@ impl GeminiDecoder {
         let artefact = open.signatures.artefact(open.is_thought);
         match open.is_thought {
             true => output.end(open.block, artefact),
-            false => self.ended_text = Some(EndedText { block: open.block, artefact }),
+            false => self.ended_text = Some((open.block, artefact)),
+        }
+    }
+
+    fn end_text(&mut self, output: &mut AnswerEvents) {
+        if let Some((block, artefact)) = self.ended_text.take() {
+            output.end(block, artefact);
         }
     }
 
@@ -207,27 +183,21 @@ impl Decoder for GeminiDecoder {
     }
 
     fn finish(&mut self, output: &mut AnswerEvents) -> bool {
-        if self.finished {
-            return true;
-        }
         let Some(reason) = self.reason.take() else { return false };
-        self.finished = true;
         self.close(output);
-        if let Some(text) = &self.ended_text {
+        if let Some((block, _)) = self.ended_text {
             let citations = std::mem::take(&mut self.sources).into_citations();
-            citations.into_iter().for_each(|citation| output.citation(text.block, citation));
+            citations.into_iter().for_each(|citation| output.citation(block, citation));
         }
-        end_text(self.ended_text.take(), output);
+        self.end_text(output);
         output.stop(if reason == StopReason::Done && self.has_calls { StopReason::Calls } else { reason });
         true
     }
 }
 
-fn end_text(text: Option<EndedText>, output: &mut AnswerEvents) {
-    if let Some(text) = text {
-        output.end(text.block, text.artefact);
-    }
-}
+const FILTERED: &str = "\
+    SAFETY RECITATION LANGUAGE BLOCKLIST PROHIBITED_CONTENT SPII MODEL_ARMOR IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT \
+    IMAGE_RECITATION";
 
 /// The reasons of <https://ai.google.dev/api/generate-content#FinishReason>. `None` if the answer goes on.
 fn stop_reason(reason: &str, message: &str) -> Result<Option<StopReason>, DecodeFault> {
@@ -236,16 +206,7 @@ fn stop_reason(reason: &str, message: &str) -> Result<Option<StopReason>, Decode
         // Gateways have a reason of their own for calls.
         "STOP" | "FUNCTION_CALL" => return Ok(Some(StopReason::Done)),
         "MAX_TOKENS" => return Ok(Some(StopReason::Length)),
-        "SAFETY"
-        | "RECITATION"
-        | "LANGUAGE"
-        | "BLOCKLIST"
-        | "PROHIBITED_CONTENT"
-        | "SPII"
-        | "MODEL_ARMOR"
-        | "IMAGE_SAFETY"
-        | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION" => return Ok(Some(StopReason::Filtered)),
+        reason if is_in(FILTERED, reason) => return Ok(Some(StopReason::Filtered)),
         // A second attempt would end in the same way.
         "MISSING_THOUGHT_SIGNATURE" | "NO_IMAGE" | "TOO_MANY_TOOL_CALLS" => FailureKind::Other,
         // `MALFORMED_FUNCTION_CALL`, `UNEXPECTED_TOOL_CALL`, `OTHER` and future reasons: the model failed.

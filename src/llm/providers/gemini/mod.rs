@@ -98,17 +98,19 @@ impl Model for Gemini {
     fn warnings(&self) -> Vec<String> {
         let options = &self.options;
         let rules = options.known_models.gemini(&options.model);
-        let mut warnings = WarningList::new(&options.model, rules.warning.as_deref());
+        let mut warnings = WarningList::new(options, rules.warning.as_deref());
         thinking::add_warnings(&mut warnings, options, &rules);
         if !rules.penalties {
-            let is_penalty = |penalty: Option<f64>| penalty.is_some_and(|penalty| penalty != 0.0);
-            warnings.not_sent("frequency_penalty", is_penalty(options.frequency_penalty), "refuses penalties");
-            warnings.not_sent("presence_penalty", is_penalty(options.presence_penalty), "refuses penalties");
+            let penalties =
+                [("frequency_penalty", options.frequency_penalty), ("presence_penalty", options.presence_penalty)];
+            for (option, penalty) in penalties {
+                if penalty.is_some_and(|penalty| penalty != 0.0) {
+                    warnings.not_sent(&[option], "refuses penalties");
+                }
+            }
         }
         if !rules.sampling {
-            warnings.not_sent("temperature", options.temperature.is_some(), "ignores sampling parameters");
-            warnings.not_sent("top_p", options.top_p.is_some(), "ignores sampling parameters");
-            warnings.not_sent("top_k", options.top_k.is_some(), "ignores sampling parameters");
+            warnings.not_sent(&["temperature", "top_p", "top_k"], "ignores sampling parameters");
         }
         warnings.into_list()
     }

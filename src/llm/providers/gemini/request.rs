@@ -4,21 +4,26 @@
 //! own turn (<https://ai.google.dev/gemini-api/docs/latest-model>). Function responses are a content of their own right
 //! after their calls, one for each call.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
-    content::{FunctionResponse, function_response, text, user_parts},
+    content::{function_response, text, user_parts},
     signature::{PLACEHOLDER, call_signature, is_of_text, text_parts, thought_parts},
     thinking::thinking_config,
 };
-use crate::llm::{
-    AssistantTurn, Block, ModelOptions, ModelRequest, ToolChoice, ToolResult, Turn,
-    known_models::GeminiRules,
-    providers::attachments::Attachments,
-    providers::request_body::RequestBody,
-    providers::wire::{
-        FIRST_USER_TEXT, LAST_USER_TEXT, arguments, leading_instructions, marked_instructions, schema, schema_in_words,
+use crate::{
+    llm::{
+        AssistantTurn, Block, ModelOptions, ModelRequest, ToolChoice, ToolResult, Turn,
+        known_models::GeminiRules,
+        providers::attachments::Attachments,
+        providers::request_body::{RequestBody, SetMember as _},
+        providers::wire::{
+            FIRST_USER_TEXT, LAST_USER_TEXT, arguments, leading_instructions, marked_instructions, schema,
+            schema_in_words,
+        },
     },
+    protocol::JsonObject,
+    tools::ToolSpec,
 };
 
 pub(super) fn body(options: &ModelOptions, request: &ModelRequest) -> RequestBody {
@@ -36,32 +41,26 @@ pub(super) fn body(options: &ModelOptions, request: &ModelRequest) -> RequestBod
     let GeminiContents { rules, list, attachments } = contents;
     let config = generation_config(options, request, &rules, &mut system);
     system.retain(|text| !text.trim().is_empty());
+    let system: Vec<_> = system.iter().map(|part| text(part)).collect();
     let list: Vec<_> = list.into_iter().map(|content| json!({"role": content.role, "parts": content.parts})).collect();
-    let mut json = json!({"contents": list});
-    if !system.is_empty() {
-        let parts: Vec<_> = system.iter().map(|part| text(part)).collect();
-        json["systemInstruction"] = json!({"parts": parts});
-    }
+    let mut body = JsonObject::new();
+    body.insert("contents".to_owned(), list.into());
+    body.set("systemInstruction", (!system.is_empty()).then(|| json!({"parts": system})));
     if !request.tools.is_empty() {
-        json["tools"] = json!([{"functionDeclarations": function_declarations(request)}]);
-        if let Some(config) = function_calling_config(options, request) {
-            json["toolConfig"] = json!({"functionCallingConfig": config});
-        }
+        body.set("tools", json!([{"functionDeclarations": function_declarations(request)}]));
+        let config = function_calling_config(options, request);
+        body.set("toolConfig", config.map(|config| json!({"functionCallingConfig": config})));
     }
-    if !config.is_empty() {
-        json["generationConfig"] = config.into();
-    }
-    if let Some(tier) = &options.service_tier {
-        json["serviceTier"] = tier.as_str().into();
-    }
-    options.extend(&mut json);
-    RequestBody { json, skipped: attachments.into_skipped() }
+    body.set("generationConfig", config);
+    body.set("serviceTier", options.service_tier.as_deref());
+    options.extend(&mut body);
+    RequestBody { json: body.into(), skipped: attachments.into_skipped() }
 }
 
 /// `parametersJsonSchema` takes JSON Schema as it is; `parameters` would take a subset of OpenAPI's:
 /// <https://ai.google.dev/api/caching#FunctionDeclaration>.
 fn function_declarations(request: &ModelRequest) -> Vec<Value> {
-    let declaration = |spec: &crate::tools::ToolSpec| {
+    let declaration = |spec: &ToolSpec| {
         // A description is required.
         let description = if spec.description.is_empty() { &spec.name } else { &spec.description };
         json!({"name": spec.name, "description": description, "parametersJsonSchema": schema(&spec.parameters)})
@@ -86,32 +85,31 @@ fn generation_config(
     request: &ModelRequest,
     rules: &GeminiRules,
     system: &mut Vec<String>,
-) -> Map<String, Value> {
-    let mut config = Map::new();
-    let mut set = |name: &str, value: Option<Value>| config.extend(value.map(|value| (name.to_owned(), value)));
-    set("maxOutputTokens", options.max_tokens.map(Value::from));
+) -> JsonObject {
+    let mut config = JsonObject::new();
+    config.set("maxOutputTokens", options.max_tokens);
     if rules.sampling {
-        set("temperature", options.temperature.map(Value::from));
-        set("topP", options.top_p.map(Value::from));
-        set("topK", options.top_k.map(Value::from));
+        config.set("temperature", options.temperature);
+        config.set("topP", options.top_p);
+        config.set("topK", options.top_k);
     }
-    set("seed", options.seed.map(Value::from));
+    config.set("seed", options.seed);
     if rules.penalties {
-        set("frequencyPenalty", options.frequency_penalty.map(Value::from));
-        set("presencePenalty", options.presence_penalty.map(Value::from));
+        config.set("frequencyPenalty", options.frequency_penalty);
+        config.set("presencePenalty", options.presence_penalty);
     }
-    set("stopSequences", (!options.stop.is_empty()).then(|| options.stop.clone().into()));
+    config.set("stopSequences", options.stop.clone());
     let resolution = match options.image_detail.as_deref() {
         Some("low") => Some("MEDIA_RESOLUTION_LOW"),
         Some("high") => Some("MEDIA_RESOLUTION_HIGH"),
         _ => None,
     };
-    set("mediaResolution", resolution.map(Value::from));
-    set("thinkingConfig", thinking_config(options, request.thinking, rules));
+    config.set("mediaResolution", resolution);
+    config.set("thinkingConfig", thinking_config(options, request.thinking, rules));
     if let Some(schema) = &request.response_schema {
         if request.tools.is_empty() || rules.schema_with_tools {
-            set("responseMimeType", Some("application/json".into()));
-            set("responseJsonSchema", Some(Value::from((**schema).clone())));
+            config.set("responseMimeType", "application/json");
+            config.set("responseJsonSchema", (**schema).clone());
         } else {
             system.push(schema_in_words(schema));
         }
@@ -152,7 +150,7 @@ impl GeminiContents {
     fn add_results(&mut self, results: &[ToolResult]) {
         let (mut parts, mut all_media) = (Vec::new(), Vec::new());
         for result in results {
-            let FunctionResponse { part, media } = function_response(result, &self.rules, &mut self.attachments);
+            let (part, media) = function_response(result, &self.rules, &mut self.attachments);
             parts.push(part);
             all_media.extend(media);
         }

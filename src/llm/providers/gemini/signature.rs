@@ -127,15 +127,6 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_comes_back_with_its_signature_alone() {
-        let artefact = artefact(&[("hm", Some("s"))], true).unwrap();
-        assert_eq!(thought_parts("hm", &artefact), [json!({"text": "hm", "thoughtSignature": "s", "thought": true})]);
-        assert!(thought_parts("hm", "other").is_empty());
-        assert_eq!(super::call_signature(&call_artefact("s").value), Some("s"));
-        assert_eq!(super::call_signature("{}"), None);
-    }
-
-    #[test]
     fn an_artefact_of_another_text_is_ignored() {
         let signed = artefact(&[("a", Some("s"))], false).unwrap();
         for (text, artefact) in [

@@ -3,39 +3,38 @@
 //! Levels and budgets exclude one another, and each model takes one of them:
 //! <https://ai.google.dev/gemini-api/docs/thinking>.
 
-use serde_json::{Map, Value};
-
-use crate::llm::{
-    ModelOptions, Thinking,
-    known_models::{GeminiRules, ThinkingControl},
-    providers::warning_list::WarningList,
+use crate::{
+    llm::{
+        ModelOptions, Thinking,
+        known_models::{GeminiRules, ThinkingControl},
+        providers::{request_body::SetMember as _, warning_list::WarningList},
+    },
+    protocol::JsonObject,
 };
 
 /// The model chooses the number of tokens.
 const DYNAMIC_BUDGET: i64 = -1;
 
 /// Returns `None` if thinking is left to the model. `requested` is the request's own switch.
-pub(super) fn thinking_config(options: &ModelOptions, requested: Option<bool>, rules: &GeminiRules) -> Option<Value> {
+pub(super) fn thinking_config(
+    options: &ModelOptions,
+    requested: Option<bool>,
+    rules: &GeminiRules,
+) -> Option<JsonObject> {
     let is_on = is_on(options, requested)?;
     let effort = options.reasoning_effort.as_deref().filter(|effort| *effort != "none");
-    let mut config = Map::new();
+    let mut config = JsonObject::new();
     match &rules.thinking {
         ThinkingControl::Missing => return None,
         ThinkingControl::Budget { least, most, can_be_off } => {
-            let (least, most, can_be_off) = (*least, *most, *can_be_off);
             let budget = match options.thinking_budget.filter(|budget| *budget > 0) {
-                _ if !is_on => {
-                    if can_be_off {
-                        0
-                    } else {
-                        least.into()
-                    }
-                }
+                _ if !is_on && *can_be_off => 0,
+                _ if !is_on => (*least).into(),
                 _ if options.thinking == Some(Thinking::Adaptive) => DYNAMIC_BUDGET,
-                Some(budget) => budget.clamp(least, most).into(),
-                None => effort.map_or(DYNAMIC_BUDGET, |effort| budget_of(effort, most)),
+                Some(budget) => budget.clamp(*least, *most).into(),
+                None => effort.map_or(DYNAMIC_BUDGET, |effort| budget_of(effort, *most)),
             };
-            config.insert("thinkingBudget".to_owned(), budget.into());
+            config.set("thinkingBudget", budget);
         }
         ThinkingControl::Level { levels, by_default } => {
             let level = match effort {
@@ -43,13 +42,11 @@ pub(super) fn thinking_config(options: &ModelOptions, requested: Option<bool>, r
                 Some(effort) => Some(level_of(effort, levels)),
                 None => (!*by_default).then(|| "LOW".to_owned()),
             };
-            config.extend(level.map(|level| ("thinkingLevel".to_owned(), level.into())));
+            config.set("thinkingLevel", level);
         }
     }
-    if is_on {
-        config.insert("includeThoughts".to_owned(), true.into());
-    }
-    Some(config.into())
+    config.set("includeThoughts", is_on.then_some(true));
+    Some(config)
 }
 
 /// Returns one sentence for each option that the model refuses, with what is sent in its place.
@@ -67,16 +64,12 @@ pub(super) fn add_warnings(warnings: &mut WarningList<'_>, options: &ModelOption
         ThinkingControl::Missing if switched == Some(true) => warnings.add(switch, "cannot think", "it is not sent"),
         ThinkingControl::Missing => {}
         ThinkingControl::Budget { least, most, can_be_off } => {
-            let (least, most, can_be_off) = (*least, *most, *can_be_off);
             if switched == Some(false) && !can_be_off {
                 warnings.add(switch, "always thinks", &format!("the smallest budget, {least}, is sent"));
             }
-            if let Some(budget) = budget.filter(|budget| !(least..=most).contains(budget)) {
-                warnings.add(
-                    "thinking_budget",
-                    &format!("takes {least} to {most}, not {budget}"),
-                    "the nearest is sent",
-                );
+            if let Some(budget) = budget.filter(|budget| !(*least..=*most).contains(budget)) {
+                let problem = format!("takes {least} to {most}, not {budget}");
+                warnings.add("thinking_budget", &problem, "the nearest is sent");
             }
         }
         ThinkingControl::Level { levels, .. } => {

@@ -13,7 +13,7 @@ const MIN_OUTPUT_TOKENS: u32 = 16;
 /// Returns the options that the configured model refuses, and what is sent in their place.
 pub(in crate::llm) fn openai_warnings(options: &ModelOptions, api: OpenAiApi) -> Vec<String> {
     let Some(rules) = options.known_models.openai(&options.model) else { return Vec::new() };
-    let mut warnings = WarningList::new(&options.model, rules.warning.as_deref());
+    let mut warnings = WarningList::new(options, rules.warning.as_deref());
     let thinks = options.thinking_of(None).map(|thinking| thinking != Thinking::Off);
     let effort = effort(Some(&rules), options.reasoning_effort.as_deref(), thinks);
     match api {
@@ -27,18 +27,17 @@ pub(in crate::llm) fn openai_warnings(options: &ModelOptions, api: OpenAiApi) ->
     warnings.of_effort(&rules, options.reasoning_effort.as_deref());
     if !rules.takes_sampling(effort) {
         let problem = if rules.can_be_off() { "refuses it while it reasons" } else { "refuses it" };
-        warnings.not_sent("temperature", options.temperature.is_some(), problem);
-        warnings.not_sent("top_p", options.top_p.is_some(), problem);
+        warnings.not_sent(&["temperature", "top_p"], problem);
     }
     if rules.reasons {
-        warnings.not_sent("stop", !options.stop.is_empty(), "refuses it");
-        warnings.not_sent("frequency_penalty", options.frequency_penalty.is_some(), "refuses it");
-        warnings.not_sent("presence_penalty", options.presence_penalty.is_some(), "refuses it");
+        warnings.not_sent(&["stop", "frequency_penalty", "presence_penalty"], "refuses it");
     }
-    let verbosity = options.verbosity.as_deref().is_some_and(|verbosity| verbosity != "medium");
-    warnings.not_sent("verbosity", verbosity && !rules.has_verbosity, "has none but \"medium\"");
-    let refuses_parallel = api == OpenAiApi::Chat && !rules.takes_parallel_calls_on_chat();
-    warnings.not_sent("parallel_tool_calls", options.parallel_tool_calls.is_some() && refuses_parallel, "refuses it");
+    if !rules.has_verbosity && options.verbosity.as_deref() != Some("medium") {
+        warnings.not_sent(&["verbosity"], "has none but \"medium\"");
+    }
+    if api == OpenAiApi::Chat && !rules.takes_parallel_calls_on_chat() {
+        warnings.not_sent(&["parallel_tool_calls"], "refuses it");
+    }
     warnings.into_list()
 }
 

@@ -25,6 +25,7 @@ const MAX_OPEN_ITEMS: usize = 1024;
 /// Encrypted reasoning is a few kilobytes.
 const MAX_HELD_BYTES: usize = 4 << 20;
 
+#[derive(Default)]
 pub(in crate::llm) struct ResponsesDecoder {
     model: String,
     /// By their index in the output.
@@ -37,21 +38,11 @@ pub(in crate::llm) struct ResponsesDecoder {
     has_calls: bool,
     refused: bool,
     stop: Option<StopReason>,
-    finished: bool,
 }
 
 impl ResponsesDecoder {
     pub(in crate::llm) fn new(model: &str) -> Self {
-        Self {
-            model: model.to_owned(),
-            open: BTreeMap::new(),
-            ended_reasoning: Vec::new(),
-            held: 0,
-            has_calls: false,
-            refused: false,
-            stop: None,
-            finished: false,
-        }
+        Self { model: model.to_owned(), ..Self::default() }
     }
 
     fn item_added(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
@@ -104,9 +95,7 @@ impl ResponsesDecoder {
 
     fn ended(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         let response = event.get("response").unwrap_or(&Value::Null);
-        if let Some(usage) = response.get("usage").and_then(|value| usage(&self.model, value)) {
-            output.usage(usage);
-        }
+        output.usage(response.get("usage").and_then(|value| usage(&self.model, value)));
         let status = text(response, "status");
         let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
         self.stop = Some(match (text(event, "type"), status, reason) {
@@ -166,8 +155,7 @@ impl Decoder for ResponsesDecoder {
     }
 
     fn finish(&mut self, output: &mut AnswerEvents) -> bool {
-        let Some(stop) = self.stop.take() else { return self.finished };
-        self.finished = true;
+        let Some(stop) = self.stop.take() else { return false };
         for reasoning in self.ended_reasoning.drain(..) {
             // Nothing more can start, so no error is possible that matters to a complete answer.
             let _ = reasoning.end(false, output);

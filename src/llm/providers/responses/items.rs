@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::{
-    llm::{
-        Artefact, BlockStart,
-        transport::{
-            AnswerEvents, DecodeFault,
-            json::{list, number, text},
-        },
+use crate::llm::{
+    Artefact, BlockStart,
+    transport::{
+        AnswerEvents, DecodeFault, call_start,
+        json::{list, number, text},
     },
-    protocol::ToolCallId,
 };
 
 /// Bounds the memory; messages have one part, rarely two.
@@ -56,18 +53,8 @@ impl OpenItem {
             "message" => Self::Message(BTreeMap::new()),
             "reasoning" => Self::Reasoning(OpenReasoning::default()),
             "function_call" => {
-                let name = text(item, "name");
-                if name.is_empty() {
-                    return Err(DecodeFault::Malformed("a function call has no name".to_owned()));
-                }
-                let id = match text(item, "call_id") {
-                    "" => ToolCallId::random(),
-                    id => id.into(),
-                };
-                Self::Call {
-                    block: output.start(BlockStart::Call { id, name: name.to_owned() })?,
-                    has_arguments: false,
-                }
+                let start = call_start(text(item, "call_id"), text(item, "name"))?;
+                Self::Call { block: output.start(start)?, has_arguments: false }
             }
             _ => Self::Hidden,
         })

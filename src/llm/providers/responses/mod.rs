@@ -12,17 +12,19 @@ mod usage;
 
 use std::{fmt, sync::Arc};
 
-use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
+use http::HeaderMap;
 
 use self::decoder::ResponsesDecoder;
 use crate::llm::{
     Model, ModelOptions, ModelRequest, ModelStream,
-    providers::openai::{api::OpenAiApi, warnings::openai_warnings},
+    providers::openai::{
+        api::{self, AZURE_KEY, BASE_URL, OpenAiApi},
+        warnings::openai_warnings,
+    },
     providers::wire::OPENAI,
     transport::{SetupError, Transport},
 };
 
-const BASE_URL: &str = "https://api.openai.com/v1";
 /// Options that the Responses API lacks.
 const LACKING: &[&str] =
     &["top_k", "seed", "frequency_penalty", "presence_penalty", "stop", "thinking_budget", "profile"];
@@ -44,20 +46,10 @@ impl OpenAiResponses {
         options.refuse(LACKING)?;
         let mut connection = options.connection.clone();
         connection.max_event_bytes.get_or_insert(MAX_EVENT_BYTES);
-        let mut url = connection.url(BASE_URL)?;
-        let path = url.path().trim_end_matches('/').trim_end_matches("/responses");
-        url.set_path(&format!("{path}/responses"));
-        let mut headers = HeaderMap::new();
-        if let Some(value) = connection.key_header("Bearer ")? {
-            headers.insert(AUTHORIZATION, value);
-        }
+        let url = connection.url(BASE_URL)?;
         let host = url.host_str().unwrap_or_default().to_ascii_lowercase();
-        if (host == "azure.com" || host.ends_with(".azure.com"))
-            && let Some(value) = connection.key_header("")?
-        {
-            headers.insert(HeaderName::from_static("api-key"), value);
-        }
-        let transport = Arc::new(Transport::new(connection, url, headers)?);
+        let is_azure = host == "azure.com" || host.ends_with(".azure.com");
+        let transport = api::transport(connection, url, "/responses", is_azure.then_some(AZURE_KEY))?;
         Ok(Self { options, transport })
     }
 }

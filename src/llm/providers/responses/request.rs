@@ -9,7 +9,7 @@ use crate::{
         known_models::OpenAiRules,
         providers::attachments::Attachments,
         providers::openai::{effort::effort, strict_schema::allows_strict},
-        providers::request_body::RequestBody,
+        providers::request_body::{RequestBody, SetMember as _},
         providers::wire::schema,
     },
     protocol::JsonObject,
@@ -24,52 +24,37 @@ pub(super) fn body(options: &ModelOptions, request: &ModelRequest) -> RequestBod
     let model = request.model.as_deref().unwrap_or(&options.model);
     let rules = options.known_models.openai(model);
     let rules = rules.as_ref();
+    let has_phases = rules.is_some_and(|rules| rules.has_phases);
+    let mut body = JsonObject::new();
+    body.set("model", model);
+    body.set("input", input::items(options, request, has_phases, &mut attachments));
+    body.set("stream", true);
     // The API stores the response unless it is told not to.
-    let mut body = json!({
-        "model": model,
-        "input": input::items(options, request, rules.is_some_and(|rules| rules.has_phases), &mut attachments),
-        "stream": true,
-        "store": false,
-    });
-    if !request.system.is_empty() {
-        body["instructions"] = request.system.join("\n\n").into();
-    }
+    body.set("store", false);
+    body.set("instructions", (!request.system.is_empty()).then(|| request.system.join("\n\n")));
     if !request.tools.is_empty() {
         let is_strict = options.strict_tools == Some(true);
-        body["tools"] = request.tools.iter().map(|spec| tool(spec, is_strict)).collect();
-        match &request.tool_choice {
-            ToolChoice::Auto => {}
-            ToolChoice::None => body["tool_choice"] = "none".into(),
-            ToolChoice::Required => body["tool_choice"] = "required".into(),
-            ToolChoice::Tool(name) => body["tool_choice"] = json!({"type": "function", "name": name}),
-        }
-        if let Some(parallel) = options.parallel_tool_calls {
-            body["parallel_tool_calls"] = parallel.into();
-        }
+        body.set("tools", request.tools.iter().map(|spec| tool(spec, is_strict)).collect::<Value>());
+        let choice = match &request.tool_choice {
+            ToolChoice::Auto => Value::Null,
+            ToolChoice::None => "none".into(),
+            ToolChoice::Required => "required".into(),
+            ToolChoice::Tool(name) => json!({"type": "function", "name": name}),
+        };
+        body.set("tool_choice", choice);
+        body.set("parallel_tool_calls", options.parallel_tool_calls);
     }
     add_reasoning(&mut body, options, request, rules);
     let has_verbosity = rules.is_none_or(|rules| rules.has_verbosity);
-    if let Some(verbosity) = options.verbosity.as_deref().filter(|_| has_verbosity) {
-        body["text"]["verbosity"] = verbosity.into();
-    }
-    if let Some(schema) = &request.response_schema {
-        body["text"]["format"] = text_format(schema);
-    }
-    if let Some(limit) = options.max_tokens {
-        body["max_output_tokens"] = limit.into();
-    }
-    if let Some(tier) = &options.service_tier {
-        body["service_tier"] = tier.as_str().into();
-    }
-    if let Some(key) = &options.cache_key {
-        body["prompt_cache_key"] = key.as_str().into();
-    }
-    if !options.metadata.is_empty() {
-        body["metadata"] =
-            options.metadata.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
-    }
-    extend(&mut body, options);
-    RequestBody { json: body, skipped: attachments.into_skipped() }
+    let mut text = JsonObject::new();
+    text.set("verbosity", options.verbosity.as_deref().filter(|_| has_verbosity));
+    text.set("format", request.response_schema.as_deref().map(text_format));
+    body.set("text", text);
+    body.set("max_output_tokens", options.max_tokens);
+    body.set("service_tier", options.service_tier.as_deref());
+    body.set("prompt_cache_key", options.cache_key.as_deref());
+    body.set("metadata", json!(options.metadata));
+    RequestBody { json: extended(body, options), skipped: attachments.into_skipped() }
 }
 
 /// A tool is strict by default in this API, so each one says whether it is. The API refuses a strict tool whose schema
@@ -87,29 +72,22 @@ fn tool(tool: &ToolSpec, is_strict: bool) -> Value {
 }
 
 /// Adds the effort and the sampling. Known models get those that they take.
-fn add_reasoning(body: &mut Value, options: &ModelOptions, request: &ModelRequest, rules: Option<&OpenAiRules>) {
+fn add_reasoning(body: &mut JsonObject, options: &ModelOptions, request: &ModelRequest, rules: Option<&OpenAiRules>) {
     let thinks = options.thinking_of(request.thinking).map(|thinking| thinking != Thinking::Off);
     let wanted = effort(rules, options.reasoning_effort.as_deref(), thinks);
     let effort = wanted.and_then(|effort| rules.map_or(Some(effort), |rules| rules.nearest_effort(effort)));
     let reasons = rules.map_or(effort.is_some(), |rules| rules.reasons);
-    if let Some(effort) = effort {
-        body["reasoning"] = json!({"effort": effort});
-        // Summaries are for reasoning that was asked for. The service gives them to verified organisations only.
-        if effort != "none" && reasons && thinks != Some(false) {
-            body["reasoning"]["summary"] = "auto".into();
-        }
-    }
-    if reasons {
-        // Without this, reasoning cannot be sent back, because the service has not stored it.
-        body["include"] = json!(["reasoning.encrypted_content"]);
-    }
+    // Summaries are for reasoning that was asked for. The service gives them to verified organisations only.
+    let has_summary = effort.is_some_and(|effort| effort != "none") && reasons && thinks != Some(false);
+    let mut reasoning = JsonObject::new();
+    reasoning.set("effort", effort);
+    reasoning.set("summary", has_summary.then_some("auto"));
+    body.set("reasoning", reasoning);
+    // Without this, reasoning cannot be sent back, because the service has not stored it.
+    body.set("include", reasons.then(|| json!(["reasoning.encrypted_content"])));
     if rules.is_none_or(|rules| rules.takes_sampling(effort)) {
-        if let Some(temperature) = options.temperature {
-            body["temperature"] = temperature.into();
-        }
-        if let Some(top_p) = options.top_p {
-            body["top_p"] = top_p.into();
-        }
+        body.set("temperature", options.temperature);
+        body.set("top_p", options.top_p);
     }
 }
 
@@ -119,10 +97,12 @@ fn text_format(schema: &JsonObject) -> Value {
     json!({"type": "json_schema", "name": SCHEMA_NAME, "schema": schema, "strict": strict})
 }
 
-/// Merges `extra_body`. Its `tools` (the provider's own) and `include` are added to those of the request.
-fn extend(body: &mut Value, options: &ModelOptions) {
-    let own = ["tools", "include"].map(|name| (name, body[name].as_array().cloned().unwrap_or_default()));
-    options.extend(body);
+/// Returns the body with `extra_body`. Its `tools` (the provider's own) and `include` are added to those of the request.
+fn extended(mut body: JsonObject, options: &ModelOptions) -> Value {
+    let own =
+        ["tools", "include"].map(|name| (name, body.get(name).and_then(Value::as_array).cloned().unwrap_or_default()));
+    options.extend(&mut body);
+    let mut body = Value::Object(body);
     for (name, mut list) in own {
         if let Some(Value::Array(more)) = options.extra_body.get(name) {
             list.extend(more.iter().cloned());
@@ -137,6 +117,7 @@ fn extend(body: &mut Value, options: &ModelOptions) {
     if body.get("store").is_none() {
         body["store"] = false.into();
     }
+    body
 }
 
 #[cfg(test)]

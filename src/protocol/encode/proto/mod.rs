@@ -9,18 +9,21 @@ mod payload;
 mod writer;
 
 use self::{fields::fields, writer::Writer};
+use super::StreamVersion;
 use crate::protocol::{Event, EventType, event::BaseEvent};
 
 /// Writes events as protobuf frames.
 #[derive(Debug, Default)]
-pub struct Proto;
+pub struct Proto {
+    pub(super) version: StreamVersion,
+}
 
 impl Proto {
     /// Appends an event's frame.
     pub fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
-        encode(event, &mut Writer::new(out));
+        encode(&self.version.event(event), &mut Writer::new(out));
         match u32::try_from(out.len() - start - 4) {
             Ok(length) => out[start..start + 4].copy_from_slice(&length.to_be_bytes()),
             Err(_) => {
@@ -100,7 +103,7 @@ mod tests {
 
     fn frame(event: serde_json::Value) -> Vec<u8> {
         let mut frame = Vec::new();
-        Proto.event(&serde_json::from_value(event).unwrap(), &mut frame);
+        Proto::default().event(&serde_json::from_value(event).unwrap(), &mut frame);
         frame.split_off(4)
     }
 

@@ -1,7 +1,12 @@
--- Reads the end of an ended run, with its state. The run is found by its id, or by the last message of its branch; the other
--- one is NULL.
--- $1 thread, $2 id or NULL, $3 last message or NULL
-SELECT r.id, r.head, r.state, s.body AS state_body, r.interrupts FROM agui_runs AS r
+-- Reads the end of an ended run, with its state. The run is found by its id, or by a message $3: it is the last run that ended
+-- on the branch of this message. The other one is NULL.
+-- $1 thread, $2 id or NULL, $3 number of a message or NULL
+WITH RECURSIVE branch (number) AS (
+    SELECT $3::bigint WHERE $3::bigint IS NOT NULL
+    UNION ALL
+    SELECT m.parent FROM branch JOIN agui_messages AS m ON m.thread = $1 AND m.number = branch.number)
+SELECT r.id, r.head, r.state, s.body AS state_body, r.interrupts FROM (
+    SELECT * FROM agui_runs
+    WHERE thread = $1 AND ended_at IS NOT NULL AND (id = $2 OR head IN (SELECT number FROM branch))
+    ORDER BY head DESC, number DESC LIMIT 1) AS r
 LEFT JOIN agui_states AS s ON s.thread = r.thread AND s.number = r.state
-WHERE r.thread = $1 AND (r.id = $2 OR r.head = $3) AND r.ended_at IS NOT NULL
-ORDER BY r.number DESC LIMIT 1

@@ -1,6 +1,11 @@
--- Reads the end of an ended run, with its state. The run is found by its id, or by the last message of its branch; the other
--- one is NULL.
-SELECT r.id, r.head, r.state, s.body AS state_body, r.interrupts FROM agui_runs AS r
+-- Reads the end of an ended run, with its state. The run is found by its id, or by a message :head: it is the last run that ended
+-- on the branch of this message. The other one is NULL.
+WITH RECURSIVE branch (number) AS (
+    SELECT :head WHERE :head IS NOT NULL
+    UNION ALL
+    SELECT m.parent FROM branch JOIN agui_messages AS m ON m.thread = :thread AND m.number = branch.number)
+SELECT r.id, r.head, r.state, s.body AS state_body, r.interrupts FROM (
+    SELECT * FROM agui_runs
+    WHERE thread = :thread AND ended_at IS NOT NULL AND (id = :id OR head IN (SELECT number FROM branch))
+    ORDER BY head DESC, number DESC LIMIT 1) AS r
 LEFT JOIN agui_states AS s ON s.thread = r.thread AND s.number = r.state
-WHERE r.thread = :thread AND (r.id = :id OR r.head = :head) AND r.ended_at IS NOT NULL
-ORDER BY r.number DESC LIMIT 1

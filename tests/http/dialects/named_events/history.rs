@@ -139,7 +139,7 @@ async fn the_demo_answers_every_prompt_of_the_documents() {
     ];
     for prompt in prompts.into_iter().map(Value::from).chain([image]) {
         let answer = said(&server.ask(CHAT, &user(prompt.clone())).await);
-        let is_help = answer.contains("demo agent without a model") || answer.contains("没有模型的演示代理");
+        let is_help = answer.contains("demo agent without a model") || answer.contains("没有模型的演示 Agent");
         assert!(!answer.is_empty() && !is_help, "{prompt}: {answer}");
     }
 }

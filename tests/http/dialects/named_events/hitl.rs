@@ -202,7 +202,7 @@ async fn an_edit_changes_one_argument_alone() {
     let server = TestServer::demo();
     for (prompt, done) in [
         ("delete inactive users", "The database: ran DELETE FROM users WHERE status = 'inactive' on at most 100 rows."),
-        ("删除不活跃的用户", "数据库:已执行 DELETE FROM users WHERE status = 'inactive',最多 100 行。"),
+        ("删除不活跃的用户", "数据库：已执行 DELETE FROM users WHERE status = 'inactive'，最多 100 行。"),
     ] {
         let first = server.ask(CHAT, &user(prompt)).await;
         let (id, asked) = (thread(&first), question(&first));
@@ -222,7 +222,7 @@ async fn the_demo_asks_for_feedback_and_for_the_review_of_a_plan() {
             "Another draft, with your feedback: ",
             "Accepted",
         ),
-        ("反馈", "请加上湿度数据。", "新的草稿,按你的反馈修改:", "已接受"),
+        ("反馈", "请加上湿度数据。", "新的草稿，按你的反馈修改：", "已接受"),
     ] {
         let first = server.ask(CHAT, &user(prompt)).await;
         let id = thread(&first);
@@ -239,7 +239,7 @@ async fn the_demo_asks_for_feedback_and_for_the_review_of_a_plan() {
             "The plan is approved: all three steps are done.",
             "I take the steps that you changed: ",
         ),
-        ("审核计划", "同意", "计划已批准:三个步骤都做完了。", "我按你修改的步骤做:"),
+        ("审核计划", "同意", "计划已批准：三个步骤都做完了。", "我按你修改的步骤做："),
     ] {
         let first = server.ask(CHAT, &user(prompt)).await;
         assert_eq!(question(&first)["context"]["steps"].as_array().unwrap().len(), 3);

@@ -25,11 +25,26 @@ const BASE: &[(&str, Kind)] = &[("model", Kind::Text), ("messages", Kind::List),
 const STREAM_OPTIONS: &[(&str, Kind)] = &[("stream_options", Kind::Object)];
 const SAMPLING: &[(&str, Kind)] = &[("temperature", Kind::Number), ("top_p", Kind::Number), ("stop", Kind::Texts)];
 const PENALTIES: &[(&str, Kind)] = &[("frequency_penalty", Kind::Number), ("presence_penalty", Kind::Number)];
+const TOOLS: &[(&str, Kind)] = &[("tools", Kind::List), ("tool_choice", Kind::Any)];
+const FORMAT: &[(&str, Kind)] = &[("response_format", Kind::Object)];
+/// The members of the six lists above, which nearly all take.
+const COMMON: &[(&str, Kind)] = &[
+    ("model", Kind::Text),
+    ("messages", Kind::List),
+    ("stream", Kind::Bool),
+    ("stream_options", Kind::Object),
+    ("temperature", Kind::Number),
+    ("top_p", Kind::Number),
+    ("stop", Kind::Texts),
+    ("frequency_penalty", Kind::Number),
+    ("presence_penalty", Kind::Number),
+    ("tools", Kind::List),
+    ("tool_choice", Kind::Any),
+    ("response_format", Kind::Object),
+];
 const SEED: &[(&str, Kind)] = &[("seed", Kind::Integer)];
 const TOP_K: &[(&str, Kind)] = &[("top_k", Kind::Integer)];
-const TOOLS: &[(&str, Kind)] = &[("tools", Kind::List), ("tool_choice", Kind::Any)];
 const PARALLEL: &[(&str, Kind)] = &[("parallel_tool_calls", Kind::Bool)];
-const FORMAT: &[(&str, Kind)] = &[("response_format", Kind::Object)];
 const MAX_TOKENS: &[(&str, Kind)] = &[("max_tokens", Kind::Integer)];
 const MAX_COMPLETION_TOKENS: &[(&str, Kind)] = &[("max_completion_tokens", Kind::Integer)];
 const EFFORT: &[(&str, Kind)] = &[("reasoning_effort", Kind::Text)];
@@ -47,38 +62,13 @@ pub const PUBLISHED: &[Published] = &[
     // https://platform.openai.com/docs/api-reference/chat/create
     Published {
         name: "openai",
-        members: &[
-            BASE,
-            STREAM_OPTIONS,
-            SAMPLING,
-            PENALTIES,
-            SEED,
-            TOOLS,
-            PARALLEL,
-            FORMAT,
-            MAX_TOKENS,
-            MAX_COMPLETION_TOKENS,
-            EFFORT,
-            SERVICE,
-        ],
+        members: &[COMMON, SEED, PARALLEL, MAX_TOKENS, MAX_COMPLETION_TOKENS, EFFORT, SERVICE],
         roles: Roles::OPENAI,
         more: openai,
     },
     Published {
         name: "azure",
-        members: &[
-            BASE,
-            STREAM_OPTIONS,
-            SAMPLING,
-            PENALTIES,
-            SEED,
-            TOOLS,
-            PARALLEL,
-            FORMAT,
-            MAX_COMPLETION_TOKENS,
-            EFFORT,
-            SERVICE,
-        ],
+        members: &[COMMON, SEED, PARALLEL, MAX_COMPLETION_TOKENS, EFFORT, SERVICE],
         roles: Roles::OPENAI,
         more: |_| Ok(()),
     },
@@ -103,15 +93,10 @@ pub const PUBLISHED: &[Published] = &[
     Published {
         name: "vllm",
         members: &[
-            BASE,
-            STREAM_OPTIONS,
-            SAMPLING,
-            PENALTIES,
+            COMMON,
             SEED,
             TOP_K,
-            TOOLS,
             PARALLEL,
-            FORMAT,
             MAX_TOKENS,
             EFFORT,
             &[("chat_template_kwargs", Kind::Object), ("thinking_token_budget", Kind::Integer)],
@@ -122,20 +107,7 @@ pub const PUBLISHED: &[Published] = &[
     // `tools/server/server-common.cpp` of https://github.com/ggml-org/llama.cpp
     Published {
         name: "llama-cpp",
-        members: &[
-            BASE,
-            STREAM_OPTIONS,
-            SAMPLING,
-            PENALTIES,
-            SEED,
-            TOP_K,
-            TOOLS,
-            PARALLEL,
-            FORMAT,
-            MAX_TOKENS,
-            EFFORT,
-            &[("chat_template_kwargs", Kind::Object)],
-        ],
+        members: &[COMMON, SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT, &[("chat_template_kwargs", Kind::Object)]],
         roles: Roles {
             parts: &["text", "image_url", "input_audio"],
             reasoning: &["reasoning_content"],
@@ -152,27 +124,14 @@ pub const PUBLISHED: &[Published] = &[
     // https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/670
     Published {
         name: "lm-studio",
-        members: &[BASE, STREAM_OPTIONS, SAMPLING, PENALTIES, SEED, TOP_K, TOOLS, PARALLEL, FORMAT, MAX_TOKENS, EFFORT],
+        members: &[COMMON, SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT],
         roles: Roles { parts: &["text", "image_url"], ..Roles::TEMPLATE },
         more: tool_choice_is_a_word,
     },
     // https://openrouter.ai/docs/use-cases/reasoning-tokens
     Published {
         name: "openrouter",
-        members: &[
-            BASE,
-            STREAM_OPTIONS,
-            SAMPLING,
-            PENALTIES,
-            SEED,
-            TOP_K,
-            TOOLS,
-            PARALLEL,
-            FORMAT,
-            MAX_TOKENS,
-            SERVICE,
-            &[("reasoning", Kind::Object)],
-        ],
+        members: &[COMMON, SEED, TOP_K, PARALLEL, MAX_TOKENS, SERVICE, &[("reasoning", Kind::Object)]],
         roles: Roles { reasoning: &["reasoning", "reasoning_details"], ..Roles::OPENAI },
         more: |body| {
             let Some(reasoning) = body.get("reasoning") else { return Ok(()) };
@@ -193,7 +152,7 @@ pub const PUBLISHED: &[Published] = &[
     // https://api-docs.deepseek.com/guides/thinking_mode
     Published {
         name: "deepseek",
-        members: &[BASE, STREAM_OPTIONS, SAMPLING, PENALTIES, TOOLS, FORMAT, MAX_TOKENS, EFFORT, THINKING],
+        members: &[COMMON, MAX_TOKENS, EFFORT, THINKING],
         roles: Roles { parts: &["text"], reasoning: &["reasoning_content"], ..Roles::OPENAI },
         more: deepseek,
     },
@@ -222,14 +181,9 @@ pub const PUBLISHED: &[Published] = &[
     Published {
         name: "groq",
         members: &[
-            BASE,
-            STREAM_OPTIONS,
-            SAMPLING,
-            PENALTIES,
+            COMMON,
             SEED,
-            TOOLS,
             PARALLEL,
-            FORMAT,
             MAX_COMPLETION_TOKENS,
             &[
                 ("reasoning_effort", Kind::Word(&["none", "default", "low", "medium", "high"])),
@@ -245,20 +199,7 @@ pub const PUBLISHED: &[Published] = &[
     // https://docs.together.ai/docs/inference/chat/reasoning
     Published {
         name: "together",
-        members: &[
-            BASE,
-            STREAM_OPTIONS,
-            SAMPLING,
-            PENALTIES,
-            SEED,
-            TOP_K,
-            TOOLS,
-            PARALLEL,
-            FORMAT,
-            MAX_TOKENS,
-            EFFORT,
-            &[("reasoning", Kind::Object)],
-        ],
+        members: &[COMMON, SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT, &[("reasoning", Kind::Object)]],
         roles: Roles { parts: &["text", "image_url", "input_audio"], ..Roles::OPENAI },
         more: |body| match body.pointer("/reasoning/enabled") {
             Some(enabled) if !enabled.is_boolean() => Err("reasoning.enabled is not a boolean".to_owned()),
@@ -269,15 +210,10 @@ pub const PUBLISHED: &[Published] = &[
     Published {
         name: "fireworks",
         members: &[
-            BASE,
-            STREAM_OPTIONS,
-            SAMPLING,
-            PENALTIES,
+            COMMON,
             SEED,
             TOP_K,
-            TOOLS,
             PARALLEL,
-            FORMAT,
             MAX_TOKENS,
             EFFORT,
             &[("service_tier", Kind::Text), ("metadata", Kind::Object)],
@@ -292,36 +228,14 @@ pub const PUBLISHED: &[Published] = &[
     // https://docs.x.ai/docs/guides/reasoning
     Published {
         name: "xai",
-        members: &[
-            BASE,
-            STREAM_OPTIONS,
-            SAMPLING,
-            PENALTIES,
-            SEED,
-            TOOLS,
-            PARALLEL,
-            FORMAT,
-            MAX_COMPLETION_TOKENS,
-            EFFORT,
-        ],
+        members: &[COMMON, SEED, PARALLEL, MAX_COMPLETION_TOKENS, EFFORT],
         roles: Roles { parts: &["text", "image_url"], ..Roles::OPENAI },
         more: xai,
     },
     // https://platform.moonshot.ai/docs/api/chat
     Published {
         name: "moonshot",
-        members: &[
-            BASE,
-            STREAM_OPTIONS,
-            SAMPLING,
-            PENALTIES,
-            TOOLS,
-            FORMAT,
-            MAX_COMPLETION_TOKENS,
-            EFFORT,
-            THINKING,
-            &[("prompt_cache_key", Kind::Text)],
-        ],
+        members: &[COMMON, MAX_COMPLETION_TOKENS, EFFORT, THINKING, &[("prompt_cache_key", Kind::Text)]],
         roles: Roles { parts: &["text", "image_url"], reasoning: &["reasoning_content"], ..Roles::OPENAI },
         more: moonshot,
     },
@@ -339,15 +253,10 @@ pub const PUBLISHED: &[Published] = &[
     Published {
         name: "qwen",
         members: &[
-            BASE,
-            STREAM_OPTIONS,
-            SAMPLING,
-            PENALTIES,
+            COMMON,
             SEED,
             TOP_K,
-            TOOLS,
             PARALLEL,
-            FORMAT,
             MAX_TOKENS,
             &[("enable_thinking", Kind::Bool), ("thinking_budget", Kind::Integer)],
         ],

@@ -147,7 +147,7 @@ async fn a_call_waits_for_approval_and_gets_its_result_in_the_next_run() {
         ("approve", &not_edited, declined, "The e-mail \"Lunch\": declined, so it was not sent."),
         ("approve", &Value::Null, declined, "The e-mail \"Lunch\": declined, so it was not sent."),
         ("批准", &edited, "已发送给 bob@b.c", "邮件「Tea」已发送给 bob@b.c。"),
-        ("批准", &no, "没有发送,因为被拒绝了", "邮件「午饭」没有发送,因为被拒绝了。"),
+        ("批准", &no, "没有发送，因为被拒绝了", "邮件「午饭」没有发送，因为被拒绝了。"),
     ] {
         let mut talk = Talk::with(DEMO);
         let asked = talk.say(trigger).await;
@@ -179,7 +179,7 @@ async fn two_calls_are_decided_together_and_each_gets_its_own_result() {
             "declined, so no train is booked",
             "a hotel in Beijing is booked for 2 nights",
         ),
-        ("批准两个", [&yes, &Value::Null], "已预订去北京的火车票", "没有预订酒店,因为被拒绝了"),
+        ("批准两个", [&yes, &Value::Null], "已预订去北京的火车票", "没有预订酒店，因为被拒绝了"),
     ] {
         let mut talk = Talk::with(DEMO);
         let asked = talk.say(trigger).await;
@@ -190,7 +190,7 @@ async fn two_calls_are_decided_together_and_each_gets_its_own_result() {
         let answered = talk.answer(&payloads.map(Clone::clone)).await;
         let (results, text) = results_and_text(&answered);
         assert_eq!(results, [(&*calls[0], train), (&*calls[1], hotel)]);
-        assert!(text.contains(&format!("{train}; {hotel}")) || text.contains(&format!("{train};{hotel}")), "{text}");
+        assert!(text.contains(&format!("{train}; {hotel}")) || text.contains(&format!("{train}；{hotel}")), "{text}");
     }
 }
 
@@ -204,8 +204,8 @@ async fn a_form_is_sent_or_refused() {
         ("form", &json!({ "name": "Ada", "email": "a@b.c", "size": "XXL" }), none),
         ("form", &json!({ "name": "Ada" }), none),
         ("form", &json!("Ada"), none),
-        ("表单", &form, "谢谢你,Ada!M 码的 T 恤留好了,确认信会发到 a@b.c。"),
-        ("表单", &json!(false), "好的,那就不要 T 恤了。"),
+        ("表单", &form, "谢谢你，Ada！M 码的 T 恤留好了，确认信会发到 a@b.c。"),
+        ("表单", &json!(false), "好的，那就不要 T 恤了。"),
     ] {
         let mut talk = Talk::with(DEMO);
         let asked = talk.say(trigger).await;

@@ -12,7 +12,6 @@ fn decode(events: &[Value]) -> Result<(Vec<ModelEvent>, bool), DecodeFault> {
         decoder.event(None, &event.to_string(), &mut output)?;
     }
     let whole = decoder.finish(&mut output);
-    assert_eq!(decoder.finish(&mut output), whole, "finishing again changes nothing");
     Ok((output.take(), whole))
 }
 

@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn options(model: &str) -> ModelOptions {
 }
 
 fn config(options: &ModelOptions, requested: Option<bool>) -> Option<Value> {
-    thinking_config(options, requested, &options.known_models.gemini(&options.model))
+    thinking_config(options, requested, &options.known_models.gemini(&options.model)).map(Value::from)
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn options_that_a_model_does_not_take_are_named() {
     let warnings = |model: &str, change: &dyn Fn(&mut ModelOptions)| {
         let mut options = options(model);
         change(&mut options);
-        let mut warnings = WarningList::new(model, None);
+        let mut warnings = WarningList::new(&options, None);
         add_warnings(&mut warnings, &options, &options.known_models.gemini(model));
         warnings.into_list().join("; ")
     };

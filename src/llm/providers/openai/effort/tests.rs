@@ -89,14 +89,3 @@ fn with_thinking_a_model_gets_an_effort_that_thinks() {
     assert_eq!(on("local", None).as_deref(), Some("medium"));
     assert_eq!(effort(None, Some("low"), None), Some("low"));
 }
-
-#[test]
-fn an_effort_for_another_model_becomes_the_nearest_one() {
-    let nearest =
-        |model: &str, effort| KnownModels::default().openai(model).unwrap().nearest_effort(effort).map(str::to_owned);
-    assert_eq!(nearest("gpt-5.4", "minimal").as_deref(), Some("low"));
-    assert_eq!(nearest("gpt-5", "none").as_deref(), Some("minimal"));
-    assert_eq!(nearest("o3", "max").as_deref(), Some("high"));
-    assert_eq!(nearest("gpt-4o", "high").as_deref(), None);
-    assert_eq!(nearest("gpt-7-nova", "huge").as_deref(), Some("huge"));
-}

@@ -251,6 +251,8 @@ fn options_that_a_model_refuses_are_left_out_or_replaced_by_the_nearest() {
     assert_eq!(sent("gpt-5.4", "minimal"), (json!("low"), low.clone()));
     assert_eq!(sent("gpt-6-astra", "none"), (json!("low"), low.clone()));
     assert_eq!(sent("o3", "xhigh"), (json!("high"), Value::Null));
+    assert_eq!(sent("gpt-5", "none"), (json!("minimal"), low.clone()));
+    assert_eq!(sent("gpt-7-nova", "huge"), (json!("huge"), low.clone()), "its efforts are not known");
     assert_eq!(sent("gpt-4o", "high"), (Value::Null, Value::Null));
     assert_eq!(sent("local", "huge"), (json!("huge"), low), "another server's model may take it");
 }

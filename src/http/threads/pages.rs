@@ -1,6 +1,8 @@
-//! Pages of lists: their size, their cursor, and the times in them.
+//! Pages of lists, and times as clients see them.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{
     auth::Principal,
@@ -9,7 +11,7 @@ use crate::{
     threads::Threads,
 };
 
-pub(crate) const PAGE_SIZE: usize = 50;
+pub(super) const PAGE_SIZE: usize = 50;
 const MAX_PAGE_SIZE: usize = 200;
 
 pub(crate) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
@@ -40,7 +42,12 @@ pub(crate) fn read_cursor(cursor: &str) -> Result<i64, ApiError> {
     cursor.parse().map_err(|_| ApiError::invalid_parameter("cursor", "the `next` of another page"))
 }
 
-/// Three digits of milliseconds, so that times sort as texts.
-pub(crate) fn time(millis: Millis) -> String {
-    Timestamp::from_millisecond(millis).map_or_else(|_| millis.to_string(), |time| format!("{time:.3}"))
+/// A time such as `2026-01-31T12:00:00.000Z`: three digits of milliseconds, so that times sort as texts.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[schema(as = Time, value_type = String, format = DateTime)]
+pub(crate) struct TimeText(pub(super) String);
+
+pub(crate) fn time(millis: Millis) -> TimeText {
+    let time = Timestamp::from_millisecond(millis);
+    TimeText(time.map_or_else(|_| millis.to_string(), |time| format!("{time:.3}")))
 }
