@@ -25,23 +25,6 @@ pub(crate) fn error_chain(error: &dyn Error) -> String {
     text
 }
 
-/// Returns the problem of an environment variable that is not set. A name in other letters than those of a variable may be a
-/// key that was put in its place, so the text does not repeat it.
-pub(crate) fn unset_variable(name: &str) -> String {
-    match is_variable_name(name) {
-        true => format!("the environment variable {name} is not set"),
-        false => {
-            "no environment variable has this name: name a variable here, such as \"MY_KEY\", and put the key into it"
-                .to_owned()
-        }
-    }
-}
-
-/// True for names such as `MY_KEY_2`.
-pub(crate) fn is_variable_name(text: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
-}
-
 /// Returns the name that is most similar to a wrong one, if any is similar.
 pub(crate) fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
     let wrong = wrong.to_lowercase();

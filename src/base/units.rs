@@ -3,12 +3,9 @@
 //! `#[serde(rename = "timeout_secs", deserialize_with = "units::seconds")]` reads `timeout_secs = 30` into a `Duration`.
 //! The `optional_…` helpers read 0 as `None`: no limit. [`deadline`] is the end of such a time.
 
-use std::{
-    net::{SocketAddr, ToSocketAddrs as _},
-    time::Duration,
-};
+use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{Deserialize, Deserializer};
 use tokio::time::Instant;
 
 /// Stands for a time that ends later than an [`Instant`] can say, such as `Duration::MAX`.
@@ -18,26 +15,6 @@ pub(crate) const FAR_FUTURE: Duration = Duration::from_secs(30 * 365 * 24 * 3600
 /// long for an [`Instant`]; this returns an instant in 30 years.
 pub(crate) fn deadline(from: Instant, time: Duration) -> Instant {
     from.checked_add(time).or_else(|| from.checked_add(FAR_FUTURE)).unwrap_or(from)
-}
-
-/// Reads an address and a port. A name in place of the address is resolved, to IPv4 if it has such an address.
-pub(crate) fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    if let Ok(address) = text.parse() {
-        return Ok(address);
-    }
-    let is_name_with_port =
-        |(name, port): (&str, &str)| !name.is_empty() && !name.contains(':') && port.parse::<u16>().is_ok();
-    if !text.rsplit_once(':').is_some_and(is_name_with_port) {
-        return Err(D::Error::custom(
-            "expected an address and a port, such as \"127.0.0.1:8080\" or \"localhost:8080\"",
-        ));
-    }
-    let found =
-        text.to_socket_addrs().map_err(|error| D::Error::custom(format!("{text:?} cannot be resolved: {error}")))?;
-    let found: Vec<_> = found.collect();
-    let address = found.iter().find(|address| address.is_ipv4()).or(found.first());
-    address.copied().ok_or_else(|| D::Error::custom(format!("{text:?} has no address")))
 }
 
 /// Reads whole seconds.

@@ -2,8 +2,8 @@
 
 use crate::{
     auth::{JwksOptions, Jwt, JwtError, JwtOptions},
-    base::text::unset_variable,
     server::options::{self, ConfigError, Origin},
+    upstream::secret_names::unset_variable,
 };
 
 /// `claims` are those that tools need.

@@ -6,14 +6,13 @@ use indexmap::IndexMap;
 use secrecy::SecretString;
 
 use crate::{
-    base::text::unset_variable,
     llm::{
         Anthropic, Connection, Gemini, KnownModels, Model, ModelOptions, OpenAiApi, OpenAiChat, OpenAiResponses,
         RecordedApi, RecordedExchanges, SetupError,
     },
     server::options::{Config, ConfigError, ConnectionConfig, HostedApi, LlmConfig, ModelConfig, Origin, of_agent},
     tools::{InvalidOption, Tool},
-    upstream::secret_names::is_secret_header,
+    upstream::secret_names::{is_secret_header, unset_variable},
 };
 
 /// The models and tools that were added in Rust.

@@ -6,10 +6,10 @@ use super::{
 };
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
-    base::text::unset_variable,
     http::{Connections, HttpOptions},
     run::{PrincipalLimits, RunLimits, ThreadOptions},
     server::options::{self, AuthMode, Config, ConfigError, Origin},
+    upstream::secret_names::unset_variable,
 };
 
 pub(in crate::server) fn thread_options(config: &Config) -> ThreadOptions {

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Range, path::Path};
 
-use crate::base::text::{is_variable_name, nearest};
+use crate::{base::text::nearest, upstream::secret_names::is_variable_name};
 
 /// A text that is not a configuration.
 #[derive(Debug)]

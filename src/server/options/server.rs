@@ -1,8 +1,12 @@
 //! The sections `[server]` and `[runs]`, whose options belong to several parts of the server.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    net::{SocketAddr, ToSocketAddrs as _},
+    path::PathBuf,
+    time::Duration,
+};
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::{base::units, run::OnDisconnect};
 
@@ -14,7 +18,7 @@ use crate::{base::units, run::OnDisconnect};
 pub(crate) struct ServerConfig {
     /// The address, or a name of this machine, and the port to listen on. An address that other machines can reach needs
     /// authentication (`[auth]`).
-    #[serde(deserialize_with = "units::socket_address")]
+    #[serde(deserialize_with = "socket_address")]
     #[cfg_attr(test, schemars(with = "String", regex(pattern = crate::base::units::json_schema::NAMED_SOCKET_ADDRESS)))]
     pub(crate) listen: SocketAddr,
     /// The host names, without port, under which a server without authentication answers, in addition to localhost and
@@ -122,4 +126,24 @@ impl Default for RunsConfig {
 /// Reads whole seconds; 0 is `None`.
 fn optional_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     Ok(units::optional(deserializer)?.map(Duration::from_secs))
+}
+
+/// Reads an address and a port. A name in place of the address is resolved, to IPv4 if it has such an address.
+fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let is_name_with_port =
+        |(name, port): (&str, &str)| !name.is_empty() && !name.contains(':') && port.parse::<u16>().is_ok();
+    if !text.rsplit_once(':').is_some_and(is_name_with_port) {
+        return Err(D::Error::custom(
+            "expected an address and a port, such as \"127.0.0.1:8080\" or \"localhost:8080\"",
+        ));
+    }
+    let found =
+        text.to_socket_addrs().map_err(|error| D::Error::custom(format!("{text:?} cannot be resolved: {error}")))?;
+    let found: Vec<_> = found.collect();
+    let address = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    address.copied().ok_or_else(|| D::Error::custom(format!("{text:?} has no address")))
 }

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
 use super::error::RemoteError;
-use crate::{base::text::unset_variable, upstream};
+use crate::upstream::{self, secret_names::unset_variable};
 
 /// Headers that describe one connection or one body. They are neither set nor passed on.
 const CONNECTION_HEADERS: [&str; 17] = [
