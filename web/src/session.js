@@ -19,10 +19,12 @@ const MESSAGES_PER_PAGE = 200;
 const STARTERS = "agui-server.starters";
 const textsOf = (value) => (Array.isArray(value) ? value.filter((text) => typeof text === "string") : []);
 
+const DECISIONS = { yes: "approved", no: "rejected", none: "abandoned" };
+
 /** Returns an answer as { decision }, which names a text of the page, or { text }. */
 function shownAnswer(payload) {
-  if (payload === undefined) return { decision: "abandoned" };
-  if (typeof payload?.approved === "boolean") return { decision: payload.approved ? "approved" : "rejected" };
+  if (payload === undefined) return { decision: DECISIONS.none };
+  if (typeof payload?.approved === "boolean") return { decision: payload.approved ? DECISIONS.yes : DECISIONS.no };
   if (typeof payload !== "object" || payload === null) return { text: String(payload) };
   return { text: Object.entries(payload).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ") };
 }
