@@ -122,9 +122,11 @@ enum JobKind {
     Upkeep,
 }
 
+type Work = Box<dyn FnMut(&mut Tx<'_>) -> StoreResult<()> + Send>;
+
 struct WriteJob {
     kind: JobKind,
-    work: Box<dyn FnMut(&mut Tx<'_>) -> StoreResult<()> + Send>,
+    work: Work,
     done: oneshot::Sender<StoreResult<()>>,
 }
 
