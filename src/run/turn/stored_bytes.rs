@@ -28,9 +28,12 @@ pub(crate) enum StorageLimit {
     Server(u64),
 }
 
-/// The stored bytes of owners, and of all under `None`, with the time when they were read.
+/// The stored bytes of owners, and of all under `None`.
 #[derive(Debug, Default)]
-pub(crate) struct StoredBytes(Mutex<HashMap<Option<Arc<str>>, (u64, Instant)>>);
+pub(crate) struct StoredBytes(Mutex<HashMap<Option<Arc<str>>, Reading>>);
+
+/// Stored bytes, with the time when they were read.
+type Reading = (u64, Instant);
 
 impl StoredBytes {
     /// Forgets what was read before a thread of this owner was deleted.
@@ -64,7 +67,7 @@ impl ThreadRuns {
 
     async fn read_stored_bytes(&self, of: Option<Arc<str>>, max: u64) -> Result<u64, StoreError> {
         let known = self.stored_bytes.0.lock().get(&of).copied();
-        let is_fresh = |(bytes, read_at): &(u64, Instant)| {
+        let is_fresh = |(bytes, read_at): &Reading| {
             let seconds = max.saturating_sub(*bytes) / BYTES_PER_SECOND;
             read_at.elapsed() < Duration::from_secs(seconds).min(MAX_AGE)
         };
