@@ -1,9 +1,6 @@
 //! The lines that a server logs when it starts.
 
-use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    path::Path,
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::Server;
 
@@ -14,16 +11,15 @@ pub(super) fn log_start(address: SocketAddr, server: &Server) {
     let authentication = server.auth.method();
     tracing::info!(%address, %agents, authentication, store = server.store_name, "listening on http://{address}");
     tracing::info!(command = %curl(address, server.auth.expects_bearer()), "to try it");
-    if address.ip().to_canonical().is_loopback() && is_container(Path::new("/")) {
+    if is_unreachable(address, std::process::id()) {
         let problem = "nobody outside of this container reaches a loopback address: set [server] listen";
         tracing::warn!(%address, example = "0.0.0.0:8080", "{problem}");
     }
 }
 
-/// True if the files of Docker or Podman are there, or the token that Kubernetes gives to pods.
-fn is_container(root: &Path) -> bool {
-    let marks = [".dockerenv", "run/.containerenv", "var/run/secrets/kubernetes.io"];
-    marks.iter().any(|mark| root.join(mark).exists())
+/// True for a loopback address in a container, whose first process is the server.
+fn is_unreachable(address: SocketAddr, process_id: u32) -> bool {
+    process_id == 1 && address.ip().to_canonical().is_loopback()
 }
 
 /// A `curl` command that runs the default agent.
@@ -51,12 +47,10 @@ mod tests {
     use crate::protocol::RunAgentInput;
 
     #[test]
-    fn a_container_is_known_by_its_files() {
-        let root = tempfile::tempdir().unwrap();
-        assert!(!is_container(root.path()));
-        std::fs::create_dir_all(root.path().join("run")).unwrap();
-        std::fs::write(root.path().join("run/.containerenv"), "").unwrap();
-        assert!(is_container(root.path()));
+    fn a_loopback_address_is_unreachable_for_the_first_process_of_a_container() {
+        let is_unreachable = |address: &str, process_id| is_unreachable(address.parse().unwrap(), process_id);
+        assert!(is_unreachable("127.0.0.1:8080", 1) && is_unreachable("[::1]:8080", 1));
+        assert!(!is_unreachable("0.0.0.0:8080", 1) && !is_unreachable("127.0.0.1:8080", 2));
     }
 
     #[test]
