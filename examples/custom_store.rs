@@ -87,20 +87,26 @@ impl<S: Store> Store for AuditedStore<S> {
         self.inner.insert(key, content).await
     }
 
-    async fn run(&self, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        self.inner.run(thread, id).await
+    async fn run(&self, owner: &str, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.inner.run(owner, thread, id).await
     }
 
-    async fn end_state(&self, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
-        self.inner.end_state(thread, by).await
+    async fn end_state(&self, owner: &str, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
+        self.inner.end_state(owner, thread, by).await
     }
 
-    async fn events(&self, run: i64, after: u64, max_bytes: usize) -> Result<Option<EventPage>, StoreError> {
-        self.inner.events(run, after, max_bytes).await
+    async fn events(
+        &self,
+        owner: &str,
+        run: i64,
+        after: u64,
+        max_bytes: usize,
+    ) -> Result<Option<EventPage>, StoreError> {
+        self.inner.events(owner, run, after, max_bytes).await
     }
 
-    async fn run_start(&self, run: i64) -> Result<Option<RunStart>, StoreError> {
-        self.inner.run_start(run).await
+    async fn run_start(&self, owner: &str, run: i64) -> Result<Option<RunStart>, StoreError> {
+        self.inner.run_start(owner, run).await
     }
 
     async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
