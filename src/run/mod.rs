@@ -26,7 +26,7 @@ pub(crate) use self::{
     log::{
         FollowError, Follower,
         debug_events::DebugEvent,
-        thread_event_hub::{ThreadChange, ThreadEvent, ThreadEvents},
+        thread_event_hub::{ChangedThread, ThreadChange, ThreadEvent, ThreadEvents},
     },
     request::{DetachedRun, RunRequest, StartedRun},
     runs::{Runs, RunsBuilder},

@@ -193,7 +193,7 @@ impl Runs {
             metrics.waiting.set(as_gauge(threads.queue.waiting()));
             let free = threads.detached.available_permits();
             metrics.detached.set(as_gauge(threads.options.max_detached.saturating_sub(free)));
-            metrics.thread_event_readers.set(as_gauge(threads.events.readers()));
+            metrics.thread_event_readers.set(as_gauge(threads.events.readers.readers()));
         }
         &self.metrics
     }
@@ -271,7 +271,7 @@ impl Runs {
     /// Shuts down: refuses new runs, waits up to `grace` for running ones, then stops the others with a terminal event.
     pub(crate) async fn drain(&self, grace: Duration) {
         self.slots.close();
-        self.threads.iter().for_each(|threads| threads.events.close());
+        self.threads.iter().for_each(|threads| threads.events.readers.close());
         self.live.debug.close();
         if tokio::time::timeout(grace, self.live.wait_all_ended()).await.is_ok() {
             return;

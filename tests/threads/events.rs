@@ -1,6 +1,6 @@
 //! `GET /threads/events`: lists that keep themselves current.
 
-use agui_server::{Server, agent::builtin::Echo, auth::ApiKey};
+use agui_server::{Server, agent::builtin::Echo, auth::ApiKey, options::MetricsOptions};
 use serde_json::{Value, json};
 
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
@@ -51,17 +51,46 @@ async fn every_change_of_a_thread_is_an_event() {
         ("archived", "t"),
         ("unarchived", "t"),
         ("changed", "t"),
+    // Events of different threads have no order: those of one thread have an interval.
+    let mut seen = seen(&text);
+    seen.sort_by_key(|(_, thread)| thread.clone());
         ("created", "u"),
         ("deleted", "u"),
     ];
-    assert_eq!(seen(&text), expected.map(|(change, thread)| (change.to_owned(), thread.to_owned())));
-    let all = events(&text);
+    assert_eq!(seen, expected.map(|(change, thread)| (change.to_owned(), thread.to_owned())));
+    let mut all = events(&text);
+    all.sort_by_key(|event| event["threadId"].to_string());
     let shown = |at: usize, member: &str| all[at]["thread"][member].clone();
     assert_eq!(
         (shown(0, "title"), shown(2, "title"), shown(5, "metadata")),
         (json!("Hello"), json!("New"), json!({ "a": 1 }))
     );
     assert_eq!(all[7], json!({ "type": "deleted", "threadId": "u" }));
+}
+
+#[tokio::test]
+async fn a_changed_thread_is_read_once_for_all_readers() {
+    let server = Server::new().agent("echo", Echo).metrics(MetricsOptions::on_main_listener());
+    let server = Running::start(server).await;
+    server.events(&ask("t", "r", "m", "Hello")).await;
+    let reads = async || {
+        let metrics = server.get("/metrics").await.text().await.unwrap();
+        let count = "agui_store_operation_duration_seconds_count{operation=\"thread\"} ";
+        let line = metrics.lines().find_map(|line| line.strip_prefix(count));
+        line.map_or(0, |count| count.parse::<u64>().unwrap())
+    };
+    let mut readers = Vec::new();
+    for _ in 0..30 {
+        readers.push(follow(&server, "none").await);
+    }
+    let before = reads().await;
+    let title = json!({ "title": "New" });
+    server.client.patch(server.url("/threads/t")).json(&title).send().await.unwrap();
+    for reader in &mut readers {
+        let text = read_until(reader, |text| text.contains("renamed")).await;
+        assert_eq!(events(&text)[0]["thread"]["title"], "New");
+    }
+    assert_eq!(reads().await - before, 2, "one by the edit, one for all readers");
 }
 
 #[tokio::test]

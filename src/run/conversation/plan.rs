@@ -276,7 +276,7 @@ impl PlanReader<'_> {
 
     async fn nodes(&mut self) -> Result<&[MessageNode], PlanError> {
         if self.nodes.is_none() {
-            let include = ThreadParts { messages: true, runs: 0 };
+            let include = ThreadParts { messages: true, ..ThreadParts::default() };
             let view = self.threads.store.call("thread", |store| store.thread(self.key, include)).await?;
             let ThreadVersion { number, version } = self.loaded.version;
             let view = view.filter(|view| (view.thread.number, view.thread.version) == (number, version));

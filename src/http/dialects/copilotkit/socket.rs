@@ -32,9 +32,9 @@ use crate::{
         threads::pages::time,
     },
     protocol::ThreadId,
-    run::{OwnerLimit, ThreadChange, ThreadEvent, owner_of},
+    run::{ChangedThread, OwnerLimit, ThreadChange, ThreadEvent, owner_of},
     store::now,
-    threads::{LookupError, Threads},
+    threads::Threads,
 };
 
 /// The path below the prefix. The client appends `/websocket`.
@@ -176,7 +176,13 @@ async fn serve(mut socket: WebSocket, app: &App, threads: &Threads, owner: Optio
                 }
             }
             event = events.next() => match event {
-                Some(ThreadEvent::Change(id, change)) => messages_about(&id, change, &channels, threads, owner).await,
+                // Without a channel, the thread is not read.
+                Some(ThreadEvent::Changes(_)) if channels.is_empty() => continue,
+                Some(ThreadEvent::Changes(changes)) => {
+                    let thread = threads.changed(owner, &changes).await;
+                    let about = |change: &ThreadChange| messages_about(&changes.id, *change, &channels, thread);
+                    changes.kinds.iter().flat_map(about).collect()
+                }
                 // The client has no message that makes it read its list again.
                 Some(ThreadEvent::Missed) => continue,
                 None => break,
@@ -220,17 +226,8 @@ fn reply_to(text: &str, app: &App, channels: &mut Vec<Channel>) -> Option<Value>
     Some(json!([join_ref, reference, topic, "phx_reply", { "status": status, "response": {} }]))
 }
 
-/// Returns the messages about a change of a thread. Reads the thread, unless no channel is joined.
-async fn messages_about(
-    id: &ThreadId,
-    change: ThreadChange,
-    channels: &[Channel],
-    threads: &Threads,
-    owner: Option<&Principal>,
-) -> Vec<Value> {
-    if channels.is_empty() {
-        return Vec::new();
-    }
+/// Returns the messages about a change of a thread.
+fn messages_about(id: &ThreadId, change: ThreadChange, channels: &[Channel], thread: &ChangedThread) -> Vec<Value> {
     let metadata = |channel: &Channel, operation: &str, member: &str, value: Value| {
         let mut payload = json!({
             "operation": operation, "threadId": id, "userId": "", "organizationId": "", "occurredAt": time(now()),
@@ -241,17 +238,8 @@ async fn messages_about(
     if change == ThreadChange::Deleted {
         return channels.iter().map(|channel| metadata(channel, "deleted", "deleted", json!({ "id": id }))).collect();
     }
-    let thread = match threads.thread(owner, id).await {
-        Ok(thread) => thread,
-        // It was deleted, which is a change of its own.
-        Err(LookupError::NoThread) => return Vec::new(),
-        Err(error) => {
-            tracing::warn!(thread = ?id, ?error, "cannot read a thread that has changed");
-            return Vec::new();
-        }
-    };
-    let run = thread.run_id.clone();
-    let thread = thread.into_summary();
+    // Its deletion is a change of its own.
+    let ChangedThread::Summary(thread) = thread else { return Vec::new() };
     let operation = match change {
         // A list without archived threads removes the thread.
         _ if thread.archived => "archived",
@@ -262,11 +250,11 @@ async fn messages_about(
     };
     let mut messages = Vec::new();
     for channel in channels.iter().filter(|channel| channel.agent == thread.agent) {
-        let record = ThreadRecord::of(thread.clone(), Some(&channel.name));
+        let record = ThreadRecord::of((**thread).clone(), Some(&channel.name));
         messages.push(metadata(channel, operation, "thread", json!(record)));
         if change == ThreadChange::Begun {
             // Other tabs that show the thread connect to the run.
-            let activity = json!({ "threadId": id, "agentId": channel.name, "runId": run, "eventType": "RUN_STARTED" });
+            let activity = json!({ "threadId": id, "agentId": channel.name, "runId": thread.run_id, "eventType": "RUN_STARTED" });
             messages.push(channel.push("thread_run_activity", activity));
         }
     }
