@@ -370,7 +370,7 @@ impl From<AuthError> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, code) = (self.code.status(), self.code.name());
-        tracing::info!(status = status.as_u16(), code, reason = self.message, "refused");
+        tracing::debug!(status = status.as_u16(), code, reason = self.message, "refused");
         let error = RefusalDetail { code, message: &self.message, path: self.path.as_deref() };
         let mut response = (status, Json(Refusal { error })).into_response();
         response.extensions_mut().insert(RefusalCode(code));
