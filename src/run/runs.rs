@@ -220,8 +220,8 @@ impl Runs {
 
     /// Reads the events of a principal's runs in this process as the driver emits them. Without a principal, these are the
     /// runs on a server without authentication. Returns `None` during shutdown.
-    pub(crate) fn debug_events(&self, principal: Option<Principal>) -> Option<DebugEvents> {
-        self.live.debug.subscribe(owner_of(principal.as_ref())).map(|events| DebugEvents { events })
+    pub(crate) fn debug_events(&self, principal: Option<&Principal>) -> Option<DebugEvents> {
+        self.live.debug.readers.subscribe(owner_of(principal)).map(|events| DebugEvents { events })
     }
 
     /// Creates a limit of `max` in all, of which a principal has at most its `share_percent`.
@@ -272,7 +272,7 @@ impl Runs {
     pub(crate) async fn drain(&self, grace: Duration) {
         self.slots.close();
         self.threads.iter().for_each(|threads| threads.events.readers.close());
-        self.live.debug.close();
+        self.live.debug.readers.close();
         if tokio::time::timeout(grace, self.live.wait_all_ended()).await.is_ok() {
             return;
         }
