@@ -60,7 +60,7 @@ pub(crate) async fn events(
     State(app): State<App>,
     OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Response, ApiError> {
-    let mut events = threads.follow_changes(owner.as_ref());
+    let (mut events, caller) = (threads.follow_changes(owner.as_ref()), owner.clone());
     let frames = stream! {
         while let Some(event) = events.next().await {
             let frames = frames(&threads, owner.as_ref(), event).await;
@@ -69,7 +69,7 @@ pub(crate) async fn events(
             }
         }
     };
-    Ok(respond_live(app.options().keep_alive, frames))
+    Ok(respond_live(app.options().keep_alive, caller.as_ref(), frames))
 }
 
 /// Returns the frames of an event, which all readers share. There are none of earlier changes of a deleted thread.

@@ -61,7 +61,7 @@ pub(super) async fn debug_events(
             yield frame(&event);
         }
     };
-    Ok(respond_live(app.options().keep_alive, frames))
+    Ok(respond_live(app.options().keep_alive, principal.as_ref(), frames))
 }
 
 fn frame(debug: &DebugEvent) -> Bytes {

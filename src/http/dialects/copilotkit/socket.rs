@@ -2,6 +2,7 @@
 //! message is `[join_ref, ref, topic, event, payload]`, and a topic is the list of one agent's threads.
 
 use std::{
+    pin::pin,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -26,6 +27,7 @@ use crate::{
     auth::Principal,
     http::{
         App, Credential, RouteAccess, RouteSet,
+        sse_response::expiry,
         accept::{extract::Query, middleware::Caller},
         at,
         error::ApiError,
@@ -111,7 +113,7 @@ struct Channel {
     operation_id = "subscribe",
     tag = "CopilotKit",
     responses(
-        (status = 200, description = "The token, which is valid for one hour.", body = JoinToken),
+        (status = 200, description = "The token, which is valid for one hour, but not longer than the caller's credential.", body = JoinToken),
     ),
 )]
 pub(super) async fn subscribe(
@@ -146,6 +148,7 @@ async fn open(
             let principal = sockets.tokens.check(&query.join_token, Instant::now());
             Some(principal.ok_or_else(ApiError::invalid_join_token)?)
         }
+            () = &mut expiry => break,
         false => None,
     };
     let upgrade = upgrade.map_err(|_| ApiError::no_websocket())?;
@@ -159,7 +162,7 @@ async fn open(
 
 async fn serve(mut socket: WebSocket, app: &App, threads: &Threads, owner: Option<&Principal>) {
     let mut events = threads.follow_changes(owner);
-    let mut channels = Vec::new();
+    let (mut channels, mut expiry) = (Vec::new(), pin!(expiry(owner)));
     // Only what the client sends moves it: a client that is gone would keep its place while its threads change.
     let mut silent_until = Instant::now() + IDLE_TIMEOUT;
     loop {

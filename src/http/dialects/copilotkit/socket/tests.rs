@@ -1,6 +1,8 @@
 //! The limits of sockets, over connections in memory, so that time can be paused. `tests/http/dialects/copilotkit/socket.rs` tests what
 //! sockets report.
 
+use std::time::SystemTime;
+
 use axum::{
     Router,
     body::{Body, to_bytes},
@@ -143,6 +145,18 @@ async fn a_socket_has_at_most_eight_topics() {
         assert!(send_event(&mut client, "phx_join", agent).await, "{agent}");
     }
     assert!(!send_event(&mut client, "phx_join", MAX_CHANNELS).await);
+#[tokio::test(start_paused = true)]
+async fn a_socket_ends_when_the_credential_expires_that_its_token_was_issued_for() {
+    let server = TestServer::new(1, Authenticator::from_extension());
+    let lifetime = IDLE_TIMEOUT / 3;
+    let ann = Principal::new("jwt", "ann").with_expiry(SystemTime::now() + lifetime);
+    let (mut client, head) = server.open(&server.sockets.tokens.issue(&ann, Instant::now())).await;
+    assert!(head.starts_with("HTTP/1.1 101"), "{head}");
+    let begin = Instant::now();
+    read_until(&mut client, "never sent").await;
+    assert!(begin.elapsed() <= lifetime + Duration::from_secs(2), "{:?}", begin.elapsed());
+}
+
     assert!(send_event(&mut client, "phx_join", 0).await, "a topic that is joined again");
     assert!(send_event(&mut client, "phx_leave", 0).await);
     assert!(send_event(&mut client, "phx_join", MAX_CHANNELS).await);
