@@ -39,5 +39,5 @@ pub use self::{
 };
 pub(crate) use self::{
     thread_runs::{ThreadRuns, owner_of},
-    turn::owner_limit::OwnerLimit,
+    turn::owner_limit::{OwnerLimit, OwnerPermit},
 };

@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::list::ThreadSummaryJson;
+use crate::http::openapi::refuse;
 use crate::{
     auth::Principal,
     http::{App, accept::extract::OwnThreads, error::ApiError, sse_response::respond_live},
@@ -54,14 +55,17 @@ pub(crate) struct ChangeJson {
     tag = "threads",
     responses(
         (status = 200, description = "The changes from now on.", body = EventJson, content_type = "text/event-stream"),
+        refuse::Streams,
     ),
 )]
 pub(crate) async fn events(
     State(app): State<App>,
     OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Response, ApiError> {
+    let permit = app.take_stream(owner.as_ref())?;
     let (mut events, caller) = (threads.follow_changes(owner.as_ref()), owner.clone());
     let frames = stream! {
+        let _permit = permit;
         while let Some(event) = events.next().await {
             let frames = frames(&threads, owner.as_ref(), event).await;
             if !frames.is_empty() {

@@ -43,7 +43,7 @@ pub(super) struct DebugEnvelope<'a> {
     tag = "CopilotKit",
     responses(
         (status = 200, description = "The events from now on.", body = DebugEnvelope<'_>, content_type = "text/event-stream"),
-        refuse::Loopback, refuse::Shutdown,
+        refuse::Loopback, refuse::Shutdown, refuse::Streams,
     ),
 )]
 pub(super) async fn debug_events(
@@ -55,8 +55,10 @@ pub(super) async fn debug_events(
     if principal.is_none() && !is_from_this_machine(&request) {
         return Err(ApiError::loopback_only("the events of all runs"));
     }
+    let permit = app.take_stream(principal.as_ref())?;
     let Some(mut events) = app.runs().debug_events(principal.as_ref()) else { return Err(ApiError::shutting_down()) };
     let frames = stream! {
+        let _permit = permit;
         while let Some(event) = events.next().await {
             yield frame(&event);
         }

@@ -1,11 +1,7 @@
 //! `GET /socket/websocket`: keeps CopilotKit's lists of threads current, over the channels of the Phoenix framework. Each
 //! message is `[join_ref, ref, topic, event, payload]`, and a topic is the list of one agent's threads.
 
-use std::{
-    pin::pin,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json,
@@ -27,14 +23,14 @@ use crate::{
     auth::Principal,
     http::{
         App, Credential, RouteAccess, RouteSet,
-        sse_response::expiry,
         accept::{extract::Query, middleware::Caller},
         at,
         error::ApiError,
+        sse_response::expiry,
         threads::pages::time,
     },
     protocol::ThreadId,
-    run::{ChangedThread, OwnerLimit, ThreadChange, ThreadEvent, owner_of},
+    run::{ChangedThread, ThreadChange, ThreadEvent},
     store::now,
     threads::Threads,
 };
@@ -45,26 +41,15 @@ pub(super) const SOCKET_PATH: &str = "/socket";
 const TOPIC_PREFIX: &str = "user_meta:";
 /// The largest message of a client, in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024;
-/// The number of open sockets, which do not count as connections of the server. A principal has a share of them.
-const MAX_SOCKETS: usize = 1000;
 /// The number of topics of a socket.
 const MAX_CHANNELS: usize = 8;
 /// A client sends a heartbeat every 30 seconds.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// What the sockets share. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Sockets {
     tokens: Arc<JoinTokens>,
-    max_sockets: usize,
-    /// Set by the first handshake.
-    limit: Arc<OnceLock<Arc<OwnerLimit>>>,
-}
-
-impl Default for Sockets {
-    fn default() -> Self {
-        Self { tokens: Arc::default(), max_sockets: MAX_SOCKETS, limit: Arc::default() }
-    }
 }
 
 impl Sockets {
@@ -73,10 +58,6 @@ impl Sockets {
         let route = at(&format!("{prefix}{SOCKET_PATH}/websocket"), routes!(open));
         let routes = OpenApiRouter::new().routes(route).layer(Extension(self));
         RouteSet::new(RouteAccess::Public, routes).listing_only(prefix)
-    }
-
-    fn limit(&self, app: &App) -> &Arc<OwnerLimit> {
-        self.limit.get_or_init(|| app.runs().owner_limit(self.max_sockets))
     }
 }
 
@@ -148,11 +129,10 @@ async fn open(
             let principal = sockets.tokens.check(&query.join_token, Instant::now());
             Some(principal.ok_or_else(ApiError::invalid_join_token)?)
         }
-            () = &mut expiry => break,
         false => None,
     };
     let upgrade = upgrade.map_err(|_| ApiError::no_websocket())?;
-    let permit = sockets.limit(&app).take(&owner_of(principal.as_ref())).ok_or_else(ApiError::too_many_sockets)?;
+    let permit = app.take_stream(principal.as_ref())?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(move |socket| async move {
         serve(socket, &app, &threads, principal.as_ref()).await;
@@ -167,6 +147,7 @@ async fn serve(mut socket: WebSocket, app: &App, threads: &Threads, owner: Optio
     let mut silent_until = Instant::now() + IDLE_TIMEOUT;
     loop {
         let messages = tokio::select! {
+            () = &mut expiry => break,
             received = timeout_at(silent_until, socket.recv()) => {
                 silent_until = Instant::now() + IDLE_TIMEOUT;
                 match received {
@@ -257,7 +238,8 @@ fn messages_about(id: &ThreadId, change: ThreadChange, channels: &[Channel], thr
         messages.push(metadata(channel, operation, "thread", json!(record)));
         if change == ThreadChange::Begun {
             // Other tabs that show the thread connect to the run.
-            let activity = json!({ "threadId": id, "agentId": channel.name, "runId": thread.run_id, "eventType": "RUN_STARTED" });
+            let activity =
+                json!({ "threadId": id, "agentId": channel.name, "runId": thread.run_id, "eventType": "RUN_STARTED" });
             messages.push(channel.push("thread_run_activity", activity));
         }
     }
