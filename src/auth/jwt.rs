@@ -1,7 +1,11 @@
 //! Signed tokens (JWT, RFC 7519) of an identity provider. The principal is a token's subject, in the name space of its
 //! issuer.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use futures::future::{BoxFuture, FutureExt as _};
 use http::request::Parts;
@@ -82,6 +86,7 @@ struct TokenRules {
     keys: Keys,
     subject_claim: String,
     kept_claims: Vec<String>,
+    leeway: Duration,
     checks: Vec<(JwtAlgorithm, Validation)>,
 }
 
@@ -142,8 +147,8 @@ impl Jwt {
     fn new(keys: Keys, algorithms: &[JwtAlgorithm], options: JwtOptions) -> Self {
         crypto::install();
         let checks = algorithms.iter().map(|algorithm| (*algorithm, validation(*algorithm, &options))).collect();
-        let JwtOptions { subject_claim, claims: kept_claims, .. } = options;
-        Self(Arc::new(TokenRules { keys, subject_claim, kept_claims, checks }))
+        let JwtOptions { subject_claim, claims: kept_claims, leeway, .. } = options;
+        Self(Arc::new(TokenRules { keys, subject_claim, kept_claims, leeway, checks }))
     }
 
     async fn principal(&self, token: &[u8]) -> Result<Principal, AuthError> {
@@ -173,12 +178,21 @@ impl Jwt {
         match claims.get(&self.0.subject_claim) {
             Some(Value::String(subject)) if is_valid_name(subject) => {
                 let issuer = utf8_percent_encode(issuer, ISSUER);
-                let principal = Principal::new(&format!("jwt:{issuer}"), subject);
+                let mut principal = Principal::new(&format!("jwt:{issuer}"), subject);
+                if let Some(time) = claims.get("exp").and_then(Value::as_f64).and_then(|exp| self.end_of(exp)) {
+                    principal = principal.with_expiry(time);
+                }
                 claims.retain(|name, _| self.0.kept_claims.contains(name));
                 Ok(principal.with_claims(claims))
             }
             _ => Err(TokenError::Subject.into()),
         }
+    }
+
+    /// Returns the time until which a token is accepted; `None` if no clock reaches it.
+    fn end_of(&self, exp: f64) -> Option<SystemTime> {
+        let since_1970 = Duration::try_from_secs_f64(exp).ok()?.checked_add(self.0.leeway)?;
+        SystemTime::UNIX_EPOCH.checked_add(since_1970)
     }
 }
 

@@ -4,6 +4,7 @@ use std::{
     fmt,
     hash::{Hash, Hasher},
     sync::Arc,
+    time::SystemTime,
 };
 
 use serde_json::{Map, Value};
@@ -13,12 +14,13 @@ const MAX_NAME_BYTES: usize = 256;
 
 /// The identity that a request was authenticated as. It owns the threads that its runs create.
 ///
-/// Two are equal if their ids are, whatever their claims. `Debug` shows the names of claims, and not their values.
+/// Two are equal if their ids are, whatever their claims and their expiry. `Debug` shows the names of claims, and not their values.
 #[derive(Clone)]
 pub struct Principal {
     id: Arc<str>,
     name_at: usize,
     claims: Option<Arc<Map<String, Value>>>,
+    expires_at: Option<SystemTime>,
 }
 
 impl Principal {
@@ -26,7 +28,7 @@ impl Principal {
     /// origin apart. The server chooses it, never the caller; escape `:` in a part that varies. Principals whose name
     /// is empty, longer than 256 bytes, or has control characters are refused.
     pub fn new(source: &str, name: &str) -> Self {
-        Self { id: format!("{source}:{name}").into(), name_at: source.len() + 1, claims: None }
+        Self { id: format!("{source}:{name}").into(), name_at: source.len() + 1, claims: None, expires_at: None }
     }
 
     /// Adds facts that the credential states, such as a tenant, for tools.
@@ -34,6 +36,18 @@ impl Principal {
     pub fn with_claims(mut self, claims: Map<String, Value>) -> Self {
         self.claims = (!claims.is_empty()).then(|| Arc::new(claims));
         self
+    }
+
+    /// Ends streams that follow what happens at this time, when the credential is no longer accepted.
+    #[must_use]
+    pub fn with_expiry(mut self, time: SystemTime) -> Self {
+        self.expires_at = Some(time);
+        self
+    }
+
+    /// The time from which the credential is no longer accepted; `None` if there is no such time.
+    pub fn expires_at(&self) -> Option<SystemTime> {
+        self.expires_at
     }
 
     /// A claim of the credential. Of a token, only the claims that `JwtOptions::claims` names are kept.

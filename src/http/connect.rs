@@ -20,6 +20,7 @@ use super::{
 };
 use crate::http::openapi::{answer, refuse};
 use crate::{
+    auth::Principal,
     protocol::{
         Event, Messages, RunId, ThreadId,
         decode::decode_members,
@@ -77,8 +78,9 @@ pub(crate) async fn connect(
     let version = StreamVersion::for_declared(input.protocol_version.as_deref());
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
     let thread = thread.into();
-    let connection = threads.connect(caller.principal().as_ref(), &thread).await?;
-    Ok(respond_with_thread(&app, thread, connection, run_id, encoder))
+    let caller = caller.principal();
+    let connection = threads.connect(caller.as_ref(), &thread).await?;
+    Ok(respond_with_thread(&app, thread, connection, run_id, encoder, caller))
 }
 
 /// An unknown thread is treated as an empty one.
@@ -88,13 +90,14 @@ pub(crate) fn respond_with_thread(
     connection: ThreadConnection,
     run_id: Option<RunId>,
     mut encoder: Encoder,
+    caller: Option<Principal>,
 ) -> Response {
     let ThreadConnection { view, running } = connection;
     let run_id = running.as_ref().map(|follower| follower.run_id().clone()).or(run_id).unwrap_or_else(RunId::random);
     let mut events = snapshots(&thread_id, &run_id, view.as_ref());
     if let Some(follower) = running {
         let (threads, after_first) = (app.threads().cloned(), Vec::new());
-        return FollowedRun { threads, before: events, skip: RUN_STARTED_NUMBER, after_first, follower }
+        return FollowedRun { threads, before: events, skip: RUN_STARTED_NUMBER, after_first, follower, caller }
             .respond(encoder, app.options().keep_alive);
     }
     let interrupts = view.map(|view| view.thread.interrupts).unwrap_or_default();

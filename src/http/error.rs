@@ -194,9 +194,13 @@ impl ApiError {
         Self::new(ErrorCode::NO_WEBSOCKET, "this route is a WebSocket: send its handshake")
     }
 
-    pub(crate) fn too_many_sockets() -> Self {
-        let message = "the server, or the principal, is at its limit of WebSockets; try again later";
-        Self::new(ErrorCode::TOO_MANY_SOCKETS, message)
+    pub(crate) fn too_many_connections() -> Self {
+        Self::new(ErrorCode::TOO_MANY_CONNECTIONS, "the server is at its limit of connections; try again later")
+    }
+
+    pub(crate) fn too_many_streams() -> Self {
+        let message = "the server, or the principal, is at its limit of event streams and WebSockets; try again later";
+        Self::new(ErrorCode::TOO_MANY_STREAMS, message)
     }
 
     pub(crate) fn shutting_down() -> Self {
@@ -379,7 +383,7 @@ impl From<AuthError> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, code) = (self.code.status(), self.code.name());
-        tracing::info!(status = status.as_u16(), code, reason = self.message, "refused");
+        tracing::debug!(status = status.as_u16(), code, reason = self.message, "refused");
         let error = RefusalDetail { code, message: &self.message, path: self.path.as_deref() };
         let mut response = (status, Json(Refusal { error })).into_response();
         response.extensions_mut().insert(RefusalCode(code));

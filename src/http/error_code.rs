@@ -98,9 +98,10 @@ error_codes! {
     SHUTTING_DOWN = SERVICE_UNAVAILABLE, "shutting_down";
     STORE_UNAVAILABLE = SERVICE_UNAVAILABLE, "store_unavailable";
     TOO_MANY_BODY_BYTES = SERVICE_UNAVAILABLE, "too_many_body_bytes";
+    TOO_MANY_CONNECTIONS = SERVICE_UNAVAILABLE, "too_many_connections";
     TOO_MANY_DETACHED_RUNS = SERVICE_UNAVAILABLE, "too_many_detached_runs";
     TOO_MANY_FOLLOWERS = SERVICE_UNAVAILABLE, "too_many_followers";
     TOO_MANY_RUNS = SERVICE_UNAVAILABLE, "too_many_runs";
-    TOO_MANY_SOCKETS = SERVICE_UNAVAILABLE, "too_many_sockets";
+    TOO_MANY_STREAMS = SERVICE_UNAVAILABLE, "too_many_streams";
     STORAGE_FULL = INSUFFICIENT_STORAGE, "storage_full";
 }

@@ -15,6 +15,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
+use futures::StreamExt as _;
 use serde::Deserialize;
 use utoipa::{
     IntoParams, PartialSchema as _,
@@ -28,11 +29,12 @@ use super::{
         middleware::Caller,
     },
     error::ApiError,
-    sse_response::{respond, with_timeout},
+    sse_response::{expiry, respond, with_timeout},
     state::App,
 };
 use crate::http::openapi::{answer, refuse};
 use crate::{
+    auth::Principal,
     protocol::{Event, RunId, ThreadId, encode::Encoder, event::RunError},
     run::{FollowError, Follower},
     threads::Threads,
@@ -107,7 +109,7 @@ pub(crate) async fn follow_run(
     let follower = threads.follow(principal.as_ref(), thread, run, after).await?;
     let Some(follower) = follower else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
-    let followed = FollowedRun { threads, before, skip: 0, after_first, follower };
+    let followed = FollowedRun { threads, before, skip: 0, after_first, follower, caller: principal };
     Ok(followed.respond(encoder, app.options().keep_alive))
 }
 
@@ -121,11 +123,13 @@ pub(crate) struct FollowedRun {
     /// Sent to this client after the run's first event.
     pub(crate) after_first: Vec<Event>,
     pub(crate) follower: Follower,
+    /// The stream ends when its credential expires. `None` for the response that starts the run, whose time is limited.
+    pub(crate) caller: Option<Principal>,
 }
 
 impl FollowedRun {
     pub(crate) fn respond(self, mut encoder: Encoder, keep_alive: Option<Duration>) -> Response {
-        let Self { threads, before, skip, mut after_first, mut follower } = self;
+        let Self { threads, before, skip, mut after_first, mut follower, caller } = self;
         let media_type = encoder.media_type();
         let events = stream! {
             let mut out = Vec::new();
@@ -164,7 +168,7 @@ impl FollowedRun {
                 }
             }
         };
-        respond(media_type, Body::from_stream(events))
+        respond(media_type, Body::from_stream(events.take_until(expiry(caller.as_ref()))))
     }
 }
 

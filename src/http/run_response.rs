@@ -15,7 +15,7 @@ pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: Encoder
         StartedRun::Stored(run) => respond(media_type, Body::new(RunBody::new(run, encoder).with_first_chunk().await)),
         StartedRun::Detached(DetachedRun { follower, snapshots }) => {
             let threads = app.threads().cloned();
-            FollowedRun { threads, before: Vec::new(), skip: 0, after_first: snapshots, follower }
+            FollowedRun { threads, before: Vec::new(), skip: 0, after_first: snapshots, follower, caller: None }
                 .respond(encoder, app.options().keep_alive)
         }
     }

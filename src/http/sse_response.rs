@@ -1,6 +1,11 @@
 //! Responses that are streams of events.
 
-use std::{convert::Infallible, pin::pin, time::Duration};
+use std::{
+    convert::Infallible,
+    future::pending,
+    pin::pin,
+    time::{Duration, SystemTime},
+};
 
 use async_stream::stream;
 use axum::{
@@ -11,7 +16,7 @@ use axum::{
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 
-use crate::protocol::encode::SSE_MEDIA_TYPE;
+use crate::{auth::Principal, base::units::FAR_FUTURE, protocol::encode::SSE_MEDIA_TYPE};
 
 /// Sent at once, so that the client knows that it misses nothing from now on.
 const CONNECTED: &[u8] = b": connected\n\n";
@@ -27,9 +32,11 @@ pub(crate) fn respond(media_type: &'static str, body: Body) -> Response {
     (headers, body).into_response()
 }
 
-/// Responds with the frames of what happens from now on. After each silence of `keep_alive` the client gets a comment.
+/// Responds with the frames of what happens from now on, until the caller's credential expires. After each silence of
+/// `keep_alive` the client gets a comment.
 pub(crate) fn respond_live(
     keep_alive: Option<Duration>,
+    caller: Option<&Principal>,
     frames: impl Stream<Item = Bytes> + Send + 'static,
 ) -> Response {
     let body = stream! {
@@ -43,7 +50,19 @@ pub(crate) fn respond_live(
             }
         }
     };
-    respond(SSE_MEDIA_TYPE, Body::from_stream(body))
+    respond(SSE_MEDIA_TYPE, Body::from_stream(body.take_until(expiry(caller))))
+}
+
+/// Completes when the caller's credential expires.
+pub(crate) fn expiry(caller: Option<&Principal>) -> impl Future<Output = ()> + Send + use<> {
+    let time = caller.and_then(Principal::expires_at);
+    let left = time.map(|time| time.duration_since(SystemTime::now()).unwrap_or_default().min(FAR_FUTURE));
+    async move {
+        match left {
+            Some(left) => tokio::time::sleep(left).await,
+            None => pending().await,
+        }
+    }
 }
 
 pub(crate) async fn with_timeout<T>(timeout: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {

@@ -6,10 +6,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    accept::body_budget::BodyBudget, dependencies::Dependencies, openapi::served::ServedDocument, options::HttpOptions,
-    route_list::RouteList, store_probe::StoreProbe,
+    accept::body_budget::BodyBudget, dependencies::Dependencies, error::ApiError, openapi::served::ServedDocument,
+    options::HttpOptions, route_list::RouteList, store_probe::StoreProbe,
 };
-use crate::{auth::Authenticator, run::Runs, threads::Threads};
+use crate::{
+    auth::{Authenticator, Principal},
+    run::{OwnerLimit, OwnerPermit, Runs, owner_of},
+    threads::Threads,
+};
 
 /// The credential that a server expects of its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -33,6 +37,7 @@ struct AppInner {
     routes: RouteList,
     dependencies: Dependencies,
     body_budget: BodyBudget,
+    streams: Arc<OwnerLimit>,
     store_probe: StoreProbe,
     document: OnceLock<ServedDocument>,
 }
@@ -47,6 +52,7 @@ impl App {
     ) -> Self {
         let has_shares = !auth.has_one_principal();
         let body_budget = BodyBudget::new(options.max_body_bytes_in_flight, options.max_body_bytes, has_shares);
+        let streams = runs.owner_limit(options.max_streams);
         let store_probe = StoreProbe::default();
         let threads = Threads::of(&runs);
         Self(Arc::new(AppInner {
@@ -57,6 +63,7 @@ impl App {
             routes,
             dependencies,
             body_budget,
+            streams,
             store_probe,
             document: OnceLock::new(),
         }))
@@ -93,6 +100,12 @@ impl App {
 
     pub(crate) fn body_budget(&self) -> &BodyBudget {
         &self.0.body_budget
+    }
+
+    /// Takes the right to a stream of what happens from now on: an event stream without an end, or a WebSocket. A new one is
+    /// refused rather than an idle one closed: the server cannot know which of them a page still shows.
+    pub(crate) fn take_stream(&self, caller: Option<&Principal>) -> Result<OwnerPermit, ApiError> {
+        self.0.streams.take(&owner_of(caller)).ok_or_else(ApiError::too_many_streams)
     }
 
     pub(crate) fn store_probe(&self) -> &StoreProbe {

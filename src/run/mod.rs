@@ -26,7 +26,7 @@ pub(crate) use self::{
     log::{
         FollowError, Follower,
         debug_events::DebugEvent,
-        thread_event_hub::{ThreadChange, ThreadEvent, ThreadEvents},
+        thread_event_hub::{ChangedThread, ThreadChange, ThreadEvent, ThreadEvents},
     },
     request::{DetachedRun, RunRequest, StartedRun},
     runs::{Runs, RunsBuilder},
@@ -39,5 +39,5 @@ pub use self::{
 };
 pub(crate) use self::{
     thread_runs::{ThreadRuns, owner_of},
-    turn::owner_limit::OwnerLimit,
+    turn::owner_limit::{OwnerLimit, OwnerPermit},
 };

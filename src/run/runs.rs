@@ -193,7 +193,7 @@ impl Runs {
             metrics.waiting.set(as_gauge(threads.queue.waiting()));
             let free = threads.detached.available_permits();
             metrics.detached.set(as_gauge(threads.options.max_detached.saturating_sub(free)));
-            metrics.thread_event_readers.set(as_gauge(threads.events.readers()));
+            metrics.thread_event_readers.set(as_gauge(threads.events.readers.readers()));
         }
         &self.metrics
     }
@@ -220,8 +220,8 @@ impl Runs {
 
     /// Reads the events of a principal's runs in this process as the driver emits them. Without a principal, these are the
     /// runs on a server without authentication. Returns `None` during shutdown.
-    pub(crate) fn debug_events(&self, principal: Option<Principal>) -> Option<DebugEvents> {
-        self.live.debug.subscribe(owner_of(principal.as_ref())).map(|events| DebugEvents { events })
+    pub(crate) fn debug_events(&self, principal: Option<&Principal>) -> Option<DebugEvents> {
+        self.live.debug.readers.subscribe(owner_of(principal)).map(|events| DebugEvents { events })
     }
 
     /// Creates a limit of `max` in all, of which a principal has at most its `share_percent`.
@@ -271,8 +271,8 @@ impl Runs {
     /// Shuts down: refuses new runs, waits up to `grace` for running ones, then stops the others with a terminal event.
     pub(crate) async fn drain(&self, grace: Duration) {
         self.slots.close();
-        self.threads.iter().for_each(|threads| threads.events.close());
-        self.live.debug.close();
+        self.threads.iter().for_each(|threads| threads.events.readers.close());
+        self.live.debug.readers.close();
         if tokio::time::timeout(grace, self.live.wait_all_ended()).await.is_ok() {
             return;
         }

@@ -85,8 +85,10 @@ impl ThreadRuns {
     }
 
     pub(crate) async fn load(&self, key: &ThreadKey) -> Result<Option<LoadedThread>, StoreError> {
-        let view =
-            self.store.call("thread", |store| store.thread(key, ThreadParts { messages: true, runs: 0 })).await?;
+        let view = self
+            .store
+            .call("thread", |store| store.thread(key, ThreadParts { messages: true, state: true, runs: 0 }))
+            .await?;
         Ok(view.map(LoadedThread::from))
     }
 

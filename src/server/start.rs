@@ -15,7 +15,7 @@ use crate::{
     threads::Threads,
 };
 
-/// Connections on the listener for metrics. Further ones wait.
+/// Connections on the listener for metrics. Requests on further ones are refused.
 const MAX_METRICS_CONNECTIONS: usize = 32;
 
 impl Server {

@@ -126,7 +126,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// The default reads all messages of the thread and selects.
     async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
-        let view = self.thread(&thread.key, ThreadParts { messages: true, runs: 0 }).await?;
+        let view = self.thread(&thread.key, ThreadParts { messages: true, ..ThreadParts::default() }).await?;
         let view = view.filter(|view| view.thread.number == thread.number);
         Ok(view.map(|view| MessagePage::select(&view.nodes, &view.feedback, *query)).unwrap_or_default())
     }

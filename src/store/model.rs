@@ -83,6 +83,8 @@ impl ThreadSize {
 pub struct ThreadParts {
     /// Reads the messages of all branches.
     pub messages: bool,
+    /// Reads the current state. Without it, [`Thread::state`] is `None`.
+    pub state: bool,
     /// The number of newest runs to read.
     pub runs: usize,
 }

@@ -83,7 +83,7 @@ impl Threads {
         new_id: ThreadId,
         at: Option<&MessageId>,
     ) -> Result<Thread, CopyError> {
-        let include = ThreadParts { messages: true, runs: 0 };
+        let include = ThreadParts { messages: true, state: true, runs: 0 };
         let key = self.runs.key(owner, id);
         self.wait_if_abandoned(&key).await;
         let view =

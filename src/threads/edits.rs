@@ -66,7 +66,7 @@ impl From<StoreError> for EditError {
 }
 
 impl Threads {
-    /// Changes a thread of a principal. Returns the thread after the change.
+    /// Changes a thread of a principal. Returns the thread after the change, without its state.
     ///
     /// # Errors
     /// An [`EditError`]. After a transient error of the store the thread may have been changed, otherwise nothing was.
@@ -85,7 +85,7 @@ impl Threads {
             self.wait_if_abandoned(&key).await;
         }
         for _ in 0..MAX_ATTEMPTS {
-            let include = ThreadParts { messages: edit.head.is_some(), runs: 0 };
+            let include = ThreadParts { messages: edit.head.is_some(), ..ThreadParts::default() };
             let view = self
                 .runs
                 .store

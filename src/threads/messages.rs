@@ -94,7 +94,7 @@ impl Threads {
         let view = self
             .runs
             .store
-            .call("thread", |store| store.thread(&key, ThreadParts { messages: false, runs }))
+            .call("thread", |store| store.thread(&key, ThreadParts { messages: false, state: true, runs }))
             .await?
             .ok_or(LookupError::NoThread)?;
         let query = MessageQuery { newest: before.unwrap_or(view.thread.head), run: None, limit };

@@ -60,8 +60,11 @@ impl Threads {
             .ok_or(LookupError::LogRemoved)?;
         // Fails now if the log was removed.
         let first_page = Some(log.page(0).await?);
-        let view =
-            self.runs.store.call("thread", |store| store.thread(&key, ThreadParts { messages: true, runs: 0 })).await?;
+        let view = self
+            .runs
+            .store
+            .call("thread", |store| store.thread(&key, ThreadParts { messages: true, state: true, runs: 0 }))
+            .await?;
         let view = view.filter(|view| view.thread.number == record.thread).ok_or(LookupError::NoThread)?;
         let messages: Vec<_> =
             branch_of(&view.nodes, start.head).into_iter().map(|node| node.message.clone()).collect();

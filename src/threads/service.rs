@@ -37,6 +37,6 @@ impl Threads {
     /// Reads the changes of a principal's threads from now on.
     pub(crate) fn follow_changes(&self, owner: Option<&Principal>) -> ThreadEvents {
         self.runs.start_tasks();
-        ThreadEvents { events: self.runs.events.subscribe(owner_of(owner)) }
+        self.runs.events.subscribe(owner_of(owner))
     }
 }

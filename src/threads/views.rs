@@ -7,7 +7,10 @@ use tokio::time::{Instant, sleep};
 use super::Threads;
 use crate::run::{
     drive::control::Stop,
-    log::{Follower, thread_event_hub::ThreadChange},
+    log::{
+        Follower,
+        thread_event_hub::{ChangedThread, ThreadChange, ThreadChanges},
+    },
 };
 use crate::{
     agent::Principal,
@@ -93,17 +96,35 @@ impl Threads {
         id: &ThreadId,
         runs: usize,
     ) -> Result<ThreadView, LookupError> {
-        let (key, include) = (self.runs.key(owner, id), ThreadParts { messages: true, runs });
+        let (key, include) = (self.runs.key(owner, id), ThreadParts { messages: true, state: true, runs });
         self.wait_if_abandoned(&key).await;
         self.runs.store.call("thread", |store| store.thread(&key, include)).await?.ok_or(LookupError::NoThread)
     }
 
-    /// Reads a thread of a principal without its messages.
+    /// Reads a thread of a principal without its messages and its state.
     ///
     /// # Errors
     /// A [`LookupError`].
     pub(crate) async fn thread(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<Thread, LookupError> {
         self.header(&self.runs.key(owner, id)).await
+    }
+
+    /// Returns a thread after its changes. The first reader reads it for all of them.
+    pub(crate) async fn changed<'a>(&self, owner: Option<&Principal>, changes: &'a ThreadChanges) -> &'a ChangedThread {
+        let read = async || {
+            if changes.kinds == [ThreadChange::Deleted] {
+                return ChangedThread::Deleted;
+            }
+            match self.thread(owner, &changes.id).await {
+                Ok(thread) => ChangedThread::Summary(Box::new(thread.into_summary())),
+                Err(LookupError::NoThread) => ChangedThread::Deleted,
+                Err(error) => {
+                    tracing::warn!(thread = ?changes.id, ?error, "cannot read a thread that has changed");
+                    ChangedThread::Unknown
+                }
+            }
+        };
+        changes.thread.get_or_init(read).await
     }
 
     pub(crate) async fn header(&self, key: &ThreadKey) -> Result<Thread, LookupError> {
@@ -190,8 +211,11 @@ impl Threads {
         self.runs.start_tasks();
         self.wait_for_leaving(owner, id).await;
         let key = self.runs.key(owner, id);
-        let view =
-            self.runs.store.call("thread", |store| store.thread(&key, ThreadParts { messages: true, runs: 1 })).await?;
+        let view = self
+            .runs
+            .store
+            .call("thread", |store| store.thread(&key, ThreadParts { messages: true, state: true, runs: 1 }))
+            .await?;
         let running = view.as_ref().filter(|view| view.thread.is_running).and_then(|view| view.runs.first());
         let running = running.filter(|run| run.detached).map(|run| self.follower(&key, run, 0)).transpose()?;
         Ok(ThreadConnection { view, running })

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 /// The first column of the table, the file, and the test in it that goes beyond the bound.
 const TESTS: &[(&str, &str, &str)] = &[
-    ("connections", "tests/http/limits.rs", "connections_over_the_limit_wait_until_one_closes"),
+    ("connections", "tests/http/limits.rs", "beyond_the_limit_of_connections_only_health_checks_are_answered"),
     ("head of a request", "tests/http/limits.rs", "a_head_that_is_too_large_is_refused"),
     ("body of a request", "tests/http/limits.rs", "a_body_over_the_limit_is_refused_also_while_it_is_being_sent"),
     ("time for a body", "tests/http/limits.rs", "a_body_that_takes_too_long_is_refused"),
@@ -42,7 +42,16 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("comments of feedback", "tests/threads/feedback.rs", "wrong_feedback_is_refused"),
     ("copies of threads", "tests/threads/copies.rs", "wrong_imports_and_forks_are_refused_and_store_nothing"),
     ("readers of thread events", "src/run/log/thread_event_hub.rs", "a_slow_reader_is_told_that_it_has_missed_events"),
-    ("readers of CopilotKit's inspector", "src/run/log/debug_events.rs", "a_slow_reader_loses_the_oldest_events"),
+    (
+        "readers of CopilotKit's inspector",
+        "src/run/log/debug_events.rs",
+        "the_bytes_that_wait_for_readers_are_bounded_and_given_back",
+    ),
+    (
+        "streams without an end: thread events, CopilotKit's inspector and WebSockets",
+        "tests/threads/events.rs",
+        "streams_are_limited_for_one_principal_and_in_all_until_one_is_closed",
+    ),
     (
         "WebSockets of CopilotKit's lists",
         "src/http/dialects/copilotkit/socket/tests.rs",
@@ -81,6 +90,7 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("memory of a follower", "tests/run/detached.rs", "a_follower_that_does_not_read_does_not_slow_the_run"),
     ("clients that do not read", "src/http/accept/stall_timeout.rs", "a_write_that_is_not_read_fails_after_the_limit"),
     ("JSON patches", "src/protocol/patch/apply.rs", "copies_are_bounded_in_size"),
+    ("open items of a run", "src/run/drive/guard/items.rs", "at_most_1024_items_of_a_kind_are_open"),
     ("schemas of tools", "src/protocol/schema/size.rs", "references_are_counted_as_what_they_refer_to"),
     (
         "schemas of interrupts",

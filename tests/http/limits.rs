@@ -11,7 +11,7 @@ use reqwest::header;
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
-use crate::support::{Running, eventually, input, read_until, silent};
+use crate::support::{Running, eventually, eventually_async, input, read_until, silent};
 
 async fn with(options: HttpOptions) -> Running {
     Running::start(Server::new().agent("echo", Echo).http_options(options)).await
@@ -212,7 +212,7 @@ async fn a_body_in_tiny_pieces_is_refused() {
 }
 
 #[tokio::test]
-async fn connections_over_the_limit_wait_until_one_closes() {
+async fn beyond_the_limit_of_connections_only_health_checks_are_answered() {
     let connections = Connections { max: 2, ..Connections::default() };
     let server = Running::start(Server::new().agent("echo", Echo).connections(connections)).await;
     let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -221,10 +221,18 @@ async fn connections_over_the_limit_wait_until_one_closes() {
     for stream in [&mut first, &mut second] {
         read_until(stream, |text| text.contains("ok")).await;
     }
+    // Each is read to the end of its connection.
     let mut third = send(&server, request).await;
-    let is_answered = tokio::time::timeout(Duration::from_millis(300), third.readable()).await;
-    assert!(is_answered.is_err(), "the third connection is served");
+    let answer = read_until(&mut third, |_| false).await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("connection: close"), "{answer}");
+    let other = "GET /agents HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut fourth = send(&server, other).await;
+    let answer = read_until(&mut fourth, |_| false).await;
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("too_many_connections"), "{answer}");
     drop(first);
-    let answer = read_until(&mut third, |text| text.contains("ok")).await;
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    eventually_async("a place that is free again", async || {
+        let mut next = send(&server, other).await;
+        read_until(&mut next, |text| text.contains("}")).await.starts_with("HTTP/1.1 200 ")
+    })
+    .await;
 }

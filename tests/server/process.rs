@@ -128,6 +128,18 @@ async fn a_refused_preflight_is_logged_once_for_each_origin_with_what_a_program_
 }
 
 #[tokio::test]
+async fn refused_requests_leave_no_line_at_the_level_info() {
+    let process = Process::start(&[], &[]);
+    for path in ["/unknown", "/threads?limit=0"] {
+        let refused = client().get(format!("{}{path}", process.url)).send().await.unwrap();
+        assert!(refused.status().is_client_error());
+    }
+    process.signal("-TERM");
+    let (_, log) = process.ended();
+    assert!(!log.contains("refused"), "{log}");
+}
+
+#[tokio::test]
 async fn a_repeated_request_an_answer_and_tanstack_ai_cause_no_warning() {
     let process = Process::start(&[], &[]);
     let send = async |input: &Value| {

@@ -1,13 +1,20 @@
 //! `GET /threads/events`: lists that keep themselves current.
 
-use agui_server::{Server, agent::builtin::Echo, auth::ApiKey};
+use std::time::{Duration, Instant, SystemTime};
+
+use agui_server::{
+    Server,
+    agent::builtin::Echo,
+    auth::{ApiKey, Authenticator, Principal},
+    options::{HttpOptions, MetricsOptions},
+};
 use serde_json::{Value, json};
 
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 use crate::{
-    ask, changed_options,
-    support::{Running, read_until},
+    ask, ask_and_leave, ask_detached, changed_options, refusal,
+    support::{Running, eventually_async, read_until, silent},
 };
 
 /// Reads the events of a principal from now on.
@@ -44,6 +51,9 @@ async fn every_change_of_a_thread_is_an_event() {
     server.post("/threads/t/fork").json(&json!({ "threadId": "u" })).send().await.unwrap();
     server.client.delete(server.url("/threads/u")).send().await.unwrap();
     let text = read_until(&mut stream, |text| text.contains("\"deleted\"")).await;
+    // Events of different threads have no order: those of one thread have an interval.
+    let mut seen = seen(&text);
+    seen.sort_by_key(|(_, thread)| thread.clone());
     let expected = [
         ("begun", "t"),
         ("ended", "t"),
@@ -54,14 +64,40 @@ async fn every_change_of_a_thread_is_an_event() {
         ("created", "u"),
         ("deleted", "u"),
     ];
-    assert_eq!(seen(&text), expected.map(|(change, thread)| (change.to_owned(), thread.to_owned())));
-    let all = events(&text);
+    assert_eq!(seen, expected.map(|(change, thread)| (change.to_owned(), thread.to_owned())));
+    let mut all = events(&text);
+    all.sort_by_key(|event| event["threadId"].to_string());
     let shown = |at: usize, member: &str| all[at]["thread"][member].clone();
     assert_eq!(
         (shown(0, "title"), shown(2, "title"), shown(5, "metadata")),
         (json!("Hello"), json!("New"), json!({ "a": 1 }))
     );
     assert_eq!(all[7], json!({ "type": "deleted", "threadId": "u" }));
+}
+
+#[tokio::test]
+async fn a_changed_thread_is_read_once_for_all_readers() {
+    let server = Server::new().agent("echo", Echo).metrics(MetricsOptions::on_main_listener());
+    let server = Running::start(server).await;
+    server.events(&ask("t", "r", "m", "Hello")).await;
+    let reads = async || {
+        let metrics = server.get("/metrics").await.text().await.unwrap();
+        let count = "agui_store_operation_duration_seconds_count{operation=\"thread\"} ";
+        let line = metrics.lines().find_map(|line| line.strip_prefix(count));
+        line.map_or(0, |count| count.parse::<u64>().unwrap())
+    };
+    let mut readers = Vec::new();
+    for _ in 0..30 {
+        readers.push(follow(&server, "none").await);
+    }
+    let before = reads().await;
+    let title = json!({ "title": "New" });
+    server.client.patch(server.url("/threads/t")).json(&title).send().await.unwrap();
+    for reader in &mut readers {
+        let text = read_until(reader, |text| text.contains("renamed")).await;
+        assert_eq!(events(&text)[0]["thread"]["title"], "New");
+    }
+    assert_eq!(reads().await - before, 2, "one by the edit, one for all readers");
 }
 
 #[tokio::test]
@@ -77,6 +113,47 @@ async fn events_are_those_of_the_own_threads() {
     assert_eq!(seen(&read_until(&mut of_ann, is_whole).await)[0].1, "t");
     assert_eq!(seen(&read_until(&mut of_bob, is_whole).await)[0].1, "u");
     assert_eq!(server.get("/threads/events").await.status(), 401);
+}
+
+#[tokio::test]
+async fn streams_are_limited_for_one_principal_and_in_all_until_one_is_closed() {
+    let keys = ["ann", "bob", "eve"].map(|name| ApiKey::from_secret(name, &format!("{name}-key")));
+    let http = HttpOptions { max_streams: 4, ..HttpOptions::default() };
+    let server = Running::start(Server::new().agent("echo", Echo).api_keys(keys).http_options(http)).await;
+    let refused = async |key: &str, path: &str| {
+        refusal(server.client.get(server.url(path)).bearer_auth(key).send().await.unwrap()).await
+    };
+    let too_many = || (503, "too_many_streams".to_owned());
+    let of_ann = [follow(&server, "ann-key").await, follow(&server, "ann-key").await];
+    for path in ["/threads/events", "/copilotkit/cpk-debug-events"] {
+        assert_eq!(refused("ann-key", path).await, too_many(), "two of four: {path}");
+    }
+    let _of_bob = [follow(&server, "bob-key").await, follow(&server, "bob-key").await];
+    assert_eq!(refused("eve-key", "/threads/events").await, too_many(), "four in all");
+    drop(of_ann);
+    eventually_async("a stream that is free again", async || {
+        let request = server.client.get(server.url("/threads/events")).bearer_auth("eve-key");
+        request.send().await.unwrap().status() == 200
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn streams_end_when_the_credential_of_their_request_expires() {
+    let start = Instant::now();
+    let expiring = Authenticator::from_fn(|_| async {
+        Ok(Principal::new("test", "ann").with_expiry(SystemTime::now() + Duration::from_millis(300)))
+    });
+    let (agent, _) = silent();
+    let server = Running::start(Server::new().agent("silent", agent).authenticator(expiring)).await;
+    ask_and_leave(&server, &ask_detached("t", "r")).await;
+    for path in ["/threads/events", "/copilotkit/cpk-debug-events", "/threads/t/runs/r/events"] {
+        let stream = server.client.get(server.url(path)).send().await.unwrap();
+        assert_eq!(stream.status(), 200, "{path}");
+        // Returns when the stream ends.
+        stream.text().await.unwrap();
+    }
+    assert!(start.elapsed() >= Duration::from_millis(900));
 }
 
 #[tokio::test]

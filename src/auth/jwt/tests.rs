@@ -169,6 +169,13 @@ async fn issuer_and_audience_are_checked_only_if_configured() {
 }
 
 #[tokio::test]
+async fn a_principal_expires_when_its_token_is_no_longer_accepted() {
+    let principal = secret().principal(hs256(&with(claims("ada"), "exp", from_now(60))).as_bytes()).await.unwrap();
+    let left = principal.expires_at().unwrap().duration_since(SystemTime::now()).unwrap();
+    assert!((Duration::from_secs(85)..=Duration::from_secs(90)).contains(&left), "exp and the leeway: {left:?}");
+}
+
+#[tokio::test]
 async fn a_principal_keeps_only_the_claims_that_are_named() {
     let keeping = JwtOptions { claims: vec!["tenant".to_owned(), "absent".to_owned()], ..options() };
     let jwt = Jwt::from_secret(tokens::SECRET.as_bytes(), keeping).unwrap();

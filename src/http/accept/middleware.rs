@@ -11,7 +11,7 @@ use axum::{
 };
 use futures::FutureExt as _;
 
-use super::{cors, foreign_page::is_foreign, host, request_id::identify_request};
+use super::{cors, foreign_page::is_foreign, host, request_id::identify_request, serve::BeyondLimit};
 use crate::auth::Principal;
 use crate::http::{accept::media_type::require_json_or_no_body, error::ApiError, state::App};
 
@@ -24,6 +24,8 @@ pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {
         .layer(cors::layer(&app.options().cors, !app.auth().is_disabled()))
         // Before authentication: a foreign page, or one that rebinds its DNS name, must learn nothing.
         .layer(from_fn_with_state(app.clone(), refuse_foreign))
+        // Before authentication, which can take long.
+        .layer(from_fn(refuse_beyond_limit))
         .layer(from_fn(catch_panic));
     routes.layer(layers)
 }
@@ -64,6 +66,15 @@ async fn refuse_foreign(State(app): State<App>, request: Request, next: Next) ->
         return Err(ApiError::foreign_origin(request.headers().get(header::ORIGIN)));
     }
     Ok(next.run(request).await)
+}
+
+/// Refuses everything but health checks on connections beyond the limit.
+async fn refuse_beyond_limit(request: Request, next: Next) -> Result<Response, ApiError> {
+    let is_beyond_limit = request.extensions().get::<BeyondLimit>().is_some();
+    match is_beyond_limit && !matches!(request.uri().path(), "/healthz" | "/readyz") {
+        true => Err(ApiError::too_many_connections()),
+        false => Ok(next.run(request).await),
+    }
 }
 
 pub(crate) fn has_own_host(request: &Request, allowed: &[String]) -> bool {

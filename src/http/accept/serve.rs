@@ -41,6 +41,10 @@ const BACKLOG: i32 = 4096;
 const PROBE_AFTER: Duration = Duration::from_secs(15);
 const PROBE_INTERVAL: Duration = Duration::from_secs(8);
 const MAX_PROBES: u32 = 3;
+/// The connections beyond the limit that health checks get. They carry one request each, and any other request is refused.
+const RESERVED_CONNECTIONS: usize = 32;
+/// The time limit for the head of the request on such a connection.
+const RESERVED_HEAD_TIMEOUT: Duration = Duration::from_secs(1);
 /// The shortest interval between two log lines about too many connections.
 const FULL_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -59,10 +63,14 @@ pub(crate) fn is_from_this_machine<B>(request: &Request<B>) -> bool {
     peer.is_some_and(|Peer(address)| address.to_canonical().is_loopback())
 }
 
+/// Marks a request that came over a connection beyond the limit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BeyondLimit;
+
 /// Limits of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Connections {
-    /// The largest number of connections. Further ones wait until others close.
+    /// The largest number of connections. On further ones only health checks are answered.
     pub max: usize,
     /// The time limit for receiving a request's head, also of the next request on a connection.
     pub head_timeout: Duration,
@@ -94,10 +102,7 @@ pub(crate) async fn serve(
     let mut logged_full = None;
     tokio::pin!(shutdown);
     loop {
-        let is_full = connections.len() >= options.max;
-        if is_full {
-            log_full(&mut logged_full, options.max);
-        }
+        let is_full = connections.len() >= options.max.saturating_add(RESERVED_CONNECTIONS);
         let accepted = tokio::select! {
             accepted = listener.accept(), if !is_full => accepted,
             () = &mut shutdown => break,
@@ -106,12 +111,21 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
+                let (mut options, is_beyond_limit) = (options, connections.len() >= options.max);
+                if is_beyond_limit {
+                    log_full(&mut logged_full, options.max);
+                    options.head_timeout = options.head_timeout.min(RESERVED_HEAD_TIMEOUT);
+                }
                 let with_peer = move |mut request: Request<Incoming>| {
                     request.extensions_mut().insert(Peer(peer.ip()));
+                    if is_beyond_limit {
+                        request.extensions_mut().insert(BeyondLimit);
+                    }
                     request.map(Body::new)
                 };
                 let service = TowerToHyperService::new(router.clone().map_request(with_peer));
-                connections.spawn(connection(stream, service, options, metrics.clone(), stopping.clone()));
+                let reuse = if is_beyond_limit { Reuse::No } else { Reuse::Yes };
+                connections.spawn(connection(stream, service, options, reuse, metrics.clone(), stopping.clone()));
             }
             Err(error) => pause_after(&error).await,
         }
@@ -152,14 +166,25 @@ fn set_user_timeout(_: &SockRef<'_>, _: Duration) -> io::Result<()> {
 fn log_full(last: &mut Option<Instant>, max: usize) {
     if last.is_none_or(|last| last.elapsed() >= FULL_LOG_INTERVAL) {
         *last = Some(Instant::now());
-        tracing::warn!(max, "at the limit of connections: further ones wait; see [server] max_connections");
+        tracing::warn!(
+            max,
+            "at the limit of connections: requests on further ones are refused; see [server] max_connections"
+        );
     }
+}
+
+/// Whether a connection may carry several requests.
+#[derive(Clone, Copy, PartialEq)]
+enum Reuse {
+    Yes,
+    No,
 }
 
 async fn connection<S>(
     stream: TcpStream,
     service: TowerToHyperService<S>,
     options: Connections,
+    reuse: Reuse,
     metrics: Metrics,
     mut stopping: watch::Receiver<bool>,
 ) where
@@ -178,6 +203,7 @@ async fn connection<S>(
     let io = TokioIo::new(stall_timeout);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        .keep_alive(reuse == Reuse::Yes)
         // hyper adds it to an instant.
         .header_read_timeout(options.head_timeout.min(FAR_FUTURE))
         .max_buf_size(MAX_BUFFER_BYTES)

@@ -36,7 +36,7 @@ pub(super) fn parse_key(key: &str) -> Option<(&str, &str)> {
 
 refusals! {
     /// The middleware of all routes.
-    Every = [INTERNAL_ERROR, ORIGIN_NOT_ALLOWED];
+    Every = [INTERNAL_ERROR, ORIGIN_NOT_ALLOWED, TOO_MANY_CONNECTIONS];
     /// The middleware of servers without authentication.
     WithoutAuthentication = [HOST_NOT_ALLOWED];
     Authentication = [AUTHENTICATION_UNAVAILABLE, INVALID_KEY, INVALID_TOKEN, KEYS_UNAVAILABLE, UNAUTHENTICATED];
@@ -64,7 +64,9 @@ refusals! {
     Copy = [INVALID_INPUT, STORAGE_FULL, THREAD_EXISTS, THREAD_TOO_LARGE, TOO_MANY_STORED_BYTES];
     Loopback = [LOOPBACK_ONLY];
     Shutdown = [SHUTTING_DOWN];
-    Socket = [NO_WEBSOCKET, TOO_MANY_SOCKETS, UNAUTHENTICATED];
+    /// One more stream without an end.
+    Streams = [TOO_MANY_STREAMS];
+    Socket = [NO_WEBSOCKET, TOO_MANY_STREAMS, UNAUTHENTICATED];
     /// One more follower of a run.
     Followers = [TOO_MANY_FOLLOWERS];
     /// A request in an envelope to no route.

@@ -7,12 +7,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::list::ThreadSummaryJson;
+use crate::http::openapi::refuse;
 use crate::{
     auth::Principal,
     http::{App, accept::extract::OwnThreads, error::ApiError, sse_response::respond_live},
     protocol::ThreadId,
-    run::{ThreadChange, ThreadEvent},
-    threads::{LookupError, Threads},
+    run::{ChangedThread, ThreadChange, ThreadEvent},
+    threads::Threads,
 };
 
 #[derive(Serialize, ToSchema)]
@@ -54,41 +55,48 @@ pub(crate) struct ChangeJson {
     tag = "threads",
     responses(
         (status = 200, description = "The changes from now on.", body = EventJson, content_type = "text/event-stream"),
+        refuse::Streams,
     ),
 )]
 pub(crate) async fn events(
     State(app): State<App>,
     OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Response, ApiError> {
-    let mut events = threads.follow_changes(owner.as_ref());
+    let permit = app.take_stream(owner.as_ref())?;
+    let (mut events, caller) = (threads.follow_changes(owner.as_ref()), owner.clone());
     let frames = stream! {
+        let _permit = permit;
         while let Some(event) = events.next().await {
-            if let Some(json) = event_json(&threads, owner.as_ref(), event).await {
-                yield frame(&json);
+            let frames = frames(&threads, owner.as_ref(), event).await;
+            if !frames.is_empty() {
+                yield frames;
             }
         }
     };
-    Ok(respond_live(app.options().keep_alive, frames))
+    Ok(respond_live(app.options().keep_alive, caller.as_ref(), frames))
 }
 
-/// `None` if the thread was deleted after the change, which is an event of its own.
-async fn event_json(threads: &Threads, owner: Option<&Principal>, event: ThreadEvent) -> Option<EventJson> {
+/// Returns the frames of an event, which all readers share. There are none of earlier changes of a deleted thread.
+async fn frames(threads: &Threads, owner: Option<&Principal>, event: ThreadEvent) -> Bytes {
     const MISSED: EventJson = EventJson::Missed { kind: MissedChanges::Missed };
-    let ThreadEvent::Change(thread_id, change) = event else { return Some(MISSED) };
-    let thread = match change {
-        ThreadChange::Deleted => None,
-        _ => match threads.thread(owner, &thread_id).await {
-            Ok(thread) => Some(thread.into_summary().into()),
-            Err(LookupError::NoThread) => return None,
-            Err(error) => {
-                tracing::warn!(thread = ?thread_id, ?error, "cannot read a thread that has changed");
-                return Some(MISSED);
-            }
-        },
+    let ThreadEvent::Changes(changes) = event else { return frame(&MISSED).into() };
+    let thread = threads.changed(owner, &changes).await;
+    let encode = || match thread {
+        ChangedThread::Unknown => frame(&MISSED),
+        thread => changes.kinds.iter().filter_map(|change| change_json(&changes.id, *change, thread)).collect(),
     };
-    Some(EventJson::Change(Box::new(ChangeJson { change, thread_id, thread })))
+    changes.frames.get_or_init(|| Bytes::from(encode())).clone()
 }
 
-fn frame(event: &EventJson) -> Bytes {
-    format!("data: {}\n\n", serde_json::to_string(event).unwrap_or_default()).into()
+fn change_json(thread_id: &ThreadId, change: ThreadChange, thread: &ChangedThread) -> Option<String> {
+    let thread = match (change, thread) {
+        (ThreadChange::Deleted, _) => None,
+        (_, ChangedThread::Summary(thread)) => Some((**thread).clone().into()),
+        _ => return None,
+    };
+    Some(frame(&EventJson::Change(Box::new(ChangeJson { change, thread_id: thread_id.clone(), thread }))))
+}
+
+fn frame(event: &EventJson) -> String {
+    format!("data: {}\n\n", serde_json::to_string(event).unwrap_or_default())
 }

@@ -28,13 +28,13 @@ pub(crate) struct ClientInput {
 }
 
 impl ClientInput {
-    fn list(&self, open_interrupts: &[Interrupt]) -> ClientList<'_> {
+    fn list<'a>(&'a self, open_interrupts: &'a [Interrupt]) -> ClientList<'a> {
         let is_open = |entry: &ResumeEntry| open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id);
         let answers_interrupt = match self.rest.resume.is_empty() {
             true => self.is_answer && !open_interrupts.is_empty(),
             false => self.rest.resume.iter().any(is_open),
         };
-        ClientList { messages: &self.messages, anonymous: &self.anonymous, answers_interrupt }
+        ClientList { messages: &self.messages, anonymous: &self.anonymous, answers_interrupt, open_interrupts }
     }
 
     pub(crate) fn new(mut input: RunAgentInput, is_answer: bool) -> Self {
@@ -276,7 +276,7 @@ impl PlanReader<'_> {
 
     async fn nodes(&mut self) -> Result<&[MessageNode], PlanError> {
         if self.nodes.is_none() {
-            let include = ThreadParts { messages: true, runs: 0 };
+            let include = ThreadParts { messages: true, ..ThreadParts::default() };
             let view = self.threads.store.call("thread", |store| store.thread(self.key, include)).await?;
             let ThreadVersion { number, version } = self.loaded.version;
             let view = view.filter(|view| (view.thread.number, view.thread.version) == (number, version));

@@ -425,7 +425,10 @@ fn lifecycle_ending(event: Event) -> Option<RunEnding> {
 
 #[cold]
 fn agent_failed(error: AgentError) -> RunEnding {
-    tracing::error!(?error, "the agent failed");
+    match error.code() {
+        "model_not_allowed" => tracing::debug!(?error, "the client chose a model that the agent may not use"),
+        _ => tracing::error!(?error, "the agent failed"),
+    }
     let (code, message) = error.into_code_and_message();
     RunEnding::Failed(RunError::new(code, message))
 }
@@ -454,8 +457,7 @@ fn total_usage(own: Vec<TokenUsage>, cx: &RunContext) -> Vec<TokenUsage> {
     cx.usage()
 }
 
-/// An identifier in the log. It comes from the client, so it is cut to [`MAX_LOGGED_CHARS`], and escaped so that it cannot
-/// look like another field of the line.
+/// An identifier of a client in the log: cut to [`MAX_LOGGED_CHARS`], and escaped so that it cannot look like another field.
 struct LoggedId<'a>(&'a str);
 
 impl fmt::Display for LoggedId<'_> {

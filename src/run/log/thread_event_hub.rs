@@ -1,17 +1,30 @@
-//! Distributes changes of threads to the readers of this process.
+//! Distributes changes of threads to the readers of this process. Readers of one owner share the work: a changed thread is
+//! read and encoded once, and changes of a thread within 100 ms after one that was sent are sent together.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
+use bytes::Bytes;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio::sync::broadcast::error::RecvError;
+use tokio::{
+    sync::{OnceCell, broadcast::error::RecvError},
+    time::sleep,
+};
 use utoipa::ToSchema;
 
 use super::owner_hub::{OwnerEvents, OwnerHub};
 use crate::protocol::ThreadId;
 use crate::run::measured_store::MeasuredStore;
+use crate::store::{ThreadKey, ThreadSummary};
 
 /// The number of events that a slow reader may be behind.
 const MAX_BEHIND: usize = 256;
+/// The shortest time between two events of one thread.
+const EVENT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A change of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -37,22 +50,49 @@ pub(crate) enum ThreadChange {
 }
 
 /// An event of [`ThreadRuns::follow_changes`](crate::run::thread_runs::ThreadRuns::follow_changes).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum ThreadEvent {
     /// A thread has changed.
-    Change(ThreadId, ThreadChange),
+    Changes(Arc<ThreadChanges>),
     /// Events were lost, or retention has removed threads. The reader has to read the list again.
     Missed,
+}
+
+/// Changes of one thread, with what its readers share.
+#[derive(Debug)]
+pub(crate) struct ThreadChanges {
+    pub(crate) id: ThreadId,
+    /// Each kind at most once, in the order of their last changes.
+    pub(crate) kinds: Vec<ThreadChange>,
+    /// Set by the first reader.
+    pub(crate) thread: OnceCell<ChangedThread>,
+    /// What `GET /threads/events` sends. Set by the first reader.
+    pub(crate) frames: OnceLock<Bytes>,
+}
+
+/// A thread after its changes.
+#[derive(Debug)]
+pub(crate) enum ChangedThread {
+    Summary(Box<ThreadSummary>),
+    Deleted,
+    /// The store has failed.
+    Unknown,
 }
 
 /// Reads the events of an owner's threads.
 #[derive(Debug)]
 pub(crate) struct ThreadEvents {
     /// `None` after the server has shut down.
-    pub(crate) events: Option<OwnerEvents<ThreadEvent, MAX_BEHIND>>,
+    events: Option<OwnerEvents<ThreadEvent, MAX_BEHIND>>,
 }
 
-pub(crate) type ThreadEventHub = OwnerHub<ThreadEvent, MAX_BEHIND>;
+/// Distributes the changes of threads to the readers of their owner.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadEventHub {
+    pub(crate) readers: Arc<OwnerHub<ThreadEvent, MAX_BEHIND>>,
+    /// The threads with an event in the last [`EVENT_INTERVAL`], and their changes since.
+    recent: Mutex<HashMap<ThreadKey, Vec<ThreadChange>>>,
+}
 
 /// An event as it is announced to other processes.
 #[derive(Serialize, Deserialize)]
@@ -67,6 +107,53 @@ pub(crate) enum Announcement {
     Missed,
 }
 
+impl ThreadEventHub {
+    pub(crate) fn subscribe(&self, owner: Arc<str>) -> ThreadEvents {
+        ThreadEvents { events: self.readers.subscribe(owner) }
+    }
+
+    /// Sends a change to the readers of the thread's owner: at once, or with further ones after [`EVENT_INTERVAL`].
+    pub(crate) fn send(self: &Arc<Self>, key: &ThreadKey, change: ThreadChange) {
+        if self.readers.sender(&key.owner).is_none() {
+            return;
+        }
+        let mut recent = self.recent.lock();
+        if let Some(later) = recent.get_mut(key) {
+            later.retain(|earlier| *earlier != change);
+            later.push(change);
+            return;
+        }
+        recent.insert(key.clone(), Vec::new());
+        drop(recent);
+        self.send_now(key, vec![change]);
+        tokio::spawn(self.clone().send_later(key.clone()));
+    }
+
+    async fn send_later(self: Arc<Self>, key: ThreadKey) {
+        loop {
+            sleep(EVENT_INTERVAL).await;
+            let mut recent = self.recent.lock();
+            let later = recent.get_mut(&key).map(std::mem::take).unwrap_or_default();
+            if later.is_empty() {
+                recent.remove(&key);
+                return;
+            }
+            drop(recent);
+            self.send_now(&key, later);
+        }
+    }
+
+    fn send_now(&self, key: &ThreadKey, kinds: Vec<ThreadChange>) {
+        let (thread, frames) = (OnceCell::new(), OnceLock::new());
+        let changes = ThreadChanges { id: key.id.clone(), kinds, thread, frames };
+        self.readers.send(&key.owner, ThreadEvent::Changes(Arc::new(changes)));
+    }
+
+    pub(crate) fn send_missed(&self) {
+        self.readers.send_to_all(&ThreadEvent::Missed);
+    }
+}
+
 /// Passes on the announcements of other processes. Ends when the store has no more.
 pub(crate) async fn receive_announcements(store: MeasuredStore, hub: Arc<ThreadEventHub>) {
     let Some(mut announcements) = store.shared().map(|shared| shared.signals().announcements()) else { return };
@@ -74,13 +161,13 @@ pub(crate) async fn receive_announcements(store: MeasuredStore, hub: Arc<ThreadE
         match announcements.recv().await {
             Ok(Some(json)) => {
                 match serde_json::from_str(&json) {
-                    Ok(Announcement::Change { owner, id, change }) => hub.send(&owner, ThreadEvent::Change(id, change)),
-                    Ok(Announcement::Missed) => hub.send_to_all(&ThreadEvent::Missed),
+                    Ok(Announcement::Change { owner, id, change }) => hub.send(&ThreadKey { owner, id }, change),
+                    Ok(Announcement::Missed) => hub.send_missed(),
                     // A later version may announce something else.
                     Err(_) => {}
                 }
             }
-            Ok(None) | Err(RecvError::Lagged(_)) => hub.send_to_all(&ThreadEvent::Missed),
+            Ok(None) | Err(RecvError::Lagged(_)) => hub.send_missed(),
             Err(RecvError::Closed) => return,
         }
     }
@@ -99,19 +186,48 @@ impl ThreadEvents {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::{Instant, timeout};
+
     use super::*;
+
+    fn key(id: &str) -> ThreadKey {
+        ThreadKey { owner: "ann".into(), id: id.into() }
+    }
 
     #[tokio::test]
     async fn a_slow_reader_is_told_that_it_has_missed_events() {
         let hub = Arc::<ThreadEventHub>::default();
-        let mut reader = ThreadEvents { events: hub.subscribe("ann".into()) };
-        for _ in 0..=MAX_BEHIND {
-            hub.send("ann", ThreadEvent::Change("a".into(), ThreadChange::Begun));
+        let mut reader = hub.subscribe("ann".into());
+        for thread in 0..=MAX_BEHIND {
+            hub.send(&key(&thread.to_string()), ThreadChange::Begun);
         }
-        assert_eq!(reader.next().await, Some(ThreadEvent::Missed));
-        assert!(matches!(reader.next().await, Some(ThreadEvent::Change(..))));
-        hub.close();
+        assert!(matches!(reader.next().await, Some(ThreadEvent::Missed)));
+        assert!(matches!(reader.next().await, Some(ThreadEvent::Changes(_))));
+        hub.readers.close();
         drop(reader);
-        assert_eq!(ThreadEvents { events: hub.subscribe("ann".into()) }.next().await, None);
+        assert!(hub.subscribe("ann".into()).next().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_of_a_thread_within_100_ms_are_one_event() {
+        use ThreadChange::{Archived, Begun, Ended, Renamed};
+        let (hub, start) = (Arc::<ThreadEventHub>::default(), Instant::now());
+        let mut reader = hub.subscribe("ann".into());
+        for change in [Begun, Renamed, Ended, Archived, Renamed] {
+            hub.send(&key("t"), change);
+        }
+        hub.send(&key("u"), Begun);
+        let mut seen = Vec::new();
+        while let Ok(Some(ThreadEvent::Changes(changes))) = timeout(Duration::from_secs(9), reader.next()).await {
+            seen.push((start.elapsed(), changes.id.to_string(), changes.kinds.clone()));
+        }
+        let (at_once, later) = (Duration::ZERO, EVENT_INTERVAL);
+        let expected = [(at_once, "t", vec![Begun]), (at_once, "u", vec![Begun])];
+        let expected = expected.into_iter().chain([(later, "t", vec![Ended, Archived, Renamed])]);
+        let is_close = |(at, id, kinds): (Duration, &str, Vec<_>), seen: &(Duration, String, Vec<_>)| {
+            seen.0.abs_diff(at) < Duration::from_millis(5) && (id, &kinds) == (&*seen.1, &seen.2)
+        };
+        assert!(seen.len() == 3 && expected.zip(&seen).all(|(expected, seen)| is_close(expected, seen)), "{seen:?}");
+        assert!(hub.recent.lock().is_empty());
     }
 }

@@ -1,18 +1,18 @@
 //! Changes of threads as they happen, for lists that keep themselves current.
 
-use super::thread_event_hub::{Announcement, ThreadChange, ThreadEvent};
+use super::thread_event_hub::{Announcement, ThreadChange};
 use crate::{run::thread_runs::ThreadRuns, store::ThreadKey};
 
 impl ThreadRuns {
     /// Reports a change to the readers of this process and of all others.
     pub(crate) fn publish(&self, key: &ThreadKey, change: ThreadChange) {
-        self.events.send(&key.owner, ThreadEvent::Change(key.id.clone(), change));
+        self.events.send(key, change);
         self.announce(&Announcement::Change { owner: key.owner.clone(), id: key.id.clone(), change });
     }
 
     /// Tells all readers, of this process and of all others, to read their lists again.
     pub(crate) fn publish_missed(&self) {
-        self.events.send_to_all(&ThreadEvent::Missed);
+        self.events.send_missed();
         self.announce(&Announcement::Missed);
     }
 

@@ -22,12 +22,13 @@ struct PermitCounts {
     of_owners: HashMap<Arc<str>, usize>,
 }
 
-/// The right to one of the things that an [`OwnerLimit`] counts.
+/// The right to some of the things that an [`OwnerLimit`] counts.
 #[must_use = "dropping a permit gives it back"]
 #[derive(Debug)]
 pub(crate) struct OwnerPermit {
     limit: Arc<OwnerLimit>,
     owner: Arc<str>,
+    amount: usize,
 }
 
 impl OwnerLimit {
@@ -39,15 +40,20 @@ impl OwnerLimit {
     /// Returns `None` if the server or the owner is at its limit. Without authentication all clients are one owner, which
     /// has no share.
     pub(crate) fn take(self: &Arc<Self>, owner: &Arc<str>) -> Option<OwnerPermit> {
+        self.take_many(owner, 1)
+    }
+
+    /// As [`take`](Self::take), for several things, such as bytes.
+    pub(crate) fn take_many(self: &Arc<Self>, owner: &Arc<str>, amount: usize) -> Option<OwnerPermit> {
         let share = self.share.filter(|_| **owner != *ThreadKey::ANONYMOUS);
         let mut counts = self.lock();
         let of_owner = counts.of_owners.get(owner).copied().unwrap_or_default();
-        if counts.all >= self.max || share.is_some_and(|share| of_owner >= share) {
+        if amount > self.max - counts.all || share.is_some_and(|share| of_owner + amount > share) {
             return None;
         }
-        counts.all += 1;
-        counts.of_owners.insert(owner.clone(), of_owner + 1);
-        Some(OwnerPermit { limit: self.clone(), owner: owner.clone() })
+        counts.all += amount;
+        counts.of_owners.insert(owner.clone(), of_owner + amount);
+        Some(OwnerPermit { limit: self.clone(), owner: owner.clone(), amount })
     }
 
     fn lock(&self) -> MutexGuard<'_, PermitCounts> {
@@ -58,9 +64,9 @@ impl OwnerLimit {
 impl Drop for OwnerPermit {
     fn drop(&mut self) {
         let mut counts = self.limit.lock();
-        counts.all = counts.all.saturating_sub(1);
+        counts.all -= self.amount;
         if let Some(of_owner) = counts.of_owners.get_mut(&self.owner) {
-            *of_owner -= 1;
+            *of_owner -= self.amount;
             if *of_owner == 0 {
                 counts.of_owners.remove(&self.owner);
             }

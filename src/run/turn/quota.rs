@@ -34,8 +34,8 @@ pub struct PrincipalLimits {
     #[serde(rename = "runs_per_minute", deserialize_with = "units::optional")]
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
     pub per_minute: Option<usize>,
-    /// The largest part of `runs.max_concurrent`, `runs.max_detached`, `runs.max_followers` and CopilotKit's WebSockets
-    /// that one principal may take, in percent. With one API key it has no effect. 100: no limit.
+    /// The largest part of `runs.max_concurrent`, `runs.max_detached`, `runs.max_followers` and `server.max_streams` that
+    /// one principal may take, in percent. With one API key it has no effect. 100: no limit.
     #[cfg_attr(test, schemars(range(min = 1, max = 100)))]
     pub share_percent: u8,
 }

@@ -36,8 +36,10 @@ impl ThreadRuns {
 
     /// The caller has the lease. Stores the messages that result from the events in the run's log.
     pub(crate) async fn close_lost(&self, key: &ThreadKey, run: &RunId, lease: &Lease) -> Result<(), StoreError> {
-        let Some(view) =
-            self.store.call("thread", |store| store.thread(key, ThreadParts { messages: true, runs: 0 })).await?
+        let Some(view) = self
+            .store
+            .call("thread", |store| store.thread(key, ThreadParts { messages: true, state: true, runs: 0 }))
+            .await?
         else {
             return Ok(());
         };

@@ -32,9 +32,14 @@ pub(crate) struct ServerConfig {
     /// The bytes of the request bodies that all clients are sending, together. A body that finds no room within five
     /// seconds is refused with 503.
     pub(crate) max_body_bytes_in_flight: usize,
-    /// The largest number of connections. Further ones wait until others close.
+    /// The largest number of connections. On further ones only health checks are answered, and other requests are refused
+    /// with 503.
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub(crate) max_connections: usize,
+    /// The largest number of streams without an end: of changes of threads, of CopilotKit's inspector, and CopilotKit's
+    /// WebSockets. More are refused with 503.
+    #[cfg_attr(test, schemars(range(min = 1)))]
+    pub(crate) max_streams: usize,
     /// The silence after which a stream gets a comment, so that proxies do not close it.
     #[serde(rename = "keep_alive_secs", deserialize_with = "optional_seconds")]
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalSeconds"))]
@@ -99,6 +104,7 @@ impl Default for ServerConfig {
             max_body_bytes: 10 * 1024 * 1024,
             max_body_bytes_in_flight: 128 * 1024 * 1024,
             max_connections: 20_000,
+            max_streams: 2000,
             keep_alive: Some(Duration::from_secs(15)),
             drain: Duration::from_secs(10),
             head_timeout: Duration::from_secs(15),

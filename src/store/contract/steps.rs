@@ -188,7 +188,7 @@ pub async fn ended_run(store: &DynStore, run: TestRun) -> Lease {
     lease
 }
 
-pub const ALL: ThreadParts = ThreadParts { messages: true, runs: usize::MAX };
+pub const ALL: ThreadParts = ThreadParts { messages: true, state: true, runs: usize::MAX };
 
 pub async fn view(store: &DynStore, key: &ThreadKey) -> Option<ThreadView> {
     store.thread(key, ALL).await.unwrap()

@@ -177,7 +177,7 @@ impl ThreadEntry {
         }
         self.set_delivered(&mut nodes);
         let runs = self.runs.iter().rev().take(include.runs).map(|run| run.record.clone()).collect();
-        let thread = Thread { state: self.stored_state(self.state), ..self.thread.clone() };
+        let thread = Thread { state: self.stored_state(self.state.filter(|_| include.state)), ..self.thread.clone() };
         ThreadView { thread, nodes, feedback, runs }
     }
 

@@ -65,7 +65,7 @@ pub(super) async fn thread(
     if !is_one_statement {
         operation.begin(BEGIN_SNAPSHOT).await?;
     }
-    let query = sqlx::query(THREAD).bind(&*key.owner).bind(&*name_to_text(&key.id));
+    let query = sqlx::query(THREAD).bind(&*key.owner).bind(&*name_to_text(&key.id)).bind(include.state);
     let thread = operation.first(query).await?.map(|row| rows::thread_with_state(&row)).transpose()?;
     let (mut nodes, mut runs) = (Vec::new(), Vec::new());
     if let Some(thread) = &thread {

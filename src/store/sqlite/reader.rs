@@ -156,7 +156,8 @@ pub(super) fn all<T>(
 pub(super) fn thread(conn: &Connection, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
     // In one transaction, so that all parts are of one moment.
     let tx = conn.unchecked_transaction()?;
-    let thread = one(&tx, THREAD, (&key.owner, name_to_text(&key.id)), |row| rows::thread_with_state(row))?;
+    let params = (&key.owner, name_to_text(&key.id), include.state);
+    let thread = one(&tx, THREAD, params, |row| rows::thread_with_state(row))?;
     let Some(thread) = thread else { return Ok(None) };
     let (mut nodes, mut runs, mut feedback) = (Vec::new(), Vec::new(), BTreeMap::new());
     if include.messages {

@@ -82,4 +82,7 @@ async fn a_request_chooses_among_the_configured_models() {
     let capabilities = client.get(format!("{url}/agents/assistant/capabilities")).send().await.unwrap();
     let capabilities: Value = serde_json::from_str(&capabilities.text().await.unwrap()).unwrap();
     assert_eq!(capabilities["custom"]["models"], json!(["m", "fast", "smart"]), "{capabilities}");
+    models.process.signal("-TERM");
+    let (_, log) = models.process.ended();
+    assert!(log.contains("model_not_allowed") && !log.contains("ERROR"), "a client's error: {log}");
 }

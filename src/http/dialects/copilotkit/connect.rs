@@ -65,12 +65,13 @@ pub(super) async fn connect(
         declared => StreamVersion::for_declared(declared),
     };
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
+    let caller = caller.principal();
     let connection = match app.threads() {
-        Some(threads) => threads.connect(caller.principal().as_ref(), &thread_id).await?,
+        Some(threads) => threads.connect(caller.as_ref(), &thread_id).await?,
         None => ThreadConnection { view: None, running: None },
     };
     if connection.view.is_none() {
         return Ok(sse_response::respond(encoder.media_type(), Body::empty()));
     }
-    Ok(respond_with_thread(&app, thread_id, connection, run_id, encoder))
+    Ok(respond_with_thread(&app, thread_id, connection, run_id, encoder, caller))
 }

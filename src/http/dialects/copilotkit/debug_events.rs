@@ -11,6 +11,7 @@ use axum::{
 };
 use bytes::Bytes;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::http::openapi::refuse;
@@ -30,7 +31,8 @@ pub(super) struct DebugEnvelope<'a> {
     agent_id: &'a str,
     thread_id: &'a ThreadId,
     run_id: &'a RunId,
-    event: &'a Event,
+    #[schema(value_type = Event)]
+    event: &'a RawValue,
 }
 
 /// Streams the events of the caller's runs.
@@ -41,7 +43,7 @@ pub(super) struct DebugEnvelope<'a> {
     tag = "CopilotKit",
     responses(
         (status = 200, description = "The events from now on.", body = DebugEnvelope<'_>, content_type = "text/event-stream"),
-        refuse::Loopback, refuse::Shutdown,
+        refuse::Loopback, refuse::Shutdown, refuse::Streams,
     ),
 )]
 pub(super) async fn debug_events(
@@ -53,17 +55,19 @@ pub(super) async fn debug_events(
     if principal.is_none() && !is_from_this_machine(&request) {
         return Err(ApiError::loopback_only("the events of all runs"));
     }
-    let Some(mut events) = app.runs().debug_events(principal) else { return Err(ApiError::shutting_down()) };
+    let permit = app.take_stream(principal.as_ref())?;
+    let Some(mut events) = app.runs().debug_events(principal.as_ref()) else { return Err(ApiError::shutting_down()) };
     let frames = stream! {
+        let _permit = permit;
         while let Some(event) = events.next().await {
             yield frame(&event);
         }
     };
-    Ok(respond_live(app.options().keep_alive, frames))
+    Ok(respond_live(app.options().keep_alive, principal.as_ref(), frames))
 }
 
 fn frame(debug: &DebugEvent) -> Bytes {
-    let DebugEvent { run, event } = debug;
+    let DebugEvent { run, event, .. } = debug;
     let envelope =
         DebugEnvelope { timestamp: now(), agent_id: &run.agent, thread_id: &run.thread_id, run_id: &run.run_id, event };
     format!("data: {}\n\n", serde_json::to_string(&envelope).unwrap_or_default()).into()

@@ -1,7 +1,7 @@
 //! Tokens of the WebSocket. A browser sends no `Authorization` header with its handshake, so an authenticated request gets
 //! a token for it.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hashlink::LruCache;
 use parking_lot::Mutex;
@@ -14,10 +14,10 @@ use crate::auth::Principal;
 
 /// The time for which a token opens connections.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// The number of principals with a token. The one that asked the longest time ago loses its token to a new one.
+/// The number of credentials with a token. The one that asked the longest time ago loses its token to a new one.
 const MAX_TOKENS: usize = 10_000;
 
-/// The newest token of each principal.
+/// The newest token of each credential: of each principal and expiry.
 pub(super) struct JoinTokens(Mutex<LruCache<String, Entry>>);
 
 struct Entry {
@@ -33,9 +33,11 @@ impl Default for JoinTokens {
 }
 
 impl JoinTokens {
-    /// Returns a token of the form `KEY.SECRET`, where the key is a hash of the principal. Tabs of one principal share it.
+    /// Returns a token of the form `KEY.SECRET`, where the key is a hash of principal and expiry. Tabs with one credential share
+    /// it.
     pub(super) fn issue(&self, principal: &Principal, now: Instant) -> String {
-        let key: String = Sha256::digest(principal.id()).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let credential = format!("{} {:?}", principal.id(), principal.expires_at());
+        let key: String = Sha256::digest(credential).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         let mut tokens = self.0.lock();
         if let Some(entry) = tokens.get(&key).filter(|entry| entry.age(now) < LIFETIME / 2) {
             return format!("{key}.{}", entry.secret);
@@ -46,12 +48,14 @@ impl JoinTokens {
         token
     }
 
-    /// Returns the principal of a token.
+    /// Returns the principal of a token, while its credential is accepted.
     pub(super) fn check(&self, token: &str, now: Instant) -> Option<Principal> {
         let (key, secret) = token.split_once('.')?;
         let tokens = self.0.lock();
         let entry = tokens.peek(key).filter(|entry| entry.age(now) < LIFETIME)?;
-        bool::from(entry.secret.as_bytes().ct_eq(secret.as_bytes())).then(|| entry.principal.clone())
+        let has_expired = entry.principal.expires_at().is_some_and(|time| time <= SystemTime::now());
+        let is_same = bool::from(entry.secret.as_bytes().ct_eq(secret.as_bytes()));
+        (is_same && !has_expired).then(|| entry.principal.clone())
     }
 }
 
@@ -75,6 +79,15 @@ mod tests {
         let second = tokens.issue(&ann, start + LIFETIME / 2);
         assert_ne!(second, first);
         assert_eq!(tokens.check(&second, start + LIFETIME), Some(ann));
+    }
+
+    #[test]
+    fn a_token_is_valid_no_longer_than_the_credential_that_it_was_issued_for() {
+        let (tokens, now) = (JoinTokens::default(), Instant::now());
+        let until = |time| tokens.issue(&Principal::new("jwt", "ann").with_expiry(time), now);
+        let valid = until(SystemTime::now() + Duration::from_secs(60));
+        let expired = until(SystemTime::now());
+        assert!(tokens.check(&valid, now).is_some() && tokens.check(&expired, now).is_none());
     }
 
     #[test]

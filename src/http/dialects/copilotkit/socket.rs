@@ -1,10 +1,7 @@
 //! `GET /socket/websocket`: keeps CopilotKit's lists of threads current, over the channels of the Phoenix framework. Each
 //! message is `[join_ref, ref, topic, event, payload]`, and a topic is the list of one agent's threads.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json,
@@ -29,12 +26,13 @@ use crate::{
         accept::{extract::Query, middleware::Caller},
         at,
         error::ApiError,
+        sse_response::expiry,
         threads::pages::time,
     },
     protocol::ThreadId,
-    run::{OwnerLimit, ThreadChange, ThreadEvent, owner_of},
+    run::{ChangedThread, ThreadChange, ThreadEvent},
     store::now,
-    threads::{LookupError, Threads},
+    threads::Threads,
 };
 
 /// The path below the prefix. The client appends `/websocket`.
@@ -43,26 +41,15 @@ pub(super) const SOCKET_PATH: &str = "/socket";
 const TOPIC_PREFIX: &str = "user_meta:";
 /// The largest message of a client, in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024;
-/// The number of open sockets, which do not count as connections of the server. A principal has a share of them.
-const MAX_SOCKETS: usize = 1000;
 /// The number of topics of a socket.
 const MAX_CHANNELS: usize = 8;
 /// A client sends a heartbeat every 30 seconds.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// What the sockets share. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Sockets {
     tokens: Arc<JoinTokens>,
-    max_sockets: usize,
-    /// Set by the first handshake.
-    limit: Arc<OnceLock<Arc<OwnerLimit>>>,
-}
-
-impl Default for Sockets {
-    fn default() -> Self {
-        Self { tokens: Arc::default(), max_sockets: MAX_SOCKETS, limit: Arc::default() }
-    }
 }
 
 impl Sockets {
@@ -71,10 +58,6 @@ impl Sockets {
         let route = at(&format!("{prefix}{SOCKET_PATH}/websocket"), routes!(open));
         let routes = OpenApiRouter::new().routes(route).layer(Extension(self));
         RouteSet::new(RouteAccess::Public, routes).listing_only(prefix)
-    }
-
-    fn limit(&self, app: &App) -> &Arc<OwnerLimit> {
-        self.limit.get_or_init(|| app.runs().owner_limit(self.max_sockets))
     }
 }
 
@@ -111,7 +94,7 @@ struct Channel {
     operation_id = "subscribe",
     tag = "CopilotKit",
     responses(
-        (status = 200, description = "The token, which is valid for one hour.", body = JoinToken),
+        (status = 200, description = "The token, which is valid for one hour, but not longer than the caller's credential.", body = JoinToken),
     ),
 )]
 pub(super) async fn subscribe(
@@ -149,7 +132,7 @@ async fn open(
         false => None,
     };
     let upgrade = upgrade.map_err(|_| ApiError::no_websocket())?;
-    let permit = sockets.limit(&app).take(&owner_of(principal.as_ref())).ok_or_else(ApiError::too_many_sockets)?;
+    let permit = app.take_stream(principal.as_ref())?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(move |socket| async move {
         serve(socket, &app, &threads, principal.as_ref()).await;
@@ -159,11 +142,12 @@ async fn open(
 
 async fn serve(mut socket: WebSocket, app: &App, threads: &Threads, owner: Option<&Principal>) {
     let mut events = threads.follow_changes(owner);
-    let mut channels = Vec::new();
+    let (mut channels, mut expiry) = (Vec::new(), pin!(expiry(owner)));
     // Only what the client sends moves it: a client that is gone would keep its place while its threads change.
     let mut silent_until = Instant::now() + IDLE_TIMEOUT;
     loop {
         let messages = tokio::select! {
+            () = &mut expiry => break,
             received = timeout_at(silent_until, socket.recv()) => {
                 silent_until = Instant::now() + IDLE_TIMEOUT;
                 match received {
@@ -176,7 +160,13 @@ async fn serve(mut socket: WebSocket, app: &App, threads: &Threads, owner: Optio
                 }
             }
             event = events.next() => match event {
-                Some(ThreadEvent::Change(id, change)) => messages_about(&id, change, &channels, threads, owner).await,
+                // Without a channel, the thread is not read.
+                Some(ThreadEvent::Changes(_)) if channels.is_empty() => continue,
+                Some(ThreadEvent::Changes(changes)) => {
+                    let thread = threads.changed(owner, &changes).await;
+                    let about = |change: &ThreadChange| messages_about(&changes.id, *change, &channels, thread);
+                    changes.kinds.iter().flat_map(about).collect()
+                }
                 // The client has no message that makes it read its list again.
                 Some(ThreadEvent::Missed) => continue,
                 None => break,
@@ -220,17 +210,8 @@ fn reply_to(text: &str, app: &App, channels: &mut Vec<Channel>) -> Option<Value>
     Some(json!([join_ref, reference, topic, "phx_reply", { "status": status, "response": {} }]))
 }
 
-/// Returns the messages about a change of a thread. Reads the thread, unless no channel is joined.
-async fn messages_about(
-    id: &ThreadId,
-    change: ThreadChange,
-    channels: &[Channel],
-    threads: &Threads,
-    owner: Option<&Principal>,
-) -> Vec<Value> {
-    if channels.is_empty() {
-        return Vec::new();
-    }
+/// Returns the messages about a change of a thread.
+fn messages_about(id: &ThreadId, change: ThreadChange, channels: &[Channel], thread: &ChangedThread) -> Vec<Value> {
     let metadata = |channel: &Channel, operation: &str, member: &str, value: Value| {
         let mut payload = json!({
             "operation": operation, "threadId": id, "userId": "", "organizationId": "", "occurredAt": time(now()),
@@ -241,17 +222,8 @@ async fn messages_about(
     if change == ThreadChange::Deleted {
         return channels.iter().map(|channel| metadata(channel, "deleted", "deleted", json!({ "id": id }))).collect();
     }
-    let thread = match threads.thread(owner, id).await {
-        Ok(thread) => thread,
-        // It was deleted, which is a change of its own.
-        Err(LookupError::NoThread) => return Vec::new(),
-        Err(error) => {
-            tracing::warn!(thread = ?id, ?error, "cannot read a thread that has changed");
-            return Vec::new();
-        }
-    };
-    let run = thread.run_id.clone();
-    let thread = thread.into_summary();
+    // Its deletion is a change of its own.
+    let ChangedThread::Summary(thread) = thread else { return Vec::new() };
     let operation = match change {
         // A list without archived threads removes the thread.
         _ if thread.archived => "archived",
@@ -262,11 +234,12 @@ async fn messages_about(
     };
     let mut messages = Vec::new();
     for channel in channels.iter().filter(|channel| channel.agent == thread.agent) {
-        let record = ThreadRecord::of(thread.clone(), Some(&channel.name));
+        let record = ThreadRecord::of((**thread).clone(), Some(&channel.name));
         messages.push(metadata(channel, operation, "thread", json!(record)));
         if change == ThreadChange::Begun {
             // Other tabs that show the thread connect to the run.
-            let activity = json!({ "threadId": id, "agentId": channel.name, "runId": run, "eventType": "RUN_STARTED" });
+            let activity =
+                json!({ "threadId": id, "agentId": channel.name, "runId": thread.run_id, "eventType": "RUN_STARTED" });
             messages.push(channel.push("thread_run_activity", activity));
         }
     }

@@ -100,9 +100,9 @@ impl Guard {
         match self.calls.get_mut(&event.tool_call_id) {
             Some(call) => {
                 call.details.answered = true;
-                if std::mem::take(&mut call.open) {
+                if let Some(owner) = self.calls.close_if_open(&event.tool_call_id) {
                     let end = Event::from(ToolCallEnd::new(event.tool_call_id.clone()));
-                    out.emit(&end.attributed_to(call.owner.clone()));
+                    out.emit(&end.attributed_to(owner));
                 }
             }
             None => drop(self.answered.insert(event.tool_call_id.clone())),

@@ -2,27 +2,32 @@
 
 use std::{borrow::Borrow, fmt, hash::Hash};
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
 use super::violation::{Owner, Violation};
 use crate::protocol::EventType;
 
+/// The largest number of items of a kind that are open at a time.
+pub(crate) const MAX_OPEN_ITEMS: usize = 1024;
+
 /// Items in the order they were first opened. Closed items are kept, because an item may be reopened by its owner.
 pub(crate) struct ItemTable<K, D> {
     items: IndexMap<K, ItemEntry<D>>,
+    /// The open ones, in the order they were opened. So what closes items does not look at closed ones.
+    open: IndexSet<K>,
     /// The index of the item that was used last. Most events continue the item of the event before them.
     last: usize,
 }
 
 pub(crate) struct ItemEntry<D> {
-    pub(crate) open: bool,
+    open: bool,
     pub(crate) owner: Owner,
     pub(crate) details: D,
 }
 
 impl<K, D> Default for ItemTable<K, D> {
     fn default() -> Self {
-        Self { items: IndexMap::new(), last: 0 }
+        Self { items: IndexMap::new(), open: IndexSet::new(), last: 0 }
     }
 }
 
@@ -41,6 +46,7 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
 
     /// Opens an item. A closed one is reopened and keeps its owner.
     pub(crate) fn open(&mut self, id: &K, owner: &Owner, details: impl FnOnce() -> D) {
+        self.open.insert(id.clone());
         match self.get_mut(id) {
             Some(item) => item.open = true,
             None => {
@@ -50,7 +56,8 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
         }
     }
 
-    /// Fails if the item is open or belongs to another owner. Returns the closed item, if there is one.
+    /// Fails if the item is open or belongs to another owner, or if too many items are open. Returns the closed item, if there
+    /// is one.
     pub(crate) fn check_start(
         &self,
         event: EventType,
@@ -58,6 +65,9 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
         id: &K,
         subagent: &Owner,
     ) -> Result<Option<&ItemEntry<D>>, Violation> {
+        if self.open.len() >= MAX_OPEN_ITEMS {
+            return Err(Violation::new(event, format!("{MAX_OPEN_ITEMS} items of this kind are already open")));
+        }
         let Some(item) = self.items.get(id) else { return Ok(None) };
         if item.open {
             return Err(Violation::new(event, format!("{kind} {id:?} is already open")));
@@ -84,6 +94,7 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
             Some(item) if item.open => {
                 check_owner(event, kind, id, &item.owner, subagent)?;
                 item.open = false;
+                self.open.shift_remove(id);
                 Ok(true)
             }
             _ => {
@@ -96,13 +107,25 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
     /// Closes all open items, or those of one owner. Returns their ids and owners in the order they were opened.
     pub(crate) fn close_open(&mut self, of: Option<&Owner>) -> Vec<(K, Owner)> {
         let mut closed = Vec::new();
-        for (id, item) in &mut self.items {
-            if item.open && of.is_none_or(|owner| *owner == item.owner) {
+        self.open.retain(|id| {
+            let Some(item) = self.items.get_mut(id) else { return false };
+            let is_closed = of.is_none_or(|owner| *owner == item.owner);
+            if is_closed {
                 item.open = false;
                 closed.push((id.clone(), item.owner.clone()));
             }
-        }
+            !is_closed
+        });
         closed
+    }
+
+    /// Closes an item if it is open. Returns its owner then.
+    pub(crate) fn close_if_open(&mut self, id: &K) -> Option<Owner> {
+        let item = self.get_mut(id).filter(|item| item.open)?;
+        item.open = false;
+        let owner = item.owner.clone();
+        self.open.shift_remove(id);
+        Some(owner)
     }
 
     pub(crate) fn is_open(&self, id: &str) -> bool {
@@ -111,6 +134,7 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
 
     pub(crate) fn remove(&mut self, id: &str) {
         self.items.shift_remove(id);
+        self.open.shift_remove(id);
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &ItemEntry<D>)> {
@@ -135,5 +159,32 @@ pub(crate) fn check_owner(
             Err(Violation::new(event, format!("{kind} {id:?} belongs to {owner}, not to subagent {subagent:?}")))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::MessageId;
+
+    #[test]
+    fn at_most_1024_items_of_a_kind_are_open() {
+        let mut table = ItemTable::<MessageId, ()>::default();
+        let event = EventType::TextMessageStart;
+        let start = |table: &mut ItemTable<_, _>, n: usize| {
+            let id = MessageId::from(n.to_string());
+            let is_refused = table.check_start(event, "message", &id, &None).is_err();
+            if !is_refused {
+                table.open(&id, &None, || ());
+            }
+            !is_refused
+        };
+        assert!((0..MAX_OPEN_ITEMS).all(|n| start(&mut table, n)));
+        assert!(!start(&mut table, MAX_OPEN_ITEMS));
+        assert!(table.close(EventType::TextMessageEnd, "message", &"7".into(), &None).unwrap());
+        assert!(start(&mut table, 7), "closed ones do not count");
+        let closed = table.close_open(None);
+        assert_eq!((closed.len(), &*closed[0].0, &*closed[MAX_OPEN_ITEMS - 1].0), (MAX_OPEN_ITEMS, "0", "7"));
+        assert!(start(&mut table, MAX_OPEN_ITEMS));
     }
 }

@@ -26,7 +26,7 @@ use indexmap::{IndexMap, IndexSet};
 use self::{
     entries::{CallDetails, ImplicitMessage, OwnedChunk, TextDetails},
     history::History,
-    items::ItemTable,
+    items::{ItemTable, MAX_OPEN_ITEMS},
     patch::check_patch,
     violation::Owner,
 };
@@ -103,6 +103,10 @@ impl Guard {
             Event::ToolCallChunk(e) => return self.call_chunk(e, out),
             Event::ReasoningMessageChunk(e) => return self.reasoning_chunk(e, out),
             Event::StepStarted(e) => {
+                if self.steps.len() >= MAX_OPEN_ITEMS {
+                    let problem = format!("{MAX_OPEN_ITEMS} steps are already open");
+                    return Err(Violation::new(EventType::StepStarted, problem));
+                }
                 if !self.steps.insert((e.subagent_run_id.clone(), e.step_name.clone())) {
                     return Err(Violation::new(
                         EventType::StepStarted,

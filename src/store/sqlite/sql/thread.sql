@@ -1,4 +1,4 @@
--- Reads a thread with its state.
+-- Reads a thread, with its state if ?3 is true.
 SELECT t.*, s.body AS state_body FROM agui_threads AS t
-LEFT JOIN agui_states AS s ON s.thread = t.number AND s.number = t.state
-WHERE t.owner = ? AND t.id = ?
+LEFT JOIN agui_states AS s ON ?3 AND s.thread = t.number AND s.number = t.state
+WHERE t.owner = ?1 AND t.id = ?2

@@ -55,8 +55,9 @@ async fn a_socket_reports_the_changes_of_the_own_threads() {
         server.posted(key, "/agent/echo/run", &ask(thread, "r")).await.text().await.unwrap();
     }
     server.posted("ada", "/threads/of-ada/archive", &json!({})).await;
+    let mut text = read_until(&mut stream, |text| text.contains(r#""operation":"archived""#)).await;
     server.request(Method::DELETE, "/threads/of-ada").bearer_auth("ada").send().await.unwrap();
-    let text = read_until(&mut stream, |text| text.contains(r#""deleted":{"id":"of-ada"}"#)).await;
+    text += &read_until(&mut stream, |text| text.contains(r#""deleted":{"id":"of-ada"}"#)).await;
     assert!(!text.contains("of-eve"), "{text}");
     for part in [
         r#"["2",null,"user_meta:default","thread_metadata",{"operation":"updated","threadId":"of-ada""#,

@@ -1,6 +1,8 @@
 //! The limits of sockets, over connections in memory, so that time can be paused. `tests/http/dialects/copilotkit/socket.rs` tests what
 //! sockets report.
 
+use std::time::SystemTime;
+
 use axum::{
     Router,
     body::{Body, to_bytes},
@@ -30,14 +32,22 @@ struct TestServer {
 }
 
 impl TestServer {
-    fn new(max_sockets: usize, auth: Authenticator) -> Self {
-        let sockets = Sockets { max_sockets, ..Sockets::default() };
+    fn new(max_streams: usize, auth: Authenticator) -> Self {
+        let sockets = Sockets::default();
         let further = vec![sockets.clone().route_set("/copilotkit")];
         let agents = (0..=MAX_CHANNELS).map(|n| format!("agent{n}"));
         let runs = agents.fold(Runs::builder(), |runs, name| runs.agent(name, Arc::new(Echo)));
         let runs = runs.stored(Arc::new(MemoryStore::new()), Default::default());
         let dependencies = Arc::new(Vec::new);
-        let routers = router(runs, auth, HttpOptions::default(), false, Vec::new(), further, dependencies);
+        let routers = router(
+            runs,
+            auth,
+            HttpOptions { max_streams, ..HttpOptions::default() },
+            false,
+            Vec::new(),
+            further,
+            dependencies,
+        );
         Self { router: routers.main, sockets }
     }
 
@@ -133,6 +143,18 @@ async fn sockets_are_limited_for_one_principal_and_in_all_until_one_is_closed() 
         }
     };
     timeout(Duration::from_secs(10), reopened).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_socket_ends_when_the_credential_expires_that_its_token_was_issued_for() {
+    let server = TestServer::new(1, Authenticator::from_extension());
+    let lifetime = IDLE_TIMEOUT / 3;
+    let ann = Principal::new("jwt", "ann").with_expiry(SystemTime::now() + lifetime);
+    let (mut client, head) = server.open(&server.sockets.tokens.issue(&ann, Instant::now())).await;
+    assert!(head.starts_with("HTTP/1.1 101"), "{head}");
+    let begin = Instant::now();
+    read_until(&mut client, "never sent").await;
+    assert!(begin.elapsed() <= lifetime + Duration::from_secs(2), "{:?}", begin.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
