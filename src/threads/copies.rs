@@ -169,7 +169,8 @@ impl Threads {
         if count as u64 > self.runs.options.max_messages || size > self.runs.options.max_bytes {
             return Err(CopyError::TooLarge { messages: count, bytes: size });
         }
-        self.runs.check_stored_bytes::<CopyError>(&key.owner).await?;
+        let runs = &self.runs;
+        runs.stored_bytes.check::<CopyError>(&runs.store, &runs.options.retention, &key.owner).await?;
         if !self.runs.store.call("insert", |store| store.insert(&key, content)).await? {
             return Err(CopyError::Exists);
         }

@@ -132,7 +132,7 @@ impl ThreadRuns {
         detached: bool,
         client: ClientInput,
     ) -> Result<Admission, StartError> {
-        self.check_stored_bytes::<StartError>(&key.owner).await?;
+        self.stored_bytes.check::<StartError>(&self.store, &self.options.retention, &key.owner).await?;
         let (deadline, asked_at) = (Instant::now() + self.options.queue_timeout, now());
         let [mut poll, longest] = POLL_BACKOFF;
         let loaded = self.cache.take(&key);

@@ -8,7 +8,10 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::{run::thread_runs::ThreadRuns, store::StoreError};
+use crate::{
+    run::measured_store::MeasuredStore,
+    store::{Retention, StoreError},
+};
 
 /// The longest time for which a reading is used.
 const MAX_AGE: Duration = Duration::from_secs(60);
@@ -42,22 +45,19 @@ impl StoredBytes {
         readings.remove(&Some(owner.clone()));
         readings.remove(&None);
     }
-}
 
-impl ThreadRuns {
     /// Checks that an owner may store more.
-    pub(crate) async fn check_stored_bytes<E>(&self, owner: &Arc<str>) -> Result<(), E>
+    pub(crate) async fn check<E>(&self, store: &MeasuredStore, retention: &Retention, owner: &Arc<str>) -> Result<(), E>
     where
         E: From<StoreError> + From<StorageLimit>,
     {
-        let retention = &self.options.retention;
         let limits = [
             (retention.owner_bytes, Some(owner.clone()), StorageLimit::Principal as fn(u64) -> StorageLimit),
             (retention.bytes, None, StorageLimit::Server),
         ];
         for (max, of, exceeded) in limits {
             let Some(max) = max else { continue };
-            let bytes = self.read_stored_bytes(of, max).await?;
+            let bytes = self.read(store, of, max).await?;
             if bytes >= max {
                 return Err(exceeded(bytes).into());
             }
@@ -65,8 +65,8 @@ impl ThreadRuns {
         Ok(())
     }
 
-    async fn read_stored_bytes(&self, of: Option<Arc<str>>, max: u64) -> Result<u64, StoreError> {
-        let known = self.stored_bytes.0.lock().get(&of).copied();
+    async fn read(&self, store: &MeasuredStore, of: Option<Arc<str>>, max: u64) -> Result<u64, StoreError> {
+        let known = self.0.lock().get(&of).copied();
         let is_fresh = |(bytes, read_at): &Reading| {
             let seconds = max.saturating_sub(*bytes) / BYTES_PER_SECOND;
             read_at.elapsed() < Duration::from_secs(seconds).min(MAX_AGE)
@@ -74,8 +74,8 @@ impl ThreadRuns {
         if let Some((bytes, _)) = known.filter(is_fresh) {
             return Ok(bytes);
         }
-        let bytes = self.store.call("stored_bytes", |store| store.stored_bytes(of.as_deref())).await?;
-        let readings = &mut *self.stored_bytes.0.lock();
+        let bytes = store.call("stored_bytes", |store| store.stored_bytes(of.as_deref())).await?;
+        let readings = &mut *self.0.lock();
         if readings.len() >= MANY_READINGS {
             readings.retain(|_, (_, read_at)| read_at.elapsed() < MAX_AGE);
         }
