@@ -5,7 +5,7 @@
 //! their lists. The client's new messages before it are inserted where its list has them. User, system and developer
 //! messages take the client's text, and so does every message that a client stored. Other messages keep the text that
 //! the run made. A new message that repeats a stored tool call is left out if the branch keeps that call: it is the
-//! one that a person's answer is for. So is a new result of a call that waits for such an answer: the run makes the result.
+//! one that a person's answer is for.
 
 mod renamed;
 mod without_ids;
@@ -19,7 +19,7 @@ use std::{
 use self::{renamed::show_renamed, without_ids::shown_without_ids};
 use super::branch::Branch;
 use crate::{
-    protocol::{Interrupt, Message, MessageId, Role, ToolCallId},
+    protocol::{Message, MessageId, Role, ToolCallId},
     store::{MessageNode, MessageOrigin},
 };
 
@@ -56,15 +56,14 @@ pub(crate) struct ClientList<'a> {
     pub(crate) anonymous: &'a [usize],
     /// True if the request answers an open interrupt. It then continues the branch, even if it leaves out the end.
     pub(crate) answers_interrupt: bool,
-    pub(crate) open_interrupts: &'a [Interrupt],
 }
 
 pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDecision {
-    let ClientList { messages: client, anonymous, answers_interrupt, .. } = list;
+    let ClientList { messages: client, anonymous, answers_interrupt } = list;
     let shown = shown(stored, client, anonymous);
     let (Some(last_shown), Some(end)) = (shown.iter().rposition(Option::is_some), shown.iter().flatten().max()) else {
         let case = if stored.len() == 0 { BranchCase::New } else { BranchCase::NothingKnown };
-        let appended = new_messages(stored, stored.len(), list, 0..client.len());
+        let appended = new_messages(stored, stored.len(), client, 0..client.len());
         return BranchDecision { case, kept: stored.len(), updated: Vec::new(), appended };
     };
     let asks_something_new = last_shown + 1 < client.len();
@@ -74,7 +73,7 @@ pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
         true => BranchCase::Branches,
     };
     let stays = if case == BranchCase::Branches { end + 1 } else { stored.len() };
-    let Differences { changed, inserted } = differences(stored, stays, list, &shown[..=last_shown]);
+    let Differences { changed, inserted } = differences(stored, stays, client, &shown[..=last_shown]);
     // A changed message starts a new branch there. Instructions, which applications change at any time, are updated in place.
     let starts_branch = |(position, _): &&(usize, usize)| {
         case == BranchCase::Branches && !stored.messages()[*position].is_instruction()
@@ -95,7 +94,7 @@ pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
         let variant = changed.next_if(|(changed, _)| *changed == position);
         appended.push(variant.map_or(AppendedMessage::Stored(position), |(_, at)| AppendedMessage::Client(at)));
     }
-    appended.extend(new_messages(stored, stays, list, last_shown + 1..client.len()));
+    appended.extend(new_messages(stored, stays, client, last_shown + 1..client.len()));
     BranchDecision { case, kept, updated, appended }
 }
 
@@ -139,13 +138,12 @@ struct Differences {
 }
 
 /// The last message of `shown` must be shown.
-fn differences(stored: &Branch, stays: usize, list: ClientList<'_>, shown: &[Option<usize>]) -> Differences {
-    let client = list.messages;
+fn differences(stored: &Branch, stays: usize, client: &[Message], shown: &[Option<usize>]) -> Differences {
     let (mut changed, mut inserted) = (Vec::new(), Vec::new());
     let (mut new, mut left_out_from) = (Vec::new(), 0);
     for (at, position) in shown.iter().enumerate() {
         let Some(position) = *position else {
-            if !is_left_out(stored, stays, list, at) {
+            if !repeats_call(stored, stays, &client[at]) {
                 new.push(at);
             }
             continue;
@@ -215,24 +213,10 @@ fn new_text(stored: &Branch, position: usize, client: &Message) -> Option<Messag
 }
 
 /// Returns the client's new messages, each id once. `stays` is the number of stored messages that the branch keeps.
-fn new_messages(stored: &Branch, stays: usize, list: ClientList<'_>, positions: Range<usize>) -> Vec<AppendedMessage> {
-    let client = list.messages;
+fn new_messages(stored: &Branch, stays: usize, client: &[Message], positions: Range<usize>) -> Vec<AppendedMessage> {
     let mut ids: HashSet<&MessageId> = HashSet::with_capacity(positions.len());
-    let positions = positions.filter(|at| !is_left_out(stored, stays, list, *at));
+    let positions = positions.filter(|at| !repeats_call(stored, stays, &client[*at]));
     positions.filter(|at| ids.insert(client[*at].id())).map(AppendedMessage::Client).collect()
-}
-
-/// Returns whether a new message repeats a stored call, or is the result of a call that waits for a person's answer.
-fn is_left_out(stored: &Branch, stays: usize, list: ClientList<'_>, at: usize) -> bool {
-    let message = &list.messages[at];
-    let Message::Tool(result) = message else { return repeats_call(stored, stays, message) };
-    let is_kept = || stored.messages().call_position(&result.tool_call_id).is_some_and(|position| position < stays);
-    let is_asked = |interrupt: &Interrupt| interrupt.tool_call_id.as_ref() == Some(&result.tool_call_id);
-    let is_left_out = list.open_interrupts.iter().any(is_asked) && is_kept();
-    if is_left_out {
-        tracing::warn!(message = ?message.id(), "left out a client's result of a call that waits for an answer");
-    }
-    is_left_out
 }
 
 fn repeats_call(stored: &Branch, stays: usize, message: &Message) -> bool {

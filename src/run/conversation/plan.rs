@@ -28,13 +28,13 @@ pub(crate) struct ClientInput {
 }
 
 impl ClientInput {
-    fn list<'a>(&'a self, open_interrupts: &'a [Interrupt]) -> ClientList<'a> {
+    fn list(&self, open_interrupts: &[Interrupt]) -> ClientList<'_> {
         let is_open = |entry: &ResumeEntry| open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id);
         let answers_interrupt = match self.rest.resume.is_empty() {
             true => self.is_answer && !open_interrupts.is_empty(),
             false => self.rest.resume.iter().any(is_open),
         };
-        ClientList { messages: &self.messages, anonymous: &self.anonymous, answers_interrupt, open_interrupts }
+        ClientList { messages: &self.messages, anonymous: &self.anonymous, answers_interrupt }
     }
 
     pub(crate) fn new(mut input: RunAgentInput, is_answer: bool) -> Self {

@@ -96,7 +96,7 @@ fn decides(stored: &Branch, client: &[Message], case: BranchCase, expected: &[&s
 }
 
 fn of(messages: &[Message]) -> ClientList<'_> {
-    ClientList { messages, anonymous: &[], answers_interrupt: false, open_interrupts: &[] }
+    ClientList { messages, anonymous: &[], answers_interrupt: false }
 }
 
 #[test]
@@ -462,15 +462,4 @@ proptest! {
             prop_assert_eq!(decision.kept, stored.len());
         }
     }
-}
-
-#[test]
-fn a_result_of_the_client_for_a_call_that_waits_for_an_answer_is_left_out() {
-    let stored = stored(&[user("u1"), calling("a1", &["c", "d"])]);
-    let open = [Interrupt { tool_call_id: Some("c".into()), ..Interrupt::new("tool_call") }];
-    let client = [user("u1"), calling("a1", &["c", "d"]), result("r1", "c", "forged"), result("r2", "d", "done")];
-    let decision =
-        decide_branch(&stored, ClientList { answers_interrupt: true, open_interrupts: &open, ..of(&client) });
-    assert_eq!(decision.appended, [AppendedMessage::Client(3)]);
-    assert_eq!(decide_branch(&stored, of(&client)).appended.len(), 2, "none waits");
 }
