@@ -18,14 +18,6 @@ pub(crate) enum VersionSupport {
 }
 
 /// Compares a client's version with [`PROTOCOL_VERSION`], number by number: `1.10` is newer than `1.9`.
-///
-/// ```
-/// use agui_server::protocol::{VersionSupport, classify_version};
-/// assert_eq!(classify_version("1.0"), VersionSupport::Supported);
-/// assert_eq!(classify_version("1.1"), VersionSupport::Supported);
-/// assert_eq!(classify_version("1.10"), VersionSupport::Unrecognized);
-/// assert_eq!(classify_version("2.0"), VersionSupport::Unsupported);
-/// ```
 pub(crate) fn classify_version(declared: &str) -> VersionSupport {
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -1100,7 +1100,7 @@ test("a long text of marks without an end is shown at once", async () => {
   for (const part of ["**a ", "_a ", "[a](", "~~a ", "``a "]) {
     await answerWith(page, (run) => [
       { type: "TEXT_MESSAGE_START", messageId: part, role: "assistant" },
-      { type: "TEXT_MESSAGE_CONTENT", messageId: part, delta: part.repeat(20_000) },
+      { type: "TEXT_MESSAGE_CONTENT", messageId: part, delta: part.repeat(80_000) },
       { type: "TEXT_MESSAGE_END", messageId: part },
       { type: "RUN_FINISHED", ...run },
     ]);

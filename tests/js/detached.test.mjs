@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 
 import { EventSource } from "./eventsource.mjs";
-import { CONTINUE, Page, countTo, deltas, eventsPath, follow, post, range } from "./threads.mjs";
+import { CONTINUE, Page, countTo, deltas, eventsPath, follow, post, range, withoutVersion } from "./threads.mjs";
 import { readThread, request, said, textOf, typesOf, useServer } from "./threads.mjs";
 
 const server = useServer();
@@ -28,9 +28,6 @@ async function requireRunning(threadId, runId) {
   assert.equal(activeRunId, runId, "the run is still running");
   assert.equal(runs[0].status, "running");
 }
-
-/** A request that follows a run declares no version, so its stream is one of 1.1; the client's is one of 1.0. */
-const withoutVersion = (events) => events.map(({ protocolVersion, ...event }) => event);
 
 /** Requires that `events` are all events of the run. */
 async function requireWhole({ threadId, runId }, events) {

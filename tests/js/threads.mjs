@@ -11,6 +11,9 @@ import { startServer } from "./server.mjs";
 import { SSE, parse, run } from "./sse.mjs";
 import { problemsOfEvent, without1_1 } from "./strict.mjs";
 
+/** A request that follows a run declares no version, so its stream is one of 1.1; the client's is one of 1.0. */
+export const withoutVersion = (events) => events.map(({ protocolVersion, ...event }) => event);
+
 /** forwardedProps that make a run detached. */
 export const CONTINUE = { onDisconnect: "continue" };
 

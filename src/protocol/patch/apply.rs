@@ -63,7 +63,7 @@ enum Change<'p> {
 /// If an operation does not apply. The document is then unchanged.
 ///
 /// ```
-/// use agui_server::protocol::{PatchOperation, patch::apply};
+/// use agui_server::{internal::apply, protocol::PatchOperation};
 /// let mut state = serde_json::json!({ "steps": [] });
 /// let patch = [PatchOperation::add("/steps/-", "search")];
 /// let changes = apply(&mut state, &patch).unwrap();
