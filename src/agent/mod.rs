@@ -1,7 +1,7 @@
 //! Agents: the [`Agent`] trait, [`agent_fn`] for agents written as an async function, and what both are given.
 //!
 //! An agent turns one [`RunAgentInput`] into a stream of events. It does not write the run's frame: the driver in
-//! [`run`](crate::run) sends `RUN_STARTED` before it polls the agent, and the terminal event after the agent's last
+//! `run` sends `RUN_STARTED` before it polls the agent, and the terminal event after the agent's last
 //! one.
 
 mod agent_fn;

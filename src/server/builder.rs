@@ -114,7 +114,7 @@ impl Server {
     /// ```
     ///
     /// The path is written as axum's are. A server panics when it starts if the path does not begin with `/`, or is one
-    /// of [the server's own](crate::http).
+    /// of the server's own.
     pub fn agent_at<K>(mut self, path: &str, name: &str, agent: impl IntoAgent<K>) -> Self {
         self.paths.push(AgentPath { path: path.to_owned(), agent: name.into() });
         self.agent(name, agent)
@@ -197,7 +197,7 @@ impl Server {
         self
     }
 
-    /// Sets the options of the routes for [pages with CopilotKit](crate::http::dialects::copilotkit). A server with an invalid prefix
+    /// Sets the options of the routes for pages with CopilotKit. A server with an invalid prefix
     /// does not start.
     pub fn copilotkit(mut self, options: CopilotKitOptions) -> Self {
         self.copilotkit = options;
@@ -210,7 +210,7 @@ impl Server {
         self
     }
 
-    /// Sets the options of the [playground](crate::http::playground). Without this, [`serve`](Self::serve) and
+    /// Sets the options of the playground. Without this, [`serve`](Self::serve) and
     /// [`serve_on`](Self::serve_on) serve it on loopback addresses without authentication, and a mounted server does not.
     #[cfg(feature = "playground")]
     pub fn playground(mut self, options: PlaygroundOptions) -> Self {
@@ -238,7 +238,7 @@ impl Server {
         self
     }
 
-    /// Sets the options of [traces](crate::observe::telemetry).
+    /// Sets the options of traces.
     pub fn telemetry(mut self, options: TelemetryOptions) -> Self {
         self.telemetry = options;
         self

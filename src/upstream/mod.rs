@@ -51,7 +51,7 @@ pub enum ClientError {
 /// Returns a client. It trusts the system's certificates and Mozilla's list, because some images have no certificates.
 ///
 /// # Errors
-/// A [`ClientError`].
+/// A `ClientError`.
 pub fn client(options: &ClientOptions) -> Result<Client, ClientError> {
     Ok(builder(options)?.build()?)
 }
@@ -60,7 +60,7 @@ pub fn client(options: &ClientOptions) -> Result<Client, ClientError> {
 /// to the URL's host and to no other.
 ///
 /// # Errors
-/// A [`ClientError`].
+/// A `ClientError`.
 pub fn direct_client(options: &ClientOptions) -> Result<Client, ClientError> {
     Ok(builder(options)?.no_proxy().build()?)
 }

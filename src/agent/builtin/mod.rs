@@ -5,7 +5,7 @@ mod echo;
 mod remote;
 mod replay;
 #[cfg(feature = "config")]
-pub(crate) mod script;
+pub mod script;
 
 pub use echo::Echo;
 #[cfg(feature = "upstream")]

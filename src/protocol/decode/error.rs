@@ -13,7 +13,7 @@ pub enum DecodeError {
     /// The JSON is nested too deeply.
     #[error("nested too deeply: {0}")]
     TooDeep(String),
-    /// The open payloads hold more than [`MAX_OPEN_VALUES`] values.
+    /// The open payloads hold more than `MAX_OPEN_VALUES` values.
     #[error("{}: more than {MAX_OPEN_VALUES} JSON values", if path.is_empty() { "the request body" } else { path })]
     TooManyValues {
         /// JSON path of the payload that exceeded the limit.

@@ -33,7 +33,7 @@ const LATE_FAILURE_TIMEOUT: Duration = Duration::from_millis(250);
 const MAX_LATE_EVENTS: usize = 100;
 const MAX_LOGGED_CHARS: usize = 80;
 
-/// An agent that forwards runs to another AG-UI endpoint. See the [module](super).
+/// An agent that forwards runs to another AG-UI endpoint.
 ///
 /// ```
 /// use agui_server::{Server, agent::builtin::{Remote, RemoteOptions}};

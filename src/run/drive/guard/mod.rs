@@ -36,7 +36,7 @@ use crate::protocol::{Event, EventType, MessageId, RunAgentInput, SubagentRunId,
 pub(crate) use closing::RunClosing;
 pub(crate) use violation::Violation;
 
-/// Passes only legal streams on. See the [module](self).
+/// Passes only legal streams on.
 #[derive(Default)]
 pub struct Guard {
     open_chunks: Vec<OwnedChunk>,
