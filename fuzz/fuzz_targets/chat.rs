@@ -3,7 +3,7 @@
 #![no_main]
 
 use agui_server::llm::fuzzing::Api;
-use agui_server::check_answers;
+use agui_server_fuzz::check_answers;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -5,7 +5,7 @@
 use std::{fs, path::PathBuf, sync::LazyLock};
 
 use agui_server::config::Sources;
-use agui_server::{amplified, bounded};
+use agui_server_fuzz::{amplified, bounded};
 use libfuzzer_sys::fuzz_target;
 
 static FILE: LazyLock<PathBuf> =

@@ -2,8 +2,17 @@
 //! the guard a second time changes nothing, and each event is the same after writing and reading.
 #![no_main]
 
-use agui_server::{internal::{Guard, Transcript}, protocol::Event};
-use agui_server::{bounded, support::{checker::check, streams::{from_bytes, lines, play}}};
+use agui_server::{
+    internal::{Guard, Transcript},
+    protocol::Event,
+};
+use agui_server_fuzz::{
+    bounded,
+    support::{
+        checker::check,
+        streams::{from_bytes, lines, play},
+    },
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use agui_server::{internal::decode, named_events::ChatRequest};
-use agui_server::{amplified, bounded, is_short};
+use agui_server_fuzz::{amplified, bounded, is_short};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 

@@ -3,7 +3,11 @@
 #![no_main]
 
 use agui_server::{internal::Proto, protocol::Event};
-use agui_server::{bounded, support::streams::{from_bytes, play}, wire::{decode, expected, frames}};
+use agui_server_fuzz::{
+    bounded,
+    support::streams::{from_bytes, play},
+    wire::{decode, expected, frames},
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use agui_server::internal::decode;
-use agui_server::{amplified, bounded, is_short};
+use agui_server_fuzz::{amplified, bounded, is_short};
 use libfuzzer_sys::fuzz_target;
 use serde::de::IgnoredAny;
 

@@ -3,8 +3,12 @@
 
 use std::sync::Arc;
 
-use agui_server::{agent::builtin::Script, internal::Run, protocol::{Event, Message, ResumeEntry, ResumeStatus, RunAgentInput}};
-use agui_server::{amplified, bounded, support::checker::check};
+use agui_server::{
+    agent::builtin::Script,
+    internal::Run,
+    protocol::{Event, Message, ResumeEntry, ResumeStatus, RunAgentInput},
+};
+use agui_server_fuzz::{amplified, bounded, support::checker::check};
 use futures::StreamExt as _;
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use agui_server::internal::events::{events, provider_events, ServerEvent, StreamLimits};
-use agui_server::{amplified, bounded, pieces, response};
+use agui_server::internal::events::{ServerEvent, StreamLimits, events, provider_events};
+use agui_server_fuzz::{amplified, bounded, pieces, response};
 use futures::StreamExt as _;
 use libfuzzer_sys::fuzz_target;
 

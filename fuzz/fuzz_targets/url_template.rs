@@ -3,7 +3,7 @@
 #![no_main]
 
 use agui_server::tools::http::fuzzing::fill;
-use agui_server::bounded;
+use agui_server_fuzz::bounded;
 use libfuzzer_sys::fuzz_target;
 use reqwest::Url;
 use serde_json::{Value, json};

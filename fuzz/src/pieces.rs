@@ -2,7 +2,13 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use agui_server::{internal::events::StreamLimits, llm::{fuzzing::{answer, Api}, BlockStart, ModelEvent}};
+use agui_server::{
+    internal::events::StreamLimits,
+    llm::{
+        BlockStart, ModelEvent,
+        fuzzing::{Api, answer},
+    },
+};
 use bytes::Bytes;
 use futures::stream;
 
