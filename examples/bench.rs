@@ -31,10 +31,9 @@ async fn main() -> std::io::Result<()> {
     let (flags, arguments): (Vec<_>, Vec<_>) =
         std::env::args().skip(1).partition(|argument| ["detached", "spans", "record"].contains(&argument.as_str()));
     let has_flag = |name| flags.iter().any(|flag| flag == name);
-    if has_flag("spans") {
-        let spans = Targets::new().with_target(TRACE_TARGET, Level::TRACE);
-        tracing_subscriber::registry().with(spans).init();
-    }
+    // Without a subscriber, the server would log a line for each run.
+    let spans = has_flag("spans").then_some((TRACE_TARGET, Level::TRACE));
+    tracing_subscriber::registry().with(Targets::from_iter(spans)).init();
     let port = arguments.first().and_then(|port| port.parse().ok()).unwrap_or(8099);
     let mut server = Server::new().agent("bench", bench).max_concurrent_runs(20_000);
     server = match arguments.get(1).map(String::as_str) {
