@@ -26,6 +26,16 @@ pub(crate) enum Credential {
     Application,
 }
 
+impl Credential {
+    pub(crate) fn of(auth: &Authenticator) -> Self {
+        match (auth.is_disabled(), auth.expects_bearer()) {
+            (true, _) => Self::None,
+            (false, true) => Self::Bearer,
+            (false, false) => Self::Application,
+        }
+    }
+}
+
 #[derive(Clone)]
 pub(crate) struct App(Arc<AppInner>);
 
@@ -87,11 +97,7 @@ impl App {
     }
 
     pub(crate) fn credential(&self) -> Credential {
-        match (self.0.auth.is_disabled(), self.0.auth.expects_bearer()) {
-            (true, _) => Credential::None,
-            (false, true) => Credential::Bearer,
-            (false, false) => Credential::Application,
-        }
+        Credential::of(&self.0.auth)
     }
 
     pub(crate) fn dependencies(&self) -> &Dependencies {
