@@ -1,17 +1,17 @@
 //! The document as it is sent.
 
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use axum::http::HeaderValue;
 use bytes::Bytes;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use utoipa::openapi::OpenApi;
 
 use super::plain::make_plain;
+use crate::http::etag::etag_of;
 
 /// The document as JSON. It is made for the first request: most servers never send it.
 pub(crate) struct ServedDocument {
     pub(super) json: Bytes,
-    pub(super) etag: String,
+    pub(super) etag: HeaderValue,
 }
 
 impl ServedDocument {
@@ -24,7 +24,6 @@ impl ServedDocument {
             make_plain(schemas);
         }
         let json = document.to_string();
-        let etag = format!("\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&json)));
-        Self { json: json.into(), etag }
+        Self { etag: etag_of(json.as_bytes()), json: json.into() }
     }
 }
