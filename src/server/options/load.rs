@@ -54,7 +54,7 @@ impl Sources {
     pub fn load(self) -> Result<Loaded, ConfigError> {
         let origin = match self.file {
             Some(path) => Origin::read(path)?,
-            None => Origin::built_in(),
+            None => Origin::default(),
         };
         let misspelled = self.environment.iter().filter_map(|(name, _)| {
             let problem = format!("unknown variable; did you mean `{}`?", meant_variable(name)?);
