@@ -6,7 +6,6 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::{document::document, served::ServedDocument};
 use crate::http::{App, etag::unless_current};
 
 /// Returns this document.
@@ -22,11 +21,8 @@ use crate::http::{App, etag::unless_current};
     ),
 )]
 pub(crate) async fn openapi(State(app): State<App>, headers: HeaderMap) -> Response {
-    respond(app.document().get_or_init(|| ServedDocument::new(&document(&app))), &headers)
-}
-
-fn respond(served: &ServedDocument, request: &HeaderMap) -> Response {
-    let mut response = unless_current(request, &served.etag, || served.json.clone().into_response());
+    let document = app.document();
+    let mut response = unless_current(&headers, &document.etag, || document.json.clone().into_response());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     // The client's own cache asks with the `ETag` whether its copy is current.
