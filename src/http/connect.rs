@@ -23,7 +23,6 @@ use crate::{
     auth::Principal,
     protocol::{
         Event, Messages, RunId, ThreadId,
-        decode::decode_members,
         encode::{Encoder, StreamVersion},
         event::{MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot},
     },
@@ -66,10 +65,7 @@ pub(crate) async fn connect(
     let threads = app.threads().ok_or_else(ApiError::internal)?;
     let (head, body) = request.into_parts();
     let body = read_body::read(&app, &head, body).await?;
-    let input = match body.is_empty() {
-        true => ConnectInput::default(),
-        false => decode_members(&body)?,
-    };
+    let input: ConnectInput = read_body::decode_optional(&body)?;
     drop(body);
     if input.run_id.is_none() && input.run_id_in_snake_case.is_some() {
         warn_of_snake_case(1);

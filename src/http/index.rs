@@ -79,8 +79,7 @@ pub(crate) async fn index(State(app): State<App>, OriginalUri(original): Origina
     let (head, _) = request.into_parts();
     let format = Format::negotiate(&head.headers);
     if let Err(error) = app.auth().authenticate(&head).await {
-        let message = error.to_string();
-        return format.refuse(ApiError::from(error), &message);
+        return format.refuse(error.into());
     }
     let scheme = match head.headers.get("x-forwarded-proto") {
         Some(scheme) if scheme == "https" => "https",
@@ -117,7 +116,8 @@ pub(crate) fn forwarded_prefix(headers: &HeaderMap) -> &str {
     if is_path && prefix.chars().all(is_plain) { prefix } else { "" }
 }
 
-fn example(url: &str, credential: Credential) -> String {
+/// Returns a `curl` command that runs the default agent of the server at a URL.
+pub(crate) fn example(url: &str, credential: Credential) -> String {
     let credential = if credential == Credential::Bearer { " -H \"Authorization: Bearer $KEY\"" } else { "" };
     let input = r#"{"threadId":"t1","runId":"r1","messages":[{"id":"m1","role":"user","content":"Hello"}]}"#;
     format!("curl -N {url}/send-message{credential} -H 'Content-Type: application/json' -d '{input}'")
@@ -148,19 +148,18 @@ impl Format {
         }
     }
 
-    fn refuse(self, error: ApiError, message: &str) -> Response {
-        let refusal = error.into_response();
-        let mut response = match self {
-            Self::Json => return refusal,
-            Self::Html => page(refusal.status(), &format!("<p>{}</p>\n", escape(message))),
-            Self::Text => text(refusal.status(), format!("{message}\n")),
+    fn refuse(self, error: ApiError) -> Response {
+        let message = error.message().to_owned();
+        let (mut head, json) = error.into_response().into_parts();
+        let shown = match self {
+            Self::Json => return Response::from_parts(head, json),
+            Self::Html => page(head.status, &format!("<p>{}</p>\n", escape(&message))),
+            Self::Text => text(head.status, format!("{message}\n")),
         };
-        for name in [header::WWW_AUTHENTICATE, header::RETRY_AFTER] {
-            if let Some(value) = refusal.headers().get(&name) {
-                response.headers_mut().insert(name, value.clone());
-            }
-        }
-        response
+        // What `shown` does not replace stays: the headers of the status, and the code that the metrics count.
+        let (shown, body) = shown.into_parts();
+        head.headers.extend(shown.headers);
+        Response::from_parts(head, body)
     }
 }
 

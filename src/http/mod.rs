@@ -36,6 +36,7 @@ pub(crate) mod threads;
 pub use accept::cors::Cors;
 pub use accept::serve::Connections;
 pub(crate) use accept::serve::{is_from_this_machine, serve};
+pub(crate) use index::example;
 pub use options::{AgentPath, HttpOptions};
 pub(crate) use route_list::RouteAccess;
 pub(crate) use routes::{RouteSet, Routers, at, router};

@@ -1,15 +1,10 @@
-//! The list of the server's routes, for `GET /`, for `/openapi.json`, and for errors about unknown paths and methods. It
-//! consists of what the handlers declare.
-
-use std::collections::BTreeMap;
+//! The list of the server's routes, for `GET /` and for errors about unknown paths and methods. It consists of what the
+//! handlers declare.
 
 use serde::Serialize;
 use utoipa::{
     ToSchema,
-    openapi::{
-        RefOr, Schema,
-        path::{Operation, PathItem},
-    },
+    openapi::path::{Operation, PathItem},
 };
 
 /// The least similarity of a route that is suggested for an unknown path, from 0 to 1.
@@ -34,27 +29,16 @@ pub(crate) struct Route {
     pub(crate) methods: String,
     pub(crate) path: String,
     pub(crate) purpose: String,
-    #[serde(skip)]
-    pub(crate) access: RouteAccess,
     /// False for a part of a route that is listed: `GET /` leaves it out.
     #[serde(skip)]
     is_listed: bool,
-    #[serde(skip)]
-    pub(crate) item: PathItem,
 }
 
 impl Route {
-    pub(crate) fn new(path: &str, item: &PathItem, access: RouteAccess, is_listed: bool) -> Self {
-        let mut item = item.clone();
-        let (methods, purposes): (Vec<_>, Vec<_>) = operations_mut(&mut item)
-            .map(|(method, operation)| {
-                // The first sentence of the handler's comment, which ends with a full stop.
-                let purpose = operation.summary.take().unwrap_or_default().trim_end_matches('.').to_owned();
-                (method, operation.summary.insert(purpose).clone())
-            })
-            .unzip();
-        let (methods, purpose) = (methods.join(", "), purposes.join("; "));
-        Self { methods, path: path.to_owned(), purpose, access, is_listed, item }
+    pub(crate) fn new(path: &str, item: &mut PathItem, is_listed: bool) -> Self {
+        let operations = operations_mut(item).map(|(method, operation)| (method, purpose(operation)));
+        let (methods, purposes): (Vec<_>, Vec<_>) = operations.unzip();
+        Self { methods: methods.join(", "), path: path.to_owned(), purpose: purposes.join("; "), is_listed }
     }
 }
 
@@ -65,35 +49,23 @@ pub(crate) fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = (&'sta
     methods.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
+/// Returns the first sentence of the handler's comment, without its full stop.
+pub(crate) fn purpose(operation: &Operation) -> &str {
+    operation.summary.as_deref().unwrap_or_default().trim_end_matches('.')
+}
+
 pub(crate) struct RouteList {
     routes: Vec<Route>,
     /// The number of routes at paths of the server's own. The others may have paths that are not public.
     built_in: usize,
-    /// The schemas of their bodies, by name.
-    schemas: Schemas,
 }
 
-pub(crate) type Schemas = BTreeMap<String, RefOr<Schema>>;
-
 impl RouteList {
-    pub(crate) fn new(
-        built_in: impl Iterator<Item = Route>,
-        further: impl Iterator<Item = Route>,
-        schemas: Schemas,
-    ) -> Self {
+    pub(crate) fn new(built_in: impl Iterator<Item = Route>, further: impl Iterator<Item = Route>) -> Self {
         let mut routes: Vec<_> = built_in.collect();
         let built_in = routes.len();
         routes.extend(further);
-        Self { routes, built_in, schemas }
-    }
-
-    /// Returns all routes that the server serves on its main listener.
-    pub(crate) fn all(&self) -> &[Route] {
-        &self.routes
-    }
-
-    pub(crate) fn schemas(&self) -> &Schemas {
-        &self.schemas
+        Self { routes, built_in }
     }
 
     /// Returns the routes without the parts of others.
@@ -148,9 +120,9 @@ mod tests {
 
     fn list() -> RouteList {
         let path = AgentPath { path: "/api/shop".to_owned(), agent: "clerk".into() };
-        let built_in = routes::built_in(true, true);
-        let own_path = routes::own_path(path, true);
-        RouteList::new(built_in.iter().flat_map(routes::RouteSet::list), own_path.list(), Schemas::new())
+        let mut built_in = routes::built_in(true, true);
+        let mut own_path = routes::own_path(path, true);
+        RouteList::new(built_in.iter_mut().flat_map(routes::RouteSet::list), own_path.list())
     }
 
     #[test]

@@ -13,11 +13,16 @@ use super::{
     agents, connect,
     dependencies::Dependencies,
     dialects::tanstack::join,
-    fallback, follow, health, index, metrics, openapi,
+    fallback, follow, health, index, metrics,
+    openapi::{
+        self,
+        document::document,
+        served::{LazyDocument, ServedDocument},
+    },
     options::{AgentPath, HttpOptions},
-    route_list::{Route, RouteAccess, RouteList, Schemas},
+    route_list::{Route, RouteAccess, RouteList},
     send_message,
-    state::App,
+    state::{App, Credential},
     threads,
 };
 use crate::{auth::Authenticator, run::Runs};
@@ -50,14 +55,10 @@ impl RouteSet {
     }
 
     /// Returns the declared routes.
-    pub(crate) fn list(&self) -> impl Iterator<Item = Route> {
-        let is_listed = |path: &String| self.listed.as_ref().is_none_or(|listed| listed == path);
-        let paths = self.router.get_openapi().paths.paths.iter();
-        paths.map(move |(path, item)| Route::new(path, item, self.access, is_listed(path)))
-    }
-
-    fn schemas(&self) -> Schemas {
-        self.router.get_openapi().components.clone().unwrap_or_default().schemas
+    pub(crate) fn list(&mut self) -> impl Iterator<Item = Route> {
+        let Self { listed, router, .. } = self;
+        let paths = router.get_openapi_mut().paths.paths.iter_mut();
+        paths.map(|(path, item)| Route::new(path, item, listed.as_ref().is_none_or(|listed| listed == path)))
     }
 }
 
@@ -128,20 +129,22 @@ pub(crate) fn router(
     dependencies: Dependencies,
 ) -> Routers {
     let stores_threads = runs.thread_runs().is_some();
-    let built_in = built_in(stores_threads, has_metrics);
+    let mut built_in = built_in(stores_threads, has_metrics);
     further.extend(paths.into_iter().map(|path| own_path(path, stores_threads)));
-    let schemas = built_in.iter().chain(&further).flat_map(RouteSet::schemas).collect();
     let list =
-        RouteList::new(built_in.iter().flat_map(RouteSet::list), further.iter().flat_map(RouteSet::list), schemas);
-    let app = App::new(runs, auth, options, list, dependencies);
-    let (mut public, mut private) = (Router::new(), Router::new());
+        RouteList::new(built_in.iter_mut().flat_map(RouteSet::list), further.iter_mut().flat_map(RouteSet::list));
+    let (mut public, mut private, mut declared) = (Router::new(), Router::new(), Vec::new());
     for RouteSet { access, router, .. } in built_in.into_iter().chain(further) {
-        let (routes, _) = router.split_for_parts();
+        let (routes, openapi) = router.split_for_parts();
+        declared.push((access, openapi));
         match access {
             RouteAccess::Authenticated => private = private.merge(routes),
             RouteAccess::ChecksItself | RouteAccess::Public => public = public.merge(routes),
         }
     }
+    let credential = Credential::of(&auth);
+    let document = LazyDocument::new(Box::new(move || ServedDocument::new(document(declared, credential))));
+    let app = App::new(runs, auth, options, list, document, dependencies);
     let private = private.route_layer(from_fn_with_state(app.clone(), fallback::refuse_head));
     let routes = public
         .merge(middleware::authenticated(private, &app))

@@ -15,6 +15,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
+use serde::Serialize;
 
 use crate::{auth::Principal, base::units::FAR_FUTURE, protocol::encode::SSE_MEDIA_TYPE};
 
@@ -51,6 +52,11 @@ pub(crate) fn respond_live(
         }
     };
     respond(SSE_MEDIA_TYPE, Body::from_stream(body.take_until(expiry(caller))))
+}
+
+/// Returns the frame of an event without a name.
+pub(crate) fn frame(data: &impl Serialize) -> String {
+    format!("data: {}\n\n", serde_json::to_string(data).unwrap_or_default())
 }
 
 /// Completes when the caller's credential expires.

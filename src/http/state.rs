@@ -1,13 +1,18 @@
 //! The state that all routes share.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    accept::body_budget::BodyBudget, dependencies::Dependencies, error::ApiError, openapi::served::ServedDocument,
-    options::HttpOptions, route_list::RouteList, store_probe::StoreProbe,
+    accept::body_budget::BodyBudget,
+    dependencies::Dependencies,
+    error::ApiError,
+    openapi::served::{LazyDocument, ServedDocument},
+    options::HttpOptions,
+    route_list::RouteList,
+    store_probe::StoreProbe,
 };
 use crate::{
     auth::{Authenticator, Principal},
@@ -26,6 +31,16 @@ pub(crate) enum Credential {
     Application,
 }
 
+impl Credential {
+    pub(crate) fn of(auth: &Authenticator) -> Self {
+        match (auth.is_disabled(), auth.expects_bearer()) {
+            (true, _) => Self::None,
+            (false, true) => Self::Bearer,
+            (false, false) => Self::Application,
+        }
+    }
+}
+
 #[derive(Clone)]
 pub(crate) struct App(Arc<AppInner>);
 
@@ -39,7 +54,7 @@ struct AppInner {
     body_budget: BodyBudget,
     streams: Arc<OwnerLimit>,
     store_probe: StoreProbe,
-    document: OnceLock<ServedDocument>,
+    document: LazyDocument,
 }
 
 impl App {
@@ -48,6 +63,7 @@ impl App {
         auth: Authenticator,
         options: HttpOptions,
         routes: RouteList,
+        document: LazyDocument,
         dependencies: Dependencies,
     ) -> Self {
         let has_shares = !auth.has_one_principal();
@@ -65,7 +81,7 @@ impl App {
             body_budget,
             streams,
             store_probe,
-            document: OnceLock::new(),
+            document,
         }))
     }
 
@@ -87,11 +103,7 @@ impl App {
     }
 
     pub(crate) fn credential(&self) -> Credential {
-        match (self.0.auth.is_disabled(), self.0.auth.expects_bearer()) {
-            (true, _) => Credential::None,
-            (false, true) => Credential::Bearer,
-            (false, false) => Credential::Application,
-        }
+        Credential::of(&self.0.auth)
     }
 
     pub(crate) fn dependencies(&self) -> &Dependencies {
@@ -112,7 +124,7 @@ impl App {
         &self.0.store_probe
     }
 
-    pub(crate) fn document(&self) -> &OnceLock<ServedDocument> {
+    pub(crate) fn document(&self) -> &ServedDocument {
         &self.0.document
     }
 

@@ -69,7 +69,7 @@ impl Server {
     /// only.
     ///
     /// # Errors
-    /// The first fault of the configuration, with its line, column and key, or a key that cannot be read.
+    /// The faults of the configuration, with line, column and key, or a key that cannot be read.
     pub fn from_toml_str(text: &str) -> Result<Self, ConfigError> {
         Self::from_config(&Loaded::from_toml_str(text)?)
     }

@@ -1,6 +1,11 @@
 //! `GET /`: the description of the server.
 
-use agui_server::{Server, agent::builtin::Echo, auth::ApiKey, options::PlaygroundOptions};
+use agui_server::{
+    Server,
+    agent::builtin::Echo,
+    auth::ApiKey,
+    options::{MetricsOptions, PlaygroundOptions},
+};
 use reqwest::header;
 use serde_json::{Value, json};
 
@@ -91,7 +96,7 @@ async fn the_example_command_of_the_description_is_a_valid_request() {
 #[tokio::test]
 async fn with_authentication_only_callers_with_a_credential_get_the_description() {
     let keys = [ApiKey::from_secret("web", "open sesame")];
-    let server = Running::start(two_agents().api_keys(keys)).await;
+    let server = Running::start(two_agents().api_keys(keys).metrics(MetricsOptions::on_main_listener())).await;
     for accept in ["text/html", "*/*", "application/json"] {
         for key in [None, Some("wrong")] {
             let response = get(&server, accept, key).await;
@@ -104,6 +109,12 @@ async fn with_authentication_only_callers_with_a_credential_get_the_description(
         }
         let body = get(&server, accept, Some("open sesame")).await.text().await.unwrap();
         assert!(body.contains("clerk") && body.contains("Authorization: Bearer $KEY"), "{body}");
+    }
+    let metrics = server.client.get(server.url("/metrics")).bearer_auth("open sesame").send().await.unwrap();
+    let metrics = metrics.text().await.unwrap();
+    for code in ["unauthenticated", "invalid_key"] {
+        let counted = format!("agui_http_refusals_total{{status=\"401\",code=\"{code}\"}} 3\n");
+        assert!(metrics.contains(&counted), "a refusal counts in each form: {metrics}");
     }
     let nearest = server.post("/api/shpo").json(&input("hi")).send().await.unwrap();
     assert!(!nearest.text().await.unwrap().contains("<shop>"), "paths of agents are for callers with a key");

@@ -198,6 +198,8 @@ fn the_schema_and_check_refuse_the_same_faults() {
         // A number out of range.
         ("[runs]\n", "max_concurrent = 0"),
         ("[runs]\n", "max_seconds = -1"),
+        ("[server]\n", "max_connections = 0"),
+        ("[server]\n", "max_streams = 0"),
         ("[retention]\n", "thread_days = -1"),
         ("[limits]\n", "concurrent_runs = -1"),
         ("[limits]\n", "share_percent = 101"),

@@ -1,12 +1,9 @@
 //! Cross-origin requests (CORS): the web pages that may use the server.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use axum::http::{HeaderValue, Method, header, request::Parts};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tower_http::cors::{AllowCredentials, AllowHeaders, AllowOrigin, CorsLayer};
 
@@ -73,7 +70,7 @@ impl LoggedOrigins {
     }
 
     fn adds(&self, origin: &str) -> bool {
-        let mut origins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut origins = self.0.lock();
         origins.len() < MAX_LOGGED_ORIGINS && origins.insert(origin.to_owned())
     }
 }

@@ -9,14 +9,18 @@ use axum::{
 };
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
+use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::{
     body_budget::{BodyBudget, Room, SMALL_BODY_BYTES},
     middleware::Caller,
 };
-use crate::auth::Principal;
-use crate::http::{error::ApiError, state::App};
+use crate::{
+    auth::Principal,
+    http::{error::ApiError, state::App},
+    protocol::decode::decode_members,
+};
 
 /// A client that is still sending gets the answer in place of a broken connection if up to this much is read and
 /// discarded, within this time, and without a pause.
@@ -37,6 +41,14 @@ pub(crate) async fn read(app: &App, head: &Parts, body: Body) -> Result<Bytes, A
 pub(crate) async fn read_small(app: &App, request: Request) -> Result<Bytes, ApiError> {
     let (head, body) = request.into_parts();
     read_at_most(app, &head, body, app.options().max_body_bytes.min(SMALL_BODY_BYTES)).await
+}
+
+/// Decodes a body that a request may leave out.
+pub(crate) fn decode_optional<T: Default + DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    match body.trim_ascii().is_empty() {
+        true => Ok(T::default()),
+        false => Ok(decode_members(body)?),
+    }
 }
 
 async fn read_at_most(app: &App, head: &Parts, body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {

@@ -18,10 +18,10 @@ const JSON: &str = "application/json";
 /// AG-UI events, in both encodings.
 pub(crate) enum EventAnswer {}
 
-/// A client that continues a run with `Last-Event-ID` has all events.
+/// A client that continues a run has all events.
 pub(crate) enum CaughtUp {}
 
-/// A thread, or the events of a run.
+/// A thread, or the events of a run after those that the client has.
 pub(crate) enum JoinAnswer {}
 
 /// What the route of an inner request answers.
@@ -35,7 +35,7 @@ impl IntoResponses for EventAnswer {
 
 impl IntoResponses for CaughtUp {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        answer("204", "The client has all events of an ended run, which it continues with `Last-Event-ID`.", [])
+        answer("204", "The client has all events of an ended run.", [])
     }
 }
 
@@ -43,7 +43,9 @@ impl IntoResponses for JoinAnswer {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let thread = (JSON, Some(component("JoinedThread").into()));
         let events = [(SSE_MEDIA_TYPE, Some(component("Event").into())), (PROTO_MEDIA_TYPE, None)];
-        answer("200", "The thread, or the events of the run.", [thread].into_iter().chain(events))
+        let mut answers = answer("200", "The thread, or the events of the run.", [thread].into_iter().chain(events));
+        answers.extend(CaughtUp::responses());
+        answers
     }
 }
 

@@ -10,7 +10,7 @@ use utoipa::{
     openapi::{
         Content, Header, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Required, Response, ResponseBuilder,
         ServerBuilder,
-        path::{Operation, Parameter, ParameterBuilder, ParameterIn},
+        path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem},
         schema::{AllOfBuilder, ObjectBuilder, Type},
         security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
         tag::TagBuilder,
@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{
     http::{
-        App, Credential,
-        route_list::{Route, RouteAccess, operations_mut},
+        Credential,
+        route_list::{RouteAccess, operations_mut, purpose},
     },
     protocol::PROTOCOL_VERSION,
 };
@@ -51,11 +51,20 @@ const ABOUT: &str = "Agents that speak AG-UI. A run is a stream of events; a req
                      have 405 `method_not_allowed`. Every response has an `X-Request-Id`. The schema of a \
                      `text/event-stream` is that of the data of each event.";
 
-pub(super) fn document(app: &App) -> OpenApi {
-    let access = app.credential();
+/// Makes one document of what routes declare, each with those who check its callers.
+pub(crate) fn document(declared: Vec<(RouteAccess, OpenApi)>, credential: Credential) -> OpenApi {
     let mut components = SharedSchemas::openapi().components.unwrap_or_default();
-    components.schemas.extend(app.routes().schemas().clone());
-    let about = match access {
+    let (mut paths, mut ids) = (Paths::new(), HashSet::new());
+    for (access, declared) in declared {
+        components.schemas.extend(declared.components.unwrap_or_default().schemas);
+        for (path, mut item) in declared.paths.paths {
+            // OpenAPI has no wildcards.
+            let path = path.replace("{*", "{");
+            complete(&path, &mut item, access, credential, &mut ids);
+            paths.paths.insert(path, item);
+        }
+    }
+    let about = match credential {
         Credential::Application => format!("{ABOUT} The application authenticates requests."),
         _ => ABOUT.to_owned(),
     };
@@ -64,7 +73,7 @@ pub(super) fn document(app: &App) -> OpenApi {
     let server = ServerBuilder::new().url(".").description(Some(format!("AG-UI {PROTOCOL_VERSION}"))).build();
     let tags = TAGS.map(|(name, about)| TagBuilder::new().name(name).description(Some(about)).build());
     let document = OpenApiBuilder::new().info(info.build()).servers(Some([server])).tags(Some(tags));
-    let document = match access {
+    let document = match credential {
         Credential::Bearer => {
             let key = "An API key or a JSON Web Token, as the server is configured.";
             let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(key)).build();
@@ -73,48 +82,41 @@ pub(super) fn document(app: &App) -> OpenApi {
         }
         Credential::None | Credential::Application => document,
     };
-    document.components(Some(components)).paths(paths(app.routes().all(), access)).build()
+    document.components(Some(components)).paths(paths).build()
 }
 
-fn paths(routes: &[Route], access: Credential) -> Paths {
-    let mut paths = Paths::new();
-    let mut ids = HashSet::new();
-    for route in routes {
-        // OpenAPI has no wildcards.
-        let path = route.path.replace("{*", "{");
-        let parameters: Vec<_> = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
-        let mut item = route.item.clone();
-        for (method, operation) in operations_mut(&mut item) {
-            operation
-                .parameters
-                .get_or_insert_default()
-                .splice(..0, parameters.iter().map(|name| path_parameter(name).into()));
-            operation.operation_id.take_if(|id| !ids.insert(id.clone()));
-            let is_public = route.access == RouteAccess::Public;
-            operation.security =
-                (is_public && access == Credential::Bearer).then(|| vec![SecurityRequirement::default()]);
-            operation.responses.responses.extend(refuse::Every::responses());
-            let responses = match access {
-                Credential::None => refuse::WithoutAuthentication::responses(),
-                Credential::Bearer | Credential::Application if !is_public => refuse::Authentication::responses(),
-                Credential::Bearer | Credential::Application => BTreeMap::new(),
-            };
-            operation.responses.responses.extend(responses);
-            if !is_public && matches!(method, "POST" | "PATCH") {
-                operation.responses.responses.extend(refuse::MediaType::responses());
+/// Adds what the middleware answers, and the parameters of the path. `ids` are those of the operations before.
+fn complete(path: &str, item: &mut PathItem, access: RouteAccess, credential: Credential, ids: &mut HashSet<String>) {
+    let parameters: Vec<_> = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+    let is_public = access == RouteAccess::Public;
+    for (method, operation) in operations_mut(item) {
+        operation.summary = Some(purpose(operation).to_owned());
+        let declared = operation.parameters.get_or_insert_default();
+        declared.splice(..0, parameters.iter().map(|name| path_parameter(name).into()));
+        operation.operation_id.take_if(|id| !ids.insert(id.clone()));
+        operation.security =
+            (is_public && credential == Credential::Bearer).then(|| vec![SecurityRequirement::default()]);
+        let responses = &mut operation.responses.responses;
+        responses.extend(refuse::Every::responses());
+        match credential {
+            Credential::None => responses.extend(refuse::WithoutAuthentication::responses()),
+            Credential::Bearer | Credential::Application if !is_public => {
+                responses.extend(refuse::Authentication::responses());
             }
-            if !parameters.is_empty() {
-                operation.responses.responses.extend(refuse::Url::responses());
-            }
-            join_refusals(operation);
-            if let Some(RefOr::T(body)) = &mut operation.request_body {
-                let is_optional = body.description.as_deref() == Some(OPTIONAL_BODY);
-                body.required = Some(if is_optional { Required::False } else { Required::True });
-            }
+            Credential::Bearer | Credential::Application => {}
         }
-        paths.paths.insert(path, item);
+        if !is_public && matches!(method, "POST" | "PATCH") {
+            responses.extend(refuse::MediaType::responses());
+        }
+        if !parameters.is_empty() {
+            responses.extend(refuse::Url::responses());
+        }
+        join_refusals(operation);
+        if let Some(RefOr::T(body)) = &mut operation.request_body {
+            let is_optional = body.description.as_deref() == Some(OPTIONAL_BODY);
+            body.required = Some(if is_optional { Required::False } else { Required::True });
+        }
     }
-    paths
 }
 
 /// Makes one response of the refusals with the same status.

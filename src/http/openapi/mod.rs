@@ -6,7 +6,7 @@
 //! fail a test.
 
 pub(crate) mod answer;
-mod document;
+pub(crate) mod document;
 mod plain;
 pub(crate) mod refuse;
 pub(super) mod routes;

@@ -2,12 +2,11 @@
 
 use axum::{
     extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
 
-use super::{document::document, served::ServedDocument};
-use crate::http::{App, etag::has_copy};
+use crate::http::{App, etag::unless_current};
 
 /// Returns this document.
 #[utoipa::path(
@@ -22,20 +21,11 @@ use crate::http::{App, etag::has_copy};
     ),
 )]
 pub(crate) async fn openapi(State(app): State<App>, headers: HeaderMap) -> Response {
-    respond(app.document().get_or_init(|| ServedDocument::new(&document(&app))), &headers)
-}
-
-fn respond(served: &ServedDocument, request: &HeaderMap) -> Response {
-    let mut response = match has_copy(request, &served.etag) {
-        true => StatusCode::NOT_MODIFIED.into_response(),
-        false => served.json.clone().into_response(),
-    };
+    let document = app.document();
+    let mut response = unless_current(&headers, &document.etag, || document.json.clone().into_response());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     // The client's own cache asks with the `ETag` whether its copy is current.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    if let Ok(etag) = HeaderValue::try_from(&served.etag) {
-        headers.insert(header::ETAG, etag);
-    }
     response
 }

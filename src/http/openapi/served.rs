@@ -1,21 +1,26 @@
 //! The document as it is sent.
 
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use std::sync::LazyLock;
+
+use axum::http::HeaderValue;
 use bytes::Bytes;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use utoipa::openapi::OpenApi;
 
 use super::plain::make_plain;
+use crate::http::etag::etag_of;
 
-/// The document as JSON. It is made for the first request: most servers never send it.
+/// A document that is made for its first request: most servers never send it. Until then it keeps what the routes declare.
+pub(crate) type LazyDocument = LazyLock<ServedDocument, Box<dyn FnOnce() -> ServedDocument + Send>>;
+
+/// The document as JSON.
 pub(crate) struct ServedDocument {
     pub(super) json: Bytes,
-    pub(super) etag: String,
+    pub(super) etag: HeaderValue,
 }
 
 impl ServedDocument {
-    pub(super) fn new(document: &OpenApi) -> Self {
+    pub(crate) fn new(document: OpenApi) -> Self {
         let mut document = serde_json::to_value(document).unwrap_or_else(|error| {
             tracing::error!(%error, "cannot write the OpenAPI document");
             Value::Null
@@ -24,7 +29,6 @@ impl ServedDocument {
             make_plain(schemas);
         }
         let json = document.to_string();
-        let etag = format!("\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&json)));
-        Self { json: json.into(), etag }
+        Self { etag: etag_of(json.as_bytes()), json: json.into() }
     }
 }

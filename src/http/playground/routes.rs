@@ -8,7 +8,7 @@ use bytes::Bytes;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::assets::{ASSETS, Asset};
-use crate::http::{RouteAccess, RouteSet, etag::has_copy};
+use crate::http::{RouteAccess, RouteSet, etag::unless_current};
 
 /// The path of the page.
 pub(crate) const PATH: &str = "/playground";
@@ -30,9 +30,9 @@ pub(crate) fn route_set() -> RouteSet {
     RouteSet::new(RouteAccess::Public, routes).listing_only(PATH)
 }
 
-/// Declares the files: handler, name, path, id, purpose, media type.
+/// Declares the files: handler and asset, path, id, purpose, media type.
 macro_rules! files {
-    ($($handler:ident = $name:tt, $path:tt, $id:tt, $purpose:tt, $media_type:tt;)*) => {$(
+    ($($handler:ident = $path:tt, $id:tt, $purpose:tt, $media_type:tt;)*) => {$(
         #[utoipa::path(
             get,
             path = $path,
@@ -46,16 +46,16 @@ macro_rules! files {
             ),
         )]
         async fn $handler(headers: HeaderMap) -> Response {
-            respond($name, &headers)
+            respond(&ASSETS.$handler, &headers)
         }
     )*};
 }
 
 files! {
-    page = "", "/playground", "openPlayground", "Is a page to try the agents", "text/html";
-    script = "main.js", "/playground/main.js", "readPlaygroundScript", "Is the page's script", "text/javascript";
-    style = "main.css", "/playground/main.css", "readPlaygroundStyle", "Is the page's style", "text/css";
-    icon = "icon.svg", "/playground/icon.svg", "readPlaygroundIcon", "Is the page's icon", "image/svg+xml";
+    page = "/playground", "openPlayground", "Is a page to try the agents", "text/html";
+    script = "/playground/main.js", "readPlaygroundScript", "Is the page's script", "text/javascript";
+    style = "/playground/main.css", "readPlaygroundStyle", "Is the page's style", "text/css";
+    icon = "/playground/icon.svg", "readPlaygroundIcon", "Is the page's icon", "image/svg+xml";
 }
 
 /// Leads to the page.
@@ -72,17 +72,9 @@ async fn redirect() -> (StatusCode, [(HeaderName, &'static str); 1]) {
     (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "../playground")])
 }
 
-fn respond(name: &str, request: &HeaderMap) -> Response {
-    let Some(asset) = ASSETS.iter().find(|asset| asset.name == name) else {
-        return StatusCode::NOT_FOUND.into_response();
-    };
-    let mut response = if has_copy(request, asset.etag.to_str().unwrap_or_default()) {
-        StatusCode::NOT_MODIFIED.into_response()
-    } else {
-        content(asset, accepts_gzip(request))
-    };
+fn respond(asset: &Asset, request: &HeaderMap) -> Response {
+    let mut response = unless_current(request, &asset.etag, || content(asset, accepts_gzip(request)));
     let headers = response.headers_mut();
-    headers.insert(header::ETAG, asset.etag.clone());
     // A browser asks each time, so a page never has files of two versions.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));

@@ -10,7 +10,12 @@ use super::list::ThreadSummaryJson;
 use crate::http::openapi::refuse;
 use crate::{
     auth::Principal,
-    http::{App, accept::extract::OwnThreads, error::ApiError, sse_response::respond_live},
+    http::{
+        App,
+        accept::extract::OwnThreads,
+        error::ApiError,
+        sse_response::{frame, respond_live},
+    },
     protocol::ThreadId,
     run::{ChangedThread, ThreadChange, ThreadEvent},
     threads::Threads,
@@ -95,8 +100,4 @@ fn change_json(thread_id: &ThreadId, change: ThreadChange, thread: &ChangedThrea
         _ => return None,
     };
     Some(frame(&EventJson::Change(Box::new(ChangeJson { change, thread_id: thread_id.clone(), thread }))))
-}
-
-fn frame(event: &EventJson) -> String {
-    format!("data: {}\n\n", serde_json::to_string(event).unwrap_or_default())
 }

@@ -19,7 +19,7 @@ use crate::{
         },
         error::ApiError,
     },
-    protocol::{MessageId, ThreadId, decode::decode_members},
+    protocol::{MessageId, ThreadId},
 };
 
 /// The request body, which may be empty.
@@ -53,10 +53,7 @@ pub(crate) async fn fork(
     request: Request,
 ) -> Result<(StatusCode, Json<ThreadSummaryJson>), ApiError> {
     let body = read_body::read_small(&app, request).await?;
-    let input = match body.trim_ascii().is_empty() {
-        true => ForkInput::default(),
-        false => decode_members::<ForkInput>(&body)?,
-    };
+    let input: ForkInput = read_body::decode_optional(&body)?;
     let _slot = app.runs().reserve(owner.as_ref())?;
     let new_id = input.thread_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
     let copy = threads.fork(owner.as_ref(), &thread.into(), new_id, input.message_id.as_ref()).await?;

@@ -26,7 +26,7 @@ pub(super) enum Command {
     Schema,
     /// Asks a running server for its health; the exit code is 0 if it is alive
     Health(CommandOptions),
-    /// Plays the requests of recordings to an agent and compares what comes; the exit code is 1 if something differs
+    /// Plays the requests of recordings to an agent and compares the events; the exit code is 1 if something differs
     Test(TestArguments),
     /// Writes detached runs that a server has stored as recordings
     Export(ExportArguments),
@@ -95,7 +95,7 @@ pub(super) struct TestArguments {
     /// The file for the results in JUnit's format
     #[arg(long, value_name = "FILE")]
     pub(super) junit: Option<PathBuf>,
-    /// Writes what came into the recordings that differ
+    /// Writes the new events into the recordings that differ
     #[arg(long)]
     pub(super) update: bool,
     /// The time limit of a run, in seconds

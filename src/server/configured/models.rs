@@ -42,9 +42,9 @@ pub(super) fn build_model(
     match &llm.model {
         ModelConfig::Hosted(api, connection, options) => {
             let names = llm.options.models.iter().chain([&options.model]);
-            let is_responses = names.map(|name| OpenAiApi::for_model(known, name, connection.base_url.as_deref()));
+            let apis = names.map(|name| OpenAiApi::for_model(known, name, connection.base_url.as_deref()));
             // The Responses API serves older models, too, so one model that needs it decides.
-            let usual = is_responses.max_by_key(|api| *api == OpenAiApi::Responses).unwrap_or(OpenAiApi::Chat);
+            let usual = apis.max_by_key(|api| *api == OpenAiApi::Responses).unwrap_or(OpenAiApi::Chat);
             let connection = build_connection(connection, origin)?;
             hosted_model(*api, usual, ModelOptions { connection, known_models: known.clone(), ..options.clone() })
         }

@@ -78,8 +78,7 @@ pub(super) fn read_agent(
         });
     };
     if !options.contains_key("kind") {
-        let kinds: Vec<_> = named_values::<KindName>().map(|(kind, _)| format!("{kind:?}")).collect();
-        let message = format!("agents.{}: `kind` is missing: {}", name.get_ref().as_ref(), kinds.join(", "));
+        let message = format!("agents.{}: `kind` is missing: {}", name.get_ref().as_ref(), listed::<KindName>());
         return Err(ReadError::Wrong { span: Some(name.span()), message });
     }
     AgentTable { name: name.get_ref().as_ref(), span: value.span(), options }.read()
@@ -107,8 +106,7 @@ impl AgentTable<'_, '_> {
         const KIND: &str = "kind = \"llm\"";
         let options: LlmOptions = self.part(KIND)?;
         let Some(provider) = provider else {
-            let known: Vec<_> = named_values::<ProviderName>().map(|(name, _)| format!("{name:?}")).collect();
-            return Err(self.incomplete(format!("{KIND} needs `provider`: {}", known.join(", "))));
+            return Err(self.incomplete(format!("{KIND} needs `provider`: {}", listed::<ProviderName>())));
         };
         let hosted = |api| Ok(ModelConfig::Hosted(api, self.part(KIND)?, self.part(KIND)?));
         let model = match provider {
@@ -122,15 +120,15 @@ impl AgentTable<'_, '_> {
         Ok(LlmConfig { options, model: model? })
     }
 
-    /// Reads the options of one struct. `needs_it` is what an absent option is needed for.
-    fn part<T: DeserializeOwned>(&self, needs_it: &str) -> Result<T, ReadError> {
+    /// Reads the options of one struct. `owner` is the kind or the provider that has them, for the error about an absent one.
+    fn part<T: DeserializeOwned>(&self, owner: &str) -> Result<T, ReadError> {
         let names = option_names::<T>();
         let own = self.options.iter().filter(|(name, _)| names.contains(&&**name.get_ref()));
         let own: DeTable<'_> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
         let table = Spanned::new(self.span.clone(), DeValue::Table(own));
         T::deserialize(ValueDeserializer::from(table)).map_err(|error| {
             match error.message().strip_prefix("missing field `").and_then(|rest| rest.split_once('`')) {
-                Some((option, _)) => self.incomplete(format!("{needs_it} needs `{option}`{}", meaning(option))),
+                Some((option, _)) => self.incomplete(format!("{owner} needs `{option}`{}", meaning(option))),
                 None => error.into(),
             }
         })
@@ -170,6 +168,11 @@ impl AgentTable<'_, '_> {
         let message = format!("agents.{}.{option}: {problem}", self.name);
         Err(ReadError::Wrong { span: Some(wrong.span()), message })
     }
+}
+
+/// Returns the values of an enum, in quotes.
+fn listed<T: DeserializeOwned>() -> String {
+    named_values::<T>().map(|(name, _)| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns who has an option that an agent of a kind does not have: other kinds, and providers.

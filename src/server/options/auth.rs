@@ -48,7 +48,7 @@ pub(crate) struct ApiKeyConfig {
     /// The environment variable with the key. Either this or `sha256` is needed.
     pub(crate) env: Option<String>,
     /// The SHA-256 of the key, in hexadecimal: `printf %s "$KEY" | sha256sum`.
-    pub sha256: Option<String>,
+    pub(crate) sha256: Option<String>,
 }
 
 impl AuthConfig {

@@ -53,6 +53,7 @@ impl Config {
                 "a number from 1 to 100 is needed",
             ),
             (["server", "max_connections"], self.server.max_connections > 0, "at least 1 is needed"),
+            (["server", "max_streams"], self.server.max_streams > 0, "at least 1 is needed"),
             (["record", "max_file_bytes"], self.record.max_file_bytes > 0, "at least 1 is needed"),
             (["record", "max_files"], self.record.max_files > 0, "at least 1 is needed"),
             (["record", "max_folder_bytes"], self.record.max_folder_bytes > 0, "at least 1 is needed"),

@@ -50,11 +50,11 @@ impl Sources {
     /// Reads all sources and checks the result.
     ///
     /// # Errors
-    /// The first error that is found.
+    /// The errors that are found, as one.
     pub fn load(self) -> Result<Loaded, ConfigError> {
         let origin = match self.file {
             Some(path) => Origin::read(path)?,
-            None => Origin::built_in(),
+            None => Origin::default(),
         };
         let misspelled = self.environment.iter().filter_map(|(name, _)| {
             let problem = format!("unknown variable; did you mean `{}`?", meant_variable(name)?);
@@ -88,7 +88,7 @@ impl Loaded {
     /// Reads the text of a configuration. Its relative paths start in the working directory.
     ///
     /// # Errors
-    /// The first error that is found.
+    /// The errors that are found, as one.
     pub fn from_toml_str(text: &str) -> Result<Self, ConfigError> {
         Self::read(Origin::of_text(text), &[])
     }

@@ -52,10 +52,6 @@ impl Origin {
         }
     }
 
-    pub(super) fn built_in() -> Self {
-        Self::default()
-    }
-
     pub(super) fn with_settings(self, settings: impl Iterator<Item = (String, Vec<String>)>) -> Self {
         Self { settings: settings.collect(), ..self }
     }

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use crate::http::openapi::refuse;
 use crate::{
-    http::{App, accept::middleware::Caller, error::ApiError, is_from_this_machine, sse_response::respond_live},
+    http::{App, accept::middleware::Caller, error::ApiError, is_from_this_machine, sse_response},
     protocol::{Event, RunId, ThreadId},
     run::DebugEvent,
     store::now,
@@ -63,12 +63,12 @@ pub(super) async fn debug_events(
             yield frame(&event);
         }
     };
-    Ok(respond_live(app.options().keep_alive, principal.as_ref(), frames))
+    Ok(sse_response::respond_live(app.options().keep_alive, principal.as_ref(), frames))
 }
 
 fn frame(debug: &DebugEvent) -> Bytes {
     let DebugEvent { run, event, .. } = debug;
     let envelope =
         DebugEnvelope { timestamp: now(), agent_id: &run.agent, thread_id: &run.thread_id, run_id: &run.run_id, event };
-    format!("data: {}\n\n", serde_json::to_string(&envelope).unwrap_or_default()).into()
+    sse_response::frame(&envelope).into()
 }

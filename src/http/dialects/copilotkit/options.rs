@@ -52,6 +52,18 @@ impl CopilotKitOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::{dialects::named_events, routes::built_in};
+
+    #[test]
+    fn a_prefix_is_never_that_of_a_route_of_the_server() {
+        let mut sets = built_in(true, true);
+        sets.extend(named_events::route_set(&named_events::NamedEventOptions::default(), true));
+        for route in sets.iter_mut().flat_map(|set| set.list()) {
+            let prefix = route.path.split('/').nth(1).unwrap_or_default();
+            let options = CopilotKitOptions { prefix: format!("/{prefix}"), ..Default::default() };
+            assert!(options.check_prefix().is_err(), "{}", route.path);
+        }
+    }
 
     #[test]
     fn a_prefix_is_a_path_that_no_other_route_has() {

@@ -20,7 +20,7 @@ use crate::{
         accept::{extract::Path, middleware::Caller, read_body},
         error::ApiError,
     },
-    protocol::{RunId, ThreadId, decode::decode_members},
+    protocol::{RunId, ThreadId},
     threads::{CancelOutcome, LookupError, Threads},
 };
 
@@ -64,10 +64,7 @@ pub(super) async fn stop(
     find_agent(&app, &agent)?;
     let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     let body = read_body::read_small(&app, request).await?;
-    let input = match body.trim_ascii().is_empty() {
-        true => StopInput::default(),
-        false => decode_members(&body)?,
-    };
+    let input: StopInput = read_body::decode_optional(&body)?;
     let owner = caller.principal();
     let stopped = stop_run(threads, owner.as_ref(), &thread.into(), input.run_id.as_ref()).await?;
     let message = if stopped { "the run is being stopped" } else { "the thread has no such running run" };

@@ -104,10 +104,7 @@ struct PageEnd {
     operation_id = "joinDefaultAgent",
     tag = "runs",
     params(JoinQuery, LastEventId),
-    responses(
-        (status = 204, description = "The client has all events of an ended run."),
-        answer::JoinAnswer, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url,
-    ),
+    responses(answer::JoinAnswer, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url)
 )]
 pub(crate) async fn default_agent(
     State(app): State<App>,
@@ -127,10 +124,7 @@ pub(crate) async fn default_agent(
     operation_id = "joinAgent",
     tag = "runs",
     params(JoinQuery, LastEventId),
-    responses(
-        (status = 204, description = "The client has all events of an ended run."),
-        answer::JoinAnswer, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url,
-    ),
+    responses(answer::JoinAnswer, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url)
 )]
 pub(crate) async fn named_agent(
     State(app): State<App>,

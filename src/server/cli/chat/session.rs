@@ -59,7 +59,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Answers each line of a pipe. An interrupt ends the chat: nobody can answer it.
+    /// Answers each line of a pipe. An interrupt ends the chat: a pipe has no person who could answer it.
     async fn answer_lines(&mut self) -> Result<bool, Box<dyn Error>> {
         let mut has_succeeded = true;
         while let Some(line) = self.console.next_line().await? {

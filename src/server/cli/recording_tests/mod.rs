@@ -1,4 +1,4 @@
-//! `agui-server test`: plays the requests of recordings to an agent, and compares what comes with what was recorded.
+//! `agui-server test`: plays the requests of recordings to an agent, and compares its events with the recorded ones.
 //!
 //! `play` sends the requests. `steps` brings both streams into a form in which identifiers, times and the cuts between
 //! deltas do not count. `compare` applies the `rules` of the recording, and `report` prints.

@@ -1,4 +1,4 @@
-//! Accepts what came: writes it into the recording, with the recorded identifiers.
+//! Accepts the new events: writes them into the recording, with the recorded identifiers.
 
 use std::path::Path;
 
