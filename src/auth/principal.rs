@@ -38,7 +38,8 @@ impl Principal {
         self
     }
 
-    /// Ends streams that follow what happens at this time, when the credential is no longer accepted.
+    /// Sets the time from which the credential is no longer accepted. Streams without an end of their own, such as
+    /// `GET /threads/events`, then end.
     #[must_use]
     pub fn with_expiry(mut self, time: SystemTime) -> Self {
         self.expires_at = Some(time);

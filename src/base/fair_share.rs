@@ -1,8 +1,8 @@
 //! Places that several owners share, such as connections for reads.
 //!
-//! What waits, waits in the queue of its own owner. A free place goes to the owner whose turn it is, one place a turn. An owner
-//! that has its share of the places gets no further one, so that another owner finds a place however many requests the first
-//! one has.
+//! A request waits in the queue of its owner. A free place goes to the owner whose turn it is, one place a turn. An owner that
+//! has its share of the places gets no further one, so that another owner finds a place however many requests the first one
+//! has.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -39,7 +39,7 @@ struct OwnerQueue<K: Hash + Eq + Clone> {
 #[must_use = "dropping a place gives it back"]
 #[derive(Debug)]
 pub(crate) struct SharedPlace<K: Hash + Eq + Clone> {
-    /// `None` if nobody has received the place.
+    /// `None` if the place was not received.
     places: Option<Arc<FairShare<K>>>,
     owner: K,
 }

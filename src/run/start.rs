@@ -65,7 +65,8 @@ impl Runs {
 
     /// Starts a run that is not stored, also on a server that stores threads. It ends with its response.
     ///
-    /// Nothing in its input was made by a run of this server: its calls are not run, and its answers are for nothing.
+    /// No run of this server has made the calls and the interrupts in its input: the calls are not run, and answers to
+    /// interrupts are ignored.
     ///
     /// # Errors
     /// A [`StartError`], if no run was started.

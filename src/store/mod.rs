@@ -152,8 +152,8 @@ pub trait Store: Send + Sync + 'static {
     /// Creates a thread with its content. Writes nothing and returns `false` if the owner has a thread with this id.
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool>;
 
-    /// Reads a run of a thread. The owner of the thread is named, here and below, because reads of many owners share a few
-    /// places: what waits, waits for reads of its own owner.
+    /// Reads a run of a thread. `owner` is the owner of the thread, here and below: all reads share a few places, and a read
+    /// waits only for those of its own owner.
     async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>>;
 
     /// Reads the end of an ended run: the last message of its branch, its state, and the interrupts that no run of the

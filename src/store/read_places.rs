@@ -1,4 +1,4 @@
-//! The places for reads of a database. One owner has at most half of each kind, so that its reads keep nobody else waiting.
+//! The places for reads of a database. One owner has at most half of each kind, so that its reads keep no other owner waiting.
 
 use std::{sync::Arc, time::Duration};
 

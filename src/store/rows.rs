@@ -35,19 +35,19 @@ pub(super) fn count(row: &impl DbRow, column: &str) -> StoreResult<u64> {
     Ok(number(row, column)?.max(0).cast_unsigned())
 }
 
-pub(super) fn name(row: &impl DbRow, column: &str) -> StoreResult<String> {
+fn name(row: &impl DbRow, column: &str) -> StoreResult<String> {
     name_from_text(text(row, column)?.to_owned())
 }
 
-pub(super) fn optional_name(row: &impl DbRow, column: &str) -> StoreResult<Option<String>> {
+fn optional_name(row: &impl DbRow, column: &str) -> StoreResult<Option<String>> {
     row.text(column)?.map(|text| name_from_text(text.to_owned())).transpose()
 }
 
-pub(super) fn list<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> StoreResult<Vec<T>> {
+fn list<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> StoreResult<Vec<T>> {
     list_from_json(row.text(column)?)
 }
 
-pub(super) fn json<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> StoreResult<Option<T>> {
+fn json<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> StoreResult<Option<T>> {
     row.text(column)?.map(from_json).transpose()
 }
 

@@ -9,8 +9,8 @@ const MAX_TEXT_BYTES: usize = 8 * 1024;
 /// The largest number of terms. Further ones are ignored.
 const MAX_TERMS: usize = 16;
 
-/// Returns the text of a message that a search looks at: what a user or an assistant wrote, in lower case. `None` if there
-/// is none.
+/// Returns the text of a message that a search looks at: what a user or an assistant wrote, in lower case. `None` if it
+/// has no such text.
 pub(super) fn searched_text(message: &Message) -> Option<String> {
     let text: Cow<'_, str> = match message {
         Message::User(message) => message.content.text(),

@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
 
 /// The subject of a signal.
@@ -61,7 +61,7 @@ pub struct TopicWatch {
 impl Signals {
     /// Starts to watch a topic. Signals that are raised from now on are received.
     pub fn watch(&self, topic: Topic) -> TopicWatch {
-        let mut topics = self.lock();
+        let mut topics = self.topics.lock();
         topics.retain(|_, changes| changes.receiver_count() > 0);
         let changes = topics.entry(topic).or_insert_with(|| watch::Sender::new(())).subscribe();
         TopicWatch { changes, _signals: self.clone() }
@@ -79,13 +79,9 @@ impl Signals {
 
     /// Wakes the watches of a topic.
     pub fn raise(&self, topic: Topic) {
-        if let Some(topic) = self.lock().get(&topic) {
+        if let Some(topic) = self.topics.lock().get(&topic) {
             topic.send_replace(());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Topics> {
-        self.topics.lock()
     }
 
     /// Receives the texts that other processes announce from now on, and `None` when some may have been lost.
@@ -102,7 +98,7 @@ impl Signals {
     /// Wakes all watches, because signals may have been missed.
     pub fn raise_all(&self) {
         self.deliver_announcement(None);
-        self.lock().values().for_each(|topic| topic.send_replace(()));
+        self.topics.lock().values().for_each(|topic| topic.send_replace(()));
     }
 }
 
@@ -136,6 +132,6 @@ mod tests {
         assert_eq!(other.changed().now_or_never(), Some(()));
         drop(other);
         drop(signals.watch(Topic::Cancels));
-        assert_eq!(signals.lock().len(), 1);
+        assert_eq!(signals.topics.lock().len(), 1);
     }
 }

@@ -16,7 +16,7 @@ const PAGE_BYTES: usize = 64 * 1024;
 pub(crate) struct RunLog {
     pub(crate) threads: Threads,
     pub(crate) record: RunRecord,
-    /// Whoever reads a log counts as a follower.
+    /// A reader of a log counts as a follower.
     follower: Follower,
 }
 

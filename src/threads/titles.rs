@@ -18,7 +18,10 @@ use crate::run::{
 use crate::{
     agent::{Forwarded, InputRules, RunIdentity},
     base::trace::TraceScope,
-    observe::{RunObserver, metrics::Metrics},
+    observe::{
+        RunObserver,
+        metrics::{GaugeCount, Metrics},
+    },
     protocol::{Event, Message, MessageId, Messages, RunAgentInput, RunId, ThreadId},
     store::{ThreadKey, ThreadParts, ThreadUpdate, ThreadVersion},
 };
@@ -51,7 +54,7 @@ impl Threads {
         let made = messages.iter().find_map(title_of);
         let (Some(made), Some(task)) = (made, task(messages)) else { return };
         let (key, metrics) = (key.clone(), self.runs.metrics.clone());
-        let active = ActiveTitle::new(&metrics);
+        let active = GaugeCount::new(&metrics.runs.titles);
         tokio::spawn(async move {
             let _held = (permit, active);
             let title = timeout(TIMEOUT, ask(agent, task, metrics)).await.unwrap_or_default();
@@ -84,22 +87,6 @@ impl Threads {
             }
         }
         Ok(())
-    }
-}
-
-/// A title that is being made, as the metrics count it.
-struct ActiveTitle(Metrics);
-
-impl ActiveTitle {
-    fn new(metrics: &Metrics) -> Self {
-        metrics.runs.titles.inc();
-        Self(metrics.clone())
-    }
-}
-
-impl Drop for ActiveTitle {
-    fn drop(&mut self) {
-        self.0.runs.titles.dec();
     }
 }
 

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Threads;
 use crate::run::{
-    drive::control::Stop,
+    drive::{complete_on_drop::CompleteOnDrop, control::Stop},
     log::{
         Follower,
         thread_event_hub::{ChangedThread, ThreadChange, ThreadChanges},
@@ -291,6 +291,11 @@ impl Threads {
                 sleep(RUN_END_POLL).await;
             }
         }
+        // All of it, even if the client leaves.
+        CompleteOnDrop::new(self.clone().delete_stored(thread)).await
+    }
+
+    async fn delete_stored(self, thread: Thread) -> Result<(), LookupError> {
         self.runs.cache.take(&thread.key);
         let existed = self.runs.store.call("delete", |store| store.delete(thread.number)).await?;
         // A run that did not end in time, or that began in the meantime.
@@ -310,5 +315,52 @@ impl Threads {
             let (thread, run) = follower.numbers();
             self.runs.set_delivered(follower.key(), thread, run, true).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::FutureExt as _;
+    use tokio::{sync::Notify, time::timeout};
+
+    use super::*;
+    use crate::{
+        run::{Runs, ThreadData, ThreadEvent},
+        store::{CopiedRun, MemoryStore, Store, ThreadContent},
+    };
+
+    /// Data whose removal waits.
+    #[derive(Default)]
+    struct SlowData(Notify);
+
+    #[async_trait::async_trait]
+    impl ThreadData for SlowData {
+        async fn thread_deleted(&self, _: &ThreadKey) {
+            self.0.notified().await;
+        }
+
+        async fn threads_swept(&self, _: &dyn Store) {}
+    }
+
+    #[tokio::test]
+    async fn a_deletion_completes_when_its_client_leaves() {
+        let (store, data) = (MemoryStore::new(), Arc::<SlowData>::default());
+        let record = RunRecord::new(0, 0, "r".into(), "echo".to_owned());
+        let run = CopiedRun { record, head: 0, state: None, interrupts: Vec::new(), answered: Vec::new() };
+        let content = ThreadContent { runs: vec![run], ..ThreadContent::default() };
+        let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: "t".into() };
+        assert!(store.insert(&key, &content).await.unwrap());
+        let threads = Threads::of(&Runs::builder().stored(Arc::new(store), Default::default())).unwrap();
+        threads.runs.set_data(data.clone());
+        let mut changes = threads.follow_changes(None);
+        let mut delete = Box::pin(threads.delete(None, &key.id));
+        assert!((&mut delete).now_or_never().is_none());
+        drop(delete);
+        data.0.notify_one();
+        let change = timeout(Duration::from_secs(9), changes.next()).await.unwrap();
+        let Some(ThreadEvent::Changes(change)) = change else { panic!("the deletion is announced") };
+        assert_eq!(change.kinds, [ThreadChange::Deleted]);
     }
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
-/// Returns whether nobody can read or change what is exchanged with a URL: it is `https`, or `http` on this machine. A
+/// Returns whether others can neither read nor change what is exchanged with a URL: it is `https`, or `http` on this machine. A
 /// URL with credentials is refused, because logs and errors would show them.
 pub(crate) fn is_trusted_url(url: &str) -> bool {
     let Ok(url) = Url::parse(url) else { return false };

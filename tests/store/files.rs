@@ -11,6 +11,7 @@ use agui_server::store::{OpenError, Retention, SqliteStore, StoreError, ThreadKe
 use rusqlite::Connection;
 use serde_json::json;
 use tempfile::tempdir;
+use tokio::time::timeout;
 
 use crate::{
     small_disk::SmallDisk,
@@ -162,6 +163,19 @@ async fn a_sweep_returns_free_pages_to_the_file_system() {
     assert_eq!(store.sweep(&one_thread, NOW).await.unwrap().threads, 299);
     assert!(fs::metadata(&path).unwrap().len() < 500_000, "{}", fs::metadata(&path).unwrap().len());
     assert!(query::<i64>(&path, "PRAGMA freelist_count") == 0);
+}
+
+/// The file was created without `auto_vacuum`, as one that is restored from a dump.
+#[tokio::test]
+async fn a_sweep_of_a_file_that_cannot_shrink_ends() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("threads.db");
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE other (number INTEGER)").unwrap();
+    let store = open(&path).await;
+    ended_run(&store, run("t", "r").with([user(&"long ".repeat(20_000))])).await;
+    delete(&store, "t").await;
+    assert!(query::<i64>(&path, "PRAGMA freelist_count") > 0);
+    timeout(Duration::from_secs(20), store.sweep(&Retention::default(), NOW)).await.unwrap().unwrap();
 }
 
 #[cfg(unix)]

@@ -215,9 +215,9 @@ async fn the_end_of_a_long_branch_is_found_with_one_statement() {
     .await;
 }
 
-/// Postgres ends a statement at once whose client has left, and gives its place to the next read.
+/// Postgres ends the statement of a read that was dropped at once, and the next read gets its place.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_that_nobody_waits_for_is_cancelled_in_postgres() {
+async fn a_read_whose_caller_drops_it_is_cancelled_in_postgres() {
     let Some(server) = Postgres::shared() else { return };
     let url = server.database("cancelled").await;
     let store = Arc::new(PostgresStore::open(&url).await.unwrap()) as DynStore;

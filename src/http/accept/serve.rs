@@ -22,7 +22,7 @@ use tower::ServiceExt as _;
 use super::stall_timeout::StallTimeout;
 use crate::{
     base::units::FAR_FUTURE,
-    observe::metrics::{ConnectionEnd, Metrics},
+    observe::metrics::{ConnectionEnd, GaugeCount, Metrics},
 };
 
 /// The time that connections get to close after their last response. It begins again whenever one has closed: thousands of
@@ -198,7 +198,7 @@ async fn connection<S>(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot turn off Nagle's algorithm");
     }
-    let _open = OpenConnection::new(&metrics);
+    let _open = GaugeCount::new(&metrics.http.connections);
     let stall_timeout = StallTimeout::new(stream, options.stall_timeout, metrics.clone());
     let io = TokioIo::new(stall_timeout);
     let connection = http1::Builder::new()
@@ -220,22 +220,6 @@ async fn connection<S>(
     if let Err(error) = result {
         metrics.http.connection_broke(end_of(&error));
         tracing::debug!(%error, "connection ended");
-    }
-}
-
-/// Counts a connection until it is dropped.
-struct OpenConnection(Metrics);
-
-impl OpenConnection {
-    fn new(metrics: &Metrics) -> Self {
-        metrics.http.connections.inc();
-        Self(metrics.clone())
-    }
-}
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        self.0.http.connections.dec();
     }
 }
 

@@ -23,7 +23,7 @@ mod tools;
 
 use std::{fmt, ops::Deref, sync::Arc};
 
-use prometheus_client::registry::Registry;
+use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
 
 pub(crate) use http::ConnectionEnd;
 pub(crate) use labels::ERROR_CODES;
@@ -55,6 +55,23 @@ pub(crate) struct Areas {
     pub(crate) server: server::ServerMetrics,
     #[cfg(feature = "llm")]
     pub(crate) prices: Prices,
+}
+
+/// Counts one more in a gauge until it is dropped.
+#[derive(Debug)]
+pub(crate) struct GaugeCount(Gauge);
+
+impl GaugeCount {
+    pub(crate) fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for GaugeCount {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 impl Metrics {

@@ -64,7 +64,7 @@ impl RunControl {
 pub(crate) struct LiveRuns {
     runs: Mutex<LiveEntries>,
     all_ended: Notify,
-    pub(crate) debug: Arc<DebugHub>,
+    pub(crate) debug: DebugHub,
 }
 
 #[derive(Debug, Default)]
@@ -111,7 +111,7 @@ pub(crate) struct LiveGuard {
 }
 
 impl LiveGuard {
-    pub(crate) fn debug(&self) -> &Arc<DebugHub> {
+    pub(crate) fn debug(&self) -> &DebugHub {
         &self.live.debug
     }
 }

@@ -1,5 +1,5 @@
 //! The events of runs for an inspector, as the driver emits them: before snapshots are added, skipped patches removed, and the
-//! end is stored. Costs one atomic read a poll while nobody reads them.
+//! end is stored. Costs one atomic read a poll while there are no readers.
 
 use std::sync::Arc;
 

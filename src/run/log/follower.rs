@@ -6,7 +6,7 @@ use tokio::time::{Instant, timeout};
 
 use super::live::{LiveLog, LogChunk, LogEnd, NextChunk};
 use crate::{
-    observe::metrics::Metrics,
+    observe::metrics::{GaugeCount, Metrics},
     protocol::RunId,
     run::{measured_store::MeasuredStore, thread_runs::ThreadRuns, turn::owner_limit::OwnerPermit},
     store::{RunRecord, RunStatus, SharedStore, StoreError, ThreadKey, Topic},
@@ -44,23 +44,8 @@ pub(crate) struct Follower {
     is_delivered: bool,
     /// Each follower has a page of its log in memory.
     _permit: Option<OwnerPermit>,
-    count: FollowerCount,
-}
-
-/// Counts a follower until it is dropped.
-struct FollowerCount(Metrics);
-
-impl FollowerCount {
-    fn new(metrics: &Metrics) -> Self {
-        metrics.runs.followers.inc();
-        Self(metrics.clone())
-    }
-}
-
-impl Drop for FollowerCount {
-    fn drop(&mut self) {
-        self.0.runs.followers.dec();
-    }
+    _count: GaugeCount,
+    metrics: Metrics,
 }
 
 impl std::fmt::Debug for Follower {
@@ -83,9 +68,21 @@ impl Follower {
         live: Arc<LiveLog>,
         permit: Option<OwnerPermit>,
     ) -> Self {
-        let (store, count) = (threads.store.clone(), FollowerCount::new(&threads.metrics));
+        let (store, metrics) = (threads.store.clone(), threads.metrics.clone());
+        let count = GaugeCount::new(&metrics.runs.followers);
         let numbers = (live.lease().thread, live.lease().run);
-        Self { store, key, run_id, numbers, after: 0, live: Some(live), is_delivered: false, _permit: permit, count }
+        Self {
+            store,
+            key,
+            run_id,
+            numbers,
+            after: 0,
+            live: Some(live),
+            is_delivered: false,
+            _permit: permit,
+            _count: count,
+            metrics,
+        }
     }
 
     pub(crate) fn from_stored_run(
@@ -95,9 +92,21 @@ impl Follower {
         after: u64,
         permit: OwnerPermit,
     ) -> Self {
-        let (store, count) = (threads.store.clone(), FollowerCount::new(&threads.metrics));
+        let (store, metrics) = (threads.store.clone(), threads.metrics.clone());
+        let count = GaugeCount::new(&metrics.runs.followers);
         let (numbers, is_delivered, run_id) = ((run.thread, run.number), run.delivered, run.id.clone());
-        Self { store, key, run_id, numbers, after, live: None, is_delivered, _permit: Some(permit), count }
+        Self {
+            store,
+            key,
+            run_id,
+            numbers,
+            after,
+            live: None,
+            is_delivered,
+            _permit: Some(permit),
+            _count: count,
+            metrics,
+        }
     }
 
     pub(crate) fn with_live(mut self, live: Option<Arc<LiveLog>>) -> Self {
@@ -143,7 +152,7 @@ impl Follower {
             let changed = live.changed();
             match live.next_chunk(self.after) {
                 NextChunk::Available(chunk, lag) => {
-                    self.count.0.runs.follower_lag.observe(lag as f64);
+                    self.metrics.runs.follower_lag.observe(lag as f64);
                     return Ok(Some(chunk));
                 }
                 NextChunk::Older => return self.next_stored().await,
@@ -172,7 +181,7 @@ impl Follower {
                 Ok(Some(page)) => {
                     if !page.events.is_empty() {
                         let last = page.first + page.events.len() as u64 - 1;
-                        self.count.0.runs.follower_lag.observe(page.count.saturating_sub(last) as f64);
+                        self.metrics.runs.follower_lag.observe(page.count.saturating_sub(last) as f64);
                         return Ok(Some(LogChunk::new(page.first, page.events)));
                     }
                     match page.status {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures::task::AtomicWaker;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
@@ -91,13 +91,9 @@ impl LiveLog {
         self.is_delivered.swap(true, Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, LogState> {
-        self.state.lock()
-    }
-
     /// Returns a reason to stop the run if the log takes no more events.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Option<Stop>> {
-        let state = self.lock();
+        let state = self.state.lock();
         if state.end.is_some() {
             return Poll::Ready(Some(Stop::LeaseLost));
         }
@@ -115,7 +111,7 @@ impl LiveLog {
     /// Returns `false` if the log was lost.
     pub(crate) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<bool> {
         self.producer.register(cx.waker());
-        let state = self.lock();
+        let state = self.state.lock();
         match state.end {
             Some(end) => Poll::Ready(end == LogEnd::Complete),
             None if state.pending.is_empty() && state.in_flight == 0 => Poll::Ready(true),
@@ -124,18 +120,18 @@ impl LiveLog {
     }
 
     pub(crate) fn has_pending(&self) -> bool {
-        !self.lock().pending.is_empty()
+        !self.state.lock().pending.is_empty()
     }
 
     /// Returns the batch with the terminal event, to be stored with the end of the run. `time` is that of the event.
     pub(crate) fn terminal_batch(&self, terminal: &Event, time: u64) -> EventBatch {
-        let first = self.lock().written + 1;
+        let first = self.state.lock().written + 1;
         let (events, times) = (vec![to_line(terminal)], vec![time]);
         EventBatch { lease: self.lease.clone(), first, events, times }
     }
 
     pub(crate) fn take_pending(&self) -> Option<EventBatch> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.pending.is_empty() || state.end.is_some() {
             return None;
         }
@@ -145,7 +141,7 @@ impl LiveLog {
     }
 
     pub(crate) fn confirm_written(&self, batch: EventBatch) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let chunk = LogChunk::new(batch.first, batch.events);
         state.pending_bytes = state.pending_bytes.saturating_sub(chunk.bytes());
         state.in_flight = 0;
@@ -161,13 +157,13 @@ impl LiveLog {
     }
 
     pub(crate) fn end(&self, end: LogEnd) {
-        self.lock().end.get_or_insert(end);
+        self.state.lock().end.get_or_insert(end);
         self.producer.wake();
         self.changed.notify_waiters();
     }
 
     pub(crate) fn next_chunk(&self, after: u64) -> NextChunk {
-        let state = self.lock();
+        let state = self.state.lock();
         if after >= state.written {
             return state.end.map_or(NextChunk::None, NextChunk::End);
         }
@@ -230,7 +226,7 @@ pub(crate) struct LogSink<'a> {
 impl EventSink for LogSink<'_> {
     fn emit(&mut self, event: &Event) {
         let line = to_line(event);
-        let mut state = self.log.lock();
+        let mut state = self.log.state.lock();
         state.pending_bytes += line.len();
         state.total_bytes += line.len() as u64;
         state.pending.push(line);

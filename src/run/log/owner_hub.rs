@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::broadcast::{self, error::RecvError};
 
 /// Distributes events to the readers of their owner. A slow reader may be `MAX_BEHIND` events behind; then it loses the
@@ -44,7 +44,7 @@ impl<T, const MAX_BEHIND: usize> Default for OwnerHub<T, MAX_BEHIND> {
 impl<T: Clone, const MAX_BEHIND: usize> OwnerHub<T, MAX_BEHIND> {
     /// Reads an owner's events from now on. Returns `None` after [`close`](Self::close).
     pub(crate) fn subscribe(self: &Arc<Self>, owner: Arc<str>) -> Option<OwnerEvents<T, MAX_BEHIND>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.is_closed {
             return None;
         }
@@ -59,7 +59,7 @@ impl<T: Clone, const MAX_BEHIND: usize> OwnerHub<T, MAX_BEHIND> {
         if self.readers() == 0 {
             return None;
         }
-        self.lock().senders.get(owner).cloned()
+        self.state.lock().senders.get(owner).cloned()
     }
 
     pub(crate) fn send(&self, owner: &str, event: T) {
@@ -70,7 +70,7 @@ impl<T: Clone, const MAX_BEHIND: usize> OwnerHub<T, MAX_BEHIND> {
     }
 
     pub(crate) fn send_to_all(&self, event: &T) {
-        for sender in self.lock().senders.values() {
+        for sender in self.state.lock().senders.values() {
             let _ = sender.send(event.clone());
         }
     }
@@ -82,13 +82,9 @@ impl<T: Clone, const MAX_BEHIND: usize> OwnerHub<T, MAX_BEHIND> {
 
     /// Ends all streams of events, at shutdown.
     pub(crate) fn close(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.is_closed = true;
         state.senders.clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HubState<T>> {
-        self.state.lock()
     }
 }
 
@@ -104,7 +100,7 @@ impl<T: Clone, const MAX_BEHIND: usize> OwnerEvents<T, MAX_BEHIND> {
 
 impl<T: Clone, const MAX_BEHIND: usize> Drop for OwnerEvents<T, MAX_BEHIND> {
     fn drop(&mut self) {
-        let mut state = self.hub.lock();
+        let mut state = self.hub.state.lock();
         // Under the lock, so that of two last readers one sees that it is the last.
         drop(self.events.take());
         self.hub.readers.fetch_sub(1, Ordering::Relaxed);
@@ -152,7 +148,7 @@ mod tests {
                     });
                 }
             });
-            assert!(hub.lock().senders.is_empty());
+            assert!(hub.state.lock().senders.is_empty());
         }
     }
 }

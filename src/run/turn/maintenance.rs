@@ -65,12 +65,16 @@ async fn maintain(threads: Weak<ThreadRuns>) {
 
 async fn sweep_regularly(threads: Weak<ThreadRuns>) {
     let mut counter = SweepCounter::default();
-    while let Some(threads) = threads.upgrade() {
+    loop {
+        let Some(threads) = threads.upgrade() else { return };
         let swept = threads.sweep().await;
         let removed = swept.as_ref().copied().unwrap_or_default();
         warn_on_error(swept.map(drop), "surplus threads and logs could not be removed");
         threads.check_data(&mut counter, removed).await;
-        let _ = timeout(SWEEP_INTERVAL, threads.sweep_due.notified()).await;
+        let sweep_due = threads.sweep_due.clone();
+        // Otherwise the store would stay open until the next sweep when the server is dropped.
+        drop(threads);
+        let _ = timeout(SWEEP_INTERVAL, sweep_due.notified()).await;
     }
 }
 
@@ -93,6 +97,7 @@ async fn forward_cancels(threads: Weak<ThreadRuns>) {
         }
         let [often, seldom] = CANCEL_POLL;
         let poll = if shared.signals().is_live() { seldom } else { often };
+        drop(threads);
         let _ = timeout(poll, cancels.changed()).await;
     }
 }
@@ -176,5 +181,30 @@ fn stop_lost(active: &[Arc<ActiveRun>], held: &[HeldLease]) {
     let held: HashSet<_> = held.iter().map(|held| held.run.lease.run).collect();
     for run in active.iter().filter(|run| !held.contains(&run.lease.run)) {
         run.control.stop(Stop::LeaseLost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::{
+        observe::metrics::Metrics,
+        run::{measured_store::MeasuredStore, options::ThreadOptions, turn::quota::PrincipalLimits},
+        store::MemoryStore,
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn dropped_threads_release_their_store() {
+        let (store, metrics) = (Arc::new(MemoryStore::new()), Metrics::default());
+        let measured = MeasuredStore::new(store.clone(), metrics.clone());
+        let threads = ThreadRuns::new(measured, ThreadOptions::default(), PrincipalLimits::default(), metrics);
+        threads.start_tasks();
+        // The tasks wait for their next turns.
+        sleep(Duration::from_secs(1)).await;
+        drop(threads);
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(Arc::strong_count(&store), 1);
     }
 }

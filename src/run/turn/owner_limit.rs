@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::quota::PrincipalLimits;
 use crate::store::ThreadKey;
@@ -46,7 +46,7 @@ impl OwnerLimit {
     /// As [`take`](Self::take), for several things, such as bytes.
     pub(crate) fn take_many(self: &Arc<Self>, owner: &Arc<str>, amount: usize) -> Option<OwnerPermit> {
         let share = self.share.filter(|_| **owner != *ThreadKey::ANONYMOUS);
-        let mut counts = self.lock();
+        let mut counts = self.counts.lock();
         let of_owner = counts.of_owners.get(owner).copied().unwrap_or_default();
         if amount > self.max - counts.all || share.is_some_and(|share| of_owner + amount > share) {
             return None;
@@ -55,15 +55,11 @@ impl OwnerLimit {
         counts.of_owners.insert(owner.clone(), of_owner + amount);
         Some(OwnerPermit { limit: self.clone(), owner: owner.clone(), amount })
     }
-
-    fn lock(&self) -> MutexGuard<'_, PermitCounts> {
-        self.counts.lock()
-    }
 }
 
 impl Drop for OwnerPermit {
     fn drop(&mut self) {
-        let mut counts = self.limit.lock();
+        let mut counts = self.limit.counts.lock();
         counts.all -= self.amount;
         if let Some(of_owner) = counts.of_owners.get_mut(&self.owner) {
             *of_owner -= self.amount;
@@ -91,7 +87,7 @@ mod tests {
         assert!(limit.take(&bob).is_none(), "five in all");
         drop(of_ann);
         drop((limit.take(&bob).unwrap(), of_bob));
-        assert!(limit.lock().of_owners.is_empty() && limit.lock().all == 0);
+        assert!(limit.counts.lock().of_owners.is_empty() && limit.counts.lock().all == 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::active::{ActiveRun, Phase};
 use crate::{protocol::RunId, store::ThreadKey};
@@ -38,17 +38,13 @@ pub(crate) struct TurnGuard {
 }
 
 impl ThreadQueue {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadKey, Vec<Arc<Ticket>>>> {
-        self.0.lock()
-    }
-
     pub(crate) fn enter(
         self: &Arc<Self>,
         key: &ThreadKey,
         run_id: &RunId,
         max_waiting: usize,
     ) -> Result<TurnGuard, EnterError> {
-        let mut threads = self.lock();
+        let mut threads = self.0.lock();
         let tickets = threads.entry(key.clone()).or_default();
         if tickets.iter().any(|ticket| ticket.run_id == *run_id) {
             return Err(EnterError::AlreadyQueued);
@@ -65,25 +61,25 @@ impl ThreadQueue {
     }
 
     pub(crate) fn active(&self, key: &ThreadKey) -> Option<Arc<ActiveRun>> {
-        self.lock().get(key)?.first()?.active()
+        self.0.lock().get(key)?.first()?.active()
     }
 
     pub(crate) fn all_active(&self) -> Vec<Arc<ActiveRun>> {
-        self.lock().values().filter_map(|tickets| tickets.first()?.active()).collect()
+        self.0.lock().values().filter_map(|tickets| tickets.first()?.active()).collect()
     }
 
     pub(crate) fn has_waiting(&self, key: &ThreadKey) -> bool {
-        self.lock().get(key).is_some_and(|tickets| tickets.len() > 1)
+        self.0.lock().get(key).is_some_and(|tickets| tickets.len() > 1)
     }
 
     /// Returns the number of runs that wait for others of their thread in this process.
     pub(crate) fn waiting(&self) -> usize {
-        self.lock().values().map(|tickets| tickets.len().saturating_sub(1)).sum()
+        self.0.lock().values().map(|tickets| tickets.len().saturating_sub(1)).sum()
     }
 
     /// Cancels a run that has not begun. Returns whether the run was in the queue.
     pub(crate) fn cancel_waiting(&self, key: &ThreadKey, run_id: &RunId) -> bool {
-        let threads = self.lock();
+        let threads = self.0.lock();
         let ticket = threads.get(key).and_then(|tickets| tickets.iter().find(|ticket| ticket.run_id == *run_id));
         let Some(ticket) = ticket.filter(|ticket| ticket.active().is_none()) else { return false };
         ticket.phase.enter(CANCELLED);
@@ -113,14 +109,14 @@ impl TurnGuard {
 
     pub(crate) fn activate(&self, run: Arc<ActiveRun>) {
         // Under the queue's lock, so that a concurrent cancel finds the run either waiting or running.
-        let _threads = self.queue.lock();
+        let _threads = self.queue.0.lock();
         *self.ticket.active.lock() = Some(run);
     }
 }
 
 impl Drop for TurnGuard {
     fn drop(&mut self) {
-        let mut threads = self.queue.lock();
+        let mut threads = self.queue.0.lock();
         if let Some(active) = self.ticket.active() {
             active.stored();
         }
@@ -165,7 +161,7 @@ mod tests {
         assert!(second.turn().now_or_never().is_some());
         drop(third);
         drop(second);
-        assert!(queue.lock().is_empty());
+        assert!(queue.0.lock().is_empty());
     }
 
     #[test]
@@ -178,6 +174,6 @@ mod tests {
         drop(first);
         assert!(second.is_cancelled(), "a turn does not undo the cancel");
         drop(second);
-        assert!(queue.lock().is_empty());
+        assert!(queue.0.lock().is_empty());
     }
 }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
@@ -112,7 +112,7 @@ impl Quota {
     pub(crate) fn admit(&self, principal: Option<&Principal>) -> Result<Option<QuotaShare>, StartError> {
         let Some(principal) = principal.filter(|_| self.has_limits()) else { return Ok(None) };
         let now = Instant::now();
-        let mut ledger = lock(&self.ledger);
+        let mut ledger = self.ledger.lock();
         ledger.sweep(now);
         let usage = ledger.principals.entry(principal.clone()).or_default();
         self.check_usage(usage, now)?;
@@ -126,7 +126,7 @@ impl Quota {
     /// Returns the error that [`admit`](Self::admit) would return now.
     pub(crate) fn check(&self, principal: Option<&Principal>) -> Result<(), StartError> {
         let Some(principal) = principal.filter(|_| self.has_limits()) else { return Ok(()) };
-        match lock(&self.ledger).principals.get_mut(principal) {
+        match self.ledger.lock().principals.get_mut(principal) {
             Some(usage) => self.check_usage(usage, Instant::now()),
             None => Ok(()),
         }
@@ -135,7 +135,7 @@ impl Quota {
     /// Counts a run as detached until its share is dropped.
     pub(crate) fn admit_detached(&self, share: Option<&mut QuotaShare>) -> Result<(), StartError> {
         let Some(share) = share else { return Ok(()) };
-        let mut ledger = lock(&self.ledger);
+        let mut ledger = self.ledger.lock();
         let Some(usage) = ledger.principals.get_mut(&share.principal) else { return Ok(()) };
         if self.detached.is_some_and(|limit| usage.detached >= limit) {
             return Err(StartError::TooManyDetachedRunsOfPrincipal);
@@ -192,7 +192,7 @@ impl std::fmt::Debug for QuotaShare {
 
 impl Drop for QuotaShare {
     fn drop(&mut self) {
-        let mut ledger = lock(&self.ledger);
+        let mut ledger = self.ledger.lock();
         let Some(usage) = ledger.principals.get_mut(&self.principal) else { return };
         usage.live = usage.live.saturating_sub(1);
         usage.detached = usage.detached.saturating_sub(self.is_detached.into());
@@ -200,10 +200,6 @@ impl Drop for QuotaShare {
             ledger.principals.remove(&self.principal);
         }
     }
-}
-
-fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
-    ledger.lock()
 }
 
 #[cfg(test)]
@@ -219,7 +215,7 @@ mod tests {
     }
 
     fn counted_principals(quota: &Quota) -> usize {
-        lock(&quota.ledger).principals.len()
+        quota.ledger.lock().principals.len()
     }
 
     fn is_full(quota: &Quota, principal: &Principal) -> bool {

@@ -6,7 +6,7 @@ mod tables;
 use std::cmp::Reverse;
 
 use async_trait::async_trait;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use self::tables::{RunEntry, Tables, ThreadEntry, limit, oldest};
 use super::{
@@ -26,16 +26,12 @@ impl MemoryStore {
     pub fn new() -> Self {
         Self::default()
     }
-
-    fn lock(&self) -> MutexGuard<'_, Tables> {
-        self.0.lock()
-    }
 }
 
 #[async_trait]
 impl Store for MemoryStore {
     async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome> {
-        let tables = &mut *self.lock();
+        let tables = &mut *self.0.lock();
         if let Some(refusal) = tables.refusal(run) {
             return Ok(refusal);
         }
@@ -75,7 +71,7 @@ impl Store for MemoryStore {
     }
 
     async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>> {
-        let mut tables = self.lock();
+        let mut tables = self.0.lock();
         let mut append = |batch: &EventBatch| {
             tables.leased(&batch.lease)?;
             tables.run_mut(batch.lease.run).map(|run| run.append(batch))
@@ -84,7 +80,7 @@ impl Store for MemoryStore {
     }
 
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
-        let mut tables = self.lock();
+        let mut tables = self.0.lock();
         let state_number = tables.next_number();
         let Some(entry) = tables.leased(lease) else {
             let entry = tables.threads.get(&lease.thread).ok_or(StoreError::LeaseLost)?;
@@ -115,7 +111,7 @@ impl Store for MemoryStore {
     }
 
     async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> StoreResult<Option<i64>> {
-        let mut tables = self.lock();
+        let mut tables = self.0.lock();
         if let Some(run) = tables.run_mut(run) {
             run.record.delivered = delivered;
         }
@@ -127,13 +123,13 @@ impl Store for MemoryStore {
     }
 
     async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
-        let tables = self.lock();
+        let tables = self.0.lock();
         let entry = tables.numbers.get(key).and_then(|number| tables.threads.get(number));
         Ok(entry.map(|entry| entry.view(include)))
     }
 
     async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
-        let tables = self.lock();
+        let tables = self.0.lock();
         let after = page.after.unwrap_or(i64::MAX);
         let is_listed = |thread: &Thread| {
             &*thread.key.owner == owner
@@ -150,7 +146,7 @@ impl Store for MemoryStore {
     }
 
     async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool> {
-        let mut tables = self.lock();
+        let mut tables = self.0.lock();
         let found = tables.threads.get_mut(&expected.number);
         let found = found.filter(|entry| entry.thread.version == expected.version);
         let Some(entry) = found.filter(|entry| update.head.is_none() || entry.lease.is_none()) else {
@@ -174,12 +170,12 @@ impl Store for MemoryStore {
     }
 
     async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
-        let tables = self.lock();
+        let tables = self.0.lock();
         Ok(tables.threads.get(&thread.number).map(|entry| entry.page(*query)).unwrap_or_default())
     }
 
     async fn set_feedback(&self, thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> StoreResult<bool> {
-        let mut tables = self.lock();
+        let mut tables = self.0.lock();
         let Some(entry) = tables.threads.get_mut(&thread) else { return Ok(false) };
         let Some(node) = entry.nodes.iter().rev().find(|node| node.message.id() == message) else { return Ok(false) };
         match feedback {
@@ -190,13 +186,13 @@ impl Store for MemoryStore {
     }
 
     async fn content(&self, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
-        let tables = self.lock();
+        let tables = self.0.lock();
         let entry = tables.numbers.get(key).and_then(|number| tables.threads.get(number));
         Ok(entry.map(ThreadEntry::content))
     }
 
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
-        let mut tables = self.lock();
+        let mut tables = self.0.lock();
         let is_new = !tables.numbers.contains_key(key);
         if is_new {
             tables.create(key, content).thread.version = 1;
@@ -205,12 +201,12 @@ impl Store for MemoryStore {
     }
 
     async fn run(&self, _owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
-        let tables = self.lock();
+        let tables = self.0.lock();
         Ok(tables.threads.get(&thread).and_then(|entry| entry.run(id)).map(|run| run.record.clone()))
     }
 
     async fn end_state(&self, _owner: &str, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
-        let tables = self.lock();
+        let tables = self.0.lock();
         let Some(entry) = tables.threads.get(&thread) else { return Ok(None) };
         let run = match by {
             EndedRun::Id(id) => entry.run(id),
@@ -234,7 +230,7 @@ impl Store for MemoryStore {
     }
 
     async fn events(&self, _owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
-        let mut tables = self.lock();
+        let mut tables = self.0.lock();
         let Some(run) = tables.run_mut(run) else { return Ok(None) };
         let mut bytes = 0;
         let events = run.log.iter().skip(usize::try_from(after).unwrap_or(usize::MAX)).take_while(|event| {
@@ -250,13 +246,13 @@ impl Store for MemoryStore {
     }
 
     async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64> {
-        let tables = self.lock();
+        let tables = self.0.lock();
         let of_owner = |thread: &&Thread| owner.is_none_or(|owner| *thread.key.owner == *owner);
         Ok(tables.threads.values().map(|entry| &entry.thread).filter(of_owner).map(|thread| thread.bytes).sum())
     }
 
     async fn run_start(&self, _owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
-        let tables = self.lock();
+        let tables = self.0.lock();
         let entry = tables.threads_of_runs.get(&run).and_then(|thread| tables.threads.get(thread));
         let run = entry.and_then(|entry| entry.runs.iter().find(|it| it.record.number == run));
         Ok(entry.zip(run.and_then(|run| run.start.as_ref())).map(|(entry, start)| RunStart {
@@ -267,11 +263,11 @@ impl Store for MemoryStore {
     }
 
     async fn delete(&self, thread: i64) -> StoreResult<bool> {
-        Ok(self.lock().remove(thread))
+        Ok(self.0.lock().remove(thread))
     }
 
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
-        let mut tables = self.lock();
+        let mut tables = self.0.lock();
         let surplus = tables.surplus_threads(retention, now);
         for thread in &surplus {
             tables.remove(*thread);
@@ -288,7 +284,7 @@ impl Store for MemoryStore {
     }
 
     async fn lost_runs(&self, holder: &str, _now: Millis, limit: usize) -> StoreResult<Vec<LostRun>> {
-        let tables = self.lock();
+        let tables = self.0.lock();
         let lost = tables.threads.values().filter_map(|entry| {
             let lease = entry.lease.clone().filter(|lease| *lease.holder != *holder)?;
             Some(LostRun { key: entry.thread.key.clone(), run_id: entry.thread.run_id.clone(), lease })
@@ -300,7 +296,7 @@ impl Store for MemoryStore {
     }
 
     async fn take_over(&self, lost: &Lease, holder: &str, _now: Millis, _until: Millis) -> StoreResult<Option<Lease>> {
-        let mut tables = self.lock();
+        let mut tables = self.0.lock();
         let Some(entry) = tables.leased(lost).filter(|_| *lost.holder != *holder) else { return Ok(None) };
         let lease = Lease { holder: holder.into(), ..lost.clone() };
         entry.lease = Some(lease.clone());

@@ -21,8 +21,8 @@ use crate::store::{
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than `statement_timeout`, so that it only ends operations on a server that does not respond.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(8);
-/// When Postgres notices that a read has nobody who waits for it. Servers before version 14, and on some systems, have no such
-/// setting, and end the statement by its timeout.
+/// The interval at which Postgres checks that the client of a running statement is connected. Servers before version 14, and
+/// on some systems, have no such setting, and end the statement by its timeout.
 const CHECK_INTERVAL: &str = "SET client_connection_check_interval = '250ms'";
 /// The number of connections: ten for operations, at most eight of them for reads, and one that listens.
 const MAX_CONNECTIONS: u32 = 11;

@@ -57,7 +57,7 @@ CREATE TABLE agui_words (
 -- waits 200 ms while the list is added to the index. With a list of 256 KB or none, a message costs 0.5 ms or more.
 CREATE INDEX agui_words_found ON agui_words USING GIN (words);
 
--- Has few characters, because each word has them. Owners with the same ones find only their own threads all the same.
+-- Has few characters, because each word has them. The searches of owners with the same ones select by owner as well.
 CREATE FUNCTION agui_owner_word(owner TEXT) RETURNS TEXT LANGUAGE SQL IMMUTABLE PARALLEL SAFE
     AS $$ SELECT left(encode(sha256(convert_to(owner, 'UTF8')), 'hex'), 6) $$;
 

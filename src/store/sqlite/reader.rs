@@ -1,4 +1,4 @@
-//! Reads, on a pool of connections that cannot write. A read that nobody waits for any more, or that takes too long, is
+//! Reads, on a pool of connections that cannot write. A read whose caller drops its future, or that takes too long, is
 //! interrupted.
 
 use std::{
@@ -27,8 +27,8 @@ use crate::{
     },
 };
 
-/// The number of instructions of SQLite's virtual machine after which a read stops if nobody waits for it. A row takes about
-/// 20.
+/// The number of instructions of SQLite's virtual machine between two checks whether a read is interrupted. A row takes
+/// about 20.
 const STOP_INTERVAL: c_int = 100;
 
 const THREAD: &str = include_str!("sql/thread.sql");
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_read_is_interrupted_when_nobody_waits_for_it() {
+    async fn a_read_is_interrupted_when_its_caller_drops_it() {
         let folder = tempfile::tempdir().unwrap();
         let readers = readers(folder.path());
         let (begun, has_begun) = oneshot::channel();

@@ -187,8 +187,8 @@ fn of_owner(owner: &str, words: &str) -> String {
     words.map(|word| format!("{owner}{word}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the beginning of each word of an owner. It has few characters, because each word has them. Owners with the same
-/// ones find only their own threads all the same.
+/// Returns the beginning of each word of an owner. It has few characters, because each word has them. The searches of owners
+/// with the same ones select by owner as well.
 fn owner_word(owner: &str) -> String {
     Sha256::digest(owner).iter().take(3).map(|byte| format!("{byte:02x}")).collect()
 }

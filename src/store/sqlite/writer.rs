@@ -79,7 +79,7 @@ impl SqliteWriter {
         self.send(JobKind::Operation, work).await
     }
 
-    /// Runs a step of upkeep: a few milliseconds of work that nobody else waits for.
+    /// Runs a step of upkeep: a few milliseconds of work that no operation waits for.
     pub(super) async fn step<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Tx<'_>) -> StoreResult<T> + Send + 'static,

@@ -66,7 +66,7 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
         subagent: &Owner,
     ) -> Result<Option<&ItemEntry<D>>, Violation> {
         if self.open.len() >= MAX_OPEN_ITEMS {
-            return Err(Violation::new(event, format!("{MAX_OPEN_ITEMS} items of this kind are already open")));
+            return Err(Violation::new(event, format!("{MAX_OPEN_ITEMS} {kind}s are already open")));
         }
         let Some(item) = self.items.get(id) else { return Ok(None) };
         if item.open {
