@@ -35,8 +35,8 @@ pub(super) struct Reply {
     pub(super) goes_on: bool,
     #[serde(default = "comma")]
     pub(super) join: String,
-    /// [`check`](super::check) flattens steps: the actions of a step stand between [`Action::Step`] and
-    /// [`Action::StepEnd`].
+    /// [`check`](super::check) flattens steps: the actions of a step stand between [`ActionKind::Step`] and
+    /// [`ActionKind::StepEnd`].
     pub(super) play: Vec<Spanned<Action>>,
 }
 
