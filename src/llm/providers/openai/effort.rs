@@ -2,7 +2,8 @@
 
 use crate::llm::{ModelOptions, Thinking, known_models::OpenAiRules};
 
-/// Returns the effort of a request, which is one that the model has. `requested` is the request's own switch of thinking.
+/// Returns the effort of a request, which is one that the model takes. `requested` is the request's own switch of
+/// thinking.
 pub(in crate::llm) fn effort<'o>(
     rules: Option<&'o OpenAiRules>,
     options: &'o ModelOptions,
