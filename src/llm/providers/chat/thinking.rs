@@ -6,7 +6,7 @@ use crate::{
     llm::{
         ModelOptions, Thinking,
         known_models::{OpenAiRules, Profile, ThinkingMember},
-        providers::{openai, request_body::SetMember as _},
+        providers::{openai::effort::effort as openai_effort, request_body::SetMember as _},
     },
     protocol::JsonObject,
 };
@@ -50,7 +50,7 @@ pub(super) fn members(
         ThinkingMember::None => {}
         ThinkingMember::ReasoningEffort => {
             let effort = match profile.has_openai_models {
-                true => openai::effort::effort(rules, options, requested),
+                true => openai_effort(rules, options, requested),
                 false => switched_effort(wanted, options, profile, model),
             };
             members.set("reasoning_effort", effort);
