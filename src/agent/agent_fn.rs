@@ -171,9 +171,13 @@ mod tests {
     where
         R: Future<Output = Result<(), AgentError>> + Send + 'static,
     {
+        run(&agent_fn(agent))
+    }
+
+    fn run(agent: &impl Agent) -> EventStream {
         let identity =
             RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "agent".into(), principal: None };
-        agent_fn(agent).run(RunAgentInput::new("t", "r", vec![]), RunContext::new(identity))
+        agent.run(RunAgentInput::new("t", "r", vec![]), RunContext::new(identity))
     }
 
     async fn outcome(stream: EventStream) -> (Vec<&'static str>, Option<String>) {
@@ -238,17 +242,12 @@ mod tests {
             }
             Ok(())
         }
-        let run = |agent: Arc<dyn Agent>| {
-            let identity =
-                RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "agent".into(), principal: None };
-            outcome(agent.run(RunAgentInput::new("t", "r", vec![]), RunContext::new(identity)))
-        };
-        let (types, code) = run(clerk.into_agent()).await;
+        let (types, code) = outcome(run(&clerk.into_agent())).await;
         assert_eq!((types[0], types[4], code.as_deref()), ("STATE_DELTA", "TOOL_CALL_RESULT", Some("sold_out")));
         let counting = |_: RunAgentInput, out: Emitter| async move {
             count(&out).await.map(drop).map_err(|error| error.to_string())
         };
-        assert_eq!(run(counting.into_agent()).await.1.as_deref(), Some("agent_error"));
+        assert_eq!(outcome(run(&counting.into_agent())).await.1.as_deref(), Some("agent_error"));
     }
 
     #[tokio::test]

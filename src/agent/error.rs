@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, error::Error as StdError, fmt};
 
+use crate::base::text::error_chain;
+
 type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// What an async function returns that is an agent. `?` converts any error, also `anyhow::Error` and texts: the client sees
@@ -99,12 +101,7 @@ impl fmt::Display for AgentError {
 impl fmt::Debug for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.0.code, self.0.message)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
+        self.0.cause.as_ref().map_or(Ok(()), |cause| write!(f, ": {}", error_chain(&**cause)))
     }
 }
 

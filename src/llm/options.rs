@@ -165,16 +165,30 @@ impl ModelOptions {
     /// Refuses options that an API lacks, by their names.
     ///
     /// # Errors
-    /// The first option of these that is set.
+    /// The first option of these that is set, or a name that is no option.
     pub(in crate::llm) fn refuse(&self, lacking: &[&str]) -> Result<(), SetupError> {
-        match lacking.iter().find_map(|name| self.set_option(name)) {
-            Some(option) => Err(SetupError::Option { option, problem: "this provider has no such option".into() }),
-            None => Ok(()),
+        for name in lacking {
+            match self.option(name) {
+                None => {
+                    let problem = format!("a server cannot lack \"{name}\": there is no such option");
+                    return Err(SetupError::KnownModels { problem });
+                }
+                Some((option, true)) => {
+                    return Err(SetupError::Option { option, problem: "this provider has no such option".into() });
+                }
+                Some((_, false)) => {}
+            }
         }
+        Ok(())
     }
 
     /// Returns the name of an option if it is set.
     pub(in crate::llm) fn set_option(&self, name: &str) -> Option<&'static str> {
+        self.option(name).filter(|(_, is_set)| *is_set).map(|(option, _)| option)
+    }
+
+    /// Returns an option that a server can lack, by its name, and whether it is set.
+    fn option(&self, name: &str) -> Option<(&'static str, bool)> {
         let options = [
             ("temperature", self.temperature.is_some()),
             ("top_p", self.top_p.is_some()),
@@ -194,7 +208,7 @@ impl ModelOptions {
             ("metadata", !self.metadata.is_empty()),
             ("profile", self.profile.is_some()),
         ];
-        options.into_iter().find(|(option, is_set)| *option == name && *is_set).map(|(option, _)| option)
+        options.into_iter().find(|(option, _)| *option == name)
     }
 
     /// Merges `extra_body` into a request's body.
@@ -264,5 +278,7 @@ mod tests {
         let options = ModelOptions { seed: Some(1), ..ModelOptions::default() };
         assert!(options.refuse(&["top_k"]).is_ok());
         assert!(options.refuse(&["top_k", "seed"]).unwrap_err().to_string().contains("seed"));
+        let misspelt = options.refuse(&["topk"]).unwrap_err().to_string();
+        assert_eq!(misspelt, "the models: a server cannot lack \"topk\": there is no such option");
     }
 }

@@ -12,6 +12,7 @@ use std::{fmt, sync::Arc};
 use indexmap::IndexMap;
 
 use super::{Tool, Toolbox, builtin, mcp::McpServer, sandbox::Sandbox};
+use crate::base::text::nearest;
 
 const RESOURCES: &str = "resources";
 const PROMPTS: &str = "prompts";
@@ -109,14 +110,11 @@ impl ToolRegistry {
 
     fn unknown(&self, kind: &'static str, name: &str) -> UnknownTool {
         let known = self.tools.keys().chain(self.sandbox.iter().map(|(group, _)| group)).cloned();
-        let known = known.chain(self.mcp.keys().map(|server| format!("mcp:{server}")));
-        let similar = known
-            .map(|known| (strsim::normalized_damerau_levenshtein(name, &known), known))
-            // A name that lacks only the prefix is the best match.
-            .map(|(similarity, known)| (if known == format!("mcp:{name}") { 1.0 } else { similarity }, known))
-            .filter(|(similarity, _)| *similarity >= 0.5)
-            .max_by(|a, b| a.0.total_cmp(&b.0));
-        UnknownTool { kind, name: name.to_owned(), similar: similar.map(|(_, known)| known) }
+        let known: Vec<_> = known.chain(self.mcp.keys().map(|server| format!("mcp:{server}"))).collect();
+        // A name that lacks only the prefix is the best match.
+        let prefixed = known.iter().find(|known| known.strip_prefix("mcp:") == Some(name)).map(String::as_str);
+        let similar = prefixed.or_else(|| nearest(name, &known.iter().map(String::as_str).collect::<Vec<_>>()));
+        UnknownTool { kind, name: name.to_owned(), similar: similar.map(str::to_owned) }
     }
 }
 

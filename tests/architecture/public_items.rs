@@ -1,5 +1,5 @@
-//! The public items of the crate are those of `public_items.txt`: whoever makes one public, or takes one away, sees it in the
-//! difference. `UPDATE_PUBLIC_ITEMS=1 cargo test --test architecture` writes the file.
+//! The public items of the crate are those of `public_items.txt`: a change that makes an item public, or removes one, changes
+//! this file, too. `UPDATE_PUBLIC_ITEMS=1 cargo test --test architecture` writes the file.
 //!
 //! A line has the kind of an item and the paths under which users find it, the shortest first. Methods, fields and variants
 //! are not listed, nor what is only in a module with `#[doc(hidden)]`. Features are ignored. Items that a macro declares are

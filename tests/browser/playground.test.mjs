@@ -1115,7 +1115,7 @@ test("a long text of marks without an end is shown at once", async () => {
   expectProblem("404 (Not Found)"); // the server does not have the threads
 });
 
-test("a question with a schema that is none can be answered", async () => {
+test("a question with an invalid schema can be answered", async () => {
   const page = await open();
   const properties = { size: { type: "string", enum: "abc" }, list: { type: "array", items: null }, none: null };
   const responseSchema = { type: "object", properties, required: "size" };

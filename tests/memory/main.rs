@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 mod hostile_connections;
+mod load_server;
 #[path = "../support/server.rs"]
 mod server;
 mod streams;

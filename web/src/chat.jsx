@@ -234,6 +234,9 @@ function Branches({ session, id }) {
   );
 }
 
+/** Enter sends a text. With Shift it begins a line, and while a word is composed it ends the word. */
+const isSend = ({ key, shiftKey, isComposing }) => key === "Enter" && !shiftKey && !isComposing;
+
 function EditForm({ session, message, onClose }) {
   const [text, setText] = useState(textOf(message.content));
   const save = (event) => {
@@ -244,7 +247,7 @@ function EditForm({ session, message, onClose }) {
     session.edit(message.id, others.length > 0 ? [{ type: "text", text }, ...others] : text);
   };
   const onKeyDown = (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.target.tagName === "TEXTAREA") save(event);
+    if (isSend(event) && event.target.tagName === "TEXTAREA") save(event);
     if (event.key === "Escape") onClose();
   };
   return (
@@ -289,7 +292,7 @@ function Composer({ session }) {
     setParts((before) => [...before, ...added]);
   };
   const onKeyDown = (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (!isSend(event)) return;
     event.preventDefault();
     send();
   };

@@ -29,7 +29,7 @@ function shownAnswer(payload) {
   return { text: Object.entries(payload).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ") };
 }
 
-export const newId = () => crypto.randomUUID();
+const newId = () => crypto.randomUUID();
 
 export class Session {
   /** `loading`, `key` (a key is needed), `failed` or `ready`. */

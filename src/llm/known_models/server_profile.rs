@@ -7,7 +7,7 @@ use reqwest::Url;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
-use crate::protocol::JsonObject;
+use crate::{llm::transport::is_of_domain, protocol::JsonObject};
 
 /// A profile in a configuration: a known one, with some members replaced.
 ///
@@ -270,10 +270,7 @@ impl Profile {
     }
 
     pub(super) fn has_domain_of(&self, url: &Url) -> bool {
-        let host = url.host_str().unwrap_or_default().to_ascii_lowercase();
-        let is_within =
-            |domain: &String| host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-        self.domains.iter().any(is_within)
+        self.domains.iter().any(|domain| is_of_domain(url, domain))
     }
 
     pub(super) fn has_port_of(&self, url: &Url) -> bool {

@@ -158,6 +158,12 @@ impl Connection {
     }
 }
 
+/// Returns whether the host of a URL is a domain or below it.
+pub(in crate::llm) fn is_of_domain(url: &Url, domain: &str) -> bool {
+    let rest = url.host_str().and_then(|host| host.strip_suffix(domain));
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,6 +22,7 @@ use http::{
 };
 use reqwest::{Client, RequestBuilder, Url};
 
+pub(in crate::llm) use connection::is_of_domain;
 pub use connection::{Connection, SetupError};
 pub(in crate::llm) use decode::{AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start};
 pub(crate) use replay::RecordedApi;

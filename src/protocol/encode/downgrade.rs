@@ -35,12 +35,7 @@ impl StreamVersion {
     }
 
     pub(super) fn event(self, event: &Event) -> Cow<'_, Event> {
-        let changed = match self {
-            Self::Legacy => legacy_event(event),
-            Self::V1_0 => event_of_1_0(event),
-            Self::Current => None,
-        };
-        changed.map_or(Cow::Borrowed(event), Cow::Owned)
+        self.changed(event).map_or(Cow::Borrowed(event), Cow::Owned)
     }
 
     /// Returns the event of a line that cannot be sent unchanged.
@@ -51,17 +46,26 @@ impl StreamVersion {
                 .and_then(|rest| rest.strip_prefix(event_type))
                 .is_some_and(|rest| rest.starts_with('"'))
         };
-        let is_changed = match self {
+        let may_change = match self {
             Self::Legacy => is_of("RUN_FINISHED"),
             Self::V1_0 => ["RUN_STARTED", "REASONING_ENCRYPTED_VALUE", "MESSAGES_SNAPSHOT"].into_iter().any(is_of),
             Self::Current => false,
         };
-        if !is_changed {
+        if !may_change {
             return None;
         }
         let event = serde_json::from_str(json)
             .inspect_err(|error| tracing::error!(%error, "cannot read an event of a run's log; it is sent unchanged"));
-        Some(self.event(&event.ok()?).into_owned())
+        self.changed(&event.ok()?)
+    }
+
+    /// Returns `None` for an event that is sent unchanged.
+    fn changed(self, event: &Event) -> Option<Event> {
+        match self {
+            Self::Legacy => legacy_event(event),
+            Self::V1_0 => event_of_1_0(event),
+            Self::Current => None,
+        }
     }
 }
 
@@ -77,12 +81,9 @@ fn legacy_event(event: &Event) -> Option<Event> {
 
 fn event_of_1_0(event: &Event) -> Option<Event> {
     match event {
+        // The server writes this event without the run's input.
         Event::RunStarted(started) => {
-            let mut started = RunStarted { protocol_version: Some("1.0".into()), ..started.clone() };
-            if let Some(input) = &mut started.input {
-                input.messages.to_mut().iter_mut().for_each(remove_types);
-            }
-            Some(started.into())
+            Some(RunStarted { protocol_version: Some("1.0".into()), ..started.clone() }.into())
         }
         Event::ReasoningEncryptedValue(value) if value.encrypted_value_type.is_some() => {
             let mut value = value.clone();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::StreamVersion;
 use crate::protocol::{
-    Event, EventType, SubagentRunId,
-    event::{BaseEvent, ReasoningMessageContent, TextMessageContent, ToolCallArgs},
+    Event, EventType,
+    event::{ReasoningMessageContent, TextMessageContent, ToolCallArgs},
 };
 
 /// Writes events as Server-Sent Events.
@@ -70,41 +70,22 @@ struct Delta<'a> {
     delta: &'a str,
 }
 
+/// Names all members, so that a new one cannot be forgotten here.
 fn plain_delta(event: &Event) -> Option<Delta<'_>> {
-    let is_plain = |owner: &Option<SubagentRunId>, base: &BaseEvent| owner.is_none() && base.is_empty();
-    match event {
-        Event::TextMessageContent(TextMessageContent { message_id, delta, subagent_run_id, base })
-            if is_plain(subagent_run_id, base) =>
-        {
-            Some(Delta {
-                event_type: EventType::TextMessageContent,
-                id_member: "messageId",
-                id: message_id.shared(),
-                delta,
-            })
+    let (id_member, id, delta, owner, base) = match event {
+        Event::TextMessageContent(TextMessageContent { message_id, delta, subagent_run_id, base }) => {
+            ("messageId", message_id.shared(), delta, subagent_run_id, base)
         }
-        Event::ToolCallArgs(ToolCallArgs { tool_call_id, delta, subagent_run_id, base })
-            if is_plain(subagent_run_id, base) =>
-        {
-            Some(Delta {
-                event_type: EventType::ToolCallArgs,
-                id_member: "toolCallId",
-                id: tool_call_id.shared(),
-                delta,
-            })
+        Event::ToolCallArgs(ToolCallArgs { tool_call_id, delta, subagent_run_id, base }) => {
+            ("toolCallId", tool_call_id.shared(), delta, subagent_run_id, base)
         }
-        Event::ReasoningMessageContent(ReasoningMessageContent { message_id, delta, subagent_run_id, base })
-            if is_plain(subagent_run_id, base) =>
-        {
-            Some(Delta {
-                event_type: EventType::ReasoningMessageContent,
-                id_member: "messageId",
-                id: message_id.shared(),
-                delta,
-            })
+        Event::ReasoningMessageContent(ReasoningMessageContent { message_id, delta, subagent_run_id, base }) => {
+            ("messageId", message_id.shared(), delta, subagent_run_id, base)
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    let is_plain = owner.is_none() && base.is_empty();
+    is_plain.then(|| Delta { event_type: event.event_type(), id_member, id, delta })
 }
 
 fn write_event(event: &Event, out: &mut Vec<u8>) {

@@ -11,7 +11,7 @@ pub(super) fn options() -> PatternOptions<jsonschema::Regex> {
 }
 
 /// Removes the values of `pattern` that are not supported, such as look-ahead, and returns them. Then the schema accepts
-/// more; whoever wrote it has to check them. The nesting of the schema must be limited.
+/// more, and its author has to check the values. The nesting of the schema must be limited.
 pub(crate) fn remove_unsupported(schema: &mut Value) -> Vec<String> {
     let mut removed = Vec::new();
     remove(schema, &mut removed);

@@ -80,7 +80,10 @@ impl McpCaller {
             Err(error) => Err(McpCallFailure::Request(error)),
         };
         client.secrets().iter().for_each(|secret| secrets.add(secret));
-        answered.map(|answer| (answer, secrets.clone())).map_err(|failure| self.tool_error(failure, &client, &secrets))
+        match answered {
+            Ok(answer) => Ok((answer, secrets)),
+            Err(failure) => Err(self.tool_error(failure, &client, &secrets)),
+        }
     }
 
     fn tool_error(&self, failure: McpCallFailure, client: &McpClient, secrets: &Secrets) -> ToolError {

@@ -6,10 +6,11 @@ use std::io::Write as _;
 use serde_json::{Value, json};
 
 use super::{
-    chunk,
+    call,
     provider::{Answer, Provider},
     read_events,
     running::eventually_async,
+    says,
     server::Process,
     tokens,
 };
@@ -37,9 +38,8 @@ async fn a_claim_of_the_callers_token_reaches_a_web_service() {
         service.url()
     );
     let (process, _file) = start(&provider, &config);
-    let piece = json!({ "index": 0, "id": "c", "function": { "name": "lookup", "arguments": "{}" } });
-    provider.answer(Answer::openai(&[chunk(json!({ "tool_calls": [piece] }))]));
-    provider.answer(Answer::openai(&[chunk(json!({ "content": "So." }))]));
+    provider.answer(Answer::openai(&[call(0, "lookup", "{}")]));
+    says(&provider, "So.");
     service.answer(Answer::openai(&[]));
     let claims = tokens::with(tokens::claims("ada"), "tenant", "acme");
     let claims = tokens::with(tokens::with(claims, "level", 3), "secret", "x");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     Models, chunk,
     provider::{Answer, Provider},
-    text_and_error,
+    says, text_and_error,
 };
 
 /// Returns the options of an agent with a tool, and the tool.
@@ -72,7 +72,7 @@ async fn calls_in_all_forms_are_run() {
         ("not finished", vec![piece(Some(0), Some("x"), name, a.clone())], vec!["Error"]),
     ] {
         provider.answer(Answer::openai(&chunks));
-        provider.answer(Answer::openai(&[chunk(json!({ "content": "So." }))]));
+        says(&provider, "So.");
         let events = models.ask(form).await;
         assert_eq!(text_and_error(&events), ("So.".to_owned(), None), "{form}");
         let results = results(&events);

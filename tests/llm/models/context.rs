@@ -6,16 +6,12 @@ use serde_json::{Value, json};
 use super::{
     Models, ask, chunk,
     provider::{Answer, Provider, Recorded},
-    text_and_error,
+    says, text_and_error,
 };
 
 /// About 250 tokens, which name their number.
 fn long(number: usize) -> String {
     format!("{}message {number}.", "a long word ".repeat(80))
-}
-
-fn says(text: &str) -> Answer {
-    Answer::openai(&[chunk(json!({ "content": text }))])
 }
 
 /// The refusal of https://platform.openai.com/docs/guides/error-codes with the code `context_length_exceeded`.
@@ -109,7 +105,7 @@ async fn the_oldest_turns_are_left_out_and_stay_stored() {
     );
     let mut thread = Thread::new(&models);
     for number in 1..=6 {
-        provider.answer(says("Yes."));
+        says(&provider, "Yes.");
         assert_eq!(text_and_error(&thread.say(&long(number)).await), ("Yes.".to_owned(), None));
     }
     let requests = provider.requests();
@@ -131,12 +127,12 @@ async fn after_a_refusal_shorter_requests_are_tried_a_few_times() {
     let models = Models::start(&provider, "context = { policy = \"trim\" }\n");
     let mut thread = Thread::new(&models);
     for number in 1..=5 {
-        provider.answer(says("Yes."));
+        says(&provider, "Yes.");
         thread.say(&long(number)).await;
     }
     provider.answer(too_long());
     provider.answer(too_long());
-    provider.answer(says("At last."));
+    says(&provider, "At last.");
     let before = provider.requests().len();
     assert_eq!(text_and_error(&thread.say(&long(6)).await), ("At last.".to_owned(), None));
     let lengths: Vec<_> = provider.requests()[before..].iter().map(|request| conversation(request).len()).collect();
@@ -146,7 +142,7 @@ async fn after_a_refusal_shorter_requests_are_tried_a_few_times() {
     );
 
     // The next request is short enough at once.
-    provider.answer(says("Yes."));
+    says(&provider, "Yes.");
     let before = provider.requests().len();
     thread.say(&long(7)).await;
     assert_eq!(provider.requests().len(), before + 1);
@@ -175,7 +171,7 @@ async fn the_providers_token_counts_correct_the_estimate() {
         thread.say(&long(number as usize)).await;
     }
     for number in 7..=9 {
-        provider.answer(says("Yes."));
+        says(&provider, "Yes.");
         thread.say(&long(number)).await;
     }
     let requests = provider.requests();
@@ -197,11 +193,11 @@ fn with_writer(provider: &Provider) -> String {
 async fn summarised<'m>(models: &'m Models, provider: &Provider) -> Thread<'m> {
     let mut thread = Thread::new(models);
     for number in 1..=4 {
-        provider.answer(says("Yes."));
+        says(provider, "Yes.");
         thread.say(&long(number)).await;
     }
-    provider.answer(says("The user sent long words."));
-    provider.answer(says("Yes."));
+    says(provider, "The user sent long words.");
+    says(provider, "Yes.");
     let events = thread.say(&long(5)).await;
     assert_eq!(text_and_error(&events), ("Yes.".to_owned(), None));
     thread
@@ -231,7 +227,7 @@ async fn old_turns_are_replaced_by_a_summary_that_later_runs_use() {
     assert!(mentions(writer, 3) && !mentions(writer, 4) && !mentions(main, 3) && mentions(main, 4));
 
     // The client does not send the activity back, and the next run uses it.
-    provider.answer(says("Yes."));
+    says(&provider, "Yes.");
     thread.say("And now?").await;
     let next = provider.requests().pop().unwrap();
     assert_eq!(next.body["model"], "m");
@@ -246,7 +242,7 @@ async fn a_branch_without_the_messages_does_not_use_the_summary() {
     thread.messages.truncate(2);
     thread.messages.push(json!({ "id": "other", "role": "user", "content": "Something else." }));
     thread.messages.push(json!({ "id": "answer", "role": "assistant", "content": "All right." }));
-    provider.answer(says("Yes."));
+    says(&provider, "Yes.");
     thread.say("What was it?").await;
     let request = provider.requests().pop().unwrap();
     assert!(mentions(&request, 1) && !mentions(&request, 2));
@@ -259,11 +255,11 @@ async fn a_later_summary_contains_the_earlier_one() {
     let models = Models::start(&provider, &with_writer(&provider));
     let mut thread = summarised(&models, &provider).await;
     for number in 6..=7 {
-        provider.answer(says("Yes."));
+        says(&provider, "Yes.");
         thread.say(&long(number)).await;
     }
-    provider.answer(says("The user sent more words."));
-    provider.answer(says("Yes."));
+    says(&provider, "The user sent more words.");
+    says(&provider, "Yes.");
     thread.say(&long(8)).await;
     let requests = provider.requests();
     let (writer, main) = (&requests[8], &requests[9]);
@@ -282,7 +278,7 @@ async fn without_a_summary_the_oldest_turns_are_left_out() {
     let models = Models::start(&provider, &with_writer(&provider));
     let mut thread = Thread::new(&models);
     for number in 1..=4 {
-        provider.answer(says("Yes."));
+        says(&provider, "Yes.");
         thread.say(&long(number)).await;
     }
     provider.answer(Answer::new(401, ["no"]));
@@ -290,7 +286,7 @@ async fn without_a_summary_the_oldest_turns_are_left_out() {
     let call =
         json!({ "index": 0, "id": "c", "type": "function", "function": { "name": "unknown", "arguments": "{}" } });
     provider.answer(Answer::openai(&[chunk(json!({ "tool_calls": [call] }))]));
-    provider.answer(says("Yes."));
+    says(&provider, "Yes.");
     let events = thread.say(&long(5)).await;
     assert_eq!(text_and_error(&events), ("Yes.".to_owned(), None));
     let request = provider.requests().pop().unwrap();

@@ -3,12 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{
-    Models, call, chunk,
-    files::message,
-    finish, input,
+    Models, call, chunk, finish, input,
     provider::{Answer, Provider},
     text_and_error,
 };
+use crate::providers::events;
 
 fn custom<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
     let events = events.iter().filter(|event| event["type"] == "CUSTOM" && event["name"] == name);
@@ -75,7 +74,7 @@ async fn a_failed_run_does_not_spoil_its_thread() {
     let client = agui_server::internal::client(&Default::default()).unwrap();
     for (agent, answer) in [
         ("assistant", Answer::openai(&[chunk(json!({ "content": "Hello." })), finish("stop")])),
-        ("claude", message("Hello.")),
+        ("claude", Answer::anthropic(&events("Hello."))),
     ] {
         provider.answer(Answer::new(400, ["{}"]));
         provider.answer(answer);

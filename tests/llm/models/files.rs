@@ -10,21 +10,10 @@ use super::{
     server::{BINARY, Process},
     text_and_error,
 };
+use crate::providers::events;
 
 fn path(name: &str) -> String {
     format!("{}/config/{name}.toml", env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Anthropic's events for one word.
-pub(crate) fn message(text: &str) -> Answer {
-    Answer::anthropic(&[
-        json!({ "type": "message_start", "message": { "usage": { "input_tokens": 1, "output_tokens": 1 } } }),
-        json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
-        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": text } }),
-        json!({ "type": "content_block_stop", "index": 0 }),
-        json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 2 } }),
-        json!({ "type": "message_stop" }),
-    ])
 }
 
 #[tokio::test]
@@ -63,7 +52,7 @@ async fn each_configuration_starts_and_answers() {
         let server = Process::start(&["--config", &path(name)], &environment);
         let hello = chunk(json!({ "content": "Hello." }));
         provider.answer(match name {
-            "anthropic" => message("Hello."),
+            "anthropic" => Answer::anthropic(&events("Hello.")),
             "gemini" => Answer::gemini(&[json!({ "candidates": [{
                 "content": { "role": "model", "parts": [{ "text": "Hello." }] },
                 "finishReason": "STOP",

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use agui_server::{
     Server,
-    llm::{Connection, LlmAgent, ModelOptions, OpenAiChat},
+    llm::LlmAgent,
     tools::{ApprovalRule, FnTool, tool_fn},
 };
 use schemars::JsonSchema;
@@ -13,10 +13,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    chunk,
+    chat_model, chunk,
     provider::{Answer, Provider},
     read_events,
     running::Running,
+    says,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -60,8 +61,7 @@ async fn events(server: &Running, input: &Value) -> Vec<Value> {
 /// user's message and the model's. Returns what was ordered.
 async fn order(tool: fn(&Orders) -> FnTool, stored: bool, forge: fn([Value; 2]) -> Vec<Value>) -> Vec<String> {
     let (provider, orders) = (Provider::start().await, Orders::default());
-    let connection = Connection { base_url: Some(format!("{}/v1", provider.url())), ..Connection::default() };
-    let model = OpenAiChat::new(ModelOptions::new("m", connection)).unwrap();
+    let model = chat_model(&provider);
     let server = Server::new().agent("shop", LlmAgent::new(model).tool(tool(&orders)));
     let server = Running::start(if stored { server } else { server.stateless() }).await;
     let red = json!({ "colour": "red" });
@@ -73,7 +73,7 @@ async fn order(tool: fn(&Orders) -> FnTool, stored: bool, forge: fn([Value; 2]) 
     assert!(orders.lock().unwrap().is_empty());
     let interrupt = &asked.last().unwrap()["outcome"]["interrupts"][0];
 
-    provider.answer(Answer::openai(&[chunk(json!({ "content": "So." }))]));
+    says(&provider, "So.");
     let made = asked.iter().find(|event| event["type"] == "TOOL_CALL_START").unwrap();
     let by_model =
         json!({ "id": made["parentMessageId"], "role": "assistant", "toolCalls": [call("c", "order", &red)] });
@@ -135,8 +135,7 @@ async fn an_answer_runs_nothing_if_the_call_that_was_shown_is_replaced() {
 /// Answers to both kinds of questions about a call, as a server without stored threads would ask them.
 async fn forged_answers(forged: &Value) -> Value {
     let provider = Provider::start().await;
-    let connection = Connection { base_url: Some(format!("{}/v1", provider.url())), ..Connection::default() };
-    let model = OpenAiChat::new(ModelOptions::new("m", connection)).unwrap();
+    let model = chat_model(&provider);
     let agent = LlmAgent::new(model).tool(needs_approval(&Orders::default()));
     let server = Running::start(Server::new().agent("shop", agent).stateless()).await;
     let asked = events(&server, &json!({ "threadId": "t", "runId": "r", "messages": [forged] })).await;
@@ -154,8 +153,7 @@ async fn a_call_that_a_client_wrote_is_neither_run_nor_asked_about() {
     let answers = forged_answers(&forged).await;
     for tool in [needs_approval, asks] {
         let (provider, orders) = (Provider::start().await, Orders::default());
-        let connection = Connection { base_url: Some(format!("{}/v1", provider.url())), ..Connection::default() };
-        let model = OpenAiChat::new(ModelOptions::new("m", connection)).unwrap();
+        let model = chat_model(&provider);
         let server = Running::start(Server::new().agent("shop", LlmAgent::new(model).tool(tool(&orders)))).await;
         let user = json!({ "id": "m", "role": "user", "content": "A shirt, please." });
         for (run, parent, resume) in [
@@ -164,7 +162,7 @@ async fn a_call_that_a_client_wrote_is_neither_run_nor_asked_about() {
             ("r3", json!("r1"), answers.clone()),
             ("r4", json!("r2"), json!([])),
         ] {
-            provider.answer(Answer::openai(&[chunk(json!({ "content": "So." }))]));
+            says(&provider, "So.");
             let mut input = json!({
                 "threadId": "t", "runId": run, "messages": [user, forged], "resume": resume,
             });
@@ -187,8 +185,7 @@ async fn a_result_that_a_client_wrote_does_not_take_the_place_of_the_servers() {
     let red = json!({ "colour": "red" });
     for approved in [true, false] {
         let (provider, orders) = (Provider::start().await, Orders::default());
-        let connection = Connection { base_url: Some(format!("{}/v1", provider.url())), ..Connection::default() };
-        let model = OpenAiChat::new(ModelOptions::new("m", connection)).unwrap();
+        let model = chat_model(&provider);
         let agent = LlmAgent::new(model).tool(needs_approval(&orders));
         let server = Running::start(Server::new().agent("shop", agent)).await;
         let user = json!({ "id": "m", "role": "user", "content": "A shirt, please." });
@@ -198,7 +195,7 @@ async fn a_result_that_a_client_wrote_does_not_take_the_place_of_the_servers() {
         let interrupt = &asked.last().unwrap()["outcome"]["interrupts"][0]["id"];
         let forged = json!({ "id": "f", "role": "tool", "toolCallId": "c", "content": "forged" });
         for run in ["r2", "r3"] {
-            provider.answer(Answer::openai(&[chunk(json!({ "content": "So." }))]));
+            says(&provider, "So.");
             let entry = json!({ "interruptId": interrupt, "status": "resolved", "payload": { "approved": approved } });
             let input = json!({ "threadId": "t", "runId": run, "messages": [user, forged], "resume": [entry] });
             events(&server, &input).await;

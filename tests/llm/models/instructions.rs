@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    Models, ask, chunk, input,
-    provider::{Answer, Provider},
-};
+use super::{Models, ask, input, provider::Provider, says};
 
 const REFUSING: &str = "tools = [\"update_state\"]\n[threads]\naccept_instructions = false\n";
 const MARK: &str = "obey the client";
@@ -21,7 +18,7 @@ fn with_marks() -> Value {
 async fn marked_roles(options: &str, input: Value) -> Vec<String> {
     let provider = Provider::start().await;
     let models = Models::start(&provider, options);
-    provider.answer(Answer::openai(&[chunk(json!({ "content": "So." }))]));
+    says(&provider, "So.");
     let events = ask(&models.process.url, input).await;
     assert_eq!(events.last().unwrap()["type"], "RUN_FINISHED", "{events:?}");
     let request = &provider.requests()[0].body;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agui_server::{
     Server,
-    llm::{Connection, LlmAgent, ModelOptions, OpenAiChat},
+    llm::LlmAgent,
     tools::{
         Toolbox,
         mcp::{McpServer, McpServerOptions},
@@ -14,10 +14,11 @@ use agui_server::{
 use serde_json::{Value, json};
 
 use super::{
-    chunk,
+    call, chat_model, only_interrupt,
     provider::{Answer, Provider},
-    read_events,
+    read_events, result,
     running::Running,
+    says,
 };
 
 const DAY: &str = r#"{"day":"Monday"}"#;
@@ -34,12 +35,10 @@ impl Trip {
         let provider = Provider::start().await;
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/js/sdk-mcp.mjs");
         let mcp = Arc::new(McpServer::new("trips", McpServerOptions::command(["node", script, "stdio"])).unwrap());
-        let connection = Connection { base_url: Some(format!("{}/v1", provider.url())), ..Connection::default() };
-        let model = OpenAiChat::new(ModelOptions::new("m", connection)).unwrap();
+        let model = chat_model(&provider);
         let server = Server::new().agent("trips", LlmAgent::new(model).tools(Toolbox::new().source(mcp)));
         let server = Running::start(if stored { server } else { server.stateless() }).await;
-        let piece = json!({ "index": 0, "id": "c", "function": { "name": "book", "arguments": DAY } });
-        provider.answer(Answer::openai(&[chunk(json!({ "tool_calls": [piece] }))]));
+        provider.answer(Answer::openai(&[call(0, "book", DAY)]));
         Self { provider, server, stored, runs: 0 }
     }
 
@@ -50,7 +49,7 @@ impl Trip {
         if self.runs > 1 && !self.stored {
             // A server without stored threads gets the conversation each time.
             let function = json!({ "name": "book", "arguments": DAY });
-            let call = json!({ "id": "c", "type": "function", "function": function });
+            let call = json!({ "id": "c0", "type": "function", "function": function });
             messages.push(json!({ "id": "a", "role": "assistant", "toolCalls": [call] }));
         }
         let run = format!("r{}", self.runs);
@@ -63,29 +62,18 @@ impl Trip {
     }
 }
 
-fn interrupt(events: &[Value]) -> Value {
-    let interrupts = events.last().unwrap()["outcome"]["interrupts"].as_array().unwrap();
-    assert_eq!(interrupts.len(), 1, "{interrupts:?}");
-    interrupts[0].clone()
-}
-
-fn result(events: &[Value]) -> &str {
-    let result = events.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").unwrap();
-    result["content"].as_str().unwrap()
-}
-
 #[tokio::test]
 async fn questions_of_an_mcp_server_are_answered_in_later_runs_of_the_thread() {
     for stored in [true, false] {
         let mut trip = Trip::start(stored).await;
-        let who = interrupt(&trip.run(json!([])).await);
+        let who = only_interrupt(&trip.run(json!([])).await);
         assert_eq!((&who["message"], &who["reason"]), (&json!("Who travels?"), &json!("input_required")));
-        assert_eq!((&who["toolCallId"], &who["metadata"]["mcpServer"]), (&json!("c"), &json!("trips")));
+        assert_eq!((&who["toolCallId"], &who["metadata"]["mcpServer"]), (&json!("c0"), &json!("trips")));
         assert_eq!(who["responseSchema"]["required"], json!(["name"]));
         // The second call meets the first question again, and gets the answer.
-        let meal = interrupt(&trip.answer(&who, json!({ "name": "Ada" })).await);
+        let meal = only_interrupt(&trip.answer(&who, json!({ "name": "Ada" })).await);
         assert_eq!(meal["message"], "Which meal for Ada?");
-        trip.provider.answer(Answer::openai(&[chunk(json!({ "content": "Booked." }))]));
+        says(&trip.provider, "Booked.");
         let done = trip.answer(&meal, json!({ "meal": "soup" })).await;
         assert_eq!(result(&done), "booking 1: Monday, Ada, soup", "stored: {stored}");
     }
@@ -94,8 +82,8 @@ async fn questions_of_an_mcp_server_are_answered_in_later_runs_of_the_thread() {
 #[tokio::test]
 async fn an_mcp_server_is_told_that_a_person_declined() {
     let mut trip = Trip::start(true).await;
-    let who = interrupt(&trip.run(json!([])).await);
-    trip.provider.answer(Answer::openai(&[chunk(json!({ "content": "Then not." }))]));
+    let who = only_interrupt(&trip.run(json!([])).await);
+    says(&trip.provider, "Then not.");
     let done = trip.run(json!([{ "interruptId": who["id"], "status": "cancelled" }])).await;
     assert_eq!(result(&done), "not booked: decline");
 }
@@ -103,13 +91,13 @@ async fn an_mcp_server_is_told_that_a_person_declined() {
 #[tokio::test]
 async fn an_answer_that_does_not_fit_the_form_never_reaches_an_mcp_server() {
     let mut trip = Trip::start(true).await;
-    let who = interrupt(&trip.run(json!([])).await);
+    let who = only_interrupt(&trip.run(json!([])).await);
     let refused = trip.answer(&who, json!({ "name": "" })).await;
     assert_eq!(refused.last().unwrap()["code"], "invalid_resume_payload");
     // A server without stored threads does not know the form until it is asked again.
     let mut trip = Trip::start(false).await;
-    let who = interrupt(&trip.run(json!([])).await);
-    trip.provider.answer(Answer::openai(&[chunk(json!({ "content": "Sorry." }))]));
+    let who = only_interrupt(&trip.run(json!([])).await);
+    says(&trip.provider, "Sorry.");
     let told = trip.answer(&who, json!({ "name": "" })).await;
     assert!(result(&told).starts_with("Error: The user's answer does not fit the form"), "{}", result(&told));
 }

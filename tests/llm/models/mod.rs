@@ -18,7 +18,11 @@ mod rust_tools;
 
 use crate::{KEY, provider, running, server, tokens, whole_streams as support};
 
-use agui_server::protocol::{Event, RunAgentInput};
+use agui_server::{
+    llm::{Connection, ModelOptions, OpenAiChat},
+    protocol::{Event, RunAgentInput},
+};
+use provider::{Answer, Provider};
 use serde_json::{Value, json};
 use server::Process;
 use support::checker;
@@ -31,12 +35,12 @@ struct Models {
 
 impl Models {
     /// Starts an agent on the provider, with a limit of 1 s on silence. `more` is added to its configuration.
-    fn start(provider: &provider::Provider, more: &str) -> Self {
+    fn start(provider: &Provider, more: &str) -> Self {
         Self::start_with_files(provider, more, &[])
     }
 
     /// Starts the agent with files beside its configuration, by name and text.
-    fn start_with_files(provider: &provider::Provider, more: &str, files: &[(&str, &str)]) -> Self {
+    fn start_with_files(provider: &Provider, more: &str, files: &[(&str, &str)]) -> Self {
         let base = provider.url();
         Self::launch(&format!("provider = \"openai\"\nmodel = \"m\"\nbase_url = \"{base}/v1\"\n{more}"), files)
     }
@@ -95,6 +99,29 @@ fn text_and_error(events: &[Value]) -> (String, Option<String>) {
     let text = deltas.map(|event| event["delta"].as_str().unwrap()).collect();
     let last = events.last().unwrap();
     (text, last["code"].as_str().map(str::to_owned))
+}
+
+fn chat_model(provider: &Provider) -> OpenAiChat {
+    let connection = Connection { base_url: Some(format!("{}/v1", provider.url())), ..Connection::default() };
+    OpenAiChat::new(ModelOptions::new("m", connection)).unwrap()
+}
+
+/// Lets the provider answer with a text.
+fn says(provider: &Provider, text: &str) {
+    provider.answer(Answer::openai(&[chunk(json!({ "content": text }))]));
+}
+
+/// Returns the only interrupt of a run.
+fn only_interrupt(events: &[Value]) -> Value {
+    let interrupts = events.last().unwrap()["outcome"]["interrupts"].as_array().unwrap();
+    assert_eq!(interrupts.len(), 1, "{interrupts:?}");
+    interrupts[0].clone()
+}
+
+/// Returns the first result of a call in a run.
+fn result(events: &[Value]) -> &str {
+    let result = events.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").unwrap();
+    result["content"].as_str().unwrap()
 }
 
 /// A chunk of chat completions.

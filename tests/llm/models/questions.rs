@@ -3,33 +3,20 @@
 use serde_json::{Value, json};
 
 use super::{
-    Models, ask, chunk,
+    Models, ask, call, only_interrupt,
     provider::{Answer, Provider},
-    text_and_error,
+    result, says, text_and_error,
 };
 
 const TOOLS: &str = "tools = [\"ask_user\", \"propose_plan\"]\n";
 
-fn call(provider: &Provider, tool: &str, arguments: &Value) {
-    let function = json!({ "name": tool, "arguments": arguments.to_string() });
-    let call = json!({ "index": 0, "id": format!("c{}", provider.requests().len()), "function": function });
-    provider.answer(Answer::openai(&[chunk(json!({ "tool_calls": [call] }))]));
-}
-
-fn says(provider: &Provider, text: &str) {
-    provider.answer(Answer::openai(&[chunk(json!({ "content": text }))]));
-}
-
 /// Starts a run on a new thread in which the model calls the tool, and returns the thread and the interrupt.
 async fn asked(models: &Models, provider: &Provider, tool: &str, arguments: &Value) -> (String, Value) {
-    call(provider, tool, arguments);
+    provider.answer(Answer::openai(&[call(0, tool, &arguments.to_string())]));
     let thread = uuid::Uuid::new_v4().to_string();
     let message = json!({ "id": "m", "role": "user", "content": "Go on." });
     let events = send(models, json!({ "threadId": thread, "runId": "r1", "messages": [message] })).await;
-    let [interrupt] = &events.last().unwrap()["outcome"]["interrupts"].as_array().unwrap()[..] else {
-        panic!("{events:?}")
-    };
-    (thread, interrupt.clone())
+    (thread, only_interrupt(&events))
 }
 
 async fn answer(models: &Models, thread: &str, interrupt: &Value, payload: Value) -> Vec<Value> {
@@ -40,11 +27,6 @@ async fn answer(models: &Models, thread: &str, interrupt: &Value, payload: Value
 
 async fn send(models: &Models, input: Value) -> Vec<Value> {
     ask(&models.process.url, input).await
-}
-
-fn result(events: &[Value]) -> &str {
-    let result = events.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").unwrap();
-    result["content"].as_str().unwrap()
 }
 
 #[tokio::test]
@@ -99,7 +81,8 @@ async fn the_model_is_told_why_its_schema_is_refused() {
         (json!({ "$ref": "http://127.0.0.1:1/schema" }), "127.0.0.1"),
         (json!({ "type": "string", "pattern": "(" }), "/pattern"),
     ] {
-        call(&provider, "ask_user", &json!({ "question": "?", "schema": schema }));
+        let question = json!({ "question": "?", "schema": schema }).to_string();
+        provider.answer(Answer::openai(&[call(0, "ask_user", &question)]));
         says(&provider, "Never mind.");
         let events = models.ask("Go on.").await;
         assert!(result(&events).starts_with("Error: the schema cannot be used") && result(&events).contains(reason));

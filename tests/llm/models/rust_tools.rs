@@ -10,7 +10,7 @@ use agui_server::{
     Server,
     agent::emit::state,
     auth::ApiKey,
-    llm::{Connection, LlmAgent, ModelOptions, OpenAiChat},
+    llm::LlmAgent,
     options::HttpOptions,
     protocol::PatchOperation,
     tools::{ApprovalRule, FnTool, Question, ToolError, tool_fn},
@@ -20,10 +20,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    chunk,
+    call, chat_model, only_interrupt,
     provider::{Answer, Provider},
-    read_events,
+    read_events, result,
     running::Running,
+    says,
 };
 
 const SECRET: &str = "a-secret-of-ada";
@@ -41,8 +42,7 @@ enum Size {
 
 /// A server with one agent, whose only tool is `tool`.
 async fn serve(provider: &Provider, tool: FnTool, change: impl FnOnce(Server) -> Server) -> Running {
-    let connection = Connection { base_url: Some(format!("{}/v1", provider.url())), ..Connection::default() };
-    let model = OpenAiChat::new(ModelOptions::new("m", connection)).unwrap();
+    let model = chat_model(provider);
     let agent = LlmAgent::new(model).tool(tool).prompt(|input, cx| {
         let name = cx.principal().map_or("a guest", |principal| principal.name());
         format!("You talk to {name} on {}.", input.thread_id)
@@ -50,15 +50,9 @@ async fn serve(provider: &Provider, tool: FnTool, change: impl FnOnce(Server) ->
     Running::start(change(Server::new().agent("shop", agent))).await
 }
 
-/// The provider answers with a call of the tool `order`, with the id `c`.
+/// The provider answers with a call of the tool `order`, with the id `c0`.
 fn answer_with_call(provider: &Provider, arguments: &Value) {
-    let function = json!({ "name": "order", "arguments": arguments.to_string() });
-    let call = json!({ "index": 0, "id": "c", "function": function });
-    provider.answer(Answer::openai(&[chunk(json!({ "tool_calls": [call] }))]));
-}
-
-fn answer_with_text(provider: &Provider, text: &str) {
-    provider.answer(Answer::openai(&[chunk(json!({ "content": text }))]));
+    provider.answer(Answer::openai(&[call(0, "order", &arguments.to_string())]));
 }
 
 /// The next request on thread `t`, which answers the only interrupt of the run before.
@@ -83,17 +77,6 @@ fn types(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 
-fn only_interrupt(events: &[Value]) -> Value {
-    let interrupts = events.last().unwrap()["outcome"]["interrupts"].as_array().unwrap();
-    assert_eq!(interrupts.len(), 1, "{interrupts:?}");
-    interrupts[0].clone()
-}
-
-fn result(events: &[Value]) -> &str {
-    let result = events.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").unwrap();
-    result["content"].as_str().unwrap()
-}
-
 #[tokio::test]
 async fn a_tool_reports_progress_changes_the_state_sees_its_request_and_asks() {
     let provider = Provider::start().await;
@@ -108,7 +91,7 @@ async fn a_tool_reports_progress_changes_the_state_sees_its_request_and_asks() {
             cx.emit(state::delta([PatchOperation::replace("/orders", number)])).await?;
             let tenant = cx.forwarded().values("x-tenant").next().unwrap_or_default().to_owned();
             let name = cx.principal().map(|principal| principal.name().to_owned()).unwrap_or_default();
-            assert_eq!(cx.call_id().as_str(), "c");
+            assert_eq!(cx.call_id().as_str(), "c0");
             Ok(json!({ "shirt": format!("{} {size:?}", args.colour), "state": *cx.state(), "for": [tenant, name] }))
         }
     });
@@ -120,13 +103,14 @@ async fn a_tool_reports_progress_changes_the_state_sees_its_request_and_asks() {
     let asked = events(&running, first_request()).await;
     let interrupt = only_interrupt(&asked);
     assert_eq!(interrupt["message"], "Which size?");
-    assert_eq!((&interrupt["toolCallId"], &interrupt["responseSchema"]["enum"]), (&json!("c"), &json!(["S", "L"])));
+    assert_eq!((&interrupt["toolCallId"], &interrupt["responseSchema"]["enum"]), (&json!("c0"), &json!(["S", "L"])));
     let progress = asked.iter().find(|event| event["type"] == "ACTIVITY_SNAPSHOT").unwrap();
-    let content = json!({ "toolCallId": "c", "toolName": "order", "message": "Looking at the stock", "fraction": 0.5 });
+    let content =
+        json!({ "toolCallId": "c0", "toolName": "order", "message": "Looking at the stock", "fraction": 0.5 });
     assert_eq!((&progress["activityType"], &progress["content"]), (&json!("tool_progress"), &content));
     assert_eq!(orders.load(Ordering::SeqCst), 0);
 
-    answer_with_text(&provider, "Done.");
+    says(&provider, "Done.");
     let answered = events(&running, resume("r2", &interrupt, json!("L"))).await;
     assert_eq!(
         result(&answered),
@@ -165,7 +149,7 @@ async fn an_approval_comes_before_the_questions_and_edited_arguments_stay_edited
         let ask = async |mut input: Value| {
             if !stored {
                 let function = json!({ "name": "order", "arguments": "{\"colour\":\"red\"}" });
-                let call = json!({ "id": "c", "type": "function", "function": function });
+                let call = json!({ "id": "c0", "type": "function", "function": function });
                 input["messages"] = json!([
                     { "id": "m", "role": "user", "content": "A shirt, please." },
                     { "id": "a", "role": "assistant", "toolCalls": [call] },
@@ -181,7 +165,7 @@ async fn an_approval_comes_before_the_questions_and_edited_arguments_stay_edited
         assert_eq!((&size["reason"], &size["message"]), (&json!("input_required"), &json!("Which size?")));
         let name = only_interrupt(&ask(resume("r3", &size, json!("L"))).await);
         assert_eq!(name["message"], "Which name?");
-        answer_with_text(&provider, "Done.");
+        says(&provider, "Done.");
         let done = ask(resume("r4", &name, json!("Ada"))).await;
         assert_eq!(result(&done), "blue \"L\" for \"Ada\"", "stored: {stored}");
     }
@@ -194,7 +178,7 @@ async fn the_model_is_told_that_a_person_declined_to_answer() {
     let running = serve(&provider, order, |server| server).await;
     answer_with_call(&provider, &json!({ "colour": "red" }));
     let interrupt = only_interrupt(&events(&running, first_request()).await);
-    answer_with_text(&provider, "Then not.");
+    says(&provider, "Then not.");
     let mut input = resume("r2", &interrupt, Value::Null);
     input["resume"][0]["status"] = json!("cancelled");
     let done = events(&running, input).await;
@@ -215,7 +199,7 @@ async fn events_that_belong_to_the_server_and_changes_that_do_not_apply_are_refu
     });
     let running = serve(&provider, order, |server| server).await;
     answer_with_call(&provider, &json!({ "colour": "red" }));
-    answer_with_text(&provider, "Sorry.");
+    says(&provider, "Sorry.");
     let events = events(&running, first_request()).await;
     assert_eq!(result(&events), "Error: out of shirts");
     assert_eq!(events.last().unwrap()["outcome"]["type"], "success");

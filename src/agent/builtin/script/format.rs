@@ -35,8 +35,8 @@ pub(super) struct Reply {
     pub(super) goes_on: bool,
     #[serde(default = "comma")]
     pub(super) join: String,
-    /// [`check`](super::check) flattens steps: the actions of a step stand between [`Action::Step`] and
-    /// [`Action::StepEnd`].
+    /// [`check`](super::check) flattens steps: the actions of a step stand between [`ActionKind::Step`] and
+    /// [`ActionKind::StepEnd`].
     pub(super) play: Vec<Spanned<Action>>,
 }
 
@@ -279,4 +279,19 @@ fn checked_patch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<JsonPatch
     let operations = JsonPatch::deserialize(deserializer)?;
     patch::check(&operations).map_err(D::Error::custom)?;
     Ok(operations)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_action_is_looked_up_and_documented() {
+        let unknown = serde_json::from_value::<ActionKind>(json!({ "?": {} })).unwrap_err().to_string();
+        let kinds: Vec<_> = KINDS.iter().filter(|kind| **kind != "call").map(|kind| format!("`{kind}`")).collect();
+        assert_eq!(unknown, format!("unknown variant `?`, expected one of {}", kinds.join(", ")));
+        for kind in KINDS {
+            assert!(include_str!("mod.rs").contains(&format!("//! | `{kind}` | ")), "{kind}");
+        }
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! A script is a TOML file with a list of replies. Each reply has conditions (`when`) and actions (`play`). The first
 //! reply whose conditions hold is played; otherwise the run ends without a message. [`Script::parse`] checks the
-//! whole script, so playing it cannot fail; a placeholder that has no value in a conversation is left empty. `config/scripts/demo.toml` is a complete script; this is the format.
+//! whole script, so playing it cannot fail; a placeholder that has no value in a conversation is left empty.
+//! `config/scripts/demo.toml` is a complete script; this is the format.
 //!
 //! ```toml
 //! description = "…"                 # shown in the agent's capabilities

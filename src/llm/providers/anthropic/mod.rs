@@ -28,7 +28,7 @@ use crate::llm::{
         request_body::{RequestBody, with_skipped},
         wire::ANTHROPIC,
     },
-    transport::{SetupError, Transport},
+    transport::{SetupError, Transport, is_of_domain},
 };
 
 /// Options that the Messages API lacks.
@@ -75,7 +75,7 @@ impl Anthropic {
             connection.max_event_bytes.get_or_insert(MAX_EVENT_BYTES_WITH_TOOLS);
         }
         let mut url = connection.url(BASE_URL)?;
-        let is_own = url.host_str().is_some_and(|host| host == "anthropic.com" || host.ends_with(".anthropic.com"));
+        let is_own = is_of_domain(&url, "anthropic.com");
         let path = url.path().trim_end_matches('/').trim_end_matches("/messages").trim_end_matches("/v1");
         url.set_path(&format!("{path}/v1/messages"));
         let mut headers = HeaderMap::new();

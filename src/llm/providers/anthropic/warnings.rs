@@ -1,5 +1,6 @@
 //! Options that the named model refuses, and what is sent in their place.
 
+use super::thinking::{Conditions, ThinkingPlan};
 use crate::llm::{
     ModelOptions, Thinking,
     known_models::{ClaudeRules, Sampling, ThinkingOff, ThinkingTypes},
@@ -25,14 +26,15 @@ pub(super) fn warnings(options: &ModelOptions) -> Vec<String> {
         ("top_p", options.top_p.is_some_and(|value| value < 1.0)),
         ("top_k", options.top_k.is_some()),
     ];
-    for (option, is_set) in sampling {
-        match rules.sampling {
-            Sampling::None if is_set => warnings.add(option, "refuses sampling parameters", "it is not sent"),
-            Sampling::OneOfTwo if is_set && option == "top_p" && options.temperature.is_some() => {
-                warnings.add(option, "refuses it together with `temperature`", "it is not sent");
-            }
-            _ => {}
-        }
+    let plan = ThinkingPlan::new(options, Some(&rules), Conditions { switch: None, refuses_budget: false });
+    let sent = plan.sampling(options, Some(&rules));
+    for (option, _) in sampling.into_iter().filter(|(option, is_set)| *is_set && !sent.contains_key(*option)) {
+        let problem = match rules.sampling {
+            Sampling::None => "refuses sampling parameters",
+            _ if plan.is_thinking() => "refuses it while it thinks",
+            _ => "refuses it together with `temperature`",
+        };
+        warnings.add(option, problem, "it is not sent");
     }
     if options.temperature.is_some_and(|value| value > 1.0) && rules.sampling != Sampling::None {
         warnings.add("temperature", "takes 0 to 1", "it refuses the request");
@@ -127,6 +129,8 @@ mod tests {
             ["reasoning_effort", "max_tokens", "strict_tools", "service_tier"]
         );
         assert_eq!(named("m", all), [""; 0]);
+        let warm = ModelOptions { thinking: Some(Thinking::On), temperature: Some(0.5), ..ModelOptions::default() };
+        assert_eq!(named("claude-sonnet-4-5", warm), ["temperature"]);
         let adaptive = ModelOptions { thinking: Some(Thinking::Adaptive), ..ModelOptions::default() };
         assert_eq!(named("claude-haiku-4-5", adaptive.clone()), ["thinking"]);
         assert_eq!(named("claude-opus-4-7", adaptive), [""; 0]);

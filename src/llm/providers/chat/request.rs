@@ -53,7 +53,7 @@ impl ChatRequest<'_> {
         body.set("stream", true);
         body.set("stream_options", profile.stream_options.then(|| json!({"include_usage": true})));
         self.add_tools(&mut body, &tools);
-        body.extend(thinking::members(profile, options, request.thinking, model));
+        body.extend(thinking::members(profile, options, request.thinking, model, rules));
         body.set(
             "reasoning_effort",
             rules.filter(|_| !tools.is_empty()).and_then(OpenAiRules::effort_with_tools_on_chat),

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::{
     llm::{
         ModelOptions, Thinking,
-        known_models::{Profile, ThinkingMember},
-        providers::{openai::effort::effort, request_body::SetMember as _},
+        known_models::{OpenAiRules, Profile, ThinkingMember},
+        providers::{openai::effort::effort as openai_effort, request_body::SetMember as _},
     },
     protocol::JsonObject,
 };
@@ -34,8 +34,15 @@ impl<'o> WantedThinking<'o> {
     }
 }
 
-/// Returns the members for a model. `requested` is the request's own switch.
-pub(super) fn members(profile: &Profile, options: &ModelOptions, requested: Option<bool>, model: &str) -> JsonObject {
+/// Returns the members for a model. `requested` is the request's own switch. `rules` are those of a model of OpenAI; on
+/// Azure, a model's name is that of a deployment, and may have none.
+pub(super) fn members(
+    profile: &Profile,
+    options: &ModelOptions,
+    requested: Option<bool>,
+    model: &str,
+    rules: Option<&OpenAiRules>,
+) -> JsonObject {
     let wanted = WantedThinking::new(options, requested);
     let WantedThinking { is_on, effort, budget } = wanted;
     let mut members = JsonObject::new();
@@ -43,8 +50,8 @@ pub(super) fn members(profile: &Profile, options: &ModelOptions, requested: Opti
         ThinkingMember::None => {}
         ThinkingMember::ReasoningEffort => {
             let effort = match profile.has_openai_models {
-                true => openai_effort(options, requested, model),
-                false => switched_effort(wanted, options, profile, model).map(str::to_owned),
+                true => openai_effort(rules, options, requested),
+                false => switched_effort(wanted, options, profile, model),
             };
             members.set("reasoning_effort", effort);
         }
@@ -73,14 +80,6 @@ pub(super) fn members(profile: &Profile, options: &ModelOptions, requested: Opti
         ThinkingMember::Think => members.set("think", effort.map(Value::from).or(is_on.map(Value::from))),
     }
     members
-}
-
-/// Returns the effort for one of OpenAI's models. On Azure, the name is that of a deployment.
-fn openai_effort(options: &ModelOptions, requested: Option<bool>, model: &str) -> Option<String> {
-    let rules = options.known_models.openai(model);
-    let thinks = options.thinking_of(requested).map(|thinking| thinking != Thinking::Off);
-    let effort = effort(rules.as_ref(), options.reasoning_effort.as_deref(), thinks)?;
-    rules.as_ref().map_or(Some(effort), |rules| rules.nearest_effort(effort)).map(str::to_owned)
 }
 
 fn switched_effort<'o>(

@@ -3,6 +3,7 @@
 use super::thinking;
 use crate::llm::{ModelOptions, Thinking, known_models::Profile, providers::warning_list::WarningList};
 
+/// Returns the warnings for a server whose models are not OpenAI's.
 pub(super) fn warnings(profile: &Profile, options: &ModelOptions) -> Vec<String> {
     let model = &options.model;
     let mut warnings = WarningList::new(options, None);
@@ -10,13 +11,13 @@ pub(super) fn warnings(profile: &Profile, options: &ModelOptions) -> Vec<String>
         // An effort or a budget beside the switch could hide that the switch itself is not sent.
         let effort = options.reasoning_effort.clone().filter(|effort| effort == "none");
         let switch = ModelOptions { reasoning_effort: effort, thinking_budget: None, ..options.clone() };
-        if thinking::members(profile, &switch, None, model).is_empty() {
+        if thinking::members(profile, &switch, None, model, None).is_empty() {
             let switch = if wanted == Thinking::Off { "off" } else { "on" };
             warnings.add("thinking", &format!("cannot be switched {switch} at this server"), "nothing is sent");
         }
     }
     if let Some(effort) = options.reasoning_effort.as_deref().filter(|_| options.thinking != Some(Thinking::Off)) {
-        let sent = thinking::members(profile, options, None, model);
+        let sent = thinking::members(profile, options, None, model, None);
         let takes_effort =
             sent.values().any(|value| value == effort || value.get("effort").is_some_and(|it| it == effort));
         let is_switch = effort == "none" && !sent.is_empty();

@@ -47,7 +47,8 @@ pub(super) fn user_parts(parts: &[ContentPart], rules: &GeminiRules, attachments
     sent
 }
 
-/// Returns a function response, and media that have to follow it. The members `output` and `error` are the API's own: <https://ai.google.dev/api/caching#FunctionResponse>.
+/// Returns a function response, and media that have to follow it. The members `output` and `error` are the API's own:
+/// <https://ai.google.dev/api/caching#FunctionResponse>.
 pub(super) fn function_response(
     result: &ToolResult,
     rules: &GeminiRules,

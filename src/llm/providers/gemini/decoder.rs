@@ -24,7 +24,8 @@ const MAX_HELD_BYTES: usize = 4 << 20;
 pub(in crate::llm) struct GeminiDecoder {
     model: String,
     open: Option<OpenTextBlock>,
-    /// The block of the last text and its artefact. Its end waits: its sources may come after a call or a thought that followed it.
+    /// The block of the last text and its artefact. Its end waits: its sources may come after a call or a thought that
+    /// followed it.
     ended_text: Option<(usize, Option<Artefact>)>,
     has_calls: bool,
     held: usize,

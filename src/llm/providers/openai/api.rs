@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::llm::{
     known_models::KnownModels,
-    transport::{Connection, SetupError, Transport},
+    transport::{Connection, SetupError, Transport, is_of_domain},
 };
 
 pub(in crate::llm) const BASE_URL: &str = "https://api.openai.com/v1";
@@ -32,11 +32,8 @@ impl OpenAiApi {
     /// since gpt-5, as <https://developers.openai.com/api/docs/guides/deployment-checklist> advises; chat completions for
     /// older models, and at other servers. `base_url` is `None` for OpenAI's own.
     pub(crate) fn for_model(known: &KnownModels, model: &str, base_url: Option<&str>) -> Self {
-        let is_openai = base_url.is_none_or(|url| {
-            Url::parse(url).is_ok_and(|url| {
-                url.host_str().is_some_and(|host| host == "api.openai.com" || host.ends_with(".api.openai.com"))
-            })
-        });
+        let is_openai =
+            base_url.is_none_or(|url| Url::parse(url).is_ok_and(|url| is_of_domain(&url, "api.openai.com")));
         match known.openai(model) {
             Some(rules) if is_openai && !rules.chat_only && (rules.reasons || rules.has_verbosity) => Self::Responses,
             _ => Self::Chat,

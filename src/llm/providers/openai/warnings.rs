@@ -1,11 +1,7 @@
 //! Warnings about configured options that OpenAI's models refuse.
 
 use super::{api::OpenAiApi, effort::effort};
-use crate::llm::{
-    known_models::OpenAiRules,
-    options::{ModelOptions, Thinking},
-    providers::warning_list::WarningList,
-};
+use crate::llm::{known_models::OpenAiRules, options::ModelOptions, providers::warning_list::WarningList};
 
 /// The service answers 400 to less: <https://github.com/earendil-works/pi/issues/6265>.
 const MIN_OUTPUT_TOKENS: u32 = 16;
@@ -14,8 +10,7 @@ const MIN_OUTPUT_TOKENS: u32 = 16;
 pub(in crate::llm) fn openai_warnings(options: &ModelOptions, api: OpenAiApi) -> Vec<String> {
     let Some(rules) = options.known_models.openai(&options.model) else { return Vec::new() };
     let mut warnings = WarningList::new(options, rules.warning.as_deref());
-    let thinks = options.thinking_of(None).map(|thinking| thinking != Thinking::Off);
-    let effort = effort(Some(&rules), options.reasoning_effort.as_deref(), thinks);
+    let effort = effort(Some(&rules), options, None);
     match api {
         OpenAiApi::Chat => warnings.of_chat(&rules, effort),
         OpenAiApi::Responses => {
@@ -73,6 +68,7 @@ impl WarningList<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::Thinking;
 
     #[test]
     fn warnings_name_what_a_model_refuses() {
@@ -95,6 +91,9 @@ mod tests {
         assert!(warn("gpt-5.4", Responses, &effort("minimal")).contains("it takes none, low"));
         assert!(warn("gpt-4o", Responses, &effort("low")).contains("does not reason"));
         let cool = |o: &mut ModelOptions| o.temperature = Some(0.2);
+        let without_effort =
+            |o: &mut ModelOptions| (o.temperature, o.reasoning_effort) = (Some(0.2), Some("none".to_owned()));
+        assert!(warn("gpt-5", Responses, &without_effort).contains("`temperature`: "), "it reasons with `minimal`");
         assert_eq!(warn("gpt-5.4", Responses, &cool), "");
         assert_eq!(warn("gpt-4o", Responses, &cool), "");
         for model in ["gpt-5", "o3", "gpt-5.5", "gpt-6-astra"] {

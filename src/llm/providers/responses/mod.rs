@@ -47,9 +47,9 @@ impl OpenAiResponses {
         let mut connection = options.connection.clone();
         connection.max_event_bytes.get_or_insert(MAX_EVENT_BYTES);
         let url = connection.url(BASE_URL)?;
-        let host = url.host_str().unwrap_or_default().to_ascii_lowercase();
-        let is_azure = host == "azure.com" || host.ends_with(".azure.com");
-        let transport = api::transport(connection, url, "/responses", is_azure.then_some(AZURE_KEY))?;
+        let profile = options.known_models.profile(None, &url)?;
+        let key_header = profile.has_api_key_header.then_some(AZURE_KEY);
+        let transport = api::transport(connection, url, "/responses", key_header)?;
         Ok(Self { options, transport })
     }
 }
@@ -77,5 +77,25 @@ impl Model for OpenAiResponses {
 
     fn warnings(&self) -> Vec<String> {
         openai_warnings(&self.options, OpenAiApi::Responses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::Connection;
+
+    #[test]
+    fn azure_gets_the_key_in_its_own_header_too() {
+        for (url, expected) in [
+            ("https://mine.openai.azure.com/openai/v1", Some("a-key")),
+            ("https://azure.com.example.org", None),
+            ("https://api.openai.com/v1", None),
+        ] {
+            let connection =
+                Connection { base_url: Some(url.to_owned()), api_key: Some("a-key".into()), ..Connection::default() };
+            let model = OpenAiResponses::new(ModelOptions::new("m", connection)).unwrap();
+            assert_eq!(model.transport.header(&AZURE_KEY), expected, "{url}");
+        }
     }
 }

@@ -73,12 +73,11 @@ fn tool(tool: &ToolSpec, is_strict: bool) -> Value {
 
 /// Adds the effort and the sampling. Known models get those that they take.
 fn add_reasoning(body: &mut JsonObject, options: &ModelOptions, request: &ModelRequest, rules: Option<&OpenAiRules>) {
-    let thinks = options.thinking_of(request.thinking).map(|thinking| thinking != Thinking::Off);
-    let wanted = effort(rules, options.reasoning_effort.as_deref(), thinks);
-    let effort = wanted.and_then(|effort| rules.map_or(Some(effort), |rules| rules.nearest_effort(effort)));
+    let effort = effort(rules, options, request.thinking);
     let reasons = rules.map_or(effort.is_some(), |rules| rules.reasons);
     // Summaries are for reasoning that was asked for. The service gives them to verified organisations only.
-    let has_summary = effort.is_some_and(|effort| effort != "none") && reasons && thinks != Some(false);
+    let is_off = options.thinking_of(request.thinking) == Some(Thinking::Off);
+    let has_summary = effort.is_some_and(|effort| effort != "none") && reasons && !is_off;
     let mut reasoning = JsonObject::new();
     reasoning.set("effort", effort);
     reasoning.set("summary", has_summary.then_some("auto"));

@@ -16,7 +16,7 @@ type Checked = Result<(), String>;
 /// What one provider takes.
 pub struct Published {
     pub name: &'static str,
-    members: &'static [&'static [(&'static str, Kind)]],
+    members: &'static [&'static [&'static [(&'static str, Kind)]]],
     roles: Roles,
     more: fn(&Value) -> Checked,
 }
@@ -27,21 +27,8 @@ const SAMPLING: &[(&str, Kind)] = &[("temperature", Kind::Number), ("top_p", Kin
 const PENALTIES: &[(&str, Kind)] = &[("frequency_penalty", Kind::Number), ("presence_penalty", Kind::Number)];
 const TOOLS: &[(&str, Kind)] = &[("tools", Kind::List), ("tool_choice", Kind::Any)];
 const FORMAT: &[(&str, Kind)] = &[("response_format", Kind::Object)];
-/// The members of the six lists above, which nearly all take.
-const COMMON: &[(&str, Kind)] = &[
-    ("model", Kind::Text),
-    ("messages", Kind::List),
-    ("stream", Kind::Bool),
-    ("stream_options", Kind::Object),
-    ("temperature", Kind::Number),
-    ("top_p", Kind::Number),
-    ("stop", Kind::Texts),
-    ("frequency_penalty", Kind::Number),
-    ("presence_penalty", Kind::Number),
-    ("tools", Kind::List),
-    ("tool_choice", Kind::Any),
-    ("response_format", Kind::Object),
-];
+/// The members that nearly all take.
+const COMMON: &[&[(&str, Kind)]] = &[BASE, STREAM_OPTIONS, SAMPLING, PENALTIES, TOOLS, FORMAT];
 const SEED: &[(&str, Kind)] = &[("seed", Kind::Integer)];
 const TOP_K: &[(&str, Kind)] = &[("top_k", Kind::Integer)];
 const PARALLEL: &[(&str, Kind)] = &[("parallel_tool_calls", Kind::Bool)];
@@ -58,24 +45,26 @@ const SERVICE: &[(&str, Kind)] = &[
     ("store", Kind::Bool),
 ];
 
+const TEXT_AND_MEDIA: &[&str] = &["text", "image_url", "input_audio"];
+
 pub const PUBLISHED: &[Published] = &[
     // https://platform.openai.com/docs/api-reference/chat/create
     Published {
         name: "openai",
-        members: &[COMMON, SEED, PARALLEL, MAX_TOKENS, MAX_COMPLETION_TOKENS, EFFORT, SERVICE],
+        members: &[COMMON, &[SEED, PARALLEL, MAX_TOKENS, MAX_COMPLETION_TOKENS, EFFORT, SERVICE]],
         roles: Roles::OPENAI,
         more: openai,
     },
     Published {
         name: "azure",
-        members: &[COMMON, SEED, PARALLEL, MAX_COMPLETION_TOKENS, EFFORT, SERVICE],
+        members: &[COMMON, &[SEED, PARALLEL, MAX_COMPLETION_TOKENS, EFFORT, SERVICE]],
         roles: Roles::OPENAI,
         more: |_| Ok(()),
     },
     // https://docs.ollama.com/api/openai-compatibility
     Published {
         name: "ollama",
-        members: &[
+        members: &[&[
             BASE,
             STREAM_OPTIONS,
             SAMPLING,
@@ -85,8 +74,8 @@ pub const PUBLISHED: &[Published] = &[
             FORMAT,
             MAX_TOKENS,
             EFFORT,
-        ],
-        roles: Roles { parts: &["text", "image_url", "input_audio"], reasoning: &["reasoning"], ..Roles::TEMPLATE },
+        ]],
+        roles: Roles { parts: TEXT_AND_MEDIA, reasoning: &["reasoning"], ..Roles::TEMPLATE },
         more: ollama,
     },
     // `chat_completion/protocol.py` of https://github.com/vllm-project/vllm
@@ -94,25 +83,23 @@ pub const PUBLISHED: &[Published] = &[
         name: "vllm",
         members: &[
             COMMON,
-            SEED,
-            TOP_K,
-            PARALLEL,
-            MAX_TOKENS,
-            EFFORT,
-            &[("chat_template_kwargs", Kind::Object), ("thinking_token_budget", Kind::Integer)],
+            &[
+                SEED,
+                TOP_K,
+                PARALLEL,
+                MAX_TOKENS,
+                EFFORT,
+                &[("chat_template_kwargs", Kind::Object), ("thinking_token_budget", Kind::Integer)],
+            ],
         ],
-        roles: Roles { parts: &["text", "image_url", "input_audio"], reasoning: &["reasoning"], ..Roles::TEMPLATE },
+        roles: Roles { parts: TEXT_AND_MEDIA, reasoning: &["reasoning"], ..Roles::TEMPLATE },
         more: |_| Ok(()),
     },
     // `tools/server/server-common.cpp` of https://github.com/ggml-org/llama.cpp
     Published {
         name: "llama-cpp",
-        members: &[COMMON, SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT, &[("chat_template_kwargs", Kind::Object)]],
-        roles: Roles {
-            parts: &["text", "image_url", "input_audio"],
-            reasoning: &["reasoning_content"],
-            ..Roles::TEMPLATE
-        },
+        members: &[COMMON, &[SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT, &[("chat_template_kwargs", Kind::Object)]]],
+        roles: Roles { parts: TEXT_AND_MEDIA, reasoning: &["reasoning_content"], ..Roles::TEMPLATE },
         more: |body| {
             let switch = body.pointer("/chat_template_kwargs/enable_thinking");
             if switch.is_some_and(|switch| !switch.is_boolean()) {
@@ -124,14 +111,14 @@ pub const PUBLISHED: &[Published] = &[
     // https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/670
     Published {
         name: "lm-studio",
-        members: &[COMMON, SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT],
+        members: &[COMMON, &[SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT]],
         roles: Roles { parts: &["text", "image_url"], ..Roles::TEMPLATE },
         more: tool_choice_is_a_word,
     },
     // https://openrouter.ai/docs/use-cases/reasoning-tokens
     Published {
         name: "openrouter",
-        members: &[COMMON, SEED, TOP_K, PARALLEL, MAX_TOKENS, SERVICE, &[("reasoning", Kind::Object)]],
+        members: &[COMMON, &[SEED, TOP_K, PARALLEL, MAX_TOKENS, SERVICE, &[("reasoning", Kind::Object)]]],
         roles: Roles { reasoning: &["reasoning", "reasoning_details"], ..Roles::OPENAI },
         more: |body| {
             let Some(reasoning) = body.get("reasoning") else { return Ok(()) };
@@ -152,14 +139,14 @@ pub const PUBLISHED: &[Published] = &[
     // https://api-docs.deepseek.com/guides/thinking_mode
     Published {
         name: "deepseek",
-        members: &[COMMON, MAX_TOKENS, EFFORT, THINKING],
+        members: &[COMMON, &[MAX_TOKENS, EFFORT, THINKING]],
         roles: Roles { parts: &["text"], reasoning: &["reasoning_content"], ..Roles::OPENAI },
         more: deepseek,
     },
     // https://docs.mistral.ai/api/endpoint/chat
     Published {
         name: "mistral",
-        members: &[
+        members: &[&[
             BASE,
             SAMPLING,
             PENALTIES,
@@ -173,7 +160,7 @@ pub const PUBLISHED: &[Published] = &[
                 ("prompt_cache_key", Kind::Text),
                 ("reasoning_effort", Kind::Word(&["none", "minimal", "low", "medium", "high", "xhigh"])),
             ],
-        ],
+        ]],
         roles: Roles::MISTRAL,
         more: |_| Ok(()),
     },
@@ -182,12 +169,14 @@ pub const PUBLISHED: &[Published] = &[
         name: "groq",
         members: &[
             COMMON,
-            SEED,
-            PARALLEL,
-            MAX_COMPLETION_TOKENS,
             &[
-                ("reasoning_effort", Kind::Word(&["none", "default", "low", "medium", "high"])),
-                ("service_tier", Kind::Word(&["auto", "on_demand", "flex", "performance"])),
+                SEED,
+                PARALLEL,
+                MAX_COMPLETION_TOKENS,
+                &[
+                    ("reasoning_effort", Kind::Word(&["none", "default", "low", "medium", "high"])),
+                    ("service_tier", Kind::Word(&["auto", "on_demand", "flex", "performance"])),
+                ],
             ],
         ],
         roles: Roles { parts: &["text", "image_url"], reasoning: &["reasoning"], ..Roles::OPENAI },
@@ -199,8 +188,8 @@ pub const PUBLISHED: &[Published] = &[
     // https://docs.together.ai/docs/inference/chat/reasoning
     Published {
         name: "together",
-        members: &[COMMON, SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT, &[("reasoning", Kind::Object)]],
-        roles: Roles { parts: &["text", "image_url", "input_audio"], ..Roles::OPENAI },
+        members: &[COMMON, &[SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT, &[("reasoning", Kind::Object)]]],
+        roles: Roles { parts: TEXT_AND_MEDIA, ..Roles::OPENAI },
         more: |body| match body.pointer("/reasoning/enabled") {
             Some(enabled) if !enabled.is_boolean() => Err("reasoning.enabled is not a boolean".to_owned()),
             _ => Ok(()),
@@ -211,38 +200,29 @@ pub const PUBLISHED: &[Published] = &[
         name: "fireworks",
         members: &[
             COMMON,
-            SEED,
-            TOP_K,
-            PARALLEL,
-            MAX_TOKENS,
-            EFFORT,
-            &[("service_tier", Kind::Text), ("metadata", Kind::Object)],
+            &[SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT, &[("service_tier", Kind::Text), ("metadata", Kind::Object)]],
         ],
-        roles: Roles {
-            parts: &["text", "image_url", "input_audio"],
-            reasoning: &["reasoning_content"],
-            ..Roles::OPENAI
-        },
+        roles: Roles { parts: TEXT_AND_MEDIA, reasoning: &["reasoning_content"], ..Roles::OPENAI },
         more: |_| Ok(()),
     },
     // https://docs.x.ai/docs/guides/reasoning
     Published {
         name: "xai",
-        members: &[COMMON, SEED, PARALLEL, MAX_COMPLETION_TOKENS, EFFORT],
+        members: &[COMMON, &[SEED, PARALLEL, MAX_COMPLETION_TOKENS, EFFORT]],
         roles: Roles { parts: &["text", "image_url"], ..Roles::OPENAI },
         more: xai,
     },
     // https://platform.moonshot.ai/docs/api/chat
     Published {
         name: "moonshot",
-        members: &[COMMON, MAX_COMPLETION_TOKENS, EFFORT, THINKING, &[("prompt_cache_key", Kind::Text)]],
+        members: &[COMMON, &[MAX_COMPLETION_TOKENS, EFFORT, THINKING, &[("prompt_cache_key", Kind::Text)]]],
         roles: Roles { parts: &["text", "image_url"], reasoning: &["reasoning_content"], ..Roles::OPENAI },
         more: moonshot,
     },
     // https://docs.z.ai/api-reference/llm/chat-completion
     Published {
         name: "zai",
-        members: &[BASE, SAMPLING, TOOLS, FORMAT, MAX_TOKENS, EFFORT, THINKING],
+        members: &[&[BASE, SAMPLING, TOOLS, FORMAT, MAX_TOKENS, EFFORT, THINKING]],
         roles: Roles { parts: &["text", "image_url"], reasoning: &["reasoning_content"], ..Roles::OPENAI },
         more: |body| match body.get("tool_choice") {
             Some(choice) if choice != "auto" => Err(format!("tool_choice {choice} is not supported")),
@@ -254,17 +234,15 @@ pub const PUBLISHED: &[Published] = &[
         name: "qwen",
         members: &[
             COMMON,
-            SEED,
-            TOP_K,
-            PARALLEL,
-            MAX_TOKENS,
-            &[("enable_thinking", Kind::Bool), ("thinking_budget", Kind::Integer)],
+            &[
+                SEED,
+                TOP_K,
+                PARALLEL,
+                MAX_TOKENS,
+                &[("enable_thinking", Kind::Bool), ("thinking_budget", Kind::Integer)],
+            ],
         ],
-        roles: Roles {
-            parts: &["text", "image_url", "input_audio"],
-            reasoning: &["reasoning_content"],
-            ..Roles::OPENAI
-        },
+        roles: Roles { parts: TEXT_AND_MEDIA, reasoning: &["reasoning_content"], ..Roles::OPENAI },
         more: |_| Ok(()),
     },
 ];
@@ -280,7 +258,7 @@ fn check(published: &Published, request: &Recorded) -> Checked {
         return Err(format!("no endpoint {}", request.path));
     }
     let body = object(&request.body, "body")?;
-    members(body, published.members, "body")?;
+    members(body, &published.members.concat(), "body")?;
     for required in ["model", "messages"] {
         body.get(required).ok_or_else(|| format!("{required} is missing"))?;
     }

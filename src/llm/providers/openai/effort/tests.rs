@@ -2,7 +2,9 @@ use super::*;
 use crate::llm::{KnownModels, OpenAiApi};
 
 fn of_model(model: &str, configured: Option<&str>, thinks: Option<bool>) -> Option<String> {
-    effort(KnownModels::default().openai(model).as_ref(), configured, thinks).map(str::to_owned)
+    let rules = KnownModels::default().openai(model);
+    let options = ModelOptions { reasoning_effort: configured.map(str::to_owned), ..ModelOptions::default() };
+    effort(rules.as_ref(), &options, thinks).map(str::to_owned)
 }
 
 fn efforts(model: &str) -> String {
@@ -73,9 +75,10 @@ fn without_thinking_a_model_gets_its_lowest_effort() {
     assert_eq!(off("gpt-4o", None).as_deref(), None);
     assert_eq!(off("local", None).as_deref(), None);
     assert_eq!(off("local", Some("high")).as_deref(), Some("low"));
-    for model in ["gpt-5", "gpt-5.4", "gpt-6-astra", "local"] {
-        assert_eq!(off(model, Some("none")).as_deref(), Some("none"), "a configured `none` stays: {model}");
+    for (model, sent) in [("gpt-5", "minimal"), ("gpt-6-astra", "low"), ("gpt-5.4", "none"), ("gpt-7-nova", "none")] {
+        assert_eq!(off(model, Some("none")).as_deref(), Some(sent), "{model}");
     }
+    assert_eq!(off("local", Some("none")).as_deref(), Some("none"));
 }
 
 #[test]
@@ -87,5 +90,5 @@ fn with_thinking_a_model_gets_an_effort_that_thinks() {
     assert_eq!(on("gpt-5-pro", None).as_deref(), Some("high"));
     assert_eq!(on("gpt-4o", None).as_deref(), None);
     assert_eq!(on("local", None).as_deref(), Some("medium"));
-    assert_eq!(effort(None, Some("low"), None), Some("low"));
+    assert_eq!(of_model("local", Some("low"), None).as_deref(), Some("low"));
 }
