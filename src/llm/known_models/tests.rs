@@ -243,3 +243,35 @@ fn windows_are_known_by_names_with_dates_and_variants_and_other_models_have_none
         assert_eq!(total(model), None, "{model}");
     }
 }
+
+#[test]
+fn the_documentation_has_the_members_of_rules_and_the_servers() {
+    let row = |first: String| {
+        let mut lines = include_str!("../../../docs/models.md").lines();
+        lines.find(|line| line.starts_with(&first)).unwrap_or_else(|| panic!("docs/models.md has no row {first}"))
+    };
+    fn members<T: serde::de::DeserializeOwned>() -> String {
+        serde_json::from_value::<T>(serde_json::json!({ "?": 1 })).err().unwrap().to_string()
+    }
+    for (vendor, members) in [
+        ("openai", members::<OpenAiRules>()),
+        ("anthropic", members::<ClaudeRules>()),
+        ("gemini", members::<GeminiRules>()),
+    ] {
+        // "unknown field `?`, expected one of `reasons`, …"
+        let names = members.split('`').skip(3).step_by(2).filter(|name| *name != "warning");
+        let row = row(format!("| `[[{vendor}]]` |"));
+        let missing: Vec<_> = names.filter(|name| !row.contains(&format!("`{name}`"))).collect();
+        assert!(missing.is_empty(), "{vendor}: {missing:?}");
+    }
+    for (name, members) in KnownTables::read(EMBEDDED).unwrap().servers {
+        let row = row(format!("| `{name}` |"));
+        let list = |member: &str| members.get(member).and_then(|list| list.as_array()).into_iter().flatten();
+        let domains = list("domains").map(|domain| format!("`{}`", domain.as_str().unwrap()));
+        let ports = list("ports").map(|port| format!("port {port}"));
+        let members = ["token_limit", "thinking_member"].iter().filter_map(|member| members.get(*member)?.as_str());
+        let members = members.map(|member| member.replace("reasoning_enabled", "reasoning.enabled"));
+        let missing: Vec<_> = domains.chain(ports).chain(members).filter(|shown| !row.contains(shown)).collect();
+        assert!(missing.is_empty(), "{name}: {missing:?}");
+    }
+}
