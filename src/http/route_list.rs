@@ -20,11 +20,11 @@ pub(crate) enum RouteAccess {
     Authenticated,
     /// The handler.
     ChecksItself,
-    /// Nobody: the route needs no credential.
+    /// The route needs no credential.
     Public,
 }
 
-#[derive(Clone, Serialize, ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct Route {
     pub(crate) methods: String,
     pub(crate) path: String,

@@ -15,8 +15,8 @@ use super::{
     connect, debug_events,
     envelope::{self, EnvelopeRoutes},
     info, inspect,
-    socket::{self, Sockets},
-    stop, suggest, threads,
+    join_token::JoinTokens,
+    socket, stop, suggest, threads,
 };
 use crate::{
     http::{
@@ -38,7 +38,7 @@ pub(crate) fn route_sets(options: &CopilotKitOptions, stores_threads: bool) -> V
     if !options.enabled {
         return Vec::new();
     }
-    let (prefix, sockets) = (options.prefix.as_str(), Sockets::default());
+    let (prefix, tokens) = (options.prefix.as_str(), Arc::new(JoinTokens::default()));
     let mut routes = OpenApiRouter::new()
         .routes(routes!(info::info))
         .routes(routes!(debug_events::debug_events))
@@ -47,7 +47,7 @@ pub(crate) fn route_sets(options: &CopilotKitOptions, stores_threads: bool) -> V
         .routes(routes!(suggest::suggest))
         .routes(routes!(stop::stop));
     if stores_threads {
-        routes = routes.merge(thread_routes()).layer(Extension(sockets.clone()));
+        routes = routes.merge(thread_routes()).layer(Extension(tokens.clone()));
     }
     let routes = routes.layer(Extension(options.on_disconnect));
     let envelopes = OpenApiRouter::new()
@@ -57,7 +57,7 @@ pub(crate) fn route_sets(options: &CopilotKitOptions, stores_threads: bool) -> V
     let routes = OpenApiRouter::new().nest(prefix, routes).merge(envelopes);
     let mut sets = vec![RouteSet::new(RouteAccess::Authenticated, routes).listing_only(prefix)];
     if stores_threads {
-        sets.push(sockets.route_set(prefix));
+        sets.push(socket::route_set(prefix, tokens));
     }
     sets
 }

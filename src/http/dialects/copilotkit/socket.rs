@@ -46,19 +46,11 @@ const MAX_CHANNELS: usize = 8;
 /// A client sends a heartbeat every 30 seconds.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// What the sockets share. Cheap to clone.
-#[derive(Clone, Default)]
-pub(super) struct Sockets {
-    tokens: Arc<JoinTokens>,
-}
-
-impl Sockets {
-    /// Returns the route of the handshake, which has no authentication but the token.
-    pub(super) fn route_set(self, prefix: &str) -> RouteSet {
-        let route = at(&format!("{prefix}{SOCKET_PATH}/websocket"), routes!(open));
-        let routes = OpenApiRouter::new().routes(route).layer(Extension(self));
-        RouteSet::new(RouteAccess::Public, routes).listing_only(prefix)
-    }
+/// Returns the route of the handshake, which has no authentication but the token.
+pub(super) fn route_set(prefix: &str, tokens: Arc<JoinTokens>) -> RouteSet {
+    let route = at(&format!("{prefix}{SOCKET_PATH}/websocket"), routes!(open));
+    let routes = OpenApiRouter::new().routes(route).layer(Extension(tokens));
+    RouteSet::new(RouteAccess::Public, routes).listing_only(prefix)
 }
 
 #[derive(Serialize, ToSchema)]
@@ -98,11 +90,11 @@ struct Channel {
     ),
 )]
 pub(super) async fn subscribe(
-    Extension(sockets): Extension<Sockets>,
+    Extension(tokens): Extension<Arc<JoinTokens>>,
     Extension(caller): Extension<Caller>,
 ) -> Json<JoinToken> {
     let token = match caller.principal() {
-        Some(principal) => sockets.tokens.issue(&principal, Instant::now()),
+        Some(principal) => tokens.issue(&principal, Instant::now()),
         None => "none".to_owned(),
     };
     Json(JoinToken { join_token: token })
@@ -119,14 +111,14 @@ pub(super) async fn subscribe(
 )]
 async fn open(
     State(app): State<App>,
-    Extension(sockets): Extension<Sockets>,
+    Extension(tokens): Extension<Arc<JoinTokens>>,
     Query(query): Query<SocketQuery>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?.clone();
     let principal = match app.credential() != Credential::None {
         true => {
-            let principal = sockets.tokens.check(&query.join_token, Instant::now());
+            let principal = tokens.check(&query.join_token, Instant::now());
             Some(principal.ok_or_else(ApiError::invalid_join_token)?)
         }
         false => None,

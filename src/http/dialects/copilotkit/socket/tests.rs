@@ -28,13 +28,13 @@ use crate::{
 /// A server with the agents `agent0` to `agent8` and the routes of sockets.
 struct TestServer {
     router: Router,
-    sockets: Sockets,
+    tokens: Arc<JoinTokens>,
 }
 
 impl TestServer {
     fn new(max_streams: usize, auth: Authenticator) -> Self {
-        let sockets = Sockets::default();
-        let further = vec![sockets.clone().route_set("/copilotkit")];
+        let tokens = Arc::new(JoinTokens::default());
+        let further = vec![route_set("/copilotkit", tokens.clone())];
         let agents = (0..=MAX_CHANNELS).map(|n| format!("agent{n}"));
         let runs = agents.fold(Runs::builder(), |runs, name| runs.agent(name, Arc::new(Echo)));
         let runs = runs.stored(Arc::new(MemoryStore::new()), Default::default());
@@ -48,7 +48,7 @@ impl TestServer {
             further,
             dependencies,
         );
-        Self { router: routers.main, sockets }
+        Self { router: routers.main, tokens }
     }
 
     /// Sends a handshake. Returns the connection, and the head of the response.
@@ -128,7 +128,7 @@ async fn a_silent_client_is_disconnected_although_its_threads_change() {
 #[tokio::test(start_paused = true)]
 async fn sockets_are_limited_for_one_principal_and_in_all_until_one_is_closed() {
     let server = TestServer::new(4, Authenticator::from_extension());
-    let token = |name: &str| server.sockets.tokens.issue(&Principal::new("key", name), Instant::now());
+    let token = |name: &str| server.tokens.issue(&Principal::new("key", name), Instant::now());
     let [ann, bob, eve] = ["ann", "bob", "eve"].map(token);
     let of_ann = [server.open(&ann).await, server.open(&ann).await];
     let (_, head) = server.open(&ann).await;
@@ -150,7 +150,7 @@ async fn a_socket_ends_when_the_credential_expires_that_its_token_was_issued_for
     let server = TestServer::new(1, Authenticator::from_extension());
     let lifetime = IDLE_TIMEOUT / 3;
     let ann = Principal::new("jwt", "ann").with_expiry(SystemTime::now() + lifetime);
-    let (mut client, head) = server.open(&server.sockets.tokens.issue(&ann, Instant::now())).await;
+    let (mut client, head) = server.open(&server.tokens.issue(&ann, Instant::now())).await;
     assert!(head.starts_with("HTTP/1.1 101"), "{head}");
     let begin = Instant::now();
     read_until(&mut client, "never sent").await;
