@@ -107,7 +107,7 @@ fn check(what: &str, alone: Duration, beside: Duration) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_of_a_large_thread_keep_no_other_owner_waiting() {
     on_each_store(async |name, store| {
-        insert(store, ANN, "large", (0..60).map(|_| "x".repeat(1 << 20))).await;
+        insert(store, ANN, "large", (0..60).map(|_| "x".repeat(1 << 19))).await;
         insert(store, BOB, "small", ["hello".to_owned()]).await;
         let read = async || {
             assert!(store.thread(&key(BOB, "small"), ThreadParts::default()).await.unwrap().is_some());

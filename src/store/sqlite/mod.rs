@@ -135,10 +135,10 @@ impl SqliteStore {
     }
 
     async fn search(&self, owner: &str, page: ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
-        let (name, query) = (Arc::<str>::from(owner), page.query.clone().unwrap_or_default());
+        let name = Arc::<str>::from(owner);
         loop {
-            let (by, page, query) = (name.clone(), page.clone(), query.clone());
-            let find = move |conn: &Connection| search::find(conn, &by, &page, &query);
+            let (by, page) = (name.clone(), page.clone());
+            let find = move |conn: &Connection| search::find(conn, &by, &page);
             if let Some(found) = self.readers.read(ReadKind::Search, owner, find).await? {
                 return Ok(found);
             }
@@ -197,15 +197,14 @@ impl Store for SqliteStore {
 
     async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool> {
         let new = UpdateColumns::new(expected, update, INDEXING)?;
-        let update =
-            move |tx: &mut Tx<'_>| {
-                let changed = tx.execute(UPDATE, named_params! {
+        let update = move |tx: &mut Tx<'_>| {
+            let params = named_params! {
                 ":thread": new.expected.number, ":version": new.expected.version, ":sets_title": new.sets_title,
                 ":title": new.title, ":archived": new.archived, ":sets_metadata": new.sets_metadata,
                 ":metadata": new.metadata, ":head": new.head, ":state": new.state, ":interrupts": new.interrupts,
-            })?;
-                Ok(changed > 0)
             };
+            Ok(tx.execute(UPDATE, params)? > 0)
+        };
         self.writer.write(update).await
     }
 
@@ -279,13 +278,10 @@ impl Store for SqliteStore {
     async fn take_over(&self, lost: &Lease, holder: &str, _now: Millis, _until: Millis) -> StoreResult<Option<Lease>> {
         let (lost, new) = (lost.clone(), Lease { holder: holder.into(), ..lost.clone() });
         let take_over = move |tx: &mut Tx<'_>| {
-            let taken = tx.execute(
-                TAKE_OVER,
-                named_params! {
-                    ":thread": lost.thread, ":run": lost.run, ":holder": lost.holder, ":new": new.holder,
-                },
-            )?;
-            Ok((taken > 0).then(|| new.clone()))
+            let params = named_params! {
+                ":thread": lost.thread, ":run": lost.run, ":holder": lost.holder, ":new": new.holder,
+            };
+            Ok((tx.execute(TAKE_OVER, params)? > 0).then(|| new.clone()))
         };
         self.writer.write(take_over).await
     }

@@ -74,6 +74,7 @@ impl SqliteStore {
     pub(super) async fn delete_thread(&self, thread: i64) -> StoreResult<bool> {
         let unlink = move |tx: &mut Tx<'_>| one(tx.conn, UNLINK, [thread], |row| Ok(row.get::<_, String>(0)?));
         let Some(owner) = self.writer.write(unlink).await? else { return Ok(false) };
+        // Keeps the turn, so that one truncation runs at a time.
         let _turn = self.keep_up(&owner, move |tx| purge_step(tx, Some(thread))).await?;
         self.truncate_log().await?;
         Ok(true)

@@ -57,16 +57,12 @@ const INDEXED_MESSAGE: &str = "
     WHERE t.number = ?1 AND t.indexed >= ?2";
 
 /// Returns `None` if there is something to index first.
-pub(super) fn find(
-    conn: &Connection,
-    owner: &str,
-    page: &ThreadPage,
-    query: &str,
-) -> StoreResult<Option<Vec<ThreadSummary>>> {
+pub(super) fn find(conn: &Connection, owner: &str, page: &ThreadPage) -> StoreResult<Option<Vec<ThreadSummary>>> {
     if conn.prepare_cached(NEXT_THREAD)?.exists([owner])? {
         return Ok(None);
     }
-    let Some(expression) = expression(owner, &terms(query)) else { return Ok(Some(Vec::new())) };
+    let terms = terms(page.query.as_deref().unwrap_or_default());
+    let Some(expression) = expression(owner, &terms) else { return Ok(Some(Vec::new())) };
     let (after, agent) = (page.after.unwrap_or(i64::MAX), page.agent.as_deref().map(name_to_text));
     let params = named_params! {
         ":owner": owner, ":after": after, ":archived": page.archived, ":agent": agent, ":expression": expression,
