@@ -1,8 +1,9 @@
 //! The `agui-server` command as a child process.
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _},
+    io::{BufRead as _, BufReader},
     process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -19,8 +20,10 @@ pub(crate) struct Process {
     /// The URL of the metrics, if they have a listener of their own.
     #[allow(dead_code, reason = "not all crates that include this module read it")]
     pub(crate) metrics_url: Option<String>,
+    /// The log since the server listened.
+    log: Arc<Mutex<String>>,
     /// Reads the log: a full pipe would block the server.
-    log: Option<JoinHandle<String>>,
+    log_reader: Option<JoinHandle<()>>,
     _data: tempfile::TempDir,
 }
 
@@ -53,12 +56,20 @@ impl Process {
             metrics_url = metrics_url.or(url_after(&line, "serving metrics on "));
         }
         let url = url_after(&line, "listening on ").unwrap();
-        let log = std::thread::spawn(move || {
-            let mut text = String::new();
-            log.read_to_string(&mut text).unwrap();
-            text
+        let text = Arc::new(Mutex::new(String::new()));
+        let written = text.clone();
+        let reader = std::thread::spawn(move || {
+            for line in log.lines() {
+                written.lock().unwrap().push_str(&(line.unwrap() + "\n"));
+            }
         });
-        Self { child, url, metrics_url, log: Some(log), _data: data }
+        Self { child, url, metrics_url, log: text, log_reader: Some(reader), _data: data }
+    }
+
+    /// Returns whether the server has logged the text.
+    #[allow(dead_code, reason = "not all crates that include this module call it")]
+    pub(crate) fn has_logged(&self, text: &str) -> bool {
+        self.log.lock().unwrap().contains(text)
     }
 
     pub(crate) fn signal(&self, signal: &str) {
@@ -76,7 +87,8 @@ impl Process {
             }
             assert!(Instant::now() < deadline, "the server did not end");
         };
-        (status.code(), self.log.take().unwrap().join().unwrap())
+        self.log_reader.take().unwrap().join().unwrap();
+        (status.code(), std::mem::take(&mut self.log.lock().unwrap()))
     }
 }
 
