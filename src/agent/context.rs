@@ -11,7 +11,9 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::Value;
 
+use super::journal::{Continuation, Journal};
 use crate::{
     auth::Principal,
     base::trace::{TraceContext, TraceScope},
@@ -94,6 +96,13 @@ impl Default for InputRules {
 pub struct RunContext {
     parts: Arc<ContextParts>,
     trace: TraceScope,
+    /// `None` for runs that are not detached, and for subagents, whose answers are none of the run.
+    journal: Option<Arc<RunJournal>>,
+}
+
+pub(crate) struct RunJournal {
+    pub(crate) log: Arc<dyn Journal>,
+    pub(crate) continuation: Option<Continuation>,
 }
 
 struct ContextParts {
@@ -149,12 +158,22 @@ impl RunContext {
         let (usage, model_calls) = (Mutex::default(), Mutex::default());
         let is_connection_cut = AtomicBool::new(false);
         let parts = ContextParts { identity, forwarded, rules, observer, is_connection_cut, usage, model_calls };
-        Self { parts: Arc::new(parts), trace }
+        Self { parts: Arc::new(parts), trace, journal: None }
+    }
+
+    /// The context of a detached run.
+    pub(crate) fn with_journal(self, journal: Option<RunJournal>) -> Self {
+        Self { journal: journal.map(Arc::new), ..self }
+    }
+
+    /// The same run for a subagent.
+    pub(crate) fn without_journal(self) -> Self {
+        Self { journal: None, ..self }
     }
 
     /// The context of the same run within its span, or within that of a tool call or a subagent.
     pub(crate) fn within(&self, trace: TraceScope) -> Self {
-        Self { parts: self.parts.clone(), trace }
+        Self { parts: self.parts.clone(), trace, journal: self.journal.clone() }
     }
 
     /// What observes the run, if it has this type. A run without a server has no observer.
@@ -220,6 +239,33 @@ impl RunContext {
     /// Returns whether the input has messages for which [`is_from_client`](Self::is_from_client) is `true`.
     pub fn has_client_messages(&self) -> bool {
         !self.parts.rules.client_messages.is_empty()
+    }
+
+    /// What was written down of the run, if it goes on after its server was stopped or lost. Only agents that
+    /// [can continue](super::Agent::can_continue) get one.
+    pub fn continuation(&self) -> Option<&Continuation> {
+        self.journal.as_ref()?.continuation.as_ref()
+    }
+
+    /// Returns whether marks have an effect.
+    pub(crate) fn is_journaled(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// Notes how far the run is, in the log of a detached run: if its server is lost, the run is continued from the last
+    /// mark, and what the agent has yielded after it is replaced. Clients do not see marks. Has no effect on other runs.
+    pub fn mark(&self, mark: impl Into<Value>) {
+        if let Some(journal) = &self.journal {
+            journal.log.mark(mark.into());
+        }
+    }
+
+    /// Completes when the events and marks so far survive this server: before an effect that must not be repeated. At once
+    /// for runs that are not detached.
+    pub async fn written(&self) {
+        if let Some(journal) = &self.journal {
+            journal.log.written().await;
+        }
     }
 
     /// All names of the run.

@@ -11,11 +11,15 @@ pub mod emit;
 mod emitter;
 mod error;
 mod event_queue;
+mod journal;
 
 pub use agent_fn::{AgentFn, IntoAgent, IsAgent, agent_fn};
+pub(crate) use context::RunJournal;
 pub use context::{Forwarded, InputRules, RunContext, RunIdentity};
 pub use emitter::{ActivityHandle, Emitter, IntoPatch, ReasoningWriter, TextWriter, ToolCallHandle};
 pub use error::{AgentError, AgentResult};
+pub use journal::Continuation;
+pub(crate) use journal::Journal;
 
 use std::sync::Arc;
 
@@ -50,6 +54,12 @@ pub trait Agent: Send + Sync + 'static {
     fn capabilities(&self) -> AgentCapabilities {
         AgentCapabilities::default()
     }
+
+    /// Returns whether a detached run goes on when its server is stopped or lost: [`run`](Self::run) is then called
+    /// again, on the next server, with a [`RunContext::continuation`]. False by default: such a run fails.
+    fn can_continue(&self) -> bool {
+        false
+    }
 }
 
 impl<F> Agent for F
@@ -68,6 +78,10 @@ impl Agent for Arc<dyn Agent> {
 
     fn capabilities(&self) -> AgentCapabilities {
         (**self).capabilities()
+    }
+
+    fn can_continue(&self) -> bool {
+        (**self).can_continue()
     }
 }
 

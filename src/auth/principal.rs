@@ -56,6 +56,11 @@ impl Principal {
         self.claims.as_ref()?.get(name)
     }
 
+    /// All claims.
+    pub(crate) fn claims(&self) -> Option<&Map<String, Value>> {
+        self.claims.as_deref()
+    }
+
     /// The name, for logs and tools: an API key's name, or a token's subject.
     pub fn name(&self) -> &str {
         &self.id[self.name_at..]

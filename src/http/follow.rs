@@ -4,7 +4,7 @@
 //! Each event has its number as `id:`, so a browser's `EventSource` reconnects with `Last-Event-ID` and gets every event
 //! once. A client that has all events of an ended run gets 204, which stops an `EventSource`.
 
-use std::{convert::Infallible, time::Duration};
+use std::{io, time::Duration};
 
 use async_stream::stream;
 use axum::{
@@ -156,6 +156,11 @@ impl FollowedRun {
                         }
                         break;
                     }
+                    // Without a terminal event, the connection has to break: the client then reconnects.
+                    Some(Err(FollowError::HandedOver)) => {
+                        yield Err(io::ErrorKind::ConnectionAborted.into());
+                        break;
+                    }
                     Some(Err(error)) => {
                         tracing::warn!(run = ?follower.run_id(), ?error, "cannot follow a run to its end");
                         encoder.event(&error_event(&error), &mut out);
@@ -182,7 +187,7 @@ fn write_with_number(events: &[Event], number: u64, encoder: &mut Encoder, out: 
     }
 }
 
-fn chunk(out: &mut Vec<u8>) -> Result<Bytes, Infallible> {
+fn chunk(out: &mut Vec<u8>) -> io::Result<Bytes> {
     Ok(std::mem::take(out).into())
 }
 

@@ -50,6 +50,9 @@ pub struct ThreadOptions {
     /// The maximum time of a detached run.
     #[serde(skip)]
     pub detached_max: Option<Duration>,
+    /// How often a detached run goes on after its server was lost. Then it fails with `server_lost`.
+    #[serde(skip)]
+    pub max_continuations: u32,
     /// The maximum number of bytes that a run adds to its messages and to its log. A run that adds more fails.
     #[serde(skip)]
     pub max_run_bytes: u64,
@@ -79,6 +82,7 @@ impl Default for ThreadOptions {
             max_detached: 200,
             max_followers: 2000,
             detached_max: Some(Duration::from_secs(3600)),
+            max_continuations: 3,
             max_run_bytes: 64 * 1024 * 1024,
             lease: Duration::from_secs(15),
             retention: Retention::of_servers(),

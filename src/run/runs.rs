@@ -136,7 +136,7 @@ impl RunsBuilder {
     }
 
     fn build(self, threads: Option<Arc<ThreadRuns>>) -> Arc<Runs> {
-        Arc::new(Runs {
+        let runs = Arc::new(Runs {
             agents: self.agents,
             limits: self.limits,
             principal_limits: self.principal_limits,
@@ -152,7 +152,20 @@ impl RunsBuilder {
             metrics: self.metrics,
             recordings: self.recordings,
             records_content: self.records_content,
-        })
+        });
+        if let Some(threads) = &runs.threads {
+            let runs = Arc::downgrade(&runs);
+            let _ = threads.recover_run.set(Box::new(move |threads, lost| {
+                let runs = runs.upgrade();
+                Box::pin(async move {
+                    match runs {
+                        Some(runs) => runs.recover(&threads, &lost).await,
+                        None => Ok(false),
+                    }
+                })
+            }));
+        }
+        runs
     }
 }
 
@@ -271,7 +284,10 @@ impl Runs {
     /// Shuts down: refuses new runs, waits up to `grace` for running ones, then stops the others with a terminal event.
     pub(crate) async fn drain(&self, grace: Duration) {
         self.slots.close();
-        self.threads.iter().for_each(|threads| threads.events.readers.close());
+        if let Some(threads) = &self.threads {
+            threads.begin_stop();
+            threads.events.readers.close();
+        }
         self.live.debug.readers.close();
         if tokio::time::timeout(grace, self.live.wait_all_ended()).await.is_ok() {
             return;

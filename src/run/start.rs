@@ -54,9 +54,8 @@ impl Runs {
         if turn.is_cancelled() {
             return Ok(StartedRun::Unstored(self.launch_cancelled(caller, input)));
         }
-        let is_detached = caller.slot.detached.is_some();
         let client = ClientInput::new(input, is_answer);
-        match threads.admit(key, turn, caller.agent.name(), is_detached, client).await? {
+        match threads.admit(key, turn, &caller, client).await? {
             Admission::Begun(begun) => self.launch(*begun, caller),
             Admission::Running(follower) => Ok(StartedRun::Detached(DetachedRun { follower, snapshots: Vec::new() })),
             Admission::Cancelled(input) => Ok(StartedRun::Unstored(self.launch_cancelled(caller, input))),

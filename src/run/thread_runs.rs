@@ -2,9 +2,10 @@
 
 use std::sync::{
     Arc, OnceLock,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use futures::future::BoxFuture;
 use tokio::{
     sync::{Notify, Semaphore},
     task::AbortHandle,
@@ -24,11 +25,15 @@ use crate::{
     agent::Principal,
     observe::metrics::Metrics,
     protocol::{Messages, ThreadId},
-    store::{Millis, StoreError, ThreadKey, ThreadParts, ThreadVersion},
+    store::{LostRun, Millis, StoreError, ThreadKey, ThreadParts, ThreadVersion},
 };
 
 /// Called after the first successful run of a thread, with the thread's messages.
 pub(crate) type FirstRunEnded = Box<dyn Fn(&ThreadKey, &Messages) + Send + Sync>;
+
+/// Takes a lost run over, and goes on with it or closes it. Returns `false` if it could go on, but not now.
+pub(crate) type RecoverRun =
+    Box<dyn Fn(Arc<ThreadRuns>, LostRun) -> BoxFuture<'static, Result<bool, StoreError>> + Send + Sync>;
 
 /// The stored threads of a server, as its runs share them.
 pub(crate) struct ThreadRuns {
@@ -47,6 +52,8 @@ pub(crate) struct ThreadRuns {
     pub(crate) data: OnceLock<Arc<dyn ThreadData>>,
     pub(crate) events: Arc<ThreadEventHub>,
     pub(crate) first_run_ended: OnceLock<FirstRunEnded>,
+    pub(crate) recover_run: OnceLock<RecoverRun>,
+    is_stopping: AtomicBool,
     pub(crate) metrics: Metrics,
 }
 
@@ -75,9 +82,29 @@ impl ThreadRuns {
             data: OnceLock::new(),
             events: Arc::default(),
             first_run_ended: OnceLock::new(),
+            recover_run: OnceLock::new(),
+            is_stopping: AtomicBool::new(false),
             metrics,
             options,
         })
+    }
+
+    /// Takes a lost run over, and goes on with it or closes it. Returns `false` if the run could go on, but this server is
+    /// at its limit of runs.
+    pub(crate) async fn recover(self: &Arc<Self>, lost: LostRun) -> Result<bool, StoreError> {
+        match self.recover_run.get() {
+            Some(recover) => recover(self.clone(), lost).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Takes over no more runs of other servers, and closes none that this one has handed over.
+    pub(crate) fn begin_stop(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
     }
 
     pub(crate) fn key(&self, owner: Option<&Principal>, id: &ThreadId) -> ThreadKey {

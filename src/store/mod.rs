@@ -184,6 +184,12 @@ pub trait Store: Send + Sync + 'static {
     /// Takes over the lease of a lost run for `holder` until `until`. Returns `None` if the run is no longer lost.
     async fn take_over(&self, lost: &Lease, holder: &str, now: Millis, until: Millis) -> StoreResult<Option<Lease>>;
 
+    /// Returns whether a later process finds what is stored. Then detached runs whose agents can continue are left to it
+    /// at shutdown. True by default.
+    fn is_durable(&self) -> bool {
+        true
+    }
+
     /// Checks that the store can be read and written, by a small write.
     ///
     /// The default only reads.
@@ -226,6 +232,10 @@ impl IntoStore for Arc<dyn Store> {
 pub trait SharedStore: Send + Sync {
     /// Extends all leases of a holder that have not been taken over, and lists them.
     async fn renew(&self, holder: &str, until: Millis) -> StoreResult<Vec<HeldLease>>;
+
+    /// Ends a lease while its run stays running, so that the run is lost at once. Other processes get
+    /// [`Topic::Leases`]. Has no effect if the lease was lost.
+    async fn release(&self, lease: &Lease) -> StoreResult<()>;
 
     /// Asks the process that has a run's lease to cancel the run.
     async fn request_cancel(&self, thread: i64, run: &RunId) -> StoreResult<CancelRequest>;

@@ -25,6 +25,8 @@ pub enum Topic {
     Thread(i64),
     /// A run was asked to be cancelled.
     Cancels,
+    /// A lease was released before its time.
+    Leases,
 }
 
 /// Distributes signals to the tasks that wait for them. Clones share their watches.

@@ -4,7 +4,7 @@ use super::{LookupError, Threads};
 use crate::{
     agent::Principal,
     protocol::{RunId, ThreadId},
-    run::Follower,
+    run::{Follower, log::mark::is_mark},
     store::{EventPage, RunRecord, RunStatus},
 };
 
@@ -71,6 +71,7 @@ impl LogPage {
         (self.page.first..)
             .zip(self.page.times.iter().zip(events))
             .map(|(number, (time, event))| (number, *time, event))
+            .filter(|(_, _, event)| !is_mark(event))
     }
 
     /// Returns whether the page has no events.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::{
+    call_digest::digest,
     error::ToolError,
     question::{CallAnswers, PersonsAnswer, Question},
     session::ToolSession,
@@ -19,6 +20,8 @@ use crate::{
     protocol::{Event, Interrupt, JsonObject, MessageId, RunId, ThreadId, ToolCallId, event::ActivitySnapshot},
 };
 
+/// The bytes of an idempotency key before base64.
+const KEY_BYTES: usize = 24;
 const PROGRESS_ACTIVITY: &str = "tool_progress";
 
 /// The surroundings of one call of a tool. Cheap to clone.
@@ -99,6 +102,20 @@ impl ToolContext {
     /// The request's headers that the server forwards to agents and tools.
     pub fn forwarded(&self) -> &Forwarded {
         self.run().forwarded()
+    }
+
+    /// A text that is the same for each attempt of this call, and different for all other calls. A server that knows it
+    /// makes the effect of the call happen once; see [`Repeat::Keyed`](super::Repeat::Keyed).
+    pub fn idempotency_key(&self) -> String {
+        let owner = self.principal().map_or("", Principal::id);
+        let place = serde_json::json!([owner, self.thread_id(), self.run_id()]);
+        digest(self.call_id().as_str(), &place.to_string(), KEY_BYTES)
+    }
+
+    /// The number of this attempt, from 1 on: more if the run was continued on another server, where this call may have
+    /// run before.
+    pub fn attempt(&self) -> u32 {
+        self.run().continuation().map_or(1, |continuation| continuation.attempt + 1)
     }
 
     /// The run's surroundings.

@@ -14,7 +14,7 @@ use super::{
     context::ToolContext,
     error::ToolError,
     question::schema_of,
-    tool::{Approval, Tool, ToolSpec},
+    tool::{Approval, Repeat, Tool, ToolSpec},
 };
 use crate::protocol::{JsonObject, MessageContent};
 
@@ -72,6 +72,7 @@ type ToolFuture = BoxFuture<'static, Result<MessageContent, ToolError>>;
 pub struct FnTool {
     spec: ToolSpec,
     approval: ApprovalRule,
+    repeat: Repeat,
     call: Box<dyn Fn(JsonObject, ToolContext) -> ToolFuture + Send + Sync>,
 }
 
@@ -87,12 +88,18 @@ impl FnTool {
             let future = function(arguments, cx);
             Box::pin(async move { future.await.into_tool_result() })
         };
-        Self { spec, approval: ApprovalRule::Never, call: Box::new(call) }
+        Self { spec, approval: ApprovalRule::Never, repeat: Repeat::Never, call: Box::new(call) }
     }
 
     /// Sets when a person has to agree to a call; never by default.
     pub fn needs_approval(mut self, rule: ApprovalRule) -> Self {
         self.approval = rule;
+        self
+    }
+
+    /// Sets whether a call may run again after its server was lost; never by default.
+    pub fn repeat(mut self, repeat: Repeat) -> Self {
+        self.repeat = repeat;
         self
     }
 }
@@ -105,6 +112,10 @@ impl Tool for FnTool {
 
     fn approval(&self, arguments: &JsonObject) -> Approval {
         self.approval.decide(arguments)
+    }
+
+    fn repeat(&self, _: &JsonObject) -> Repeat {
+        self.repeat
     }
 
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {

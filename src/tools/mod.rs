@@ -42,7 +42,7 @@ pub use self::{
     options::{HeaderSource, HeaderVariable, InvalidOption},
     question::Question,
     schema::Validator,
-    tool::{Approval, Tool, ToolSource, ToolSpec},
+    tool::{Approval, Repeat, Tool, ToolSource, ToolSpec},
     toolbox::{OfferedTool, Toolbox},
 };
 pub(crate) use self::{

@@ -35,6 +35,19 @@ pub enum Approval {
     Needed,
 }
 
+/// What may happen to a call whose server was lost while it ran, when another server goes on with the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Repeat {
+    /// The call runs again: it changes nothing.
+    Safe,
+    /// The call runs again with the same idempotency key, by which its effect happens once.
+    Keyed,
+    /// The call does not run again. The model is told that its outcome is unknown.
+    Never,
+}
+
 /// A tool that a model can call.
 ///
 /// [`tool_fn`](super::tool_fn) makes one of a closure. A type that implements the trait can keep what its calls need,
@@ -90,6 +103,11 @@ pub trait Tool: Send + Sync + 'static {
         Approval::NotNeeded
     }
 
+    /// Returns whether a call with these arguments may run again after its server was lost; never by default.
+    fn repeat(&self, _arguments: &JsonObject) -> Repeat {
+        Repeat::Never
+    }
+
     /// Carries out a call. The arguments fit the schema. The future is dropped when the run ends or the call takes too
     /// long; a tool that starts other work has to stop that work then.
     ///
@@ -110,6 +128,10 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
 
     fn approval(&self, arguments: &JsonObject) -> Approval {
         (**self).approval(arguments)
+    }
+
+    fn repeat(&self, arguments: &JsonObject) -> Repeat {
+        (**self).repeat(arguments)
     }
 
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {

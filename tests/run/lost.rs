@@ -4,14 +4,18 @@ use std::{sync::Arc, time::Duration};
 
 use agui_server::{
     Server,
-    agent::builtin::Echo,
-    agent::emit::TextMessage,
-    protocol::{Event, Message, event::RunStarted},
+    agent::{EventStream, RunContext, builtin::Echo, emit::TextMessage, events},
+    protocol::{Event, Message, RunAgentInput, event::RunStarted},
     store::{BeginOutcome, EventBatch, Lease, MemoryStore, NewRun, Store, ThreadKey, now},
 };
 use serde_json::Value;
 
 use crate::{ask, changed_options, puppet, read_until, said, support::Running, types};
+
+/// An agent that cannot continue.
+fn brief(_: RunAgentInput, _: RunContext) -> EventStream {
+    events(TextMessage::whole("Done"))
+}
 
 /// Returns a store in which another server has begun a run with these events.
 async fn left_behind(detached: bool, events: &[Event]) -> Arc<MemoryStore> {
@@ -52,7 +56,7 @@ async fn a_lost_run_is_closed_with_its_logged_messages() {
     let message = TextMessage::new();
     let events = [RunStarted::new("t".into(), "r".into()).into(), message.start(), message.delta("half")];
     let store = left_behind(true, &events).await;
-    let server = Running::start(Server::new().agent("echo", Echo).store(store)).await;
+    let server = Running::start(Server::new().agent("echo", brief).store(store)).await;
     let thread = server.until_status("t", "failed").await;
     assert_eq!(thread["runs"][0]["error"]["code"], "server_lost");
     assert_eq!(said(&thread), ["user: go", "assistant: half"]);
@@ -70,7 +74,7 @@ async fn a_lost_run_is_closed_with_its_logged_messages() {
 #[tokio::test]
 async fn a_run_that_was_lost_before_its_first_event_has_a_log_that_begins_and_ends() {
     let store = left_behind(true, &[]).await;
-    let server = Running::start(Server::new().agent("echo", Echo).store(store)).await;
+    let server = Running::start(Server::new().agent("echo", brief).store(store)).await;
     let thread = server.until_status("t", "failed").await;
     let all = log(&server).await;
     assert_eq!(types(&all), ["RUN_STARTED", "RUN_ERROR"]);

@@ -10,6 +10,8 @@ mod poll;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod process;
+#[path = "../support/provider.rs"]
+mod provider;
 mod replicas;
 #[path = "../support/server.rs"]
 mod server;

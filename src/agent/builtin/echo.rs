@@ -29,4 +29,9 @@ impl Agent for Echo {
         };
         AgentCapabilities { identity: Some(identity), ..AgentCapabilities::default() }
     }
+
+    /// From its start.
+    fn can_continue(&self) -> bool {
+        true
+    }
 }

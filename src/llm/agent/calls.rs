@@ -100,6 +100,16 @@ impl<'r> RunningCalls<'r> {
     }
 }
 
+impl CallOutcome {
+    /// Returns the call that the outcome is the result of.
+    pub(super) fn answered_call(&self) -> Option<ToolCallId> {
+        match self {
+            Self::Result(result) => Some(result.call.clone()),
+            Self::Event(_) | Self::Questions(_) => None,
+        }
+    }
+}
+
 impl CallResult {
     pub(super) fn into_event_and_message(self) -> (Event, Message) {
         let mut entries = Vec::new();
@@ -128,7 +138,7 @@ impl CallResult {
 }
 
 fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<'r, CallOutcome> {
-    let PendingCall { call, name, tool, edited, action } = pending;
+    let PendingCall { call, name, tool, edited, action, .. } = pending;
     let mut meter = ToolMeter::start(context.cx, &call, tool, &name);
     if meter.scope.records_content() {
         meter.scope.span().record("gen_ai.tool.call.arguments", action.arguments());

@@ -11,6 +11,7 @@ mod capabilities;
 mod catalog;
 mod client_claims;
 mod complete_answer;
+mod marks;
 mod model_chain;
 mod plan;
 mod response;
@@ -194,6 +195,11 @@ impl Agent for LlmAgent {
 
     fn capabilities(&self) -> AgentCapabilities {
         capabilities::capabilities(&self.0)
+    }
+
+    /// After its last complete answer or result of a tool.
+    fn can_continue(&self) -> bool {
+        true
     }
 }
 

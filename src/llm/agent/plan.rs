@@ -1,5 +1,7 @@
 //! The plan for a turn: which calls run now, which wait for an approval, which are the application's.
 
+use std::collections::HashSet;
+
 use serde_json::json;
 
 use super::{
@@ -11,8 +13,12 @@ use super::{
 use crate::{
     llm::call_content::bounded,
     protocol::{Interrupt, JsonObject, MessageId, ToolCall, ToolCallId},
-    tools::{Approval, CallAnswers, OfferedTool},
+    tools::{Approval, CallAnswers, OfferedTool, Repeat},
 };
+
+/// The result of a call that had begun when its server was lost, and that must not run twice.
+const UNKNOWN_OUTCOME: &str = "Error: the server was lost while this call ran. Whether it took effect is \
+                                          unknown. Check that before you call the tool again.";
 
 /// The longest part of an unknown tool's name that the model is told, in characters.
 const MAX_NAME_CHARS: usize = 80;
@@ -34,6 +40,8 @@ pub(super) struct PendingCall {
     /// The arguments that a person put in the place of the model's.
     pub(super) edited: Option<JsonObject>,
     pub(super) action: CallAction,
+    /// Whether the call must not run again on another server, if this one is lost.
+    pub(super) runs_once: bool,
 }
 
 pub(super) enum CallAction {
@@ -45,6 +53,14 @@ pub(super) enum CallAction {
 }
 
 impl CallAction {
+    fn runs_once(&self) -> bool {
+        match self {
+            Self::Immediate(_) | Self::State(_) => false,
+            Self::Tool(action) => action.tool.tool.repeat(&action.arguments) == Repeat::Never,
+            Self::Task(_) => true,
+        }
+    }
+
     /// The arguments as an attribute of a span; `None` for calls that are not run.
     pub(super) fn arguments(&self) -> Option<String> {
         let arguments = match self {
@@ -68,18 +84,40 @@ impl TurnPlan {
     /// Calls after the first `max_calls` fail.
     pub(super) async fn of_turn(calls: &[CallOfTurn], catalog: &ToolCatalog, max_calls: usize) -> Self {
         let mut plan = Self::default();
-        for (at, CallOfTurn { call, parent }) in calls.iter().enumerate() {
+        let calls: Vec<_> = calls.iter().map(|CallOfTurn { call, parent }| (call, parent)).collect();
+        plan.add_turn(&calls, catalog, max_calls).await;
+        plan
+    }
+
+    /// Calls after the first `max_calls` fail, and calls that the plan has already are left out.
+    pub(super) async fn add_turn(
+        &mut self,
+        calls: &[(&ToolCall, &MessageId)],
+        catalog: &ToolCatalog,
+        max_calls: usize,
+    ) {
+        for (at, (call, parent)) in calls.iter().enumerate() {
+            if self.calls.iter().any(|planned| planned.call == call.id) {
+                continue;
+            }
             if at < max_calls {
-                plan.add(call, parent, catalog).await;
+                self.add(call, parent, catalog).await;
             } else {
                 let result = format!("Error: the call was not run: an answer has at most {max_calls} calls");
-                plan.fail(call, catalog, result);
+                self.fail(call, catalog, result);
             }
         }
         if let Some(excess) = calls.len().checked_sub(max_calls).filter(|excess| *excess > 0) {
             tracing::warn!(excess, max_calls, "an answer has too many calls; the last ones are not run");
         }
-        plan
+    }
+
+    /// Fails the calls that a lost server has started: only calls that must not run twice are known to have started.
+    pub(super) fn fail_started(&mut self, started: &HashSet<ToolCallId>) {
+        for call in self.calls.iter_mut().filter(|call| started.contains(&call.call)) {
+            call.action = CallAction::Immediate(UNKNOWN_OUTCOME.to_owned());
+            call.runs_once = false;
+        }
     }
 
     /// Every call fails with this text.
@@ -104,7 +142,9 @@ impl TurnPlan {
             };
             let action = approved_action(&call, answers, catalog).await;
             let tool = catalog.metric_name(&call.function.name);
-            plan.calls.push(PendingCall { call: call.id, name: call.function.name, tool, edited, action });
+            // A person has agreed to one call, not to two.
+            let runs_once = !matches!(action, CallAction::Immediate(_));
+            plan.calls.push(PendingCall { call: call.id, name: call.function.name, tool, edited, action, runs_once });
         }
         plan
     }
@@ -116,7 +156,8 @@ impl TurnPlan {
     fn push(&mut self, call: &ToolCall, catalog: &ToolCatalog, action: CallAction) {
         let tool = catalog.metric_name(&call.function.name);
         let (call, name) = (call.id.clone(), call.function.name.clone());
-        self.calls.push(PendingCall { call, name, tool, edited: None, action });
+        let runs_once = action.runs_once();
+        self.calls.push(PendingCall { call, name, tool, edited: None, action, runs_once });
     }
 
     async fn add(&mut self, call: &ToolCall, parent: &MessageId, catalog: &ToolCatalog) {

@@ -74,7 +74,7 @@ impl SubagentTask {
     /// `input` has no messages. `cx` is that of the call.
     pub(super) fn run(self, input: RunAgentInput, cx: RunContext) -> impl Stream<Item = TaskItem> + Send {
         let scope = begin_agent(cx.trace(), &self.subagent.name, cx.thread_id().as_str(), cx.run_id().as_str());
-        let cx = cx.within(scope.clone());
+        let cx = cx.within(scope.clone()).without_journal();
         let id = SubagentRunId::random();
         let mut started = SubagentStarted::new(id.clone(), self.subagent.name.clone());
         started.description = Some(self.subagent.description.clone());

@@ -13,6 +13,7 @@ use super::{
     catalog::{ToolCatalog, ToolOwner},
     client_claims::remove_claims,
     complete_answer::CompleteAnswer,
+    marks::{self, EarlierTurns},
     model_chain::ModelChain,
     plan::{PendingCall, TurnPlan},
     review::{NextStep, Review},
@@ -41,24 +42,36 @@ pub(super) fn turns(
         let instructions = instructions(&settings, &input, &cx);
         let mut messages = std::mem::take(&mut input.messages).into_vec();
         remove_claims(&mut messages, &catalog, &cx);
+        let mut earlier_turns = EarlierTurns::of(&cx);
+        if let Some(end) = earlier_turns.end.take() {
+            yield end;
+            return;
+        }
         let prior = approval::prior_approvals(&messages, &input.resume, &catalog, &cx).await;
-        // If any approval is still open, no call runs, not even an approved one.
-        if !prior.open.is_empty() {
+        // If any approval is still open, no call runs, not even an approved one. The calls of this run itself are planned
+        // below.
+        if !prior.open.is_empty() && earlier_turns.steps == 0 {
             yield emit::interrupt(&cx, prior.open);
             return;
         }
         let session = ToolSession::new(cx.clone(), input.state_or_empty());
         let call_context = CallContext { settings: &settings, input: &input, cx: &cx, session: &session };
         let mut earlier = EarlierAnswers::new(history::call_ids(&messages));
-        let plan = TurnPlan::of_decisions(prior.decided, &catalog).await;
+        let mut plan = TurnPlan::of_decisions(prior.decided, &catalog).await;
+        earlier_turns.go_on(&mut plan, &messages, &catalog, settings.max_calls_per_turn).await;
         let mut turns = RunTurns::new(&settings, &input, &cx, &catalog, instructions, messages, plan);
+        turns.steps = earlier_turns.steps;
         let mut events = Vec::new();
         loop {
-            let mut calls = RunningCalls::start(turns.take_calls(), &call_context);
+            let calls = turns.take_calls();
+            marks::start(&cx, &calls).await;
+            let mut calls = RunningCalls::start(calls, &call_context);
             while let Some(outcome) = calls.next().await {
+                let answered = outcome.answered_call();
                 if let Some(event) = turns.take_outcome(outcome) {
                     yield event;
                 }
+                marks::result(&cx, answered);
             }
             drop(calls);
             if let Some(step) = turns.step.take() {
@@ -93,6 +106,7 @@ pub(super) fn turns(
             if let Some(event) = turns.review(answer.finish()?).await {
                 yield event;
             }
+            marks::answer(&cx, turns.steps, &turns.next, turns.has_calls());
         }
     }
 }
@@ -153,6 +167,10 @@ impl<'r> RunTurns<'r> {
             has_corrected: false,
             may_summarise: true,
         }
+    }
+
+    fn has_calls(&self) -> bool {
+        !self.plan.calls.is_empty() || !self.plan.interrupts.is_empty() || self.plan.awaits_application
     }
 
     fn take_calls(&mut self) -> Vec<PendingCall> {

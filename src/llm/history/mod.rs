@@ -14,8 +14,8 @@ use serde_json::Value;
 use self::summary::StoredSummary;
 use super::model::{AssistantTurn, Block, ModelReasoning, ToolResult, Turn};
 use crate::protocol::{
-    AssistantMessage, ContentPart, Message, MessageContent, Metadata, ReasoningMessage, ToolCall, ToolCallId,
-    ToolMessage,
+    AssistantMessage, ContentPart, Message, MessageContent, MessageId, Metadata, ReasoningMessage, ToolCall,
+    ToolCallId, ToolMessage,
 };
 
 /// The provider that issued a reasoning message's artefact.
@@ -102,6 +102,18 @@ pub(super) fn calls<'m>(
 
 pub(super) fn unanswered(messages: &[Message]) -> Vec<&ToolCall> {
     calls(messages.iter()).filter(|(_, answer)| answer.is_none()).map(|(call, _)| call).collect()
+}
+
+/// Returns the calls without an answer after the last message of a user, each with the message that it is in.
+pub(super) fn open_calls(messages: &[Message]) -> Vec<(&ToolCall, &MessageId)> {
+    let last = messages.iter().rposition(|message| matches!(message, Message::User(_))).map_or(0, |last| last + 1);
+    let open: HashSet<&ToolCallId> = unanswered(&messages[last..]).into_iter().map(|call| &call.id).collect();
+    let own = messages[last..].iter().filter_map(|message| match message {
+        Message::Assistant(message) if message.subagent_run_id.is_none() => Some(message),
+        _ => None,
+    });
+    let calls = own.flat_map(|message| message.tool_calls().iter().map(|call| (call, &message.id)));
+    calls.filter(|(call, _)| open.contains(&call.id)).collect()
 }
 
 /// Subagents' calls included.

@@ -24,6 +24,12 @@ struct RunEndLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ContinuationLabels {
+    cause: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AgentLabels {
     agent: String,
 }
@@ -58,6 +64,7 @@ pub(crate) struct RunMetrics {
     pub(crate) follower_lag: Histogram,
     pub(crate) thread_event_readers: Gauge,
     pub(crate) leases_taken_over: Counter,
+    continuations: Family<ContinuationLabels, Counter>,
 }
 
 impl Default for RunMetrics {
@@ -78,11 +85,17 @@ impl Default for RunMetrics {
             follower_lag: Histogram::new(LAG_BUCKETS),
             thread_event_readers: Gauge::default(),
             leases_taken_over: Counter::default(),
+            continuations: Family::default(),
         }
     }
 }
 
 impl RunMetrics {
+    /// Counts a lost run that goes on here, or not.
+    pub(crate) fn continued(&self, cause: &'static str, outcome: &'static str) {
+        self.continuations.get_or_create(&ContinuationLabels { cause, outcome }).inc();
+    }
+
     pub(crate) fn ended(&self, run: &CountedRunEnd<'_>) {
         let CountedRunEnd { outcome, duration, first_event, first_token, repairs, .. } = *run;
         let labels = AgentLabels { agent: self.names.bounded(run.agent) };
@@ -125,5 +138,7 @@ impl RunMetrics {
         registry.register("thread_event_readers", text, self.thread_event_readers.clone());
         let text = "Leases of lost runs that this server took over";
         registry.register("leases_taken_over", text, self.leases_taken_over.clone());
+        let text = "Lost runs by cause and outcome: continued, or given up at the limit of continuations";
+        registry.register("run_continuations", text, self.continuations.clone());
     }
 }

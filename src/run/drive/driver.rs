@@ -19,6 +19,7 @@ use super::{
     control::{LiveGuard, RunControl, Stop},
     guard::{Guard, RunClosing, Violation},
     progress::{Drive, EventSink, Progress},
+    sinks::{CopyingSink, CountingSink},
 };
 use crate::run::{
     log::debug_events::DebugSink,
@@ -27,7 +28,7 @@ use crate::run::{
 };
 use crate::{
     agent::{Agent, AgentError, EventStream, Principal, RunContext, RunIdentity},
-    observe::{RunObserver, recordings::LiveRecording},
+    observe::RunObserver,
     protocol::{
         Event, RunAgentInput, RunId, TokenUsage,
         event::{RunError, RunFinished, RunOutcome, RunStarted},
@@ -159,6 +160,23 @@ impl Run {
     /// Returns the control that cancels the run from another task.
     pub fn control(&self) -> Arc<RunControl> {
         self.control.clone()
+    }
+
+    /// Leaves out `RUN_STARTED`, which another server has sent.
+    pub(crate) fn skip_start(&mut self) {
+        self.stage = match std::mem::replace(&mut self.stage, RunStage::Ended) {
+            RunStage::Opening(agent, input) => RunStage::Opened(agent, input),
+            stage => stage,
+        };
+    }
+
+    /// Drops the agent, and leaves the run to another server.
+    pub(crate) fn hand_over(&mut self) {
+        let agent = std::mem::replace(&mut self.stage, RunStage::Ended);
+        if catch_unwind(AssertUnwindSafe(|| drop(agent))).is_err() {
+            tracing::error!("the agent panicked while it was dropped");
+        }
+        self.report("handed over", None);
     }
 
     /// Drops the run, and returns the guards with which it counts as running until its end is stored.
@@ -466,33 +484,6 @@ impl fmt::Display for LoggedId<'_> {
             if char == ' ' { f.write_str("\\u{20}")? } else { char.escape_debug().fmt(f)? }
         }
         Ok(())
-    }
-}
-
-struct CountingSink<'a, S> {
-    sink: &'a mut S,
-    events: &'a mut u64,
-}
-
-impl<S: EventSink> EventSink for CountingSink<'_, S> {
-    fn emit(&mut self, event: &Event) {
-        *self.events += 1;
-        self.sink.emit(event);
-    }
-}
-
-/// Copies the events of a run to its recording.
-struct CopyingSink<'a, S> {
-    recording: Option<&'a LiveRecording>,
-    sink: &'a mut S,
-}
-
-impl<S: EventSink> EventSink for CopyingSink<'_, S> {
-    fn emit(&mut self, event: &Event) {
-        if let Some(recording) = self.recording {
-            recording.event(event);
-        }
-        self.sink.emit(event);
     }
 }
 

@@ -6,7 +6,10 @@ use super::{clock::RunLimits, driver::Run, progress::Drive as _, transcript::Tra
 use crate::run::{
     agents::AgentEntry,
     conversation::{branch::LoadedThread, decide::BranchCase, plan::ClientInput, resume::ResumeDecision},
-    log::{Follower, LiveLog, detached},
+    log::{
+        Follower, LiveLog,
+        detached::{self, AtShutdown},
+    },
     options::ConcurrentRuns,
     persist::{
         stored_run::StoredRun,
@@ -17,7 +20,7 @@ use crate::run::{
     turn::{active::ActiveRun, admission::BegunRun, start_error::StartError},
 };
 use crate::{
-    agent::{Forwarded, InputRules, RunContext, RunIdentity},
+    agent::{Forwarded, InputRules, RunContext, RunIdentity, RunJournal},
     base::trace::TraceScope,
     observe::{
         RunObserver,
@@ -40,7 +43,7 @@ impl Runs {
         input: RunAgentInput,
         claims: HashSet<MessageId>,
     ) -> Box<Run> {
-        self.create_run(caller, input, self.limits, claims)
+        self.create_run(caller, input, self.limits, claims, None)
     }
 
     /// The run ends as cancelled, without the agent.
@@ -83,10 +86,15 @@ impl Runs {
             true => RunLimits { max: threads.options.detached_max, heartbeat: None, ..self.limits },
             false => self.limits,
         };
-        let run = self.create_run(caller, input, limits, branch.client_claims());
-
         let max_run_bytes = threads.options.max_run_bytes;
         let log = is_detached.then(|| Arc::new(LiveLog::new(lease.clone(), request_bytes, max_run_bytes)));
+        let at_shutdown = match caller.agent.agent.can_continue() && threads.store.unmeasured().is_durable() {
+            true => AtShutdown::HandOver,
+            false => AtShutdown::Fail,
+        };
+        let journal = log.clone().filter(|_| at_shutdown == AtShutdown::HandOver);
+        let journal = journal.map(|log| RunJournal { log, continuation: None });
+        let run = self.create_run(caller, input, limits, branch.client_claims(), journal);
         let Some(turn) = guard.launch() else { return Err(StoreError::LeaseLost.into()) };
         turn.activate(Arc::new(ActiveRun::new(run_id.clone(), lease.clone(), run.control(), log.clone())));
         // A cancel request or a superseding run may have come before the run was active.
@@ -110,17 +118,18 @@ impl Runs {
         };
         let follower = Follower::from_live_log(&threads, key, run_id, log.clone(), None);
         let span = transcribed.run().span().clone();
-        tokio::spawn(tracing::Instrument::instrument(detached::drive(transcribed, log), span));
+        tokio::spawn(tracing::Instrument::instrument(detached::drive(transcribed, log, at_shutdown), span));
         Ok(StartedRun::Detached(DetachedRun { follower, snapshots }))
     }
 
     /// `client_messages` are those of [`Branch::client_claims`](crate::run::conversation::branch::Branch::client_claims).
-    fn create_run(
+    pub(super) fn create_run(
         &self,
         caller: RunCaller,
         mut input: RunAgentInput,
         limits: RunLimits,
         client_messages: HashSet<MessageId>,
+        journal: Option<RunJournal>,
     ) -> Box<Run> {
         let accepts_instructions = self.accept_instructions;
         // Those of a thread from the time before the option was changed, or of another agent's snapshot.
@@ -137,7 +146,7 @@ impl Runs {
         });
         let trace = TraceScope::new(forwarded.trace().cloned(), self.records_content);
         let observer = RunObserver { metrics: self.metrics.clone(), recording };
-        let cx = observed_context(identity, forwarded, rules, &trace, observer);
+        let cx = observed_context(identity, forwarded, rules, &trace, observer).with_journal(journal);
         // Boxed because it is large and moved several times before it is polled.
         Box::new(Run::new(agent.agent, input, cx, limits, self.live.register(), slot))
     }

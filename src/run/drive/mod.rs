@@ -2,9 +2,11 @@
 
 pub(crate) mod clock;
 pub(crate) mod complete_on_drop;
+pub(crate) mod continuation;
 pub(crate) mod control;
 pub(crate) mod driver;
 pub(crate) mod guard;
 pub(crate) mod launch;
 pub(crate) mod progress;
+mod sinks;
 pub(crate) mod transcript;

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{LiveLog, LogEnd, LogSink};
+use super::{LiveLog, LogEnd, LogSink, mark::LogMark};
 use crate::run::{
     drive::control::Stop,
     persist::transcribed_run::{TranscribedRun, TranscribedStep},
@@ -15,16 +15,36 @@ use crate::store::StoreError;
 
 const MAX_EVENTS_PER_POLL: usize = 128;
 
-pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>) {
+/// What happens to a detached run when its server is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtShutdown {
+    HandOver,
+    Fail,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Driven {
+    ToItsEnd,
+    UntilShutdown,
+}
+
+pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>, at_shutdown: AtShutdown) {
     let threads = transcribed.threads().clone();
-    poll_fn(|cx| {
-        let polled = poll_events(&mut transcribed, &log, cx);
+    let driven = poll_fn(|cx| {
+        let polled = poll_events(&mut transcribed, &log, at_shutdown, cx);
         if log.has_pending() {
             threads.log_writer.schedule(&log);
         }
         polled
     })
     .await;
+    match driven {
+        Driven::ToItsEnd => store_end(transcribed, &log).await,
+        Driven::UntilShutdown => hand_over(transcribed, &log).await,
+    }
+}
+
+async fn store_end(transcribed: TranscribedRun, log: &LiveLog) {
     let ended = log.millis();
     let is_written = poll_fn(|cx| log.poll_written(cx)).await;
     let Some(terminal) = transcribed.terminal().cloned() else { return };
@@ -46,15 +66,38 @@ pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>) {
     }
 }
 
-fn poll_events(transcribed: &mut TranscribedRun, log: &Arc<LiveLog>, cx: &mut Context<'_>) -> Poll<()> {
+/// Stops the agent, stores what it has done, and lets the next server have the run.
+async fn hand_over(mut transcribed: TranscribedRun, log: &Arc<LiveLog>) {
+    transcribed.stop_agent();
+    let threads = transcribed.threads().clone();
+    log.note(&LogMark::HandedOver);
+    threads.log_writer.schedule(log);
+    if poll_fn(|cx| log.poll_written(cx)).await
+        && let Some(shared) = threads.store.shared()
+        && let Err(error) = shared.release(log.lease()).await
+    {
+        tracing::warn!(?error, "the lease of a run could not be released; another server takes it when it has ended");
+    }
+    log.end(LogEnd::HandedOver);
+}
+
+fn poll_events(
+    transcribed: &mut TranscribedRun,
+    log: &Arc<LiveLog>,
+    at_shutdown: AtShutdown,
+    cx: &mut Context<'_>,
+) -> Poll<Driven> {
     // Events of one poll have the same time, because to read the clock for each of them costs more than to store it.
     let time = log.millis();
     for _ in 0..MAX_EVENTS_PER_POLL {
+        if at_shutdown == AtShutdown::HandOver && transcribed.run().control().requested() == Some(Stop::Shutdown) {
+            return Poll::Ready(Driven::UntilShutdown);
+        }
         if let Some(stop) = ready!(log.poll_room(cx)) {
             transcribed.stop(stop);
         }
         match ready!(transcribed.poll_step(cx, &mut LogSink { log, time })) {
-            TranscribedStep::Terminal => return Poll::Ready(()),
+            TranscribedStep::Terminal => return Poll::Ready(Driven::ToItsEnd),
             // Its clients follow the log, so there is no response to break.
             TranscribedStep::Cut => transcribed.stop(Stop::Cancel),
             TranscribedStep::Moved | TranscribedStep::Heartbeat => {}

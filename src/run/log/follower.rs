@@ -27,6 +27,9 @@ pub(crate) enum FollowError {
     /// The thread was deleted, the run was replaced, or its log was removed.
     #[error("the log of this run was removed")]
     Gone,
+    /// This process stops, and another one goes on with the run.
+    #[error("the run was handed over to another server")]
+    HandedOver,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -162,6 +165,7 @@ impl Follower {
                     self.live = None;
                     return self.next_stored().await;
                 }
+                NextChunk::End(LogEnd::HandedOver) => return Err(FollowError::HandedOver),
                 NextChunk::None => changed.await,
             }
         }

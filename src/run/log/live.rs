@@ -7,13 +7,17 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
-use futures::task::AtomicWaker;
+use futures::{FutureExt as _, future::BoxFuture, task::AtomicWaker};
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
 
+use super::mark::{LogMark, is_mark};
 use crate::{
+    agent::Journal,
     protocol::Event,
     run::drive::{control::Stop, progress::EventSink},
     store::{EventBatch, Lease},
@@ -56,6 +60,8 @@ pub(crate) enum LogEnd {
     Complete,
     /// Another process has taken the run over, or the store rejects the events.
     Lost,
+    /// This process stops, and another one goes on with the run.
+    HandedOver,
 }
 
 #[derive(Debug)]
@@ -75,6 +81,13 @@ impl LiveLog {
         let (producer, changed) = (AtomicWaker::new(), Notify::new());
         let is_delivered = AtomicBool::new(false);
         Self { lease, max_bytes, begun: Instant::now(), is_delivered, state, producer, changed }
+    }
+
+    /// The log of a run that another process began `elapsed` ago, with `stored` lines so far.
+    pub(crate) fn continued(self, elapsed: Duration, stored: u64) -> Self {
+        self.state.lock().written = stored;
+        let begun = self.begun.checked_sub(elapsed).unwrap_or(self.begun);
+        Self { begun, ..self }
     }
 
     /// Returns the time since the run's start, in milliseconds.
@@ -121,6 +134,18 @@ impl LiveLog {
 
     pub(crate) fn has_pending(&self) -> bool {
         !self.state.lock().pending.is_empty()
+    }
+
+    pub(crate) fn note(&self, mark: &LogMark) {
+        self.push(mark.to_line(), self.millis());
+    }
+
+    fn push(&self, line: String, time: u64) {
+        let mut state = self.state.lock();
+        state.pending_bytes += line.len();
+        state.total_bytes += line.len() as u64;
+        state.pending.push(line);
+        state.pending_times.push(time);
     }
 
     /// Returns the batch with the terminal event, to be stored with the end of the run. `time` is that of the event.
@@ -179,6 +204,29 @@ impl LiveLog {
     }
 }
 
+impl Journal for LiveLog {
+    fn mark(&self, mark: Value) {
+        self.note(&LogMark::Agent(mark));
+    }
+
+    fn written(&self) -> BoxFuture<'_, ()> {
+        let written = async {
+            loop {
+                let changed = self.changed();
+                {
+                    let state = self.state.lock();
+                    if state.end.is_none() && state.pending.is_empty() && state.in_flight == 0 {
+                        return;
+                    }
+                }
+                // Of a lost log, nothing is written any more. Its run is stopped.
+                changed.await;
+            }
+        };
+        written.boxed()
+    }
+}
+
 /// Consecutive events of a run. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct LogChunk {
@@ -199,7 +247,8 @@ impl LogChunk {
 
     /// Returns the events with their numbers, each one line of JSON.
     pub(crate) fn events(&self) -> impl Iterator<Item = (u64, &str)> {
-        (self.first..).zip(self.events.iter().map(String::as_str)).skip(self.skip)
+        let lines = (self.first..).zip(self.events.iter().map(String::as_str)).skip(self.skip);
+        lines.filter(|(_, line)| !is_mark(line))
     }
 
     pub(crate) fn has_next(&self, after: u64) -> bool {
@@ -225,16 +274,11 @@ pub(crate) struct LogSink<'a> {
 
 impl EventSink for LogSink<'_> {
     fn emit(&mut self, event: &Event) {
-        let line = to_line(event);
-        let mut state = self.log.state.lock();
-        state.pending_bytes += line.len();
-        state.total_bytes += line.len() as u64;
-        state.pending.push(line);
-        state.pending_times.push(self.time);
+        self.log.push(to_line(event), self.time);
     }
 }
 
-fn to_line(event: &Event) -> String {
+pub(crate) fn to_line(event: &Event) -> String {
     // Events always have a JSON form.
     serde_json::to_string(event).unwrap_or_default()
 }

@@ -7,7 +7,8 @@
 pub(crate) mod debug_events;
 pub(crate) mod detached;
 mod follower;
-mod live;
+pub(crate) mod live;
+pub(crate) mod mark;
 pub(crate) mod owner_hub;
 pub(crate) mod thread_event_hub;
 mod thread_events;

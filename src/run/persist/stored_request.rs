@@ -1,9 +1,12 @@
-//! The part of a detached run's request that is stored for its recording: what the thread does not have.
+//! The part of a detached run's request that is stored for its recording and for the server that continues it: what the
+//! thread does not have.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use crate::agent::Principal;
 use crate::protocol::{Context, Messages, ResumeEntry, RunAgentInput, RunId, ThreadId, ToolDefinition};
 use crate::run::conversation::{
     plan::{ClientInput, Plan},
@@ -22,17 +25,28 @@ pub(crate) struct StoredRequest<'a> {
     #[serde(default, skip_serializing_if = "<[Context]>::is_empty")]
     context: Cow<'a, [Context]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    forwarded_props: Option<Cow<'a, serde_json::Value>>,
+    forwarded_props: Option<Cow<'a, Value>>,
     /// The answers that the agent gets.
     #[serde(default, skip_serializing_if = "<[ResumeEntry]>::is_empty")]
     resume: Cow<'a, [ResumeEntry]>,
     /// True if the server adds a snapshot of the state after `RUN_STARTED`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) adds_state: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal: Option<StoredPrincipal<'a>>,
+}
+
+/// The caller, without the id, which is the owner of the thread.
+#[derive(Serialize, Deserialize)]
+struct StoredPrincipal<'a> {
+    name: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    claims: Option<Cow<'a, Map<String, Value>>>,
 }
 
 impl<'a> StoredRequest<'a> {
-    pub(crate) fn new(client: &'a ClientInput, plan: &'a Plan) -> Self {
+    /// `principal` is stored for the server that continues the run.
+    pub(crate) fn new(client: &'a ClientInput, plan: &'a Plan, principal: Option<&'a Principal>) -> Self {
         let RunAgentInput { protocol_version, parent_run_id, tools, context, forwarded_props, .. } = &client.rest;
         let resume = match &plan.resume {
             ResumeDecision::Proceed(answers) => &answers[..],
@@ -46,6 +60,10 @@ impl<'a> StoredRequest<'a> {
             forwarded_props: forwarded_props.as_ref().map(Cow::Borrowed),
             resume: Cow::Borrowed(resume),
             adds_state: plan.lacks_state(client),
+            principal: principal.map(|principal| StoredPrincipal {
+                name: Cow::Borrowed(principal.name()),
+                claims: principal.claims().map(Cow::Borrowed),
+            }),
         }
     }
 
@@ -59,6 +77,14 @@ impl<'a> StoredRequest<'a> {
         let mut parser = serde_json::Deserializer::from_str(json);
         parser.disable_recursion_limit();
         StoredRequest::deserialize(&mut parser)
+    }
+
+    /// Returns the caller, whose id is the owner of the thread.
+    pub(crate) fn principal(&self, owner: &Arc<str>) -> Option<Principal> {
+        let stored = self.principal.as_ref()?;
+        let source = owner.strip_suffix(&*stored.name)?.strip_suffix(':')?;
+        let principal = Principal::new(source, &stored.name);
+        Some(principal.with_claims(stored.claims.as_deref().cloned().unwrap_or_default()))
     }
 
     /// Returns the agent's input, without a state.

@@ -125,6 +125,11 @@ impl TranscribedRun {
         self.run.control().stop(stop);
     }
 
+    /// Drops the agent. The run has no end in this process.
+    pub(crate) fn stop_agent(&mut self) {
+        self.run.hand_over();
+    }
+
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<TranscribedStep> {
         let mut sink = TranscriptSink { transcription: &mut self.transcription, sink, is_terminal: false };
         let progress = ready!(self.run.poll_progress(cx, &mut sink));
@@ -152,7 +157,10 @@ impl TranscribedRun {
     ) -> BoxFuture<'static, Result<(), StoreError>> {
         let Self { transcription, run, thread, guards } = self;
         let Transcription { added_events, skipped_events, terminal, transcript, .. } = transcription;
-        let end = RunSummary::of(terminal.as_deref(), run.events() + added_events - skipped_events);
+        // The log of a run has also marks, and the events from before the run was continued.
+        let sent = run.events() + added_events - skipped_events;
+        let events = last_events.as_ref().map_or(sent, |batch| batch.first + batch.events.len() as u64 - 1);
+        let end = RunSummary::of(terminal.as_deref(), events);
         let span = run.span().clone();
         let counted = run.into_counted();
         let future = async move {

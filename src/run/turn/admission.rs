@@ -9,6 +9,7 @@ use super::{
     start_error::StartError,
 };
 use crate::run::{
+    agents::AgentEntry,
     conversation::{
         branch::LoadedThread,
         plan::{ClientInput, Plan, PlanError},
@@ -18,13 +19,15 @@ use crate::run::{
     log::{Follower, thread_event_hub::ThreadChange},
     options::ConcurrentRuns,
     persist::{stored_request::StoredRequest, title::title_of},
+    request::RunCaller,
     thread_runs::ThreadRuns,
 };
 use crate::{
+    agent::Principal,
     protocol::{Interrupt, RunAgentInput, RunId},
     store::{
-        BeginOutcome, Lease, NewRun, RunEnd, RunRecord, RunStatus, SharedStore, StoreError, ThreadKey, ThreadSize,
-        Topic, now,
+        BeginOutcome, Lease, LostRun, NewRun, RunEnd, RunRecord, RunStatus, SharedStore, StoreError, ThreadKey,
+        ThreadSize, Topic, now,
     },
 };
 
@@ -128,16 +131,17 @@ impl ThreadRuns {
         self: &Arc<Self>,
         key: ThreadKey,
         turn: TurnGuard,
-        agent: &str,
-        detached: bool,
+        caller: &RunCaller,
         client: ClientInput,
     ) -> Result<Admission, StartError> {
         self.stored_bytes.check::<StartError>(&self.store, &self.options.retention, &key.owner).await?;
         let (deadline, asked_at) = (Instant::now() + self.options.queue_timeout, now());
         let [mut poll, longest] = POLL_BACKOFF;
         let loaded = self.cache.take(&key);
-        let (threads, agent) = (self.clone(), agent.to_owned());
-        let mut attempt = Box::new(BeginAttempt { threads, key, turn, agent, detached, client, loaded });
+        let RunCaller { slot, agent, principal, .. } = caller;
+        let (threads, agent, principal) = (self.clone(), agent.clone(), principal.clone());
+        let detached = slot.detached.is_some();
+        let mut attempt = Box::new(BeginAttempt { threads, key, turn, agent, principal, detached, client, loaded });
         loop {
             // The attempt completes even if the client leaves, because a run that was begun has to be ended.
             let (same, run, lost) = match CompleteOnDrop::new(attempt.begin()).await? {
@@ -147,9 +151,12 @@ impl ThreadRuns {
             attempt = same;
             // Maintenance closes lost runs of this process.
             if let Some(lost) = lost.filter(|lost| lost.holder != self.holder) {
-                match self.recover(&attempt.key, &run.id, &lost).await {
+                let lost = LostRun { key: attempt.key.clone(), run_id: run.id.clone(), lease: lost };
+                match self.recover(lost).await {
                     // `LeaseLost`: another process has closed the run, or the thread was deleted.
-                    Ok(()) | Err(StoreError::LeaseLost) => continue,
+                    Ok(true) | Err(StoreError::LeaseLost) => continue,
+                    // Another server may be able to go on with it.
+                    Ok(false) => {}
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -207,7 +214,8 @@ struct BeginAttempt {
     threads: Arc<ThreadRuns>,
     key: ThreadKey,
     turn: TurnGuard,
-    agent: String,
+    agent: AgentEntry,
+    principal: Option<Principal>,
     detached: bool,
     client: ClientInput,
     /// The thread as it was last read; `None` if it is assumed to be new.
@@ -231,7 +239,11 @@ impl BeginAttempt {
                     continue;
                 }
             };
-            let request = self.detached.then(|| StoredRequest::new(&self.client, &plan).to_json());
+            let request = self.detached.then(|| {
+                // Another server needs to know who called, if it is to go on with the run.
+                let principal = self.principal.as_ref().filter(|_| self.agent.agent.can_continue());
+                StoredRequest::new(&self.client, &plan, principal).to_json()
+            });
             match self.begin_with(&plan, request.as_deref()).await? {
                 BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
                     if replaced {
@@ -278,7 +290,7 @@ impl BeginAttempt {
         let run = NewRun {
             key: &self.key,
             run_id: &client.rest.run_id,
-            agent: &self.agent,
+            agent: self.agent.name(),
             detached: self.detached,
             holder: &threads.holder,
             now,

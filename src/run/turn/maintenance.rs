@@ -6,16 +6,21 @@ use std::{
     time::Duration,
 };
 
+use futures::{TryStreamExt as _, stream};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::{active::ActiveRun, removal::SweepCounter};
-use crate::run::{drive::control::Stop, log::thread_event_hub::receive_announcements, thread_runs::ThreadRuns};
+use crate::run::{
+    drive::control::Stop, log::thread_event_hub::receive_announcements, measured_store::MeasuredStore,
+    thread_runs::ThreadRuns,
+};
 use crate::store::{HeldLease, LostRun, SharedStore, StoreError, Topic, now};
 
 /// The interval of polling for cancel requests of other processes: without signals, and with signals, which can be lost.
 const CANCEL_POLL: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(2)];
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 const MAX_RECOVERED_RUNS: usize = 100;
+const MAX_CONCURRENT_RECOVERIES: usize = 4;
 /// No process has this name, so all runs are runs of other holders.
 const ALL_HOLDERS: &str = "";
 
@@ -36,17 +41,19 @@ impl ThreadRuns {
     /// Closes lost runs of other processes; [`LeaseRenewal`] closes those of this process. A run of this process is not lost
     /// if its lease was renewed too late: this process would take over its own lease, and the run could go on writing to the
     /// log that is being closed.
-    async fn recover_lost(&self) -> Result<(), StoreError> {
+    async fn recover_lost(self: &Arc<Self>) -> Result<(), StoreError> {
+        if self.is_stopping() {
+            return Ok(());
+        }
         let lost =
             self.store.call("lost_runs", |store| store.lost_runs(&self.holder, now(), MAX_RECOVERED_RUNS)).await?;
-        for lost in lost.into_iter().filter(|lost| lost.lease.holder != self.holder) {
-            match self.recover(&lost.key, &lost.run_id, &lost.lease).await {
-                // `LeaseLost`: another process has closed it.
-                Ok(()) | Err(StoreError::LeaseLost) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        let lost = lost.into_iter().filter(|lost| lost.lease.holder != self.holder);
+        let recover = async |lost: LostRun| match self.recover(lost).await {
+            // `LeaseLost`: another process has taken it over.
+            Ok(_) | Err(StoreError::LeaseLost) => Ok(()),
+            Err(error) => Err(error),
+        };
+        stream::iter(lost.map(Ok)).try_for_each_concurrent(MAX_CONCURRENT_RECOVERIES, recover).await
     }
 }
 
@@ -107,9 +114,22 @@ async fn maintain_leases(threads: Weak<ThreadRuns>, lease: Duration) {
     let mut ticks = interval((lease / 3).max(Duration::from_millis(1)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut renewal = LeaseRenewal { renewed: Instant::now(), unknown: HashSet::new() };
+    let store = threads.upgrade().map(|threads| threads.store.clone());
+    let mut released = store.as_ref().and_then(MeasuredStore::shared).map(|it| it.signals().watch(Topic::Leases));
+    drop(store);
     loop {
-        ticks.tick().await;
+        let is_due = match &mut released {
+            Some(released) => tokio::select! { _ = ticks.tick() => true, () = released.changed() => false },
+            None => {
+                ticks.tick().await;
+                true
+            }
+        };
         let Some(threads) = threads.upgrade() else { return };
+        if !is_due {
+            warn_on_error(threads.recover_lost().await, "lost runs could not be taken over");
+            continue;
+        }
         let renewed = match threads.store.shared() {
             Some(shared) => renewal.renew(&threads, shared).await,
             None => renewal.close_unknown(&threads).await,
@@ -163,6 +183,10 @@ impl LeaseRenewal {
     /// Closes runs that were begun but not launched, because the response to the write was lost, and runs whose end could
     /// not be stored. A run that is just being begun looks the same, so a run is closed when it is found twice in a row.
     async fn close_unlaunched(&mut self, threads: &ThreadRuns, held: Vec<LostRun>) -> Result<(), StoreError> {
+        // The runs that are handed over are not lost.
+        if threads.is_stopping() {
+            return Ok(());
+        }
         let known: HashSet<_> = threads.queue.all_active().iter().map(|run| run.lease.run).collect();
         let unknown: Vec<_> = held.into_iter().filter(|run| !known.contains(&run.lease.run)).collect();
         let all = unknown.iter().map(|run| run.lease.run).collect();

@@ -52,12 +52,20 @@ impl ThreadQueue {
         if tickets.len() > max_waiting {
             return Err(EnterError::Full);
         }
-        let ticket = Arc::new(Ticket { run_id: run_id.clone(), phase: Phase::default(), active: Mutex::default() });
+        let ticket = Arc::new(Ticket::new(run_id));
         if tickets.is_empty() {
             ticket.phase.enter(HAS_TURN);
         }
         tickets.push(ticket.clone());
         Ok(TurnGuard { queue: self.clone(), key: key.clone(), ticket })
+    }
+
+    /// Enters a run that has the lease already, before all others. One that has the turn waits for the lease.
+    pub(crate) fn enter_first(self: &Arc<Self>, key: &ThreadKey, run_id: &RunId) -> TurnGuard {
+        let ticket = Arc::new(Ticket::new(run_id));
+        ticket.phase.enter(HAS_TURN);
+        self.0.lock().entry(key.clone()).or_default().insert(0, ticket.clone());
+        TurnGuard { queue: self.clone(), key: key.clone(), ticket }
     }
 
     pub(crate) fn active(&self, key: &ThreadKey) -> Option<Arc<ActiveRun>> {
@@ -88,6 +96,10 @@ impl ThreadQueue {
 }
 
 impl Ticket {
+    fn new(run_id: &RunId) -> Self {
+        Self { run_id: run_id.clone(), phase: Phase::default(), active: Mutex::default() }
+    }
+
     fn active(&self) -> Option<Arc<ActiveRun>> {
         self.active.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! Closes lost runs: runs whose server has crashed or cannot reach the store.
+//! Closes lost runs that do not go on: runs whose server has crashed or cannot reach the store.
 
 use crate::run::{
     conversation::branch::LoadedThread,
@@ -22,18 +22,6 @@ const MESSAGE: &str = "the server of this run was lost; please try again";
 const PAGE_BYTES: usize = 1024 * 1024;
 
 impl ThreadRuns {
-    pub(crate) async fn recover(&self, key: &ThreadKey, run: &RunId, lost: &Lease) -> Result<(), StoreError> {
-        let now = now();
-        // `None`: the run is not lost, or another process has taken it over.
-        let until = self.lease_until(now);
-        let taken = self.store.call("take_over", |store| store.take_over(lost, &self.holder, now, until)).await?;
-        self.metrics.runs.leases_taken_over.inc_by(u64::from(taken.is_some()));
-        match taken {
-            Some(lease) => self.close_lost(key, run, &lease).await,
-            None => Ok(()),
-        }
-    }
-
     /// The caller has the lease. Stores the messages that result from the events in the run's log.
     pub(crate) async fn close_lost(&self, key: &ThreadKey, run: &RunId, lease: &Lease) -> Result<(), StoreError> {
         let Some(view) = self
@@ -100,6 +88,7 @@ impl ThreadRuns {
             && !page.events.is_empty()
         {
             logged += page.events.len() as u64;
+            // Marks are no events.
             for event in page.events.iter().filter_map(|line| serde_json::from_str::<Event>(line).ok()) {
                 transcript.apply(&event);
             }

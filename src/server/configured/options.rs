@@ -20,6 +20,7 @@ pub(in crate::server) fn thread_options(config: &Config) -> ThreadOptions {
         max_detached: config.runs.max_detached,
         max_followers: config.runs.max_followers,
         detached_max: config.runs.detached_max,
+        max_continuations: config.runs.max_continuations,
         max_run_bytes: config.runs.max_run_bytes,
         retention: config.retention,
         ..config.threads.clone()

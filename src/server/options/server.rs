@@ -91,6 +91,9 @@ pub(crate) struct RunsConfig {
     #[serde(rename = "detached_max_seconds", deserialize_with = "optional_seconds")]
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalSeconds"))]
     pub(crate) detached_max: Option<Duration>,
+    /// How often a detached run goes on, on this server or another, after its server was lost. Then it fails
+    /// (`server_lost`). Runs of a server that is stopped go on without being counted.
+    pub(crate) max_continuations: u32,
     /// The most that a run may add to its messages and its log, in bytes. A run that exceeds it fails (`run_too_long`).
     pub(crate) max_run_bytes: u64,
 }
@@ -124,6 +127,7 @@ impl Default for RunsConfig {
             max_detached: 200,
             max_followers: 2000,
             detached_max: Some(Duration::from_secs(3600)),
+            max_continuations: 3,
             max_run_bytes: 64 * 1024 * 1024,
         }
     }

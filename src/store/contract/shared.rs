@@ -26,6 +26,19 @@ pub(super) async fn the_leases_of_a_holder_are_renewed(store: DynStore) {
     assert_eq!((threads("here").await, threads("other").await), ("b".to_owned(), String::new()));
 }
 
+pub(super) async fn a_released_lease_is_lost_at_once_and_is_not_renewed(store: DynStore) {
+    let Some(shared) = store.shared() else { return };
+    let lease = held_by(&store, "here", "a", UNTIL).await;
+    shared.release(&lease).await.unwrap();
+    assert!(shared.renew("here", UNTIL + 1000).await.unwrap().is_empty());
+    let lost = store.lost_runs("there", NOW, 9).await.unwrap();
+    let taken = store.take_over(&lost[0].lease, "there", NOW, UNTIL).await.unwrap().unwrap();
+    shared.release(&lease).await.unwrap();
+    assert!(store.lost_runs("other", NOW, 9).await.unwrap().is_empty(), "another process has the lease now");
+    assert!(!store.append(&[batch(&lease, 1, 1)]).await.unwrap()[0]);
+    finish(&store, &taken, NOW).await;
+}
+
 pub(super) async fn the_runs_lost_the_longest_are_listed_first(store: DynStore) {
     if store.shared().is_none() {
         return;

@@ -30,6 +30,10 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
+    fn is_durable(&self) -> bool {
+        false
+    }
+
     async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome> {
         let tables = &mut *self.0.lock();
         if let Some(refusal) = tables.refusal(run) {

@@ -5,10 +5,16 @@ use sqlx::Row as _;
 use super::{pool::PostgresPool, reader};
 use crate::{
     protocol::RunId,
-    store::{CancelRequest, HeldLease, Millis, StoreError, StoreResult, read_places::SERVER, rows, text::name_to_text},
+    store::{
+        CancelRequest, HeldLease, Lease, Millis, StoreError, StoreResult, read_places::SERVER, rows, text::name_to_text,
+    },
 };
 
 const RENEW: &str = include_str!("sql/renew.sql");
+
+/// Without a holder, so that the process does not renew the lease.
+const RELEASE: &str = "
+    UPDATE agui_threads SET holder = '', lease_until = 0 WHERE number = $1 AND run = $2 AND holder = $3 RETURNING number";
 
 const REQUEST_CANCEL: &str = "
     UPDATE agui_threads SET cancel = TRUE WHERE number = $1 AND run_id = $2 AND holder IS NOT NULL RETURNING number";
@@ -16,6 +22,11 @@ const REQUEST_CANCEL: &str = "
 pub(super) async fn renew(pool: &PostgresPool, holder: &str, until: Millis) -> StoreResult<Vec<HeldLease>> {
     let rows = pool.all(sqlx::query(RENEW).bind(holder).bind(until)).await?;
     rows.iter().map(|row| Ok(HeldLease { run: rows::lost_run(row)?, cancel: row.try_get("cancel")? })).collect()
+}
+
+pub(super) async fn release(pool: &PostgresPool, lease: &Lease) -> StoreResult<()> {
+    let release = sqlx::query(RELEASE).bind(lease.thread).bind(lease.run).bind(&*lease.holder);
+    pool.first(release).await.map(drop)
 }
 
 pub(super) async fn request_cancel(pool: &PostgresPool, thread: i64, run: &RunId) -> StoreResult<CancelRequest> {

@@ -235,6 +235,11 @@ impl SharedStore for PostgresStore {
         leases::renew(&self.pool, holder, until).await
     }
 
+    async fn release(&self, lease: &Lease) -> StoreResult<()> {
+        leases::release(&self.pool, lease).await?;
+        self.notifier.notify_at_once(&self.pool, [Topic::Leases]).await
+    }
+
     async fn request_cancel(&self, thread: i64, run: &RunId) -> StoreResult<CancelRequest> {
         let requested = leases::request_cancel(&self.pool, thread, run).await?;
         self.notifier.notify([Topic::Cancels]);

@@ -90,7 +90,17 @@ impl Notifier {
 
     /// Sends a notification without changes, which only this process acts on.
     pub(super) async fn probe(&self, pool: &PostgresPool) -> crate::store::StoreResult<()> {
-        pool.all(sqlx::query(NOTIFY).bind(CHANNEL).bind([&*self.sender].as_slice())).await.map(drop)
+        self.notify_at_once(pool, []).await
+    }
+
+    /// Does not collect, because this process may be at its end.
+    pub(super) async fn notify_at_once(
+        &self,
+        pool: &PostgresPool,
+        topics: impl IntoIterator<Item = Topic>,
+    ) -> crate::store::StoreResult<()> {
+        let payloads = payloads(&self.sender, &topics.into_iter().collect());
+        pool.all(sqlx::query(NOTIFY).bind(CHANNEL).bind(payloads)).await.map(drop)
     }
 
     pub(super) fn has_sent(&self, payload: &str) -> bool {
@@ -106,6 +116,7 @@ fn payloads(sender: &str, topics: &BTreeSet<Topic>) -> Vec<String> {
             Topic::Run(run) => format!(" r{run}"),
             Topic::Thread(thread) => format!(" t{thread}"),
             Topic::Cancels => " c".to_owned(),
+            Topic::Leases => " l".to_owned(),
         };
         if payload.len() + word.len() > MAX_PAYLOAD_BYTES {
             payloads.push(std::mem::replace(&mut payload, sender.to_owned()));
@@ -127,6 +138,7 @@ pub(super) fn topics(payload: &str) -> impl Iterator<Item = Topic> + '_ {
         ("r", run) => Some(Topic::Run(run.parse().ok()?)),
         ("t", thread) => Some(Topic::Thread(thread.parse().ok()?)),
         ("c", "") => Some(Topic::Cancels),
+        ("l", "") => Some(Topic::Leases),
         _ => None,
     })
 }
@@ -152,8 +164,11 @@ mod tests {
 
     #[test]
     fn changes_are_parsed_from_their_payloads() {
-        let all: BTreeSet<_> =
-            (0..2000).map(Topic::Run).chain((0..2000).map(|n| Topic::Thread(-n))).chain([Topic::Cancels]).collect();
+        let all: BTreeSet<_> = (0..2000)
+            .map(Topic::Run)
+            .chain((0..2000).map(|n| Topic::Thread(-n)))
+            .chain([Topic::Cancels, Topic::Leases])
+            .collect();
         let payloads = payloads("me", &all);
         assert!(payloads.len() > 1 && payloads.iter().all(|payload| payload.len() < 8000));
         assert_eq!(payloads.iter().flat_map(|payload| topics(payload)).collect::<BTreeSet<_>>(), all);

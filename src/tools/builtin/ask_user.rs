@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     protocol::JsonObject,
-    tools::{FnTool, Question, ToolContext, ToolError, ToolSpec, Validator},
+    tools::{FnTool, Question, Repeat, ToolContext, ToolError, ToolSpec, Validator},
 };
 
 const MAX_QUESTION_CHARS: usize = 4000;
@@ -34,7 +34,7 @@ pub fn ask_user() -> FnTool {
     let description = "Asks the user a question and waits for the answer. Use it when you cannot go on without \
                        something that only the user knows or decides. Ask for all that belongs together at once, \
                        with a schema.";
-    FnTool::of_spec(ToolSpec::new("ask_user", description, parameters), call)
+    FnTool::of_spec(ToolSpec::new("ask_user", description, parameters), call).repeat(Repeat::Safe)
 }
 
 async fn call(mut arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{
     base::text::shortened,
     protocol::JsonObject,
-    tools::{FnTool, ToolContext, ToolError, ToolSpec},
+    tools::{FnTool, Repeat, ToolContext, ToolError, ToolSpec},
 };
 
 /// Returns the tool, which tells the date, the weekday and the time, in UTC or another time zone.
@@ -27,7 +27,7 @@ pub fn current_time() -> FnTool {
         "additionalProperties": false
     });
     let description = "Tells the current date, weekday and time, in UTC or in a given time zone.";
-    FnTool::of_spec(ToolSpec::new("current_time", description, parameters), call)
+    FnTool::of_spec(ToolSpec::new("current_time", description, parameters), call).repeat(Repeat::Safe)
 }
 
 async fn call(arguments: JsonObject, _: ToolContext) -> Result<String, ToolError> {

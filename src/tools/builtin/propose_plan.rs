@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     protocol::JsonObject,
-    tools::{FnTool, Question, ToolContext, ToolError, ToolSpec},
+    tools::{FnTool, Question, Repeat, ToolContext, ToolError, ToolSpec},
 };
 
 const MAX_STEPS: usize = 50;
@@ -36,7 +36,7 @@ pub fn propose_plan() -> FnTool {
     });
     let description = "Shows the user the steps of your plan and waits for a review. The user accepts the plan, \
                        edits or disables steps, or rejects it with a reason. Carry out only the steps of the result.";
-    FnTool::of_spec(ToolSpec::new("propose_plan", description, parameters), call)
+    FnTool::of_spec(ToolSpec::new("propose_plan", description, parameters), call).repeat(Repeat::Safe)
 }
 
 async fn call(arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::base::units;
 use crate::tools::{
-    ApprovalRule, CallerHeader,
+    ApprovalRule, CallerHeader, Repeat,
     caller_headers::CallerHeaders,
     options::{HeaderSource, InvalidOption, check_not_zero},
 };
@@ -55,6 +55,10 @@ pub struct HttpToolOptions {
     /// The calls that a person has to approve.
     #[serde(default)]
     pub approval: ApprovalRule,
+    /// Whether a call may run again if its server was lost while it ran. Default: `safe` for GET and HEAD, `keyed` for PUT
+    /// and DELETE, `never` for POST and PATCH.
+    #[serde(default)]
+    pub repeat: Option<Repeat>,
     /// The time limit of a call.
     #[serde(default = "default_timeout", rename = "timeout_secs", deserialize_with = "units::seconds")]
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds", range(min = 1)))]
@@ -94,6 +98,15 @@ impl HttpMethod {
     pub(super) fn has_body(self) -> bool {
         matches!(self, Self::Post | Self::Put | Self::Patch)
     }
+
+    /// By the method's semantics: <https://www.rfc-editor.org/rfc/rfc9110#section-9.2>
+    pub(super) fn repeat(self) -> Repeat {
+        match self {
+            Self::Get | Self::Head => Repeat::Safe,
+            Self::Put | Self::Delete => Repeat::Keyed,
+            Self::Post | Self::Patch => Repeat::Never,
+        }
+    }
 }
 
 impl From<HttpMethod> for Method {
@@ -130,6 +143,7 @@ impl HttpToolOptions {
             headers_from: IndexMap::new(),
             result: None,
             approval: ApprovalRule::Never,
+            repeat: None,
             timeout: TIMEOUT,
             max_result_bytes: MAX_RESULT_BYTES,
         }

@@ -5,7 +5,7 @@ use std::{collections::HashSet, fmt};
 use async_trait::async_trait;
 use reqwest::{
     Client, Method,
-    header::{ACCEPT, HeaderMap},
+    header::{ACCEPT, HeaderMap, HeaderValue},
 };
 use serde_json::{Value, json};
 
@@ -14,13 +14,16 @@ use crate::{
     base::trace::TRACEPARENT,
     protocol::{JsonObject, MessageContent},
     tools::{
-        Approval, Tool, ToolContext, ToolError, ToolSpec, Validator,
+        Approval, Repeat, Tool, ToolContext, ToolError, ToolSpec, Validator,
         caller_headers::CallerHeaders,
         options::{InvalidOption, header_map},
         secrets::Secrets,
     },
     upstream,
 };
+
+/// By the draft of the IETF: <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// A tool that calls a web service.
 pub struct HttpTool {
@@ -101,10 +104,21 @@ impl Tool for HttpTool {
         self.options.approval.decide(arguments)
     }
 
+    fn repeat(&self, _: &JsonObject) -> Repeat {
+        self.options.repeat.unwrap_or_else(|| self.options.method.repeat())
+    }
+
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
         let mut of_caller = self.caller_headers.of_call(cx)?;
         let mut secrets = self.secrets.clone();
         secrets.extend(&Secrets::of_headers(&of_caller));
+        // Also for the first attempt: the server has to know the key when the second one comes.
+        if self.repeat(&arguments) != Repeat::Safe
+            && !self.headers.contains_key(IDEMPOTENCY_KEY)
+            && let Ok(key) = HeaderValue::try_from(cx.idempotency_key())
+        {
+            of_caller.insert(IDEMPOTENCY_KEY, key);
+        }
         if !self.headers.contains_key(TRACEPARENT) {
             cx.trace().add_to(&mut of_caller);
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     protocol::JsonObject,
-    tools::{Approval, ApprovalRule, approval::ConfiguredRule},
+    tools::{Approval, ApprovalRule, Repeat, approval::ConfiguredRule},
 };
 
 /// A rule for which calls of an MCP server's tools need approval.
@@ -74,11 +74,13 @@ impl McpApproval {
 pub(super) struct Effects {
     is_destructive: bool,
     is_open_world: bool,
+    /// A second call changes nothing more.
+    is_repeatable: bool,
 }
 
 impl Effects {
     /// Reading a resource or a prompt changes nothing, and both are the server's own.
-    pub(super) const READS: Self = Self { is_destructive: false, is_open_world: false };
+    pub(super) const READS: Self = Self { is_destructive: false, is_open_world: false, is_repeatable: true };
 
     /// Reads the annotations of a tool's description.
     pub(super) fn of(description: &Value) -> Self {
@@ -87,7 +89,12 @@ impl Effects {
         Self {
             is_destructive: !is_read_only && hint("destructiveHint").unwrap_or(true),
             is_open_world: hint("openWorldHint").unwrap_or(true),
+            is_repeatable: is_read_only || hint("idempotentHint").unwrap_or(false),
         }
+    }
+
+    pub(super) fn repeat(self) -> Repeat {
+        if self.is_repeatable { Repeat::Safe } else { Repeat::Never }
     }
 }
 

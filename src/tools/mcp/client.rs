@@ -106,6 +106,9 @@ impl McpClient {
             meta.set_traceparent(trace.traceparent());
             trace.tracestate().into_iter().for_each(|state| meta.set_tracestate(state));
         }
+        if let ClientRequest::CallToolRequest(_) = &request {
+            request.get_meta_mut().insert("idempotencyKey".to_owned(), cx.idempotency_key().into());
+        }
         if !headers.is_empty() {
             request.extensions_mut().insert(MessageHeaders(headers.clone()));
         }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{annotations::Effects, call::McpCaller, listing, result, tool};
 use crate::{
     protocol::{JsonObject, MessageContent},
-    tools::{Approval, Tool, ToolContext, ToolError, ToolSpec},
+    tools::{Approval, Repeat, Tool, ToolContext, ToolError, ToolSpec},
 };
 
 /// The names in `approval_of`, which are the protocol's.
@@ -96,6 +96,10 @@ impl Tool for FeatureTool {
             FeatureAction::ListResources | FeatureAction::ListPrompts => return Approval::NotNeeded,
         };
         tool::approval(&self.caller, key, Effects::READS, arguments)
+    }
+
+    fn repeat(&self, _: &JsonObject) -> Repeat {
+        Repeat::Safe
     }
 
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {

@@ -16,7 +16,7 @@ use crate::{
         JsonObject, MessageContent,
         schema::{SchemaLimits, check_size, remove_unsupported_patterns},
     },
-    tools::{Approval, Tool, ToolContext, ToolError, ToolSpec, Validator},
+    tools::{Approval, Repeat, Tool, ToolContext, ToolError, ToolSpec, Validator},
 };
 
 /// The longest name of a tool that all model providers accept, in characters.
@@ -97,6 +97,10 @@ impl Tool for McpTool {
 
     fn approval(&self, arguments: &JsonObject) -> Approval {
         approval(&self.caller, &self.name, self.effects, arguments)
+    }
+
+    fn repeat(&self, _: &JsonObject) -> Repeat {
+        self.effects.repeat()
     }
 
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {

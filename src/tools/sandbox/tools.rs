@@ -12,9 +12,10 @@ use super::{
 };
 use crate::{
     protocol::JsonObject,
-    tools::{FnTool, Tool, ToolContext, ToolError, ToolSpec},
+    tools::{FnTool, Repeat, Tool, ToolContext, ToolError, ToolSpec},
 };
 
+const READING: [&str; 2] = ["read_file", "list_files"];
 const MAX_LISTED_FILES: usize = 500;
 
 const WRITE: &str = "mkdir -p -- \"$(dirname -- \"$1\")\" && exec cat > \"$1\"";
@@ -32,7 +33,8 @@ impl Sandbox {
                 let approval = self.options.approval_of.get(&spec.name).unwrap_or(&self.options.approval).clone();
                 let sandbox = self.clone();
                 let call = move |arguments, cx| command(sandbox.clone(), arguments, cx);
-                Arc::new(FnTool::of_spec(spec, call).needs_approval(approval)) as Arc<dyn Tool>
+                let repeat = if READING.contains(&&*spec.name) { Repeat::Safe } else { Repeat::Never };
+                Arc::new(FnTool::of_spec(spec, call).needs_approval(approval).repeat(repeat)) as Arc<dyn Tool>
             })
             .collect()
     }

@@ -26,7 +26,12 @@ impl Deref for Replica {
 
 impl Replica {
     pub(crate) fn start(environment: &[(&str, &str)]) -> Self {
-        let process = Process::start(&["--log", "warn,agui_server=info"], environment);
+        Self::start_with(&[], environment)
+    }
+
+    pub(crate) fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let arguments = [&["--log", "warn,agui_server=info"], arguments].concat();
+        let process = Process::start(&arguments, environment);
         let endpoint = Endpoint::new(process.url.clone());
         Self { process, endpoint }
     }
@@ -159,7 +164,7 @@ impl Stream {
         events
     }
 
-    async fn next_or_cut(&mut self) -> reqwest::Result<Option<Received>> {
+    pub(crate) async fn next_or_cut(&mut self) -> reqwest::Result<Option<Received>> {
         loop {
             if let Some((frame, rest)) = self.text.split_once("\n\n") {
                 let received = parse(frame);

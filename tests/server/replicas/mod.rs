@@ -3,6 +3,7 @@
 mod behind_proxy;
 mod cancel;
 mod client;
+mod continued;
 mod copilotkit;
 mod crowd;
 mod file;
@@ -16,7 +17,7 @@ mod proxy;
 mod readiness;
 mod unheard;
 
-use crate::{poll, postgres, server, small_disk};
+use crate::{poll, postgres, provider, server, small_disk};
 
 use client::Replica;
 use postgres::Postgres;

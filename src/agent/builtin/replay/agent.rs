@@ -124,6 +124,11 @@ impl Agent for Replay {
         };
         AgentCapabilities { identity: Some(identity), ..AgentCapabilities::default() }
     }
+
+    /// From its start.
+    fn can_continue(&self) -> bool {
+        true
+    }
 }
 
 fn no_recording() -> AgentError {

@@ -161,6 +161,11 @@ impl Agent for Script {
     fn capabilities(&self) -> AgentCapabilities {
         self.capabilities.clone()
     }
+
+    /// From its start.
+    fn can_continue(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

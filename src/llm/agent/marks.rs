@@ -1,0 +1,123 @@
+//! The marks of a run with a model, from which another server goes on.
+//!
+//! An answer is marked when it is complete, a call when it has its result. A call that must not run twice is marked before
+//! it starts, and waits until that is stored.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    catalog::ToolCatalog,
+    plan::{PendingCall, TurnPlan},
+    review::NextStep,
+};
+use crate::{
+    agent::RunContext,
+    llm::history,
+    protocol::{
+        Event, Message, TokenUsage, ToolCallId,
+        event::{RunFinished, RunOutcome},
+    },
+};
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TurnMark {
+    /// An answer is complete, and its calls come next. The usage is that of the run so far.
+    Answer {
+        step: u32,
+        usage: Vec<TokenUsage>,
+    },
+    /// The last answer is complete.
+    LastAnswer {
+        result: Option<Value>,
+        usage: Vec<TokenUsage>,
+    },
+    Start(ToolCallId),
+    Result(ToolCallId),
+}
+
+/// What a run that goes on knows about its turns so far.
+#[derive(Default)]
+pub(super) struct EarlierTurns {
+    pub(super) steps: u32,
+    /// The calls that may have taken effect.
+    pub(super) started: HashSet<ToolCallId>,
+    /// The end of a run whose last answer is complete.
+    pub(super) end: Option<Event>,
+}
+
+impl EarlierTurns {
+    /// Reads the marks of a run that is continued, and counts the tokens that it has used.
+    pub(super) fn of(cx: &RunContext) -> Self {
+        let (mut turns, mut used) = (Self::default(), Vec::new());
+        let marks = cx.continuation().map(|continuation| &continuation.marks[..]).unwrap_or_default();
+        for mark in marks.iter().filter_map(|mark| TurnMark::deserialize(mark).ok()) {
+            match mark {
+                TurnMark::Answer { step, usage } => (turns.steps, used) = (step, usage),
+                TurnMark::LastAnswer { result, usage } => {
+                    let outcome = RunOutcome::success();
+                    let mut finished = RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), outcome);
+                    finished.result = result;
+                    (turns.end, used) = (Some(finished.into()), usage);
+                }
+                TurnMark::Start(call) => drop(turns.started.insert(call)),
+                TurnMark::Result(_) => {}
+            }
+        }
+        used.into_iter().for_each(|usage| cx.add_usage(usage));
+        turns
+    }
+
+    /// Adds what is open of the last answer to the plan of a run that is continued.
+    pub(super) async fn go_on(
+        &self,
+        plan: &mut TurnPlan,
+        messages: &[Message],
+        catalog: &ToolCatalog,
+        max_calls: usize,
+    ) {
+        if self.steps > 0 {
+            plan.add_turn(&history::open_calls(messages), catalog, max_calls).await;
+        }
+        plan.fail_started(&self.started);
+    }
+}
+
+/// Marks a complete answer. One that has to be corrected, or that fails the run, is asked for again.
+pub(super) fn answer(cx: &RunContext, step: u32, next: &NextStep, has_calls: bool) {
+    let usage = || cx.usage();
+    match next {
+        NextStep::AskModel => mark(cx, || TurnMark::Answer { step, usage: usage() }),
+        NextStep::Finish(_) if has_calls => mark(cx, || TurnMark::Answer { step, usage: usage() }),
+        NextStep::Finish(result) => mark(cx, || TurnMark::LastAnswer { result: result.clone(), usage: usage() }),
+        NextStep::AskForCorrection(_) | NextStep::Fail(_) => {}
+    }
+}
+
+pub(super) fn result(cx: &RunContext, call: Option<ToolCallId>) {
+    if let Some(call) = call {
+        mark(cx, || TurnMark::Result(call));
+    }
+}
+
+/// Marks the calls that must not run twice, and waits until the marks are stored: once for all calls of an answer.
+pub(super) async fn start(cx: &RunContext, calls: &[PendingCall]) {
+    let mut is_marked = false;
+    for call in calls.iter().filter(|call| call.runs_once) {
+        mark(cx, || TurnMark::Start(call.call.clone()));
+        is_marked = true;
+    }
+    if is_marked {
+        cx.written().await;
+    }
+}
+
+fn mark(cx: &RunContext, mark: impl FnOnce() -> TurnMark) {
+    if cx.is_journaled() {
+        // Marks always have a JSON form.
+        cx.mark(serde_json::to_value(mark()).unwrap_or_default());
+    }
+}

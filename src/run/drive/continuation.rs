@@ -1,0 +1,319 @@
+//! Goes on with a detached run whose server was stopped or lost.
+//!
+//! The log is the journal: its events are applied to messages and state again, up to the last mark of the agent. What
+//! came after that mark is taken back for all clients, and the agent is called again, in the same run and the same log.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::{
+    clock::RunLimits,
+    guard::{Guard, RunClosing},
+    progress::Drive as _,
+    transcript::Transcript,
+};
+use crate::run::{
+    agents::AgentEntry,
+    conversation::branch::LoadedThread,
+    log::{
+        LiveLog,
+        detached::{self, AtShutdown},
+        live::to_line,
+        mark::LogMark,
+    },
+    measured_store::MeasuredStore,
+    persist::{
+        stored_request::StoredRequest,
+        transcribed_run::{RunGuards, TranscribedRun},
+    },
+    request::RunCaller,
+    runs::Runs,
+    thread_runs::ThreadRuns,
+    turn::{active::ActiveRun, quota::Slot},
+};
+use crate::{
+    agent::{Continuation, Forwarded, Principal, RunJournal},
+    protocol::{
+        Event, RunAgentInput,
+        event::{Custom, MessagesSnapshot, RunStarted, StateSnapshot},
+    },
+    store::{EventBatch, Lease, LostRun, RunRecord, StoreError, ThreadKey, Topic, now},
+};
+
+/// The time before a run goes on whose server was lost, for the first time, the second and so on: a run that kills its
+/// server must not walk through all servers at once.
+const BACKOFF: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(25)];
+const PAGE_BYTES: usize = 1024 * 1024;
+/// The event that tells clients why messages are replaced.
+const RUN_CONTINUED: &str = "run_continued";
+
+/// A lost run whose agent can go on.
+struct ContinuableRun {
+    record: RunRecord,
+    request: StoredRequest<'static>,
+    request_bytes: u64,
+    principal: Option<Principal>,
+    agent: AgentEntry,
+    slot: Slot,
+}
+
+/// Whether a lost run goes on.
+enum Continuable {
+    Yes(Box<ContinuableRun>),
+    /// Its agent cannot, or what it was given is not stored.
+    No,
+    /// The server is at its limit of runs.
+    NotNow,
+}
+
+/// A run's log, applied to the conversation that the run began with.
+struct LogReplay {
+    guard: Guard,
+    /// After all events, as clients have the conversation.
+    seen: Transcript,
+    /// After the last mark.
+    kept: Transcript,
+    marks: Vec<Value>,
+    lines: u64,
+    bytes: u64,
+    has_started: bool,
+    is_handed_over: bool,
+    attempt: u32,
+    lost: u32,
+}
+
+impl Runs {
+    /// Takes a lost run over, and goes on with it or closes it. Returns `false` if the run could go on, but this server is
+    /// at its limit of runs.
+    pub(crate) async fn recover(&self, threads: &Arc<ThreadRuns>, lost: &LostRun) -> Result<bool, StoreError> {
+        let LostRun { key, run_id, lease } = lost;
+        let continuable = self.continuable(threads, lost).await?;
+        if matches!(continuable, Continuable::NotNow) {
+            tracing::warn!(thread = ?key.id, run = ?run_id, "a lost run waits: the server is at its limit of runs");
+            return Ok(false);
+        }
+        let now = now();
+        // `None`: the run is not lost, or another process has taken it over.
+        let until = threads.lease_until(now);
+        let take_over = threads.store.call("take_over", |store| store.take_over(lease, &threads.holder, now, until));
+        let Some(taken) = take_over.await? else { return Ok(true) };
+        threads.metrics.runs.leases_taken_over.inc();
+        tracing::info!(thread = ?key.id, run = ?run_id, from = %lease.holder, to = %threads.holder, "took over a lost run");
+        match continuable {
+            Continuable::Yes(run) => self.continue_run(threads, key, taken, *run).await?,
+            _ => threads.close_lost(key, run_id, &taken).await?,
+        }
+        Ok(true)
+    }
+
+    /// Takes a slot for a lost run before its lease is taken.
+    async fn continuable(&self, threads: &ThreadRuns, lost: &LostRun) -> Result<Continuable, StoreError> {
+        let LostRun { key, run_id, lease } = lost;
+        let record = threads.store.call("run", |store| store.run(&key.owner, lease.thread, run_id)).await?;
+        let Some(record) = record.filter(|record| record.number == lease.run && record.detached) else {
+            return Ok(Continuable::No);
+        };
+        let Some(agent) = self.agents.get(Some(&record.agent)).filter(|entry| entry.agent.can_continue()) else {
+            return Ok(Continuable::No);
+        };
+        let start = threads.store.call("run_start", |store| store.run_start(&key.owner, record.number)).await?;
+        let Some(start) = start else { return Ok(Continuable::No) };
+        let request = match StoredRequest::from_json(&start.request) {
+            Ok(request) => request,
+            Err(error) => {
+                tracing::error!(thread = ?key.id, run = ?run_id, %error, "the stored request of a run cannot be read");
+                return Ok(Continuable::No);
+            }
+        };
+        let principal = request.principal(&key.owner);
+        let Ok(mut slot) = self.reserve(principal.as_ref()) else { return Ok(Continuable::NotNow) };
+        let Ok(permit) = threads.detached.clone().try_acquire_owned() else { return Ok(Continuable::NotNow) };
+        slot.detached = Some(permit);
+        if self.quota.admit_detached(slot.share.as_mut()).is_err() {
+            return Ok(Continuable::NotNow);
+        }
+        let request_bytes = start.request.len() as u64;
+        Ok(Continuable::Yes(Box::new(ContinuableRun { record, request, request_bytes, principal, agent, slot })))
+    }
+
+    /// Goes on with a run whose lease this process has taken, or closes it.
+    async fn continue_run(
+        &self,
+        threads: &Arc<ThreadRuns>,
+        key: &ThreadKey,
+        lease: Lease,
+        run: ContinuableRun,
+    ) -> Result<(), StoreError> {
+        let Some(thread) = threads.load(key).await? else { return Ok(()) };
+        let mut replay = LogReplay::read(threads, key, &run.record, &thread).await?;
+        let cause = if replay.is_handed_over { "handed_over" } else { "server_lost" };
+        let backoff = match replay.is_handed_over {
+            true => Duration::ZERO,
+            false => BACKOFF[BACKOFF.len().min(replay.lost as usize + 1) - 1],
+        };
+        if !replay.is_handed_over && replay.lost >= threads.options.max_continuations {
+            threads.metrics.runs.continued(cause, "given_up");
+            return threads.close_lost(key, &run.record.id, &lease).await;
+        }
+        replay.attempt += 1;
+        replay.lost += u32::from(!replay.is_handed_over);
+        let ContinuableRun { record, request, request_bytes, principal, agent, slot } = run;
+        let elapsed = Duration::from_millis(now().abs_diff(record.started_at));
+        // Counted before the run goes on, because it may be the run that its servers are lost by.
+        let batch = replay.take_back(key, &lease, &record, &request, cause);
+        let (lines, bytes) = (replay.lines + batch.events.len() as u64, replay.bytes);
+        if threads.store.append(&[batch]).await? != [true] {
+            return Err(StoreError::LeaseLost);
+        }
+        threads.metrics.runs.continued(cause, "continued");
+
+        let max_run_bytes = threads.options.max_run_bytes;
+        let log = LiveLog::new(lease.clone(), request_bytes + bytes, max_run_bytes).continued(elapsed, lines);
+        let log = Arc::new(log);
+        let mut input = request.into_input(key.id.clone(), record.id.clone(), replay.kept.messages());
+        input.state = Some(replay.kept.state().clone());
+        let continuation = Continuation { attempt: replay.attempt, marks: replay.marks };
+        let journal = RunJournal { log: log.clone(), continuation: Some(continuation) };
+        let max = threads.options.detached_max.map(|max| max.saturating_sub(elapsed));
+        let limits = RunLimits { max, heartbeat: None, ..self.limits };
+        let caller = RunCaller { slot, agent, principal, forwarded: Forwarded::default() };
+        let mut run = self.create_run(caller, input, limits, thread.branch.client_claims(), Some(journal));
+        run.skip_start();
+        let turn = threads.queue.enter_first(key, &record.id);
+        turn.activate(Arc::new(ActiveRun::new(record.id, lease.clone(), run.control(), Some(log.clone()))));
+        let guards = RunGuards { threads: threads.clone(), key: key.clone(), lease, _turn: turn };
+        let transcribed = TranscribedRun::new(run, replay.seen, thread, guards);
+        let span = transcribed.run().span().clone();
+        span.in_scope(
+            || tracing::warn!(cause, attempt = replay.attempt, holder = %threads.holder, "the run goes on here"),
+        );
+        let store = threads.store.clone();
+        let driven = async move {
+            tokio::select! {
+                () = wake_followers(&store, &log) => {}
+                () = async {
+                    tokio::time::sleep(backoff).await;
+                    detached::drive(transcribed, log.clone(), AtShutdown::HandOver).await;
+                } => {}
+            }
+            raise(&store, &log);
+        };
+        tokio::spawn(tracing::Instrument::instrument(driven, span));
+        Ok(())
+    }
+}
+
+/// Wakes those who followed the run in the store while another server had it. Signals come from other servers only.
+async fn wake_followers(store: &MeasuredStore, log: &LiveLog) {
+    loop {
+        let changed = log.changed();
+        raise(store, log);
+        changed.await;
+    }
+}
+
+fn raise(store: &MeasuredStore, log: &LiveLog) {
+    if let Some(shared) = store.shared() {
+        shared.signals().raise(Topic::Run(log.lease().run));
+    }
+}
+
+impl LogReplay {
+    async fn read(
+        threads: &ThreadRuns,
+        key: &ThreadKey,
+        run: &RunRecord,
+        thread: &LoadedThread,
+    ) -> Result<Self, StoreError> {
+        let state = thread.state.as_ref().map_or_else(|| json!({}), |(_, state)| state.clone());
+        let messages = thread.branch.messages().clone();
+        let seen = Transcript::new(messages.clone(), state);
+        let mut replay = Self {
+            guard: Guard::new(&RunAgentInput::new(key.id.clone(), run.id.clone(), messages)),
+            kept: seen.clone(),
+            seen,
+            marks: Vec::new(),
+            lines: 0,
+            bytes: 0,
+            has_started: false,
+            is_handed_over: false,
+            attempt: 0,
+            lost: 0,
+        };
+        loop {
+            let after = replay.lines;
+            let page =
+                threads.store.call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES)).await?;
+            let Some(page) = page.filter(|page| !page.events.is_empty()) else { return Ok(replay) };
+            page.events.iter().for_each(|line| replay.apply_line(line));
+        }
+    }
+
+    fn apply_line(&mut self, line: &str) {
+        self.lines += 1;
+        self.bytes += line.len() as u64;
+        self.is_handed_over = false;
+        match LogMark::from_line(line) {
+            Some(LogMark::HandedOver) => self.is_handed_over = true,
+            Some(LogMark::Agent(mark)) => {
+                self.marks.push(mark);
+                self.kept = self.seen.clone();
+            }
+            Some(LogMark::Continued { attempt, lost }) => {
+                (self.attempt, self.lost) = (attempt, lost);
+                self.kept = self.seen.clone();
+            }
+            None => match serde_json::from_str(line) {
+                Ok(Event::RunStarted(_)) => self.has_started = true,
+                Ok(event) => self.apply(event),
+                Err(error) => tracing::warn!(%error, "left out a line of a log that is no event"),
+            },
+        }
+    }
+
+    /// The events of a log have passed a guard before.
+    fn apply(&mut self, event: Event) {
+        self.seen.apply(&event);
+        if let Err(violation) = self.guard.admit(event, &mut Vec::new()) {
+            tracing::warn!(%violation, "an event of a log is not legal");
+        }
+    }
+
+    /// Closes what the lost server left open, and takes back what it sent after the last mark. Returns the lines to append.
+    fn take_back(
+        &mut self,
+        key: &ThreadKey,
+        lease: &Lease,
+        run: &RunRecord,
+        request: &StoredRequest<'_>,
+        cause: &str,
+    ) -> EventBatch {
+        let mut events: Vec<Event> = Vec::new();
+        if !self.has_started {
+            events.push(RunStarted::new(key.id.clone(), run.id.clone()).into());
+            if request.adds_state {
+                events.push(StateSnapshot::new(self.kept.state().clone()).into());
+            }
+        }
+        self.guard.close_all(&RunClosing::Failed, &mut events);
+        let value = json!({ "attempt": self.attempt, "cause": cause });
+        events.push(Custom::new(RUN_CONTINUED, value).into());
+        if self.seen.messages() != self.kept.messages() {
+            let mut snapshot = Event::from(MessagesSnapshot::new(self.kept.messages()));
+            // Activities that the snapshot does not have are taken back, too.
+            let scope = json!({ "authoritativeActivityTypes": null });
+            snapshot.base_mut().set_metadata(Some([("@ag-ui/client".to_owned(), scope)].into_iter().collect()));
+            events.push(snapshot);
+        }
+        if self.seen.state() != self.kept.state() {
+            events.push(StateSnapshot::new(self.kept.state().clone()).into());
+        }
+        events.iter().for_each(|event| self.seen.apply(event));
+        let mut lines: Vec<_> = events.iter().map(to_line).collect();
+        lines.push(LogMark::Continued { attempt: self.attempt, lost: self.lost }.to_line());
+        let times = vec![now().abs_diff(run.started_at); lines.len()];
+        self.bytes += lines.iter().map(|line| line.len() as u64).sum::<u64>();
+        EventBatch { lease: lease.clone(), first: self.lines + 1, events: lines, times }
+    }
+}

@@ -1,0 +1,261 @@
+//! Detached runs whose server is stopped or killed, and that go on.
+
+use std::{fs, path::Path, time::Instant};
+
+use serde_json::{Value, json};
+use tempfile::tempdir;
+
+use super::{
+    ask_detached,
+    client::{Received, Replica},
+    poll::poll_until,
+    postgres::Postgres,
+    provider::{Answer, Provider, Step},
+    said,
+};
+
+/// A model with tools of each kind. All of them are answered by one fake server.
+fn config(provider: &Provider) -> String {
+    let url = provider.url();
+    format!(
+        r#"
+[agents.clerk]
+kind = "llm"
+provider = "openai"
+model = "m"
+base_url = "{url}"
+api_key_env = "AGUI_KEY_CLERK"
+tools = ["read", "set", "send"]
+[tools.read]
+kind = "http"
+description = "Reads"
+url = "{url}/read"
+[tools.set]
+kind = "http"
+description = "Sets"
+method = "PUT"
+url = "{url}/set"
+[tools.send]
+kind = "http"
+description = "Sends"
+method = "POST"
+url = "{url}/send"
+"#
+    )
+}
+
+fn start(folder: &Path, config: &str) -> Replica {
+    let file = folder.join("config.toml");
+    fs::write(&file, config).unwrap();
+    let (data, file) = (folder.to_str().unwrap(), file.to_str().unwrap());
+    Replica::start_with(
+        &["--config", file],
+        &[("AGUI_SERVER__DATA_DIR", data), ("AGUI_SERVER__DRAIN_SECS", "0"), ("AGUI_KEY_CLERK", "key")],
+    )
+}
+
+fn text(content: &str) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": { "content": content } }] })
+}
+
+fn calls(names: &[&str]) -> Value {
+    let calls: Vec<_> = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| {
+            let function = json!({ "name": name, "arguments": "{}" });
+            json!({ "index": index, "id": format!("call_{name}"), "type": "function", "function": function })
+        })
+        .collect();
+    json!({ "choices": [{ "index": 0, "delta": { "tool_calls": calls }, "finish_reason": "tool_calls" }] })
+}
+
+fn stop() -> Value {
+    json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }],
+            "usage": { "prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12 } })
+}
+
+fn answer(content: &str) -> Answer {
+    Answer::openai(&[text(content), stop()])
+}
+
+/// An answer that begins and does not go on.
+fn half(content: &str) -> Answer {
+    Answer::stream([format!("data: {}\n\n", text(content))]).then(Step::Stall)
+}
+
+fn names(events: &[Received]) -> Vec<&str> {
+    events.iter().map(Received::name).collect()
+}
+
+fn continued(events: &[Received]) -> Vec<&Value> {
+    let events = events.iter().filter(|it| it.event["name"] == "run_continued");
+    events.map(|it| &it.event["value"]).collect()
+}
+
+/// The texts of the messages that a client has after the events.
+pub(crate) fn folded(events: &[Received]) -> Vec<String> {
+    let input = agui_server::protocol::RunAgentInput::new("t", "r", Vec::new());
+    let mut transcript = agui_server::internal::Transcript::from_input(&input);
+    events.iter().for_each(|it| transcript.apply(&serde_json::from_value(it.event.clone()).unwrap()));
+    let messages = transcript.messages();
+    let texts = messages.iter().map(|message| serde_json::to_value(message).unwrap());
+    texts.filter(|it| it["role"] == "assistant").map(|it| it["content"].as_str().unwrap_or("").to_owned()).collect()
+}
+
+/// What the demo agent says when it counts.
+pub(crate) fn counted(last: u32) -> String {
+    (1..=last).map(|n| n.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+/// Sends SIGTERM, and waits for the end of the process.
+fn terminate(server: Replica) {
+    server.process.signal("-TERM");
+    let (code, log) = server.process.ended();
+    assert_eq!(code, Some(0), "{log}");
+}
+
+#[tokio::test]
+async fn a_model_goes_on_after_its_last_complete_answer_when_its_server_is_stopped_and_started_again() {
+    let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
+    let config = config(&provider);
+    let server = start(folder.path(), &config);
+    provider.answer(Answer::openai(&[text("I look."), calls(&["read"])]));
+    provider.answer(Answer::new(200, ["twelve"]).header("content-type", "text/plain"));
+    provider.answer(half("There are tw"));
+    let mut started = server.run(&ask_detached("r", "how many?")).await;
+    let mut seen = Vec::new();
+    while !seen.last().is_some_and(|it: &Received| it.event["delta"] == "There are tw") {
+        seen.push(started.next().await.unwrap());
+    }
+    terminate(server);
+    assert!(started.next_or_cut().await.is_err(), "the client has to reconnect");
+
+    provider.answer(answer("There are twelve."));
+    let server = start(folder.path(), &config);
+    let thread = server.until_status("finished").await;
+    assert_eq!(
+        said(&thread),
+        ["user: how many?", "assistant: I look.", "tool: twelve", "assistant: There are twelve."]
+    );
+    let rest = server.follow("r", seen.last().unwrap().number.unwrap()).await.rest().await;
+    assert_eq!(
+        names(&rest),
+        [
+            "TEXT_MESSAGE_END",
+            "STEP_FINISHED",
+            "CUSTOM",
+            "MESSAGES_SNAPSHOT",
+            "STEP_STARTED",
+            "TEXT_MESSAGE_START",
+            "TEXT_MESSAGE_CONTENT",
+            "TEXT_MESSAGE_END",
+            "STEP_FINISHED",
+            "RUN_FINISHED",
+        ]
+    );
+    assert_eq!(continued(&rest), [&json!({ "attempt": 1, "cause": "handed_over" })]);
+    // The usage of the first answer came with its mark: this provider reports only that of the last one.
+    assert_eq!(rest[9].event["usage"][0]["inputTokens"], 10);
+    let all = server.follow("r", 0).await.rest().await;
+    assert_eq!(folded(&all), ["I look.", "There are twelve."]);
+    assert_eq!(thread["runs"][0]["events"], all.last().unwrap().number.unwrap());
+    let asked: Vec<_> = provider.requests().iter().map(|it| it.path.clone()).collect();
+    assert_eq!(asked, ["/chat/completions", "/read", "/chat/completions", "/chat/completions"]);
+    let again = &provider.requests()[3].body["messages"];
+    assert_eq!(again[2]["content"], "twelve", "{again}");
+    assert_eq!(again.as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn of_three_calls_that_a_killed_server_ran_only_the_one_that_must_not_be_repeated_is_not_run_again() {
+    let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
+    let config = config(&provider);
+    let server = start(folder.path(), &config);
+    provider.answer(Answer::openai(&[calls(&["read", "set", "send"])]));
+    for _ in 0..3 {
+        provider.answer(Answer::stream([""]).then(Step::Stall));
+    }
+    let started = server.run(&ask_detached("r", "go")).await;
+    poll_until("all tools are called", async || (provider.requests().len() == 4).then_some(())).await;
+    server.kill();
+    drop(started);
+
+    for _ in 0..2 {
+        provider.answer(Answer::new(200, ["done"]).header("content-type", "text/plain"));
+    }
+    provider.answer(answer("Two are done."));
+    let server = start(folder.path(), &config);
+    let thread = server.until_status("finished").await;
+    let requests = provider.requests();
+    let key = |path: &str| {
+        let of_path = requests.iter().filter(|it| it.path == path);
+        of_path
+            .map(|it| it.headers.get("idempotency-key").map(|key| key.to_str().unwrap().to_owned()))
+            .collect::<Vec<_>>()
+    };
+    let (read, set, send) = (key("/read"), key("/set"), key("/send"));
+    assert_eq!((read.len(), set.len(), send.len()), (2, 2, 1));
+    assert!(set[0].is_some() && set[0] == set[1] && send[0].is_some() && send[0] != set[0], "{set:?} {send:?}");
+    let results = thread["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "tool");
+    let results: Vec<_> = results.map(|it| it["content"].as_str().unwrap()).collect();
+    assert_eq!(results.iter().filter(|it| **it == "done").count(), 2, "{results:?}");
+    assert!(results.iter().any(|it| it.contains("Whether it took effect is unknown")), "{results:?}");
+    let all = server.follow("r", 0).await.rest().await;
+    assert_eq!(continued(&all), [&json!({ "attempt": 1, "cause": "server_lost" })]);
+    assert_eq!(all.iter().filter(|it| it.name() == "TOOL_CALL_RESULT").count(), 3);
+}
+
+#[tokio::test]
+async fn a_run_whose_server_is_lost_four_times_is_given_up() {
+    let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
+    let config = config(&provider);
+    let mut server = start(folder.path(), &config);
+    provider.answer(half("one"));
+    drop(server.run(&ask_detached("r", "go")).await.take(4).await);
+    for attempt in 1..=3 {
+        server.kill();
+        server = start(folder.path(), &config);
+        poll_until("the run is continued", async || {
+            let mut followed = server.follow("r", 0).await;
+            let mut count = 0;
+            while count < attempt {
+                count += usize::from(followed.next().await?.event["name"] == "run_continued");
+            }
+            Some(())
+        })
+        .await;
+    }
+    server.kill();
+    let server = start(folder.path(), &config);
+    let thread = server.until_status("failed").await;
+    assert_eq!(thread["runs"][0]["error"]["code"], "server_lost");
+    provider.answer(answer("Hello."));
+    server.run(&super::ask("next", "hello")).await.rest().await;
+}
+
+#[tokio::test]
+async fn another_server_goes_on_with_the_run_of_a_stopped_one_within_a_second() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let url = postgres.database("handed_over").await;
+    let [a, b] = [(); 2].map(|()| Replica::start(&[("AGUI_STORE__URL", &url), ("AGUI_SERVER__DRAIN_SECS", "0")]));
+    let started = a.run(&ask_detached("r", "count to 100")).await;
+    let mut followed = b.follow("r", 0).await;
+    let mut seen = followed.take(10).await;
+    let stopped = Instant::now();
+    a.process.signal("-TERM");
+    drop(started);
+    while continued(&seen).is_empty() {
+        seen.push(followed.next().await.unwrap());
+    }
+    println!("another server goes on after {:?}", stopped.elapsed());
+    assert!(stopped.elapsed().as_millis() < 1000, "{:?}", stopped.elapsed());
+    seen.extend(followed.rest().await);
+    assert_eq!(seen.last().unwrap().name(), "RUN_FINISHED");
+    assert_eq!(continued(&seen), [&json!({ "attempt": 1, "cause": "handed_over" })]);
+    let whole = counted(100);
+    assert_eq!(folded(&seen), [&*whole]);
+    assert_eq!(said(&b.until_status("finished").await), ["user: count to 100", &format!("assistant: {whole}")]);
+    let (code, log) = a.process.ended();
+    assert_eq!(code, Some(0), "{log}");
+}
