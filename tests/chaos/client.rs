@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use crate::{
     dice::Dice,
     http::{self, Broken, Event, EventStream, Response},
-    model::{Report, check_stream, text},
+    model::{Report, check_stream, is_gapless, text},
 };
 
 pub(crate) struct Client {
@@ -186,9 +186,10 @@ impl Client {
         match response.status {
             200 => {
                 let reading = self.read(&path, &mut EventStream::new(response), manner).await;
-                let numbers = reading.events.iter().filter_map(|event| event.number);
-                let is_gapless = numbers.zip(after + 1..).all(|(number, expected)| number == expected);
-                self.report.expect(is_gapless, || format!("{path} has gaps: {:?}", reading.events));
+                let is_whole = after == 0 && reading.is_complete;
+                self.report.expect(is_gapless(after, &reading.events, is_whole), || {
+                    format!("{path} has gaps: {:?}", reading.events.iter().map(|it| it.number).collect::<Vec<_>>())
+                });
                 let has_end = reading.events.last().is_none_or(Event::is_terminal) || !reading.is_complete;
                 self.report.expect(has_end, || format!("{path} has no terminal event: {:?}", reading.events));
                 self.report.count("followed");

@@ -180,6 +180,10 @@ impl Event {
         matches!(self.name(), "RUN_FINISHED" | "RUN_ERROR")
     }
 
+    pub(crate) fn is_continuation(&self) -> bool {
+        self.value["name"] == "run_continued"
+    }
+
     pub(crate) fn is_snapshot(&self) -> bool {
         matches!(self.name(), "MESSAGES_SNAPSHOT" | "STATE_SNAPSHOT")
     }
