@@ -58,7 +58,7 @@ where
     F: Fn(RunAgentInput, Emitter) -> R + Send + Sync + 'static,
     R: Future<Output = Result<(), AgentError>> + Send + 'static,
 {
-    AgentFn(Arc::new(move |input, out| run(input, out).boxed()))
+    AgentFn { run: Arc::new(move |input, out| run(input, out).boxed()), can_continue: false }
 }
 
 type AgentFunction = dyn Fn(RunAgentInput, Emitter) -> BoxFuture<'static, Result<(), AgentError>> + Send + Sync;
@@ -66,12 +66,44 @@ type AgentFunction = dyn Fn(RunAgentInput, Emitter) -> BoxFuture<'static, Result
 /// An agent made of an async function. Its type does not name the function, so that the compiler reports a wrong function
 /// once.
 #[derive(Clone)]
-pub struct AgentFn(Arc<AgentFunction>);
+pub struct AgentFn {
+    run: Arc<AgentFunction>,
+    can_continue: bool,
+}
+
+impl AgentFn {
+    /// Calls the function again, from its start, when the server of a detached run was stopped or lost. It can mark how far it
+    /// is, and begin there; what it sent after its last mark is taken back.
+    ///
+    /// ```
+    /// use agui_server::prelude::*;
+    ///
+    /// async fn write_book(_: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
+    ///     let written = out.context().continuation().map_or(0, |earlier| earlier.marks.len());
+    ///     for chapter in written + 1..=3 {
+    ///         out.text(format!("Chapter {chapter}")).await?;
+    ///         out.context().mark(chapter);
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// let server = Server::new().agent("author", agent_fn(write_book).can_continue());
+    /// ```
+    #[must_use]
+    pub fn can_continue(mut self) -> Self {
+        self.can_continue = true;
+        self
+    }
+}
 
 impl Agent for AgentFn {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
         let out = Emitter::new(cx);
-        event_stream(Emitted { run: Some((self.0)(input, out.clone())), out, failure: None })
+        event_stream(Emitted { run: Some((self.run)(input, out.clone())), out, failure: None })
+    }
+
+    fn can_continue(&self) -> bool {
+        self.can_continue
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod builder;
 mod configured;
+mod continued;
 mod mounted;
 mod start;
 

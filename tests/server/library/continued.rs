@@ -1,0 +1,87 @@
+//! A Rust agent that goes on from its last mark on another server.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use agui_server::{
+    Server,
+    agent::{AgentError, Emitter, agent_fn},
+    protocol::RunAgentInput,
+    store::SqliteStore,
+};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, oneshot},
+};
+
+use crate::support::{Running, events, eventually};
+
+#[derive(Default)]
+struct Desk {
+    calls: AtomicUsize,
+    attempts: AtomicUsize,
+    pages: Notify,
+}
+
+async fn write_book(desk: Arc<Desk>, out: Emitter) -> Result<(), AgentError> {
+    desk.calls.fetch_add(1, Ordering::Relaxed);
+    let earlier = out.context().continuation().cloned().unwrap_or_default();
+    desk.attempts.store(earlier.attempt as usize, Ordering::Relaxed);
+    for chapter in earlier.marks.len() + 1..=3 {
+        out.text(format!("Chapter {chapter}")).await?;
+        if chapter == 2 && earlier.attempt == 0 {
+            // Not marked yet.
+            desk.pages.notify_one();
+            std::future::pending::<()>().await;
+        }
+        out.context().mark(chapter);
+    }
+    out.context().written().await;
+    Ok(())
+}
+
+fn server(desk: &Arc<Desk>, store: SqliteStore) -> Server {
+    let desk = desk.clone();
+    let author = agent_fn(move |_: RunAgentInput, out: Emitter| write_book(desk.clone(), out));
+    Server::new().agent("author", author.can_continue()).drain(Duration::ZERO).store(store)
+}
+
+#[tokio::test]
+async fn an_agent_goes_on_from_its_last_mark_when_its_server_is_stopped() {
+    let (folder, desk) = (tempfile::tempdir().unwrap(), Arc::new(Desk::default()));
+    let open = async || SqliteStore::open(&folder.path().join("store.sqlite")).await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/send-message", listener.local_addr().unwrap());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let shutdown = async move { stopped.await.unwrap() };
+    let served = tokio::spawn(server(&desk, open().await).serve_on(listener, shutdown));
+    let input = json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "Go" }],
+                        "forwardedProps": { "onDisconnect": "continue" } });
+    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let response = client.post(url).json(&input).send().await.unwrap();
+    desk.pages.notified().await;
+    stop.send(()).unwrap();
+    assert!(response.text().await.is_err(), "the client has to reconnect");
+    served.await.unwrap().unwrap();
+
+    let second = Running::start(server(&desk, open().await)).await;
+    let log = async || {
+        let response = second.post("/send-message").json(&input).send().await.unwrap();
+        events(&response.text().await.unwrap())
+    };
+    // The same request follows the run.
+    let all = log().await;
+    eventually("the agent is called again", || desk.calls.load(Ordering::Relaxed) == 2).await;
+    assert_eq!(desk.attempts.load(Ordering::Relaxed), 1);
+    let deltas: Vec<_> = all.iter().filter_map(|event| event["delta"].as_str()).collect();
+    assert_eq!(deltas, ["Chapter 1", "Chapter 2", "Chapter 2", "Chapter 3"]);
+    let snapshot = all.iter().find(|event| event["type"] == "MESSAGES_SNAPSHOT").unwrap();
+    let kept: Vec<_> = snapshot["messages"].as_array().unwrap().iter().map(|it| &it["content"]).collect();
+    assert_eq!(kept, [&Value::from("Go"), &"Chapter 1".into()]);
+}
