@@ -15,8 +15,7 @@ use super::{
 };
 
 /// A model with tools of each kind. All of them are answered by one fake server.
-fn config(provider: &Provider) -> String {
-    let url = provider.url();
+pub(crate) fn config(url: &str) -> String {
     format!(
         r#"
 [agents.clerk]
@@ -58,7 +57,7 @@ fn text(content: &str) -> Value {
     json!({ "choices": [{ "index": 0, "delta": { "content": content } }] })
 }
 
-fn calls(names: &[&str]) -> Value {
+pub(crate) fn answer_of_calls(names: &[&str]) -> Value {
     let calls: Vec<_> = names
         .iter()
         .enumerate()
@@ -118,9 +117,9 @@ fn terminate(server: Replica) {
 #[tokio::test]
 async fn a_model_goes_on_after_its_last_complete_answer_when_its_server_is_stopped_and_started_again() {
     let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
-    let config = config(&provider);
+    let config = config(&provider.url());
     let server = start(folder.path(), &config);
-    provider.answer(Answer::openai(&[text("I look."), calls(&["read"])]));
+    provider.answer(Answer::openai(&[text("I look."), answer_of_calls(&["read"])]));
     provider.answer(Answer::new(200, ["twelve"]).header("content-type", "text/plain"));
     provider.answer(half("There are tw"));
     let mut started = server.run(&ask_detached("r", "how many?")).await;
@@ -170,9 +169,9 @@ async fn a_model_goes_on_after_its_last_complete_answer_when_its_server_is_stopp
 #[tokio::test]
 async fn of_three_calls_that_a_killed_server_ran_only_the_one_that_must_not_be_repeated_is_not_run_again() {
     let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
-    let config = config(&provider);
+    let config = config(&provider.url());
     let server = start(folder.path(), &config);
-    provider.answer(Answer::openai(&[calls(&["read", "set", "send"])]));
+    provider.answer(Answer::openai(&[answer_of_calls(&["read", "set", "send"])]));
     for _ in 0..3 {
         provider.answer(Answer::stream([""]).then(Step::Stall));
     }
@@ -209,7 +208,7 @@ async fn of_three_calls_that_a_killed_server_ran_only_the_one_that_must_not_be_r
 #[tokio::test]
 async fn a_run_whose_server_is_lost_four_times_is_given_up() {
     let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
-    let config = config(&provider);
+    let config = config(&provider.url());
     let mut server = start(folder.path(), &config);
     provider.answer(half("one"));
     drop(server.run(&ask_detached("r", "go")).await.take(4).await);

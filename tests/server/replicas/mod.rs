@@ -1,5 +1,6 @@
 //! Several processes of the command on one Postgres database, tested over HTTP; and one process that is killed and
 //! restarted on its SQLite file.
+mod anywhere;
 mod behind_proxy;
 mod cancel;
 mod client;

@@ -1,0 +1,149 @@
+//! A server that is killed at any point of a run with a model and tools of each kind.
+
+use std::{
+    collections::HashMap,
+    fs,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    http::HeaderMap,
+    response::{IntoResponse as _, Response},
+    routing::{any, post},
+};
+use serde_json::{Value, json};
+use tempfile::tempdir;
+use tokio::{net::TcpListener, time::sleep};
+
+use super::{
+    ask_detached,
+    client::Replica,
+    continued::{answer_of_calls, config, folded},
+    postgres::Postgres,
+};
+
+const TOOLS: [&str; 3] = ["read", "set", "send"];
+
+/// A model and its tools, which take a few milliseconds for each piece.
+#[derive(Clone, Default)]
+struct World(Arc<Mutex<HashMap<String, Vec<String>>>>);
+
+impl World {
+    async fn start() -> (Self, String) {
+        let world = Self::default();
+        let app = Router::new()
+            .route("/chat/completions", post(complete))
+            .route("/{tool}", any(call))
+            .with_state(world.clone());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        (world, url)
+    }
+
+    /// Returns how often a tool was called, and by how many keys.
+    fn calls(&self, tool: &str) -> (usize, usize) {
+        let calls = self.0.lock().unwrap();
+        let keys = calls.get(tool).map(Vec::as_slice).unwrap_or_default();
+        (keys.len(), keys.iter().collect::<std::collections::HashSet<_>>().len())
+    }
+}
+
+async fn call(State(world): State<World>, Path(tool): Path<String>, headers: HeaderMap) -> &'static str {
+    let key = headers.get("idempotency-key").map_or("", |key| key.to_str().unwrap()).to_owned();
+    world.0.lock().unwrap().entry(tool).or_default().push(key);
+    sleep(Duration::from_millis(8)).await;
+    "done"
+}
+
+/// The model calls all tools, and speaks when it has their results.
+async fn complete(Json(request): Json<Value>) -> Response {
+    let messages = request["messages"].as_array().unwrap();
+    let results = messages.iter().filter(|message| message["role"] == "tool").count();
+    let mut pieces: Vec<String> = match results {
+        0 => vec![answer_of_calls(&TOOLS).to_string()],
+        // As a provider does: a call without a result is an error.
+        3 => "All of it is done."
+            .split_inclusive(' ')
+            .map(|word| json!({ "choices": [{ "index": 0, "delta": { "content": word } }] }).to_string())
+            .collect(),
+        _ => return (axum::http::StatusCode::BAD_REQUEST, "a call has no result").into_response(),
+    };
+    pieces.push(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] }).to_string());
+    pieces.push("[DONE]".to_owned());
+    let body = async_stream::stream! {
+        for piece in pieces {
+            sleep(Duration::from_millis(4)).await;
+            yield Ok::<_, std::convert::Infallible>(format!("data: {piece}\n\n"));
+        }
+    };
+    ([("content-type", "text/event-stream")], axum::body::Body::from_stream(body)).into_response()
+}
+
+/// The number of kills: 8, or AGUI_TEST_KILLS.
+fn kills() -> u64 {
+    std::env::var("AGUI_TEST_KILLS").map_or(8, |text| text.parse().unwrap())
+}
+
+/// Checks a run that was killed, whose thread is `t` on the server.
+async fn check(server: &Replica, world: &World, run: &str) -> usize {
+    let thread = server.until_status("finished").await;
+    let log = server.follow(run, 0).await.rest().await;
+    assert_eq!(log.iter().filter(|it| it.name() == "RUN_STARTED").count(), 1);
+    assert_eq!(log.last().unwrap().name(), "RUN_FINISHED", "{log:?}");
+    let stored = thread["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "assistant");
+    let stored: Vec<_> = stored.map(|it| it["content"].as_str().unwrap_or("").to_owned()).collect();
+    assert_eq!(folded(&log), stored);
+    assert_eq!(stored.last().unwrap(), "All of it is done.");
+    let (set, send) = (world.calls("set"), world.calls("send"));
+    assert!(set.0 >= 1 && set.1 == 1, "one effect by its key: {set:?}");
+    assert!(send.0 <= 1, "at most one effect: {send:?}");
+    log.iter().filter(|it| it.event["name"] == "run_continued").count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_takes_effect_twice_when_the_only_server_is_killed_at_any_point() {
+    let mut continued = 0;
+    for kill in 0..kills() {
+        let (folder, (world, url)) = (tempdir().unwrap(), World::start().await);
+        let file = folder.path().join("config.toml");
+        fs::write(&file, config(&url)).unwrap();
+        let (data, file) = (folder.path().to_str().unwrap(), file.to_str().unwrap());
+        let environment = [("AGUI_SERVER__DATA_DIR", data), ("AGUI_KEY_CLERK", "key")];
+        let server = Replica::start_with(&["--config", file], &environment);
+        let response = server.post(&ask_detached("r", "go")).await;
+        sleep(Duration::from_millis(kill * 60 / kills())).await;
+        server.kill();
+        drop(response);
+        let server = Replica::start_with(&["--config", file], &environment);
+        continued += check(&server, &world, "r").await;
+    }
+    println!("SQLite: {} kills, {continued} runs went on", kills());
+    assert!(continued > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_takes_effect_twice_when_one_of_two_servers_is_killed_at_any_point() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let mut continued = 0;
+    for kill in 0..kills() / 2 {
+        let (folder, (world, url)) = (tempdir().unwrap(), World::start().await);
+        let file = folder.path().join("config.toml");
+        fs::write(&file, config(&url)).unwrap();
+        let (database, file) = (postgres.database(&format!("anywhere_{kill}")).await, file.to_str().unwrap());
+        let environment =
+            [("AGUI_STORE__URL", &*database), ("AGUI_KEY_CLERK", "key"), ("AGUI_THREADS__LEASE_SECS", "2")];
+        let [a, b] = [(); 2].map(|()| Replica::start_with(&["--config", file], &environment));
+        let response = a.post(&ask_detached("r", "go")).await;
+        assert_eq!(b.get("/threads/t").await.status(), 200);
+        sleep(Duration::from_millis(kill * 120 / kills())).await;
+        a.kill();
+        drop(response);
+        continued += check(&b, &world, "r").await;
+    }
+    println!("Postgres: {} kills, {continued} runs went on", kills() / 2);
+    assert!(continued > 0);
+}
