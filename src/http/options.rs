@@ -27,6 +27,8 @@ pub struct HttpOptions {
     pub allowed_hosts: Vec<String>,
     /// The names of request headers that are passed on to agents. No others are.
     pub pass_headers: Vec<String>,
+    /// True makes a request with `traceparent` a part of the caller's trace. With false, each request begins its own.
+    pub accept_traceparent: bool,
 }
 
 impl Default for HttpOptions {
@@ -40,6 +42,7 @@ impl Default for HttpOptions {
             cors: Cors::default(),
             allowed_hosts: Vec::new(),
             pass_headers: Vec::new(),
+            accept_traceparent: true,
         }
     }
 }

@@ -39,6 +39,11 @@ const TESTS: &[(&str, &str, &str)] = &[
         "up_to_64_texts_of_a_run_are_known_if_a_client_has_joined_them",
     ),
     ("title and metadata of a thread", "tests/threads/edits.rs", "wrong_changes_are_refused_and_change_nothing"),
+    (
+        "threads kept in memory between runs",
+        "src/run/conversation/branch.rs",
+        "the_memory_of_a_state_counts_and_not_its_json",
+    ),
     ("comments of feedback", "tests/threads/feedback.rs", "wrong_feedback_is_refused"),
     ("copies of threads", "tests/threads/copies.rs", "wrong_imports_and_forks_are_refused_and_store_nothing"),
     ("readers of thread events", "src/run/log/thread_event_hub.rs", "a_slow_reader_is_told_that_it_has_missed_events"),

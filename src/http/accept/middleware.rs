@@ -19,7 +19,7 @@ use crate::http::{accept::media_type::require_json_or_no_body, error::ApiError, 
 pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {
     let layers = tower::ServiceBuilder::new()
         // First, so that every log line and every response has the request's id.
-        .layer(from_fn_with_state(app.runs().metrics().clone(), identify_request))
+        .layer(from_fn_with_state(app.clone(), identify_request))
         // Before everything that refuses: a page must be able to read the refusal, and a preflight has no credentials.
         .layer(cors::layer(&app.options().cors, !app.auth().is_disabled()))
         // Before authentication: a foreign page, or one that rebinds its DNS name, must learn nothing.

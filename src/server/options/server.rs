@@ -61,6 +61,8 @@ pub(crate) struct ServerConfig {
     #[serde(rename = "stall_timeout_secs", deserialize_with = "units::seconds")]
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
     pub(crate) stall_timeout: Duration,
+    /// True makes a request with the header `traceparent` a part of the caller's trace. With false, each request begins its own.
+    pub(crate) accept_traceparent: bool,
 }
 
 /// Limits of runs: the section `[runs]`.
@@ -110,6 +112,7 @@ impl Default for ServerConfig {
             head_timeout: Duration::from_secs(15),
             body_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(40),
+            accept_traceparent: true,
         }
     }
 }
