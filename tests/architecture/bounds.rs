@@ -13,6 +13,11 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("time for a body", "tests/http/limits.rs", "a_body_that_takes_too_long_is_refused"),
     ("pieces of a body", "tests/http/limits.rs", "a_body_in_tiny_pieces_is_refused"),
     ("bodies in flight", "tests/http/limits.rs", "large_bodies_share_a_budget_and_leave_room_for_small_ones"),
+    (
+        "answers with messages of threads in flight",
+        "tests/http/limits.rs",
+        "answers_that_nobody_reads_share_a_budget_and_leave_room_for_small_ones",
+    ),
     ("JSON values", "src/protocol/decode/tests.rs", "open_payloads_hold_a_bounded_number_of_values"),
     ("JSON depth", "src/protocol/decode/tests.rs", "depth_is_bounded_in_all_places"),
     ("identifiers", "tests/run/limits.rs", "an_identifier_has_at_most_1024_bytes"),

@@ -32,6 +32,9 @@ pub(crate) struct ServerConfig {
     /// The bytes of the request bodies that all clients are sending, together. A body that finds no room within five
     /// seconds is refused with 503.
     pub(crate) max_body_bytes_in_flight: usize,
+    /// The bytes of the answers with messages of threads that clients are being sent, together. An answer that finds no room
+    /// within five seconds is refused with 503.
+    pub(crate) max_answer_bytes_in_flight: usize,
     /// The largest number of connections. On further ones only health checks are answered, and other requests are refused
     /// with 503.
     #[cfg_attr(test, schemars(range(min = 1)))]
@@ -105,6 +108,7 @@ impl Default for ServerConfig {
             data_dir: "data".into(),
             max_body_bytes: 10 * 1024 * 1024,
             max_body_bytes_in_flight: 128 * 1024 * 1024,
+            max_answer_bytes_in_flight: 128 * 1024 * 1024,
             max_connections: 20_000,
             max_streams: 2000,
             keep_alive: Some(Duration::from_secs(15)),
