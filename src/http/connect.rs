@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use super::{
     accept::{extract::Path, media_type::accepted, middleware::Caller, read_body},
+    answer_room::AnswerRoom,
     error::ApiError,
     follow::FollowedRun,
     send_message::warn_of_snake_case,
@@ -54,7 +55,7 @@ const RUN_STARTED_NUMBER: u64 = 1;
     operation_id = "connectThread",
     tag = "runs",
     request_body(content = ConnectInput, description = "May be absent."),
-    responses(answer::EventAnswer, refuse::Body, refuse::Store, refuse::Followers)
+    responses(answer::EventAnswer, refuse::Answer, refuse::Body, refuse::Store, refuse::Followers)
 )]
 pub(crate) async fn connect(
     State(app): State<App>,
@@ -75,8 +76,9 @@ pub(crate) async fn connect(
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
     let thread = thread.into();
     let caller = caller.principal();
+    let room = AnswerRoom::take(&app, caller.as_ref(), &thread).await?;
     let connection = threads.connect(caller.as_ref(), &thread).await?;
-    Ok(respond_with_thread(&app, thread, connection, run_id, encoder, caller))
+    Ok(respond_with_thread(&app, thread, connection, run_id, encoder, caller, room))
 }
 
 /// An unknown thread is treated as an empty one.
@@ -87,13 +89,14 @@ pub(crate) fn respond_with_thread(
     run_id: Option<RunId>,
     mut encoder: Encoder,
     caller: Option<Principal>,
+    room: AnswerRoom,
 ) -> Response {
     let ThreadConnection { view, running } = connection;
     let run_id = running.as_ref().map(|follower| follower.run_id().clone()).or(run_id).unwrap_or_else(RunId::random);
     let mut events = snapshots(&thread_id, &run_id, view.as_ref());
     if let Some(follower) = running {
         let (threads, after_first) = (app.threads().cloned(), Vec::new());
-        return FollowedRun { threads, before: events, skip: RUN_STARTED_NUMBER, after_first, follower, caller }
+        return FollowedRun { threads, before: events, room, skip: RUN_STARTED_NUMBER, after_first, follower, caller }
             .respond(encoder, app.options().keep_alive);
     }
     let interrupts = view.map(|view| view.thread.interrupts).unwrap_or_default();
@@ -104,7 +107,7 @@ pub(crate) fn respond_with_thread(
     events.push(RunFinished::new(thread_id, run_id, outcome).into());
     let mut out = Vec::new();
     events.iter().for_each(|event| encoder.event(event, &mut out));
-    sse_response::respond(encoder.media_type(), Body::from(out))
+    sse_response::respond(encoder.media_type(), Body::from(room.bytes(out)))
 }
 
 pub(crate) fn snapshots(thread_id: &ThreadId, run_id: &RunId, view: Option<&ThreadView>) -> Vec<Event> {

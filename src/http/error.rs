@@ -94,6 +94,11 @@ impl ApiError {
         Self::new(ErrorCode::TOO_MANY_BODY_BYTES, message)
     }
 
+    pub(crate) fn too_many_answer_bytes() -> Self {
+        let message = "the server is sending too many messages of threads at once; try again later";
+        Self::new(ErrorCode::TOO_MANY_ANSWER_BYTES, message)
+    }
+
     pub(crate) fn body_in_tiny_pieces(min_average: usize) -> Self {
         let message =
             format!("the request body arrives in too many tiny pieces: send chunks of at least {min_average} bytes");

@@ -28,6 +28,7 @@ use super::{
         media_type::accepted,
         middleware::Caller,
     },
+    answer_room::AnswerRoom,
     error::ApiError,
     sse_response::{expiry, respond, with_timeout},
     state::App,
@@ -109,7 +110,8 @@ pub(crate) async fn follow_run(
     let follower = threads.follow(principal.as_ref(), thread, run, after).await?;
     let Some(follower) = follower else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
-    let followed = FollowedRun { threads, before, skip: 0, after_first, follower, caller: principal };
+    let room = AnswerRoom::NONE;
+    let followed = FollowedRun { threads, before, room, skip: 0, after_first, follower, caller: principal };
     Ok(followed.respond(encoder, app.options().keep_alive))
 }
 
@@ -119,6 +121,8 @@ pub(crate) struct FollowedRun {
     pub(crate) threads: Option<Threads>,
     /// Sent in place of the run's first `skip` events.
     pub(crate) before: Vec<Event>,
+    /// The room of those events.
+    pub(crate) room: AnswerRoom,
     pub(crate) skip: u64,
     /// Sent to this client after the run's first event.
     pub(crate) after_first: Vec<Event>,
@@ -129,13 +133,14 @@ pub(crate) struct FollowedRun {
 
 impl FollowedRun {
     pub(crate) fn respond(self, mut encoder: Encoder, keep_alive: Option<Duration>) -> Response {
-        let Self { threads, before, skip, mut after_first, mut follower, caller } = self;
+        let Self { threads, before, room, skip, mut after_first, mut follower, caller } = self;
         let media_type = encoder.media_type();
         let events = stream! {
             let mut out = Vec::new();
             write_with_number(&before, skip, &mut encoder, &mut out);
+            drop(before);
             if !out.is_empty() {
-                yield chunk(&mut out);
+                yield Ok(room.bytes(std::mem::take(&mut out)));
             }
             loop {
                 match with_timeout(keep_alive, follower.next()).await {

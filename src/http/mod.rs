@@ -7,6 +7,7 @@
 
 pub(crate) mod accept;
 pub(crate) mod agents;
+mod answer_room;
 mod body;
 pub(crate) mod connect;
 pub(crate) mod dependencies;

@@ -12,6 +12,9 @@ pub struct HttpOptions {
     /// The bytes of the request bodies that all clients are sending, together. At least two bodies of the largest size
     /// have room. Without authentication or with one API key a single caller may use all of it, otherwise half.
     pub max_body_bytes_in_flight: usize,
+    /// The bytes of the answers with messages of threads that clients are being sent, together. At least two of the largest
+    /// threads have room, and with several principals one gets at most half.
+    pub max_answer_bytes_in_flight: usize,
     /// The largest number of streams of what happens from now on: event streams without an end, and WebSockets. With several
     /// principals, each gets at most its share ([`PrincipalLimits`](crate::run::PrincipalLimits)). More are refused with 503.
     pub max_streams: usize,
@@ -27,6 +30,8 @@ pub struct HttpOptions {
     pub allowed_hosts: Vec<String>,
     /// The names of request headers that are passed on to agents. No others are.
     pub pass_headers: Vec<String>,
+    /// True makes a request with `traceparent` a part of the caller's trace. With false, each request begins its own.
+    pub accept_traceparent: bool,
 }
 
 impl Default for HttpOptions {
@@ -34,12 +39,14 @@ impl Default for HttpOptions {
         Self {
             max_body_bytes: 10 * 1024 * 1024,
             max_body_bytes_in_flight: 128 * 1024 * 1024,
+            max_answer_bytes_in_flight: 128 * 1024 * 1024,
             max_streams: 2000,
             keep_alive: Some(Duration::from_secs(15)),
             body_timeout: Duration::from_secs(30),
             cors: Cors::default(),
             allowed_hosts: Vec::new(),
             pass_headers: Vec::new(),
+            accept_traceparent: true,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::{body::Body, response::Response};
 
-use super::{body::RunBody, follow::FollowedRun, sse_response::respond, state::App};
+use super::{answer_room::AnswerRoom, body::RunBody, follow::FollowedRun, sse_response::respond, state::App};
 use crate::{
     protocol::encode::Encoder,
     run::{DetachedRun, StartedRun},
@@ -15,8 +15,16 @@ pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: Encoder
         StartedRun::Stored(run) => respond(media_type, Body::new(RunBody::new(run, encoder).with_first_chunk().await)),
         StartedRun::Detached(DetachedRun { follower, snapshots }) => {
             let threads = app.threads().cloned();
-            FollowedRun { threads, before: Vec::new(), skip: 0, after_first: snapshots, follower, caller: None }
-                .respond(encoder, app.options().keep_alive)
+            FollowedRun {
+                threads,
+                before: Vec::new(),
+                room: AnswerRoom::NONE,
+                skip: 0,
+                after_first: snapshots,
+                follower,
+                caller: None,
+            }
+            .respond(encoder, app.options().keep_alive)
         }
     }
 }

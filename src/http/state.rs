@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     accept::body_budget::BodyBudget,
+    answer_room::AnswerBudget,
     dependencies::Dependencies,
     error::ApiError,
     openapi::served::{LazyDocument, ServedDocument},
@@ -52,6 +53,7 @@ struct AppInner {
     routes: RouteList,
     dependencies: Dependencies,
     body_budget: BodyBudget,
+    answer_budget: AnswerBudget,
     streams: Arc<OwnerLimit>,
     store_probe: StoreProbe,
     document: LazyDocument,
@@ -68,6 +70,8 @@ impl App {
     ) -> Self {
         let has_shares = !auth.has_one_principal();
         let body_budget = BodyBudget::new(options.max_body_bytes_in_flight, options.max_body_bytes, has_shares);
+        let max_thread_bytes = runs.thread_runs().map_or(0, |threads| threads.options.max_bytes);
+        let answer_budget = AnswerBudget::new(options.max_answer_bytes_in_flight, max_thread_bytes, has_shares);
         let streams = runs.owner_limit(options.max_streams);
         let store_probe = StoreProbe::default();
         let threads = Threads::of(&runs);
@@ -79,6 +83,7 @@ impl App {
             routes,
             dependencies,
             body_budget,
+            answer_budget,
             streams,
             store_probe,
             document,
@@ -112,6 +117,10 @@ impl App {
 
     pub(crate) fn body_budget(&self) -> &BodyBudget {
         &self.0.body_budget
+    }
+
+    pub(crate) fn answer_budget(&self) -> &AnswerBudget {
+        &self.0.answer_budget
     }
 
     /// Takes the right to a stream of what happens from now on: an event stream without an end, or a WebSocket. A new one is

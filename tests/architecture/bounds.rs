@@ -13,6 +13,11 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("time for a body", "tests/http/limits.rs", "a_body_that_takes_too_long_is_refused"),
     ("pieces of a body", "tests/http/limits.rs", "a_body_in_tiny_pieces_is_refused"),
     ("bodies in flight", "tests/http/limits.rs", "large_bodies_share_a_budget_and_leave_room_for_small_ones"),
+    (
+        "answers with messages of threads in flight",
+        "tests/http/limits.rs",
+        "answers_that_nobody_reads_share_a_budget_and_leave_room_for_small_ones",
+    ),
     ("JSON values", "src/protocol/decode/tests.rs", "open_payloads_hold_a_bounded_number_of_values"),
     ("JSON depth", "src/protocol/decode/tests.rs", "depth_is_bounded_in_all_places"),
     ("identifiers", "tests/run/limits.rs", "an_identifier_has_at_most_1024_bytes"),
@@ -39,6 +44,11 @@ const TESTS: &[(&str, &str, &str)] = &[
         "up_to_64_texts_of_a_run_are_known_if_a_client_has_joined_them",
     ),
     ("title and metadata of a thread", "tests/threads/edits.rs", "wrong_changes_are_refused_and_change_nothing"),
+    (
+        "threads kept in memory between runs",
+        "src/run/conversation/branch.rs",
+        "the_memory_of_a_state_counts_and_not_its_json",
+    ),
     ("comments of feedback", "tests/threads/feedback.rs", "wrong_feedback_is_refused"),
     ("copies of threads", "tests/threads/copies.rs", "wrong_imports_and_forks_are_refused_and_store_nothing"),
     ("readers of thread events", "src/run/log/thread_event_hub.rs", "a_slow_reader_is_told_that_it_has_missed_events"),

@@ -5,7 +5,8 @@ use std::time::Duration;
 use agui_server::{
     Server,
     agent::builtin::Echo,
-    options::{Connections, HttpOptions},
+    options::{Connections, HttpOptions, ThreadOptions},
+    store::MemoryStore,
 };
 use reqwest::header;
 use serde_json::Value;
@@ -194,6 +195,44 @@ async fn large_bodies_share_a_budget_and_leave_room_for_small_ones() {
     let mut stream = send(&server, &whole).await;
     let answer = read_until(&mut stream, |text| text.contains("RUN_FINISHED")).await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{}", &answer[..200]);
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_share_a_budget_and_leave_room_for_small_ones() {
+    // More than the buffers of a connection hold. The budget holds two of the largest threads.
+    const TEXT_BYTES: usize = 8_000_000;
+    let http = HttpOptions { max_answer_bytes_in_flight: 0, ..HttpOptions::default() };
+    let mut threads = ThreadOptions::default();
+    threads.max_bytes = 3 * TEXT_BYTES as u64;
+    let server = Server::new().agent("echo", Echo).http_options(http).thread_options(threads);
+    let server = Running::start(server.store(MemoryStore::new())).await;
+    for (thread, text) in [("large", "x".repeat(TEXT_BYTES)), ("small", "x".to_owned())] {
+        let mut input = input(&text);
+        input["threadId"] = thread.into();
+        server.run(&input).await.text().await.unwrap();
+    }
+    let get = async |path: &str| server.client.get(server.url(&format!("/threads/{path}"))).send().await.unwrap();
+    for path in ["large/export", "large", "large/messages"] {
+        let request = format!(
+            "GET /threads/{path} HTTP/1.1
+Host: localhost
+
+"
+        );
+        let unread = [send(&server, &request).await, send(&server, &request).await];
+        for stream in &unread {
+            stream.readable().await.unwrap();
+        }
+        let refused = get(path).await;
+        assert_eq!(
+            (refused.status(), &refused.headers()["retry-after"]),
+            (503.try_into().unwrap(), &"1".parse().unwrap())
+        );
+        assert!(refused.text().await.unwrap().contains("too_many_answer_bytes"));
+        assert_eq!(get("small").await.status(), 200);
+        drop(unread);
+        assert_eq!(get(path).await.status(), 200);
+    }
 }
 
 #[tokio::test]

@@ -62,6 +62,12 @@ impl BodyBudget {
         self.take(&self.small, principal, bytes).await
     }
 
+    /// Takes room for a body of a known size.
+    pub(crate) async fn whole(&self, principal: Option<&Principal>, bytes: usize) -> Result<Room, BudgetExhausted> {
+        let pool = if bytes <= SMALL_BODY_BYTES { &self.small } else { &self.large };
+        self.take(pool, principal, bytes).await
+    }
+
     /// Takes room for further bytes of a body.
     pub(crate) async fn large(&self, principal: Option<&Principal>, bytes: usize) -> Result<Room, BudgetExhausted> {
         self.take(&self.large, principal, bytes).await

@@ -11,15 +11,23 @@ use axum::{
 };
 use futures::FutureExt as _;
 
-use super::{cors, foreign_page::is_foreign, host, request_id::identify_request, serve::BeyondLimit};
+use super::{
+    cors,
+    foreign_page::is_foreign,
+    host,
+    request_id::{Identification, identify_request},
+    serve::BeyondLimit,
+};
 use crate::auth::Principal;
 use crate::http::{accept::media_type::require_json_or_no_body, error::ApiError, state::App};
 
 /// The first layer is the outermost.
 pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {
+    let (metrics, accept_traceparent) = (app.runs().metrics().clone(), app.options().accept_traceparent);
+    let identification = Identification { metrics, accept_traceparent };
     let layers = tower::ServiceBuilder::new()
         // First, so that every log line and every response has the request's id.
-        .layer(from_fn_with_state(app.runs().metrics().clone(), identify_request))
+        .layer(from_fn_with_state(identification, identify_request))
         // Before everything that refuses: a page must be able to read the refusal, and a preflight has no credentials.
         .layer(cors::layer(&app.options().cors, !app.auth().is_disabled()))
         // Before authentication: a foreign page, or one that rebinds its DNS name, must learn nothing.

@@ -1,6 +1,6 @@
 //! `GET /threads/{thread}/messages`: the messages of the current branch or of a run, page by page.
 
-use axum::Json;
+use axum::{extract::State, response::Response};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -9,7 +9,9 @@ use super::{pages::page_size, transfer::FeedbackJson};
 use crate::http::openapi::refuse;
 use crate::{
     http::{
+        App,
         accept::extract::{OwnThreads, Path, Query},
+        answer_room::AnswerRoom,
         error::ApiError,
     },
     protocol::{Message, MessageId, RunId},
@@ -57,19 +59,22 @@ pub(crate) struct MessagesJson {
     params(MessagesQuery),
     responses(
         (status = 200, description = "A page of messages.", body = MessagesJson),
-        refuse::Parameter, refuse::Run, refuse::Store, refuse::Thread,
+        refuse::Answer, refuse::Parameter, refuse::Run, refuse::Store, refuse::Thread,
     ),
 )]
 pub(crate) async fn messages(
+    State(app): State<App>,
     Path(thread): Path<String>,
     Query(query): Query<MessagesQuery>,
     OwnThreads { threads, owner }: OwnThreads,
-) -> Result<Json<MessagesJson>, ApiError> {
+) -> Result<Response, ApiError> {
     let limit = page_size(query.limit.as_deref())?;
     let before = query.before.as_deref().map(str::parse).transpose();
     let before = before.map_err(|_| ApiError::invalid_parameter("before", "the `before` of another page"))?;
     let selection = MessageSelection { before, run: query.run.as_ref(), limit };
-    Ok(Json(threads.messages(owner.as_ref(), &thread.into(), selection).await?.into()))
+    let id = thread.into();
+    let room = AnswerRoom::take(&app, owner.as_ref(), &id).await?;
+    room.json(&MessagesJson::from(threads.messages(owner.as_ref(), &id, selection).await?))
 }
 
 impl From<MessageList> for MessagesJson {

@@ -6,6 +6,7 @@ use axum::{
     Json,
     extract::{Request, State},
     http::StatusCode,
+    response::Response,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,7 @@ use crate::{
             extract::{OwnThreads, Path, Query},
             read_body,
         },
+        answer_room::AnswerRoom,
         error::ApiError,
     },
     protocol::{Interrupt, InterruptId, JsonObject, Message, RunId, ThreadId, TokenUsage, decode::decode_value},
@@ -133,16 +135,18 @@ pub(crate) struct ImportQuery {
     tag = "threads",
     responses(
         (status = 200, description = "The thread.", body = ExportJson),
-        refuse::Store, refuse::Thread,
+        refuse::Answer, refuse::Store, refuse::Thread,
     ),
 )]
 pub(crate) async fn export(
+    State(app): State<App>,
     Path(thread): Path<String>,
     OwnThreads { threads, owner }: OwnThreads,
-) -> Result<Json<ExportJson>, ApiError> {
+) -> Result<Response, ApiError> {
     let id = ThreadId::from(thread);
+    let room = AnswerRoom::take(&app, owner.as_ref(), &id).await?;
     let content = threads.export(owner.as_ref(), &id).await?;
-    Ok(Json(ExportJson::new(id, content)))
+    room.json(&ExportJson::new(id, content))
 }
 
 /// Creates a thread from an export.

@@ -1,6 +1,6 @@
 //! `GET /threads/{thread}`: a thread with its newest messages and runs.
 
-use axum::Json;
+use axum::{extract::State, response::Response};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -13,7 +13,9 @@ use super::{
 use crate::http::openapi::refuse;
 use crate::{
     http::{
+        App,
         accept::extract::{OwnThreads, Path},
+        answer_room::AnswerRoom,
         error::ApiError,
     },
     protocol::{Interrupt, JsonObject, RunId, ThreadId},
@@ -58,15 +60,18 @@ pub(crate) struct ThreadJson {
     path = "/threads/{thread}",
     operation_id = "readThread",
     tag = "threads",
-    responses((status = 200, description = "The thread.", body = ThreadJson), refuse::Store, refuse::Thread)
+    responses((status = 200, description = "The thread.", body = ThreadJson), refuse::Answer, refuse::Store, refuse::Thread)
 )]
 pub(crate) async fn read(
+    State(app): State<App>,
     Path(thread): Path<String>,
     OwnThreads { threads, owner }: OwnThreads,
-) -> Result<Json<ThreadJson>, ApiError> {
-    let view = threads.overview(owner.as_ref(), &thread.into(), RUNS_PER_THREAD, None, PAGE_SIZE).await?;
+) -> Result<Response, ApiError> {
+    let id = thread.into();
+    let room = AnswerRoom::take(&app, owner.as_ref(), &id).await?;
+    let view = threads.overview(owner.as_ref(), &id, RUNS_PER_THREAD, None, PAGE_SIZE).await?;
     let thread = view.thread;
-    Ok(Json(ThreadJson {
+    room.json(&ThreadJson {
         thread_id: thread.key.id,
         agent: thread.agent,
         title: thread.title,
@@ -80,5 +85,5 @@ pub(crate) async fn read(
         created_at: time(thread.created_at),
         updated_at: time(thread.updated_at),
         runs: view.runs.into_iter().map(RunJson::from).collect(),
-    }))
+    })
 }

@@ -6,6 +6,7 @@ use hashlink::LinkedHashMap;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::open_values;
 use crate::{
     protocol::{Interrupt, Message, MessageId, Messages},
     store::{MessageNode, MessageOrigin, Thread, ThreadKey, ThreadVersion, ThreadView, branch_of},
@@ -134,8 +135,8 @@ pub(crate) struct BranchCache(Mutex<CachedThreads>);
 
 #[derive(Debug, Default)]
 struct CachedThreads {
-    /// The threads in the order of their last runs.
-    threads: LinkedHashMap<ThreadKey, LoadedThread>,
+    /// The threads in the order of their last runs, each with its size in memory.
+    threads: LinkedHashMap<ThreadKey, (LoadedThread, u64)>,
     bytes: u64,
 }
 
@@ -147,8 +148,8 @@ const MESSAGE_OVERHEAD_BYTES: u64 = 256;
 impl BranchCache {
     pub(crate) fn take(&self, key: &ThreadKey) -> Option<LoadedThread> {
         let mut cached = self.0.lock();
-        let thread = cached.threads.remove(key)?;
-        cached.bytes -= cached_size(&thread);
+        let (thread, size) = cached.threads.remove(key)?;
+        cached.bytes -= size;
         Some(thread)
     }
 
@@ -156,7 +157,9 @@ impl BranchCache {
     /// `after` is the version after the write. A run that has ended since has put a newer version here.
     pub(crate) fn set_delivered(&self, key: &ThreadKey, after: ThreadVersion, run: i64, delivered: bool) {
         let mut cached = self.0.lock();
-        if let Some(cached) = cached.threads.get_mut(key).filter(|cached| cached.version.number == after.number) {
+        if let Some((cached, _)) =
+            cached.threads.get_mut(key).filter(|(cached, _)| cached.version.number == after.number)
+        {
             cached.branch.set_delivered(run, delivered);
             if cached.version.version + 1 == after.version {
                 cached.version = after;
@@ -167,26 +170,30 @@ impl BranchCache {
     /// Repeats a write of [`Store::update`](crate::store::Store::update) without a head on the cached thread.
     pub(crate) fn raise_version(&self, key: &ThreadKey, before: ThreadVersion) {
         let mut cached = self.0.lock();
-        if let Some(cached) = cached.threads.get_mut(key).filter(|cached| cached.version == before) {
+        if let Some((cached, _)) = cached.threads.get_mut(key).filter(|(cached, _)| cached.version == before) {
             cached.version.version += 1;
         }
     }
 
     pub(crate) fn put(&self, key: ThreadKey, thread: LoadedThread) {
+        let size = cached_size(&thread);
         let mut cached = self.0.lock();
-        cached.bytes += cached_size(&thread);
-        if let Some(old) = cached.threads.insert(key, thread) {
-            cached.bytes -= cached_size(&old);
+        cached.bytes += size;
+        if let Some((_, old)) = cached.threads.insert(key, (thread, size)) {
+            cached.bytes -= old;
         }
         while cached.bytes > MAX_CACHED_BYTES {
-            let Some((_, oldest)) = cached.threads.pop_front() else { break };
-            cached.bytes -= cached_size(&oldest);
+            let Some((_, (_, oldest))) = cached.threads.pop_front() else { break };
+            cached.bytes -= oldest;
         }
     }
 }
 
-fn cached_size(LoadedThread { bytes, branch, .. }: &LoadedThread) -> u64 {
-    bytes + THREAD_OVERHEAD_BYTES + MESSAGE_OVERHEAD_BYTES * branch.len() as u64
+/// Counts the JSON of a thread, and what its open values take beside their JSON.
+fn cached_size(LoadedThread { bytes, branch, state, .. }: &LoadedThread) -> u64 {
+    let state = state.as_ref().map_or(0, |(_, state)| open_values::size(state));
+    let messages = branch.messages.iter().map(|message| MESSAGE_OVERHEAD_BYTES + open_values::size_of_message(message));
+    bytes + THREAD_OVERHEAD_BYTES + state + messages.sum::<u64>()
 }
 
 #[cfg(test)]
@@ -210,5 +217,21 @@ mod tests {
             assert_eq!(thread.version.version, expected, "version {cached}");
             assert_eq!(thread.branch.origin(0), MessageOrigin::Run { run: 7, delivered: true });
         }
+    }
+
+    #[test]
+    fn the_memory_of_a_state_counts_and_not_its_json() {
+        let cache = BranchCache::default();
+        let state = serde_json::Value::from(vec![serde_json::json!({ "a": 1 }); 10_000]);
+        let bytes = state.to_string().len() as u64;
+        for number in 0..100 {
+            let version = ThreadVersion { number, version: 1 };
+            let (state, interrupts, branch) = (Some((1, state.clone())), Vec::new(), Branch::default());
+            let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: number.to_string().as_str().into() };
+            cache.put(key, LoadedThread { version, state, interrupts, bytes, branch });
+        }
+        let kept = cache.0.lock().threads.len() as u64;
+        // Each of these objects takes at least 400 bytes.
+        assert!((1..=MAX_CACHED_BYTES / (10_000 * 400)).contains(&kept), "{kept} threads are kept");
     }
 }

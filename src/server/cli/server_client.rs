@@ -16,6 +16,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest answer that is read whole.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
+/// The part of a refusal that is read.
+const MAX_REFUSAL_BYTES: usize = 16 * 1024;
 const MAX_SHOWN_CHARS: usize = 300;
 
 pub(super) struct ServerClient<'a> {
@@ -65,12 +67,18 @@ pub(super) async fn next_piece(response: &mut Response) -> Result<Option<bytes::
 }
 
 /// Refuses an answer that is not a success, with the beginning of its body.
-pub(super) async fn require_success(response: Response) -> Result<Response, Box<dyn Error>> {
+pub(super) async fn require_success(mut response: Response) -> Result<Response, Box<dyn Error>> {
     let status = response.status();
     if matches!(status, StatusCode::OK | StatusCode::ACCEPTED) {
         return Ok(response);
     }
-    let text = excerpt(&String::from_utf8_lossy(&read_body(response).await?), MAX_SHOWN_CHARS);
+    let mut body = Vec::new();
+    while body.len() < MAX_REFUSAL_BYTES
+        && let Some(piece) = next_piece(&mut response).await?
+    {
+        body.extend_from_slice(&piece);
+    }
+    let text = excerpt(&String::from_utf8_lossy(&body), MAX_SHOWN_CHARS);
     Err(format!("the server answered {status}: {text}").into())
 }
 

@@ -74,12 +74,14 @@ pub(in crate::server) fn http_options(config: &Config) -> HttpOptions {
     HttpOptions {
         max_body_bytes: config.server.max_body_bytes,
         max_body_bytes_in_flight: config.server.max_body_bytes_in_flight,
+        max_answer_bytes_in_flight: config.server.max_answer_bytes_in_flight,
         max_streams: config.server.max_streams,
         keep_alive: config.server.keep_alive,
         body_timeout: config.server.body_timeout,
         cors: config.cors.clone(),
         allowed_hosts: config.server.allowed_hosts.clone(),
         pass_headers: pass_headers(config),
+        accept_traceparent: config.server.accept_traceparent,
     }
 }
 

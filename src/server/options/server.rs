@@ -32,6 +32,9 @@ pub(crate) struct ServerConfig {
     /// The bytes of the request bodies that all clients are sending, together. A body that finds no room within five
     /// seconds is refused with 503.
     pub(crate) max_body_bytes_in_flight: usize,
+    /// The bytes of the answers with messages of threads that clients are being sent, together. An answer that finds no room
+    /// within five seconds is refused with 503.
+    pub(crate) max_answer_bytes_in_flight: usize,
     /// The largest number of connections. On further ones only health checks are answered, and other requests are refused
     /// with 503.
     #[cfg_attr(test, schemars(range(min = 1)))]
@@ -61,6 +64,8 @@ pub(crate) struct ServerConfig {
     #[serde(rename = "stall_timeout_secs", deserialize_with = "units::seconds")]
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
     pub(crate) stall_timeout: Duration,
+    /// True makes a request with the header `traceparent` a part of the caller's trace. With false, each request begins its own.
+    pub(crate) accept_traceparent: bool,
 }
 
 /// Limits of runs: the section `[runs]`.
@@ -106,6 +111,7 @@ impl Default for ServerConfig {
             data_dir: "data".into(),
             max_body_bytes: 10 * 1024 * 1024,
             max_body_bytes_in_flight: 128 * 1024 * 1024,
+            max_answer_bytes_in_flight: 128 * 1024 * 1024,
             max_connections: 20_000,
             max_streams: 2000,
             keep_alive: Some(Duration::from_secs(15)),
@@ -113,6 +119,7 @@ impl Default for ServerConfig {
             head_timeout: Duration::from_secs(15),
             body_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(40),
+            accept_traceparent: true,
         }
     }
 }

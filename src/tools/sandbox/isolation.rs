@@ -8,6 +8,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -15,14 +16,14 @@ use std::{
 use super::{
     cgroup::{Cgroups, CommandCgroup},
     options::SandboxOptions,
-    seccomp::{FilterFile, MemoryBound},
+    seccomp::{MemoryBound, NamelessFile},
     workspace::{Workspace, WorkspaceUser},
 };
 
-/// Runs outside of the sandbox: joins the cgroup `$1`, if there is one, opens the filter `$2` as descriptor 3, and
-/// becomes bubblewrap.
+/// Runs outside of the sandbox: joins the cgroup `$1`, if there is one, opens the filter `$2` as descriptor 3 and
+/// bubblewrap's options `$3` as descriptor 4, and becomes bubblewrap.
 const LAUNCHER: &str =
-    r#"if [ -n "$1" ]; then echo $$ > "$1/cgroup.procs" || exit; fi; exec 3< "$2"; shift 2; exec "$@""#;
+    r#"if [ -n "$1" ]; then echo $$ > "$1/cgroup.procs" || exit; fi; exec 3< "$2" 4< "$3"; shift 3; exec "$@""#;
 
 pub(super) const WORKSPACE: &str = "/workspace";
 const ENVIRONMENT: [(&str, &str); 6] = [
@@ -43,7 +44,7 @@ pub(super) struct Isolation {
     bwrap: PathBuf,
     is_root: bool,
     can_disable_userns: bool,
-    filter: FilterFile,
+    filter: NamelessFile,
     /// The cgroups that bound memory and processes, or why there are none.
     pub(super) cgroups: Result<&'static Cgroups, &'static str>,
 }
@@ -69,7 +70,7 @@ impl Isolation {
         let help = help.map_err(|error| format!("{} cannot be started: {error}", bwrap.display()))?;
         let can_disable_userns = String::from_utf8_lossy(&help.stdout).contains("--disable-userns");
         let cgroups = Cgroups::of_this_process();
-        let filter = FilterFile::new(if cgroups.is_ok() { MemoryBound::Cgroup } else { MemoryBound::Watch })?;
+        let filter = NamelessFile::of_filter(if cgroups.is_ok() { MemoryBound::Cgroup } else { MemoryBound::Watch })?;
         Ok(Self { bwrap, is_root, can_disable_userns, filter, cgroups })
     }
 
@@ -77,13 +78,48 @@ impl Isolation {
         if self.is_root { WorkspaceUser::Own } else { WorkspaceUser::Server }
     }
 
-    /// Returns the process that runs a command in a sandbox.
-    pub(super) fn launch(&self, command: &IsolatedCommand<'_>, limits: &SandboxOptions) -> Command {
+    /// Returns the process that runs a command in a sandbox, and the file with bubblewrap's options, which must stay open until
+    /// the process has read it. A command can read bubblewrap's command line in `/proc/1/cmdline`, so the options, which name
+    /// folders of the server, are not in it.
+    pub(super) fn launch(
+        &self,
+        command: &IsolatedCommand<'_>,
+        limits: &SandboxOptions,
+    ) -> io::Result<(Command, NamelessFile)> {
+        let options = NamelessFile::new(&self.options(command).terminated())?;
         let mut arguments = Arguments::default();
         arguments.all(["-c", LAUNCHER, "sh"]);
         arguments.all([command.cgroup.map_or(OsStr::new(""), |cgroup| cgroup.path.as_os_str())]);
-        arguments.all([self.filter.path()]);
+        arguments.all([self.filter.path(), options.path()]);
         arguments.all([&self.bwrap]);
+        arguments.add("--args 4 --");
+        if self.is_root {
+            let user = command.workspace.user_id;
+            arguments.all(["/usr/bin/setpriv".to_owned(), format!("--reuid={user}"), format!("--regid={user}")]);
+            arguments.add("--clear-groups --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs");
+        }
+        arguments.all([
+            "/usr/bin/prlimit".to_owned(),
+            format!("--nproc={}", limits.processes),
+            format!("--fsize={}", command.file_bytes),
+            // CPU time, in case a process survives the time limit.
+            format!("--cpu={}", limits.timeout.as_secs().saturating_add(1)),
+        ]);
+        if command.cgroup.is_none() {
+            arguments.all([format!("--as={}", limits.memory_bytes)]);
+        }
+        arguments.add("--core=0 --nofile=256 -- /bin/sh -c");
+        arguments.all(["cd /workspace && exec \"$@\"", "sh"]);
+        arguments.all(command.words);
+        let mut process = Command::new("/bin/sh");
+        // A command can read bubblewrap's own environment in /proc/1/environ.
+        process.args(arguments.0).env_clear();
+        Ok((process, options))
+    }
+
+    /// Returns bubblewrap's options.
+    fn options(&self, command: &IsolatedCommand<'_>) -> Arguments {
+        let mut arguments = Arguments::default();
         arguments.add("--seccomp 3");
         // Own namespaces for all but the user; the sandbox ends with this server and has no access to its terminal.
         arguments.add("--unshare-ipc --unshare-net --unshare-pid --unshare-uts --unshare-cgroup-try");
@@ -120,29 +156,8 @@ impl Isolation {
         let workspace = command.workspace;
         arguments.all([OsStr::new("--bind"), workspace.path.as_os_str(), OsStr::new(WORKSPACE)]);
         // `/dev` and `/` are file systems in memory without a size limit.
-        arguments.add("--remount-ro /dev --remount-ro / --");
-        if self.is_root {
-            let user = workspace.user_id;
-            arguments.all(["/usr/bin/setpriv".to_owned(), format!("--reuid={user}"), format!("--regid={user}")]);
-            arguments.add("--clear-groups --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs");
-        }
-        arguments.all([
-            "/usr/bin/prlimit".to_owned(),
-            format!("--nproc={}", limits.processes),
-            format!("--fsize={}", command.file_bytes),
-            // CPU time, in case a process survives the time limit.
-            format!("--cpu={}", limits.timeout.as_secs().saturating_add(1)),
-        ]);
-        if command.cgroup.is_none() {
-            arguments.all([format!("--as={}", limits.memory_bytes)]);
-        }
-        arguments.add("--core=0 --nofile=256 -- /bin/sh -c");
-        arguments.all(["cd /workspace && exec \"$@\"", "sh"]);
-        arguments.all(command.words);
-        let mut process = Command::new("/bin/sh");
-        // A command can read bubblewrap's own environment in /proc/1/environ.
-        process.args(arguments.0).env_clear();
-        process
+        arguments.add("--remount-ro /dev --remount-ro /");
+        arguments
     }
 }
 
@@ -163,6 +178,11 @@ impl Arguments {
 
     fn all<S: AsRef<OsStr>>(&mut self, arguments: impl IntoIterator<Item = S>) {
         self.0.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
+    }
+
+    /// Returns the arguments, each with a zero byte behind it.
+    fn terminated(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|argument| argument.as_encoded_bytes().iter().chain(&[0])).copied().collect()
     }
 }
 

@@ -41,7 +41,7 @@ pub struct SandboxOptions {
     #[serde(rename = "workspace_mb", deserialize_with = "megabytes")]
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Megabytes", range(min = 1)))]
     pub workspace_bytes: u64,
-    /// The largest number of commands of all conversations at a time. Further ones wait.
+    /// The largest number of commands of all conversations at a time; a principal has at most half of them. Further ones wait.
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_commands: usize,
     /// The calls that a person has to approve.

@@ -11,6 +11,7 @@ use super::{
     isolation::{IsolatedCommand, Isolation},
     options::SandboxOptions,
     procfs,
+    seccomp::NamelessFile,
     workspace::Workspace,
 };
 
@@ -65,7 +66,7 @@ fn run(isolation: &Isolation, options: &SandboxOptions, workspace: &Workspace) -
     let words = ["/bin/sh", "-c", PROBE_SCRIPT, "sh", outside];
     let command =
         IsolatedCommand { words: &words, workspace, cgroup: cgroup.as_ref(), file_bytes: options.workspace_bytes };
-    let mut child = start(isolation, options, &command)?;
+    let (mut child, _arguments) = start(isolation, options, &command)?;
     let tested = workspace.path.join("tested");
     let Some(status) = wait(&mut child, || tested.exists())? else {
         // The script passed and still runs, so that its processes can be inspected.
@@ -84,10 +85,16 @@ fn run(isolation: &Isolation, options: &SandboxOptions, workspace: &Workspace) -
     })
 }
 
-fn start(isolation: &Isolation, options: &SandboxOptions, command: &IsolatedCommand<'_>) -> Result<Child, String> {
-    let mut process = isolation.launch(command, options);
+/// Returns the file with bubblewrap's options as well, which must stay open.
+fn start(
+    isolation: &Isolation,
+    options: &SandboxOptions,
+    command: &IsolatedCommand<'_>,
+) -> Result<(Child, NamelessFile), String> {
+    let cannot_start = |error| format!("bwrap cannot be started: {error}");
+    let (mut process, arguments) = isolation.launch(command, options).map_err(cannot_start)?;
     process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    process.spawn().map_err(|error| format!("bwrap cannot be started: {error}"))
+    Ok((process.spawn().map_err(cannot_start)?, arguments))
 }
 
 /// Tests whether a command that takes more memory than its cgroup allows is ended.
@@ -101,7 +108,8 @@ fn probe_memory(
     let cgroup = cgroups.create(&limits).map_err(|error| format!("a cgroup cannot be created: {error}"))?;
     let words = ["/bin/sh", "-c", MEMORY_SCRIPT];
     let command = IsolatedCommand { words: &words, workspace, cgroup: Some(&cgroup), file_bytes: 0 };
-    wait(&mut start(isolation, options, &command)?, || false)?;
+    let (mut child, _arguments) = start(isolation, options, &command)?;
+    wait(&mut child, || false)?;
     if cgroup.is_out_of_memory() { Ok(()) } else { Err("cgroups do not bound the memory of commands".to_owned()) }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use tokio::{sync::Semaphore, task::spawn_blocking};
+use tokio::task::spawn_blocking;
 
 use super::{
     isolation::{self, IsolatedCommand, Isolation},
@@ -12,7 +12,10 @@ use super::{
     usage::{self, ExceededLimit},
     workspace::{WorkspaceOwner, Workspaces},
 };
-use crate::tools::{ToolContext, ToolError};
+use crate::{
+    base::fair_share::FairShare,
+    tools::{ToolContext, ToolError},
+};
 
 /// The error when commands cannot be isolated on this system.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,8 +28,8 @@ pub struct Sandbox {
     pub(super) options: SandboxOptions,
     isolation: Isolation,
     workspaces: Arc<Workspaces>,
-    /// One permit for each command that may run.
-    slots: Semaphore,
+    /// A place for each command that may run. The owner is a principal, or `None` without authentication.
+    places: Arc<FairShare<Option<String>>>,
 }
 
 /// Whether a command may add files to its workspace.
@@ -58,8 +61,8 @@ impl Sandbox {
                 "the workspaces, {folder}, are in {readable}, which every command can read"
             )));
         }
-        let slots = Semaphore::new(options.max_commands.min(Semaphore::MAX_PERMITS));
-        Ok(Arc::new(Self { options, isolation, workspaces: Arc::new(workspaces), slots }))
+        let places = FairShare::new(options.max_commands);
+        Ok(Arc::new(Self { options, isolation, workspaces: Arc::new(workspaces), places }))
     }
 
     /// Returns why no cgroup bounds the memory of commands; `None` if cgroups do. Without one the server watches the memory,
@@ -93,9 +96,10 @@ impl Sandbox {
         growth: Growth,
         cx: &ToolContext,
     ) -> Result<CommandOutput, ToolError> {
-        let closed = |_| ToolError::new("the sandbox cannot be used now");
-        let _slot = self.slots.acquire().await.map_err(closed)?;
         let (workspaces, owner) = (self.workspaces.clone(), WorkspaceOwner::of(cx));
+        let max = self.options.max_commands;
+        let share = if owner.principal.is_some() { max.div_ceil(2) } else { max };
+        let _place = self.places.take(&owner.principal, share).await;
         let user = self.isolation.workspace_user();
         let opened = spawn_blocking(move || workspaces.open(&owner, user)).await;
         let workspace = opened.map_err(io::Error::other).and_then(|opened| opened).map_err(sandbox_error)?;
@@ -107,7 +111,8 @@ impl Sandbox {
         let cgroup = self.isolation.cgroups.ok().map(|cgroups| cgroups.create(&self.options));
         let cgroup = cgroup.transpose().map_err(sandbox_error)?;
         let command = IsolatedCommand { words, workspace: &workspace, cgroup: cgroup.as_ref(), file_bytes };
-        let process = self.isolation.launch(&command, &self.options);
+        // The file is open until the command has ended.
+        let (process, _arguments) = self.isolation.launch(&command, &self.options).map_err(sandbox_error)?;
         let growing = (growth == Growth::Allowed).then_some(&*workspace.path);
         let job = SandboxJob { process, input, watched_workspace: growing, cgroup: cgroup.as_ref() };
         process::run(job, &self.options).await.map_err(sandbox_error)

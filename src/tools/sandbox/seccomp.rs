@@ -4,9 +4,9 @@
 //! kernels. Calls of other architectures kill the process.
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) use self::linux::FilterFile;
+pub(super) use self::linux::NamelessFile;
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-pub(super) use self::other::FilterFile;
+pub(super) use self::other::NamelessFile;
 
 /// What bounds the memory of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,12 @@ pub(super) enum MemoryBound {
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod linux {
-    use std::{collections::BTreeMap, fs::File, io::Write as _, os::fd::AsRawFd as _};
+    use std::{
+        collections::BTreeMap,
+        fs::File,
+        io::{self, Write as _},
+        os::fd::AsRawFd as _,
+    };
 
     use rustix::fs::{MemfdFlags, memfd_create};
     use seccompiler::{
@@ -106,19 +111,21 @@ mod linux {
     /// `BPF_RET | BPF_K`
     const RETURN: u16 = 0x06;
 
-    /// The filter in a file without a name, as bubblewrap reads it.
+    /// A file without a name, as bubblewrap reads it.
     #[derive(Debug)]
-    pub(in crate::tools::sandbox) struct FilterFile(File);
+    pub(in crate::tools::sandbox) struct NamelessFile(File);
 
-    impl FilterFile {
-        pub(in crate::tools::sandbox) fn new(bound: MemoryBound) -> Result<Self, String> {
+    impl NamelessFile {
+        pub(in crate::tools::sandbox) fn new(bytes: &[u8]) -> io::Result<Self> {
+            let mut file = File::from(memfd_create("agui-sandbox", MemfdFlags::CLOEXEC)?);
+            file.write_all(bytes).map(|()| Self(file))
+        }
+
+        pub(in crate::tools::sandbox) fn of_filter(bound: MemoryBound) -> Result<Self, String> {
             let program =
                 program(bound).map_err(|error| format!("the filter of system calls cannot be compiled: {error}"))?;
             let bytes: Vec<u8> = program.iter().flat_map(encode).collect();
-            let file = memfd_create("agui-seccomp", MemfdFlags::CLOEXEC).map_err(std::io::Error::from);
-            file.map(File::from)
-                .and_then(|mut file| file.write_all(&bytes).map(|()| Self(file)))
-                .map_err(|error| format!("the filter of system calls cannot be written: {error}"))
+            Self::new(&bytes).map_err(|error| format!("the filter of system calls cannot be written: {error}"))
         }
 
         /// Returns a path by which child processes open the file.
@@ -165,10 +172,14 @@ mod linux {
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod other {
     #[derive(Debug)]
-    pub(in crate::tools::sandbox) struct FilterFile;
+    pub(in crate::tools::sandbox) struct NamelessFile;
 
-    impl FilterFile {
-        pub(in crate::tools::sandbox) fn new(_: super::MemoryBound) -> Result<Self, String> {
+    impl NamelessFile {
+        pub(in crate::tools::sandbox) fn new(_: &[u8]) -> std::io::Result<Self> {
+            Err(std::io::ErrorKind::Unsupported.into())
+        }
+
+        pub(in crate::tools::sandbox) fn of_filter(_: super::MemoryBound) -> Result<Self, String> {
             Err("system calls are filtered only on Linux for x86_64 and aarch64".to_owned())
         }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{
     desk::{Desk, command, post},
     files::{lines, names, recordings},
+    provider::{Answer, Provider},
     server::{BINARY, Process},
     support::input,
 };
@@ -132,6 +133,28 @@ async fn each_kind_of_difference_is_found_and_shown() {
         assert!(xml.contains("tests=\"1\" failures=\"1\" skipped=\"0\""), "{xml}");
         assert!(!xml.contains("<lost>") && xml.contains("<failure message=\"- {"), "{xml}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_terminal_would_obey_is_not_printed() {
+    let desk = Desk::new();
+    desk.record(&input("order")).await;
+    let server = Provider::start().await;
+    server.answer(Answer::stream([format!("data: {}\n\n", json!({ "type": "\x1b[2J" }))]));
+    let (code, output) = desk.test(&["--against", &server.url()]);
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("`␛[2J`") && !output.contains('\x1b'), "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_beginning_of_a_refusal_is_read() {
+    let desk = Desk::new();
+    desk.record(&input("order")).await;
+    let server = Provider::start().await;
+    server.answer(Answer::new(500, ["\x1b[2Jno".to_owned(), "x".repeat(70 << 20)]));
+    let (code, output) = desk.test(&["--against", &server.url()]);
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("500 Internal Server Error: ␛[2Jnoxx"), "{output}");
 }
 
 #[tokio::test]

@@ -33,6 +33,10 @@ struct Servers {
 
 impl Servers {
     async fn start() -> Self {
+        Self::start_with("").await
+    }
+
+    async fn start_with(further: &str) -> Self {
         let (provider, service, remote) = (Provider::start().await, Provider::start().await, Provider::start().await);
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/fake-mcp.mjs");
         let config = format!(
@@ -41,7 +45,7 @@ impl Servers {
              tools = [\"look_up\", \"mcp:fake\", \"agent:far\"]\n\
              [agents.far]\nkind = \"remote\"\nurl = \"{}/run\"\ndescription = \"Elsewhere\"\n\
              [tools.look_up]\nkind = \"http\"\nurl = \"{}/orders/{{id}}\"\ndescription = \"An order\"\n\
-             [mcp.fake]\ncommand = [\"node\", {script:?}, \"plain\", \"{{folder}}/record\", \"word\"]\nrequired = true\n",
+             [mcp.fake]\ncommand = [\"node\", {script:?}, \"plain\", \"{{folder}}/record\", \"word\"]\nrequired = true\n{further}",
             provider.url(),
             remote.url(),
             service.url(),
@@ -102,6 +106,14 @@ async fn the_trace_of_a_request_reaches_every_server_that_the_run_asks() {
     let ended: Vec<_> = log.iter().filter(|line| line["message"] == "run ended").collect();
     assert_eq!((ended.len(), &ended[0]["trace_id"]), (1, &TRACE_ID.into()), "{log:#?}");
     assert!(log.iter().any(|line| line["trace_id"].is_null()), "lines outside of requests have no trace");
+}
+
+#[tokio::test]
+async fn a_server_can_ignore_the_traces_of_its_callers() {
+    let servers = Servers::start_with("[server]\naccept_traceparent = false\n").await;
+    servers.run(&[("traceparent", PARENT), ("tracestate", STATE)]).await;
+    assert_eq!(servers.headers(), vec![(None, None); 6]);
+    assert!(servers.command.stop().await.iter().all(|line| line["trace_id"].is_null()));
 }
 
 #[tokio::test]

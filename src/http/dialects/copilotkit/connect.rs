@@ -17,6 +17,7 @@ use crate::{
     http::{
         App,
         accept::{extract::Path, media_type::accepted, middleware::Caller, read_body},
+        answer_room::AnswerRoom,
         connect::respond_with_thread,
         error::ApiError,
         sse_response,
@@ -46,7 +47,7 @@ pub(super) struct CopilotConnectInput {
     operation_id = "connectCopilotThread",
     tag = "CopilotKit",
     request_body = CopilotConnectInput,
-    responses(answer::EventAnswer, refuse::Agent, refuse::Body, refuse::Store, refuse::Followers)
+    responses(answer::EventAnswer, refuse::Agent, refuse::Answer, refuse::Body, refuse::Store, refuse::Followers)
 )]
 pub(super) async fn connect(
     State(app): State<App>,
@@ -66,6 +67,7 @@ pub(super) async fn connect(
     };
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
     let caller = caller.principal();
+    let room = AnswerRoom::take(&app, caller.as_ref(), &thread_id).await?;
     let connection = match app.threads() {
         Some(threads) => threads.connect(caller.as_ref(), &thread_id).await?,
         None => ThreadConnection { view: None, running: None },
@@ -73,5 +75,5 @@ pub(super) async fn connect(
     if connection.view.is_none() {
         return Ok(sse_response::respond(encoder.media_type(), Body::empty()));
     }
-    Ok(respond_with_thread(&app, thread_id, connection, run_id, encoder, caller))
+    Ok(respond_with_thread(&app, thread_id, connection, run_id, encoder, caller, room))
 }

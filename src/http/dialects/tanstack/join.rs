@@ -18,6 +18,7 @@ use crate::http::{
         media_type::accepted,
         middleware::Caller,
     },
+    answer_room::AnswerRoom,
     error::ApiError,
     follow::{LastEventId, event_number, follow_run, last_event_id},
     read_run::find_agent,
@@ -104,7 +105,15 @@ struct PageEnd {
     operation_id = "joinDefaultAgent",
     tag = "runs",
     params(JoinQuery, LastEventId),
-    responses(answer::JoinAnswer, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url)
+    responses(
+        answer::JoinAnswer,
+        refuse::Agent,
+        refuse::Answer,
+        refuse::Follow,
+        refuse::Parameter,
+        refuse::Store,
+        refuse::Url
+    )
 )]
 pub(crate) async fn default_agent(
     State(app): State<App>,
@@ -124,7 +133,15 @@ pub(crate) async fn default_agent(
     operation_id = "joinAgent",
     tag = "runs",
     params(JoinQuery, LastEventId),
-    responses(answer::JoinAnswer, refuse::Agent, refuse::Follow, refuse::Parameter, refuse::Store, refuse::Url)
+    responses(
+        answer::JoinAnswer,
+        refuse::Agent,
+        refuse::Answer,
+        refuse::Follow,
+        refuse::Parameter,
+        refuse::Store,
+        refuse::Url
+    )
 )]
 pub(crate) async fn named_agent(
     State(app): State<App>,
@@ -140,7 +157,7 @@ pub(crate) async fn named_agent(
 async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap) -> Result<Response, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     let principal = caller.principal();
-    let Some(run) = &query.run_id else { return hydrate(threads, principal.as_ref(), query).await };
+    let Some(run) = &query.run_id else { return hydrate(app, threads, principal.as_ref(), query).await };
     // The header wins: a reconnecting client adds it to the offset that it began with.
     let after = match (last_event_id(headers)?, query.offset.as_deref()) {
         (Some(number), _) => number,
@@ -154,7 +171,12 @@ async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap)
     follow_run(app, caller, &thread, run, after, Encoder::negotiate(accepted(headers))).await
 }
 
-async fn hydrate(threads: &Threads, owner: Option<&Principal>, query: JoinQuery) -> Result<Response, ApiError> {
+async fn hydrate(
+    app: &App,
+    threads: &Threads,
+    owner: Option<&Principal>,
+    query: JoinQuery,
+) -> Result<Response, ApiError> {
     let expected = "the id of a thread, or `runId` of a run; POST starts a run";
     let id = query.thread_id.ok_or_else(|| ApiError::invalid_parameter("threadId", expected))?;
     let before = query.before.map(|before| before.parse()).transpose();
@@ -164,6 +186,7 @@ async fn hydrate(threads: &Threads, owner: Option<&Principal>, query: JoinQuery)
         limit => page_size(limit)?,
     };
     threads.wait_for_leaving(owner, &id).await;
+    let room = AnswerRoom::take(app, owner, &id).await?;
     let ThreadOverview { thread, runs, messages } = match threads.overview(owner, &id, 1, before, limit).await {
         Ok(overview) => overview,
         // A page asks for the thread that it is about to begin.
@@ -180,7 +203,7 @@ async fn hydrate(threads: &Threads, owner: Option<&Principal>, query: JoinQuery)
         interrupts: asking_run.as_ref().map(|run_id| OpenInterrupts { run_id, pending: &thread.interrupts }),
         page: PageEnd { truncated: before.is_some(), cursor: before.map(|before| before.to_string()) },
     };
-    Ok(Json(hydration).into_response())
+    room.json(&hydration)
 }
 
 /// Adds earlier pages until the first message is the user's, or an instruction: the parts of an answer are not separated.

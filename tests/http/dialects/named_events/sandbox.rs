@@ -11,7 +11,7 @@ use std::{
 };
 
 use agui_server::{
-    agent::{RunContext, RunIdentity},
+    agent::{Principal, RunContext, RunIdentity},
     tools::{
         Approval, ApprovalRule, Tool, ToolContext, ToolError,
         sandbox::{Sandbox, SandboxOptions},
@@ -55,9 +55,24 @@ impl TestSandbox {
     }
 
     pub(crate) async fn call_on(&self, thread: &str, name: &str, arguments: Value) -> Result<String, ToolError> {
+        self.call_of(None, thread, name, arguments).await
+    }
+
+    pub(crate) async fn call_of(
+        &self,
+        principal: Option<&str>,
+        thread: &str,
+        name: &str,
+        arguments: Value,
+    ) -> Result<String, ToolError> {
         let tool = self.tools.iter().find(|tool| tool.spec().name == name).unwrap();
         let arguments = arguments.as_object().unwrap().clone();
-        let identity = RunIdentity { thread_id: thread.into(), run_id: "r".into(), agent: "a".into(), principal: None };
+        let identity = RunIdentity {
+            thread_id: thread.into(),
+            run_id: "r".into(),
+            agent: "a".into(),
+            principal: principal.map(|name| Principal::new("test", name)),
+        };
         let cx = ToolContext::new(RunContext::new(identity), Value::Null, "c", name);
         tool.call(arguments, &cx).await.map(|content| content.text().into_owned())
     }
@@ -159,6 +174,8 @@ async fn commands_write_only_to_the_workspace_and_see_no_secrets() {
         let name = line.split('=').next().unwrap();
         assert!(["PATH", "HOME", "TMPDIR", "LANG", "SHELL", "USER", "PWD", "OLDPWD", "_"].contains(&name), "{line}");
     }
+    let arguments = sandbox.print("cat /proc/1/cmdline | tr '\\0' ' '").await;
+    assert!(arguments.contains("bwrap") && !arguments.contains(sandbox.folder.path().to_str().unwrap()), "{arguments}");
     assert!(sandbox.print("ls /proc | grep -c '^[0-9]'").await.trim().parse::<u32>().unwrap() < 10);
     assert_ne!(sandbox.shell("mount -t tmpfs none /workspace").await["exit_code"], 0);
     assert_ne!(sandbox.shell("kill -9 1; mknod /workspace/n b 8 0").await["exit_code"], 0);

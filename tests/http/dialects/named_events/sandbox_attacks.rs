@@ -222,6 +222,26 @@ async fn commands_wait_when_the_server_runs_its_maximum() {
     assert!(second.await.unwrap().contains("ran"));
 }
 
+#[tokio::test]
+async fn commands_of_one_principal_leave_places_for_another() {
+    let Some(sandbox) = TestSandbox::new(|options| options.max_commands = 2) else { return };
+    let sleeping = || {
+        let command = json!({ "command": "touch begun; sleep 20" });
+        Box::pin(sandbox.call_of(Some("ann"), "a", "run_command", command))
+    };
+    let mut of_ann = futures::future::join_all((0..5).map(|_| sleeping()));
+    let of_bob = async {
+        while !walk(sandbox.folder.path()).iter().any(|name| name == "begun") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        sandbox.call_of(Some("bob"), "b", "run_command", json!({ "command": "echo ran" })).await
+    };
+    tokio::select! {
+        told = &mut of_ann => panic!("{told:?}"),
+        told = tokio::time::timeout(Duration::from_secs(10), of_bob) => assert!(told.unwrap().unwrap().contains("ran")),
+    }
+}
+
 /// Returns the names of all files and folders.
 fn walk(folder: &std::path::Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

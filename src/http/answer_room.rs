@@ -1,0 +1,75 @@
+//! The memory of answers with messages of a thread. A client takes its answer as slowly as it likes, so each answer has room in a
+//! budget before it is read from the store, and until its last byte was sent.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, header},
+    response::{IntoResponse as _, Response},
+};
+use bytes::Bytes;
+use serde::Serialize;
+
+use super::{
+    accept::body_budget::{BodyBudget, Room},
+    error::ApiError,
+    state::App,
+};
+use crate::{auth::Principal, protocol::ThreadId, threads::LookupError};
+
+pub(crate) struct AnswerBudget {
+    budget: BodyBudget,
+    /// A thread can have a little more, and its answer then takes this room.
+    max_bytes: usize,
+}
+
+impl AnswerBudget {
+    pub(crate) fn new(bytes: usize, max_thread_bytes: u64, has_shares: bool) -> Self {
+        let max_bytes = usize::try_from(max_thread_bytes).unwrap_or(usize::MAX);
+        Self { budget: BodyBudget::new(bytes, max_bytes, has_shares), max_bytes }
+    }
+}
+
+/// The room of one answer.
+pub(crate) struct AnswerRoom(Option<Room>);
+
+struct RoomyBytes {
+    bytes: Vec<u8>,
+    _room: Option<Room>,
+}
+
+impl AsRef<[u8]> for RoomyBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl AnswerRoom {
+    /// The room of an answer that is small.
+    pub(crate) const NONE: Self = Self(None);
+
+    /// Waits until an answer with all messages of a thread has room. An unknown thread needs none.
+    pub(crate) async fn take(app: &App, owner: Option<&Principal>, id: &ThreadId) -> Result<Self, ApiError> {
+        let Some(threads) = app.threads() else { return Ok(Self::NONE) };
+        let thread = match threads.thread(owner, id).await {
+            Ok(thread) => thread,
+            Err(LookupError::NoThread) => return Ok(Self::NONE),
+            Err(error) => return Err(error.into()),
+        };
+        let AnswerBudget { budget, max_bytes } = app.answer_budget();
+        let bytes = usize::try_from(thread.bytes).unwrap_or(usize::MAX).min(*max_bytes);
+        let room = budget.whole(owner, bytes).await.map_err(|_| ApiError::too_many_answer_bytes())?;
+        Ok(Self(Some(room)))
+    }
+
+    /// The bytes keep the room until they were sent.
+    pub(crate) fn bytes(self, mut bytes: Vec<u8>) -> Bytes {
+        bytes.shrink_to_fit();
+        Bytes::from_owner(RoomyBytes { bytes, _room: self.0 })
+    }
+
+    pub(crate) fn json(self, value: &impl Serialize) -> Result<Response, ApiError> {
+        let json = serde_json::to_vec(value).map_err(|_| ApiError::internal())?;
+        let media_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        Ok((media_type, Body::from(self.bytes(json))).into_response())
+    }
+}
