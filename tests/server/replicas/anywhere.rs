@@ -22,6 +22,7 @@ use super::{
     ask_detached,
     client::Replica,
     continued::{answer_of_calls, config, folded},
+    poll::poll_until,
     postgres::Postgres,
 };
 
@@ -146,4 +147,27 @@ async fn no_call_takes_effect_twice_when_one_of_two_servers_is_killed_at_any_poi
     }
     println!("Postgres: {} kills, {continued} runs went on", kills() / 2);
     assert!(continued > 0);
+}
+
+/// It goes on after another server has taken its run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_was_only_slow_changes_nothing_of_the_run_that_another_one_ended() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (folder, (world, url)) = (tempdir().unwrap(), World::start().await);
+    let file = folder.path().join("config.toml");
+    fs::write(&file, config(&url)).unwrap();
+    let (database, file) = (postgres.database("slow").await, file.to_str().unwrap());
+    let environment = [("AGUI_STORE__URL", &*database), ("AGUI_KEY_CLERK", "key"), ("AGUI_THREADS__LEASE_SECS", "2")];
+    let [a, b] = [(); 2].map(|()| Replica::start_with(&["--config", file], &environment));
+    let _response = a.post(&ask_detached("r", "go")).await;
+    poll_until("the tools are called", async || (world.calls("send").0 == 1).then_some(())).await;
+    a.process.signal("-STOP");
+    assert_eq!(b.get("/threads/t").await.status(), 200);
+    assert_eq!(check(&b, &world, "r").await, 1);
+    let before = b.thread().await;
+    a.process.signal("-CONT");
+    poll_until("the slow server has noticed", async || a.process.has_logged("lease_lost").then_some(())).await;
+    assert_eq!(check(&b, &world, "r").await, 1);
+    let after = b.thread().await;
+    assert_eq!((&after["messages"], &after["runs"]), (&before["messages"], &before["runs"]));
 }

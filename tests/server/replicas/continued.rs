@@ -7,10 +7,11 @@ use tempfile::tempdir;
 
 use super::{
     ask_detached,
-    client::{Received, Replica},
+    client::{Endpoint, Received, Replica, Stream},
     poll::poll_until,
     postgres::Postgres,
     provider::{Answer, Provider, Step},
+    proxy::Proxy,
     said,
 };
 
@@ -257,4 +258,68 @@ async fn another_server_goes_on_with_the_run_of_a_stopped_one_within_a_second() 
     assert_eq!(said(&b.until_status("finished").await), ["user: count to 100", &format!("assistant: {whole}")]);
     let (code, log) = a.process.ended();
     assert_eq!(code, Some(0), "{log}");
+}
+
+/// Reads a chat through the proxy as a page does, which reconnects when its connection breaks. Returns all events.
+async fn read_chat(proxy: &Endpoint, thread: &str) -> Vec<Received> {
+    let mut input = ask_detached("r", "count to 150");
+    input["threadId"] = thread.into();
+    let (mut stream, mut seen) = (proxy.run(&input).await, Vec::<Received>::new());
+    loop {
+        match stream.next_or_cut().await {
+            Ok(Some(event)) => seen.push(event),
+            Ok(None) => return seen,
+            Err(_) => {
+                let last = seen.iter().rev().find_map(|event| event.number).unwrap_or(0);
+                let path = format!("/threads/{thread}/runs/r/events?after={last}");
+                let response = poll_until("the chat is followed again", async || {
+                    let response = proxy.get(&path).await;
+                    (response.status() == 200).then_some(response)
+                });
+                stream = Stream::of(response.await).await;
+            }
+        }
+    }
+}
+
+/// `AGUI_TEST_CHATS=200` is the measurement in docs/operations.md.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_chat_behind_nginx_is_lost_when_one_of_two_servers_is_stopped() {
+    let chats = std::env::var("AGUI_TEST_CHATS").map_or(40, |text| text.parse().unwrap());
+    let Some(postgres) = Postgres::shared() else { return };
+    let url = postgres.database("rolling").await;
+    let environment = [
+        ("AGUI_STORE__URL", &*url),
+        ("AGUI_SERVER__DRAIN_SECS", "0"),
+        ("AGUI_RUNS__MAX_DETACHED", "1000"),
+        ("AGUI_RUNS__MAX_CONCURRENT", "1000"),
+    ];
+    let [a, b] = [(); 2].map(|()| Replica::start(&environment));
+    let Some(proxy) = Proxy::nginx([&a, &b]).await else { return };
+    let read = futures::future::join_all((0..chats).map(|chat| {
+        let proxy = &proxy;
+        async move { read_chat(proxy, &format!("t{chat}")).await }
+    }));
+    let stop = async {
+        poll_until("all chats run", async || {
+            let page = b.get("/threads?limit=200").await.json::<Value>().await.unwrap();
+            let threads = page["threads"].as_array().unwrap();
+            (threads.iter().filter(|it| it.get("activeRunId").is_some()).count() == chats).then_some(())
+        })
+        .await;
+        a.process.signal("-TERM");
+        Instant::now()
+    };
+    let (all, stopped) = tokio::join!(read, stop);
+    assert_eq!(a.process.ended().0, Some(0));
+    let mut waits = Vec::new();
+    for events in &all {
+        assert_eq!(events.last().unwrap().name(), "RUN_FINISHED");
+        assert_eq!(folded(events), [counted(150)]);
+        let continued = events.iter().find(|it| it.event["name"] == "run_continued");
+        waits.extend(continued.map(|it| it.at.duration_since(stopped)));
+    }
+    waits.sort_unstable();
+    println!("{chats} chats, {} went on, after {:?} (median)", waits.len(), waits.get(waits.len() / 2));
+    assert!(!waits.is_empty());
 }
