@@ -74,6 +74,8 @@ struct LogReplay {
     seen: Transcript,
     /// After the last mark.
     kept: Transcript,
+    /// The events since then.
+    unmarked: Vec<Event>,
     marks: Vec<Value>,
     lines: u64,
     bytes: u64,
@@ -232,6 +234,7 @@ impl LogReplay {
         let mut replay = Self {
             guard: Guard::new(&RunAgentInput::new(key.id.clone(), run.id.clone(), messages)),
             kept: seen.clone(),
+            unmarked: Vec::new(),
             seen,
             marks: Vec::new(),
             lines: 0,
@@ -258,11 +261,11 @@ impl LogReplay {
             Some(LogMark::HandedOver) => self.is_handed_over = true,
             Some(LogMark::Agent(mark)) => {
                 self.marks.push(mark);
-                self.kept = self.seen.clone();
+                self.keep();
             }
             Some(LogMark::Continued { attempt, lost }) => {
                 (self.attempt, self.lost) = (attempt, lost);
-                self.kept = self.seen.clone();
+                self.keep();
             }
             None => match serde_json::from_str(line) {
                 Ok(Event::RunStarted(_)) => self.has_started = true,
@@ -275,9 +278,14 @@ impl LogReplay {
     /// The events of a log have passed a guard before.
     fn apply(&mut self, event: Event) {
         self.seen.apply(&event);
+        self.unmarked.push(event.clone());
         if let Err(violation) = self.guard.admit(event, &mut Vec::new()) {
             tracing::warn!(%violation, "an event of a log is not legal");
         }
+    }
+
+    fn keep(&mut self) {
+        self.unmarked.drain(..).for_each(|event| self.kept.apply(&event));
     }
 
     /// Closes what the lost server left open, and takes back what it sent after the last mark. Returns the lines to append.

@@ -166,7 +166,7 @@ async fn a_server_that_was_only_slow_changes_nothing_of_the_run_that_another_one
     assert_eq!(check(&b, &world, "r").await, 1);
     let before = b.thread().await;
     a.process.signal("-CONT");
-    poll_until("the slow server has noticed", async || a.process.has_logged("lease_lost").then_some(())).await;
+    poll_until("the slow server has noticed", async || a.process.has_logged("run ended").then_some(())).await;
     assert_eq!(check(&b, &world, "r").await, 1);
     let after = b.thread().await;
     assert_eq!((&after["messages"], &after["runs"]), (&before["messages"], &before["runs"]));
