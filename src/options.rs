@@ -6,7 +6,7 @@ pub use crate::http::playground::PlaygroundOptions;
 pub use crate::observe::metrics::{ModelPrice, Prices};
 pub use crate::{
     http::{
-        AgentPath, Connections, Cors, HttpOptions,
+        AgentPath, AllowRule, Connections, Cors, HttpOptions,
         dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
     },
     observe::{

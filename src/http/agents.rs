@@ -1,12 +1,18 @@
 //! `GET /agents` and `GET /agents/{agent}/capabilities`.
 
-use axum::{Json, extract::State};
+use axum::{Extension, Json, extract::State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{accept::extract::Path, error::ApiError, read_run::find_agent, state::App};
+use super::{
+    accept::{extract::Path, middleware::Caller},
+    error::ApiError,
+    read_run::find_agent,
+    state::App,
+};
 use crate::http::openapi::refuse;
 use crate::{
+    auth::Principal,
     protocol::{AgentCapabilities, capabilities::TransportCapabilities},
     run::AgentEntry,
 };
@@ -25,7 +31,7 @@ pub(crate) struct AgentSummary {
     pub(crate) description: Option<String>,
 }
 
-/// Lists the agents.
+/// Lists the agents that the caller may use.
 #[utoipa::path(
     get,
     path = "/agents",
@@ -33,14 +39,14 @@ pub(crate) struct AgentSummary {
     tag = "agents",
     responses((status = 200, description = "The agents.", body = AgentList))
 )]
-pub(crate) async fn list(State(app): State<App>) -> Json<AgentList> {
-    Json(AgentList { agents: summaries(&app) })
+pub(crate) async fn list(State(app): State<App>, Extension(caller): Extension<Caller>) -> Json<AgentList> {
+    Json(AgentList { agents: summaries(&app, caller.principal().as_ref()) })
 }
 
-/// In the order in which the agents were added.
-pub(crate) fn summaries(app: &App) -> Vec<AgentSummary> {
+/// The agents that the caller may use, in the order in which they were added.
+pub(crate) fn summaries(app: &App, caller: Option<&Principal>) -> Vec<AgentSummary> {
     let default = app.runs().default_agent();
-    let agents = app.runs().agents().map(|agent| AgentSummary {
+    let agents = app.agents(caller).map(|agent| AgentSummary {
         name: agent.name().to_owned(),
         default: Some(agent.name()) == default,
         description: agent.capabilities().identity.and_then(|identity| identity.description),
@@ -62,8 +68,13 @@ pub(crate) fn summaries(app: &App) -> Vec<AgentSummary> {
 pub(crate) async fn capabilities(
     State(app): State<App>,
     Path(agent): Path<String>,
+    Extension(caller): Extension<Caller>,
 ) -> Result<Json<AgentCapabilities>, ApiError> {
-    Ok(Json(declared(&app, &find_agent(&app, Some(&agent))?)))
+    let agent = find_agent(&app, Some(&agent))?;
+    match app.allows(&agent, caller.principal().as_ref()) {
+        true => Ok(Json(declared(&app, &agent))),
+        false => Err(ApiError::agent_not_allowed(agent.name())),
+    }
 }
 
 /// Returns the capabilities that an agent declares, and those of this server's transport.

@@ -12,9 +12,12 @@ use serde::Serialize;
 use super::{
     accept::body_budget::{BodyBudget, Room},
     error::ApiError,
-    state::App,
 };
-use crate::{auth::Principal, protocol::ThreadId, threads::LookupError};
+use crate::{
+    auth::Principal,
+    protocol::ThreadId,
+    threads::{LookupError, Threads},
+};
 
 pub(crate) struct AnswerBudget {
     budget: BodyBudget,
@@ -26,6 +29,23 @@ impl AnswerBudget {
     pub(crate) fn new(bytes: usize, max_thread_bytes: u64, has_shares: bool) -> Self {
         let max_bytes = usize::try_from(max_thread_bytes).unwrap_or(usize::MAX);
         Self { budget: BodyBudget::new(bytes, max_bytes, has_shares), max_bytes }
+    }
+
+    /// Waits until an answer with all messages of a thread has room. An unknown thread needs none.
+    pub(crate) async fn room(
+        &self,
+        threads: &Threads,
+        owner: Option<&Principal>,
+        id: &ThreadId,
+    ) -> Result<AnswerRoom, ApiError> {
+        let thread = match threads.thread(owner, id).await {
+            Ok(thread) => thread,
+            Err(LookupError::NoThread) => return Ok(AnswerRoom::NONE),
+            Err(error) => return Err(error.into()),
+        };
+        let bytes = usize::try_from(thread.bytes).unwrap_or(usize::MAX).min(self.max_bytes);
+        let room = self.budget.whole(owner, bytes).await.map_err(|_| ApiError::too_many_answer_bytes())?;
+        Ok(AnswerRoom(Some(room)))
     }
 }
 
@@ -46,20 +66,6 @@ impl AsRef<[u8]> for RoomyBytes {
 impl AnswerRoom {
     /// The room of an answer that is small.
     pub(crate) const NONE: Self = Self(None);
-
-    /// Waits until an answer with all messages of a thread has room. An unknown thread needs none.
-    pub(crate) async fn take(app: &App, owner: Option<&Principal>, id: &ThreadId) -> Result<Self, ApiError> {
-        let Some(threads) = app.threads() else { return Ok(Self::NONE) };
-        let thread = match threads.thread(owner, id).await {
-            Ok(thread) => thread,
-            Err(LookupError::NoThread) => return Ok(Self::NONE),
-            Err(error) => return Err(error.into()),
-        };
-        let AnswerBudget { budget, max_bytes } = app.answer_budget();
-        let bytes = usize::try_from(thread.bytes).unwrap_or(usize::MAX).min(*max_bytes);
-        let room = budget.whole(owner, bytes).await.map_err(|_| ApiError::too_many_answer_bytes())?;
-        Ok(Self(Some(room)))
-    }
 
     /// The bytes keep the room until they were sent.
     pub(crate) fn bytes(self, mut bytes: Vec<u8>) -> Bytes {

@@ -76,7 +76,7 @@ pub(crate) async fn connect(
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
     let thread = thread.into();
     let caller = caller.principal();
-    let room = AnswerRoom::take(&app, caller.as_ref(), &thread).await?;
+    let room = app.answer_room(caller.as_ref(), &thread).await?;
     let connection = threads.connect(caller.as_ref(), &thread).await?;
     Ok(respond_with_thread(&app, thread, connection, run_id, encoder, caller, room))
 }

@@ -17,7 +17,7 @@ use crate::{
     auth::AuthError,
     base::text::shortened,
     protocol::{PROTOCOL_VERSION, decode::DecodeError},
-    run::{Runs, StartError, turn::stored_bytes::StorageLimit},
+    run::{AgentEntry, StartError, turn::stored_bytes::StorageLimit},
     store::StoreError,
     threads::{CopyError, EditError, FeedbackError, LookupError},
 };
@@ -118,10 +118,15 @@ impl ApiError {
         Self::new(ErrorCode::BODY_INCOMPLETE, "the request body ended too early")
     }
 
-    /// The text lists the agents, so it is for callers that are authenticated.
-    pub(crate) fn unknown_agent(name: &str, runs: &Runs) -> Self {
-        let mut known: Vec<_> =
-            runs.agents().take(MAX_LISTED_AGENTS + 1).map(|agent| agent.name().to_owned()).collect();
+    pub(crate) fn agent_not_allowed(name: &str) -> Self {
+        let message =
+            format!("your credential does not allow the agent {name:?}: see [[allow]] in the server's configuration");
+        Self::new(ErrorCode::AGENT_NOT_ALLOWED, message)
+    }
+
+    /// The text lists these agents, so it is for callers that are authenticated.
+    pub(crate) fn unknown_agent(name: &str, agents: impl Iterator<Item = AgentEntry>) -> Self {
+        let mut known: Vec<_> = agents.take(MAX_LISTED_AGENTS + 1).map(|agent| agent.name().to_owned()).collect();
         if known.len() > MAX_LISTED_AGENTS {
             known[MAX_LISTED_AGENTS] = "…".to_owned();
         }

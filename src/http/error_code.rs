@@ -63,6 +63,7 @@ error_codes! {
     INVALID_KEY = UNAUTHORIZED, "invalid_key";
     INVALID_TOKEN = UNAUTHORIZED, "invalid_token";
     UNAUTHENTICATED = UNAUTHORIZED, "unauthenticated";
+    AGENT_NOT_ALLOWED = FORBIDDEN, "agent_not_allowed";
     HOST_NOT_ALLOWED = FORBIDDEN, "host_not_allowed";
     LOOPBACK_ONLY = FORBIDDEN, "loopback_only";
     ORIGIN_NOT_ALLOWED = FORBIDDEN, "origin_not_allowed";

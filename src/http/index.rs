@@ -78,9 +78,10 @@ struct Description<'a> {
 pub(crate) async fn index(State(app): State<App>, OriginalUri(original): OriginalUri, request: Request) -> Response {
     let (head, _) = request.into_parts();
     let format = Format::negotiate(&head.headers);
-    if let Err(error) = app.auth().authenticate(&head).await {
-        return format.refuse(error.into());
-    }
+    let caller = match app.auth().authenticate(&head).await {
+        Ok(caller) => caller,
+        Err(error) => return format.refuse(error.into()),
+    };
     let scheme = match head.headers.get("x-forwarded-proto") {
         Some(scheme) if scheme == "https" => "https",
         _ => "http",
@@ -96,7 +97,7 @@ pub(crate) async fn index(State(app): State<App>, OriginalUri(original): Origina
         protocol: format!("AG-UI {PROTOCOL_VERSION}"),
         documentation: DOCUMENTATION,
         authentication: app.credential(),
-        agents: summaries(&app),
+        agents: summaries(&app, caller.as_ref()),
         routes: app.routes().listed().collect(),
         example: example(&url, app.credential()),
     })

@@ -7,6 +7,7 @@
 
 pub(crate) mod accept;
 pub(crate) mod agents;
+mod allow;
 mod answer_room;
 mod body;
 pub(crate) mod connect;
@@ -37,6 +38,7 @@ pub(crate) mod threads;
 pub use accept::cors::Cors;
 pub use accept::serve::Connections;
 pub(crate) use accept::serve::{is_from_this_machine, serve};
+pub use allow::AllowRule;
 pub(crate) use index::example;
 pub use options::{AgentPath, HttpOptions};
 pub(crate) use route_list::RouteAccess;

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::accept::cors::Cors;
+use super::{accept::cors::Cors, allow::AllowRule};
 
 /// Options of the routes.
 #[derive(Debug, Clone)]
@@ -30,6 +30,8 @@ pub struct HttpOptions {
     pub allowed_hosts: Vec<String>,
     /// The names of request headers that are passed on to agents. No others are.
     pub pass_headers: Vec<String>,
+    /// The callers of agents that are not for everyone.
+    pub allow: Vec<AllowRule>,
     /// True makes a request with `traceparent` a part of the caller's trace. With false, each request begins its own.
     pub accept_traceparent: bool,
 }
@@ -46,6 +48,7 @@ impl Default for HttpOptions {
             cors: Cors::default(),
             allowed_hosts: Vec::new(),
             pass_headers: Vec::new(),
+            allow: Vec::new(),
             accept_traceparent: true,
         }
     }

@@ -25,7 +25,7 @@ pub(crate) struct ReadRun {
 /// `None` is the default agent.
 pub(crate) fn find_agent(app: &App, name: Option<&str>) -> Result<AgentEntry, ApiError> {
     app.runs().agent(name).ok_or_else(|| match name {
-        Some(name) => ApiError::unknown_agent(name, app.runs()),
+        Some(name) => ApiError::unknown_agent(name, app.agents(None)),
         None => ApiError::no_default_agent(),
     })
 }
@@ -48,10 +48,19 @@ pub(crate) async fn read_run<T>(
 }
 
 impl ReadRun {
-    pub(crate) fn into_request(self, app: &App, agent: AgentEntry, input: RunAgentInput) -> RunRequest {
+    /// Every request for a run comes by here. A run of an agent that the caller may not use is refused.
+    pub(crate) fn into_request(
+        self,
+        app: &App,
+        agent: AgentEntry,
+        input: RunAgentInput,
+    ) -> Result<RunRequest, ApiError> {
         let forwarded = forwarded(app.options(), &self.head);
         let Self { principal, slot, .. } = self;
-        RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, is_answer: false }
+        match app.allows(&agent, principal.as_ref()) {
+            true => Ok(RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, is_answer: false }),
+            false => Err(ApiError::agent_not_allowed(agent.name())),
+        }
     }
 }
 

@@ -99,7 +99,7 @@ pub(crate) async fn read_input(
     let (read, input) = read_run(app, request, decode_input).await?;
     check_version(&input)?;
     let encoder = encoder_for(&input, &read.head.headers);
-    Ok((RunRequest { on_disconnect, ..read.into_request(app, agent, input) }, encoder))
+    Ok((RunRequest { on_disconnect, ..read.into_request(app, agent, input)? }, encoder))
 }
 
 /// Continues the response to a request whose connection broke. The run is not started again: a client that has a part of

@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 
 use super::{
     accept::body_budget::BodyBudget,
-    answer_room::AnswerBudget,
+    allow::is_allowed,
+    answer_room::{AnswerBudget, AnswerRoom},
     dependencies::Dependencies,
     error::ApiError,
     openapi::served::{LazyDocument, ServedDocument},
@@ -17,7 +18,8 @@ use super::{
 };
 use crate::{
     auth::{Authenticator, Principal},
-    run::{OwnerLimit, OwnerPermit, Runs, owner_of},
+    protocol::ThreadId,
+    run::{AgentEntry, OwnerLimit, OwnerPermit, Runs, owner_of},
     threads::Threads,
 };
 
@@ -94,6 +96,15 @@ impl App {
         &self.0.runs
     }
 
+    /// Returns the agents that a caller may use.
+    pub(crate) fn agents(&self, caller: Option<&Principal>) -> impl Iterator<Item = AgentEntry> {
+        self.runs().agents().filter(move |agent| self.allows(agent, caller))
+    }
+
+    pub(crate) fn allows(&self, agent: &AgentEntry, caller: Option<&Principal>) -> bool {
+        is_allowed(&self.0.options.allow, agent.name(), caller)
+    }
+
     /// `None` on a server that stores nothing.
     pub(crate) fn threads(&self) -> Option<&Threads> {
         self.0.threads.as_ref()
@@ -119,8 +130,16 @@ impl App {
         &self.0.body_budget
     }
 
-    pub(crate) fn answer_budget(&self) -> &AnswerBudget {
-        &self.0.answer_budget
+    /// Waits until an answer with messages of a thread has room.
+    pub(crate) async fn answer_room(
+        &self,
+        owner: Option<&Principal>,
+        thread: &ThreadId,
+    ) -> Result<AnswerRoom, ApiError> {
+        match self.threads() {
+            Some(threads) => self.0.answer_budget.room(threads, owner, thread).await,
+            None => Ok(AnswerRoom::NONE),
+        }
     }
 
     /// Takes the right to a stream of what happens from now on: an event stream without an end, or a WebSocket. A new one is

@@ -26,6 +26,8 @@ pub(crate) const RUN_END_TIMEOUT: Duration = Duration::from_secs(3);
 /// The time in which the server usually notices that a client has left.
 const LEAVE_NOTICE: Duration = Duration::from_millis(250);
 const RUN_END_POLL: Duration = Duration::from_millis(20);
+/// The number of threads that are listed at once, to delete all.
+const DELETED_PER_PAGE: usize = 100;
 
 /// The error of looking up a thread or a run.
 #[derive(Debug, thiserror::Error)]
@@ -293,6 +295,31 @@ impl Threads {
         }
         // All of it, even if the client leaves.
         CompleteOnDrop::new(self.clone().delete_stored(thread)).await
+    }
+
+    /// Deletes all threads of a principal, also if the client leaves. Returns their number.
+    ///
+    /// # Errors
+    /// The error of the store. The threads deleted until then stay deleted.
+    pub(crate) async fn delete_all(&self, owner: Option<&Principal>) -> Result<u64, LookupError> {
+        let (threads, owner) = (self.clone(), owner.cloned());
+        CompleteOnDrop::new(async move {
+            let mut deleted = 0;
+            loop {
+                let page = threads.list(owner.as_ref(), &ThreadPage::first(DELETED_PER_PAGE)).await?;
+                if page.is_empty() {
+                    return Ok(deleted);
+                }
+                for thread in page {
+                    match threads.delete(owner.as_ref(), &thread.id).await {
+                        Ok(()) => deleted += 1,
+                        Err(LookupError::NoThread) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+        })
+        .await
     }
 
     async fn delete_stored(self, thread: Thread) -> Result<(), LookupError> {

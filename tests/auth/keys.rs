@@ -109,6 +109,41 @@ async fn with_authentication_any_host_name_and_without_an_allowed_one_is_accepte
     }
 }
 
+#[tokio::test]
+async fn an_agent_is_run_by_and_listed_for_the_callers_that_a_rule_allows() {
+    let config = format!(
+        "default_agent = \"open\"\n[auth]\nmode = \"api_key\"\napi_keys = [{{ name = \"web\", sha256 = {:?} }}, \
+         {{ name = \"ci\", sha256 = {DIGEST_OF_SECRET:?} }}]\n[agents.open]\nkind = \"echo\"\n\
+         [agents.closed]\nkind = \"echo\"\n[[allow]]\nagents = [\"closed\"]\nprincipals = [\"key:web\"]\n",
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    );
+    let keys = [ApiKey::from_secret("web", "open sesame"), ApiKey::from_secret("ci", "secret")];
+    let server = Running::start(Server::from_toml_str(&config).unwrap().api_keys(keys)).await;
+    let get = async |path: &str, key: &str| {
+        let request = server.client.get(server.url(path)).bearer_auth(key).header(header::ACCEPT, "application/json");
+        request.send().await.unwrap()
+    };
+    for (key, status, listed) in [("open sesame", 200, true), ("secret", 403, false)] {
+        for path in ["/agents/closed/send-message", "/copilotkit/agent/closed/run"] {
+            let response = server.post(path).bearer_auth(key).json(&input("hi")).send().await.unwrap();
+            assert_eq!(response.status(), status, "{path} {key}");
+            let text = response.text().await.unwrap();
+            assert_eq!(text.contains("agent_not_allowed"), !listed, "{text}");
+        }
+        assert_eq!(
+            server.post("/send-message").bearer_auth(key).json(&input("hi")).send().await.unwrap().status(),
+            200
+        );
+        assert_eq!(get("/agents/closed/capabilities", key).await.status(), status);
+        for path in ["/", "/agents", "/copilotkit/info"] {
+            let text = get(path, key).await.text().await.unwrap();
+            assert!(text.contains("open") && text.contains("\"closed\"") == listed, "{path} {key}: {text}");
+        }
+        let unknown = get("/agents/unknown/capabilities", key).await.text().await.unwrap();
+        assert!(!unknown.contains("closed"), "{unknown}");
+    }
+}
+
 /// A server that an application authenticates: its agent answers with the principal's name.
 fn greeting(authenticator: Authenticator) -> Server {
     let who = |_: RunAgentInput, cx: RunContext| {

@@ -185,3 +185,26 @@ async fn stored_bytes_are_limited_for_one_principal_and_in_all() {
     assert_eq!(server.request(ANN, Method::DELETE, "/threads/a").await.status(), 204);
     assert_eq!((status(BOB, "a").await.0, status(ANN, "b").await.0), (200, 507));
 }
+
+#[tokio::test]
+async fn a_caller_deletes_all_of_its_threads_and_no_others() {
+    let (agent, _said, _) = puppet();
+    let server = start(Server::new().agent("echo", Echo).agent("puppet", agent)).await;
+    for thread in 0..120 {
+        server.run_by(ANN, &ask(&format!("t{thread}"), "r", "m", "of ann")).await.text().await.unwrap();
+    }
+    server.run_by(BOB, &ask("t0", "r", "m", "of bob")).await.text().await.unwrap();
+    let archive = server.client.patch(server.url("/threads/t1")).bearer_auth(ANN).json(&json!({ "archived": true }));
+    assert_eq!(archive.send().await.unwrap().status(), 200);
+    let running = server.post("/agents/puppet/send-message").bearer_auth(ANN).json(&ask("running", "r", "m", "go"));
+    let running = running.send().await.unwrap();
+    let deleted = server.request(ANN, Method::DELETE, "/threads").await;
+    assert_eq!((deleted.status().as_u16(), deleted.json::<Value>().await.unwrap()), (200, json!({ "deleted": 121 })));
+    let end = events(&running.text().await.unwrap());
+    assert_eq!(end.last().unwrap()["outcome"]["type"], "cancelled", "{end:?}");
+    let left =
+        async |key| -> Value { server.request(key, Method::GET, "/threads?archived=all").await.json().await.unwrap() };
+    assert_eq!(left(ANN).await["threads"], json!([]));
+    assert_eq!(left(BOB).await["threads"][0]["threadId"], "t0");
+    assert_eq!(server.request(ANN, Method::DELETE, "/threads").await.json::<Value>().await.unwrap()["deleted"], 0);
+}

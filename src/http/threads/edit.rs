@@ -1,10 +1,11 @@
-//! `PATCH` and `DELETE /threads/{thread}`.
+//! `PATCH` and `DELETE /threads/{thread}`, and `DELETE /threads`.
 
 use axum::{
     Json,
     extract::{Request, State},
     http::StatusCode,
 };
+use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -80,6 +81,25 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     threads.delete(owner.as_ref(), &thread.into()).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The number of deleted threads.
+#[derive(Serialize, ToSchema)]
+#[schema(as = DeletedThreads)]
+pub(crate) struct DeletedJson {
+    deleted: u64,
+}
+
+/// Deletes all threads of the caller with their runs, also archived ones. Running runs are cancelled.
+#[utoipa::path(
+    delete,
+    path = "/threads",
+    operation_id = "deleteThreads",
+    tag = "threads",
+    responses((status = 200, description = "The threads are deleted.", body = DeletedJson), refuse::Store)
+)]
+pub(crate) async fn delete_all(OwnThreads { threads, owner }: OwnThreads) -> Result<Json<DeletedJson>, ApiError> {
+    Ok(Json(DeletedJson { deleted: threads.delete_all(owner.as_ref()).await? }))
 }
 
 /// `null` removes the title and the metadata, and is ignored elsewhere. Unknown members are ignored.

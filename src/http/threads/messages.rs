@@ -11,7 +11,6 @@ use crate::{
     http::{
         App,
         accept::extract::{OwnThreads, Path, Query},
-        answer_room::AnswerRoom,
         error::ApiError,
     },
     protocol::{Message, MessageId, RunId},
@@ -73,7 +72,7 @@ pub(crate) async fn messages(
     let before = before.map_err(|_| ApiError::invalid_parameter("before", "the `before` of another page"))?;
     let selection = MessageSelection { before, run: query.run.as_ref(), limit };
     let id = thread.into();
-    let room = AnswerRoom::take(&app, owner.as_ref(), &id).await?;
+    let room = app.answer_room(owner.as_ref(), &id).await?;
     room.json(&MessagesJson::from(threads.messages(owner.as_ref(), &id, selection).await?))
 }
 

@@ -20,7 +20,7 @@ use super::state::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list::list))
+        .routes(routes!(list::list, edit::delete_all))
         .routes(routes!(events::events))
         .routes(routes!(transfer::import))
         .routes(routes!(view::read, edit::edit, edit::delete))

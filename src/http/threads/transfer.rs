@@ -26,7 +26,6 @@ use crate::{
             extract::{OwnThreads, Path, Query},
             read_body,
         },
-        answer_room::AnswerRoom,
         error::ApiError,
     },
     protocol::{Interrupt, InterruptId, JsonObject, Message, RunId, ThreadId, TokenUsage, decode::decode_value},
@@ -144,7 +143,7 @@ pub(crate) async fn export(
     OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Response, ApiError> {
     let id = ThreadId::from(thread);
-    let room = AnswerRoom::take(&app, owner.as_ref(), &id).await?;
+    let room = app.answer_room(owner.as_ref(), &id).await?;
     let content = threads.export(owner.as_ref(), &id).await?;
     room.json(&ExportJson::new(id, content))
 }

@@ -15,7 +15,6 @@ use crate::{
     http::{
         App,
         accept::extract::{OwnThreads, Path},
-        answer_room::AnswerRoom,
         error::ApiError,
     },
     protocol::{Interrupt, JsonObject, RunId, ThreadId},
@@ -68,7 +67,7 @@ pub(crate) async fn read(
     OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Response, ApiError> {
     let id = thread.into();
-    let room = AnswerRoom::take(&app, owner.as_ref(), &id).await?;
+    let room = app.answer_room(owner.as_ref(), &id).await?;
     let view = threads.overview(owner.as_ref(), &id, RUNS_PER_THREAD, None, PAGE_SIZE).await?;
     let thread = view.thread;
     room.json(&ThreadJson {

@@ -4,32 +4,28 @@ use std::error::Error;
 
 use super::{arguments::EraseArguments, load::load, output::print_line};
 use crate::{
+    auth::Principal,
+    run::{Runs, ThreadOptions},
     server::configured::store::open_store,
-    store::{Retention, ThreadKey, ThreadPage, ThreadParts, now},
+    store::{Retention, ThreadKey, now},
+    threads::Threads,
 };
 
-/// The threads of one page.
-const THREADS_PER_PAGE: usize = 100;
-
 pub(super) async fn erase(EraseArguments { owner, options }: EraseArguments) -> Result<(), Box<dyn Error>> {
-    if owner != ThreadKey::ANONYMOUS && !owner.contains(':') {
-        return Err(format!("{owner:?} is not an owner of threads: write key:{owner}, or jwt:ISSUER:{owner}").into());
-    }
+    let principal = match owner.split_once(':') {
+        Some((source, name)) => Some(Principal::new(source, name)),
+        None if owner == ThreadKey::ANONYMOUS => None,
+        None => {
+            return Err(
+                format!("{owner:?} is not an owner of threads: write key:{owner}, or jwt:ISSUER:{owner}").into()
+            );
+        }
+    };
     let (loaded, _) = load(options)?;
     let (store, _) = open_store(&loaded.config).await?;
-    let mut erased = 0;
-    loop {
-        let threads = store.threads(&owner, &ThreadPage::first(THREADS_PER_PAGE)).await?;
-        for summary in &threads {
-            let key = ThreadKey { owner: owner.as_str().into(), id: summary.id.clone() };
-            if let Some(view) = store.thread(&key, ThreadParts::default()).await? {
-                erased += usize::from(store.delete(view.thread.number).await?);
-            }
-        }
-        if threads.is_empty() {
-            break;
-        }
-    }
+    let runs = Runs::builder().stored(store.clone(), ThreadOptions::default());
+    let threads = Threads::of(&runs).ok_or("the server stores no threads")?;
+    let erased = threads.delete_all(principal.as_ref()).await?;
     // Without limits, a sweep completes deletions and removes nothing else.
     store.sweep(&Retention::default(), now()).await?;
     print_line(&format!("erased {erased} threads of {owner}"));

@@ -7,13 +7,14 @@ use crate::{
     tools::{CallerHeader, CallerValue},
 };
 
-/// Returns the claims that tools need. Principals keep no others.
+/// Returns the claims that tools and `[[allow]]` need. Principals keep no others.
 pub(super) fn needed_claims(config: &Config) -> Vec<String> {
     let mut claims: Vec<_> = sources(config)
         .filter_map(|from| match from {
             CallerValue::Claim(name) => Some(name.clone()),
             _ => None,
         })
+        .chain(config.allow.iter().filter_map(|rule| rule.claim.clone()))
         .collect();
     claims.sort();
     claims.dedup();

@@ -1,7 +1,7 @@
 //! Checks that options fit together. Each section checks itself; rules across sections are here.
 
 use super::{Config, agent_values, auth, diagnose::ConfigError, origin::Origin, record, tools};
-use crate::{base::text::nearest, observe::telemetry::logs};
+use crate::{base::text::nearest, http::AllowRule, observe::telemetry::logs};
 
 impl Config {
     /// Returns all errors that are found, as one.
@@ -13,6 +13,7 @@ impl Config {
             self.check_reachability(origin),
             tools::check(&self.tools, &self.mcp, &self.sandbox, origin),
             self.check_names(origin),
+            self.check_callers(origin),
             self.check_values(origin),
         ];
         ConfigError::join(agents.chain(sections).filter_map(Result::err))
@@ -34,6 +35,16 @@ impl Config {
             return Err(origin.error(&["server", "allowed_hosts"], &message));
         }
         Ok(())
+    }
+
+    fn check_callers(&self, origin: &Origin) -> Result<(), ConfigError> {
+        let problem = match self.allow.iter().any(AllowRule::is_incomplete) {
+            _ if self.allow.is_empty() => return Ok(()),
+            true => "each table needs `agents`, and `principals` or `claim` with `values`",
+            false if !self.auth.authenticates() => "callers are known with authentication only: set [auth] mode",
+            false => return Ok(()),
+        };
+        Err(origin.error(&["allow"], problem))
     }
 
     fn check_values(&self, origin: &Origin) -> Result<(), ConfigError> {
@@ -78,6 +89,12 @@ impl Config {
             if let Some(name) = name.as_ref().filter(|name| !known.contains(&name.as_str())) {
                 let near = nearest(name, &known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
                 return Err(origin.error(option, &format!("there is no agent `{name}`{near}")));
+            }
+        }
+        for rule in &self.allow {
+            if let Some(name) = rule.agents.iter().find(|name| !known.contains(&name.as_str())) {
+                let near = nearest(name, &known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                return Err(origin.error(&["allow"], &format!("there is no agent `{name}`{near}")));
             }
         }
         match &self.default_agent {

@@ -41,6 +41,7 @@ pub(crate) use store::{StoreConfig, StoreUrl};
 pub(crate) use tools::SANDBOX;
 
 use crate::{
+    http::AllowRule,
     http::Cors,
     http::dialects::copilotkit::CopilotKitOptions,
     http::dialects::named_events::NamedEventOptions,
@@ -101,6 +102,8 @@ pub(crate) struct Config {
     #[serde(deserialize_with = "without_agents")]
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<json_schema::AnyAgent>"))]
     pub(crate) agents: IndexMap<String, AgentConfig>,
+    /// The callers of agents that are not for everyone. An agent that no table names is for every caller.
+    pub(crate) allow: Vec<AllowRule>,
     /// Tools that call web services, by name. An agent can call those in its `tools`.
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<HttpToolOptions>"))]
     pub(crate) tools: IndexMap<String, HttpToolOptions>,
@@ -141,6 +144,7 @@ impl Default for Config {
             prices: Prices::default(),
             models: ModelsConfig::default(),
             agents: IndexMap::from([("demo".to_owned(), AgentConfig::script("scripts/demo.toml"))]),
+            allow: Vec::new(),
             tools: IndexMap::new(),
             sandbox: SandboxOptions::default(),
             mcp: IndexMap::new(),

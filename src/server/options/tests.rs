@@ -219,6 +219,14 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ("[agents.x]\nkind = \"llm\"\ncontext = { policy = \"forget\" }", "my.toml:3:22: unknown value `forget`"),
         ("[agents.\"a/b\"]\nkind = \"echo\"", "my.toml:1:9: agents.a/b: an agent's name is part of its URL"),
         ("default_agent = \"dmo\"", "my.toml:1:1: default_agent: there is no agent `dmo`; did you mean `demo`?"),
+        (
+            "[[allow]]\nagents = [\"demo\"]\nprincipals = [\"key:a\"]",
+            "my.toml:1:3: allow: callers are known with authentication only: set [auth] mode",
+        ),
+        (
+            "[[allow]]\nagents = [\"demo\"]\nclaim = \"groups\"",
+            "my.toml:1:3: allow: each table needs `agents`, and `principals` or `claim` with `values`",
+        ),
         ("[server\nlisten = 1", "my.toml:1:8: unclosed table"),
         ("[store]\nurl = \"mysql://u:secret@h/d\"", "my.toml:2:1: store.url: expected \"memory:\", \"sqlite:PATH\""),
         ("[threads]\nlease_secs = 1", "my.toml:2:1: threads.lease_secs: at least 2"),

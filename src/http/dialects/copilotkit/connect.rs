@@ -17,7 +17,6 @@ use crate::{
     http::{
         App,
         accept::{extract::Path, media_type::accepted, middleware::Caller, read_body},
-        answer_room::AnswerRoom,
         connect::respond_with_thread,
         error::ApiError,
         sse_response,
@@ -67,7 +66,7 @@ pub(super) async fn connect(
     };
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
     let caller = caller.principal();
-    let room = AnswerRoom::take(&app, caller.as_ref(), &thread_id).await?;
+    let room = app.answer_room(caller.as_ref(), &thread_id).await?;
     let connection = match app.threads() {
         Some(threads) => threads.connect(caller.as_ref(), &thread_id).await?,
         None => ThreadConnection { view: None, running: None },

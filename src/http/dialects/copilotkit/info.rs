@@ -3,7 +3,7 @@
 //! is no `licenseStatus`: with `none`, a banner "Get a license" covers each page.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{OriginalUri, State},
     http::{HeaderMap, header, uri::Authority},
 };
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::{agents::DEFAULT_AGENT, socket::SOCKET_PATH};
 use crate::{
-    http::{App, agents::declared, index::forwarded_prefix},
+    http::{App, accept::middleware::Caller, agents::declared, index::forwarded_prefix},
     protocol::AgentCapabilities,
     run::AgentEntry,
 };
@@ -92,10 +92,11 @@ struct SingleRoute {
 )]
 pub(super) async fn info(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Json<RuntimeInfo> {
-    let is_stored = app.threads().is_some();
+    let (is_stored, caller) = (app.threads().is_some(), caller.principal());
     let intelligence = socket_url(&headers, uri.path()).filter(|_| is_stored).map(|ws_url| LiveList { ws_url });
     let thread_endpoints = ThreadEndpoints {
         list: is_stored,
@@ -104,8 +105,8 @@ pub(super) async fn info(
         realtime_metadata: intelligence.is_some(),
     };
     let mut agents: IndexMap<_, _> =
-        app.runs().agents().map(|entry| (entry.name().to_owned(), AgentInfo::of(&app, &entry))).collect();
-    if let Some(entry) = app.runs().agent(None)
+        app.agents(caller.as_ref()).map(|entry| (entry.name().to_owned(), AgentInfo::of(&app, &entry))).collect();
+    if let Some(entry) = app.runs().agent(None).filter(|entry| app.allows(entry, caller.as_ref()))
         && !agents.contains_key(DEFAULT_AGENT)
     {
         agents.insert(DEFAULT_AGENT.to_owned(), AgentInfo::of(&app, &entry));

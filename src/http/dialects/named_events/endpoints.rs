@@ -129,7 +129,7 @@ async fn run(app: &App, agent: Option<&str>, request: Request) -> Result<Respons
     }
     let encoder = NamedEventEncoder::new(thread_id, agent.name()).with_problem(problem);
     let encoder = Encoder::Dialect(Box::new(encoder));
-    let request = RunRequest { is_answer, ..read.into_request(app, agent, input) };
+    let request = RunRequest { is_answer, ..read.into_request(app, agent, input)? };
     Ok(respond_run(app, app.runs().start(request).await?, encoder).await)
 }
 

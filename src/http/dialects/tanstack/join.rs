@@ -18,7 +18,6 @@ use crate::http::{
         media_type::accepted,
         middleware::Caller,
     },
-    answer_room::AnswerRoom,
     error::ApiError,
     follow::{LastEventId, event_number, follow_run, last_event_id},
     read_run::find_agent,
@@ -186,7 +185,7 @@ async fn hydrate(
         limit => page_size(limit)?,
     };
     threads.wait_for_leaving(owner, &id).await;
-    let room = AnswerRoom::take(app, owner, &id).await?;
+    let room = app.answer_room(owner, &id).await?;
     let ThreadOverview { thread, runs, messages } = match threads.overview(owner, &id, 1, before, limit).await {
         Ok(overview) => overview,
         // A page asks for the thread that it is about to begin.
