@@ -21,6 +21,7 @@ fn the_metrics_are_those_of_the_documentation() {
     let metrics = Metrics::new([("m".to_owned(), ModelPrice::new(1.0, 1.0))].into_iter().collect());
     let time = Some(Duration::ZERO);
     metrics.runs.ended(&CountedRunEnd { first_event: time, first_token: time, ..run("a", None) });
+    metrics.runs.continued("handed_over", "continued");
     let outcome = ModelCallOutcome::Error("x");
     let usage = crate::protocol::TokenUsage { input_tokens: Some(1), ..Default::default() };
     let call = ModelCall { model: "m", outcome, first_token: time, usage, ..ModelCall::default() };
